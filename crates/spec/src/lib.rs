@@ -1,0 +1,43 @@
+//! Plain data that crosses a door: options go down, records come up.
+//!
+//! Every option and every record of farline is defined here, once. From these
+//! types `cargo xtask gen` writes the JSON Schemas (`schemas/`), the Python
+//! types and option table (`python/farline/spec/`) and the reference pages
+//! (`docs/reference/`); `--check` holds them together.
+//!
+//! What it does: names things, gives them units and ranges, refuses what is
+//! out of range or unknown with one line that says what is allowed.
+//! What it must not do: I/O, clocks, threads, defaults that depend on a host.
+//!
+//! In: JSON text from a command line, a plan file or a peer. Out: values that
+//! are valid by construction. A value that exists is in range.
+//!
+//! Start with [`RunSpec`] (what to run), then [`RunRecord`] (what happened),
+//! [`Failure`] (what went wrong and whose fault it is) and [`unit`] for how a
+//! number gets its unit and range. One word means one thing everywhere: a
+//! field's name here is its name in Rust, Python, JSON, plan files and columns.
+
+mod columns;
+mod failure;
+mod host;
+mod options;
+mod parse;
+mod record;
+mod server;
+pub mod unit;
+
+pub use columns::{SAMPLE_COLUMNS, SampleColumn, Samples};
+pub use failure::{Failure, FailureKind, Fault};
+pub use host::{CpuFacts, HostFacts, InterfaceFacts};
+pub use options::{
+    AddressPair, Direction, IpVersion, ReceiveMode, RunSpec, SendMode, TcpOptions, Transport, UdpOptions,
+};
+pub use parse::from_json;
+pub use record::{
+    CpuUse, EndReport, Granted, RunRecord, RunStatus, StreamRecord, Summary, Throughput, Verdict, VersionInfo,
+};
+pub use server::{Limits, Scope, ServerConfig, TicketClaims};
+
+/// Version of the documents defined in this crate. It grows by one whenever a
+/// field changes meaning or goes away; new optional fields leave it alone.
+pub const SCHEMA_VERSION: u32 = 1;

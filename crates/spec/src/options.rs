@@ -1,0 +1,489 @@
+//! What to run: one immutable document per run.
+//!
+//! Extension keywords in the schema drive the command line: `x-flags` are the
+//! spellings, the first long one being the canonical one; `x-unit` (from the
+//! type) decides how a text such as `1M` or `10Gbit` is read; `x-sweep: false`
+//! keeps an option out of a campaign's grid.
+
+use std::net::IpAddr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::unit::{
+    BatchPackets, BlockBytes, BufferBytes, CpuIndex, DurationS, FlowLabel, IntervalS, MssBytes, OmitS,
+    PacketBytes, RateBps, StreamCount, TimeoutMs, TotalBytes, TypeOfService,
+};
+use crate::{Failure, FailureKind, SCHEMA_VERSION};
+
+/// Protocol that carries the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// The kernel's TCP (or MPTCP).
+    Tcp,
+    /// Plain datagrams at a stated rate: loss and jitter are results.
+    Udp,
+    /// No network: the harness's own ceiling.
+    Null,
+}
+
+impl Transport {
+    /// Every transport.
+    pub const ALL: [Transport; 3] = [Transport::Tcp, Transport::Udp, Transport::Null];
+
+    /// The word used in JSON and on the command line.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+            Self::Null => "null",
+        }
+    }
+}
+
+/// Which way the data go, seen from the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// Client to server.
+    Forward,
+    /// Server to client.
+    Reverse,
+    /// Both at once, with `streams` streams each way.
+    Bidirectional,
+}
+
+/// Which version of IP carries control and data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum IpVersion {
+    /// What the name resolves to first.
+    Any,
+    /// IPv4 only.
+    V4,
+    /// IPv6 only.
+    V6,
+}
+
+/// How a TCP sender gives bytes to the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SendMode {
+    /// `send`: the kernel copies.
+    Copy,
+    /// `send` with MSG_ZEROCOPY: completions are counted, also those the kernel copied after all.
+    Zerocopy,
+    /// `sendfile` from a memory file.
+    Sendfile,
+    /// `splice` from a memory file through a pipe.
+    Splice,
+}
+
+/// What a TCP receiver does with the bytes that came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ReceiveMode {
+    /// Read into one buffer, over and over: what iperf3 does.
+    Read,
+    /// Read, then copy into application memory: app_perf of papers/4, section 4.
+    Copy,
+    /// Let the kernel drop them (MSG_TRUNC): no copy at all.
+    Discard,
+}
+
+/// One NIC-to-NIC connection (papers/1, section III.B). Streams take the pairs in turn.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct AddressPair {
+    /// Address on the client that the stream is bound to; the kernel's choice if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<IpAddr>,
+    /// Network device on the client that the stream is bound to (SO_BINDTODEVICE).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_device: Option<String>,
+    /// Address on the server that the stream goes to; the one the control channel uses if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destination: Option<IpAddr>,
+}
+
+/// Tunable parameters of TCP. What is absent is the kernel's choice, and what the kernel chose is in the record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TcpOptions {
+    /// Congestion control of the sender, by the kernel's name for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 15), extend("x-flags" = ["-C", "--congestion"]))]
+    pub congestion_control: Option<String>,
+    /// Send buffer asked for (SO_SNDBUF); with autotuning if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--send-buffer"]))]
+    pub send_buffer_bytes: Option<BufferBytes>,
+    /// Receive buffer asked for (SO_RCVBUF); with autotuning if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--receive-buffer"]))]
+    pub receive_buffer_bytes: Option<BufferBytes>,
+    /// Largest segment (TCP_MAXSEG).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["-M", "--mss"]))]
+    pub mss_bytes: Option<MssBytes>,
+    /// Send small segments at once (TCP_NODELAY).
+    #[schemars(extend("x-flags" = ["-N", "--no-delay"]))]
+    pub no_delay: bool,
+    /// How the sender gives bytes to the kernel.
+    #[schemars(extend("x-flags" = ["--send-mode"]))]
+    pub send_mode: SendMode,
+    /// What the receiver does with the bytes that came.
+    #[schemars(extend("x-flags" = ["--receive-mode"]))]
+    pub receive_mode: ReceiveMode,
+    /// Use Multipath TCP (RFC 8684).
+    #[schemars(extend("x-flags" = ["-m", "--mptcp"]))]
+    pub mptcp: bool,
+    /// Pace each stream in the kernel (SO_MAX_PACING_RATE).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--fq-rate", "--pacing-rate"]))]
+    pub pacing_rate_bps: Option<RateBps>,
+}
+
+impl Default for TcpOptions {
+    fn default() -> Self {
+        Self {
+            congestion_control: None,
+            send_buffer_bytes: None,
+            receive_buffer_bytes: None,
+            mss_bytes: None,
+            no_delay: false,
+            send_mode: SendMode::Copy,
+            receive_mode: ReceiveMode::Read,
+            mptcp: false,
+            pacing_rate_bps: None,
+        }
+    }
+}
+
+/// Tunable parameters of UDP.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct UdpOptions {
+    /// UDP payload of one datagram; what fits the path's MTU if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--packet"]))]
+    pub packet_bytes: Option<PacketBytes>,
+    /// Datagrams sent back to back in one call; as many as the rate and the kernel allow if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--batch"]))]
+    pub batch_packets: Option<BatchPackets>,
+    /// Let the kernel or the NIC cut a batch into datagrams (UDP_SEGMENT).
+    #[schemars(extend("x-flags" = ["--gso"]))]
+    pub gso: bool,
+    /// Take datagrams from the kernel in batches (UDP_GRO).
+    #[schemars(extend("x-flags" = ["--gro"]))]
+    pub gro: bool,
+    /// Send buffer asked for (SO_SNDBUF, forced past wmem_max where permitted).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--send-buffer"]))]
+    pub send_buffer_bytes: Option<BufferBytes>,
+    /// Receive buffer asked for (SO_RCVBUF, forced past rmem_max where permitted).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--receive-buffer"]))]
+    pub receive_buffer_bytes: Option<BufferBytes>,
+    /// Forbid fragmentation: a datagram over the path's MTU is an error, not fragments.
+    #[schemars(extend("x-flags" = ["--dont-fragment"]))]
+    pub dont_fragment: bool,
+}
+
+impl Default for UdpOptions {
+    fn default() -> Self {
+        Self {
+            packet_bytes: None,
+            batch_packets: None,
+            gso: true,
+            gro: true,
+            send_buffer_bytes: None,
+            receive_buffer_bytes: None,
+            dont_fragment: false,
+        }
+    }
+}
+
+/// One run: everything that can be chosen about it.
+///
+/// A document of `{}` is a ten-second TCP run of one stream with the kernel's own choices.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RunSpec {
+    /// Version of this document.
+    #[schemars(range(min = 1, max = 1), extend("x-sweep" = false))]
+    pub schema: u32,
+    /// Protocol that carries the data.
+    #[schemars(extend("x-flags" = ["--transport"]))]
+    pub transport: Transport,
+    /// Which way the data go, seen from the client.
+    #[schemars(extend("x-flags" = ["--direction"]))]
+    pub direction: Direction,
+    /// Parallel data streams, each with a thread of its own at both ends.
+    #[schemars(extend("x-flags" = ["-P", "--streams", "--parallel"]))]
+    pub streams: StreamCount,
+    /// Bytes handed to one send or receive call; 128 KiB (TCP, null) or 64 KiB (UDP) if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["-l", "--block", "--length"]))]
+    pub block_bytes: Option<BlockBytes>,
+    /// Seconds to send for; 10 if neither this nor total_bytes is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["-t", "--time", "--duration"]))]
+    pub duration_s: Option<DurationS>,
+    /// Payload bytes to send over all streams of a direction, instead of a duration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["-n", "--bytes"]))]
+    pub total_bytes: Option<TotalBytes>,
+    /// Seconds at the start left out of steady-state figures; found from the data (MSER-5) if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["-O", "--omit"]))]
+    pub omit_s: Option<OmitS>,
+    /// Seconds between two samples.
+    #[schemars(extend("x-flags" = ["-i", "--interval"]))]
+    pub interval_s: IntervalS,
+    /// Payload rate of each stream; 0 is without limit; if absent, 1 Mbit/s for UDP and no limit otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["-b", "--rate", "--bitrate"]))]
+    pub rate_bps: Option<RateBps>,
+    /// NIC-to-NIC connections; streams take them in turn.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-flags" = ["--pair"]))]
+    pub pairs: Vec<AddressPair>,
+    /// CPUs of the client's streams, taken in turn; the scheduler's choice if empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256), extend("x-flags" = ["--client-cpus"]))]
+    pub client_cpus: Vec<CpuIndex>,
+    /// CPUs of the server's streams, taken in turn; the scheduler's choice if empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256), extend("x-flags" = ["--server-cpus"]))]
+    pub server_cpus: Vec<CpuIndex>,
+    /// Version of IP.
+    #[schemars(extend("x-flags" = ["--ip-version"]))]
+    pub ip_version: IpVersion,
+    /// IPv4 type of service or IPv6 traffic class of data packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["-S", "--tos"]))]
+    pub tos: Option<TypeOfService>,
+    /// IPv6 flow label of data packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["-L", "--flow-label"]))]
+    pub flow_label: Option<FlowLabel>,
+    /// Milliseconds to set the control channel or a stream up in.
+    #[schemars(extend("x-flags" = ["--connect-timeout"], "x-sweep" = false))]
+    pub connect_timeout_ms: TimeoutMs,
+    /// Seed of everything that is drawn by chance, the payload included.
+    #[schemars(extend("x-flags" = ["--seed"], "x-sweep" = false))]
+    pub seed: u64,
+    /// A title for people, kept with the record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024), extend("x-flags" = ["-T", "--title"], "x-sweep" = false))]
+    pub title: Option<String>,
+    /// Any text for programs, kept with the record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 65536), extend("x-flags" = ["--extra-data"], "x-sweep" = false))]
+    pub extra_data: Option<String>,
+    /// Parameters of TCP; only with `transport` "tcp".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<TcpOptions>,
+    /// Parameters of UDP; only with `transport` "udp".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub udp: Option<UdpOptions>,
+}
+
+impl Default for RunSpec {
+    fn default() -> Self {
+        Self {
+            schema: SCHEMA_VERSION,
+            transport: Transport::Tcp,
+            direction: Direction::Forward,
+            streams: StreamCount::MIN,
+            block_bytes: None,
+            duration_s: None,
+            total_bytes: None,
+            omit_s: None,
+            interval_s: IntervalS::new(1.0).expect("in range"),
+            rate_bps: None,
+            pairs: Vec::new(),
+            client_cpus: Vec::new(),
+            server_cpus: Vec::new(),
+            ip_version: IpVersion::Any,
+            tos: None,
+            flow_label: None,
+            connect_timeout_ms: TimeoutMs::new(10_000).expect("in range"),
+            seed: 0,
+            title: None,
+            extra_data: None,
+            tcp: None,
+            udp: None,
+        }
+    }
+}
+
+impl RunSpec {
+    /// Fills in what farline itself decides when it was left open, and checks the document as a whole.
+    ///
+    /// The kernel's choices stay open. Resolving twice changes nothing.
+    ///
+    /// # Errors
+    /// [`FailureKind::Spec`] when options contradict each other.
+    pub fn resolved(mut self) -> Result<Self, Failure> {
+        self.check()?;
+        if self.duration_s.is_none() && self.total_bytes.is_none() {
+            self.duration_s = Some(DurationS::new(10.0).expect("in range"));
+        }
+        let (block, rate) = match self.transport {
+            Transport::Tcp | Transport::Null => (131_072, 0),
+            Transport::Udp => (65_507, 1_000_000),
+        };
+        self.block_bytes
+            .get_or_insert(BlockBytes::new(block).expect("in range"));
+        self.rate_bps.get_or_insert(RateBps::new(rate).expect("in range"));
+        match self.transport {
+            Transport::Tcp => drop(self.tcp.get_or_insert_default()),
+            Transport::Udp => drop(self.udp.get_or_insert_default()),
+            Transport::Null => {}
+        }
+        Ok(self)
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        if self.schema != SCHEMA_VERSION {
+            return Err(refused(
+                "schema",
+                format!("{} is not known, allowed is {SCHEMA_VERSION}", self.schema),
+            ));
+        }
+        if self.duration_s.is_some() && self.total_bytes.is_some() {
+            return Err(refused(
+                "total_bytes",
+                "goes without duration_s: give one of the two",
+            ));
+        }
+        for (name, given) in [("tcp", self.tcp.is_some()), ("udp", self.udp.is_some())] {
+            if given && name != self.transport.word() {
+                let transport = self.transport.word();
+                return Err(refused(
+                    name,
+                    format!("options of {name} do not apply to transport {transport}"),
+                ));
+            }
+        }
+        self.check_lengths()
+    }
+
+    fn check_lengths(&self) -> Result<(), Failure> {
+        let congestion_control = self
+            .tcp
+            .as_ref()
+            .and_then(|tcp| tcp.congestion_control.as_deref());
+        check_text("tcp.congestion_control", congestion_control, 1, 15)?;
+        check_text("title", self.title.as_deref(), 0, 1024)?;
+        check_text("extra_data", self.extra_data.as_deref(), 0, 65_536)?;
+        for pair in &self.pairs {
+            check_text("pairs.source_device", pair.source_device.as_deref(), 1, 15)?;
+        }
+        check_items("pairs", self.pairs.len(), 64)?;
+        check_items("client_cpus", self.client_cpus.len(), 256)?;
+        check_items("server_cpus", self.server_cpus.len(), 256)
+    }
+
+    /// Streams in all: twice `streams` when both directions run.
+    pub fn stream_total(&self) -> usize {
+        let each_way = usize::from(self.streams.get());
+        if self.direction == Direction::Bidirectional {
+            2 * each_way
+        } else {
+            each_way
+        }
+    }
+}
+
+fn refused(place: &str, reason: impl std::fmt::Display) -> Failure {
+    Failure::new(FailureKind::Spec, format!("{place}: {reason}"))
+}
+
+fn check_text(place: &str, text: Option<&str>, min: usize, max: usize) -> Result<(), Failure> {
+    match text.map(str::len) {
+        Some(length) if length < min || length > max => Err(refused(
+            place,
+            format!("{length} characters, allowed are {min} to {max}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn check_items(place: &str, count: usize, max: usize) -> Result<(), Failure> {
+    if count > max {
+        return Err(refused(place, format!("{count} entries, allowed are 0 to {max}")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::from_json;
+
+    fn resolve(text: &str) -> Result<RunSpec, Failure> {
+        from_json::<RunSpec>(text)?.resolved()
+    }
+
+    #[test]
+    fn nothing_asked_is_a_ten_second_tcp_run() {
+        let spec = resolve("{}").unwrap();
+        assert_eq!(spec.transport, Transport::Tcp);
+        assert_eq!(spec.duration_s.unwrap().get(), 10.0);
+        assert_eq!(spec.block_bytes.unwrap().get(), 131_072);
+        assert!(spec.tcp.is_some() && spec.udp.is_none());
+    }
+
+    #[test]
+    fn resolving_twice_changes_nothing() {
+        let once = resolve(r#"{"transport":"udp","total_bytes":7}"#).unwrap();
+        assert_eq!(once.clone().resolved().unwrap(), once);
+        assert!(once.duration_s.is_none());
+    }
+
+    #[test]
+    fn udp_keeps_the_rate_iperf3_users_expect() {
+        assert_eq!(
+            resolve(r#"{"transport":"udp"}"#).unwrap().rate_bps.unwrap().get(),
+            1_000_000
+        );
+        assert_eq!(
+            resolve(r#"{"transport":"udp","rate_bps":0}"#)
+                .unwrap()
+                .rate_bps
+                .unwrap()
+                .get(),
+            0
+        );
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        let message = resolve(r#"{"duration_s":1,"total_bytes":1}"#)
+            .unwrap_err()
+            .message;
+        assert_eq!(
+            message,
+            "total_bytes: goes without duration_s: give one of the two"
+        );
+        let message = resolve(r#"{"transport":"udp","tcp":{}}"#).unwrap_err().message;
+        assert_eq!(message, "tcp: options of tcp do not apply to transport udp");
+        assert!(resolve(r#"{"schema":9}"#).is_err());
+        assert!(resolve(r#"{"tcp":{"congestion_control":"a-name-that-is-too-long"}}"#).is_err());
+    }
+
+    #[test]
+    fn json_round_trip_keeps_the_spec() {
+        let spec = resolve(
+            r#"{"streams":4,"pairs":[{"source":"127.0.0.2","destination":"::1"}],"tcp":{"mss_bytes":1400}}"#,
+        )
+        .unwrap();
+        let text = serde_json::to_string(&spec).unwrap();
+        assert_eq!(from_json::<RunSpec>(&text).unwrap(), spec);
+    }
+}

@@ -1,0 +1,106 @@
+//! What a server allows, and to whom.
+
+use std::net::IpAddr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::unit::{DurationS, Port, RateBps, SessionCount, TotalBytes};
+
+/// What the holder of a ticket may do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase", tag = "may")]
+pub enum Scope {
+    /// Memory-to-memory profiling.
+    Profile,
+    /// Read files under a root.
+    Read {
+        /// The root.
+        root: String,
+    },
+    /// Write files under a root.
+    Write {
+        /// The root.
+        root: String,
+    },
+}
+
+/// Bounds on what a client may ask for; what is absent is without bound.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Payload rate over all streams of a session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_bps: Option<RateBps>,
+    /// Length of one run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_s: Option<DurationS>,
+    /// Payload bytes of one run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_bytes: Option<TotalBytes>,
+    /// Sessions in all, over the ticket's life.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<SessionCount>,
+}
+
+/// What a ticket says. The server signs it; whoever holds it may use it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TicketClaims {
+    /// Unique name of the ticket.
+    pub id: String,
+    /// What it allows.
+    pub scope: Scope,
+    /// Bounds.
+    #[serde(default)]
+    pub limits: Limits,
+    /// Seconds since 1970 after which it is void.
+    pub expires_at_s: u64,
+}
+
+/// How `farline serve` runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServerConfig {
+    /// Addresses to listen on; every one of the machine if empty.
+    #[schemars(length(max = 64))]
+    pub listen: Vec<IpAddr>,
+    /// Control port; 0 lets the kernel choose.
+    pub port: Port,
+    /// First port for data streams; 0 lets the kernel choose each.
+    pub data_port_first: Port,
+    /// Last port for data streams.
+    pub data_port_last: Port,
+    /// Folder of the server's key and its record of tickets; made at first start, readable by its owner alone.
+    pub state_dir: String,
+    /// Sessions at once; one more is told BUSY.
+    pub max_sessions: SessionCount,
+    /// Whether clients without a ticket may profile memory to memory.
+    pub anonymous: bool,
+    /// Bounds on clients without a ticket.
+    pub anonymous_limits: Limits,
+    /// Stop after this many sessions; never if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_after_sessions: Option<SessionCount>,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        let port = |number| Port::new(number).expect("in range");
+        Self {
+            listen: Vec::new(),
+            port: port(5470),
+            data_port_first: port(0),
+            data_port_last: port(0),
+            state_dir: String::new(),
+            max_sessions: SessionCount::new(4).expect("in range"),
+            anonymous: false,
+            anonymous_limits: Limits {
+                rate_bps: Some(RateBps::new(10_000_000_000).expect("in range")),
+                duration_s: Some(DurationS::new(60.0).expect("in range")),
+                ..Limits::default()
+            },
+            stop_after_sessions: None,
+        }
+    }
+}

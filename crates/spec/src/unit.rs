@@ -1,0 +1,239 @@
+//! Numbers with a unit and a range.
+//!
+//! [`crate::count!`] and [`crate::quantity!`] declare newtypes whose constructor is the only
+//! way in, so a value that exists is in range. The range, the unit and the documentation are
+//! written in one place and reach serde, JSON Schema, help texts and error
+//! messages from there.
+
+/// A number was outside what its type allows.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{value} is out of range: allowed is {min} to {max} {unit}")]
+pub struct OutOfRange {
+    /// What was given.
+    pub value: String,
+    /// Smallest value allowed.
+    pub min: String,
+    /// Largest value allowed.
+    pub max: String,
+    /// Unit of all three.
+    pub unit: &'static str,
+}
+
+/// Declares a real number with a unit and an inclusive range.
+#[macro_export]
+macro_rules! quantity {
+    ($(#[$doc:meta])* $name:ident in $min:literal ..= $max:literal, $unit:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, serde::Serialize, serde::Deserialize)]
+        #[serde(try_from = "f64", into = "f64")]
+        pub struct $name(f64);
+
+        impl $name {
+            /// Smallest value allowed.
+            pub const MIN: Self = Self($min);
+            /// Largest value allowed.
+            pub const MAX: Self = Self($max);
+            /// Unit of the number.
+            pub const UNIT: &'static str = $unit;
+
+            /// Wraps `value`, or says what is allowed.
+            pub fn new(value: f64) -> Result<Self, $crate::unit::OutOfRange> {
+                if ($min..=$max).contains(&value) {
+                    return Ok(Self(value));
+                }
+                Err($crate::unit::OutOfRange {
+                    value: value.to_string(),
+                    min: Self::MIN.0.to_string(),
+                    max: Self::MAX.0.to_string(),
+                    unit: Self::UNIT,
+                })
+            }
+
+            /// The bare number, in [`Self::UNIT`].
+            pub const fn get(self) -> f64 { self.0 }
+        }
+
+        impl TryFrom<f64> for $name {
+            type Error = $crate::unit::OutOfRange;
+            fn try_from(value: f64) -> Result<Self, Self::Error> { Self::new(value) }
+        }
+
+        impl From<$name> for f64 {
+            fn from(value: $name) -> f64 { value.0 }
+        }
+
+        impl schemars::JsonSchema for $name {
+            fn inline_schema() -> bool { true }
+            fn schema_name() -> std::borrow::Cow<'static, str> { stringify!($name).into() }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({
+                    "type": "number",
+                    "minimum": Self::MIN.0,
+                    "maximum": Self::MAX.0,
+                    "x-unit": Self::UNIT,
+                })
+            }
+        }
+    };
+}
+
+/// Declares an integer with a unit and an inclusive range.
+#[macro_export]
+macro_rules! count {
+    ($(#[$doc:meta])* $name:ident: $repr:ident in $min:literal ..= $max:literal, $unit:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+        #[serde(try_from = "i128", into = "u64")]
+        pub struct $name($repr);
+
+        impl $name {
+            /// Smallest value allowed.
+            pub const MIN: Self = Self($min);
+            /// Largest value allowed.
+            pub const MAX: Self = Self($max);
+            /// Unit of the number.
+            pub const UNIT: &'static str = $unit;
+
+            /// Wraps `value`, or says what is allowed.
+            pub fn new(value: $repr) -> Result<Self, $crate::unit::OutOfRange> {
+                Self::try_from(i128::from(value))
+            }
+
+            /// The bare number, in [`Self::UNIT`].
+            pub const fn get(self) -> $repr { self.0 }
+        }
+
+        impl TryFrom<i128> for $name {
+            type Error = $crate::unit::OutOfRange;
+            fn try_from(value: i128) -> Result<Self, Self::Error> {
+                let range = i128::from(Self::MIN.0)..=i128::from(Self::MAX.0);
+                match <$repr>::try_from(value) {
+                    Ok(inner) if range.contains(&value) => Ok(Self(inner)),
+                    _ => Err($crate::unit::OutOfRange {
+                        value: value.to_string(),
+                        min: Self::MIN.0.to_string(),
+                        max: Self::MAX.0.to_string(),
+                        unit: Self::UNIT,
+                    }),
+                }
+            }
+        }
+
+        impl From<$name> for u64 {
+            fn from(value: $name) -> u64 { u64::from(value.0) }
+        }
+
+        impl schemars::JsonSchema for $name {
+            fn inline_schema() -> bool { true }
+            fn schema_name() -> std::borrow::Cow<'static, str> { stringify!($name).into() }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({
+                    "type": "integer",
+                    "minimum": u64::from(Self::MIN),
+                    "maximum": u64::from(Self::MAX),
+                    "x-unit": Self::UNIT,
+                })
+            }
+        }
+    };
+}
+
+count! {
+    /// Bytes handed to one send or receive call: TPG's block size (papers/1, footnote 1).
+    BlockBytes: u64 in 1 ..= 1_073_741_824, "bytes"
+}
+count! {
+    /// Number of data streams in one direction.
+    StreamCount: u16 in 1 ..= 256, "streams"
+}
+count! {
+    /// A total of payload bytes.
+    TotalBytes: u64 in 1 ..= 1_152_921_504_606_846_976, "bytes"
+}
+count! {
+    /// Size of a socket buffer as asked for; the kernel may grant another.
+    BufferBytes: u64 in 1 ..= 2_147_483_647, "bytes"
+}
+count! {
+    /// Payload bytes per second times eight; 0 is without limit.
+    RateBps: u64 in 0 ..= 10_000_000_000_000, "bit/s"
+}
+count! {
+    /// TCP maximum segment size, as TCP_MAXSEG takes it.
+    MssBytes: u16 in 88 ..= 32_767, "bytes"
+}
+count! {
+    /// UDP payload of one datagram, farline's own 32-byte header included.
+    PacketBytes: u16 in 32 ..= 65_507, "bytes"
+}
+count! {
+    /// Datagrams handed to the kernel back to back in one call.
+    BatchPackets: u16 in 1 ..= 128, "packets"
+}
+count! {
+    /// Number of a CPU, as the kernel counts them.
+    CpuIndex: u16 in 0 ..= 4_095, "CPU number"
+}
+count! {
+    /// IPv4 type of service or IPv6 traffic class, the whole octet.
+    TypeOfService: u8 in 0 ..= 255, "octet"
+}
+count! {
+    /// IPv6 flow label (RFC 6437).
+    FlowLabel: u32 in 1 ..= 1_048_575, "label"
+}
+count! {
+    /// Time to set a connection up in.
+    TimeoutMs: u32 in 10 ..= 3_600_000, "ms"
+}
+count! {
+    /// A port to listen on; 0 lets the kernel choose.
+    Port: u16 in 0 ..= 65_535, "port"
+}
+count! {
+    /// How many sessions, at once or in all.
+    SessionCount: u32 in 1 ..= 1_000_000, "sessions"
+}
+quantity! {
+    /// Length of a run.
+    DurationS in 0.01 ..= 604_800.0, "s"
+}
+quantity! {
+    /// Start of a run that is left out of the steady-state figures.
+    OmitS in 0.0 ..= 3_600.0, "s"
+}
+
+quantity! {
+    /// Time between two samples.
+    IntervalS in 0.005 ..= 60.0, "s"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn range_is_named_in_the_refusal() {
+        let refusal = StreamCount::new(0).unwrap_err().to_string();
+        assert_eq!(refusal, "0 is out of range: allowed is 1 to 256 streams");
+        assert_eq!(StreamCount::new(256).unwrap(), StreamCount::MAX);
+    }
+
+    #[test]
+    fn json_outside_the_integer_type_is_out_of_range_too() {
+        let refusal = serde_json::from_str::<StreamCount>("70000")
+            .unwrap_err()
+            .to_string();
+        assert!(refusal.contains("allowed is 1 to 256 streams"), "{refusal}");
+        let refusal = serde_json::from_str::<StreamCount>("-1").unwrap_err().to_string();
+        assert!(refusal.contains("allowed is 1 to 256 streams"), "{refusal}");
+    }
+
+    #[test]
+    fn not_a_number_is_no_duration() {
+        assert!(DurationS::new(f64::NAN).is_err());
+        assert!(DurationS::new(f64::INFINITY).is_err());
+        assert!(serde_json::from_str::<DurationS>("0").is_err());
+        assert_eq!(serde_json::from_str::<DurationS>("2").unwrap().get(), 2.0);
+    }
+}
