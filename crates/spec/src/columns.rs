@@ -101,6 +101,8 @@ samples! {
     path_mtu_bytes,
     /// CPU time of this end's thread of the stream in the interval.
     thread_cpu_us,
+    /// Time in the interval in which this end's thread of the stream could have run but had no CPU.
+    thread_wait_us,
     /// CPU time of this end's whole process in the interval.
     process_cpu_us,
     /// Bytes sent with MSG_ZEROCOPY whose completion says that the kernel copied them after all.

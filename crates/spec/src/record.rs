@@ -125,6 +125,8 @@ pub struct StreamRecord {
     pub min_rtt_us: u64,
     /// CPU time of this end's thread of the stream, in microseconds.
     pub thread_cpu_us: u64,
+    /// Time in which this end's thread of the stream could have run but had no CPU, in microseconds.
+    pub thread_wait_us: u64,
     /// What the kernel granted.
     pub granted: Granted,
 }
@@ -175,12 +177,41 @@ pub struct Summary {
     pub server_cpu: f64,
 }
 
+/// What can limit a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LimitedBy {
+    /// The receiver's window held the senders back.
+    ReceiveWindow,
+    /// The receiver's socket buffer overflowed (datagrams).
+    ReceiveBuffer,
+    /// The sender's socket buffer was full.
+    SendBuffer,
+    /// The congestion window or the pacing rate of the congestion control.
+    Cwnd,
+    /// CPU at the sender.
+    SenderCpu,
+    /// CPU at the receiver.
+    ReceiverCpu,
+    /// The sending program had nothing queued.
+    Application,
+    /// The path carries no more.
+    Path,
+    /// The rate that was asked for.
+    Rate,
+    /// farline itself: there was no network in the run.
+    Harness,
+    /// Nothing stands out.
+    #[default]
+    Unknown,
+}
+
 /// What limited a run, with the evidence.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Verdict {
-    /// One of: `receive-window`, `receive-buffer`, `send-buffer`, `cwnd`, `sender-cpu`, `receiver-cpu`, `application`, `path`, `rate`, `harness`, `unknown`.
-    pub limit: String,
+    /// What limited it.
+    pub limit: LimitedBy,
     /// One line for people.
     pub line: String,
     /// Figures the verdict rests on, one line each.

@@ -1,0 +1,32 @@
+//! The operating system behind safe calls.
+//!
+//! The only crate of farline with `unsafe` in it. Each module wraps one group of
+//! system calls, small enough to be read in one sitting; each `unsafe` block says
+//! why it is sound.
+//!
+//! What it does: batched datagrams, TCP_INFO, socket options, zero-copy sends,
+//! clocks, sleeping, CPU affinity, waking and waiting, and finding out which of
+//! these the kernel has.
+//! What it must not do: know farline's types, keep policy, retry, or decide what
+//! an error means. It passes on the kernel's errors as `std::io::Error`.
+//!
+//! In: borrowed descriptors and slices. Out: plain values and owned descriptors.
+//! Linux only, 64-bit.
+//!
+//! Start with [`wake`] (how a thread waits), [`tcp_info`] and [`datagram`] (how facts
+//! and bytes are fetched), [`capability`] (what this kernel can do).
+
+pub mod byte_stream;
+mod call;
+pub mod capability;
+mod control;
+pub mod datagram;
+pub mod flow_label;
+pub mod host;
+pub mod option;
+pub mod process;
+pub mod tcp_info;
+pub mod thread;
+pub mod time;
+pub mod wake;
+pub mod zerocopy;

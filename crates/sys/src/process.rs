@@ -1,0 +1,83 @@
+//! CPU time of the process, and CPU time the hypervisor gave to others.
+
+use std::io;
+use std::time::Duration;
+
+use crate::call::check;
+
+/// CPU time used by all threads of the process so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CpuTime {
+    /// In user mode.
+    pub user: Duration,
+    /// In the kernel.
+    pub system: Duration,
+}
+
+/// CPU time of this process (`getrusage`).
+///
+/// # Errors
+/// The kernel's.
+pub fn cpu_time() -> io::Result<CpuTime> {
+    // SAFETY: rusage is plain integers for which all zeros is valid.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes one rusage into `usage`.
+    check(unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) })?;
+    Ok(CpuTime {
+        user: from_timeval(usage.ru_utime),
+        system: from_timeval(usage.ru_stime),
+    })
+}
+
+fn from_timeval(time: libc::timeval) -> Duration {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::from_secs(seconds) + Duration::from_micros(u64::try_from(time.tv_usec).unwrap_or(0))
+}
+
+/// Time since boot, over all CPUs, in which the hypervisor ran others instead (`steal` in `/proc/stat`).
+///
+/// # Errors
+/// When `/proc/stat` cannot be read or has no such column.
+pub fn steal_time() -> io::Result<Duration> {
+    let text = std::fs::read_to_string("/proc/stat")?;
+    let ticks = parse_steal(&text).ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            "/proc/stat: no steal column in its first line",
+        )
+    })?;
+    // SAFETY: sysconf takes one integer and touches no memory of ours.
+    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    let per_second = u32::try_from(per_second)
+        .ok()
+        .filter(|&rate| rate > 0)
+        .unwrap_or(100);
+    Ok(Duration::from_secs(ticks) / per_second)
+}
+
+fn parse_steal(text: &str) -> Option<u64> {
+    let mut words = text.lines().next()?.split_ascii_whitespace();
+    (words.next()? == "cpu").then_some(())?;
+    words.nth(7)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steal_is_the_eighth_figure() {
+        assert_eq!(parse_steal("cpu  1 2 3 4 5 6 7 88 9 10\ncpu0 1\n"), Some(88));
+        assert_eq!(parse_steal("cpu 1 2 3\n"), None);
+        assert_eq!(parse_steal("intr 1 2 3 4 5 6 7 8 9\n"), None);
+        assert!(steal_time().is_ok());
+    }
+
+    #[test]
+    fn cpu_time_of_the_process_does_not_run_back() {
+        let before = cpu_time().unwrap();
+        let after = cpu_time().unwrap();
+        assert!(after.user >= before.user && after.system >= before.system);
+        assert!(after.user + after.system > Duration::ZERO);
+    }
+}
