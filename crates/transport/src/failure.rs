@@ -1,0 +1,83 @@
+//! Which kind of failure an error of the kernel is, and whose fault.
+
+use std::io;
+use std::net::SocketAddr;
+
+use farline_spec::{Failure, FailureKind};
+
+/// An option that cannot be honoured here: where it stands, and what would be allowed.
+pub(crate) fn refused(place: &str, reason: impl std::fmt::Display) -> Failure {
+    Failure::new(FailureKind::Spec, format!("{place}: {reason}"))
+}
+
+/// A failure while a stream to `remote` was being opened.
+pub(crate) fn while_connecting(remote: SocketAddr, error: &io::Error) -> Failure {
+    let kind = match error.kind() {
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => FailureKind::Timeout,
+        io::ErrorKind::ConnectionRefused
+        | io::ErrorKind::HostUnreachable
+        | io::ErrorKind::NetworkUnreachable
+        | io::ErrorKind::NetworkDown => FailureKind::Unreachable,
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => FailureKind::Protocol,
+        _ => FailureKind::System,
+    };
+    Failure::new(kind, format!("data stream to {remote}: {error}"))
+}
+
+/// A failure of an open stream while it did `what`.
+pub(crate) fn while_moving(what: &str, error: &io::Error) -> Failure {
+    let kind = match error.kind() {
+        io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::ConnectionRefused
+        | io::ErrorKind::BrokenPipe => FailureKind::Protocol,
+        io::ErrorKind::TimedOut => FailureKind::Timeout,
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable | io::ErrorKind::NetworkDown => {
+            FailureKind::Unreachable
+        }
+        _ => FailureKind::System,
+    };
+    Failure::new(kind, format!("data stream, {what}: {error}"))
+}
+
+/// A call on a stream that was aborted.
+pub(crate) fn aborted() -> Failure {
+    Failure::new(FailureKind::Interrupted, "data stream: aborted")
+}
+
+/// Nothing came before the deadline.
+pub(crate) fn timed_out(what: impl std::fmt::Display) -> Failure {
+    Failure::new(
+        FailureKind::Timeout,
+        format!("{what}: nothing came in the time allowed"),
+    )
+}
+
+/// Whether a call only ran into its time slice or a signal, and may be repeated.
+pub(crate) fn is_slice(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_says_whose_fault_it_is() {
+        let remote = "127.0.0.1:9".parse().unwrap();
+        let connecting = |kind: io::ErrorKind| while_connecting(remote, &kind.into()).kind;
+        assert_eq!(
+            connecting(io::ErrorKind::ConnectionRefused),
+            FailureKind::Unreachable
+        );
+        assert_eq!(connecting(io::ErrorKind::TimedOut), FailureKind::Timeout);
+        assert_eq!(connecting(io::ErrorKind::OutOfMemory), FailureKind::System);
+        let moving = |kind: io::ErrorKind| while_moving("sending", &kind.into()).kind;
+        assert_eq!(moving(io::ErrorKind::ConnectionReset), FailureKind::Protocol);
+        assert_eq!(moving(io::ErrorKind::HostUnreachable), FailureKind::Unreachable);
+        assert_eq!(moving(io::ErrorKind::PermissionDenied), FailureKind::System);
+    }
+}

@@ -1,0 +1,152 @@
+//! Holds any stream to a rate: for transports that do not pace themselves.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use farline_spec::{Failure, Granted};
+use farline_sys::{thread, time};
+
+use crate::tally::{Count, as_i64};
+use crate::{Counters, Pacer, Probe, Received, Stream};
+
+/// Longest wait inside one call, so that the caller can look at its stop flag.
+const SLICE_NS: u64 = 100_000_000;
+/// Waits up to this are spun through: sleeping takes longer.
+const MIN_SLEEP_NS: u64 = 20_000;
+/// CPU time spent on ending a longer wait exactly, at most.
+const MAX_SPIN_NS: u64 = 50_000;
+
+/// Waits for `pacer` in its own thread and accounts for it.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    pacer: Option<Pacer>,
+    rate_bps: u64,
+    waited_ns: u64,
+}
+
+impl Turn {
+    /// A turn every time `rate_bps` allows one; the schedule begins at the first.
+    pub(crate) fn new(rate_bps: u64) -> Self {
+        Self {
+            pacer: None,
+            rate_bps,
+            waited_ns: 0,
+        }
+    }
+
+    /// Waits until the next bytes may go; false if that is not within the next 100 ms, of which most
+    /// have then passed.
+    pub(crate) fn wait(&mut self) -> bool {
+        let now_ns = time::now_ns();
+        let pacer = self.pacer.get_or_insert_with(|| {
+            // Here, not in `new`: it is the thread that sends that has to wake in time.
+            thread::set_finest_timer_slack();
+            Pacer::new(self.rate_bps, now_ns)
+        });
+        let ready_ns = pacer.ready_ns();
+        let wait_ns = ready_ns.saturating_sub(now_ns);
+        if wait_ns == 0 {
+            return true;
+        }
+        if wait_ns > SLICE_NS {
+            time::sleep_until(now_ns + SLICE_NS, 0);
+        } else {
+            time::sleep_until(ready_ns, spin_ns(wait_ns));
+        }
+        self.waited_ns += time::now_ns() - now_ns;
+        wait_ns <= SLICE_NS
+    }
+
+    /// Notes that `bytes` went just now.
+    pub(crate) fn sent(&mut self, bytes: usize) {
+        if let Some(pacer) = &mut self.pacer {
+            pacer.sent(time::now_ns(), bytes as u64);
+        }
+    }
+
+    /// Time waited in all.
+    pub(crate) fn waited_us(&self) -> i64 {
+        as_i64(self.waited_ns / 1_000)
+    }
+}
+
+/// How much of a wait to spin: a quarter, which makes up for a late end of the sleep before it.
+fn spin_ns(wait_ns: u64) -> u64 {
+    if wait_ns <= MIN_SLEEP_NS {
+        wait_ns
+    } else {
+        (wait_ns / 4).clamp(MIN_SLEEP_NS, MAX_SPIN_NS)
+    }
+}
+
+/// A stream held to a rate; at the receiving end it changes nothing.
+pub struct Limited {
+    inner: Box<dyn Stream>,
+    turn: Turn,
+    waited_us: Arc<Count>,
+}
+
+impl Limited {
+    /// `inner`, sending at most `rate_bps` payload bits per second on the long-term mean.
+    pub fn new(inner: Box<dyn Stream>, rate_bps: u64) -> Self {
+        Self {
+            inner,
+            turn: Turn::new(rate_bps),
+            waited_us: Arc::default(),
+        }
+    }
+}
+
+impl Stream for Limited {
+    fn send_block(&mut self, limit: usize) -> Result<usize, Failure> {
+        let may_send = self.turn.wait();
+        self.waited_us.set(self.turn.waited_us());
+        if !may_send {
+            return Ok(0);
+        }
+        let sent = self.inner.send_block(limit)?;
+        self.turn.sent(sent);
+        Ok(sent)
+    }
+
+    fn receive_block(&mut self) -> Result<Received, Failure> {
+        self.inner.receive_block()
+    }
+
+    fn visit_received(&self, visit: &mut dyn FnMut(&[u8])) {
+        self.inner.visit_received(visit);
+    }
+
+    fn finish_sending(&mut self, deadline: Instant) -> Result<(), Failure> {
+        self.inner.finish_sending(deadline)
+    }
+
+    fn probe(&self) -> Arc<dyn Probe> {
+        Arc::new(LimitedProbe {
+            inner: self.inner.probe(),
+            waited_us: Arc::clone(&self.waited_us),
+        })
+    }
+
+    fn granted(&self) -> Granted {
+        self.inner.granted()
+    }
+}
+
+struct LimitedProbe {
+    inner: Arc<dyn Probe>,
+    waited_us: Arc<Count>,
+}
+
+impl Probe for LimitedProbe {
+    fn sample(&self) -> Counters {
+        Counters {
+            paced_wait_us: self.waited_us.get(),
+            ..self.inner.sample()
+        }
+    }
+
+    fn abort(&self) {
+        self.inner.abort();
+    }
+}

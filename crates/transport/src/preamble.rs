@@ -1,0 +1,86 @@
+//! What opens a data stream: 64 bytes that name it and prove the right to open it.
+//!
+//! ```text
+//!  0  magic "farline" and format version      8 bytes
+//!  8  session                                16 bytes
+//! 24  proof                                  32 bytes
+//! 56  stream, big-endian                      2 bytes
+//! 58  zero                                    6 bytes
+//! ```
+
+use crate::StreamKey;
+
+/// Length of a preamble.
+pub(crate) const PREAMBLE_BYTES: usize = 64;
+const MAGIC: [u8; 8] = *b"farline\x01";
+
+/// The preamble of `key`.
+pub(crate) fn encode(key: &StreamKey) -> [u8; PREAMBLE_BYTES] {
+    let mut bytes = [0; PREAMBLE_BYTES];
+    bytes[..8].copy_from_slice(&MAGIC);
+    bytes[8..24].copy_from_slice(&key.session);
+    bytes[24..56].copy_from_slice(&key.proof);
+    bytes[56..58].copy_from_slice(&key.stream.to_be_bytes());
+    bytes
+}
+
+/// The one of `expected` that `bytes` prove, if any.
+///
+/// The proof is compared in a time that does not depend on where it is wrong.
+pub(crate) fn identify<'a>(bytes: &[u8; PREAMBLE_BYTES], expected: &'a [StreamKey]) -> Option<&'a StreamKey> {
+    if bytes[..8] != MAGIC || bytes[58..] != [0; 6] {
+        return None;
+    }
+    let stream = u16::from_be_bytes([bytes[56], bytes[57]]);
+    let named = |key: &&StreamKey| key.stream == stream && bytes[8..24] == key.session;
+    expected
+        .iter()
+        .find(named)
+        .filter(|key| is_same(&bytes[24..56], &key.proof))
+}
+
+fn is_same(given: &[u8], wanted: &[u8; 32]) -> bool {
+    let differences = given
+        .iter()
+        .zip(wanted)
+        .fold(0, |all, (a, b)| std::hint::black_box(all | (a ^ b)));
+    given.len() == wanted.len() && differences == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn key(stream: u16) -> StreamKey {
+        StreamKey {
+            stream,
+            session: [3; 16],
+            proof: [stream as u8; 32],
+        }
+    }
+
+    #[test]
+    fn an_opener_is_known_by_its_preamble() {
+        let expected = [key(0), key(1), key(258)];
+        assert_eq!(identify(&encode(&key(258)), &expected), Some(&expected[2]));
+        assert_eq!(identify(&encode(&key(2)), &expected), None);
+        assert_eq!(identify(&encode(&key(1)), &[]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_changed_bit_is_refused(bit in 0usize..PREAMBLE_BYTES * 8) {
+            let mut bytes = encode(&key(1));
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(identify(&bytes, &[key(1)]).is_none());
+        }
+
+        #[test]
+        fn noise_is_refused(bytes in proptest::array::uniform32(any::<u8>())) {
+            let mut noise = [0; PREAMBLE_BYTES];
+            noise[..32].copy_from_slice(&bytes);
+            prop_assert!(identify(&noise, &[key(1)]).is_none());
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What TCP and UDP sockets have in common: addresses, devices, marks, buffers.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use farline_spec::{Failure, FailureKind, RunSpec};
+use farline_sys::flow_label;
+use farline_sys::option::Family;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+use crate::Connect;
+use crate::failure::refused;
+
+/// Longest time inside one blocking call, so that the caller can look at its stop flag.
+pub(crate) const SLICE: Duration = Duration::from_millis(100);
+
+/// IPv4 addresses in IPv6 dress are IPv4 addresses: the options of the right protocol must be set.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        ip if ip == address.ip() => address,
+        ip => SocketAddr::new(ip, address.port()),
+    }
+}
+
+/// Which version of IP `address` is of.
+pub(crate) fn family(address: SocketAddr) -> Family {
+    if address.is_ipv4() { Family::V4 } else { Family::V6 }
+}
+
+/// A socket for `address` that does not mix versions of IP.
+pub(crate) fn open(address: SocketAddr, kind: Type, protocol: Option<Protocol>) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), kind, protocol)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    Ok(socket)
+}
+
+/// A failure to bind or listen on `local`: someone else's port, someone else's address, or the kernel's.
+pub(crate) fn while_listening(local: SocketAddr, error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => Failure::new(FailureKind::Busy, format!("data port {local}: {error}")),
+        io::ErrorKind::AddrNotAvailable => refused("pairs.destination", not_here(local)),
+        _ => Failure::system(&format!("data port {local}"), error),
+    }
+}
+
+fn not_here(address: SocketAddr) -> String {
+    format!("{} is not an address of this host", address.ip())
+}
+
+/// Binds to the source address and device that `request` names.
+pub(crate) fn bind_source(socket: &Socket, request: &Connect<'_>, remote: SocketAddr) -> Result<(), Failure> {
+    if let Some(device) = request.source_device {
+        socket
+            .bind_device(Some(device.as_bytes()))
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    Failure::system(&format!("binding to device {device}"), &error)
+                }
+                _ => refused("pairs.source_device", format!("{device}: {error}")),
+            })?;
+    }
+    let Some(source) = request.source.map(|source| source.to_canonical()) else {
+        return Ok(());
+    };
+    let local = SocketAddr::new(source, 0);
+    if local.is_ipv4() != remote.is_ipv4() {
+        return Err(refused(
+            "pairs.source",
+            format!("{source} and {remote} are of different versions of IP"),
+        ));
+    }
+    socket.bind(&local.into()).map_err(|error| match error.kind() {
+        io::ErrorKind::AddrNotAvailable => refused("pairs.source", not_here(local)),
+        _ => Failure::system(&format!("binding to {source}"), &error),
+    })
+}
+
+/// Sets type of service or traffic class.
+pub(crate) fn set_tos(socket: &Socket, spec: &RunSpec, family: Family) -> Result<(), Failure> {
+    let Some(tos) = spec.tos else { return Ok(()) };
+    let tos = u32::from(tos.get());
+    match family {
+        Family::V4 => socket.set_tos_v4(tos),
+        Family::V6 => socket.set_tclass_v6(tos),
+    }
+    .map_err(|error| refused("tos", error))
+}
+
+/// A line if the kernel uses another type of service than was asked for.
+pub(crate) fn tos_note(socket: &Socket, spec: &RunSpec, family: Family) -> Option<String> {
+    let asked = u32::from(spec.tos?.get());
+    let used = match family {
+        Family::V4 => socket.tos_v4(),
+        Family::V6 => socket.tclass_v6(),
+    };
+    let used = used.ok().filter(|&used| used != asked)?;
+    Some(format!(
+        "tos: asked for {asked}, in use {used}: the kernel keeps the ECN bits to itself"
+    ))
+}
+
+/// Leases the flow label, if one is asked for, and gives the address to connect to with it.
+pub(crate) fn labelled(socket: &Socket, spec: &RunSpec, remote: SocketAddr) -> Result<SockAddr, Failure> {
+    let Some(label) = spec.flow_label.map(|label| label.get()) else {
+        return Ok(remote.into());
+    };
+    let SocketAddr::V6(mut remote) = remote else {
+        return Err(refused(
+            "flow_label",
+            format!("{remote} is IPv4, flow labels are of IPv6"),
+        ));
+    };
+    flow_label::lease(socket.as_fd(), *remote.ip(), label)
+        .map_err(|error| refused("flow_label", format!("{label}: {error}")))?;
+    remote.set_flowinfo(flow_label::flow_info(label));
+    Ok(SocketAddr::from(remote).into())
+}
+
+/// A line if the kernel granted another buffer than was asked for. It reports twice what it grants.
+pub(crate) fn buffer_note(what: &str, sysctl: &str, asked: Option<u64>, reported: u64) -> Option<String> {
+    let asked = asked.filter(|asked| asked.saturating_mul(2) != reported)?;
+    let granted = reported / 2;
+    let reason = if granted < asked {
+        format!(": {sysctl} caps it")
+    } else {
+        String::new()
+    };
+    Some(format!(
+        "{what}: asked for {asked} bytes, granted {granted} bytes{reason}"
+    ))
+}
+
+/// Time left until `deadline`, if any.
+pub(crate) fn time_left(deadline: Instant) -> Option<Duration> {
+    Some(deadline.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapped_address_is_taken_for_what_it_is() {
+        let mapped: SocketAddr = "[::ffff:127.0.0.1]:7".parse().unwrap();
+        assert_eq!(canonical(mapped), "127.0.0.1:7".parse().unwrap());
+        let scoped: SocketAddr = "[fe80::1%3]:7".parse().unwrap();
+        assert_eq!(canonical(scoped), scoped);
+    }
+
+    #[test]
+    fn a_buffer_is_noted_only_when_it_differs() {
+        assert_eq!(buffer_note("send buffer", "x", None, 10), None);
+        assert_eq!(buffer_note("send buffer", "x", Some(5), 10), None);
+        let note = buffer_note("send buffer", "net.core.wmem_max", Some(50), 20).unwrap();
+        assert_eq!(
+            note,
+            "send buffer: asked for 50 bytes, granted 10 bytes: net.core.wmem_max caps it"
+        );
+        assert!(
+            !buffer_note("send buffer", "x", Some(1), 4608)
+                .unwrap()
+                .contains("caps")
+        );
+    }
+}

@@ -1,0 +1,79 @@
+//! The kernel's TCP, and Multipath TCP.
+//!
+//! What it does: opens streams whose first bytes are a preamble ([`crate::preamble`]), applies
+//! every field of `TcpOptions` where it has to stand (buffers, MSS and MPTCP before the
+//! connection exists), and moves blocks by four ways of sending and three of receiving.
+//! What it must not do: pace by itself ([`crate::limit`] does), answer an opener (a refused one
+//! sees its connection closed, an accepted one the run begin).
+//!
+//! In: options as asked for. Out: streams, and in their `Granted` what the kernel made of the
+//! options. A request that cannot be honoured at all is a failure, one that the kernel changed a note.
+//!
+//! Start with [`stream`]; [`options`] sets and reads back, [`listener`] sorts openers,
+//! [`feed`] and [`drain`] are the ways bytes go and come.
+
+mod drain;
+mod feed;
+mod listener;
+mod options;
+mod stream;
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+
+use farline_spec::{Failure, RunSpec};
+use farline_sys::option::bind_address_without_port;
+
+use crate::failure::{timed_out, while_connecting};
+use crate::socket::{bind_source, canonical, family, labelled, set_tos, time_left};
+use crate::{Capabilities, Connect, Limited, Listener, Role, Stream, Transport, preamble};
+
+/// The kernel's TCP.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tcp;
+
+impl Transport for Tcp {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            reliable: true,
+            carries_data: true,
+            binds_addresses: true,
+            why_not: "",
+        }
+    }
+
+    fn listen(&self, local: SocketAddr, spec: &RunSpec) -> Result<Box<dyn Listener>, Failure> {
+        Ok(Box::new(listener::TcpListener::bind(canonical(local), spec)?))
+    }
+
+    fn connect(&self, request: &Connect<'_>) -> Result<Box<dyn Stream>, Failure> {
+        let (spec, remote) = (request.spec, canonical(request.remote));
+        let socket = options::open(remote, spec)?;
+        options::before_connection(&socket, spec, request.role)?;
+        set_tos(&socket, spec, family(remote))?;
+        // Saves ports when many streams leave from one address; without it they are only fewer.
+        let _ = bind_address_without_port(socket.as_fd());
+        bind_source(&socket, request, remote)?;
+        let target = labelled(&socket, spec, remote)?;
+        let left =
+            time_left(request.deadline).ok_or_else(|| timed_out(format!("data stream to {remote}")))?;
+        socket
+            .connect_timeout(&target, left)
+            .map_err(|error| while_connecting(remote, &error))?;
+        (&socket)
+            .write_all(&preamble::encode(request.key))
+            .map_err(|error| while_connecting(remote, &error))?;
+        let notes = Vec::new();
+        let stream = stream::TcpStream::new(socket, spec, request.role, request.key.stream, notes)?;
+        Ok(held_to_rate(Box::new(stream), spec, request.role))
+    }
+}
+
+/// `stream`, held to the rate of `spec` if it sends and there is one.
+fn held_to_rate(stream: Box<dyn Stream>, spec: &RunSpec, role: Role) -> Box<dyn Stream> {
+    match spec.rate_bps.map_or(0, |rate| rate.get()) {
+        rate_bps @ 1.. if role == Role::Sender => Box::new(Limited::new(stream, rate_bps)),
+        _ => stream,
+    }
+}

@@ -1,0 +1,311 @@
+//! One open TCP stream.
+
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use farline_spec::{Failure, Granted, ReceiveMode, RunSpec, SendMode};
+use farline_sys::option::unacknowledged_bytes;
+use farline_sys::tcp_info::TcpInfo;
+use farline_sys::wake::poll_readable;
+use socket2::Socket;
+
+use super::drain::Drain;
+use super::feed::Feed;
+use super::options;
+use crate::failure::{aborted, is_slice, while_moving};
+use crate::payload::{MAX_PAYLOAD_BYTES, payload};
+use crate::socket::SLICE;
+use crate::tally::{Count, Tally, as_i64};
+use crate::{Counters, Probe, Received, Role, Stream};
+
+/// How long to sleep between two looks at a send queue that drains.
+const DRAIN_LOOK: Duration = Duration::from_millis(1);
+
+/// One open TCP stream, used by one thread.
+pub(super) struct TcpStream {
+    link: Arc<Link>,
+    engine: Engine,
+    spec: RunSpec,
+    notes: Vec<String>,
+    /// Kept from set-up: a socket whose other end has closed no longer tells.
+    remote: String,
+}
+
+enum Engine {
+    Sender(Sender),
+    Receiver(Drain),
+}
+
+struct Sender {
+    feed: Feed,
+    started: bool,
+    block: usize,
+    payload_bytes: usize,
+    /// Where in the payload the next byte lies.
+    offset: usize,
+}
+
+/// What the thread of a stream and its observers share. The socket is closed when the last of them goes.
+struct Link {
+    socket: Socket,
+    role: Role,
+    tally: Tally,
+    zerocopy_copied_bytes: Count,
+    zerocopy_true_bytes: Count,
+}
+
+impl TcpStream {
+    /// Takes over a connected socket whose preamble has been sent or read.
+    pub(super) fn new(
+        socket: Socket,
+        spec: &RunSpec,
+        role: Role,
+        stream: u16,
+        notes: Vec<String>,
+    ) -> Result<Self, Failure> {
+        for set in [Socket::set_read_timeout, Socket::set_write_timeout] {
+            set(&socket, Some(SLICE)).map_err(|error| Failure::system("socket time-out", &error))?;
+        }
+        let block = block_bytes(spec);
+        let engine = match role {
+            Role::Receiver => {
+                let mode = spec
+                    .tcp
+                    .as_ref()
+                    .map_or(ReceiveMode::Read, |tcp| tcp.receive_mode);
+                Engine::Receiver(Drain::new(mode, block))
+            }
+            Role::Sender => {
+                let mode = spec.tcp.as_ref().map_or(SendMode::Copy, |tcp| tcp.send_mode);
+                let payload = payload(spec.seed, stream, block.min(MAX_PAYLOAD_BYTES));
+                let payload_bytes = payload.len();
+                let feed = Feed::new(mode, payload, socket.as_fd())?;
+                Engine::Sender(Sender {
+                    feed,
+                    started: false,
+                    block,
+                    payload_bytes,
+                    offset: 0,
+                })
+            }
+        };
+        let remote = options::granted(&socket, spec, role, &[]).remote;
+        let link = Link {
+            socket,
+            role,
+            tally: Tally::default(),
+            zerocopy_copied_bytes: Count::default(),
+            zerocopy_true_bytes: Count::default(),
+        };
+        Ok(Self {
+            link: Arc::new(link),
+            engine,
+            spec: spec.clone(),
+            notes,
+            remote,
+        })
+    }
+}
+
+/// Block size of a resolved spec.
+fn block_bytes(spec: &RunSpec) -> usize {
+    spec.block_bytes.map_or(131_072, |block| {
+        usize::try_from(block.get()).unwrap_or(usize::MAX)
+    })
+}
+
+impl Sender {
+    fn send(&mut self, link: &Link, limit: usize) -> Result<usize, Failure> {
+        if !self.started {
+            self.feed.start();
+            self.started = true;
+        }
+        // What a time slice cut short is completed first, so that blocks begin where the payload begins.
+        let to_end = self.payload_bytes - self.offset;
+        let whole = if self.offset == 0 { self.block } else { to_end };
+        match self.feed.send(link.socket.as_fd(), self.offset, whole.min(limit)) {
+            Ok(sent) => {
+                self.offset = (self.offset + sent) % self.payload_bytes;
+                link.tally.count_block(sent);
+                self.count_completions(link);
+                Ok(sent)
+            }
+            Err(_) if link.tally.is_aborted() => Err(aborted()),
+            Err(error) if is_slice(&error) => Ok(0),
+            Err(error) => Err(while_moving("sending", &error)),
+        }
+    }
+
+    fn count_completions(&self, link: &Link) {
+        if let Some((copied, uncopied)) = self.feed.zerocopy_bytes() {
+            link.zerocopy_copied_bytes.set(as_i64(copied));
+            link.zerocopy_true_bytes.set(as_i64(uncopied));
+        }
+    }
+
+    /// Whether the kernel has nothing left to send and nothing left to complete.
+    fn is_drained(&mut self, link: &Link) -> Result<bool, Failure> {
+        let failed = |error| while_moving("finishing", &error);
+        let completing = self.feed.settle(link.socket.as_fd()).map_err(failed)?;
+        self.count_completions(link);
+        Ok(completing == 0 && unacknowledged_bytes(link.socket.as_fd()).map_err(failed)? == 0)
+    }
+
+    fn finish(&mut self, link: &Link, deadline: Instant) -> Result<(), Failure> {
+        // Refused by a connection that is gone already; then the look below says why.
+        let _ = link.socket.shutdown(Shutdown::Write);
+        while !self.is_drained(link)? && Instant::now() < deadline {
+            if link.tally.is_aborted() {
+                return Err(aborted());
+            }
+            if let Ok(Some(error)) = link.socket.take_error() {
+                return Err(while_moving("finishing", &error));
+            }
+            std::thread::sleep(DRAIN_LOOK);
+        }
+        Ok(())
+    }
+}
+
+impl Stream for TcpStream {
+    fn send_block(&mut self, limit: usize) -> Result<usize, Failure> {
+        match &mut self.engine {
+            Engine::Sender(sender) => sender.send(&self.link, limit),
+            Engine::Receiver(_) => Err(wrong_end("send on a receiving stream")),
+        }
+    }
+
+    fn receive_block(&mut self) -> Result<Received, Failure> {
+        let Engine::Receiver(drain) = &mut self.engine else {
+            return Err(wrong_end("receive on a sending stream"));
+        };
+        match drain.receive(self.link.socket.as_fd()) {
+            Ok(0) if self.link.tally.is_aborted() => Err(aborted()),
+            Ok(0) => Ok(Received::End),
+            Ok(received) => {
+                self.link.tally.count_block(received);
+                Ok(Received::Bytes(received))
+            }
+            Err(_) if self.link.tally.is_aborted() => Err(aborted()),
+            Err(error) if is_slice(&error) => Ok(Received::Bytes(0)),
+            Err(error) => Err(while_moving("receiving", &error)),
+        }
+    }
+
+    fn visit_received(&self, visit: &mut dyn FnMut(&[u8])) {
+        if let Engine::Receiver(drain) = &self.engine {
+            visit(drain.last());
+        }
+    }
+
+    fn finish_sending(&mut self, deadline: Instant) -> Result<(), Failure> {
+        match &mut self.engine {
+            Engine::Sender(sender) => sender.finish(&self.link, deadline),
+            Engine::Receiver(_) => Err(wrong_end("finish sending on a receiving stream")),
+        }
+    }
+
+    fn probe(&self) -> Arc<dyn Probe> {
+        Arc::<Link>::clone(&self.link)
+    }
+
+    fn granted(&self) -> Granted {
+        let now = options::granted(&self.link.socket, &self.spec, self.link.role, &self.notes);
+        Granted {
+            remote: self.remote.clone(),
+            ..now
+        }
+    }
+}
+
+fn wrong_end(what: &str) -> Failure {
+    Failure::new(farline_spec::FailureKind::Internal, what)
+}
+
+impl Drop for TcpStream {
+    /// Ends the connection even while an observer still holds the socket, and gives zero-copy sends the
+    /// chance to complete, so that their memory need not be leaked.
+    fn drop(&mut self) {
+        let _ = self.link.socket.shutdown(Shutdown::Both);
+        let Engine::Sender(sender) = &mut self.engine else {
+            return;
+        };
+        let deadline = Instant::now() + SLICE;
+        while Instant::now() < deadline
+            && sender
+                .feed
+                .settle(self.link.socket.as_fd())
+                .is_ok_and(|left| left > 0)
+        {
+            let _ = poll_readable(&[self.link.socket.as_fd()], Some(DRAIN_LOOK));
+            std::thread::sleep(DRAIN_LOOK);
+        }
+    }
+}
+
+impl Probe for Link {
+    fn sample(&self) -> Counters {
+        let counted = Counters {
+            bytes: self.tally.bytes.get(),
+            blocks: self.tally.blocks.get(),
+            zerocopy_copied_bytes: self.zerocopy_copied_bytes.get(),
+            zerocopy_true_bytes: self.zerocopy_true_bytes.get(),
+            ..Counters::UNKNOWN
+        };
+        match TcpInfo::of(self.socket.as_fd()) {
+            Ok(info) => with_kernel_facts(counted, &info, self.role),
+            Err(_) => counted,
+        }
+    }
+
+    fn abort(&self) {
+        self.tally.abort();
+        let _ = self.socket.shutdown(Shutdown::Both);
+    }
+}
+
+/// Adds what the kernel knows. Round-trip time, congestion window and the times limited are the sender's:
+/// at a receiver they would describe its acknowledgements.
+fn with_kernel_facts(counted: Counters, info: &TcpInfo, role: Role) -> Counters {
+    let raw = info.raw();
+    let window = match role {
+        Role::Sender => info.peer_window_bytes(),
+        Role::Receiver => info.own_window_bytes(),
+    };
+    let both = Counters {
+        receive_window_bytes: window.map_or(-1, i64::from),
+        min_rtt_us: if raw.min_rtt == u32::MAX {
+            -1
+        } else {
+            raw.min_rtt.into()
+        },
+        path_mtu_bytes: raw.pmtu.into(),
+        ..counted
+    };
+    if role == Role::Receiver {
+        return both;
+    }
+    Counters {
+        retransmits: raw.total_retrans.into(),
+        rtt_us: raw.rtt.into(),
+        rttvar_us: raw.rttvar.into(),
+        cwnd_bytes: i64::from(raw.snd_cwnd) * i64::from(raw.snd_mss),
+        pacing_rate_bps: bits(raw.pacing_rate),
+        delivery_rate_bps: bits(raw.delivery_rate),
+        busy_us: as_i64(raw.busy_time),
+        receive_window_limited_us: as_i64(raw.rwnd_limited),
+        send_buffer_limited_us: as_i64(raw.sndbuf_limited),
+        ..both
+    }
+}
+
+/// Bits of a rate in bytes; the kernel's "no limit" is unknown here.
+fn bits(bytes_per_s: u64) -> i64 {
+    if bytes_per_s == u64::MAX {
+        -1
+    } else {
+        as_i64(bytes_per_s.saturating_mul(8))
+    }
+}

@@ -1,0 +1,218 @@
+//! One open stream of datagrams.
+
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Instant;
+
+use farline_spec::{Failure, FailureKind, Granted, RunSpec};
+use farline_sys::option::path_mtu;
+use socket2::Socket;
+
+use super::options::Setup;
+use super::receiver::Receiver;
+use super::sender::Sender;
+use crate::socket::{SLICE, buffer_note, family, tos_note};
+use crate::tally::{Count, Tally};
+use crate::{Counters, Probe, Received, Role, Stream, StreamKey};
+
+/// One open stream of datagrams, used by one thread.
+pub(super) struct UdpStream {
+    link: Arc<Link>,
+    engine: Engine,
+    setup: Setup,
+    spec: RunSpec,
+}
+
+enum Engine {
+    Sender(Sender),
+    Receiver(Receiver),
+}
+
+/// What the thread of a stream and its observers share.
+pub(super) struct Link {
+    pub(super) socket: Socket,
+    pub(super) tally: Tally,
+    pub(super) packets: Count,
+    pub(super) lost_packets: Count,
+    pub(super) reordered_packets: Count,
+    pub(super) duplicate_packets: Count,
+    pub(super) jitter_ns: Count,
+    role: Role,
+}
+
+impl UdpStream {
+    /// Takes over a connected socket after the handshake.
+    pub(super) fn new(socket: Socket, spec: &RunSpec, role: Role, key: &StreamKey) -> Result<Self, Failure> {
+        for set in [Socket::set_read_timeout, Socket::set_write_timeout] {
+            set(&socket, Some(SLICE)).map_err(|error| Failure::system("socket time-out", &error))?;
+        }
+        let setup = Setup::apply(&socket, spec, role)?;
+        let engine = match role {
+            Role::Sender => Engine::Sender(Sender::new(spec, &setup, key)),
+            Role::Receiver => Engine::Receiver(Receiver::new(key)),
+        };
+        Ok(Self {
+            link: Arc::new(Link::new(socket, role)),
+            engine,
+            setup,
+            spec: spec.clone(),
+        })
+    }
+}
+
+impl Link {
+    fn new(socket: Socket, role: Role) -> Self {
+        Self {
+            socket,
+            tally: Tally::default(),
+            packets: Count::default(),
+            lost_packets: Count::default(),
+            reordered_packets: Count::default(),
+            duplicate_packets: Count::default(),
+            jitter_ns: Count::default(),
+            role,
+        }
+    }
+
+    fn remote(&self) -> Option<std::net::SocketAddr> {
+        self.socket.peer_addr().ok()?.as_socket()
+    }
+}
+
+impl Stream for UdpStream {
+    fn send_block(&mut self, limit: usize) -> Result<usize, Failure> {
+        match &mut self.engine {
+            Engine::Sender(sender) => sender.send(&self.link, &mut self.setup, limit),
+            Engine::Receiver(_) => Err(Failure::new(FailureKind::Internal, "send on a receiving stream")),
+        }
+    }
+
+    fn receive_block(&mut self) -> Result<Received, Failure> {
+        match &mut self.engine {
+            Engine::Receiver(receiver) => receiver.receive(&self.link),
+            Engine::Sender(_) => Err(Failure::new(FailureKind::Internal, "receive on a sending stream")),
+        }
+    }
+
+    fn visit_received(&self, visit: &mut dyn FnMut(&[u8])) {
+        if let Engine::Receiver(receiver) = &self.engine {
+            receiver.visit_last(visit);
+        }
+    }
+
+    fn finish_sending(&mut self, deadline: Instant) -> Result<(), Failure> {
+        match &self.engine {
+            Engine::Sender(sender) => sender.finish(&self.link, deadline),
+            Engine::Receiver(_) => Err(Failure::new(
+                FailureKind::Internal,
+                "finish sending on a receiving stream",
+            )),
+        }
+    }
+
+    fn probe(&self) -> Arc<dyn Probe> {
+        Arc::<Link>::clone(&self.link)
+    }
+
+    fn granted(&self) -> Granted {
+        let socket = &self.link.socket;
+        let text = |address: std::io::Result<socket2::SockAddr>| {
+            address
+                .ok()
+                .and_then(|address| address.as_socket())
+                .map_or_else(String::new, |it| it.to_string())
+        };
+        let is_sender = self.link.role == Role::Sender;
+        let mut granted = Granted {
+            local: text(socket.local_addr()),
+            remote: text(socket.peer_addr()),
+            send_buffer_bytes: socket.send_buffer_size().ok().map(|bytes| bytes as u64),
+            receive_buffer_bytes: socket.recv_buffer_size().ok().map(|bytes| bytes as u64),
+            packet_bytes: is_sender.then_some(self.setup.packet_bytes as u32),
+            batch_packets: is_sender.then_some(self.setup.batch_packets as u32),
+            gso: is_sender.then_some(self.setup.gso),
+            gro: (!is_sender).then_some(self.setup.gro),
+            notes: self.setup.notes.clone(),
+            ..Granted::default()
+        };
+        let differences = self.differences(&granted);
+        granted.notes.extend(differences);
+        granted
+    }
+}
+
+impl UdpStream {
+    fn differences(&self, granted: &Granted) -> Vec<String> {
+        let udp = self.spec.udp.clone().unwrap_or_default();
+        let send_buffer = buffer_note(
+            "send buffer",
+            "net.core.wmem_max",
+            udp.send_buffer_bytes.map(|bytes| bytes.get()),
+            granted.send_buffer_bytes.unwrap_or(0),
+        );
+        let receive_buffer = buffer_note(
+            "receive buffer",
+            "net.core.rmem_max",
+            udp.receive_buffer_bytes.map(|bytes| bytes.get()),
+            granted.receive_buffer_bytes.unwrap_or(0),
+        );
+        let tos = self
+            .link
+            .remote()
+            .and_then(|remote| tos_note(&self.link.socket, &self.spec, family(remote)));
+        let strays = match &self.engine {
+            Engine::Receiver(receiver) => receiver.strays(),
+            Engine::Sender(_) => 0,
+        };
+        let strays =
+            (strays > 0).then(|| format!("{strays} datagrams were not of this stream and were ignored"));
+        [send_buffer, receive_buffer, tos, strays]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+}
+
+impl Drop for UdpStream {
+    /// Frees the port's other users from this stream's datagrams even while an observer holds the socket.
+    fn drop(&mut self) {
+        let _ = self.link.socket.shutdown(Shutdown::Both);
+    }
+}
+
+impl Probe for Link {
+    fn sample(&self) -> Counters {
+        let known_here = |count: &Count| {
+            if self.role == Role::Receiver {
+                count.get()
+            } else {
+                -1
+            }
+        };
+        let mtu = self
+            .remote()
+            .and_then(|remote| path_mtu(self.socket.as_fd(), family(remote)).ok());
+        Counters {
+            bytes: self.tally.bytes.get(),
+            blocks: self.tally.blocks.get(),
+            packets: self.packets.get(),
+            lost_packets: known_here(&self.lost_packets),
+            reordered_packets: known_here(&self.reordered_packets),
+            duplicate_packets: known_here(&self.duplicate_packets),
+            jitter_ns: known_here(&self.jitter_ns),
+            paced_wait_us: if self.role == Role::Sender {
+                self.tally.paced_wait_us.get()
+            } else {
+                -1
+            },
+            path_mtu_bytes: mtu.map_or(-1, i64::from),
+            ..Counters::UNKNOWN
+        }
+    }
+
+    fn abort(&self) {
+        self.tally.abort();
+        let _ = self.socket.shutdown(Shutdown::Both);
+    }
+}

@@ -1,0 +1,83 @@
+//! The contract that every transport keeps, run against every transport and every way of moving bytes.
+//!
+//! One [`Subject`](harness::Subject) per transport and way; one check per promise of the traits in `lib.rs`.
+//! A check asks [`Capabilities`](farline_transport::Capabilities) whether the promise is made at all; where it
+//! is not, the test passes only if the transport states why, and prints the reason.
+//!
+//! A new transport adds one line to the list at the end of this file.
+
+#[path = "contract/checks.rs"]
+mod checks;
+#[path = "contract/harness.rs"]
+mod harness;
+#[path = "contract/strangers.rs"]
+mod strangers;
+
+macro_rules! contract {
+    ($($(#[doc = $about:literal])+ $name:ident: $spec:literal;)+) => {$(
+        $(#[doc = $about])+
+        mod $name {
+            use crate::{checks, harness::Subject, strangers};
+
+            const SUBJECT: Subject = Subject { spec: $spec };
+
+            contract!(@tests SUBJECT,
+                checks: every_byte_arrives_once_then_the_end_on_ipv4_forward,
+                checks: every_byte_arrives_once_then_the_end_on_ipv4_reverse,
+                checks: every_byte_arrives_once_then_the_end_on_ipv6_forward,
+                checks: every_byte_arrives_once_then_the_end_on_ipv6_reverse,
+                checks: a_total_smaller_than_any_header_arrives,
+                checks: what_arrives_is_what_was_sent_in_order,
+                checks: streams_are_told_apart_whatever_the_order,
+                checks: a_source_address_is_bound_to,
+                checks: a_foreign_source_address_is_refused,
+                checks: a_port_in_use_is_busy,
+                checks: waiting_ends_in_time_and_can_go_on,
+                checks: nobody_there_is_said_soon,
+                checks: a_rate_is_kept,
+                checks: a_very_low_rate_still_lets_the_caller_look_around,
+                checks: counters_never_run_back_and_agree,
+                checks: what_was_granted_is_stated,
+                checks: aborting_ends_a_blocked_receive,
+                checks: aborting_ends_a_blocked_send,
+                checks: aborting_ends_a_finish_that_nobody_answers,
+                checks: finishing_gives_up_in_time,
+                strangers: a_wrong_proof_neither_opens_nor_ends_the_wait,
+                strangers: the_proof_of_another_stream_opens_nothing,
+                strangers: the_silent_and_the_noisy_do_not_hold_up_the_rest,
+                strangers: a_crowd_of_the_silent_is_bounded,
+            );
+        }
+    )+};
+    (@tests $subject:ident, $($group:ident: $check:ident,)+) => {$(
+        #[test]
+        fn $check() {
+            $group::$check(&$subject);
+        }
+    )+};
+}
+
+contract! {
+    /// The kernel's TCP as it comes.
+    tcp: r#"{"transport":"tcp"}"#;
+    /// Sent from our pages.
+    tcp_zerocopy: r#"{"transport":"tcp","tcp":{"send_mode":"zerocopy"}}"#;
+    /// Sent from a memory file.
+    tcp_sendfile: r#"{"transport":"tcp","tcp":{"send_mode":"sendfile"}}"#;
+    /// Sent from a memory file through a pipe.
+    tcp_splice: r#"{"transport":"tcp","tcp":{"send_mode":"splice"}}"#;
+    /// Received into application memory.
+    tcp_copy: r#"{"transport":"tcp","tcp":{"receive_mode":"copy"}}"#;
+    /// Received by letting the kernel drop it.
+    tcp_discard: r#"{"transport":"tcp","tcp":{"receive_mode":"discard"}}"#;
+    /// Blocks that are larger than the payload kept in memory.
+    tcp_large_blocks: r#"{"transport":"tcp","block_bytes":9000001,"tcp":{"receive_mode":"copy"}}"#;
+    /// Multipath TCP.
+    mptcp: r#"{"transport":"tcp","tcp":{"mptcp":true}}"#;
+    /// Datagrams in batches.
+    udp: r#"{"transport":"udp","udp":{"packet_bytes":1472}}"#;
+    /// Datagrams one by one.
+    udp_single: r#"{"transport":"udp","udp":{"packet_bytes":1472,"gso":false,"gro":false}}"#;
+    /// No network.
+    null: r#"{"transport":"null"}"#;
+}
