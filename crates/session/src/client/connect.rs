@@ -1,0 +1,301 @@
+//! The client opens all connections, in reverse too: that works through address translation.
+
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::AsFd;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use farline_spec::{AddressPair, Failure, FailureKind, IpVersion, RunSpec};
+use farline_sys::wake::{Interest, poll_ready};
+use farline_transport::{Connect, StreamKey, transport_for};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::message::Listeners;
+use crate::run::OpenStream;
+use crate::streams::{End, cpu, pair, role};
+use crate::target::Target;
+
+/// Streams that are being opened at once.
+const WORKERS: usize = 16;
+/// How often a wait for a connection looks whether it is still wanted.
+const SLICE: Duration = Duration::from_millis(50);
+/// EINPROGRESS, which std has no name for on stable.
+const IN_PROGRESS: i32 = 115;
+
+/// Connects the control channel: every address of the name in turn, each with its share of the time left.
+///
+/// Looking the name up takes as long as the system's resolver lets it.
+///
+/// # Errors
+/// [`FailureKind::Unreachable`] with the last address's reason, [`FailureKind::Timeout`], and
+/// [`FailureKind::Interrupted`] once `unwanted` says so.
+pub fn control(
+    target: &Target,
+    spec: &RunSpec,
+    deadline: Instant,
+    unwanted: &dyn Fn() -> bool,
+) -> Result<TcpStream, Failure> {
+    let addresses = resolve(target, spec.ip_version)?;
+    let mut last = None;
+    for (tried, &address) in addresses.iter().enumerate() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let share = left / u32::try_from(addresses.len() - tried).unwrap_or(1);
+        match connect(address, Instant::now() + share, unwanted) {
+            Ok(socket) => return Ok(socket),
+            Err(failure) if failure.kind == FailureKind::Interrupted => return Err(failure),
+            Err(failure) => last = Some(failure),
+        }
+    }
+    Err(last.unwrap_or_else(|| unreachable(&target.address(), "has no address")))
+}
+
+fn resolve(target: &Target, version: IpVersion) -> Result<Vec<SocketAddr>, Failure> {
+    let found = (target.host.as_str(), target.port).to_socket_addrs();
+    let found = found.map_err(|error| unreachable(&target.host, &error.to_string()))?;
+    let wanted: Vec<_> = found
+        .filter(|address| match version {
+            IpVersion::Any => true,
+            IpVersion::V4 => address.is_ipv4(),
+            IpVersion::V6 => address.is_ipv6(),
+        })
+        .collect();
+    match version {
+        _ if !wanted.is_empty() => Ok(wanted),
+        IpVersion::V4 => Err(unreachable(
+            &target.host,
+            "has no IPv4 address, and ip_version is v4",
+        )),
+        IpVersion::V6 => Err(unreachable(
+            &target.host,
+            "has no IPv6 address, and ip_version is v6",
+        )),
+        IpVersion::Any => Err(unreachable(&target.host, "has no address")),
+    }
+}
+
+fn connect(
+    address: SocketAddr,
+    deadline: Instant,
+    unwanted: &dyn Fn() -> bool,
+) -> Result<TcpStream, Failure> {
+    let refused = |error: &std::io::Error| connect_failure(address, error);
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP));
+    let socket = socket.map_err(|error| Failure::system("control socket", &error))?;
+    socket
+        .set_nonblocking(true)
+        .map_err(|error| Failure::system("control socket", &error))?;
+    match socket.connect(&address.into()) {
+        Err(error) if error.raw_os_error() != Some(IN_PROGRESS) => return Err(refused(&error)),
+        _ => {}
+    }
+    while !poll_ready(&[(socket.as_fd(), Interest::Writable)], Some(SLICE)).is_ok_and(|ready| ready[0]) {
+        if unwanted() {
+            return Err(Failure::new(FailureKind::Interrupted, "stopped while connecting"));
+        }
+        if Instant::now() >= deadline {
+            let line = format!("{address}: no answer within the connect time-out");
+            return Err(Failure::new(FailureKind::Timeout, line));
+        }
+    }
+    match socket.take_error() {
+        Ok(None) => Ok(socket.into()),
+        Ok(Some(error)) | Err(error) => Err(refused(&error)),
+    }
+}
+
+/// A refusal of the path is the path's; one of this machine (no descriptor, no permission) its own.
+fn connect_failure(address: SocketAddr, error: &std::io::Error) -> Failure {
+    use std::io::ErrorKind;
+    match error.kind() {
+        ErrorKind::TimedOut => Failure::new(FailureKind::Timeout, format!("{address}: {error}")),
+        ErrorKind::PermissionDenied | ErrorKind::OutOfMemory | ErrorKind::AddrNotAvailable => {
+            Failure::system(&format!("connecting to {address}"), error)
+        }
+        _ => unreachable(&address.to_string(), &error.to_string()),
+    }
+}
+
+fn unreachable(what: &str, why: &str) -> Failure {
+    Failure::new(FailureKind::Unreachable, format!("{what}: {why}"))
+}
+
+/// Everything that opening the data streams needs.
+pub struct StreamPlan {
+    /// The spec as granted.
+    pub spec: RunSpec,
+    /// Names and proofs, in the order of the streams.
+    pub keys: Vec<StreamKey>,
+    /// Where the control channel goes.
+    pub server: SocketAddr,
+    /// Where the server listens.
+    pub listeners: Listeners,
+    /// When to give up.
+    pub deadline: Instant,
+}
+
+impl StreamPlan {
+    /// Opens all streams, some at a time, so that a long path costs few round trips.
+    ///
+    /// # Errors
+    /// The first stream's that fails; the others are closed.
+    pub fn open(&self, cancelled: &AtomicBool) -> Result<Vec<OpenStream>, Failure> {
+        let next = AtomicUsize::new(0);
+        let opened = Mutex::new(Ok(Vec::with_capacity(self.keys.len())));
+        std::thread::scope(|scope| {
+            for _ in 0..WORKERS.min(self.keys.len()) {
+                scope.spawn(|| self.work(&next, &opened, cancelled));
+            }
+        });
+        let mut streams = opened
+            .into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)?;
+        streams.sort_by_key(|open: &OpenStream| open.stream);
+        Ok(streams)
+    }
+
+    fn work(
+        &self,
+        next: &AtomicUsize,
+        opened: &Mutex<Result<Vec<OpenStream>, Failure>>,
+        cancelled: &AtomicBool,
+    ) {
+        while !cancelled.load(Ordering::Acquire) {
+            let Some(key) = self.keys.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                return;
+            };
+            let stream = self.open_one(key);
+            let mut all = opened.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            match (&mut *all, stream) {
+                (Ok(streams), Ok(stream)) => streams.push(stream),
+                (Ok(_), Err(failure)) => *all = Err(failure),
+                (Err(_), _) => return,
+            }
+        }
+    }
+
+    fn open_one(&self, key: &StreamKey) -> Result<OpenStream, Failure> {
+        let pair = pair(&self.spec, key.stream);
+        let role = role(&self.spec, End::Client, key.stream);
+        let io = transport_for(&self.spec).connect(&Connect {
+            spec: &self.spec,
+            role,
+            source: pair.source,
+            source_device: pair.source_device.as_deref(),
+            remote: self.remote(&pair)?,
+            key,
+            deadline: self.deadline,
+        })?;
+        Ok(OpenStream {
+            stream: key.stream,
+            role,
+            cpu: cpu(&self.spec, End::Client, key.stream),
+            io,
+        })
+    }
+
+    fn remote(&self, pair: &AddressPair) -> Result<SocketAddr, Failure> {
+        let listener = self
+            .listeners
+            .listeners
+            .iter()
+            .find(|listener| listener.destination == pair.destination);
+        let port = listener.map(|listener| listener.port);
+        let port = port
+            .ok_or_else(|| Failure::new(FailureKind::Protocol, "the server has no listener for a stream"))?;
+        let mut remote = match pair.destination {
+            Some(destination) => SocketAddr::new(destination, port),
+            // With its scope, should it be link-local.
+            None => self.server,
+        };
+        remote.set_port(port);
+        Ok(remote)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::ListenerAddress;
+
+    const WANTED: &dyn Fn() -> bool = &|| false;
+
+    fn to(text: &str, version: &str) -> Result<TcpStream, Failure> {
+        let spec = farline_spec::from_json(&format!(r#"{{"ip_version":"{version}"}}"#)).unwrap();
+        control(
+            &Target::parse(text).unwrap(),
+            &spec,
+            Instant::now() + Duration::from_secs(5),
+            WANTED,
+        )
+    }
+
+    #[test]
+    fn a_port_without_a_server_is_unreachable() {
+        let free = std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let refusal = to(&free.to_string(), "any").unwrap_err();
+        assert_eq!(refusal.kind, FailureKind::Unreachable);
+        assert!(refusal.message.contains(&free.to_string()), "{refusal}");
+    }
+
+    #[test]
+    fn the_version_of_ip_is_kept_to() {
+        let refusal = to("127.0.0.1:1", "v6").unwrap_err();
+        assert_eq!(
+            refusal.message,
+            "127.0.0.1: has no IPv6 address, and ip_version is v6"
+        );
+        assert_eq!(to("[::1]:1", "v4").unwrap_err().kind, FailureKind::Unreachable);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_connection_that_is_not_wanted() {
+        // A full backlog never answers.
+        let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        listener
+            .bind(&"127.0.0.1:0".parse::<SocketAddr>().unwrap().into())
+            .unwrap();
+        listener.listen(0).unwrap();
+        let address = listener.local_addr().unwrap().as_socket().unwrap();
+        let _first = TcpStream::connect(address).unwrap();
+        let far = Instant::now() + Duration::from_secs(60);
+        let refusal = connect(address, far, &|| true).unwrap_err();
+        assert_eq!(refusal.kind, FailureKind::Interrupted);
+        let soon = Instant::now() + Duration::from_millis(100);
+        assert_eq!(
+            connect(address, soon, WANTED).unwrap_err().kind,
+            FailureKind::Timeout
+        );
+    }
+
+    #[test]
+    fn streams_go_where_the_server_listens() {
+        let server = "[fe80::1%3]:5470".parse().unwrap();
+        let named = "10.0.0.7".parse().ok();
+        let address = |destination, port| ListenerAddress { destination, port };
+        let plan = StreamPlan {
+            spec: RunSpec::default(),
+            keys: vec![],
+            server,
+            listeners: Listeners {
+                listeners: vec![address(None, 7), address(named, 8)],
+            },
+            deadline: Instant::now(),
+        };
+        let to = |destination| {
+            plan.remote(&AddressPair {
+                destination,
+                ..AddressPair::default()
+            })
+        };
+        assert_eq!(to(None).unwrap(), "[fe80::1%3]:7".parse().unwrap());
+        assert_eq!(to(named).unwrap(), "10.0.0.7:8".parse().unwrap());
+        assert_eq!(
+            to("10.0.0.8".parse().ok()).unwrap_err().kind,
+            FailureKind::Protocol
+        );
+    }
+}

@@ -1,0 +1,150 @@
+//! The client: one run, from a target and a spec to a record.
+//!
+//! What it does: connects, drives [`ClientMachine`](crate::machine::ClientMachine), opens the data
+//! streams, seats the run, and reports what happens as [`Event`]s. Whatever goes wrong, the last
+//! event is [`Event::Done`] with a record that says so.
+//! What it must not do: remember servers' keys, retry, judge results; those are the caller's.
+//!
+//! In: [`Target`], `RunSpec`. Out: events. One thread per run, besides those of the run itself.
+//!
+//! Start with [`start_run`], then `driver.rs`; `connect.rs` has every connection that is opened,
+//! `record.rs` what remains.
+
+mod connect;
+mod driver;
+pub mod record;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use farline_spec::{Failure, RunRecord, RunSpec, Samples};
+
+use crate::channel::Interrupt;
+use crate::target::Target;
+use crate::tls::Fingerprint;
+use record::Ending;
+
+/// What happens to a run, in order.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one at a time is on its way, and samples are most of them"
+)]
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// The session has reached this state of papers/1.
+    Stage(&'static str),
+    /// The key that the server showed. With a pin it is the pinned one, or the run has failed.
+    ServerKey(Fingerprint),
+    /// Something the user should read: what the server changed about the spec, for one.
+    Notice(String),
+    /// Samples of one end: the client's while the run lasts, the server's after it.
+    Samples(Samples),
+    /// It is over; nothing follows.
+    Done(Box<RunRecord>),
+}
+
+/// A run that has been started.
+#[derive(Debug)]
+pub struct RunHandle {
+    events: Receiver<Event>,
+    /// Absent when nothing could be started; the events say why.
+    running: Option<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    orders: Orders,
+    thread: JoinHandle<()>,
+}
+
+/// What the owner of a run wants of its driver.
+#[derive(Debug, Clone)]
+struct Orders {
+    stop: Arc<AtomicBool>,
+    interrupt: Interrupt,
+}
+
+impl Orders {
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+}
+
+/// Starts a run of `spec` against `target` and returns at once. Every failure comes as [`Event::Done`].
+pub fn start_run(target: Target, spec: RunSpec) -> RunHandle {
+    let (sender, events) = unbounded();
+    let spare = (target.address(), spec.clone(), sender.clone());
+    let started = Interrupt::new().and_then(|interrupt| {
+        let orders = Orders {
+            stop: Arc::default(),
+            interrupt,
+        };
+        let own = orders.clone();
+        let thread = std::thread::Builder::new()
+            .name("fl-client".into())
+            .spawn(move || driver::run(&target, spec, &sender, own))
+            .map_err(|error| Failure::system("starting thread fl-client", &error))?;
+        Ok(Running { orders, thread })
+    });
+    let running = started.map_err(|failure| fail_at_once(spare, failure)).ok();
+    RunHandle { events, running }
+}
+
+fn fail_at_once((server_address, spec, events): (String, RunSpec, Sender<Event>), failure: Failure) {
+    let mut ending = Ending::new(server_address, spec);
+    ending.failure = Some(failure);
+    // The receiver is on its way to the caller.
+    let _ = events.send(Event::Done(Box::new(ending.into_record())));
+}
+
+impl RunHandle {
+    /// The next event; `None` when `timeout` has passed, or after [`Event::Done`].
+    pub fn poll(&self, timeout: Duration) -> Option<Event> {
+        self.events.recv_timeout(timeout).ok()
+    }
+
+    /// Ends the run early but in order: both ends stop, their profiles are exchanged, the record is partial.
+    pub fn stop(&self) {
+        if let Some(running) = &self.running {
+            running.orders.stop.store(true, Ordering::Release);
+            running.orders.interrupt.waker().wake();
+        }
+    }
+
+    /// Ends the run now. The record has what this end measured.
+    pub fn abort(&self) {
+        if let Some(running) = &self.running {
+            running.orders.interrupt.raise();
+        }
+    }
+
+    /// Whether the driver has ended: an event that [`RunHandle::poll`] does not give by then never comes.
+    pub fn is_over(&self) -> bool {
+        self.running
+            .as_ref()
+            .is_none_or(|running| running.thread.is_finished())
+    }
+
+    /// Waits until the run is over.
+    pub fn join(mut self) {
+        self.wait();
+    }
+
+    fn wait(&mut self) {
+        if let Some(running) = self.running.take() {
+            // A panic of the driver was reported by the panic hook; there is no event to wait for.
+            let _ = running.thread.join();
+        }
+    }
+}
+
+/// Nobody could hear of a run without a handle, so it is ended.
+impl Drop for RunHandle {
+    fn drop(&mut self) {
+        self.abort();
+        self.wait();
+    }
+}

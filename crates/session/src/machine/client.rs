@@ -1,0 +1,535 @@
+//! The client's side of the thirteen steps.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use farline_spec::{Failure, FailureKind, RunSpec};
+
+use super::table::state_table;
+use super::timing::{Clock, Timing};
+use super::{misplaced, out_of_place, overdue};
+use crate::message::profile::ProfileAssembler;
+use crate::message::{
+    ClientMessage, ClientProfile, Established, Grant, Handshake, Listeners, ProfilePart, ProfilingEnd,
+    ServerMessage, ServerProfile, SessionId, Task, VersionRange, tame_failure, tame_line,
+};
+use crate::streams::{End, destinations};
+
+/// Notes on a grant that are taken over.
+const MAX_NOTES: usize = 64;
+
+state_table! {
+    /// Where the client stands.
+    ClientState,
+    /// What may happen to the client.
+    ClientInput;
+
+    inputs {
+        Established = "CTRL_CHAN_EST",
+        Granted = "HANDSHAKE",
+        Listening = "CREATE_STREAMS",
+        StreamsOpen = "streams open",
+        Started = "PROFILING_START",
+        SendersDone = "senders done",
+        AllDone = "all done",
+        PeerEnded = "PROFILING_END",
+        Stop = "stop",
+        RunFailed = "run failed",
+        Collected = "collected",
+        ProfilePart = "EXCHANGE_PROFILE",
+        ProfileEnd = "EXCHANGE_PROFILE (last)",
+        PeerDone = "TPG_DONE",
+        PeerError = "ERROR",
+        Elapsed = "time over",
+        Broken = "failure",
+    }
+    states {
+        Greeting [Message] "waits for the server's first word" { Established => Handshaking }
+        Handshaking [Message] "has asked for its task" { Granted => CreatingStreams }
+        CreatingStreams [Message] "has asked for listeners" { Listening => OpeningStreams }
+        OpeningStreams [Connect] "opens the data streams" { StreamsOpen => Starting }
+        Starting [Message] "has asked for the start" { Started => Running }
+        Running [Watchdog] "data flow" {
+            SendersDone => Ending, AllDone => Ending, Stop => Ending, PeerEnded => Draining, RunFailed => Failing,
+        }
+        Ending [PeerEnd] "sends no more and has said so" {
+            SendersDone => Ending, AllDone => Ending, Stop => Ending, PeerEnded => Collecting, RunFailed => Failing,
+        }
+        Draining [Drain] "the other end sends no more; reads what is under way" {
+            SendersDone => Draining, AllDone => Collecting, Stop => Draining, Elapsed => Collecting,
+            RunFailed => Failing,
+        }
+        Collecting [Own] "joins its streams" { Collected => Exchanging, Stop => Collecting }
+        Exchanging [Message] "takes the server's profile" {
+            ProfilePart => Exchanging, ProfileEnd => Finishing, Stop => Exchanging,
+        }
+        Finishing [Message] "has all and has said so" { PeerDone => Done, Stop => Finishing }
+        Failing [Grace] "its run failed; listens whether the other end knows why" {
+            SendersDone => Failing, AllDone => Failing, Stop => Failing, PeerEnded => Failing, RunFailed => Failing,
+        }
+        Done [Nothing] "the session is over" {}
+        Failed [Nothing] "the session is over and failed" {}
+    }
+    from_any { PeerError => Failed, Stop => Failed, Elapsed => Failed, Broken => Failed }
+}
+
+impl ClientState {
+    /// The state of papers/1 that it belongs to.
+    pub const fn stage(self) -> &'static str {
+        match self {
+            Self::Greeting => "CTRL_CHAN_EST",
+            Self::Handshaking => "HANDSHAKE",
+            Self::CreatingStreams | Self::OpeningStreams => "CREATE_STREAMS",
+            Self::Starting | Self::Running => "PROFILING_START",
+            Self::Ending | Self::Draining => "PROFILING_END",
+            Self::Collecting | Self::Exchanging => "EXCHANGE_PROFILE",
+            Self::Finishing | Self::Done => "TPG_DONE",
+            Self::Failing | Self::Failed => "ERROR",
+        }
+    }
+}
+
+/// What the client wants of the session.
+#[derive(Debug, Clone)]
+pub struct ClientPlan {
+    /// Resolved spec to ask for.
+    pub spec: RunSpec,
+    /// Ticket to show; only for a server whose key is pinned.
+    pub ticket: Option<String>,
+    /// Versions this end speaks.
+    pub versions: VersionRange,
+    /// Limits on waiting.
+    pub timing: Timing,
+}
+
+/// What happens at the client's own end.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ClientEvent {
+    /// All data streams are open.
+    StreamsOpen,
+    /// The run's senders have sent all they had.
+    SendersDone,
+    /// All streams of the run have ended.
+    AllDone,
+    /// The run failed.
+    RunFailed(Failure),
+    /// The run is joined; this is what it came to.
+    Collected(ClientProfile),
+    /// The user wants it to end, with a record of what there is.
+    Stop,
+    /// Something else failed at this end.
+    Failed(Failure),
+}
+
+/// What the driver has to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ClientAction {
+    /// Send this.
+    Send(ClientMessage),
+    /// The session has reached this state of papers/1.
+    Stage(&'static str),
+    /// Tell the user.
+    Notice(String),
+    /// Open the data streams; then [`ClientEvent::StreamsOpen`].
+    OpenStreams {
+        /// Name of the session, part of every stream's key.
+        session: SessionId,
+        /// Where the server listens.
+        listeners: Listeners,
+    },
+    /// Start the run with this watchdog.
+    StartRun(Duration),
+    /// Let the run's senders stop.
+    StopRun,
+    /// Join the run within this time; then [`ClientEvent::Collected`]. No event of the run may follow.
+    FinishRun(Duration),
+}
+
+/// The client's machine; see the [module](super) for the order of calls.
+#[derive(Debug)]
+pub struct ClientMachine {
+    state: ClientState,
+    plan: ClientPlan,
+    clock: Clock,
+    deadline: Option<Duration>,
+    actions: VecDeque<ClientAction>,
+    session: SessionId,
+    version: u32,
+    notes: Vec<String>,
+    /// Whether PROFILING_END has been sent.
+    said_end: bool,
+    assembler: ProfileAssembler,
+    server_profile: Option<ServerProfile>,
+    failure: Option<Failure>,
+}
+
+impl ClientMachine {
+    /// A session whose channel stands `now`.
+    pub fn new(plan: ClientPlan, now: Duration) -> Self {
+        let connect = Duration::from_millis(plan.spec.connect_timeout_ms.get().into());
+        let clock = Clock {
+            timing: plan.timing,
+            connect,
+            run: None,
+        };
+        let state = ClientState::Greeting;
+        Self {
+            deadline: clock.deadline(state.wait(), now),
+            actions: VecDeque::from([ClientAction::Stage(state.stage())]),
+            assembler: ProfileAssembler::new(&plan.spec),
+            state,
+            plan,
+            clock,
+            session: SessionId([0; 16]),
+            version: 0,
+            notes: Vec::new(),
+            said_end: false,
+            server_profile: None,
+            failure: None,
+        }
+    }
+
+    /// Where it stands.
+    pub fn state(&self) -> ClientState {
+        self.state
+    }
+
+    /// Whether the session is over.
+    pub fn is_over(&self) -> bool {
+        self.state.is_over()
+    }
+
+    /// The spec: as asked for, and from HANDSHAKE on as granted.
+    pub fn spec(&self) -> &RunSpec {
+        &self.plan.spec
+    }
+
+    /// What the server changed about the spec and why.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Version agreed on; 0 before.
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// Why the session failed or was stopped.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.failure.as_ref()
+    }
+
+    /// Takes out the server's profile, once it came.
+    pub fn take_server_profile(&mut self) -> Option<ServerProfile> {
+        self.server_profile.take()
+    }
+
+    /// The next thing to do.
+    pub fn poll_action(&mut self, now: Duration) -> Option<ClientAction> {
+        let action = self.actions.pop_front()?;
+        if matches!(action, ClientAction::Send(_)) {
+            self.deadline = self.deadline.max(self.clock.deadline(self.state.wait(), now));
+        }
+        Some(action)
+    }
+
+    /// When to call [`Self::handle_timeout`], as time since the session began.
+    pub fn poll_timeout(&self) -> Option<Duration> {
+        self.deadline
+    }
+
+    /// A message came.
+    pub fn handle_message(&mut self, now: Duration, message: ServerMessage) {
+        let input = input_of(&message);
+        if self.is_over() {
+            return;
+        }
+        if !self.advance(now, input) {
+            let allowed = self.state.allowed();
+            return self.fail(now, out_of_place(input.word(), self.state.name(), &allowed));
+        }
+        let followed = match message {
+            ServerMessage::CtrlChanEst(offer) => self.on_established(offer),
+            ServerMessage::Handshake(grant) => self.on_granted(*grant),
+            ServerMessage::CreateStreams(listeners) => self.on_listening(listeners),
+            ServerMessage::ProfilingStart => self.on_started(now),
+            ServerMessage::ProfilingEnd(end) => {
+                self.on_peer_ended(now, end);
+                Ok(())
+            }
+            ServerMessage::ExchangeProfile(part) => self.on_profile(part),
+            ServerMessage::TpgDone => Ok(()),
+            ServerMessage::Error(failure) => {
+                self.failure = Some(tame_failure(failure));
+                Ok(())
+            }
+        };
+        if let Err(failure) = followed {
+            self.fail(now, failure);
+        }
+    }
+
+    /// Something happened at this end.
+    pub fn handle_event(&mut self, now: Duration, event: ClientEvent) {
+        if self.is_over() {
+            return;
+        }
+        match event {
+            ClientEvent::StreamsOpen => {
+                if self.advance_own(now, ClientInput::StreamsOpen) {
+                    self.send(ClientMessage::ProfilingStart);
+                }
+            }
+            ClientEvent::SendersDone => self.on_run_ended(now, ClientInput::SendersDone),
+            ClientEvent::AllDone => self.on_run_ended(now, ClientInput::AllDone),
+            // Streams that break may be the echo of something the other end knows better.
+            ClientEvent::RunFailed(failure) if failure.kind != FailureKind::Protocol => {
+                self.fail(now, failure)
+            }
+            ClientEvent::RunFailed(failure) => {
+                if self.advance_own(now, ClientInput::RunFailed) {
+                    self.failure.get_or_insert(failure);
+                }
+            }
+            ClientEvent::Collected(profile) => self.on_collected(now, profile),
+            ClientEvent::Stop => self.on_stop(now),
+            ClientEvent::Failed(failure) => self.fail(now, failure),
+        }
+    }
+
+    /// The other end closed the channel.
+    pub fn handle_closed(&mut self, now: Duration) {
+        if self.is_over() {
+            return;
+        }
+        let line = format!("the server closed the control channel in {}", self.state.stage());
+        let failure = self
+            .failure
+            .take()
+            .unwrap_or_else(|| Failure::new(FailureKind::Protocol, line));
+        self.fail(now, failure);
+    }
+
+    /// Time has passed; acts only when the deadline is reached.
+    pub fn handle_timeout(&mut self, now: Duration) {
+        if self.deadline.is_none_or(|deadline| now < deadline) {
+            return;
+        }
+        let late = overdue(self.state.stage(), self.state.wait(), now);
+        self.advance(now, ClientInput::Elapsed);
+        if self.state == ClientState::Collecting {
+            return self.collect(Duration::ZERO);
+        }
+        let failure = self.failure.take().unwrap_or(late);
+        self.report(failure);
+    }
+
+    fn on_established(&mut self, offer: Established) -> Result<(), Failure> {
+        let offered = VersionRange {
+            min: offer.min_version,
+            max: offer.max_version,
+        };
+        self.version = self.plan.versions.common(offered)?;
+        self.session = offer.session;
+        let handshake = Handshake {
+            version: self.version,
+            ticket: self.plan.ticket.take(),
+            task: Task::Profile(self.plan.spec.clone()),
+        };
+        self.send(ClientMessage::Handshake(Box::new(handshake)));
+        Ok(())
+    }
+
+    fn on_granted(&mut self, grant: Grant) -> Result<(), Failure> {
+        check_grant(&self.plan.spec, &grant.spec)?;
+        self.plan.spec = grant.spec;
+        self.notes = grant
+            .notes
+            .iter()
+            .take(MAX_NOTES)
+            .map(|note| tame_line(note))
+            .collect();
+        self.actions
+            .extend(self.notes.iter().cloned().map(ClientAction::Notice));
+        self.send(ClientMessage::CreateStreams);
+        Ok(())
+    }
+
+    fn on_listening(&mut self, listeners: Listeners) -> Result<(), Failure> {
+        let wanted = destinations(&self.plan.spec);
+        let given: Vec<_> = listeners
+            .listeners
+            .iter()
+            .map(|listener| listener.destination)
+            .collect();
+        if given != wanted {
+            let line = format!("CREATE_STREAMS: listeners for {given:?}, asked for {wanted:?}");
+            return Err(Failure::new(FailureKind::Protocol, line));
+        }
+        self.actions.push_back(ClientAction::OpenStreams {
+            session: self.session,
+            listeners,
+        });
+        Ok(())
+    }
+
+    fn on_started(&mut self, now: Duration) -> Result<(), Failure> {
+        let watchdog = self.clock.start_run(now, &self.plan.spec, End::Client, None);
+        self.deadline = self.clock.deadline(self.state.wait(), now);
+        self.actions.push_back(ClientAction::StartRun(watchdog));
+        Ok(())
+    }
+
+    fn on_peer_ended(&mut self, now: Duration, end: ProfilingEnd) {
+        if self.state == ClientState::Collecting {
+            return self.collect(self.clock.timing.drain);
+        }
+        if end.stopped {
+            self.stop_run(now);
+        }
+    }
+
+    /// The run's senders, or all of its streams, have ended.
+    fn on_run_ended(&mut self, now: Duration, input: ClientInput) {
+        self.clock.note(|run| run.sending = false);
+        if !self.advance_own(now, input) {
+            return;
+        }
+        match self.state {
+            ClientState::Ending => self.say_end(false),
+            ClientState::Collecting => self.collect(self.clock.timing.drain),
+            _ => {}
+        }
+    }
+
+    fn on_stop(&mut self, now: Duration) {
+        let before = self.state;
+        if self.clock.stopped() || !self.advance_own(now, ClientInput::Stop) {
+            return;
+        }
+        match before {
+            ClientState::Running | ClientState::Draining => {
+                self.stop_run(now);
+                self.say_end(true);
+            }
+            // The other end still sends, and knows only that this one does not.
+            ClientState::Ending => {
+                self.stop_run(now);
+                self.send(ClientMessage::ProfilingEnd(ProfilingEnd { stopped: true }));
+            }
+            _ if self.state == ClientState::Failed => return self.report(stopped()),
+            _ => return,
+        }
+        self.failure.get_or_insert_with(stopped);
+    }
+
+    fn stop_run(&mut self, now: Duration) {
+        self.actions.push_back(ClientAction::StopRun);
+        self.clock.note(|run| run.stopped = true);
+        self.deadline = self.clock.deadline(self.state.wait(), now);
+    }
+
+    fn on_collected(&mut self, now: Duration, profile: ClientProfile) {
+        if !self.advance_own(now, ClientInput::Collected) {
+            return;
+        }
+        if let Some(failure) = &profile.failure {
+            self.failure.get_or_insert_with(|| failure.clone());
+        }
+        self.send(ClientMessage::ExchangeProfile(profile));
+    }
+
+    fn on_profile(&mut self, part: ProfilePart) -> Result<(), Failure> {
+        if let Some(profile) = self.assembler.add(part)? {
+            if let Some(failure) = &profile.failure {
+                self.failure.get_or_insert_with(|| failure.clone());
+            }
+            self.server_profile = Some(profile);
+            self.send(ClientMessage::TpgDone);
+        }
+        Ok(())
+    }
+
+    fn collect(&mut self, within: Duration) {
+        self.say_end(false);
+        self.actions.push_back(ClientAction::FinishRun(within));
+    }
+
+    fn say_end(&mut self, stopped: bool) {
+        if !std::mem::replace(&mut self.said_end, true) {
+            self.send(ClientMessage::ProfilingEnd(ProfilingEnd { stopped }));
+        }
+    }
+
+    fn send(&mut self, message: ClientMessage) {
+        self.actions.push_back(ClientAction::Send(message));
+    }
+
+    /// Gives up and says why.
+    fn fail(&mut self, now: Duration, failure: Failure) {
+        self.advance(now, ClientInput::Broken);
+        self.report(failure);
+    }
+
+    fn report(&mut self, failure: Failure) {
+        self.actions
+            .retain(|action| matches!(action, ClientAction::Stage(_) | ClientAction::Notice(_)));
+        self.send(ClientMessage::Error(failure.clone()));
+        self.failure = Some(failure);
+    }
+
+    /// As [`Self::advance`]; an input that is not valid is a defect of the driver.
+    fn advance_own(&mut self, now: Duration, input: ClientInput) -> bool {
+        let valid = self.advance(now, input);
+        if !valid {
+            self.fail(now, misplaced(input.word(), self.state.name()));
+        }
+        valid
+    }
+
+    /// Follows the table; false if `input` is not valid here.
+    fn advance(&mut self, now: Duration, input: ClientInput) -> bool {
+        let Some(next) = self.state.next(input) else {
+            return false;
+        };
+        if next.stage() != self.state.stage() {
+            self.actions.push_back(ClientAction::Stage(next.stage()));
+        }
+        self.state = next;
+        self.deadline = self.clock.deadline(next.wait(), now);
+        true
+    }
+}
+
+fn input_of(message: &ServerMessage) -> ClientInput {
+    match message {
+        ServerMessage::CtrlChanEst(_) => ClientInput::Established,
+        ServerMessage::Handshake(_) => ClientInput::Granted,
+        ServerMessage::CreateStreams(_) => ClientInput::Listening,
+        ServerMessage::ProfilingStart => ClientInput::Started,
+        ServerMessage::ProfilingEnd(_) => ClientInput::PeerEnded,
+        ServerMessage::ExchangeProfile(ProfilePart::End(_)) => ClientInput::ProfileEnd,
+        ServerMessage::ExchangeProfile(_) => ClientInput::ProfilePart,
+        ServerMessage::TpgDone => ClientInput::PeerDone,
+        ServerMessage::Error(_) => ClientInput::PeerError,
+    }
+}
+
+/// Refuses a grant that differs from what was asked for in anything but a lower rate.
+fn check_grant(asked: &RunSpec, granted: &RunSpec) -> Result<(), Failure> {
+    let rate = |spec: &RunSpec| spec.rate_bps.map_or(0, |rate| rate.get());
+    let lower = rate(granted) != 0 && (rate(asked) == 0 || rate(granted) < rate(asked));
+    let same = RunSpec {
+        rate_bps: asked.rate_bps,
+        ..granted.clone()
+    } == *asked;
+    if same && (lower || granted.rate_bps == asked.rate_bps) {
+        return Ok(());
+    }
+    let line = "HANDSHAKE: the server granted another run than was asked for; only the rate may be lower";
+    Err(Failure::new(FailureKind::Protocol, line))
+}
+
+fn stopped() -> Failure {
+    Failure::new(FailureKind::Interrupted, "the run was stopped by the client")
+}

@@ -1,0 +1,71 @@
+//! The control session as two machines without I/O.
+//!
+//! What it does: says for every state what may come and what to do then: the
+//! thirteen steps of papers/1 (section III.A) with their time-outs, the error
+//! message before any abort, the graceful stop.
+//! What it must not do: sockets, clocks, threads, files. Time is an argument:
+//! the time since the session began. A driver does what the actions say.
+//!
+//! In: messages of the other end, events of this end, the passing of time.
+//! Out: actions, in order. Call order, the same for both machines:
+//!
+//! ```text
+//! loop {
+//!     while let Some(action) = machine.poll_action(now) { do it }
+//!     if machine.is_over() { break }
+//!     wait for bytes, for an event, or until machine.poll_timeout()
+//!     machine.handle_message / handle_event / handle_closed / handle_timeout
+//! }
+//! ```
+//!
+//! Nothing a peer sends can make a machine panic, leave its table or stay for
+//! ever: every state but the last ones has a deadline.
+//!
+//! Start with [`client`] and its `state_table!`; [`server`] mirrors it;
+//! [`timing`] has the deadlines; [`table`] turns the rules into code, a text
+//! table and a graph (`docs/design/session.md`).
+
+pub mod client;
+pub mod server;
+pub mod table;
+pub mod timing;
+
+#[cfg(test)]
+mod tests;
+
+pub use client::{ClientAction, ClientEvent, ClientMachine, ClientPlan};
+pub use server::{ServerAction, ServerEvent, ServerMachine, ServerPlan};
+pub use timing::{Timing, watchdog};
+
+use std::time::Duration;
+
+use farline_spec::{Failure, FailureKind};
+
+/// Failure of a peer that said what does not fit.
+pub(crate) fn out_of_place(word: &str, state: &str, allowed: &str) -> Failure {
+    let line = format!("the other end said {word} in state {state}, allowed there: {allowed}");
+    Failure::new(FailureKind::Protocol, line)
+}
+
+/// Failure of a driver that did what does not fit: a defect of this end.
+pub(crate) fn misplaced(word: &str, state: &str) -> Failure {
+    Failure::new(
+        FailureKind::Internal,
+        format!("event '{word}' in state {state} of the control session"),
+    )
+}
+
+/// Failure of a wait in `place` that took too long.
+pub(crate) fn overdue(place: &str, wait: table::Wait, since_start: Duration) -> Failure {
+    let what = match wait {
+        table::Wait::Connect => "the data streams are not open",
+        table::Wait::Watchdog | table::Wait::Drain => "the run is not over",
+        table::Wait::Own => "this end has not done its part",
+        _ => "no word from the other end",
+    };
+    let line = format!(
+        "{place}: {what}, {:.1} s after the session began",
+        since_start.as_secs_f64()
+    );
+    Failure::new(FailureKind::Timeout, line)
+}

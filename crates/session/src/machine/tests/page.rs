@@ -1,0 +1,102 @@
+//! The tables as snapshots, and the page of the design made from them.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use crate::machine::client::ClientState;
+use crate::machine::server::ServerState;
+use crate::machine::table::{Row, Wait};
+
+type Rules = &'static [(&'static str, &'static str)];
+
+const CLIENT: (&str, &[Row], Rules) = ("ClientState", ClientState::ROWS, ClientState::FROM_ANY);
+const SERVER: (&str, &[Row], Rules) = ("ServerState", ServerState::ROWS, ServerState::FROM_ANY);
+
+#[test]
+fn transition_tables_and_graphs() {
+    insta::assert_snapshot!("client_table", table(CLIENT));
+    insta::assert_snapshot!("client_graph", dot(CLIENT));
+    insta::assert_snapshot!("server_table", table(SERVER));
+    insta::assert_snapshot!("server_graph", dot(SERVER));
+}
+
+/// Set `FARLINE_WRITE_DOCS` to write the page instead of comparing it.
+#[test]
+fn the_page_of_the_design_is_the_code() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/design/session.md");
+    let page = page();
+    if std::env::var_os("FARLINE_WRITE_DOCS").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap();
+    assert!(
+        written == page,
+        "{} is stale: run the tests of farline-session with FARLINE_WRITE_DOCS=1",
+        path.display()
+    );
+}
+
+fn page() -> String {
+    let (client_table, client_graph) = (table(CLIENT), dot(CLIENT));
+    let (server_table, server_graph) = (table(SERVER), dot(SERVER));
+    format!(
+        "# The control session\n\n\
+         This page is made from `crates/session/src/machine/client.rs` and `server.rs`; a test compares it with them. \
+         Messages go by the names of papers/1, section III.A.\n\n\
+         How long a state lasts at most: *setup* 5 s from the TCP connection; *message* 30 s since the last message; \
+         *connect* the spec's connect time-out and 10 s, at the server no more than 40 s; *own* 60 s; \
+         *watchdog* duration + omit + max(30 s, duration / 4) + 10 s; *peerend* the watchdog while the other end \
+         has streams to send on, 30 s otherwise; *drain* 10 s, or the watchdog while this end still sends; \
+         *grace* 1 s. Any input that is not named is an error: from the other end it is a `protocol` failure, \
+         from this end an `internal` one; both are sent as ERROR before the channel is closed.\n\n\
+         ## Client\n\n{client_table}\n```dot\n{client_graph}```\n\n\
+         ## Server\n\n{server_table}\n```dot\n{server_graph}```\n"
+    )
+}
+
+/// The rows as a table in Markdown.
+fn table((_, rows, from_any): (&str, &[Row], Rules)) -> String {
+    let mut text = String::from(
+        "| State | lasts at most | what happens | inputs and where they lead |\n|---|---|---|---|\n",
+    );
+    for row in rows {
+        let exits: Vec<_> = row
+            .exits
+            .iter()
+            .map(|(word, to)| format!("{word} → {to}"))
+            .collect();
+        let wait = format!("{:?}", row.wait).to_lowercase();
+        let _ = writeln!(
+            text,
+            "| {} | {wait} | {} | {} |",
+            row.state,
+            row.meaning,
+            exits.join("; ")
+        );
+    }
+    let exits: Vec<_> = from_any
+        .iter()
+        .map(|(word, to)| format!("{word} → {to}"))
+        .collect();
+    let _ = writeln!(text, "| any other that goes on | | | {} |", exits.join("; "));
+    text
+}
+
+/// The rows as a graph; rules that hold everywhere are one dashed edge each.
+fn dot((name, rows, from_any): (&str, &[Row], Rules)) -> String {
+    let mut text = format!("digraph {name} {{\n  rankdir=TB;\n  node [shape=box];\n");
+    for row in rows.iter().filter(|row| row.wait == Wait::Nothing) {
+        let _ = writeln!(text, "  {} [shape=doublecircle];", row.state);
+    }
+    for row in rows {
+        for (word, to) in row.exits {
+            let _ = writeln!(text, "  {} -> {to} [label=\"{word}\"];", row.state);
+        }
+    }
+    for (word, to) in from_any {
+        let _ = writeln!(text, "  any -> {to} [label=\"{word}\", style=dashed];");
+    }
+    text.push_str("}\n");
+    text
+}

@@ -1,0 +1,367 @@
+//! The thirteen steps and the ways out of them.
+
+use farline_spec::unit::RateBps;
+
+use super::*;
+use crate::machine::client::ClientState;
+use crate::machine::server::ServerState;
+use crate::message::{Established, ProfilePart, ProfilingEnd, VersionRange};
+
+const DIRECTIONS: [&str; 3] = ["forward", "reverse", "bidirectional"];
+
+fn one_of(direction: &str) -> Pair {
+    Pair::new(
+        &format!(r#"{{"direction":"{direction}","duration_s":5,"streams":2}}"#),
+        50,
+    )
+}
+
+fn sent(machine: &mut ClientMachine) -> Vec<ClientMessage> {
+    std::iter::from_fn(|| machine.poll_action(Duration::ZERO))
+        .filter_map(|action| match action {
+            ClientAction::Send(message) => Some(message),
+            _ => None,
+        })
+        .collect()
+}
+
+fn greeting(min_version: u32, max_version: u32) -> ServerMessage {
+    ServerMessage::CtrlChanEst(Established {
+        min_version,
+        max_version,
+        session: SessionId([1; 16]),
+    })
+}
+
+#[test]
+fn every_direction_goes_through_the_states_of_the_paper() {
+    for direction in DIRECTIONS {
+        let mut pair = one_of(direction);
+        pair.run();
+        assert_eq!(
+            pair.client.state(),
+            ClientState::Done,
+            "{direction}: {:?}",
+            pair.client.failure()
+        );
+        assert_eq!(
+            pair.server.state(),
+            ServerState::Done,
+            "{direction}: {:?}",
+            pair.server.failure()
+        );
+        let names = [
+            "CTRL_CHAN_EST",
+            "HANDSHAKE",
+            "CREATE_STREAMS",
+            "PROFILING_START",
+            "PROFILING_END",
+            "EXCHANGE_PROFILE",
+            "TPG_DONE",
+        ];
+        assert_eq!(pair.stages, names, "{direction}");
+        assert!(pair.profile().is_some() && pair.client.failure().is_none());
+        assert!(
+            pair.now < Duration::from_secs(7),
+            "{direction} took {:?}",
+            pair.now
+        );
+    }
+}
+
+#[test]
+fn a_stop_ends_the_run_early_at_both_ends_and_keeps_the_profile() {
+    for direction in DIRECTIONS {
+        let mut pair = one_of(direction);
+        pair.pass_to(Duration::from_secs(2));
+        assert_eq!(pair.server.state(), ServerState::Running);
+        pair.at_client(ClientEvent::Stop);
+        pair.at_client(ClientEvent::Stop);
+        pair.run();
+        assert_eq!(
+            pair.client.state(),
+            ClientState::Done,
+            "{direction}: {:?}",
+            pair.client.failure()
+        );
+        assert_eq!(pair.client.failure().unwrap().kind, FailureKind::Interrupted);
+        assert!(pair.server.client_stopped() && pair.profile().is_some());
+        assert!(
+            pair.now < Duration::from_secs(3),
+            "{direction} took {:?}",
+            pair.now
+        );
+    }
+}
+
+#[test]
+fn a_stop_reaches_a_server_that_sends_on_after_the_client_is_done() {
+    let mut pair = one_of("bidirectional");
+    pair.run_until(|pair| {
+        pair.server.state() == ServerState::Running && pair.client.state() == ClientState::Running
+    });
+    pair.at_client(ClientEvent::SendersDone);
+    pair.at_client(ClientEvent::Stop);
+    let before = pair.now;
+    pair.run();
+    assert!(pair.server.client_stopped());
+    assert!(
+        pair.now - before < Duration::from_secs(1),
+        "took {:?}",
+        pair.now - before
+    );
+}
+
+#[test]
+fn a_stop_before_the_run_is_an_error_to_the_server() {
+    let mut pair = one_of("forward");
+    pair.run_until(|pair| pair.client.state() == ClientState::CreatingStreams);
+    pair.at_client(ClientEvent::Stop);
+    pair.run();
+    assert_eq!(pair.client.failure().unwrap().kind, FailureKind::Interrupted);
+    assert_eq!(pair.server.failure().unwrap().kind, FailureKind::Interrupted);
+}
+
+#[test]
+fn a_lost_end_of_data_costs_the_drain_time_and_no_more() {
+    for direction in DIRECTIONS {
+        let mut pair = one_of(direction);
+        pair.end_is_lost = true;
+        pair.run();
+        assert_eq!(
+            pair.client.state(),
+            ClientState::Done,
+            "{direction}: {:?}",
+            pair.client.failure()
+        );
+        assert!(
+            pair.now < Duration::from_secs(17),
+            "{direction} took {:?}",
+            pair.now
+        );
+    }
+}
+
+#[test]
+fn a_deaf_client_fails_by_time_and_the_server_hears_of_it() {
+    for state in [
+        ServerState::Greeting,
+        ServerState::Granted,
+        ServerState::Ready,
+        ServerState::Running,
+    ] {
+        let mut pair = one_of("forward");
+        pair.run_until(|pair| pair.server.state() == state);
+        pair.deaf = true;
+        pair.run();
+        let failure = pair.client.failure().unwrap();
+        assert_eq!(failure.kind, FailureKind::Timeout, "{state:?}: {failure}");
+        assert_eq!(
+            pair.server.failure().unwrap().kind,
+            FailureKind::Timeout,
+            "{state:?}"
+        );
+    }
+}
+
+#[test]
+fn the_first_message_has_five_seconds_from_the_connection() {
+    let mut server = server();
+    assert_eq!(server.poll_timeout(), Some(Duration::from_secs(5)));
+    assert!(server.poll_action(Duration::from_secs(4)).is_some());
+    assert_eq!(
+        server.poll_timeout(),
+        Some(Duration::from_secs(5)),
+        "sending does not buy time"
+    );
+    server.handle_timeout(Duration::from_secs(5));
+    assert_eq!(server.state(), ServerState::Failed);
+}
+
+#[test]
+fn a_version_outside_the_offer_is_refused_by_either_end() {
+    let mut client = client(spec("{}"));
+    client.handle_message(Duration::ZERO, greeting(2, 3));
+    assert_eq!(client.failure().unwrap().kind, FailureKind::Version);
+    assert!(
+        matches!(sent(&mut client)[..], [ClientMessage::Error(_)]),
+        "the server hears why"
+    );
+
+    let mut server = server();
+    let handshake = crate::message::Handshake {
+        version: 2,
+        ticket: None,
+        task: Task::Profile(spec("{}")),
+    };
+    server.handle_message(Duration::ZERO, ClientMessage::Handshake(Box::new(handshake)));
+    assert_eq!(server.failure().unwrap().kind, FailureKind::Version);
+}
+
+#[test]
+fn the_newest_common_version_is_named() {
+    let range = VersionRange { min: 1, max: 9 };
+    let plan = ClientPlan {
+        spec: spec("{}"),
+        ticket: None,
+        versions: range,
+        timing: Timing::default(),
+    };
+    let mut client = ClientMachine::new(plan, Duration::ZERO);
+    client.handle_message(Duration::ZERO, greeting(3, 5));
+    let [ClientMessage::Handshake(handshake)] = &sent(&mut client)[..] else {
+        panic!("no handshake")
+    };
+    assert_eq!(handshake.version, 5);
+}
+
+#[test]
+fn a_grant_may_lower_the_rate_and_nothing_else() {
+    let granted = |asked: &str, change: fn(&mut RunSpec)| {
+        let mut client = client(spec(asked));
+        client.handle_message(Duration::ZERO, greeting(1, 1));
+        let mut grant = Grant {
+            spec: spec(asked),
+            notes: vec!["a\x07b".into()],
+        };
+        change(&mut grant.spec);
+        client.handle_message(Duration::ZERO, ServerMessage::Handshake(Box::new(grant)));
+        client
+    };
+    let rate = |bps| Some(RateBps::new(bps).unwrap());
+    let lowered = granted("{}", |spec| spec.rate_bps = Some(RateBps::new(5).unwrap()));
+    assert_eq!(
+        (lowered.spec().rate_bps, lowered.notes()),
+        (rate(5), &["a b".to_owned()][..])
+    );
+    assert!(granted("{}", |_| ()).failure().is_none());
+    for (asked, change) in [
+        ("{}", (|spec| spec.seed = 1) as fn(&mut RunSpec)),
+        (r#"{"rate_bps":100}"#, |spec| {
+            spec.rate_bps = Some(RateBps::new(200).unwrap())
+        }),
+        (r#"{"rate_bps":100}"#, |spec| {
+            spec.rate_bps = Some(RateBps::new(0).unwrap())
+        }),
+    ] {
+        assert_eq!(
+            granted(asked, change).failure().unwrap().kind,
+            FailureKind::Protocol,
+            "{asked}"
+        );
+    }
+}
+
+#[test]
+fn listeners_must_be_those_of_the_spec() {
+    let mut pair = one_of("forward");
+    pair.run_until(|pair| pair.client.state() == ClientState::CreatingStreams);
+    let listeners = crate::message::Listeners { listeners: vec![] };
+    pair.client
+        .handle_message(pair.now, ServerMessage::CreateStreams(listeners));
+    assert_eq!(pair.client.failure().unwrap().kind, FailureKind::Protocol);
+}
+
+#[test]
+fn a_message_out_of_place_names_state_and_what_is_allowed() {
+    let mut server = server();
+    server.handle_message(Duration::ZERO, ClientMessage::ProfilingStart);
+    let line = &server.failure().unwrap().message;
+    assert_eq!(
+        line,
+        "the other end said PROFILING_START in state Greeting, allowed there: HANDSHAKE"
+    );
+}
+
+#[test]
+fn what_the_other_end_knows_about_a_failed_run_wins() {
+    let mut pair = one_of("forward");
+    pair.run_until(|pair| {
+        pair.server.state() == ServerState::Running && pair.client.state() == ClientState::Running
+    });
+    let limit = Failure::new(FailureKind::Limit, "over the rate");
+    pair.at_server(ServerEvent::Failed(limit.clone()));
+    pair.at_client(ClientEvent::RunFailed(Failure::new(
+        FailureKind::Protocol,
+        "stream 0: reset",
+    )));
+    pair.run();
+    assert_eq!(pair.client.failure(), Some(&limit));
+}
+
+#[test]
+fn a_failed_run_is_told_after_a_moment_of_listening() {
+    let mut pair = one_of("reverse");
+    pair.run_until(|pair| pair.client.state() == ClientState::Running);
+    let (before, failure) = (pair.now, Failure::new(FailureKind::Protocol, "stream 0: reset"));
+    pair.at_client(ClientEvent::RunFailed(failure.clone()));
+    assert_eq!(pair.client.state(), ClientState::Failing);
+    pair.run();
+    assert_eq!(
+        (pair.client.failure(), pair.server.failure()),
+        (Some(&failure), Some(&failure))
+    );
+    assert!(pair.now - before >= Timing::default().grace);
+}
+
+#[test]
+fn a_closed_channel_is_a_failure_everywhere() {
+    for state in [
+        ClientState::Greeting,
+        ClientState::OpeningStreams,
+        ClientState::Running,
+        ClientState::Exchanging,
+    ] {
+        let mut pair = one_of("forward");
+        pair.run_until(|pair| pair.client.state() == state);
+        pair.client.handle_closed(pair.now);
+        assert_eq!(
+            pair.client.failure().unwrap().kind,
+            FailureKind::Protocol,
+            "{state:?}"
+        );
+        pair.server.handle_closed(pair.now);
+        assert!(pair.server.is_over());
+    }
+}
+
+#[test]
+fn events_out_of_place_are_our_own_defect() {
+    let mut client = client(spec("{}"));
+    client.handle_event(Duration::ZERO, ClientEvent::AllDone);
+    assert_eq!(client.failure().unwrap().kind, FailureKind::Internal);
+}
+
+#[test]
+fn a_long_exchange_is_not_cut_while_it_moves() {
+    let mut pair = one_of("forward");
+    pair.run_until(|pair| pair.server.state() == ServerState::Finishing);
+    let later = pair.now + Duration::from_secs(29);
+    pair.client.handle_message(
+        later,
+        ServerMessage::ProfilingEnd(ProfilingEnd { stopped: false }),
+    );
+    assert!(pair.client.is_over(), "and a second end is out of place");
+}
+
+#[test]
+fn each_part_of_a_profile_buys_time_for_the_next() {
+    let mut pair = one_of("forward");
+    pair.run_until(|pair| pair.client.state() == ClientState::Exchanging);
+    let at = pair.now + Duration::from_secs(20);
+    let part = ProfilePart::Interfaces(vec![farline_spec::InterfaceFacts::default()]);
+    pair.client
+        .handle_message(at, ServerMessage::ExchangeProfile(part));
+    assert_eq!(pair.client.poll_timeout(), Some(at + Duration::from_secs(30)));
+}
+
+#[test]
+fn a_failure_that_is_no_echo_is_told_at_once() {
+    let mut pair = one_of("reverse");
+    pair.run_until(|pair| pair.client.state() == ClientState::Running);
+    pair.at_client(ClientEvent::RunFailed(Failure::new(
+        FailureKind::Timeout,
+        "watchdog",
+    )));
+    assert_eq!(pair.client.state(), ClientState::Failed);
+}

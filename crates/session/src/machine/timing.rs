@@ -1,0 +1,178 @@
+//! How long each wait may last.
+
+use std::time::Duration;
+
+use farline_spec::RunSpec;
+use farline_spec::unit::DurationS;
+
+use super::table::Wait;
+use crate::streams::{End, sends};
+
+/// Rate below which a run of a stated number of bytes without a stated rate counts as stuck, in bit/s.
+const SLOWEST_RATE_BPS: f64 = 1e6;
+
+/// Limits on waiting. The defaults are those of decision 0001; tests shorten them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// From the TCP connection to the client's first message.
+    pub setup: Duration,
+    /// Between two messages.
+    pub message: Duration,
+    /// Work of this end that should take milliseconds.
+    pub own: Duration,
+    /// For receivers to read what is still under way once the other end sends no more.
+    pub drain: Duration,
+    /// For the other end to say what it knows about a failure of the run.
+    pub grace: Duration,
+    /// By how much the machine's watchdog comes after the run engine's own, which says more.
+    pub watchdog_slack: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            setup: Duration::from_secs(5),
+            message: Duration::from_secs(30),
+            own: Duration::from_secs(60),
+            drain: Duration::from_secs(10),
+            grace: Duration::from_secs(1),
+            watchdog_slack: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Time after its start at which a run is ended whatever it does: duration + omit + max(30 s, duration / 4).
+///
+/// Where `spec` gives bytes instead of a duration, the duration is what they take at the stated
+/// rate, or at 1 Mbit/s without one, but no more than `limit` and no more than a run may last.
+pub fn watchdog(spec: &RunSpec, limit: Option<DurationS>) -> Duration {
+    let stated = spec.duration_s.map(DurationS::get);
+    let most = limit.map_or(DurationS::MAX.get(), DurationS::get);
+    let duration_s = stated.unwrap_or_else(|| seconds_for_bytes(spec).min(most));
+    let omit_s = spec.omit_s.map_or(0.0, |omit| omit.get());
+    Duration::from_secs_f64(duration_s + omit_s + f64::max(30.0, duration_s / 4.0))
+}
+
+fn seconds_for_bytes(spec: &RunSpec) -> f64 {
+    let bits = spec.total_bytes.map_or(0.0, |total| total.get() as f64) * 8.0;
+    let each_bps = spec.rate_bps.map_or(0, |rate| rate.get()) as f64;
+    let rate_bps = each_bps * f64::from(spec.streams.get());
+    bits / if rate_bps > 0.0 {
+        rate_bps
+    } else {
+        SLOWEST_RATE_BPS
+    }
+}
+
+/// What the deadlines of a session depend on.
+#[derive(Debug, Clone)]
+pub(crate) struct Clock {
+    pub timing: Timing,
+    /// Time to open the data streams.
+    pub connect: Duration,
+    /// The run, once it has begun.
+    pub run: Option<RunClock>,
+}
+
+/// What the deadlines of a run depend on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RunClock {
+    /// When the watchdog ends it, since the session began.
+    pub until: Duration,
+    /// Whether this end still sends.
+    pub sending: bool,
+    /// Whether the other end has streams to send on.
+    pub peer_sends: bool,
+    /// Whether one of the ends stopped the run.
+    pub stopped: bool,
+}
+
+impl Clock {
+    /// Starts the run's clock at `now` and gives the engine's watchdog.
+    pub fn start_run(
+        &mut self,
+        now: Duration,
+        spec: &RunSpec,
+        end: End,
+        limit: Option<DurationS>,
+    ) -> Duration {
+        let watchdog = watchdog(spec, limit);
+        self.run = Some(RunClock {
+            until: now + watchdog + self.timing.watchdog_slack,
+            sending: sends(spec, end),
+            peer_sends: sends(spec, end.other()),
+            stopped: false,
+        });
+        watchdog
+    }
+
+    /// Notes something about the run, if there is one.
+    pub fn note(&mut self, change: impl FnOnce(&mut RunClock)) {
+        if let Some(run) = &mut self.run {
+            change(run);
+        }
+    }
+
+    /// Whether one of the ends stopped the run.
+    pub fn stopped(&self) -> bool {
+        self.run.is_some_and(|run| run.stopped)
+    }
+
+    /// When a wait that begins `now` is over; `None` for one that never is.
+    pub fn deadline(&self, wait: Wait, now: Duration) -> Option<Duration> {
+        let timing = &self.timing;
+        let within = match wait {
+            Wait::Nothing => return None,
+            Wait::Setup => return Some(timing.setup),
+            Wait::Watchdog => return Some(self.watchdog(now)),
+            Wait::PeerEnd if self.peer_may_send() => return Some(self.watchdog(now)),
+            Wait::Drain if self.still_sending() => return Some(self.watchdog(now)),
+            Wait::Message | Wait::PeerEnd => timing.message,
+            Wait::Connect => self.connect + timing.drain,
+            Wait::Own => timing.own,
+            Wait::Drain => timing.drain,
+            Wait::Grace => timing.grace,
+        };
+        Some(now + within)
+    }
+
+    fn watchdog(&self, now: Duration) -> Duration {
+        self.run.map_or(now, |run| run.until)
+    }
+
+    fn peer_may_send(&self) -> bool {
+        self.run.is_some_and(|run| run.peer_sends && !run.stopped)
+    }
+
+    fn still_sending(&self) -> bool {
+        self.run.is_some_and(|run| run.sending && !run.stopped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farline_spec::from_json;
+
+    fn seconds(spec: &str, limit: Option<f64>) -> f64 {
+        let spec = from_json::<RunSpec>(spec).unwrap().resolved().unwrap();
+        watchdog(&spec, limit.map(|limit| DurationS::new(limit).unwrap())).as_secs_f64()
+    }
+
+    #[test]
+    fn the_watchdog_leaves_room_in_proportion() {
+        assert_eq!(seconds(r#"{"duration_s":10}"#, None), 40.0);
+        assert_eq!(seconds(r#"{"duration_s":400,"omit_s":5}"#, None), 505.0);
+    }
+
+    #[test]
+    fn bytes_are_timed_by_their_rate_and_held_to_the_limit() {
+        assert_eq!(
+            seconds(r#"{"total_bytes":1000000,"rate_bps":100000,"streams":2}"#, None),
+            70.0
+        );
+        assert_eq!(seconds(r#"{"total_bytes":125000}"#, None), 31.0);
+        assert_eq!(seconds(r#"{"total_bytes":1000000000000}"#, Some(60.0)), 90.0);
+        assert!(seconds(r#"{"total_bytes":1000000000000000}"#, None) < 760_000.0);
+    }
+}

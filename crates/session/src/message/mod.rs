@@ -1,0 +1,380 @@
+//! What the two ends say to each other on the control channel.
+//!
+//! The states that TPG sends within its control packets (papers/1, section
+//! III.A) are the messages here, under TPG's names. Each direction has a type
+//! of its own, so that a peer cannot even say what only the other end may say.
+//!
+//! ```text
+//! client                                server
+//!        ◄── CTRL_CHAN_EST ───────────  versions it speaks, name of the session
+//! HANDSHAKE ─────────────────────────►  version chosen, ticket, task
+//!        ◄─────────────── HANDSHAKE ──  the task as granted, notes
+//! CREATE_STREAMS ────────────────────►
+//!        ◄────────── CREATE_STREAMS ──  where it listens
+//!        ═════════ data streams ══════
+//! PROFILING_START ───────────────────►
+//!        ◄───────── PROFILING_START ──
+//!        ═════════ data flow ═════════
+//! PROFILING_END ─────────────────────►  each end says once that it sends no more
+//!        ◄─────────── PROFILING_END ──
+//! EXCHANGE_PROFILE ──────────────────►  totals
+//!        ◄──────── EXCHANGE_PROFILE ──  samples, records, host: several frames
+//! TPG_DONE ──────────────────────────►
+//!        ◄──────────────── TPG_DONE ──
+//! ERROR ◄────────────────────────────►  at any time, before the sender gives up
+//! ```
+//!
+//! What it does: names the messages, cuts them into frames and back ([`frame`]),
+//! puts a profile that came in parts together again ([`profile`]).
+//! What it must not do: I/O, and judging whether a message fits the moment; that
+//! is `machine`'s. Unknown fields are refused everywhere but in CTRL_CHAN_EST,
+//! which is read before a version is agreed on.
+
+pub mod frame;
+pub mod profile;
+
+use std::fmt;
+use std::net::IpAddr;
+
+use farline_spec::{Failure, FailureKind, RunSpec};
+use serde::{Deserialize, Serialize};
+
+pub use profile::{ProfilePart, ServerProfile};
+
+/// Versions of the control protocol that this build speaks.
+pub const VERSIONS: VersionRange = VersionRange { min: 1, max: 1 };
+
+/// Longest line taken over from a peer, in bytes.
+const MAX_LINE_BYTES: usize = 1024;
+
+/// Versions from `min` to `max`, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VersionRange {
+    /// Oldest.
+    pub min: u32,
+    /// Newest.
+    pub max: u32,
+}
+
+impl VersionRange {
+    /// Newest version that both ranges hold.
+    ///
+    /// # Errors
+    /// [`FailureKind::Version`] that names both ranges.
+    pub fn common(self, other: Self) -> Result<u32, Failure> {
+        let newest = self.max.min(other.max);
+        if newest >= self.min.max(other.min) {
+            return Ok(newest);
+        }
+        let line = format!("no control version in common: this end speaks {self}, the other end {other}");
+        Err(Failure::new(FailureKind::Version, line))
+    }
+
+    /// Whether `version` is one of them.
+    pub fn holds(self, version: u32) -> bool {
+        (self.min..=self.max).contains(&version)
+    }
+}
+
+impl fmt::Display for VersionRange {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} to {}", self.min, self.max)
+    }
+}
+
+/// Name of a session: 16 random bytes drawn by the server; public.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SessionId(pub [u8; 16]);
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+impl From<SessionId> for String {
+    fn from(id: SessionId) -> Self {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for SessionId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let number = u128::from_str_radix(&text, 16).ok();
+        let plain = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        number
+            .filter(|_| plain)
+            .map(|number| Self(number.to_be_bytes()))
+            .ok_or_else(|| "a session is named by 32 hexadecimal digits".to_owned())
+    }
+}
+
+/// What only a client may say.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum ClientMessage {
+    /// Chooses the version, shows the ticket, asks for the task.
+    #[serde(rename = "HANDSHAKE")]
+    Handshake(Box<Handshake>),
+    /// Asks the server to listen for the data streams.
+    #[serde(rename = "CREATE_STREAMS")]
+    CreateStreams,
+    /// All streams are open; the run may begin.
+    #[serde(rename = "PROFILING_START")]
+    ProfilingStart,
+    /// This end sends no more.
+    #[serde(rename = "PROFILING_END")]
+    ProfilingEnd(ProfilingEnd),
+    /// What the run came to at this end; asks for the server's.
+    #[serde(rename = "EXCHANGE_PROFILE")]
+    ExchangeProfile(ClientProfile),
+    /// Nothing more will come.
+    #[serde(rename = "TPG_DONE")]
+    TpgDone,
+    /// Why this end gives up.
+    #[serde(rename = "ERROR")]
+    Error(Failure),
+}
+
+/// What only a server may say.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum ServerMessage {
+    /// The control channel stands.
+    #[serde(rename = "CTRL_CHAN_EST")]
+    CtrlChanEst(Established),
+    /// The task as it was granted.
+    #[serde(rename = "HANDSHAKE")]
+    Handshake(Box<Grant>),
+    /// Where the server listens.
+    #[serde(rename = "CREATE_STREAMS")]
+    CreateStreams(Listeners),
+    /// The server's end of the run has begun.
+    #[serde(rename = "PROFILING_START")]
+    ProfilingStart,
+    /// This end sends no more.
+    #[serde(rename = "PROFILING_END")]
+    ProfilingEnd(ProfilingEnd),
+    /// One part of what the run came to at this end.
+    #[serde(rename = "EXCHANGE_PROFILE")]
+    ExchangeProfile(ProfilePart),
+    /// The session is over.
+    #[serde(rename = "TPG_DONE")]
+    TpgDone,
+    /// Why this end gives up.
+    #[serde(rename = "ERROR")]
+    Error(Failure),
+}
+
+/// Content of the server's first message. Fields that a later version adds are passed over:
+/// this is read before the version is agreed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Established {
+    /// Oldest version the server speaks.
+    pub min_version: u32,
+    /// Newest version the server speaks.
+    pub max_version: u32,
+    /// Name of the session.
+    pub session: SessionId,
+}
+
+/// Content of the client's first message.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Handshake {
+    /// Version chosen from the server's offer.
+    pub version: u32,
+    /// Ticket, `v1.CLAIMS.MAC`; absent for an anonymous client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<String>,
+    /// What the session is for.
+    pub task: Task,
+}
+
+impl fmt::Debug for Handshake {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ticket = self.ticket.as_ref().map(|_| "(secret)");
+        out.debug_struct("Handshake")
+            .field("version", &self.version)
+            .field("ticket", &ticket)
+            .field("task", &self.task)
+            .finish()
+    }
+}
+
+/// What a session is for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Task {
+    /// One run, memory to memory.
+    Profile(RunSpec),
+}
+
+/// A task as the server grants it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grant {
+    /// The spec asked for; only its rate may have been lowered.
+    pub spec: RunSpec,
+    /// What was changed and why, one line each.
+    pub notes: Vec<String>,
+}
+
+/// Where the server listens for data streams.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Listeners {
+    /// One entry per destination address of the spec.
+    pub listeners: Vec<ListenerAddress>,
+}
+
+/// One listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListenerAddress {
+    /// Destination as the spec names it; absent for the address that the control channel goes to,
+    /// which the client knows better than a server behind address translation.
+    pub destination: Option<IpAddr>,
+    /// Port.
+    pub port: u16,
+}
+
+/// An end sends no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProfilingEnd {
+    /// Whether it was stopped before its end: the other end stops sending too.
+    pub stopped: bool,
+}
+
+/// What the run came to at the client.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClientProfile {
+    /// Payload bytes sent.
+    pub bytes_sent: u64,
+    /// Payload bytes received.
+    pub bytes_received: u64,
+    /// What went wrong at the client's end of the run.
+    pub failure: Option<Failure>,
+}
+
+/// A line from a peer made fit for a terminal and a log: control characters become
+/// spaces, what is over 1024 bytes is cut.
+pub fn tame_line(text: &str) -> String {
+    let mut line: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    let mut cut = line.len().min(MAX_LINE_BYTES);
+    while !line.is_char_boundary(cut) {
+        cut -= 1;
+    }
+    line.truncate(cut);
+    line
+}
+
+/// A failure as a peer reports it, made fit to be shown and acted on here: what is wrong
+/// with the peer's machine or its farline is the peer's fault, not this end's.
+pub fn tame_failure(failure: Failure) -> Failure {
+    let line = tame_line(&failure.message);
+    let (kind, message) = match failure.kind {
+        FailureKind::System | FailureKind::Internal => {
+            (FailureKind::Protocol, format!("the other end failed: {line}"))
+        }
+        kind => (kind, line),
+    };
+    let retry_after_s = failure.retry_after_s.map(|seconds| seconds.clamp(0.0, 86_400.0));
+    Failure {
+        kind,
+        message,
+        retry_after_s,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farline_spec::from_json;
+
+    #[test]
+    fn the_newest_common_version_is_chosen() {
+        let range = |min, max| VersionRange { min, max };
+        assert_eq!(range(1, 4).common(range(2, 9)).unwrap(), 4);
+        assert_eq!(range(3, 3).common(range(1, 7)).unwrap(), 3);
+        let refusal = range(1, 2).common(range(3, 5)).unwrap_err();
+        assert_eq!(refusal.kind, FailureKind::Version);
+        assert!(refusal.message.contains("1 to 2") && refusal.message.contains("3 to 5"));
+    }
+
+    #[test]
+    fn a_turned_range_holds_nothing() {
+        let turned = VersionRange { min: 9, max: 1 };
+        assert!(VersionRange { min: 1, max: 9 }.common(turned).is_err());
+    }
+
+    #[test]
+    fn session_names_are_32_digits() {
+        let id = SessionId([0xab; 16]);
+        let text = serde_json::to_string(&id).unwrap();
+        assert_eq!(text, format!("\"{}\"", "ab".repeat(16)));
+        assert_eq!(from_json::<SessionId>(&text).unwrap(), id);
+        for wrong in ["\"\"", "\"+0000000000000000000000000000000\"", "\"zz\"", "7"] {
+            assert!(from_json::<SessionId>(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn states_go_by_the_names_of_the_paper() {
+        let text = serde_json::to_string(&ClientMessage::TpgDone).unwrap();
+        assert_eq!(text, "\"TPG_DONE\"");
+        let message = ServerMessage::ProfilingEnd(ProfilingEnd { stopped: true });
+        assert_eq!(
+            serde_json::to_string(&message).unwrap(),
+            r#"{"PROFILING_END":{"stopped":true}}"#
+        );
+    }
+
+    #[test]
+    fn what_the_other_end_may_say_is_not_understood() {
+        assert!(from_json::<ClientMessage>(r#"{"CTRL_CHAN_EST":{}}"#).is_err());
+        assert!(from_json::<ServerMessage>("\"CREATE_STREAMS\"").is_err());
+    }
+
+    #[test]
+    fn only_the_greeting_passes_over_unknown_fields() {
+        let greeting = r#"{"CTRL_CHAN_EST":{"min_version":1,"max_version":2,"session":"00000000000000000000000000000000","motd":1}}"#;
+        assert!(from_json::<ServerMessage>(greeting).is_ok());
+        let refusal = from_json::<ClientMessage>(r#"{"PROFILING_END":{"stopped":true,"x":1}}"#).unwrap_err();
+        assert!(refusal.message.contains("unknown field `x`"), "{refusal}");
+    }
+
+    #[test]
+    fn a_ticket_does_not_reach_a_debug_line() {
+        let handshake = Handshake {
+            version: 1,
+            ticket: Some("v1.secret".into()),
+            task: Task::Profile(RunSpec::default()),
+        };
+        assert!(!format!("{handshake:?}").contains("v1.secret"));
+    }
+
+    #[test]
+    fn lines_of_a_peer_are_tamed() {
+        assert_eq!(tame_line("a\x1b[2Jb\n"), "a [2Jb ");
+        let long = tame_line(&"ü".repeat(4000));
+        assert_eq!(long.len(), 1024);
+        let mut failure = Failure::new(FailureKind::Busy, "later");
+        failure.retry_after_s = Some(1e300);
+        assert_eq!(tame_failure(failure).retry_after_s, Some(86_400.0));
+        let theirs = tame_failure(Failure::new(FailureKind::System, "disk full"));
+        assert_eq!(theirs.kind, FailureKind::Protocol);
+    }
+}

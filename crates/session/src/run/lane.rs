@@ -1,0 +1,135 @@
+//! One stream as the sampler sees it.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use farline_spec::{Failure, Samples, StreamRecord};
+use farline_sys::thread::CpuClock;
+use farline_transport::{Counters, Probe, Role};
+
+use super::cpu::micros;
+use super::rows::{self, Interval, Look, Name};
+use super::worker::WorkerEnd;
+use super::{End, OpenStream};
+
+/// A stream, its thread, and what was last seen of both.
+pub(super) struct Lane {
+    name: Name,
+    probe: Arc<dyn Probe>,
+    clock: Option<CpuClock>,
+    thread: Option<JoinHandle<()>>,
+    first: Look,
+    before: Look,
+    end: Option<(Look, Box<WorkerEnd>)>,
+}
+
+impl Lane {
+    pub(super) fn new(open: &OpenStream) -> Self {
+        let role = match open.role {
+            Role::Sender => 0,
+            Role::Receiver => 1,
+        };
+        let unknown = Look {
+            counters: Counters::UNKNOWN,
+            cpu_us: 0,
+            wait_us: -1,
+        };
+        Self {
+            name: Name {
+                stream: open.stream,
+                role,
+            },
+            probe: open.io.probe(),
+            clock: None,
+            thread: None,
+            first: unknown,
+            before: unknown,
+            end: None,
+        }
+    }
+
+    pub(super) fn set_thread(&mut self, thread: JoinHandle<()>) {
+        self.thread = Some(thread);
+    }
+
+    pub(super) fn set_clock(&mut self, clock: CpuClock) {
+        self.clock = Some(clock);
+    }
+
+    /// The first look, from which all counters are counted.
+    pub(super) fn start(&mut self) {
+        self.before = self.look();
+        self.first = self.before;
+    }
+
+    pub(super) fn stream(&self) -> u16 {
+        self.name.stream
+    }
+
+    pub(super) fn is_sender(&self) -> bool {
+        self.name.role == 0
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// The worker has ended: nothing of this stream changes after this look.
+    pub(super) fn finish(&mut self, end: Box<WorkerEnd>) -> Result<(), Failure> {
+        let look = Look {
+            counters: self.probe.sample(),
+            cpu_us: end.cpu_us,
+            wait_us: end.wait_us,
+        };
+        let result = end.result.clone();
+        self.end = Some((look, end));
+        if let Some(thread) = self.thread.take() {
+            // The note was the last thing the thread did, and it catches its own panics.
+            let _ = thread.join();
+        }
+        result
+    }
+
+    /// Payload bytes moved since the start.
+    pub(super) fn bytes(&self) -> u64 {
+        rows::totals(&self.first, &self.look()).bytes
+    }
+
+    /// Appends the row of this interval.
+    pub(super) fn push_row(&mut self, samples: &mut Samples, interval: &Interval) {
+        let now = self.look();
+        rows::push(samples, interval, self.name, &self.before, &now);
+        self.before = now;
+    }
+
+    fn look(&self) -> Look {
+        if let Some((look, _)) = &self.end {
+            return *look;
+        }
+        // The clock is gone between the end of the thread and the note about it.
+        let clock = self.clock.as_ref();
+        let cpu = clock.and_then(CpuClock::read).map(micros);
+        let wait = clock.and_then(CpuClock::waited).map(micros);
+        Look {
+            counters: self.probe.sample(),
+            cpu_us: cpu.unwrap_or(self.before.cpu_us),
+            wait_us: wait.unwrap_or(self.before.wait_us),
+        }
+    }
+
+    /// The record of the stream, from the first look to the last row, of a run from `zero` until `over`.
+    pub(super) fn record(self, end: End, zero: Instant, over: Instant) -> StreamRecord {
+        // A thread that never came back may have moved bytes to the end.
+        let last_byte = self.end.as_ref().map_or(Some(over), |(_, end)| end.last_byte);
+        let elapsed = last_byte.map_or(Duration::ZERO, |at| at.saturating_duration_since(zero));
+        StreamRecord {
+            stream: self.name.stream.into(),
+            end: end.number(),
+            role: self.name.role,
+            elapsed_us: micros(elapsed).unsigned_abs(),
+            granted: self.end.map(|(_, end)| end.granted).unwrap_or_default(),
+            ..rows::totals(&self.first, &self.before)
+        }
+    }
+}

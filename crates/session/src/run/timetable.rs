@@ -1,0 +1,102 @@
+//! When the sampler has to do what.
+
+use std::time::{Duration, Instant};
+
+use super::enforce::LOOK_EVERY;
+
+/// Moments at which something is due. What has been done is no longer in it.
+#[derive(Debug)]
+pub(super) struct Timetable {
+    zero: Instant,
+    interval: Duration,
+    /// Next sample.
+    pub(super) tick_at: Instant,
+    /// Senders have sent for as long as they should.
+    pub(super) stop_at: Option<Instant>,
+    /// Next look at the rate.
+    pub(super) guard_at: Option<Instant>,
+    /// The run has taken longer than anything it may do.
+    pub(super) watchdog_at: Option<Instant>,
+    /// Streams that were aborted should have returned long ago.
+    pub(super) give_up_at: Option<Instant>,
+}
+
+impl Timetable {
+    /// A run that starts at `zero`, samples every `interval` and sends for `duration`, if that is given.
+    pub(super) fn new(
+        zero: Instant,
+        interval: Duration,
+        duration: Option<Duration>,
+        watchdog: Duration,
+    ) -> Self {
+        Self {
+            zero,
+            interval,
+            tick_at: zero + interval,
+            stop_at: duration.and_then(|duration| zero.checked_add(duration)),
+            guard_at: None,
+            watchdog_at: zero.checked_add(watchdog),
+            give_up_at: None,
+        }
+    }
+
+    pub(super) fn zero(&self) -> Instant {
+        self.zero
+    }
+
+    /// The earliest of all.
+    pub(super) fn next(&self) -> Instant {
+        let others = [self.stop_at, self.guard_at, self.watchdog_at, self.give_up_at];
+        others.into_iter().flatten().fold(self.tick_at, Instant::min)
+    }
+
+    /// Sets the first tick after `now` on the schedule that began at zero: one that came late
+    /// delays no other.
+    pub(super) fn set_next_tick(&mut self, now: Instant) {
+        let interval_ns = self.interval.as_nanos().max(1);
+        let into_ns = now.saturating_duration_since(self.zero).as_nanos() % interval_ns;
+        self.tick_at = now + Duration::from_nanos(u64::try_from(interval_ns - into_ns).unwrap_or(u64::MAX));
+    }
+
+    pub(super) fn set_next_guard(&mut self, now: Instant) {
+        self.guard_at = Some(now + LOOK_EVERY);
+    }
+}
+
+/// Takes a moment out once it has come.
+pub(super) fn take_due(moment: &mut Option<Instant>, now: Instant) -> bool {
+    let due = moment.is_some_and(|at| at <= now);
+    if due {
+        *moment = None;
+    }
+    due
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn a_late_tick_does_not_move_the_schedule() {
+        let zero = Instant::now();
+        let mut times = Timetable::new(zero, 100 * MS, None, 1000 * MS);
+        assert_eq!(times.next(), zero + 100 * MS);
+        times.set_next_tick(zero + 130 * MS);
+        assert_eq!(times.tick_at, zero + 200 * MS);
+        times.set_next_tick(zero + 200 * MS);
+        assert_eq!(times.tick_at, zero + 300 * MS);
+        times.set_next_tick(zero + 999 * MS);
+        assert_eq!(times.next(), zero + 1000 * MS);
+    }
+
+    #[test]
+    fn a_moment_comes_once() {
+        let now = Instant::now();
+        let mut moment = Some(now);
+        assert!(!take_due(&mut moment, now.checked_sub(MS).unwrap()));
+        assert!(take_due(&mut moment, now));
+        assert!(!take_due(&mut moment, now + MS));
+    }
+}

@@ -1,0 +1,305 @@
+//! Where a session's driver keeps its run: streams being opened, then the run, then nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, bounded, unbounded};
+use farline_spec::{Failure, FailureKind, RunSpec, Samples};
+use farline_sys::wake::Waker;
+
+use crate::message::profile::MAX_ROWS;
+use crate::run::{End, OpenStream, Run, RunEvent, RunOutcome, RunRequest};
+
+/// What happened to the streams and the run since the last look.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one at a time is looked at, and samples are most of them"
+)]
+#[derive(Debug)]
+pub enum SeatEvent {
+    /// All streams are open.
+    StreamsOpen,
+    /// They could not be opened.
+    NotOpen(Failure),
+    /// One interval of this end.
+    Samples(Samples),
+    /// The run's senders have sent all they had.
+    SendersDone,
+    /// All streams of the run have ended.
+    AllDone,
+    /// The run failed.
+    RunFailed(Failure),
+}
+
+/// How much a run of this end may do.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Bounds {
+    /// Bits per second over all streams.
+    pub rate_bps: Option<u64>,
+    /// Payload bytes over all streams.
+    pub bytes: Option<u64>,
+}
+
+/// The streams and the run of one end of one session.
+pub struct Seat {
+    end: End,
+    waker: Arc<Waker>,
+    opening: Option<Opening>,
+    streams: Vec<OpenStream>,
+    run: Option<(Run, Receiver<RunEvent>)>,
+    bytes_allowed: Option<u64>,
+    bytes_moved: u64,
+}
+
+/// Streams that are being opened on another thread.
+struct Opening {
+    cancelled: Arc<AtomicBool>,
+    result: Receiver<Result<Vec<OpenStream>, Failure>>,
+    thread: JoinHandle<()>,
+}
+
+impl Seat {
+    /// An empty seat whose events wake `waker`.
+    pub fn new(end: End, waker: Arc<Waker>) -> Self {
+        Self {
+            end,
+            waker,
+            opening: None,
+            streams: Vec::new(),
+            run: None,
+            bytes_allowed: None,
+            bytes_moved: 0,
+        }
+    }
+
+    /// Opens streams on another thread by `open`, which gives up soon after its argument becomes true.
+    ///
+    /// # Errors
+    /// [`FailureKind::System`] when no thread can be made.
+    pub fn open(
+        &mut self,
+        open: impl FnOnce(&AtomicBool) -> Result<Vec<OpenStream>, Failure> + Send + 'static,
+    ) -> Result<(), Failure> {
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let (sender, result) = bounded(1);
+        let (flag, waker) = (Arc::clone(&cancelled), Arc::clone(&self.waker));
+        let thread = std::thread::Builder::new().name("fl-open".into()).spawn(move || {
+            // Whoever gave up waiting has dropped the other half; the streams go with it.
+            let _ = sender.send(open(&flag));
+            waker.wake();
+        });
+        let thread = thread.map_err(|error| Failure::system("starting thread fl-open", &error))?;
+        self.opening = Some(Opening {
+            cancelled,
+            result,
+            thread,
+        });
+        Ok(())
+    }
+
+    /// Starts the run over the open streams.
+    ///
+    /// # Errors
+    /// Those of [`Run::start`]; [`FailureKind::Internal`] without open streams.
+    pub fn start(&mut self, spec: &RunSpec, watchdog: Duration, bounds: Bounds) -> Result<(), Failure> {
+        let (events, inbox) = unbounded();
+        let run = Run::start(RunRequest {
+            spec: spec.clone(),
+            end: self.end,
+            streams: std::mem::take(&mut self.streams),
+            max_rate_bps: bounds.rate_bps,
+            watchdog,
+            events,
+            wake: Arc::clone(&self.waker),
+        })?;
+        self.bytes_allowed = bounds.bytes;
+        self.run = Some((run, inbox));
+        Ok(())
+    }
+
+    /// Lets the run's senders stop.
+    pub fn stop(&self) {
+        if let Some((run, _)) = &self.run {
+            run.stop();
+        }
+    }
+
+    /// The next thing that happened.
+    pub fn poll(&mut self) -> Option<SeatEvent> {
+        if let Some(opened) = self
+            .opening
+            .as_ref()
+            .and_then(|opening| opening.result.try_recv().ok())
+        {
+            self.opening = None;
+            return Some(match opened {
+                Ok(streams) => {
+                    self.streams = streams;
+                    SeatEvent::StreamsOpen
+                }
+                Err(failure) => SeatEvent::NotOpen(failure),
+            });
+        }
+        let event = self.run.as_ref()?.1.try_recv().ok()?;
+        Some(self.weigh(event))
+    }
+
+    fn weigh(&mut self, event: RunEvent) -> SeatEvent {
+        match event {
+            RunEvent::Samples(samples) => {
+                self.bytes_moved += samples
+                    .bytes
+                    .iter()
+                    .map(|&bytes| bytes.max(0).unsigned_abs())
+                    .sum::<u64>();
+                match self.bytes_allowed {
+                    Some(allowed) if self.bytes_moved > allowed => {
+                        SeatEvent::RunFailed(too_many_bytes(allowed))
+                    }
+                    _ => SeatEvent::Samples(samples),
+                }
+            }
+            RunEvent::SendersDone => SeatEvent::SendersDone,
+            RunEvent::AllDone => SeatEvent::AllDone,
+            RunEvent::Failed(failure) => SeatEvent::RunFailed(failure),
+        }
+    }
+
+    /// Joins the run, at the latest after `within`, and gives what it came to and the samples
+    /// that [`Self::poll`] has not given yet. Without a run nothing comes.
+    pub fn finish(&mut self, within: Duration) -> (RunOutcome, Vec<Samples>) {
+        let Some((run, inbox)) = self.run.take() else {
+            return (RunOutcome::default(), Vec::new());
+        };
+        let outcome = run.finish(Instant::now() + within);
+        let rest = inbox.try_iter().filter_map(|event| match event {
+            RunEvent::Samples(samples) => Some(samples),
+            _ => None,
+        });
+        (outcome, rest.collect())
+    }
+
+    /// Ends everything now. The streams still being opened are given up; their thread ends by itself.
+    pub fn abort(&mut self) -> (RunOutcome, Vec<Samples>) {
+        self.give_up();
+        self.streams.clear();
+        if let Some((run, _)) = &self.run {
+            run.abort();
+        }
+        self.finish(Duration::from_secs(5))
+    }
+
+    /// As [`Self::abort`], but waits for the thread that opens streams.
+    pub fn abort_and_join(&mut self) -> RunOutcome {
+        let thread = self.give_up();
+        let (outcome, _) = self.abort();
+        if let Some(thread) = thread {
+            // A panic there was already reported by the panic hook, and there is nothing to save.
+            let _ = thread.join();
+        }
+        outcome
+    }
+
+    fn give_up(&mut self) -> Option<JoinHandle<()>> {
+        let opening = self.opening.take()?;
+        opening.cancelled.store(true, Ordering::Release);
+        Some(opening.thread)
+    }
+}
+
+/// Refuses a spec that would make more rows of samples than one end may send to the other.
+///
+/// # Errors
+/// [`FailureKind::Spec`] that says how many there would be.
+pub fn check_rows(spec: &RunSpec) -> Result<(), Failure> {
+    let Some(duration) = spec.duration_s else {
+        return Ok(());
+    };
+    let rows = spec.stream_total() as f64 * (duration.get() / spec.interval_s.get()).ceil();
+    if rows <= MAX_ROWS as f64 {
+        return Ok(());
+    }
+    let line = format!(
+        "interval_s: {} s over {} s and {} streams makes {rows} rows of samples, allowed are {MAX_ROWS}",
+        spec.interval_s.get(),
+        duration.get(),
+        spec.stream_total(),
+    );
+    Err(Failure::new(FailureKind::Spec, line))
+}
+
+/// Payload bytes that an end sent and received.
+pub fn payload_bytes(outcome: &RunOutcome) -> (u64, u64) {
+    let total = |role| {
+        outcome
+            .streams
+            .iter()
+            .filter(|record| record.role == role)
+            .map(|record| record.bytes)
+            .sum()
+    };
+    (total(0), total(1))
+}
+
+fn too_many_bytes(allowed: u64) -> Failure {
+    let line = format!("more bytes moved than the {allowed} that are allowed in one run");
+    Failure::new(FailureKind::Limit, line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farline_spec::from_json;
+
+    #[test]
+    fn rows_are_bounded_before_anything_runs() {
+        let check = |text| check_rows(&from_json::<RunSpec>(text).unwrap());
+        assert!(check(r#"{"duration_s":10,"interval_s":0.005,"streams":256}"#).is_ok());
+        let refusal = check(r#"{"duration_s":100,"interval_s":0.005,"streams":256}"#).unwrap_err();
+        assert_eq!(refusal.kind, FailureKind::Spec);
+        assert!(refusal.message.contains("allowed are 2000000"), "{refusal}");
+    }
+
+    #[test]
+    fn streams_that_cannot_be_opened_are_told_and_wake() {
+        let waker = Arc::new(Waker::new().unwrap());
+        let mut seat = Seat::new(End::Client, Arc::clone(&waker));
+        seat.open(|_| Err(Failure::new(FailureKind::Unreachable, "no")))
+            .unwrap();
+        farline_sys::wake::poll_readable(&[std::os::fd::AsFd::as_fd(&*waker)], Some(Duration::from_secs(5)))
+            .unwrap();
+        assert!(matches!(seat.poll(), Some(SeatEvent::NotOpen(failure)) if failure.message == "no"));
+        assert!(seat.poll().is_none());
+    }
+
+    #[test]
+    fn giving_up_reaches_the_thread_that_opens() {
+        let mut seat = Seat::new(End::Server, Arc::new(Waker::new().unwrap()));
+        seat.open(|cancelled| {
+            while !cancelled.load(Ordering::Acquire) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(Vec::new())
+        })
+        .unwrap();
+        assert_eq!(seat.abort_and_join(), RunOutcome::default());
+    }
+
+    #[test]
+    fn more_bytes_than_allowed_end_the_run() {
+        let mut seat = Seat::new(End::Server, Arc::new(Waker::new().unwrap()));
+        seat.bytes_allowed = Some(10);
+        let moved = |bytes| {
+            let bytes = vec![bytes, -1];
+            RunEvent::Samples(Samples {
+                bytes,
+                ..Samples::default()
+            })
+        };
+        assert!(matches!(seat.weigh(moved(10)), SeatEvent::Samples(_)));
+        let ended = seat.weigh(moved(1));
+        assert!(matches!(ended, SeatEvent::RunFailed(failure) if failure.kind == FailureKind::Limit));
+    }
+}

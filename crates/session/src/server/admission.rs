@@ -1,0 +1,422 @@
+//! Who may do what: tickets, limits, room.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use farline_spec::unit::{DurationS, RateBps, TotalBytes};
+use farline_spec::{Failure, FailureKind, Limits, RunSpec, ServerConfig};
+
+use crate::machine::watchdog;
+use crate::message::{Grant, Handshake, Task};
+use crate::seat::{Bounds, check_rows};
+use crate::ticket::{TicketOffice, check_scope, now_s};
+
+/// Slack on a limit of bytes: the last blocks of all streams.
+const BYTES_SLACK: f64 = 1.01;
+
+/// What an admitted client got.
+#[derive(Debug)]
+pub struct Admission {
+    /// The spec as granted, with notes.
+    pub grant: Grant,
+    /// Longest a run of bytes may take.
+    pub duration_limit: Option<DurationS>,
+    /// What the run is held to.
+    pub bounds: Bounds,
+    /// Name of the ticket; none for an anonymous client.
+    pub ticket: Option<String>,
+    /// Its place among the sessions; free again when dropped.
+    pub slot: Slot,
+}
+
+/// Decides who gets in.
+#[derive(Debug)]
+pub struct Gate {
+    office: TicketOffice,
+    anonymous: Option<Limits>,
+    slots: Slots,
+}
+
+impl Gate {
+    /// A gate as `config` wants it.
+    pub fn new(config: &ServerConfig, office: TicketOffice) -> Self {
+        let most = config
+            .stop_after_sessions
+            .map(|sessions| u64::from(sessions.get()));
+        Self {
+            office,
+            anonymous: config.anonymous.then(|| config.anonymous_limits.clone()),
+            slots: Slots::new(config.max_sessions.get() as usize, most),
+        }
+    }
+
+    /// The places of the sessions.
+    pub fn slots(&self) -> &Slots {
+        &self.slots
+    }
+
+    /// Judges the client's wish.
+    ///
+    /// # Errors
+    /// [`FailureKind::Auth`] for no ticket or one that does not hold, [`FailureKind::Spec`] for a spec that is
+    /// none, [`FailureKind::Limit`] for too much, [`FailureKind::Busy`] without room.
+    pub fn admit(&self, handshake: Handshake) -> Result<Admission, Failure> {
+        let claims = handshake
+            .ticket
+            .map(|ticket| self.office.check(&ticket, now_s()))
+            .transpose()?;
+        if let Some(claims) = &claims {
+            check_scope(&claims.scope, &handshake.task)?;
+        }
+        let limits = match (&claims, &self.anonymous) {
+            (Some(claims), _) => &claims.limits,
+            (None, Some(limits)) => limits,
+            (None, None) => return Err(Failure::new(FailureKind::Auth, "this server asks for a ticket")),
+        };
+        let Task::Profile(spec) = handshake.task;
+        let spec = spec.resolved()?;
+        check_rows(&spec)?;
+        let grant = apply(limits, spec)?;
+        let mut slot = self.slots.take(watchdog(&grant.spec, limits.duration_s))?;
+        if let Some(claims) = &claims {
+            self.office.count_use(claims)?;
+        }
+        slot.confirmed = true;
+        Ok(Admission {
+            grant,
+            duration_limit: limits.duration_s,
+            bounds: Bounds {
+                rate_bps: limits.rate_bps.map(RateBps::get).filter(|&rate| rate > 0),
+                bytes: limits
+                    .total_bytes
+                    .map(|total| (total.get() as f64 * BYTES_SLACK) as u64),
+            },
+            ticket: claims.map(|claims| claims.id),
+            slot,
+        })
+    }
+}
+
+/// Holds `spec` to `limits`: what is stated and too much is refused, a rate left open is set.
+fn apply(limits: &Limits, mut spec: RunSpec) -> Result<Grant, Failure> {
+    let rate = limits.rate_bps.filter(|limit| limit.get() > 0);
+    let rate_note = rate.map_or(Ok(None), |limit| apply_rate(limit, &mut spec))?;
+    let duration_note = limits
+        .duration_s
+        .map_or(Ok(None), |limit| check_duration(limit, &spec))?;
+    if let Some(limit) = limits.total_bytes {
+        check_bytes(limit, &spec)?;
+    }
+    let notes = rate_note.into_iter().chain(duration_note).collect();
+    Ok(Grant { spec, notes })
+}
+
+fn check_duration(limit: DurationS, spec: &RunSpec) -> Result<Option<String>, Failure> {
+    let allowed = format!("{} s", limit.get());
+    match spec.duration_s {
+        Some(asked) if asked > limit => Err(over("duration_s", &format!("{} s", asked.get()), &allowed)),
+        Some(_) => Ok(None),
+        None => Ok(Some(format!(
+            "the server ends a run that takes much longer than {allowed}"
+        ))),
+    }
+}
+
+fn check_bytes(limit: TotalBytes, spec: &RunSpec) -> Result<(), Failure> {
+    let ways = if is_both_ways(spec) { 2 } else { 1 };
+    let asked = spec.total_bytes.map(|asked| asked.get() * ways);
+    let allowed = format!("{} bytes over all streams", limit.get());
+    match asked {
+        Some(asked) if asked > limit.get() => Err(over("total_bytes", &format!("{asked} bytes"), &allowed)),
+        Some(_) => Ok(()),
+        None => Err(over("total_bytes", "a run of a duration", &allowed)),
+    }
+}
+
+fn is_both_ways(spec: &RunSpec) -> bool {
+    spec.stream_total() > usize::from(spec.streams.get())
+}
+
+fn apply_rate(limit: RateBps, spec: &mut RunSpec) -> Result<Option<String>, Failure> {
+    let streams = spec.stream_total() as u64;
+    let asked = spec.rate_bps.map_or(0, RateBps::get);
+    if asked > 0 && asked * streams > limit.get() {
+        let asked = format!("{asked} bit/s on each of {streams} streams");
+        return Err(over(
+            "rate_bps",
+            &asked,
+            &format!("{} bit/s over all streams", limit.get()),
+        ));
+    }
+    if asked > 0 {
+        return Ok(None);
+    }
+    let each = (limit.get() / streams).max(1);
+    spec.rate_bps = RateBps::new(each).ok();
+    Ok(Some(format!(
+        "rate_bps is {each} bit/s on each stream: the server allows {} bit/s over all",
+        limit.get()
+    )))
+}
+
+fn over(option: &str, asked: &str, allowed: &str) -> Failure {
+    Failure::new(
+        FailureKind::Limit,
+        format!("{option}: {asked} asked for, the server allows up to {allowed}"),
+    )
+}
+
+/// Places for sessions.
+#[derive(Debug, Clone)]
+pub struct Slots {
+    book: Arc<Mutex<Book>>,
+    most_at_once: usize,
+    most_in_all: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Book {
+    next: u64,
+    /// Number of each session that runs, and when it will be over at the latest.
+    running: Vec<(u64, Instant)>,
+    admitted: u64,
+}
+
+impl Slots {
+    fn new(most_at_once: usize, most_in_all: Option<u64>) -> Self {
+        Self {
+            book: Arc::default(),
+            most_at_once,
+            most_in_all,
+        }
+    }
+
+    /// Whether one more session would find room now.
+    ///
+    /// # Errors
+    /// [`FailureKind::Busy`] with the reason and when to try again.
+    pub fn check(&self) -> Result<(), Failure> {
+        self.refusal(&self.book()).map_or(Ok(()), Err)
+    }
+
+    /// Takes a place for a session that lasts no longer than `expected`.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn take(&self, expected: Duration) -> Result<Slot, Failure> {
+        let mut book = self.book();
+        if let Some(failure) = self.refusal(&book) {
+            return Err(failure);
+        }
+        book.next += 1;
+        book.admitted += 1;
+        let number = book.next;
+        book.running.push((number, Instant::now() + expected));
+        Ok(Slot {
+            number,
+            slots: self.clone(),
+            confirmed: false,
+        })
+    }
+
+    /// Sessions admitted since the start.
+    pub fn admitted(&self) -> u64 {
+        self.book().admitted
+    }
+
+    /// Whether no session runs and none will be admitted any more.
+    pub fn is_used_up(&self) -> bool {
+        let book = self.book();
+        book.running.is_empty() && self.most_in_all.is_some_and(|most| book.admitted >= most)
+    }
+
+    fn refusal(&self, book: &Book) -> Option<Failure> {
+        let running = book.running.len();
+        if let Some(most) = self.most_in_all.filter(|&most| book.admitted >= most) {
+            return Some(Failure::new(
+                FailureKind::Busy,
+                format!("BUSY: the server stops after {most} sessions, and they have begun"),
+            ));
+        }
+        if running < self.most_at_once {
+            return None;
+        }
+        let line = format!(
+            "BUSY: sessions running {running}, allowed at once {}",
+            self.most_at_once
+        );
+        let mut failure = Failure::new(FailureKind::Busy, line);
+        let soonest = book
+            .running
+            .iter()
+            .map(|(_, ends)| ends.saturating_duration_since(Instant::now()))
+            .min();
+        failure.retry_after_s = soonest.map(|soonest| soonest.as_secs_f64().ceil().max(1.0));
+        Some(failure)
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One session's place.
+#[derive(Debug)]
+pub struct Slot {
+    number: u64,
+    slots: Slots,
+    /// Whether the session was admitted after all; if not, it never counted.
+    confirmed: bool,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut book = self.slots.book();
+        book.running.retain(|(number, _)| *number != self.number);
+        if !self.confirmed {
+            book.admitted -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farline_spec::{Scope, TicketClaims, from_json};
+
+    use crate::state_dir::StateDir;
+
+    fn gate(config: &str) -> (tempfile::TempDir, TicketOffice, Gate) {
+        let folder = tempfile::tempdir().unwrap();
+        let office = TicketOffice::open(&StateDir::open(folder.path()).unwrap()).unwrap();
+        let config = from_json(config).unwrap();
+        (folder, office.clone(), Gate::new(&config, office))
+    }
+
+    fn wish(ticket: Option<String>, spec: &str) -> Handshake {
+        Handshake {
+            version: 1,
+            ticket,
+            task: Task::Profile(from_json(spec).unwrap()),
+        }
+    }
+
+    fn ticket(office: &TicketOffice, scope: Scope, limits: &str) -> Option<String> {
+        let limits = from_json(limits).unwrap();
+        let claims = TicketClaims {
+            id: "t".into(),
+            scope,
+            limits,
+            expires_at_s: now_s() + 60,
+        };
+        Some(office.sign(&claims).unwrap())
+    }
+
+    #[test]
+    fn without_a_ticket_there_is_no_way_in_unless_the_server_says_so() {
+        let (_keep, _, closed) = gate("{}");
+        assert_eq!(
+            closed.admit(wish(None, "{}")).unwrap_err().message,
+            "this server asks for a ticket"
+        );
+        let (_keep, _, open) = gate(r#"{"anonymous":true}"#);
+        let admission = open.admit(wish(None, "{}")).unwrap();
+        assert_eq!(admission.ticket, None);
+        assert_eq!(admission.grant.spec.rate_bps.unwrap().get(), 10_000_000_000);
+        assert_eq!(
+            open.admit(wish(None, r#"{"duration_s":61}"#)).unwrap_err().kind,
+            FailureKind::Limit
+        );
+    }
+
+    #[test]
+    fn a_bad_ticket_is_worse_than_none() {
+        let (_keep, office, open) = gate(r#"{"anonymous":true}"#);
+        let forged = open.admit(wish(Some("v1.x.y".into()), "{}")).unwrap_err();
+        assert_eq!(forged.kind, FailureKind::Auth);
+        let files = ticket(&office, Scope::Read { root: "/".into() }, "{}");
+        assert_eq!(open.admit(wish(files, "{}")).unwrap_err().kind, FailureKind::Auth);
+        assert_eq!(open.slots().admitted(), 0);
+    }
+
+    #[test]
+    fn what_is_stated_and_too_much_is_refused_with_what_is_allowed() {
+        let (_keep, office, gate) = gate("{}");
+        let refused = |limits, spec| {
+            let failure = gate
+                .admit(wish(ticket(&office, Scope::Profile, limits), spec))
+                .unwrap_err();
+            assert_eq!(failure.kind, FailureKind::Limit);
+            failure.message
+        };
+        assert_eq!(
+            refused(r#"{"duration_s":5}"#, r#"{"duration_s":6}"#),
+            "duration_s: 6 s asked for, the server allows up to 5 s"
+        );
+        let rate = refused(
+            r#"{"rate_bps":100}"#,
+            r#"{"rate_bps":30,"streams":2,"direction":"bidirectional"}"#,
+        );
+        assert_eq!(
+            rate,
+            "rate_bps: 30 bit/s on each of 4 streams asked for, the server allows up to 100 bit/s over all streams"
+        );
+        assert!(refused(r#"{"total_bytes":10}"#, r#"{"total_bytes":11}"#).contains("up to 10 bytes"));
+        assert!(
+            refused(
+                r#"{"total_bytes":10}"#,
+                r#"{"total_bytes":6,"direction":"bidirectional"}"#
+            )
+            .contains("12 bytes")
+        );
+        assert!(refused(r#"{"total_bytes":10}"#, r#"{"duration_s":1}"#).contains("a run of a duration"));
+    }
+
+    #[test]
+    fn a_rate_left_open_is_set_and_said() {
+        let (_keep, office, gate) = gate("{}");
+        let admit = |spec| {
+            gate.admit(wish(ticket(&office, Scope::Profile, r#"{"rate_bps":100}"#), spec))
+                .unwrap()
+        };
+        let admission = admit(r#"{"streams":3}"#);
+        assert_eq!(admission.grant.spec.rate_bps.unwrap().get(), 33);
+        assert!(admission.grant.notes[0].contains("33 bit/s on each stream"));
+        assert_eq!(admission.bounds.rate_bps, Some(100));
+        let stated = admit(r#"{"streams":3,"rate_bps":33}"#);
+        assert!(stated.grant.notes.is_empty());
+    }
+
+    #[test]
+    fn one_more_than_allowed_is_busy_until_a_place_is_free() {
+        let (_keep, _, gate) = gate(r#"{"anonymous":true,"max_sessions":1}"#);
+        let first = gate.admit(wish(None, r#"{"duration_s":8}"#)).unwrap();
+        let refusal = gate.admit(wish(None, "{}")).unwrap_err();
+        assert_eq!(refusal.kind, FailureKind::Busy);
+        assert_eq!(refusal.message, "BUSY: sessions running 1, allowed at once 1");
+        assert_eq!(refusal.retry_after_s, Some(38.0));
+        assert!(gate.slots().check().is_err());
+        drop(first);
+        assert!(gate.admit(wish(None, "{}")).is_ok());
+    }
+
+    #[test]
+    fn a_server_for_some_sessions_is_used_up_when_they_are_over() {
+        let (_keep, _, gate) = gate(r#"{"anonymous":true,"stop_after_sessions":1}"#);
+        let only = gate.admit(wish(None, "{}")).unwrap();
+        assert!(!gate.slots().is_used_up());
+        assert_eq!(gate.admit(wish(None, "{}")).unwrap_err().kind, FailureKind::Busy);
+        drop(only);
+        assert!(gate.slots().is_used_up());
+    }
+
+    #[test]
+    fn a_refused_use_gives_its_place_back() {
+        let (_keep, office, gate) = gate(r#"{"max_sessions":1}"#);
+        let once = ticket(&office, Scope::Profile, r#"{"sessions":1}"#);
+        drop(gate.admit(wish(once.clone(), "{}")).unwrap());
+        assert_eq!(gate.admit(wish(once, "{}")).unwrap_err().kind, FailureKind::Auth);
+        assert!(gate.slots().check().is_ok());
+        assert_eq!(gate.slots().admitted(), 1);
+    }
+}

@@ -1,0 +1,287 @@
+//! The server's data ports: one listener per destination address of a session.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+
+use farline_spec::{Failure, FailureKind, RunSpec, ServerConfig};
+use farline_transport::{Listener, StreamKey, Transport, transport_for};
+
+use crate::message::ListenerAddress;
+use crate::run::OpenStream;
+use crate::streams::{End, cpu, destinations, pair, role};
+
+/// How often a wait for streams looks whether the session still wants them.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// Ports that data streams may come in on.
+#[derive(Debug)]
+pub struct PortRange {
+    first: u16,
+    last: u16,
+    next: AtomicU16,
+}
+
+impl PortRange {
+    /// The range of `config`.
+    ///
+    /// # Errors
+    /// [`FailureKind::Spec`] for a range that ends before it begins.
+    pub fn new(config: &ServerConfig) -> Result<Self, Failure> {
+        let (first, last) = (config.data_port_first.get(), config.data_port_last.get());
+        if last < first || (first == 0 && last != 0) {
+            let line = format!(
+                "data_port_last: {last}, allowed is data_port_first ({first}) or more, or 0 and 0 for any"
+            );
+            return Err(Failure::new(FailureKind::Spec, line));
+        }
+        Ok(Self {
+            first,
+            last,
+            next: AtomicU16::new(0),
+        })
+    }
+
+    /// Ports to try, beginning behind the one that was tried first last time.
+    fn candidates(&self) -> impl Iterator<Item = u16> {
+        let count = self.last - self.first + 1;
+        let start = self.next.fetch_add(1, Ordering::Relaxed) % count;
+        let first = self.first;
+        (0..count).map(move |step| first + ((u32::from(start) + u32::from(step)) % u32::from(count)) as u16)
+    }
+}
+
+/// Listeners of one session.
+pub struct Doors {
+    doors: Vec<Door>,
+}
+
+struct Door {
+    destination: Option<IpAddr>,
+    listener: Box<dyn Listener>,
+}
+
+impl Doors {
+    /// Listens on every destination of `spec`; `local` is where the control channel came in.
+    ///
+    /// # Errors
+    /// [`FailureKind::Spec`] for a destination that is no address of this server, [`FailureKind::Busy`] when
+    /// no port of the range is free, and the transport's own.
+    pub fn open(spec: &RunSpec, local: SocketAddr, ports: &PortRange) -> Result<Self, Failure> {
+        let transport = transport_for(spec);
+        let open = |destination: Option<IpAddr>| {
+            let mut address = local;
+            if let Some(destination) = destination {
+                check_local(destination)?;
+                address = SocketAddr::new(destination, 0);
+            }
+            let listener = listen(&*transport, address, spec, ports)?;
+            Ok(Door {
+                destination,
+                listener,
+            })
+        };
+        let doors: Result<_, Failure> = destinations(spec).into_iter().map(open).collect();
+        doors.map(|doors| Self { doors })
+    }
+
+    /// Where they are.
+    pub fn addresses(&self) -> Vec<ListenerAddress> {
+        let address = |door: &Door| ListenerAddress {
+            destination: door.destination,
+            port: door.listener.local_addr().port(),
+        };
+        self.doors.iter().map(address).collect()
+    }
+
+    /// Accepts the streams of `keys`, each at its own door; all doors at once, since an opener
+    /// may wait for its answer before it opens the next.
+    ///
+    /// # Errors
+    /// [`FailureKind::Timeout`] at `deadline`, [`FailureKind::Interrupted`] once `cancelled`, and the transport's own.
+    pub fn accept(
+        self,
+        spec: &RunSpec,
+        keys: &[StreamKey],
+        deadline: Instant,
+        cancelled: &AtomicBool,
+    ) -> Result<Vec<OpenStream>, Failure> {
+        let accepted = Mutex::new(Ok(Vec::with_capacity(keys.len())));
+        std::thread::scope(|scope| {
+            for mut door in self.doors {
+                let own = keys
+                    .iter()
+                    .filter(|key| pair(spec, key.stream).destination == door.destination);
+                let mut expected: Vec<_> = own.cloned().collect();
+                let accepted = &accepted;
+                scope.spawn(move || {
+                    let streams = door.accept(spec, &mut expected, deadline, &|| gone(cancelled, accepted));
+                    merge(accepted, streams);
+                });
+            }
+        });
+        let mut streams = accepted.into_inner().unwrap_or_else(PoisonError::into_inner)?;
+        streams.sort_by_key(|open: &OpenStream| open.stream);
+        Ok(streams)
+    }
+}
+
+type Accepted = Mutex<Result<Vec<OpenStream>, Failure>>;
+
+fn gone(cancelled: &AtomicBool, accepted: &Accepted) -> bool {
+    cancelled.load(Ordering::Acquire) || accepted.lock().unwrap_or_else(PoisonError::into_inner).is_err()
+}
+
+fn merge(accepted: &Accepted, streams: Result<Vec<OpenStream>, Failure>) {
+    let mut all = accepted.lock().unwrap_or_else(PoisonError::into_inner);
+    match (&mut *all, streams) {
+        (Ok(all), Ok(streams)) => all.extend(streams),
+        (Ok(_), Err(failure)) => *all = Err(failure),
+        // The first failure is the one that counts.
+        (Err(_), _) => {}
+    }
+}
+
+impl Door {
+    fn accept(
+        &mut self,
+        spec: &RunSpec,
+        expected: &mut Vec<StreamKey>,
+        deadline: Instant,
+        gone: &dyn Fn() -> bool,
+    ) -> Result<Vec<OpenStream>, Failure> {
+        let role_of = |stream| role(spec, End::Server, stream);
+        let mut streams = Vec::with_capacity(expected.len());
+        while !expected.is_empty() {
+            if gone() {
+                return Err(Failure::new(
+                    FailureKind::Interrupted,
+                    "the session ended before its streams were open",
+                ));
+            }
+            let slice = deadline.min(Instant::now() + SLICE);
+            let (stream, io) = match self.listener.accept(spec, expected, &role_of, slice) {
+                Err(failure) if failure.kind == FailureKind::Timeout && slice < deadline => continue,
+                Err(failure) if failure.kind == FailureKind::Timeout => return Err(missing(expected.len())),
+                accepted => accepted?,
+            };
+            expected.retain(|key| key.stream != stream);
+            streams.push(OpenStream {
+                stream,
+                role: role_of(stream),
+                cpu: cpu(spec, End::Server, stream),
+                io,
+            });
+        }
+        Ok(streams)
+    }
+}
+
+fn missing(count: usize) -> Failure {
+    let line = format!(
+        "{count} data streams did not reach the server in the time allowed: are its data ports open?"
+    );
+    Failure::new(FailureKind::Timeout, line)
+}
+
+/// Refuses a destination that is not one of this machine's own addresses: whoever asks must not
+/// make the server listen for strangers.
+fn check_local(destination: IpAddr) -> Result<(), Failure> {
+    let broadcast = destination == IpAddr::V4(Ipv4Addr::BROADCAST);
+    let special = broadcast || destination.is_unspecified() || destination.is_multicast();
+    if special || TcpListener::bind((destination, 0)).is_err() {
+        let line = format!("pairs.destination: {destination} is not an address of the server");
+        return Err(Failure::new(FailureKind::Spec, line));
+    }
+    Ok(())
+}
+
+fn listen(
+    transport: &dyn Transport,
+    address: SocketAddr,
+    spec: &RunSpec,
+    ports: &PortRange,
+) -> Result<Box<dyn Listener>, Failure> {
+    let mut last = None;
+    for port in ports.candidates() {
+        let mut address = address;
+        address.set_port(port);
+        match transport.listen(address, spec) {
+            Err(failure) if failure.kind == FailureKind::Busy && port != 0 => last = Some(failure),
+            listening => return listening,
+        }
+    }
+    let last = last.map(|failure| failure.message).unwrap_or_default();
+    let line = format!(
+        "no data port from {} to {} is free on {}: {last}",
+        ports.first,
+        ports.last,
+        address.ip()
+    );
+    Err(Failure::new(FailureKind::Busy, line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farline_spec::from_json;
+
+    fn range(first: u16, last: u16) -> Result<PortRange, Failure> {
+        let config = format!(r#"{{"data_port_first":{first},"data_port_last":{last}}}"#);
+        PortRange::new(&from_json(&config).unwrap())
+    }
+
+    #[test]
+    fn ports_are_tried_in_turn_and_each_once() {
+        let range = range(7, 9).unwrap();
+        assert_eq!(range.candidates().collect::<Vec<_>>(), [7, 8, 9]);
+        assert_eq!(range.candidates().collect::<Vec<_>>(), [8, 9, 7]);
+        assert_eq!(
+            super::tests::range(0, 0)
+                .unwrap()
+                .candidates()
+                .collect::<Vec<_>>(),
+            [0]
+        );
+        assert_eq!(
+            super::tests::range(65_535, 65_535)
+                .unwrap()
+                .candidates()
+                .collect::<Vec<_>>(),
+            [65_535]
+        );
+    }
+
+    #[test]
+    fn a_range_that_is_none_is_refused() {
+        for (first, last) in [(9, 7), (0, 7), (7, 0)] {
+            assert_eq!(self::range(first, last).unwrap_err().kind, FailureKind::Spec);
+        }
+    }
+
+    #[test]
+    fn only_own_addresses_are_listened_on() {
+        assert!(check_local("127.0.0.1".parse().unwrap()).is_ok());
+        for other in ["192.0.2.1", "0.0.0.0", "::", "224.0.0.1", "255.255.255.255"] {
+            let refusal = check_local(other.parse().unwrap()).unwrap_err();
+            assert_eq!(refusal.kind, FailureKind::Spec, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_full_range_is_busy() {
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = taken.local_addr().unwrap().port();
+        let spec = RunSpec::default().resolved().unwrap();
+        let refusal = Doors::open(&spec, taken.local_addr().unwrap(), &range(port, port).unwrap())
+            .err()
+            .unwrap();
+        assert_eq!(refusal.kind, FailureKind::Busy);
+        assert!(
+            refusal.message.contains(&format!("from {port} to {port}")),
+            "{refusal}"
+        );
+    }
+}

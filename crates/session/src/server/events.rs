@@ -1,0 +1,246 @@
+//! What a server tells its owner, one event at a time.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use farline_spec::{Direction, Failure, RunSpec, RunStatus, Transport};
+use serde::Serialize;
+
+use crate::client::record::rfc3339;
+use crate::message::SessionId;
+
+/// Events that wait to be read; more are counted and dropped.
+const CAPACITY: usize = 1024;
+
+/// Something that happened, with its time. As JSON it is one flat object whose `event` names its kind.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ServerEvent {
+    /// When (RFC 3339, UTC).
+    pub at: String,
+    /// What.
+    #[serde(flatten)]
+    pub what: Happening,
+}
+
+/// What may happen to a server.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Happening {
+    /// A client was admitted.
+    SessionStarted(Box<SessionStart>),
+    /// Its session is over.
+    SessionEnded(Box<SessionEnd>),
+    /// A connection came to nothing: not farline, no right, no room.
+    Refused {
+        /// Who.
+        peer: SocketAddr,
+        /// Why.
+        error: Failure,
+    },
+    /// The server could not do its work for a moment.
+    Trouble {
+        /// Why.
+        error: Failure,
+    },
+    /// Nobody read the events for too long.
+    EventsLost {
+        /// How many are missing.
+        count: u64,
+    },
+    /// The server has stopped; nothing follows.
+    Stopped {
+        /// Sessions since its start.
+        sessions: u64,
+    },
+}
+
+/// A session that begins.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SessionStart {
+    /// Name of the session.
+    pub session: SessionId,
+    /// Who.
+    pub peer: SocketAddr,
+    /// Name of the ticket; none for an anonymous client.
+    pub ticket: Option<String>,
+    /// Protocol of the data.
+    pub transport: Transport,
+    /// Which way they go.
+    pub direction: Direction,
+    /// Data streams in all.
+    pub streams: usize,
+    /// Length of the run, if stated.
+    pub duration_s: Option<f64>,
+    /// Payload of the run, if stated.
+    pub total_bytes: Option<u64>,
+    /// What was changed about the client's wish.
+    pub notes: Vec<String>,
+}
+
+impl SessionStart {
+    /// From the spec as granted.
+    pub fn new(
+        session: SessionId,
+        peer: SocketAddr,
+        ticket: Option<String>,
+        spec: &RunSpec,
+        notes: &[String],
+    ) -> Self {
+        Self {
+            session,
+            peer,
+            ticket,
+            transport: spec.transport,
+            direction: spec.direction,
+            streams: spec.stream_total(),
+            duration_s: spec.duration_s.map(|duration| duration.get()),
+            total_bytes: spec.total_bytes.map(|total| total.get()),
+            notes: notes.to_vec(),
+        }
+    }
+}
+
+/// A session that is over.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SessionEnd {
+    /// Name of the session.
+    pub session: SessionId,
+    /// Who.
+    pub peer: SocketAddr,
+    /// How it ended.
+    pub status: RunStatus,
+    /// Why it failed or was stopped.
+    pub error: Option<Failure>,
+    /// Seconds from admission to the end.
+    pub session_s: f64,
+    /// Payload bytes that the server sent.
+    pub bytes_sent: u64,
+    /// Payload bytes that the server received.
+    pub bytes_received: u64,
+    /// Payload bytes that the client says it received, if it came to that.
+    pub client_bytes_received: Option<u64>,
+}
+
+impl ServerEvent {
+    /// The word for its kind, as in JSON.
+    pub fn kind(&self) -> &'static str {
+        match self.what {
+            Happening::SessionStarted(_) => "session_started",
+            Happening::SessionEnded(_) => "session_ended",
+            Happening::Refused { .. } => "refused",
+            Happening::Trouble { .. } => "trouble",
+            Happening::EventsLost { .. } => "events_lost",
+            Happening::Stopped { .. } => "stopped",
+        }
+    }
+}
+
+/// Where the threads of a server write events. Nobody waits for a reader.
+#[derive(Debug)]
+pub struct EventLog {
+    sender: Sender<ServerEvent>,
+    lost: AtomicU64,
+}
+
+impl EventLog {
+    /// A log and its reading end.
+    pub fn new() -> (Self, Receiver<ServerEvent>) {
+        let (sender, receiver) = bounded(CAPACITY);
+        (
+            Self {
+                sender,
+                lost: AtomicU64::new(0),
+            },
+            receiver,
+        )
+    }
+
+    /// Writes one event, or counts it as lost.
+    pub fn write(&self, what: Happening) {
+        let count = self.lost.swap(0, Ordering::Relaxed);
+        if count > 0 {
+            self.put(Happening::EventsLost { count }, count);
+        }
+        self.put(what, 1);
+    }
+
+    /// Writes the last event even if that means waiting a moment for a reader.
+    pub fn write_last(&self, what: Happening) {
+        let event = ServerEvent {
+            at: rfc3339(SystemTime::now()),
+            what,
+        };
+        // Without a reader there is nobody to tell.
+        let _ = self.sender.send_timeout(event, Duration::from_secs(1));
+    }
+
+    fn put(&self, what: Happening, worth: u64) {
+        let event = ServerEvent {
+            at: rfc3339(SystemTime::now()),
+            what,
+        };
+        if let Err(TrySendError::Full(_)) = self.sender.try_send(event) {
+            self.lost.fetch_add(worth, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farline_spec::FailureKind;
+
+    fn trouble() -> Happening {
+        Happening::Trouble {
+            error: Failure::new(FailureKind::System, "x"),
+        }
+    }
+
+    fn end() -> SessionEnd {
+        SessionEnd {
+            session: SessionId([1; 16]),
+            peer: "[::1]:7".parse().unwrap(),
+            status: RunStatus::Partial,
+            error: None,
+            session_s: 1.5,
+            bytes_sent: 2,
+            bytes_received: 3,
+            client_bytes_received: None,
+        }
+    }
+
+    #[test]
+    fn an_event_is_one_flat_object_that_names_its_kind() {
+        let (log, events) = EventLog::new();
+        log.write(Happening::Stopped { sessions: 3 });
+        log.write(trouble());
+        log.write(Happening::SessionEnded(Box::new(end())));
+        for event in events.try_iter() {
+            let json = serde_json::to_value(&event).unwrap();
+            assert_eq!(json["event"], event.kind());
+            assert!(json["at"].as_str().unwrap().ends_with('Z'));
+            if let Happening::SessionEnded(end) = event.what {
+                assert_eq!(json["bytes_received"], end.bytes_received);
+                assert_eq!(json["session"], end.session.to_string());
+                assert_eq!(json["peer"], "[::1]:7");
+            }
+        }
+    }
+
+    #[test]
+    fn events_that_nobody_reads_are_counted() {
+        let (log, events) = EventLog::new();
+        for _ in 0..CAPACITY + 5 {
+            log.write(trouble());
+        }
+        assert_eq!(events.try_iter().count(), CAPACITY);
+        log.write(trouble());
+        assert_eq!(
+            events.try_recv().unwrap().what,
+            Happening::EventsLost { count: 5 }
+        );
+        assert_eq!(events.try_recv().unwrap().kind(), "trouble");
+    }
+}

@@ -1,0 +1,140 @@
+//! The addresses a server listens on for control connections.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+
+use farline_spec::{Failure, FailureKind, ServerConfig};
+use socket2::{Domain, Protocol, Socket, Type};
+
+const BACKLOG: i32 = 128;
+const MAX_ADDRESSES: usize = 64;
+
+/// Listens as `config` says: on one socket for both versions of IP if it names no address, otherwise on one per address.
+///
+/// # Errors
+/// [`FailureKind::Spec`] for too many addresses, [`FailureKind::System`] that names the address that cannot be had.
+pub fn bind(config: &ServerConfig) -> Result<Vec<TcpListener>, Failure> {
+    let port = config.port.get();
+    if config.listen.len() > MAX_ADDRESSES {
+        let line = format!(
+            "listen: {} addresses, allowed are 0 to {MAX_ADDRESSES}",
+            config.listen.len()
+        );
+        return Err(Failure::new(FailureKind::Spec, line));
+    }
+    if config.listen.is_empty() {
+        let any = bind_any(port);
+        return any.map(|listener| vec![listener]);
+    }
+    let dual = !config.listen.contains(&IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let bind = |address: &IpAddr| {
+        let address = SocketAddr::new(*address, port);
+        bind_one(address, dual).map_err(|error| failed(address, &error))
+    };
+    config.listen.iter().map(bind).collect()
+}
+
+/// Where `listeners` listen, with the ports that the kernel chose.
+///
+/// # Errors
+/// [`FailureKind::System`] when the kernel does not say.
+pub fn addresses(listeners: &[TcpListener]) -> Result<Vec<SocketAddr>, Failure> {
+    let address = |listener: &TcpListener| {
+        listener
+            .local_addr()
+            .map_err(|error| Failure::system("listening", &error))
+    };
+    listeners.iter().map(address).collect()
+}
+
+/// `address` with an IPv4 address in the clothes of IPv6 undressed.
+pub fn plain(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        IpAddr::V4(ip) => SocketAddr::new(ip.into(), address.port()),
+        IpAddr::V6(_) => address,
+    }
+}
+
+/// Both versions of IP, or IPv4 alone on a host without IPv6; the address in use tells which.
+fn bind_any(port: u16) -> Result<TcpListener, Failure> {
+    let both = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port);
+    let only_v4 = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port);
+    match bind_one(both, true) {
+        Err(error)
+            if matches!(
+                error.kind(),
+                std::io::ErrorKind::AddrInUse | std::io::ErrorKind::PermissionDenied
+            ) =>
+        {
+            Err(failed(both, &error))
+        }
+        Err(_) => bind_one(only_v4, false).map_err(|error| failed(only_v4, &error)),
+        Ok(listener) => Ok(listener),
+    }
+}
+
+fn bind_one(address: SocketAddr, dual: bool) -> std::io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(!dual)?;
+    }
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+fn failed(address: SocketAddr, error: &std::io::Error) -> Failure {
+    Failure::system(&format!("listening on {address}"), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farline_spec::from_json;
+    use std::net::TcpStream;
+
+    fn bound(listen: &str) -> Result<Vec<SocketAddr>, Failure> {
+        let config = from_json::<ServerConfig>(&format!(r#"{{"port":0,"listen":{listen}}}"#)).unwrap();
+        let listeners = bind(&config)?;
+        for address in addresses(&listeners)? {
+            if address.ip().is_unspecified() {
+                TcpStream::connect((Ipv4Addr::LOCALHOST, address.port())).unwrap();
+            }
+        }
+        addresses(&listeners)
+    }
+
+    #[test]
+    fn without_addresses_every_one_of_the_machine_is_served() {
+        let all = bound("[]").unwrap();
+        assert_eq!(all.len(), 1);
+        assert!(all[0].ip().is_unspecified() && all[0].port() != 0);
+    }
+
+    #[test]
+    fn named_addresses_are_listened_on_one_by_one() {
+        let named = bound(r#"["127.0.0.1","127.0.0.2"]"#).unwrap();
+        assert_eq!(
+            named
+                .iter()
+                .map(|address| address.ip().to_string())
+                .collect::<Vec<_>>(),
+            ["127.0.0.1", "127.0.0.2"]
+        );
+    }
+
+    #[test]
+    fn an_address_of_another_machine_is_named() {
+        let refusal = bound(r#"["192.0.2.1"]"#).unwrap_err();
+        assert_eq!(refusal.kind, FailureKind::System);
+        assert!(refusal.message.contains("192.0.2.1"), "{refusal}");
+    }
+
+    #[test]
+    fn an_address_in_the_clothes_of_another_is_recognised() {
+        let plain = |text: &str| super::plain(text.parse().unwrap()).to_string();
+        assert_eq!(plain("[::ffff:10.0.0.1]:7"), "10.0.0.1:7");
+        assert_eq!(plain("[fe80::1%2]:7"), "[fe80::1%2]:7");
+    }
+}

@@ -1,0 +1,178 @@
+//! The server: a daemon that runs its end of one session per client.
+//!
+//! What it does: listens on its addresses, gives every connection a thread, lets in who has the right
+//! and finds room ([`admission`]), opens the data ports of a session ([`data`]), drives
+//! [`ServerMachine`](crate::machine::ServerMachine), and tells its owner what happened ([`events`]).
+//! After a session nothing of it is left: the next one starts fresh.
+//! What it must not do: print, exit, handle signals, trust a length or a time that a client states.
+//!
+//! In: `ServerConfig`. Out: [`ServerEvent`]s.
+//!
+//! Limits: `max_sessions` sessions, 16 more connections in set-up, 5 s for TLS and the first message,
+//! a watchdog on every run. One more session is told BUSY with a reason and a time; one more
+//! connection in set-up is closed at once.
+//!
+//! Start with [`Server`], then `reception.rs` (who comes) and `session.rs` (one session).
+
+pub mod admission;
+pub mod data;
+pub mod events;
+mod listen;
+mod reception;
+mod session;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::Receiver;
+use farline_spec::{Failure, ServerConfig};
+
+use crate::channel::Interrupt;
+use crate::machine::Timing;
+use crate::state_dir::StateDir;
+use crate::ticket::{TicketOffice, now_s};
+use crate::tls::{Fingerprint, ServerIdentity};
+use admission::Gate;
+use data::PortRange;
+use events::EventLog;
+pub use events::{Happening, ServerEvent, SessionEnd, SessionStart};
+
+/// Longest that running sessions may go on after [`Server::stop`].
+pub const GRACE: Duration = Duration::from_secs(10);
+
+/// What the threads of a server have in common.
+#[derive(Debug)]
+struct Shared {
+    identity: ServerIdentity,
+    gate: Gate,
+    ports: PortRange,
+    log: EventLog,
+    timing: Timing,
+    /// Connections whose client has not been admitted yet.
+    in_setup: Arc<AtomicUsize>,
+    stopping: AtomicBool,
+    grace: Mutex<Duration>,
+    /// Wakes the reception.
+    bell: Interrupt,
+}
+
+/// A server that runs.
+#[derive(Debug)]
+pub struct Server {
+    addresses: Vec<SocketAddr>,
+    shared: Arc<Shared>,
+    events: Receiver<ServerEvent>,
+    reception: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Server {
+    /// Starts a server; it listens when this returns.
+    ///
+    /// # Errors
+    /// [`FailureKind::Spec`](farline_spec::FailureKind::Spec) for a configuration that contradicts itself,
+    /// [`FailureKind::System`](farline_spec::FailureKind::System) when an address is taken or the state folder
+    /// cannot be used.
+    pub fn start(config: ServerConfig) -> Result<Self, Failure> {
+        Self::start_with(&config, Timing::default())
+    }
+
+    /// As [`Self::start`], with other limits on waiting; for tests.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    #[doc(hidden)]
+    pub fn start_with(config: &ServerConfig, timing: Timing) -> Result<Self, Failure> {
+        let ports = PortRange::new(config)?;
+        let state = StateDir::open(Path::new(&config.state_dir))?;
+        let office = TicketOffice::open(&state)?;
+        office.forget_expired(now_s())?;
+        let identity = ServerIdentity::load(&state)?;
+        let listeners = listen::bind(config)?;
+        let addresses = listen::addresses(&listeners)?;
+        let (log, events) = EventLog::new();
+        let shared = Arc::new(Shared {
+            identity,
+            gate: Gate::new(config, office),
+            ports,
+            log,
+            timing,
+            in_setup: Arc::default(),
+            stopping: AtomicBool::new(false),
+            grace: Mutex::new(GRACE),
+            bell: Interrupt::new()?,
+        });
+        let own = Arc::clone(&shared);
+        let reception = std::thread::Builder::new()
+            .name("fl-reception".into())
+            .spawn(move || reception::run(&own, listeners))
+            .map_err(|error| Failure::system("starting thread fl-reception", &error))?;
+        Ok(Self {
+            addresses,
+            shared,
+            events,
+            reception: Mutex::new(Some(reception)),
+        })
+    }
+
+    /// Where it listens for control connections.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// The key by which clients know it.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.shared.identity.fingerprint
+    }
+
+    /// The next event; `None` when `timeout` has passed, or after the last one, [`Happening::Stopped`].
+    pub fn poll_event(&self, timeout: Duration) -> Option<ServerEvent> {
+        self.events.recv_timeout(timeout).ok()
+    }
+
+    /// Takes no more clients; sessions that run have ten seconds to end before they are aborted.
+    pub fn stop(&self) {
+        self.stop_within(GRACE);
+    }
+
+    /// As [`Self::stop`], with another time for running sessions.
+    pub fn stop_within(&self, grace: Duration) {
+        *self.shared.grace.lock().unwrap_or_else(PoisonError::into_inner) = grace;
+        self.shared.stopping.store(true, Ordering::Release);
+        self.shared.bell.waker().wake();
+    }
+
+    /// Waits until the server has stopped and all its threads have ended.
+    pub fn join(&self) {
+        let thread = self
+            .reception
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = thread {
+            // A panic was reported by the panic hook; there is nothing left to wait for.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A server that nobody can stop any more is stopped.
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop_within(Duration::ZERO);
+        self.join();
+    }
+}
+
+impl Shared {
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    fn grace(&self) -> Duration {
+        *self.grace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,308 @@
+//! One connection, from the TLS handshake to the last word: does what the server's machine says.
+
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use farline_spec::{EndReport, Failure, FailureKind, RunSpec};
+
+use super::admission::Admission;
+use super::data::Doors;
+use super::events::{Happening, SessionEnd, SessionStart};
+use super::reception::SetupPlace;
+use super::{Shared, listen};
+use crate::channel::{Arrival, Channel, Interrupt};
+use crate::client::record::status;
+use crate::facts::{host_facts, version_info};
+use crate::machine::{ServerAction, ServerEvent, ServerMachine, ServerPlan};
+use crate::message::{ClientMessage, Handshake, ServerMessage, ServerProfile, SessionId, VERSIONS};
+use crate::run::RunOutcome;
+use crate::seat::{Seat, SeatEvent, payload_bytes};
+use crate::state_dir::random;
+use crate::streams::{End, numbers};
+use crate::tls::StreamKeys;
+
+/// Serves one connection. Whatever comes of it is written to the log.
+pub fn serve(shared: &Shared, socket: TcpStream, peer: SocketAddr, interrupt: Interrupt, place: SetupPlace) {
+    match Session::open(shared, socket, peer, interrupt, place) {
+        Ok(session) => session.drive(),
+        Err(error) => shared.log.write(Happening::Refused { peer, error }),
+    }
+}
+
+/// A session that was admitted.
+struct Admitted {
+    admission: Admission,
+    began: Instant,
+    outcome: RunOutcome,
+}
+
+struct Session<'a> {
+    shared: &'a Shared,
+    machine: ServerMachine,
+    channel: Channel<ClientMessage>,
+    id: SessionId,
+    peer: SocketAddr,
+    local: SocketAddr,
+    interrupt: Interrupt,
+    /// Given back once the client is admitted.
+    place: Option<SetupPlace>,
+    admitted: Option<Admitted>,
+    doors: Option<Doors>,
+    seat: Seat,
+    /// What machine time counts from: the TCP connection.
+    began: Instant,
+    last_words: Option<ServerMessage>,
+}
+
+impl<'a> Session<'a> {
+    fn open(
+        shared: &'a Shared,
+        socket: TcpStream,
+        peer: SocketAddr,
+        interrupt: Interrupt,
+        place: SetupPlace,
+    ) -> Result<Self, Failure> {
+        let began = Instant::now();
+        let local = socket
+            .local_addr()
+            .map_err(|error| Failure::system("control socket", &error))?;
+        let tls = rustls::ServerConnection::new(Arc::clone(&shared.identity.config))
+            .map_err(|error| Failure::new(FailureKind::Internal, format!("TLS: {error}")))?;
+        let channel = Channel::open(socket, tls.into(), interrupt.clone(), began + shared.timing.setup)?;
+        if let Err(busy) = shared.gate.slots().check() {
+            channel.farewell(Some(&ServerMessage::Error(busy.clone())), || ());
+            return Err(busy);
+        }
+        let id = SessionId(random()?);
+        let plan = ServerPlan {
+            session: id,
+            versions: VERSIONS,
+            timing: shared.timing,
+        };
+        Ok(Self {
+            shared,
+            machine: ServerMachine::new(plan, began.elapsed()),
+            channel,
+            id,
+            peer,
+            local: listen::plain(local),
+            seat: Seat::new(End::Server, interrupt.waker().clone()),
+            interrupt,
+            place: Some(place),
+            admitted: None,
+            doors: None,
+            began,
+            last_words: None,
+        })
+    }
+
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn drive(mut self) {
+        self.act();
+        while !self.machine.is_over() {
+            let timeout = self
+                .machine
+                .poll_timeout()
+                .map(|at| at.saturating_sub(self.now()));
+            match self.channel.wait(timeout) {
+                Ok(arrival) => self.take(arrival),
+                Err(failure) => self.event(ServerEvent::Failed(failure)),
+            }
+            if self.interrupt.is_raised() {
+                let failure = Failure::new(FailureKind::Interrupted, "the server is being stopped");
+                self.event(ServerEvent::Failed(failure));
+            }
+            self.look_at_seat();
+            self.machine.handle_timeout(self.now());
+            self.act();
+        }
+        self.close();
+    }
+
+    fn take(&mut self, arrival: Arrival<ClientMessage>) {
+        for message in arrival.messages {
+            self.machine.handle_message(self.now(), message);
+            self.act();
+        }
+        if let Some(failure) = arrival.failure {
+            self.event(ServerEvent::Failed(failure));
+        }
+        if arrival.closed {
+            self.machine.handle_closed(self.now());
+        }
+    }
+
+    fn look_at_seat(&mut self) {
+        while let Some(event) = self.seat.poll() {
+            match event {
+                SeatEvent::StreamsOpen => self.event(ServerEvent::StreamsOpen),
+                SeatEvent::NotOpen(failure) => self.event(ServerEvent::Failed(failure)),
+                // They are in what the run comes to as well.
+                SeatEvent::Samples(_) => {}
+                SeatEvent::SendersDone => self.event(ServerEvent::SendersDone),
+                SeatEvent::AllDone => self.event(ServerEvent::AllDone),
+                SeatEvent::RunFailed(failure) => self.event(ServerEvent::RunFailed(failure)),
+            }
+        }
+    }
+
+    fn event(&mut self, event: ServerEvent) {
+        self.machine.handle_event(self.now(), event);
+        self.act();
+    }
+
+    fn act(&mut self) {
+        while let Some(action) = self.machine.poll_action(self.now()) {
+            match self.perform(action) {
+                Ok(Some(event)) => self.machine.handle_event(self.now(), event),
+                Ok(None) => {}
+                Err(failure) => self
+                    .machine
+                    .handle_event(self.now(), ServerEvent::Failed(failure)),
+            }
+        }
+    }
+
+    /// Does one thing, and gives the event that follows from it.
+    fn perform(&mut self, action: ServerAction) -> Result<Option<ServerEvent>, Failure> {
+        match action {
+            ServerAction::Send(message @ ServerMessage::Error(_)) => self.last_words = Some(message),
+            ServerAction::Send(message) => self.channel.send(&message)?,
+            ServerAction::Admit(handshake) => return self.admit(*handshake).map(Some),
+            ServerAction::Bind(spec) => return self.bind(&spec).map(Some),
+            ServerAction::Accept(within) => self.accept(within)?,
+            ServerAction::StartRun(watchdog) => {
+                let admission = &self.admitted()?.admission;
+                let (spec, bounds) = (admission.grant.spec.clone(), admission.bounds);
+                self.seat.start(&spec, watchdog, bounds)?;
+            }
+            ServerAction::StopRun => self.seat.stop(),
+            ServerAction::FinishRun(within) => return self.finish_run(within).map(Some),
+        }
+        Ok(None)
+    }
+
+    fn admit(&mut self, handshake: Handshake) -> Result<ServerEvent, Failure> {
+        let admission = self.shared.gate.admit(handshake)?;
+        self.place = None;
+        let (grant, ticket) = (Box::new(admission.grant.clone()), admission.ticket.clone());
+        let duration_limit = admission.duration_limit;
+        let start = SessionStart::new(self.id, self.peer, ticket, &grant.spec, &grant.notes);
+        self.shared.log.write(Happening::SessionStarted(Box::new(start)));
+        self.admitted = Some(Admitted {
+            admission,
+            began: Instant::now(),
+            outcome: RunOutcome::default(),
+        });
+        Ok(ServerEvent::Admitted {
+            grant,
+            duration_limit,
+        })
+    }
+
+    fn admitted(&mut self) -> Result<&mut Admitted, Failure> {
+        let missing = || Failure::new(FailureKind::Internal, "a session that was not admitted");
+        self.admitted.as_mut().ok_or_else(missing)
+    }
+
+    fn bind(&mut self, spec: &RunSpec) -> Result<ServerEvent, Failure> {
+        let doors = Doors::open(spec, self.local, &self.shared.ports)?;
+        let addresses = doors.addresses();
+        self.doors = Some(doors);
+        Ok(ServerEvent::Bound(addresses))
+    }
+
+    fn accept(&mut self, within: Duration) -> Result<(), Failure> {
+        let spec = self.admitted()?.admission.grant.spec.clone();
+        let keys = StreamKeys::new(self.channel.tls(), self.id)?;
+        let expected: Vec<_> = numbers(&spec).map(|stream| keys.key(stream)).collect();
+        let doors = self
+            .doors
+            .take()
+            .ok_or_else(|| Failure::new(FailureKind::Internal, "no listeners"))?;
+        let deadline = Instant::now() + within;
+        self.seat
+            .open(move |cancelled| doors.accept(&spec, &expected, deadline, cancelled))
+    }
+
+    fn finish_run(&mut self, within: Duration) -> Result<ServerEvent, Failure> {
+        let (mut outcome, _) = self.seat.finish(within);
+        let profile = ServerProfile {
+            report: EndReport {
+                host: host_facts(),
+                version: version_info(VERSIONS.max),
+                cpu: outcome.cpu,
+            },
+            streams: outcome.streams.clone(),
+            samples: std::mem::take(&mut outcome.samples),
+            failure: outcome.failure.clone(),
+        };
+        self.admitted()?.outcome = outcome;
+        Ok(ServerEvent::Collected(Box::new(profile)))
+    }
+
+    fn close(self) {
+        let (mut aborted, mut seat) = (RunOutcome::default(), self.seat);
+        self.channel
+            .farewell(self.last_words.as_ref(), || aborted = seat.abort_and_join());
+        match self.admitted {
+            Some(admitted) => {
+                let outcome = if aborted.streams.is_empty() {
+                    admitted.outcome
+                } else {
+                    aborted
+                };
+                let end = session_end(
+                    self.id,
+                    self.peer,
+                    &self.machine,
+                    &outcome,
+                    admitted.began.elapsed(),
+                );
+                drop(admitted.admission);
+                self.shared.log.write(Happening::SessionEnded(Box::new(end)));
+            }
+            None => {
+                let unknown = || Failure::new(FailureKind::Internal, "refused without a reason");
+                let error = self.machine.failure().cloned().unwrap_or_else(unknown);
+                self.shared.log.write(Happening::Refused {
+                    peer: self.peer,
+                    error,
+                });
+            }
+        }
+    }
+}
+
+fn session_end(
+    session: SessionId,
+    peer: SocketAddr,
+    machine: &ServerMachine,
+    outcome: &RunOutcome,
+    lasted: Duration,
+) -> SessionEnd {
+    let stopped = || {
+        let failure = Failure::new(FailureKind::Interrupted, "the run was stopped by the client");
+        machine.client_stopped().then_some(failure)
+    };
+    let error = machine
+        .failure()
+        .cloned()
+        .or_else(|| outcome.failure.clone())
+        .or_else(stopped);
+    let (bytes_sent, bytes_received) = payload_bytes(outcome);
+    SessionEnd {
+        session,
+        peer,
+        status: status(error.as_ref()),
+        error,
+        session_s: lasted.as_secs_f64(),
+        bytes_sent,
+        bytes_received,
+        client_bytes_received: machine.client_profile().map(|profile| profile.bytes_received),
+    }
+}

@@ -1,0 +1,295 @@
+//! The server's folder: its key, the secret behind its tickets, the count of their uses.
+//!
+//! What is secret is readable by its owner alone, and refused if it is not. Files appear
+//! whole or not at all, also when two servers start at the same moment.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use farline_spec::{Failure, FailureKind};
+use ring::rand::{SecureRandom, SystemRandom};
+
+/// Longest file that is read from the folder, in bytes.
+const MAX_FILE_BYTES: u64 = 65_536;
+
+/// A folder that only its owner may write to.
+#[derive(Debug, Clone)]
+pub struct StateDir {
+    path: PathBuf,
+}
+
+impl StateDir {
+    /// Opens the folder; makes it, for its owner alone, if it is not there.
+    ///
+    /// # Errors
+    /// [`FailureKind::Spec`] without a path, [`FailureKind::System`] when it cannot be made or others may write to it.
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        if path.as_os_str().is_empty() {
+            return Err(Failure::new(
+                FailureKind::Spec,
+                "state_dir: names no folder, one is needed",
+            ));
+        }
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+        made.map_err(|error| system("making the folder", path, &error))?;
+        let mode = fs::metadata(path)
+            .map_err(|error| system("looking at", path, &error))?
+            .mode();
+        if mode & 0o022 != 0 {
+            let line = format!(
+                "{} may be written to by others (mode {:o}): chmod 700 it",
+                path.display(),
+                mode & 0o777
+            );
+            return Err(Failure::new(FailureKind::System, line));
+        }
+        Ok(Self {
+            path: path.to_owned(),
+        })
+    }
+
+    /// Content of the file `name`, which is made by `make` if it is not there.
+    ///
+    /// # Errors
+    /// [`FailureKind::System`] when it cannot be read or made, or others may read it.
+    pub fn read_or_make(
+        &self,
+        name: &str,
+        make: impl FnOnce() -> Result<Vec<u8>, Failure>,
+    ) -> Result<Vec<u8>, Failure> {
+        let path = self.path.join(name);
+        if let Some(content) = read_secret(&path)? {
+            return Ok(content);
+        }
+        self.put(&path, &make()?)?;
+        let gone = || {
+            Failure::new(
+                FailureKind::System,
+                format!("{} went away while it was read", path.display()),
+            )
+        };
+        read_secret(&path)?.ok_or_else(gone)
+    }
+
+    /// Puts a whole file in place unless one is there already.
+    fn put(&self, path: &Path, content: &[u8]) -> Result<(), Failure> {
+        let draft = self.path.join(format!(".draft-{}", hex(&random::<8>()?)));
+        let written = write_synced(&draft, content).and_then(|()| match fs::hard_link(&draft, path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+            linked => linked,
+        });
+        let removed = fs::remove_file(&draft);
+        written
+            .and(removed)
+            .and_then(|()| sync_dir(&self.path))
+            .map_err(|error| system("writing", path, &error))
+    }
+
+    /// Counts one more use of `name` in the folder `group` and gives how many there are now, this one included.
+    ///
+    /// The count is the length of a file that each use makes longer by one byte: it survives a crash, and
+    /// two servers on one folder never give the same number.
+    ///
+    /// # Errors
+    /// [`FailureKind::System`] when the count cannot be written.
+    pub fn count(&self, group: &str, name: &str) -> Result<u64, Failure> {
+        let folder = self.path.join(group);
+        let path = folder.join(name);
+        let counted = || {
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&folder)?;
+            let mut file = OpenOptions::new()
+                .append(true)
+                .create(true)
+                .mode(0o600)
+                .open(&path)?;
+            file.write_all(b".")?;
+            let uses = file.stream_position()?;
+            file.sync_all()?;
+            sync_dir(&folder)?;
+            Ok(uses)
+        };
+        counted().map_err(|error| system("counting in", &path, &error))
+    }
+
+    /// Removes the counts in the folder `group` whose names `keep` does not want.
+    ///
+    /// # Errors
+    /// [`FailureKind::System`] when the folder cannot be read or a count cannot be removed.
+    pub fn prune(&self, group: &str, keep: impl Fn(&str) -> bool) -> Result<(), Failure> {
+        let folder = self.path.join(group);
+        let prune = || -> std::io::Result<()> {
+            for entry in fs::read_dir(&folder)? {
+                let entry = entry?;
+                if !entry.file_name().to_str().is_some_and(&keep) {
+                    fs::remove_file(entry.path())?;
+                }
+            }
+            Ok(())
+        };
+        match prune() {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            pruned => pruned.map_err(|error| system("tidying", &folder, &error)),
+        }
+    }
+}
+
+/// Random bytes from the kernel.
+///
+/// # Errors
+/// [`FailureKind::System`] when the kernel gives none.
+pub fn random<const N: usize>() -> Result<[u8; N], Failure> {
+    let mut bytes = [0; N];
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.map_err(|_| Failure::new(FailureKind::System, "the kernel gave no random bytes"))?;
+    Ok(bytes)
+}
+
+fn read_secret(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(|error| system("opening", path, &error))?,
+    };
+    let mode = file
+        .metadata()
+        .map_err(|error| system("looking at", path, &error))?
+        .mode();
+    if mode & 0o077 != 0 {
+        let line = format!(
+            "{} is open to others (mode {:o}): chmod 600 it",
+            path.display(),
+            mode & 0o777
+        );
+        return Err(Failure::new(FailureKind::System, line));
+    }
+    let mut content = Vec::new();
+    file.take(MAX_FILE_BYTES)
+        .read_to_end(&mut content)
+        .map_err(|error| system("reading", path, &error))?;
+    Ok(Some(content))
+}
+
+fn write_synced(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(content)?;
+    file.sync_all()
+}
+
+fn sync_dir(path: &Path) -> std::io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn system(what: &str, path: &Path, error: &std::io::Error) -> Failure {
+    Failure::system(&format!("{what} {}", path.display()), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn folder() -> (tempfile::TempDir, StateDir) {
+        let temporary = tempfile::tempdir().unwrap();
+        let state = StateDir::open(&temporary.path().join("state")).unwrap();
+        (temporary, state)
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn what_is_made_is_for_its_owner_alone_and_stays() {
+        let (_keep, state) = folder();
+        assert_eq!(state.read_or_make("key", || Ok(b"one".to_vec())).unwrap(), b"one");
+        assert_eq!(
+            state.read_or_make("key", || panic!("made twice")).unwrap(),
+            b"one"
+        );
+        assert_eq!(mode(&state.path), 0o700);
+        assert_eq!(mode(&state.path.join("key")), 0o600);
+        assert_eq!(fs::read_dir(&state.path).unwrap().count(), 1, "no draft is left");
+    }
+
+    #[test]
+    fn of_two_makers_at_once_one_wins_for_both() {
+        let (_keep, state) = folder();
+        let other = state.clone();
+        let got = state.read_or_make("key", || {
+            other.read_or_make("key", || Ok(b"first".to_vec()))?;
+            Ok(b"second".to_vec())
+        });
+        assert_eq!(got.unwrap(), b"first");
+    }
+
+    #[test]
+    fn a_secret_that_others_can_read_is_refused_with_the_remedy() {
+        let (_keep, state) = folder();
+        state.read_or_make("key", || Ok(vec![1])).unwrap();
+        fs::set_permissions(state.path.join("key"), fs::Permissions::from_mode(0o640)).unwrap();
+        let refusal = state.read_or_make("key", || Ok(vec![2])).unwrap_err();
+        assert_eq!(refusal.kind, FailureKind::System);
+        assert!(
+            refusal
+                .message
+                .ends_with("is open to others (mode 640): chmod 600 it"),
+            "{refusal}"
+        );
+    }
+
+    #[test]
+    fn a_folder_that_others_can_write_to_is_refused() {
+        let (_keep, state) = folder();
+        fs::set_permissions(&state.path, fs::Permissions::from_mode(0o770)).unwrap();
+        assert!(
+            StateDir::open(&state.path)
+                .unwrap_err()
+                .message
+                .contains("chmod 700 it")
+        );
+        assert_eq!(StateDir::open(Path::new("")).unwrap_err().kind, FailureKind::Spec);
+    }
+
+    #[test]
+    fn counts_grow_by_one_whoever_counts() {
+        let (_keep, state) = folder();
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                let state = state.clone();
+                std::thread::spawn(move || state.count("uses", "a").unwrap())
+            })
+            .collect();
+        let mut numbers: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (1..=8).collect::<Vec<_>>());
+        assert_eq!(state.count("uses", "b").unwrap(), 1);
+    }
+
+    #[test]
+    fn counts_that_nobody_needs_go() {
+        let (_keep, state) = folder();
+        state.prune("uses", |_| false).unwrap();
+        state.count("uses", "old").unwrap();
+        state.count("uses", "new").unwrap();
+        state.prune("uses", |name| name == "new").unwrap();
+        assert_eq!(
+            (
+                state.count("uses", "old").unwrap(),
+                state.count("uses", "new").unwrap()
+            ),
+            (1, 2)
+        );
+    }
+}
