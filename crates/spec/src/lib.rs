@@ -34,7 +34,8 @@ pub use options::{
 };
 pub use parse::from_json;
 pub use record::{
-    CpuUse, EndReport, Granted, LimitedBy, RunRecord, RunStatus, StreamRecord, Summary, Throughput, Verdict, VersionInfo,
+    CpuUse, EndReport, Granted, LimitedBy, RunRecord, RunStatus, StreamRecord, Summary, Throughput, Verdict,
+    VersionInfo,
 };
 pub use server::{Limits, Scope, ServerConfig, TicketClaims};
 

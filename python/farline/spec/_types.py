@@ -1,0 +1,610 @@
+"""Documents that cross a door, as Python sees them.
+
+Made by `cargo xtask gen` from crates/spec; do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypeAlias, TypedDict
+
+# Protocol that carries the data.
+Transport: TypeAlias = Literal["tcp", "udp", "null"]
+
+# Which way the data go, seen from the client.
+Direction: TypeAlias = Literal["forward", "reverse", "bidirectional"]
+
+# Which version of IP carries control and data.
+IpVersion: TypeAlias = Literal["any", "v4", "v6"]
+
+# How a TCP sender gives bytes to the kernel.
+SendMode: TypeAlias = Literal["copy", "zerocopy", "sendfile", "splice"]
+
+# What a TCP receiver does with the bytes that came.
+ReceiveMode: TypeAlias = Literal["read", "copy", "discard"]
+
+# How a run ended.
+RunStatus: TypeAlias = Literal["complete", "partial", "failed"]
+
+# Kind of a failure: one exception, one exit code, one retry decision.
+FailureKind: TypeAlias = Literal[
+    "usage",
+    "spec",
+    "limit",
+    "interrupted",
+    "auth",
+    "busy",
+    "version",
+    "protocol",
+    "unreachable",
+    "timeout",
+    "system",
+    "internal",
+]
+
+# What can limit a run.
+LimitedBy: TypeAlias = Literal[
+    "receive-window",
+    "receive-buffer",
+    "send-buffer",
+    "cwnd",
+    "sender-cpu",
+    "receiver-cpu",
+    "application",
+    "path",
+    "rate",
+    "harness",
+    "unknown",
+]
+
+
+class RunSpec(TypedDict, total=False):
+    """One run: everything that can be chosen about it."""
+
+    # Version of this document.
+    schema: int
+    # Protocol that carries the data.
+    transport: Transport
+    # Which way the data go, seen from the client.
+    direction: Direction
+    # Parallel data streams, each with a thread of its own at both ends.
+    streams: int
+    # Bytes handed to one send or receive call; 128 KiB (TCP, null) or 64 KiB (UDP) if absent.
+    block_bytes: int | None
+    # Seconds to send for; 10 if neither this nor total_bytes is given.
+    duration_s: float | None
+    # Payload bytes to send over all streams of a direction, instead of a duration.
+    total_bytes: int | None
+    # Seconds at the start left out of steady-state figures; found from the data (MSER-5) if absent.
+    omit_s: float | None
+    # Seconds between two samples.
+    interval_s: float
+    # Payload rate of each stream; 0 is without limit; if absent, 1 Mbit/s for UDP and no limit
+    # otherwise.
+    rate_bps: int | None
+    # NIC-to-NIC connections; streams take them in turn.
+    pairs: list[AddressPair]
+    # CPUs of the client's streams, taken in turn; the scheduler's choice if empty.
+    client_cpus: list[int]
+    # CPUs of the server's streams, taken in turn; the scheduler's choice if empty.
+    server_cpus: list[int]
+    # Version of IP.
+    ip_version: IpVersion
+    # IPv4 type of service or IPv6 traffic class of data packets.
+    tos: int | None
+    # IPv6 flow label of data packets.
+    flow_label: int | None
+    # Milliseconds to set the control channel or a stream up in.
+    connect_timeout_ms: int
+    # Seed of everything that is drawn by chance, the payload included.
+    seed: int
+    # A title for people, kept with the record.
+    title: str | None
+    # Any text for programs, kept with the record.
+    extra_data: str | None
+    # Parameters of TCP; only with `transport` "tcp".
+    tcp: TcpOptions | None
+    # Parameters of UDP; only with `transport` "udp".
+    udp: UdpOptions | None
+
+
+class AddressPair(TypedDict, total=False):
+    """One NIC-to-NIC connection (papers/1, section III.B). Streams take the pairs in turn."""
+
+    # Address on the client that the stream is bound to; the kernel's choice if absent.
+    source: str | None
+    # Network device on the client that the stream is bound to (SO_BINDTODEVICE).
+    source_device: str | None
+    # Address on the server that the stream goes to; the one the control channel uses if absent.
+    destination: str | None
+
+
+class TcpOptions(TypedDict, total=False):
+    """Tunable parameters of TCP. What is absent is the kernel's choice, and what the kernel chose
+    is in the record.
+    """
+
+    # Congestion control of the sender, by the kernel's name for it.
+    congestion_control: str | None
+    # Send buffer asked for (SO_SNDBUF); with autotuning if absent.
+    send_buffer_bytes: int | None
+    # Receive buffer asked for (SO_RCVBUF); with autotuning if absent.
+    receive_buffer_bytes: int | None
+    # Largest segment (TCP_MAXSEG).
+    mss_bytes: int | None
+    # Send small segments at once (TCP_NODELAY).
+    no_delay: bool
+    # How the sender gives bytes to the kernel.
+    send_mode: SendMode
+    # What the receiver does with the bytes that came.
+    receive_mode: ReceiveMode
+    # Use Multipath TCP (RFC 8684).
+    mptcp: bool
+    # Pace each stream in the kernel (SO_MAX_PACING_RATE).
+    pacing_rate_bps: int | None
+
+
+class UdpOptions(TypedDict, total=False):
+    """Tunable parameters of UDP."""
+
+    # UDP payload of one datagram; what fits the path's MTU if absent.
+    packet_bytes: int | None
+    # Datagrams sent back to back in one call; as many as the rate and the kernel allow if absent.
+    batch_packets: int | None
+    # Let the kernel or the NIC cut a batch into datagrams (UDP_SEGMENT).
+    gso: bool
+    # Take datagrams from the kernel in batches (UDP_GRO).
+    gro: bool
+    # Send buffer asked for (SO_SNDBUF, forced past wmem_max where permitted).
+    send_buffer_bytes: int | None
+    # Receive buffer asked for (SO_RCVBUF, forced past rmem_max where permitted).
+    receive_buffer_bytes: int | None
+    # Forbid fragmentation: a datagram over the path's MTU is an error, not fragments.
+    dont_fragment: bool
+
+
+class ServerConfig(TypedDict, total=False):
+    """How `farline serve` runs."""
+
+    # Addresses to listen on; every one of the machine if empty.
+    listen: list[str]
+    # Control port; 0 lets the kernel choose.
+    port: int
+    # First port for data streams; 0 lets the kernel choose each.
+    data_port_first: int
+    # Last port for data streams.
+    data_port_last: int
+    # Folder of the server's key and its record of tickets; made at first start, readable by its
+    # owner alone.
+    state_dir: str
+    # Sessions at once; one more is told BUSY.
+    max_sessions: int
+    # Whether clients without a ticket may profile memory to memory.
+    anonymous: bool
+    # Bounds on clients without a ticket.
+    anonymous_limits: Limits
+    # Stop after this many sessions; never if absent.
+    stop_after_sessions: int | None
+
+
+class Limits(TypedDict, total=False):
+    """Bounds on what a client may ask for; what is absent is without bound."""
+
+    # Payload rate over all streams of a session.
+    rate_bps: int | None
+    # Length of one run.
+    duration_s: float | None
+    # Payload bytes of one run.
+    total_bytes: int | None
+    # Sessions in all, over the ticket's life.
+    sessions: int | None
+
+
+class TicketClaims(TypedDict):
+    """What a ticket says. The server signs it; whoever holds it may use it."""
+
+    # Unique name of the ticket.
+    id: str
+    # What it allows.
+    scope: Scope
+    # Bounds.
+    limits: NotRequired[Limits]
+    # Seconds since 1970 after which it is void.
+    expires_at_s: int
+
+
+class ScopeProfile(TypedDict):
+    """Memory-to-memory profiling."""
+
+    may: Literal["profile"]
+
+
+class ScopeRead(TypedDict):
+    """Read files under a root."""
+
+    may: Literal["read"]
+    # The root.
+    root: str
+
+
+class ScopeWrite(TypedDict):
+    """Write files under a root."""
+
+    may: Literal["write"]
+    # The root.
+    root: str
+
+
+class RunRecord(TypedDict):
+    """One run: what was asked, what was granted, what happened."""
+
+    # Version of this document.
+    schema: int
+    # Unique, and sorts by time (ULID).
+    run_id: str
+    # How it ended.
+    status: RunStatus
+    # Why it failed or was stopped.
+    error: NotRequired[Failure | None]
+    # Start of the run by the client's clock (RFC 3339, UTC, microseconds).
+    started_at: str
+    # Seconds from the client's first step to its last, set-up and exchange included.
+    session_s: float
+    # Seconds in which data could flow, by the client's clock.
+    run_s: float
+    # Server as it was addressed, `host:port`.
+    server_address: str
+    # Whole spec, resolved.
+    spec: RunSpec
+    # Limits the server applied to this run that changed the spec, one line each.
+    server_notes: list[str]
+    # The client's end.
+    client: EndReport | None
+    # The server's end.
+    server: EndReport | None
+    # Both ends of every stream.
+    streams: list[StreamRecord]
+    # What the run comes to.
+    summary: NotRequired[Summary | None]
+    # What limited it.
+    verdict: NotRequired[Verdict | None]
+
+
+class Failure(TypedDict):
+    """One thing that went wrong, in one line."""
+
+    # What kind of failure.
+    kind: FailureKind
+    # One line: what was wrong, where, what is allowed.
+    message: str
+    # Seconds after which it is worth trying again, when the other side said so.
+    retry_after_s: NotRequired[float | None]
+
+
+class EndReport(TypedDict):
+    """What one end says about the run."""
+
+    # The host.
+    host: HostFacts
+    # Versions of farline there.
+    version: VersionInfo
+    # CPU time used.
+    cpu: CpuUse
+
+
+class HostFacts(TypedDict):
+    """What a host is."""
+
+    # Name of the host.
+    hostname: str
+    # Kernel release.
+    kernel: str
+    # Operating system, as os-release names it.
+    operating_system: str
+    # Machine architecture.
+    architecture: str
+    # Processors.
+    cpu: CpuFacts
+    # Physical memory.
+    memory_bytes: int
+    # Kernel parameters that matter to transport, by sysctl name; tabs become spaces.
+    sysctls: dict[str, str]
+    # Congestion controls the kernel has loaded.
+    congestion_controls: list[str]
+    # Congestion controls that a user without privileges may choose.
+    allowed_congestion_controls: list[str]
+    # Network interfaces.
+    interfaces: list[InterfaceFacts]
+    # Clock source of the kernel.
+    clock_source: str | None
+
+
+class CpuFacts(TypedDict):
+    """The processors of a host."""
+
+    # Model name as the kernel prints it.
+    model: str
+    # CPUs that are online.
+    online: int
+    # Frequency governor of CPU 0, if the kernel has one.
+    governor: str | None
+    # NUMA nodes.
+    numa_nodes: int
+    # Whether the kernel says that it runs under a hypervisor.
+    virtualised: bool
+
+
+class InterfaceFacts(TypedDict):
+    """One network interface."""
+
+    # Name.
+    name: str
+    # Addresses.
+    addresses: list[str]
+    # MTU.
+    mtu_bytes: int
+    # Whether it is up.
+    up: bool
+    # Driver, if the kernel names one.
+    driver: str | None
+    # Link speed, if the driver knows it.
+    speed_bps: int | None
+    # NUMA node of the device, if it has one.
+    numa_node: int | None
+    # Queueing discipline.
+    qdisc: str | None
+    # Length of the transmit queue, in packets.
+    tx_queue_packets: int | None
+    # Offloads by ethtool's names, on or off.
+    offloads: dict[str, bool]
+
+
+class VersionInfo(TypedDict):
+    """Versions behind a record."""
+
+    # Version of farline.
+    farline: str
+    # Commit it was built from, where known.
+    commit: str
+    # Build profile (`release` or `debug`): a figure from a debug build is no figure.
+    profile: str
+    # Version of the control protocol that was agreed on.
+    protocol: int
+
+
+class CpuUse(TypedDict):
+    """CPU time used by one end during the run."""
+
+    # User time of the process over the run.
+    user_s: float
+    # System time of the process over the run.
+    system_s: float
+    # Wall time over which both were taken.
+    wall_s: float
+    # Time the hypervisor gave to others, over all CPUs.
+    steal_s: float
+
+
+class StreamRecord(TypedDict):
+    """What one end of one stream did."""
+
+    # Number of the stream, from 0.
+    stream: int
+    # 0 client, 1 server.
+    end: int
+    # 0 sends, 1 receives.
+    role: int
+    # Payload bytes this end sent or received.
+    bytes: int
+    # Microseconds from the start of the run at this end to this end's last byte.
+    elapsed_us: int
+    # Calls that moved a block.
+    blocks: int
+    # Datagrams sent or received.
+    packets: int
+    # Datagrams that never came.
+    lost_packets: int
+    # Datagrams that came after a later one.
+    reordered_packets: int
+    # Datagrams that came twice.
+    duplicate_packets: int
+    # Jitter at the end of the run (RFC 3550, section 6.4.1).
+    jitter_ns: int
+    # Segments sent again.
+    retransmits: int
+    # Bytes sent with MSG_ZEROCOPY that the kernel copied after all.
+    zerocopy_copied_bytes: int
+    # Bytes sent with MSG_ZEROCOPY that were not copied.
+    zerocopy_true_bytes: int
+    # Smallest round-trip time the kernel saw, in microseconds.
+    min_rtt_us: int
+    # CPU time of this end's thread of the stream, in microseconds.
+    thread_cpu_us: int
+    # Time in which this end's thread of the stream could have run but had no CPU, in microseconds.
+    thread_wait_us: int
+    # What the kernel granted.
+    granted: Granted
+
+
+class Granted(TypedDict):
+    """What the kernel really granted to one end of a stream."""
+
+    # Local address and port.
+    local: str
+    # Remote address and port.
+    remote: str
+    # Congestion control in use.
+    congestion_control: str | None
+    # MSS in use.
+    mss_bytes: int | None
+    # Send buffer as the kernel reports it (twice what was asked for, on Linux).
+    send_buffer_bytes: int | None
+    # Receive buffer as the kernel reports it.
+    receive_buffer_bytes: int | None
+    # Whether both ends really speak Multipath TCP on this stream.
+    mptcp: bool | None
+    # UDP payload per datagram in use.
+    packet_bytes: int | None
+    # Datagrams per call in use.
+    batch_packets: int | None
+    # Whether segmentation offload is in use.
+    gso: bool | None
+    # Whether receive offload is in use.
+    gro: bool | None
+    # CPU the stream's thread is pinned to.
+    cpu: int | None
+    # Requests the kernel refused or changed, one line each.
+    notes: list[str]
+
+
+class Summary(TypedDict):
+    """What a run comes to, computed from its samples."""
+
+    # Client to server, as the receiver saw it.
+    forward: Throughput | None
+    # Server to client, as the receiver saw it.
+    reverse: Throughput | None
+    # Segments sent again, over all streams.
+    retransmits: int | None
+    # Datagrams sent, over all streams.
+    sent_packets: int | None
+    # Datagrams that never came, over all streams.
+    lost_packets: int | None
+    # Mean over streams of the jitter at the end of the run.
+    jitter_ns: int | None
+    # Mean of the round-trip-time samples at the senders.
+    mean_rtt_us: float | None
+    # Smallest round-trip time the kernel saw.
+    min_rtt_us: int | None
+    # CPU seconds of both ends per 10^9 payload bytes received.
+    cpu_s_per_gb: float | None
+    # CPU time of the client over wall time; 1 is one CPU.
+    client_cpu: float
+    # CPU time of the server over wall time; 1 is one CPU.
+    server_cpu: float
+
+
+class Throughput(TypedDict):
+    """A throughput with what is needed to judge it."""
+
+    # Payload bits per second over the whole run, ramp included.
+    total_bps: float
+    # Payload bits per second after the warm-up, if enough samples are left.
+    steady_bps: float | None
+    # Seconds left out as warm-up.
+    omitted_s: float
+    # How the warm-up was found: `mser-5`, `stated` or `none`.
+    warmup_rule: str
+    # Payload bytes received.
+    bytes: int
+    # Seconds from the start of the run to the last byte at the receiver.
+    elapsed_s: float
+
+
+class Verdict(TypedDict):
+    """What limited a run, with the evidence."""
+
+    # What limited it.
+    limit: LimitedBy
+    # One line for people.
+    line: str
+    # Figures the verdict rests on, one line each.
+    evidence: list[str]
+    # Commands or options that would lift the limit, one line each.
+    remedies: list[str]
+
+
+class Samples(TypedDict):
+    """Interval samples of one end, as columns of equal length."""
+
+    # Which end took the sample: 0 client, 1 server.
+    end: list[int]
+    # Number of the stream, from 0.
+    stream: list[int]
+    # What this end does on the stream: 0 sends, 1 receives.
+    role: list[int]
+    # Start of the interval in microseconds since this end started the run.
+    start_us: list[int]
+    # End of the interval in microseconds since this end started the run.
+    end_us: list[int]
+    # Payload bytes sent or received in the interval.
+    bytes: list[int]
+    # Datagrams sent or received in the interval.
+    packets: list[int]
+    # Datagrams found missing in the interval; negative where late ones filled gaps counted before.
+    lost_packets: list[int]
+    # Datagrams that came after a later one.
+    reordered_packets: list[int]
+    # Datagrams that came twice.
+    duplicate_packets: list[int]
+    # Jitter at the end of the interval, in nanoseconds (RFC 3550, section 6.4.1).
+    jitter_ns: list[int]
+    # Segments sent again in the interval.
+    retransmits: list[int]
+    # Smoothed round-trip time at the end of the interval.
+    rtt_us: list[int]
+    # Mean deviation of the round-trip time.
+    rttvar_us: list[int]
+    # Congestion window.
+    cwnd_bytes: list[int]
+    # Window the receiver offers.
+    receive_window_bytes: list[int]
+    # Rate the kernel paces at.
+    pacing_rate_bps: list[int]
+    # Rate the kernel saw delivered.
+    delivery_rate_bps: list[int]
+    # Time in the interval in which there was data to send.
+    busy_us: list[int]
+    # Time in the interval held back by the receiver's window.
+    receive_window_limited_us: list[int]
+    # Time in the interval held back by the send buffer.
+    send_buffer_limited_us: list[int]
+    # Time in the interval held back by the congestion window: busy and neither of the other two.
+    cwnd_limited_us: list[int]
+    # Path MTU that the kernel uses.
+    path_mtu_bytes: list[int]
+    # CPU time of this end's thread of the stream in the interval.
+    thread_cpu_us: list[int]
+    # Time in the interval in which this end's thread of the stream could have run but had no CPU.
+    thread_wait_us: list[int]
+    # CPU time of this end's whole process in the interval.
+    process_cpu_us: list[int]
+    # Bytes sent with MSG_ZEROCOPY whose completion says that the kernel copied them after all.
+    zerocopy_copied_bytes: list[int]
+    # Times the sender waited for its own pacing or found it was late, in microseconds of wait.
+    paced_wait_us: list[int]
+
+
+# What the holder of a ticket may do.
+Scope: TypeAlias = ScopeProfile | ScopeRead | ScopeWrite
+
+# Columns of samples, in their order, with what each holds.
+SAMPLE_COLUMNS: dict[str, str] = {
+    "end": "Which end took the sample: 0 client, 1 server.",
+    "stream": "Number of the stream, from 0.",
+    "role": "What this end does on the stream: 0 sends, 1 receives.",
+    "start_us": "Start of the interval in microseconds since this end started the run.",
+    "end_us": "End of the interval in microseconds since this end started the run.",
+    "bytes": "Payload bytes sent or received in the interval.",
+    "packets": "Datagrams sent or received in the interval.",
+    "lost_packets": "Datagrams found missing in the interval; negative where late ones filled gaps counted before.",
+    "reordered_packets": "Datagrams that came after a later one.",
+    "duplicate_packets": "Datagrams that came twice.",
+    "jitter_ns": "Jitter at the end of the interval, in nanoseconds (RFC 3550, section 6.4.1).",
+    "retransmits": "Segments sent again in the interval.",
+    "rtt_us": "Smoothed round-trip time at the end of the interval.",
+    "rttvar_us": "Mean deviation of the round-trip time.",
+    "cwnd_bytes": "Congestion window.",
+    "receive_window_bytes": "Window the receiver offers.",
+    "pacing_rate_bps": "Rate the kernel paces at.",
+    "delivery_rate_bps": "Rate the kernel saw delivered.",
+    "busy_us": "Time in the interval in which there was data to send.",
+    "receive_window_limited_us": "Time in the interval held back by the receiver's window.",
+    "send_buffer_limited_us": "Time in the interval held back by the send buffer.",
+    "cwnd_limited_us": "Time in the interval held back by the congestion window: busy and neither of the other two.",
+    "path_mtu_bytes": "Path MTU that the kernel uses.",
+    "thread_cpu_us": "CPU time of this end's thread of the stream in the interval.",
+    "thread_wait_us": "Time in the interval in which this end's thread of the stream could have run but had no CPU.",
+    "process_cpu_us": "CPU time of this end's whole process in the interval.",
+    "zerocopy_copied_bytes": "Bytes sent with MSG_ZEROCOPY whose completion says that the kernel copied them after all.",
+    "paced_wait_us": "Times the sender waited for its own pacing or found it was late, in microseconds of wait.",
+}

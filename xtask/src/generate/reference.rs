@@ -1,0 +1,264 @@
+//! Reference pages.
+
+use farline_spec::{FailureKind, SAMPLE_COLUMNS, SCHEMA_VERSION};
+use serde_json::Value;
+
+use super::document::{self, Definitions, description};
+use super::python_tables::{self, OptionRow};
+use super::text::first_paragraph;
+
+const MADE_BY: &str = "<!-- Made by `cargo xtask gen` from crates/spec; do not edit. -->\n";
+
+/// Path and text of every page.
+pub fn pages(definitions: &Definitions) -> Vec<(String, String)> {
+    [
+        ("options", options(definitions)),
+        ("records", records(definitions)),
+        ("samples", samples()),
+        ("exit-codes", exit_codes(definitions)),
+    ]
+    .map(|(name, body)| (format!("docs/reference/{name}.md"), format!("{MADE_BY}{body}")))
+    .into()
+}
+
+/// A row of a table; bars inside a cell are escaped.
+fn table_row(cells: &[String]) -> String {
+    let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+    format!("| {} |\n", cells.join(" | "))
+}
+
+fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let head_cells: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
+    let rule: Vec<String> = head.iter().map(|_| "---".to_owned()).collect();
+    let mut text = table_row(&head_cells) + &table_row(&rule);
+    rows.for_each(|cells| text.push_str(&table_row(&cells)));
+    text
+}
+
+fn code(text: &str) -> String {
+    format!("`{text}`")
+}
+
+fn options(definitions: &Definitions) -> String {
+    let rows = python_tables::rows(definitions);
+    let mut page = "# Options of a run\n\nThe same words name an option in a plan, in JSON and in a record. \
+        Sizes take K, M, G (powers of 1024), rates k, M, G (powers of 1000).\n"
+        .to_owned();
+    for (section, title) in [("run", "All transports"), ("tcp", "TCP"), ("udp", "UDP")] {
+        let of_section: Vec<&OptionRow> = rows.iter().filter(|row| row.section == section).collect();
+        page.push_str(&format!("\n## {title}\n\n"));
+        page.push_str(&table(
+            &["option", "flags", "range", "if not given", "meaning"],
+            of_section.iter().map(|row| option_cells(row)),
+        ));
+        of_section.iter().for_each(|row| page.push_str(&words_of(row)));
+    }
+    page.push_str(&pair_fields(definitions));
+    page
+}
+
+fn option_cells(row: &OptionRow) -> Vec<String> {
+    let flags: Vec<String> = row.flags.iter().map(|flag| code(flag)).collect();
+    let default = match &row.default {
+        Value::Null => String::new(),
+        Value::Array(_) => "empty".to_owned(),
+        Value::String(word) => code(word),
+        other => other.to_string(),
+    };
+    let help = if row.sweep {
+        row.help.clone()
+    } else {
+        format!("{} Not varied by a campaign.", row.help)
+    };
+    vec![code(&row.path), flags.join(" "), range(row), default, help]
+}
+
+fn range(row: &OptionRow) -> String {
+    let words: Vec<&str> = row.words.iter().map(|(word, _)| word.as_str()).collect();
+    match (row.kind, &row.range) {
+        ("word", _) => words.join(", "),
+        ("flag", _) => "true, false".to_owned(),
+        (_, (Value::Null, Value::Null)) => String::new(),
+        ("string", (Value::Null, most)) => format!("at most {most} characters"),
+        ("string", (least, most)) => format!("{least} to {most} characters"),
+        (_, (least, Value::Null)) => format!("{least} or more"),
+        (_, (least, most)) => format!("{least} to {most} {}", row.unit.as_deref().unwrap_or("")),
+    }
+    .trim_end()
+    .to_owned()
+}
+
+fn words_of(row: &OptionRow) -> String {
+    if row.words.is_empty() {
+        return String::new();
+    }
+    let items = row
+        .words
+        .iter()
+        .map(|(word, meaning)| format!("- `{word}`: {}\n", first_paragraph(meaning)));
+    format!("\nWords of `{}`:\n\n{}", row.path, items.collect::<String>())
+}
+
+fn pair_fields(definitions: &Definitions) -> String {
+    let pair = definitions.get("AddressPair");
+    let rows = document::fields(pair)
+        .map(|(name, schema)| vec![code(name), shape(schema), first_paragraph(description(schema))]);
+    format!(
+        "\n## Entries of `pairs`\n\n{}\n\n{}",
+        first_paragraph(description(pair)),
+        table(&["field", "type", "meaning"], rows)
+    )
+}
+
+/// A field's type in words.
+fn shape(schema: &Value) -> String {
+    let plain = match (document::reference(schema), document::json_type(schema)) {
+        (Some(name), _) => code(name),
+        (None, Some("array")) => format!("list of {}", shape(&schema["items"])),
+        (None, Some("object")) => format!("names to {}", shape(&schema["additionalProperties"])),
+        (None, Some(name)) => name.to_owned(),
+        (None, None) => schema
+            .get("const")
+            .map_or_else(String::new, |word| code(&word.to_string())),
+    };
+    if document::is_nullable(schema) {
+        format!("{plain} or null")
+    } else {
+        plain
+    }
+}
+
+fn records(definitions: &Definitions) -> String {
+    let mut page = format!(
+        "# Documents\n\nVersion {SCHEMA_VERSION}. A field is present unless it is marked optional. \
+         Their JSON Schemas are in `schemas/`.\n"
+    );
+    for (name, schema) in definitions.iter() {
+        let words = document::words(schema);
+        page.push_str(&format!(
+            "\n## {name}\n\n{}\n\n",
+            description(schema).replace('\n', " ")
+        ));
+        if !words.is_empty() {
+            words
+                .iter()
+                .for_each(|(word, meaning)| page.push_str(&format!("- `{word}`: {meaning}\n")));
+        } else if let Some(variants) = schema.get("oneOf").and_then(Value::as_array) {
+            page.push_str(&table(
+                &["field", "type", "", "meaning"],
+                variants.iter().flat_map(field_rows),
+            ));
+        } else {
+            page.push_str(&table(
+                &["field", "type", "", "meaning"],
+                field_rows(schema).into_iter(),
+            ));
+        }
+    }
+    page
+}
+
+fn field_rows(schema: &Value) -> Vec<Vec<String>> {
+    let row = |(name, field): (&String, &Value)| {
+        let presence = if document::is_required(schema, name) {
+            ""
+        } else {
+            "optional"
+        };
+        let own = description(field);
+        let meaning = if own.is_empty() { description(schema) } else { own };
+        vec![
+            code(name),
+            shape(field),
+            presence.to_owned(),
+            first_paragraph(meaning),
+        ]
+    };
+    document::fields(schema).map(row).collect()
+}
+
+fn samples() -> String {
+    let rows = SAMPLE_COLUMNS
+        .iter()
+        .map(|column| vec![code(column.name), first_paragraph(column.meaning)]);
+    format!(
+        "# Columns of samples\n\nOne row per stream, end and interval. Every column is a list of 64-bit \
+         integers; -1 means \"not known here\". Counters are differences over the interval, gauges are \
+         values at its end.\n\n{}",
+        table(&["column", "meaning"], rows)
+    )
+}
+
+fn exit_codes(definitions: &Definitions) -> String {
+    let meanings = document::words(definitions.get("FailureKind"));
+    let rows = FailureKind::ALL.iter().map(|kind| {
+        let meaning = meanings.iter().find(|(word, _)| *word == kind.word());
+        let fault = serde_json::to_value(kind.fault()).expect("a word");
+        vec![
+            kind.exit_code().to_string(),
+            code(kind.word()),
+            fault.as_str().unwrap_or_default().to_owned(),
+            if kind.may_retry() { "yes" } else { "no" }.to_owned(),
+            first_paragraph(meaning.map_or("", |(_, text)| text)),
+        ]
+    });
+    format!(
+        "# Exit codes\n\n0 is success. A failure is one line on standard error; with `--json` it is a \
+         document too. The kind is also the exception class in Python.\n\n{}",
+        table(
+            &["code", "kind", "who has to act", "worth trying again", "meaning"],
+            rows
+        )
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(name: &str) -> String {
+        let wanted = format!("docs/reference/{name}.md");
+        let mut pages = pages(&Definitions::new()).into_iter();
+        pages
+            .find(|(path, _)| *path == wanted)
+            .unwrap_or_else(|| panic!("no {wanted}"))
+            .1
+    }
+
+    #[test]
+    fn options_state_their_range_and_words() {
+        let page = page("options");
+        assert!(page.contains("| `tcp.mss_bytes` | `-M` `--mss` | 88 to 32767 bytes |"));
+        assert!(page.contains("Words of `tcp.send_mode`:"));
+    }
+
+    #[test]
+    fn every_section_has_its_own_table() {
+        let titles = page("options")
+            .lines()
+            .filter(|line| line.starts_with("## "))
+            .count();
+        let sections: std::collections::BTreeSet<String> = python_tables::rows(&Definitions::new())
+            .into_iter()
+            .map(|row| row.section)
+            .collect();
+        assert_eq!(
+            titles,
+            sections.len() + 1,
+            "{sections:?} and the entries of pairs"
+        );
+    }
+
+    #[test]
+    fn every_failure_is_listed_with_its_code() {
+        let page = page("exit-codes");
+        for kind in FailureKind::ALL {
+            assert!(page.contains(&format!("| {} | `{}` |", kind.exit_code(), kind.word())));
+        }
+    }
+
+    #[test]
+    fn bars_inside_cells_do_not_end_them() {
+        assert_eq!(table_row(&["a|b".to_owned()]), "| a\\|b |\n");
+    }
+}
