@@ -1,0 +1,48 @@
+# The front door. Every target sets up what it needs; what is up to date is left alone.
+# Recipes run in this folder, so `make -C` works from anywhere, blanks in the path included.
+
+SHELL := /bin/bash
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint fmt gen bench docs lock clean
+
+# Would keep bytecode from being written, and slow down every start.
+unexport PYTHONDONTWRITEBYTECODE
+
+help: ## Say what there is.
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
+
+setup: ## Make .venv with the farline command (release build).
+	@scripts/setup.sh
+
+demo: setup ## Profile TCP over loopback and leave demo/report/report.html.
+	@.venv/bin/python scripts/demo.py
+
+test: setup ## Run every test that this machine can run.
+	@scripts/test.sh
+
+lint: setup ## Check form, types, layers, generated files and shape.
+	@scripts/lint.sh
+
+fmt: setup ## Put sources into form.
+	@cargo fmt --all
+	@.venv/bin/ruff check --quiet --fix-only .
+	@.venv/bin/ruff format --quiet .
+
+gen: ## Write what follows from crates/spec.
+	@cargo xtask gen
+
+bench: setup ## Compare with peers: make bench NAME=tcp-vs-iperf3, or all without NAME.
+	@.venv/bin/python benches/run.py $(if $(NAME),"$(NAME)")
+
+docs: setup ## Build the pages into docs/site.
+	@.venv/bin/python -m sphinx --quiet --fail-on-warning -b html docs docs/site
+	@echo "docs/site/index.html"
+
+lock: setup ## Write requirements.lock anew from pyproject.toml.
+	@.venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --group dev \
+	    --generate-hashes --no-emit-index-url --no-header --no-annotate pyproject.toml -o requirements.lock
+
+clean: ## Remove what was built; the store and reports stay.
+	@rm -rf .venv target docs/site python/farline/_native*.so
+	@find python tests benches -name __pycache__ -prune -exec rm -rf {} +

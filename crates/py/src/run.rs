@@ -1,0 +1,95 @@
+//! A run as Python holds it.
+
+use std::time::Duration;
+
+use farline_session::{Event, RunHandle, Target};
+use farline_spec::{Failure, FailureKind, RunSpec, from_json};
+use pyo3::prelude::*;
+
+use crate::columns::Columns;
+use crate::gate::{gate, gate_wait, is_forked_child, seconds, to_json};
+
+/// A run that goes on by itself; dropping it aborts it.
+#[pyclass(frozen, module = "farline._native")]
+pub struct Run {
+    handle: Option<RunHandle>,
+}
+
+impl Run {
+    fn handle(&self) -> &RunHandle {
+        self.handle.as_ref().expect("held until it is dropped")
+    }
+}
+
+/// Starts a run towards a target.
+#[pyfunction]
+pub fn start_run(py: Python<'_>, target_json: &str, spec_json: &str) -> PyResult<Run> {
+    let handle = gate(py, || {
+        let target: Target = from_json(target_json)?;
+        let spec: RunSpec = from_json(spec_json)?;
+        Ok(farline_session::start_run(target, spec))
+    })?;
+    Ok(Run { handle: Some(handle) })
+}
+
+type PolledEvent = (&'static str, String, Option<Columns>);
+
+#[pymethods]
+impl Run {
+    /// Next event as (kind, JSON, columns of a `samples` event), or None after `timeout_s`.
+    fn poll(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<PolledEvent>> {
+        gate_wait(py, seconds("timeout_s", timeout_s)?, |slice| {
+            next_event(self.handle(), slice)?.map(to_python).transpose()
+        })
+    }
+
+    /// Ends the run gracefully: senders stop, and a partial record still comes.
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        gate(py, || {
+            self.handle().stop();
+            Ok(())
+        })
+    }
+
+    /// Ends the run now.
+    fn abort(&self, py: Python<'_>) -> PyResult<()> {
+        gate(py, || {
+            self.handle().abort();
+            Ok(())
+        })
+    }
+}
+
+/// The next event; a run that ended without its last one is a defect, and no reason to wait.
+fn next_event(handle: &RunHandle, slice: Duration) -> Result<Option<Event>, Failure> {
+    if let Some(event) = handle.poll(slice) {
+        return Ok(Some(event));
+    }
+    let was_over = handle.is_over();
+    match handle.poll(Duration::ZERO) {
+        None if was_over => Err(Failure::new(
+            FailureKind::Internal,
+            "the run ended without a record",
+        )),
+        event => Ok(event),
+    }
+}
+
+impl Drop for Run {
+    /// In a forked child the handle's threads are not there to be joined: it is left alone.
+    fn drop(&mut self) {
+        if is_forked_child() {
+            std::mem::forget(self.handle.take());
+        }
+    }
+}
+
+fn to_python(event: Event) -> Result<PolledEvent, Failure> {
+    Ok(match event {
+        Event::Stage(name) => ("stage", to_json(&name)?, None),
+        Event::ServerKey(key) => ("server_key", to_json(&key.to_string())?, None),
+        Event::Notice(text) => ("notice", to_json(&text)?, None),
+        Event::Samples(samples) => ("samples", "null".to_owned(), Some(Columns(samples))),
+        Event::Done(record) => ("done", to_json(&record)?, None),
+    })
+}

@@ -1,0 +1,99 @@
+//! A server as Python holds it, and tickets for it.
+
+use std::path::Path;
+
+use farline_session::Server as SessionServer;
+use farline_spec::{Limits, Scope, ServerConfig, from_json};
+use pyo3::prelude::*;
+
+use crate::gate::{gate, gate_wait, is_forked_child, seconds, to_json};
+
+/// A server that serves by itself; dropping it stops it.
+#[pyclass(frozen, module = "farline._native")]
+pub struct Server {
+    server: Option<SessionServer>,
+}
+
+impl Server {
+    fn server(&self) -> &SessionServer {
+        self.server.as_ref().expect("held until it is dropped")
+    }
+}
+
+/// Starts a server.
+#[pyfunction]
+pub fn start_server(py: Python<'_>, config_json: &str) -> PyResult<Server> {
+    let server = gate(py, || {
+        SessionServer::start(from_json::<ServerConfig>(config_json)?)
+    })?;
+    Ok(Server { server: Some(server) })
+}
+
+/// A ticket signed by the server whose state is in `state_dir`.
+#[pyfunction]
+pub fn mint_ticket(
+    py: Python<'_>,
+    state_dir: &str,
+    address: &str,
+    scope_json: &str,
+    limits_json: &str,
+    lifetime_s: f64,
+) -> PyResult<String> {
+    let lifetime = seconds("lifetime_s", lifetime_s)?;
+    gate(py, || {
+        let (scope, limits) = (from_json::<Scope>(scope_json)?, from_json::<Limits>(limits_json)?);
+        farline_session::mint_ticket(Path::new(state_dir), address, scope, limits, lifetime)
+    })
+}
+
+#[pymethods]
+impl Server {
+    /// Addresses it listens on, `host:port`.
+    fn addresses(&self) -> Vec<String> {
+        self.server()
+            .addresses()
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    }
+
+    /// Fingerprint of its key, which clients pin.
+    fn fingerprint(&self) -> String {
+        self.server().fingerprint().to_string()
+    }
+
+    /// Next event as (kind, JSON), or None after `timeout_s` or when the server has ended.
+    fn poll(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<(String, String)>> {
+        gate_wait(py, seconds("timeout_s", timeout_s)?, |slice| {
+            self.server()
+                .poll_event(slice)
+                .map(|event| Ok((event.kind().to_owned(), to_json(&event)?)))
+                .transpose()
+        })
+    }
+
+    /// Takes no more sessions and ends those that run.
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        gate(py, || {
+            self.server().stop();
+            Ok(())
+        })
+    }
+
+    /// Waits until the server has ended.
+    fn join(&self, py: Python<'_>) -> PyResult<()> {
+        gate(py, || {
+            self.server().join();
+            Ok(())
+        })
+    }
+}
+
+impl Drop for Server {
+    /// In a forked child the server's threads are not there to be joined: it is left alone.
+    fn drop(&mut self) {
+        if is_forked_child() {
+            std::mem::forget(self.server.take());
+        }
+    }
+}

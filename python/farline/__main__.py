@@ -1,0 +1,5 @@
+"""`python -m farline` is the `farline` command."""
+
+from farline.cli import main
+
+main()

@@ -1,0 +1,74 @@
+"""One run whole: run it, sum it up, judge it, keep it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from farline.spec._types import RunRecord, RunSpec
+from farline.tools import EventSink, StopQuestion, Tool, ignore_event, never_stop
+
+if TYPE_CHECKING:
+    from farline.tools import Samples
+
+
+class Keeper(Protocol):
+    """What a store must do for a run: keep it. `farline.store.Store` does."""
+
+    def append(
+        self,
+        record: Mapping[str, Any],
+        samples: Mapping[str, Any],
+        *,
+        campaign: str | None = None,
+        labels: Mapping[str, Any] | None = None,
+    ) -> object:
+        """Keeps one record with its samples, and what the run was for."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A record with summary and verdict, and the samples behind them."""
+
+    record: RunRecord
+    samples: Samples
+
+
+def measure(
+    target: str,
+    spec: RunSpec | Mapping[str, Any],
+    store: Keeper | None = None,
+    on_event: EventSink = ignore_event,
+    should_stop: StopQuestion = never_stop,
+    tool: Tool | None = None,
+    *,
+    campaign: str | None = None,
+    labels: Mapping[str, Any] | None = None,
+) -> Measured:
+    """Runs `spec` towards `target`; adds summary and verdict, and keeps all in `store`.
+
+    A run that failed or was stopped comes back as a record that says so, and is
+    kept like any other.
+
+    Raises:
+        FarlineError: when no run came about (bad target or spec), or the store failed.
+    """
+    from farline.explain.verdict import verdict
+    from farline.profiles.summary import summarise
+
+    result = (tool or _native()).run(target, cast(RunSpec, spec), on_event, should_stop)
+    record: RunRecord = {
+        **result.record,
+        "summary": summarise(result.record, result.samples),
+        "verdict": verdict(result.record, result.samples),
+    }
+    if store is not None:
+        store.append(record, result.samples, campaign=campaign, labels=labels)
+    return Measured(record, result.samples)
+
+
+def _native() -> Tool:
+    from farline.tools.native import NativeTool
+
+    return NativeTool()

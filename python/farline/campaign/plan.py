@@ -1,0 +1,283 @@
+"""Plans: what a campaign varies, what it holds, how often it repeats.
+
+```toml
+[campaign]
+name = "tcp-streams"          # letters, digits, '-', '_'
+repetitions = 10              # or min_repetitions, max_repetitions, relative_half_width, confidence
+reference = "first"           # "first", "none", or a table of options that differ from the first
+seed = 1                      # drawn if absent, and recorded
+[fixed]
+duration_s = 10
+[grid]                        # every combination is a setting
+streams = "1..16*2"           # ranges FIRST..LAST*FACTOR or FIRST..LAST+STEP
+block_bytes = ["64K", "1M"]   # lists; units as on the command line
+[grid.tcp]                    # applies to runs of that transport only; [fixed.tcp] likewise
+congestion_control = ["reno", "cubic"]
+```
+
+Every key that is not known is refused with the keys that are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from farline.campaign.rules import Rules
+from farline.errors import SpecError, UsageError
+
+if TYPE_CHECKING:
+    from farline.spec.options import Grid
+
+Reference = str | Mapping[str, Any]
+"""`first`, `none`, or values by dotted path that differ from the first setting."""
+
+SECTIONS = ("tcp", "udp")
+REFERENCE_WORDS = ("first", "none")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_RULE_KEYS = tuple(item.name for item in fields(Rules))
+_KEYS: dict[str, type | tuple[type, ...]] = {
+    "name": str,
+    "repetitions": int,
+    "min_repetitions": int,
+    "max_repetitions": int,
+    "relative_half_width": (int, float),
+    "confidence": (int, float),
+    "retries": int,
+    "max_consecutive_failures": int,
+    "reference": (str, dict),
+    "reference_every": int,
+    "seed": int,
+    "pause_s": (int, float),
+    "store": str,
+}
+_PARTS = ("campaign", "fixed", "grid")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A campaign before its settings are made.
+
+    `fixed` has one value, `axes` the alternatives of each dotted path of a run's options.
+    """
+
+    name: str = "profile"
+    rules: Rules = field(default_factory=Rules)
+    reference: Reference = "first"
+    reference_every: int = 8
+    """Runs of a block between two runs of the reference setting; one more opens each block."""
+    seed: int | None = None
+    pause_s: float = 0.0
+    store: str | None = None
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    axes: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuses what makes no sense, naming the key and what is allowed."""
+        if not _NAME.fullmatch(self.name):
+            raise SpecError(
+                f"[campaign] name: {self.name!r} is not 1 to 64 letters, digits, '_' or '-'"
+            )
+        if isinstance(self.reference, str) and self.reference not in REFERENCE_WORDS:
+            raise SpecError(
+                f"[campaign] reference: {self.reference!r} is not allowed;"
+                f" allowed are {', '.join(REFERENCE_WORDS)} or a table of options"
+            )
+        _check_range("reference_every", self.reference_every, 1, 1000)
+        _check_range("pause_s", self.pause_s, 0, 86_400)
+        if self.seed is not None:
+            _check_range("seed", self.seed, 0, 2**53)
+
+    def with_grid(self, grid: Grid) -> Plan:
+        """This plan with what a command line says instead of its own values.
+
+        `--seed` is the campaign's: each run's own seed is drawn from it.
+        """
+        said = dict(flatten(grid.fixed))
+        seed = said.pop("seed", self.seed)
+        given = {**said, **grid.axes}
+        fixed = {path: value for path, value in self.fixed.items() if path not in given}
+        axes = {path: values for path, values in self.axes.items() if path not in given}
+        return replace(self, seed=seed, fixed={**fixed, **said}, axes={**axes, **grid.axes})
+
+    def document(self) -> dict[str, Any]:
+        """The plan as a document that `plan_from_document` reads to the same plan."""
+        campaign = {key: getattr(self, key) for key in _KEYS if hasattr(self, key)}
+        campaign.update({key: getattr(self.rules, key) for key in _RULE_KEYS})
+        if isinstance(self.reference, Mapping):
+            campaign["reference"] = nest(self.reference)
+        return {
+            "campaign": {key: value for key, value in campaign.items() if value is not None},
+            "fixed": nest(self.fixed),
+            "grid": nest({path: list(values) for path, values in self.axes.items()}),
+        }
+
+
+def load_plan(path: Path) -> Plan:
+    """Reads a plan file.
+
+    Raises:
+        UsageError: when there is no such file or it is not TOML.
+        SpecError: when something in it is unknown or not allowed; the line says where.
+    """
+    import tomllib
+
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not TOML: {error}") from error
+    try:
+        return plan_from_document(document, default_name=_name_of(path))
+    except SpecError as error:
+        raise SpecError(f"{path}: {error.message}") from None
+
+
+def _name_of(path: Path) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", "-", path.stem)[:64].lstrip("-_") or Plan.name
+
+
+def plan_from_document(document: Mapping[str, Any], default_name: str = Plan.name) -> Plan:
+    """A plan from a document in the shape of a plan file.
+
+    Raises:
+        SpecError: when something in it is unknown or not allowed; the line says where.
+    """
+    _known("plan", document, _PARTS)
+    campaign = _table(document, "campaign")
+    _known("[campaign]", campaign, tuple(_KEYS))
+    for key, value in campaign.items():
+        _typed(key, value)
+    settings = {
+        key: campaign[key]
+        for key in ("reference_every", "seed", "pause_s", "store")
+        if key in campaign
+    }
+    return Plan(
+        name=campaign.get("name", default_name),
+        rules=_rules(campaign),
+        reference=_reference(campaign.get("reference", "first")),
+        fixed=dict(_read_section("fixed", _table(document, "fixed"))),
+        axes=dict(_read_section("grid", _table(document, "grid"))),
+        **settings,
+    )
+
+
+def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = document.get(name, {})
+    if not isinstance(table, Mapping):
+        raise SpecError(f"{name}: must be a table [{name}]")
+    return table
+
+
+def _known(place: str, table: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
+    for key in table:
+        if key not in allowed:
+            raise SpecError(f"{place} {key}: unknown; allowed are {', '.join(allowed)}")
+
+
+def _typed(key: str, value: object) -> None:
+    wanted = _KEYS[key]
+    if isinstance(value, bool) or not isinstance(value, wanted):
+        names = {str: "a text", int: "a whole number", dict: "a table", float: "a number"}
+        kinds = wanted if isinstance(wanted, tuple) else (wanted,)
+        kind = "a number" if float in kinds else " or ".join(names[item] for item in kinds)
+        raise SpecError(f"[campaign] {key}: {value!r} is not {kind}")
+
+
+def _check_range(key: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise SpecError(f"[campaign] {key}: {value} is out of range: allowed is {low} to {high}")
+
+
+def _rules(campaign: Mapping[str, Any]) -> Rules:
+    given = {key: campaign[key] for key in _RULE_KEYS if key in campaign}
+    if "repetitions" in campaign:
+        clash = [key for key in ("min_repetitions", "max_repetitions") if key in given]
+        if clash:
+            raise SpecError(f"[campaign] {clash[0]}: goes without repetitions: give one of the two")
+        given["min_repetitions"] = given["max_repetitions"] = campaign["repetitions"]
+    elif "min_repetitions" in given:
+        given.setdefault("max_repetitions", max(given["min_repetitions"], Rules().max_repetitions))
+    elif "max_repetitions" in given:
+        given["min_repetitions"] = min(given["max_repetitions"], Rules().min_repetitions)
+    try:
+        return Rules(**given)
+    except SpecError as error:
+        raise SpecError(f"[campaign] {error.message}") from None
+
+
+def _reference(value: str | Mapping[str, Any]) -> Reference:
+    return value if isinstance(value, str) else dict(_read_section("fixed", value))
+
+
+def _read_section(part: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Values (`fixed`) or alternatives (`grid`) of options by dotted path."""
+    for path, raw in flatten(table):
+        yield path, _read_option(part, path, raw)
+
+
+def _read_option(part: str, path: str, raw: object) -> Any:
+    from farline.spec.table import OPTIONS
+    from farline.spec.values import read_value
+
+    section, dot, name = path.rpartition(".")
+    place = f"[{part}{dot}{section}] {name}"
+    option = next((option for option in OPTIONS if option.path == path), None)
+    if option is None:
+        siblings = [o.name for o in OPTIONS if o.path.rpartition(".")[0] == section]
+        raise SpecError(f"{place}: unknown; allowed are {', '.join(siblings)}")
+    if path == "seed":
+        raise SpecError(f"{place}: stands in [campaign]; each run's own seed is drawn from it")
+    if part == "grid" and not option.sweep:
+        raise SpecError(f"{place}: cannot be varied; it may stand in [fixed]")
+    try:
+        return _alternatives(option, raw) if part == "grid" else read_value(option, raw)
+    except ValueError as error:
+        raise SpecError(f"{place}: {error}") from None
+
+
+def _alternatives(option: Any, raw: object) -> tuple[Any, ...]:
+    """Alternatives from a text, one value, or a list of these."""
+    from farline.spec.values import read_sweep, read_value
+
+    if isinstance(raw, str):
+        return read_sweep(option, raw)
+    lists = option.kind == "array"
+    several = isinstance(raw, list) and (not lists or all(isinstance(i, list | str) for i in raw))
+    if not several:
+        return (read_value(option, raw),)
+    found: list[Any] = []
+    for item in raw if isinstance(raw, list) else ():
+        found += read_sweep(option, item) if isinstance(item, str) else [read_value(option, item)]
+    if not found:
+        raise ValueError("an empty list: name at least one value")
+    for index, value in enumerate(found):
+        if value in found[:index]:
+            raise ValueError(f"{value!r} stands there twice")
+    return tuple(found)
+
+
+def flatten(document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """`{"tcp": {"mss_bytes": 1400}}` as `("tcp.mss_bytes", 1400)`."""
+    for key, value in document.items():
+        if key in SECTIONS and isinstance(value, Mapping):
+            yield from ((f"{key}.{name}", inner) for name, inner in value.items())
+        else:
+            yield key, value
+
+
+def nest(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The inverse of `flatten`."""
+    document: dict[str, Any] = {}
+    for path, value in values.items():
+        section, dot, name = path.rpartition(".")
+        if dot:
+            document.setdefault(section, {})[name] = value
+        else:
+            document[path] = value
+    return document

@@ -1,0 +1,189 @@
+"""A plan's grid, multiplied out: every setting as a whole spec, checked before anything runs."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import json
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from farline.campaign.plan import SECTIONS, Plan, nest
+from farline.errors import FarlineError, SpecError
+
+MOST_SETTINGS = 10_000
+TRANSPORT_DEFAULT = "tcp"
+
+Validate = Callable[[dict[str, Any]], dict[str, Any]]
+"""Gives a spec document resolved, or raises SpecError."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One combination: its key, the values that vary in this campaign, the whole spec."""
+
+    key: str
+    varied: Mapping[str, Any]
+    spec: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """The varied values for people: `streams=4 tcp.congestion_control=reno`."""
+        return " ".join(f"{name}={plain(value)}" for name, value in self.varied.items()) or "fixed"
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A plan made definite: this is what the journal keeps."""
+
+    id: str
+    plan: Plan
+    seed: int
+    settings: tuple[Setting, ...]
+    reference: Setting | None
+
+    def setting(self, key: str) -> Setting:
+        """The setting with `key`, the reference included."""
+        return self._by_key[key]
+
+    @functools.cached_property
+    def _by_key(self) -> dict[str, Setting]:
+        reference = [self.reference] if self.reference is not None else []
+        return {setting.key: setting for setting in [*reference, *self.settings]}
+
+
+def make_campaign(plan: Plan, validate: Validate) -> Campaign:
+    """Every setting of `plan`, checked by `validate`; a name and, where open, a seed are drawn.
+
+    Raises:
+        SpecError: when a combination is not allowed; the line names it.
+    """
+    settings = expand(plan, validate)
+    seed = secrets.randbelow(2**53) if plan.seed is None else plan.seed
+    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+    return Campaign(
+        id=f"{plan.name}-{stamp}-{secrets.token_hex(2)}",
+        plan=plan,
+        seed=seed,
+        settings=settings,
+        reference=_reference(plan, settings, validate),
+    )
+
+
+def expand(plan: Plan, validate: Validate) -> tuple[Setting, ...]:
+    """All settings of a plan, in the order of its axes.
+
+    Raises:
+        SpecError: when a combination is not allowed, an axis applies to no run, or there are
+            more than `MOST_SETTINGS`.
+    """
+    _check_size(plan)
+    _check_used(plan)
+    found: dict[str, Setting] = {}
+    for values in _combinations(plan):
+        setting = _setting(plan, values, validate)
+        found.setdefault(setting.key, setting)
+    return tuple(found.values())
+
+
+def _check_used(plan: Plan) -> None:
+    """Refuses options of a transport that no run of the plan has."""
+    default = plan.fixed.get("transport", TRANSPORT_DEFAULT)
+    transports = plan.axes.get("transport", (default,))
+    for part, values in (("fixed", plan.fixed), ("grid", plan.axes)):
+        for path in values:
+            if not any(_applies(path, transport) for transport in transports):
+                section, _, name = path.rpartition(".")
+                raise SpecError(
+                    f"[{part}.{section}] {name}: applies to no run:"
+                    f" the transport is {', '.join(map(str, transports))}"
+                )
+
+
+def _check_size(plan: Plan) -> None:
+    count = 1
+    for values in plan.axes.values():
+        count *= len(values)
+        if count > MOST_SETTINGS:
+            raise SpecError(f"[grid]: more than {MOST_SETTINGS} combinations; name fewer values")
+
+
+def _combinations(plan: Plan) -> Iterator[dict[str, Any]]:
+    """Values of the axes that apply, for every combination; a transport takes only its sections."""
+    for values in itertools.product(*plan.axes.values()):
+        chosen = dict(zip(plan.axes, values, strict=True))
+        transport = chosen.get("transport", plan.fixed.get("transport", TRANSPORT_DEFAULT))
+        yield {path: value for path, value in chosen.items() if _applies(path, transport)}
+
+
+def _applies(path: str, transport: object) -> bool:
+    section = path.partition(".")[0]
+    return section not in SECTIONS or section == transport
+
+
+def _setting(plan: Plan, values: Mapping[str, Any], validate: Validate) -> Setting:
+    transport = values.get("transport", plan.fixed.get("transport", TRANSPORT_DEFAULT))
+    fixed = {path: value for path, value in plan.fixed.items() if _applies(path, transport)}
+    varied = {path: value for path, value in values.items() if path in plan.axes}
+    try:
+        spec = _sampled(validate(nest({**fixed, **values})), "interval_s" in {**fixed, **values})
+    except FarlineError as error:
+        text = " ".join(f"{path}={plain(value)}" for path, value in varied.items())
+        raise SpecError(f"{text or 'the plan'}: {error.message}") from None
+    return Setting(key_of(spec), varied, spec)
+
+
+def _sampled(spec: dict[str, Any], stated: bool) -> dict[str, Any]:
+    """`spec` with an interval between samples that fits its duration, unless one was stated."""
+    if stated:
+        return spec
+    return {**spec, "interval_s": sampling_interval_s(spec.get("duration_s"))}
+
+
+def sampling_interval_s(duration_s: float | None) -> float:
+    """Seconds between samples when nobody says: a hundred samples, or some hundreds if it is long.
+
+    Enough to find the warm-up (MSER-5 needs fifty), few enough for a run of a day.
+    """
+    if duration_s is None:
+        return 0.1
+    return round(min(1.0, max(duration_s / 600, min(0.1, max(0.01, duration_s / 100)))), 3)
+
+
+def _reference(plan: Plan, settings: tuple[Setting, ...], validate: Validate) -> Setting | None:
+    if plan.reference == "none" or (plan.reference == "first" and len(settings) == 1):
+        return None
+    if isinstance(plan.reference, str):
+        return settings[0]
+    first = {path: values[0] for path, values in plan.axes.items()}
+    wanted = {**first, **plan.reference}
+    transport = wanted.get("transport", plan.fixed.get("transport", TRANSPORT_DEFAULT))
+    return _setting(
+        replace(plan, fixed={**plan.fixed, **plan.reference}),
+        {path: value for path, value in wanted.items() if _applies(path, transport)},
+        validate,
+    )
+
+
+def key_of(spec: Mapping[str, Any]) -> str:
+    """Short name of a resolved spec: the same spec has the same name everywhere."""
+    unseeded = {name: value for name, value in spec.items() if name != "seed"}
+    text = json.dumps(unseeded, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+def run_seed(campaign_seed: int, *identity: object) -> int:
+    """Seed of one run, drawn from the campaign's: below 2^53, so that JSON keeps it exactly."""
+    text = json.dumps([campaign_seed, *identity])
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) >> 11
+
+
+def plain(value: object) -> str:
+    """A value as a word of a line."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, separators=(",", ":"))

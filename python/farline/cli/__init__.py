@@ -1,0 +1,34 @@
+"""The `farline` command: one file per verb.
+
+What it does: parses a command line into a spec, calls a room below, prints
+what came back. `--json` gives a document on success and failure alike; errors
+are one line on standard error and a documented exit code.
+
+What it must not do: measure, judge, compute or keep anything itself; import
+what a command does not need (`farline --help` answers at once: this module and
+the group in `group.py` import nothing heavy, a verb's file is imported when it
+is called).
+
+In: arguments. Out: text or JSON on standard output, progress on standard error,
+one of these exit codes:
+
+```text
+0 success            1 usage or spec     2 this machine       4 no right (ticket, key)
+5 busy, unreachable  7 protocol          8 limits             30 time-out
+70 a defect          130 interrupted; a partial record was written
+```
+
+Start with `group.COMMANDS` (verbs and where they live), then `probe`.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    """Runs the command line and ends the process with its exit code."""
+    from farline.cli.group import run
+
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,127 @@
+"""The end of a campaign: the results, the report, the exit code, and how to go on."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from farline.campaign.machine import Machine, Stop
+    from farline.store import Store
+
+
+@dataclass(frozen=True)
+class Job:
+    """A campaign being run: towards which target, into which store."""
+
+    machine: Machine
+    target: str
+    store: Store
+
+    @property
+    def resume_command(self) -> str:
+        """What to type to go on. A ticket is asked for again, and not repeated on the screen."""
+        from farline.store import default_path
+
+        words = ["farline", "profile"]
+        if self.target.startswith("farline://"):
+            words.append("TICKET")
+        words += ["--resume", self.machine.campaign.id]
+        if self.store.path != default_path():
+            words += ["--store", shlex.quote(str(self.store.path))]
+        return " ".join(words)
+
+    @property
+    def measured(self) -> bool:
+        """Whether any setting has a figure."""
+        return any(tally.values for tally in self.machine.tallies.values())
+
+
+@dataclass(frozen=True)
+class Output:
+    """What is wanted at the end."""
+
+    as_json: bool = False
+    report_dir: Path | None = None
+
+
+def finish(job: Job, stop: Stop, output: Output) -> int:
+    """Prints the results, writes the report, gives the exit code."""
+    report = _report(job, output.report_dir)
+    code, line = _ending(job, stop)
+    if output.as_json:
+        click.echo(json.dumps(_document(job, stop, report, code, line), indent=2))
+    else:
+        _print_results(job.machine, stop, report)
+    if line:
+        click.echo(f"farline: {line}", err=True)
+    return code
+
+
+def _ending(job: Job, stop: Stop) -> tuple[int, str]:
+    """Exit code, and the line that goes with it when it is not 0."""
+    from farline.errors import KINDS, InternalError, InterruptedRun
+
+    if stop.reason == "interrupted":
+        return InterruptedRun.exit_code, f"{stop.line}; resume with: {job.resume_command}"
+    if stop.reason == "aborted":
+        kind = KINDS.get(stop.error_kind or "", InternalError)
+        return kind.exit_code, f"{stop.line}; resume with: {job.resume_command}"
+    failed = [tally for tally in job.machine.tallies.values() if tally.last_error]
+    if failed and not job.measured:
+        kind = KINDS.get(failed[0].last_error_kind or "", InternalError)
+        return kind.exit_code, f"no run succeeded: {failed[0].last_error}"
+    return 0, ""
+
+
+def _report(job: Job, report_dir: Path | None) -> Path | None:
+    if report_dir is None or not job.measured:
+        return None
+    from farline.plots.report import write_report
+
+    return write_report(job.store.path, job.machine.campaign.id, report_dir)
+
+
+def _document(job: Job, stop: Stop, report: Path | None, code: int, line: str) -> dict[str, Any]:
+    from farline.campaign.results import results_document
+
+    document = {
+        "schema": 1,
+        "campaign": job.machine.campaign.id,
+        "seed": job.machine.campaign.seed,
+        "store": str(job.store.path),
+        "stopped": stop.reason,
+        "report": str(report) if report else None,
+        **results_document(job.machine),
+    }
+    if code:
+        document["error"] = {"kind": stop.error_kind or stop.reason, "message": line}
+    return document
+
+
+def _print_results(machine: Machine, stop: Stop, report: Path | None) -> None:
+    from rich.console import Console
+
+    from farline.campaign.results import reference_drift, reference_result, setting_results
+    from farline.cli import campaign_text as text
+
+    rows, reference = setting_results(machine), reference_result(machine)
+    if reference is not None and all(row.setting != reference.setting for row in rows):
+        rows = [*rows, replace(reference, state="fixed")]
+    # Where nobody looks at a terminal, nothing has to fit.
+    console = Console() if sys.stdout.isatty() else Console(width=1000)
+    console.print(text.results_table(rows, machine.rules.confidence, console.width))
+    for row in rows:
+        if row.state == "abandoned":
+            click.echo(f"{text.setting_text(row.varied)}: given up: {row.last_error}")
+    drift = text.drift_line(reference_drift(machine))
+    finished = stop.line if stop.reason == "finished" else ""
+    for line in (drift, finished, f"report: {report}" if report is not None else ""):
+        if line:
+            click.echo(line)

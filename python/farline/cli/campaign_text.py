@@ -1,0 +1,197 @@
+"""Text of a campaign: what will run, how it goes, the control-response table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from farline.campaign.estimate import Estimate, Forecast
+from farline.campaign.machine import Cell, Machine, Outcome
+from farline.campaign.results import Drift, SettingResult
+from farline.campaign.settings import Campaign
+from farline.spec.units import rate_human, size_text
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_SHORT = {
+    "tcp.congestion_control": "congestion",
+    "block_bytes": "block",
+    "rate_bps": "rate",
+    "duration_s": "duration",
+}
+_TEXTS = ("limited by", "stopped")
+_LEAVE_FIRST = ("stopped", "CPU s/GB", "resent", "lost", "limited by")
+"""Columns that make room on a narrow terminal, in this order."""
+STATES = {
+    "open": "…",
+    "narrow": "narrow",
+    "cap": "cap",
+    "fixed": "done",
+    "abandoned": "given up",
+}
+
+
+def span_text(seconds: float | None) -> str:
+    """A time span for people: `14 s`, `3 min 20 s`, `2 h 5 min`."""
+    if seconds is None:
+        return "an unknown time"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def left_text(left: Estimate) -> str:
+    """What is left: `about 30 runs, 2 min 10 s`."""
+    return f"about {left.runs} run{'s' * (left.runs != 1)}, {span_text(left.seconds)}"
+
+
+def short_name(path: str) -> str:
+    """An option's name as the head of a column."""
+    return _SHORT.get(path, path.rpartition(".")[2].removesuffix("_bytes").replace("_", " "))
+
+
+def value_text(path: str, value: object) -> str:
+    """An option's value as a cell."""
+    if value is None:
+        return "auto"
+    if path.endswith("_bytes") and isinstance(value, int):
+        return size_text(value)
+    if path.endswith("_bps") and isinstance(value, int):
+        return rate_human(value) if value else "unlimited"
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+
+
+def setting_text(varied: Mapping[str, Any]) -> str:
+    """A setting in one line."""
+    words = [f"{short_name(path)} {value_text(path, value)}" for path, value in varied.items()]
+    return ", ".join(words) or "the one setting"
+
+
+def campaign_line(campaign: Campaign, address: str) -> str:
+    """What is about to run."""
+    count = len(campaign.settings)
+    axes = ", ".join(short_name(path) for path in campaign.plan.axes) or "nothing"
+    return (
+        f"campaign {campaign.id} to {address}: {count} setting{'s' * (count != 1)},"
+        f" varying {axes}, seed {campaign.seed}"
+    )
+
+
+def rules_line(campaign: Campaign) -> str:
+    """When a setting is done."""
+    rules = campaign.plan.rules
+    if rules.fixed:
+        return f"each setting {rules.min_repetitions} times"
+    return (
+        f"each setting until its mean is known to ±{100 * rules.relative_half_width:g} %"
+        f" ({100 * rules.confidence:g} % confidence),"
+        f" {rules.min_repetitions} to {rules.max_repetitions} times"
+    )
+
+
+def forecast_line(forecast: Forecast) -> str:
+    """How many runs, and how long they will take."""
+    least, most = forecast.least, forecast.most
+    if least == most:
+        return f"{least.runs} runs, {span_text(least.seconds)}"
+    spans = f"{span_text(least.seconds)} to {span_text(most.seconds)}"
+    return f"{least.runs} to {most.runs} runs, {spans if least.seconds is not None else spans[:15]}"
+
+
+def outcome_text(machine: Machine, cell: Cell, outcome: Outcome) -> str:
+    """One finished run in one line."""
+    setting = machine.campaign.setting(cell.setting)
+    name = f"reference ({setting_text(setting.varied)})" if cell.reference else ""
+    head = f"{name or setting_text(setting.varied)}: "
+    if not outcome.measured:
+        return f"{head}{outcome.status}: {outcome.error or 'no reason given'}"
+    limit = f", limited by {outcome.verdict_limit}" if outcome.verdict_limit else ""
+    return f"{head}{rate_human(outcome.total_bps or 0.0)}{limit}"
+
+
+def results_table(
+    rows: Sequence[SettingResult], confidence: float, width: int | None = None
+) -> Table:
+    """The control-response table; columns that do not fit into `width` are left out, last first."""
+    from rich.console import Console
+
+    console, names = Console(width=10_000), list(_result_columns(rows, confidence))
+    droppable = [name for name in _LEAVE_FIRST if name in names]
+    while True:
+        table = _table(rows, confidence, names)
+        too_wide = width is not None and console.measure(table).maximum > width
+        if not (too_wide and droppable):
+            return table
+        names.remove(droppable.pop(0))
+
+
+def _table(rows: Sequence[SettingResult], confidence: float, names: Sequence[str]) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    columns = _result_columns(rows, confidence)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for path in _paths(rows):
+        table.add_column(short_name(path), justify="right", no_wrap=True)
+    for name in names:
+        justify: Literal["left", "right"] = "left" if name in _TEXTS else "right"
+        table.add_column(name, justify=justify, no_wrap=True)
+    for row in rows:
+        values = [_value_cell(row, path) for path in _paths(rows)]
+        table.add_row(*values, *(columns[name](row) for name in names))
+    return table
+
+
+def _paths(rows: Sequence[SettingResult]) -> list[str]:
+    return list(dict.fromkeys(path for row in rows for path in row.varied))
+
+
+def _value_cell(row: SettingResult, path: str) -> str:
+    return value_text(path, row.varied[path]) if path in row.varied else ""
+
+
+def _result_columns(
+    rows: Sequence[SettingResult], confidence: float
+) -> dict[str, Callable[[SettingResult], str]]:
+    """Heads of the result columns, and how a row fills them."""
+    resent = any(row.retransmits is not None for row in rows)
+    losses: dict[str, Callable[[SettingResult], str]] = {
+        "resent": lambda row: _figure(row.retransmits, ".4g")
+    }
+    if not resent and any(row.lost_packets is not None for row in rows):
+        losses = {"lost": lambda row: _figure(row.lost_packets, ".4g")}
+    return {
+        "throughput": lambda row: "-" if row.mean_bps is None else rate_human(row.mean_bps),
+        f"{100 * confidence:g} % CI": _width_text,
+        "runs": lambda row: f"{row.runs}" + (f" ({row.failed} failed)" if row.failed else ""),
+        "vs ref": lambda row: _figure(row.ratio_to_reference, ".2f"),
+        **losses,
+        "CPU s/GB": lambda row: _figure(row.cpu_s_per_gb, ".3f"),
+        "limited by": lambda row: row.verdict_limit or "-",
+        "stopped": lambda row: STATES[row.state],
+    }
+
+
+def _figure(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
+
+
+def _width_text(row: SettingResult) -> str:
+    if row.half_width_bps is None or not row.mean_bps:
+        return "-"
+    return f"±{100 * row.half_width_bps / row.mean_bps:.1f} %"
+
+
+def drift_line(drift: Drift | None) -> str:
+    """Whether the path changed under the campaign; empty where it did not."""
+    if drift is None or not drift.significant:
+        return ""
+    return (
+        f"the reference drifted by {100 * drift.relative_change:+.0f} % over the campaign"
+        f" (p = {drift.p_value:.2g}): compare settings by their ratio to it (vs ref)"
+    )

@@ -1,0 +1,131 @@
+"""What several verbs share: the target, iperf3's habits, the store, interruption."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from farline.tools import Stop
+
+if TYPE_CHECKING:
+    from farline.store import Store
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_SPELLINGS = {
+    "--json=iperf3": "-J",
+    "--json=farline": "--json",
+    "--zerocopy=sendfile": "--zerocopy",
+}
+
+
+class RunCommand(click.Command):
+    """A command with the options of a run: spellings with an optional value are resolved first.
+
+    click would take the word after `--json` for its value; here only `--json=…` has one.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parses `args` with such spellings replaced."""
+        return super().parse_args(ctx, [_spelling(arg) for arg in args])
+
+
+def _spelling(argument: str) -> str:
+    if argument in _SPELLINGS:
+        return _SPELLINGS[argument]
+    if argument.startswith("--zerocopy="):
+        return argument.replace("--zerocopy=", "--send-mode=", 1)
+    if argument.startswith("--json="):
+        raise click.UsageError(f"{argument}: allowed are --json, --json=farline, --json=iperf3")
+    return argument
+
+
+def target_options(command: _Command) -> _Command:
+    """`HOST`, or `-c HOST` out of habit, and `-p PORT`."""
+    command = click.option(
+        "-p", "--port", type=click.IntRange(1, 65535), help="Control port of the server [5470]."
+    )(command)
+    command = click.option("-c", "--client", metavar="HOST", help="HOST, as iperf3 has it.")(
+        command
+    )
+    return click.argument("host", required=False)(command)
+
+
+def target_text(host: str | None, client: str | None, port: int | None) -> str:
+    """The target as one text.
+
+    Raises:
+        click.UsageError: when no host, two hosts or two ports are named.
+    """
+    if host and client and host != client:
+        raise click.UsageError(f"two hosts: {host} and -c {client}")
+    named = host or client
+    if not named:
+        raise click.UsageError("which host? Name one, or give a ticket (farline://...)")
+    if port is None:
+        return named
+    if named.startswith("farline://") or named.count(":") == 1 or "]:" in named:
+        raise click.UsageError(f"-p {port}: the port is part of {named} already")
+    bare = f"[{named}]" if ":" in named and not named.startswith("[") else named
+    return f"{bare}:{port}"
+
+
+def store_options(command: _Command) -> _Command:
+    """`--store PATH` and `--no-store`."""
+    command = click.option("--no-store", is_flag=True, help="Do not keep the run.")(command)
+    return click.option(
+        "--store",
+        "store_path",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="Where runs are kept [$FARLINE_STORE, or farline/store under $XDG_DATA_HOME].",
+    )(command)
+
+
+def open_store(store_path: Path | None, no_store: bool) -> Store | None:
+    """The store to keep runs in, or nothing if none is wanted."""
+    if no_store:
+        if store_path is not None:
+            raise click.UsageError("--store and --no-store contradict each other")
+        return None
+    from farline.store import Store
+
+    return Store(store_path)
+
+
+class Interruption:
+    """Counts Ctrl-C: the first asks for a graceful end, the second for an end at once."""
+
+    def __init__(self, quiet: bool) -> None:
+        """Nothing asked yet; not `quiet` says what a second signal does."""
+        self.count = 0
+        self._quiet = quiet
+
+    def __call__(self) -> Stop:
+        """Whether to stop, and how."""
+        return Stop(min(self.count, Stop.NOW))
+
+    def ask(self, _signal: int, _frame: FrameType | None) -> None:
+        """Signal handler."""
+        self.count += 1
+        if self.count == 1 and not self._quiet:
+            click.echo("farline: stopping; once more to stop at once", err=True)
+
+
+@contextmanager
+def interruptible(quiet: bool = False) -> Iterator[Interruption]:
+    """SIGINT and SIGTERM ask instead of killing, within the block."""
+    asked = Interruption(quiet)
+    before = {
+        number: signal.signal(number, asked.ask) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,105 @@
+"""`farline export`: runs or their samples as CSV, Parquet or JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+from farline.cli.selection import (
+    filter_options,
+    read_filter,
+    read_store,
+    store_option,
+    warn_of_damage,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+FORMATS = ("csv", "parquet", "json")
+
+
+@click.command(short_help="Write runs as CSV, Parquet or JSON.")
+@click.option("--format", "kind", type=click.Choice(FORMATS), required=True, help="How to write.")
+@click.option("--samples", "with_samples", is_flag=True, help="The interval samples of the runs.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    required=True,
+    help="File to write, replaced as a whole if it is there; - is standard output.",
+)
+@filter_options
+@store_option
+def command(
+    kind: str,
+    with_samples: bool,
+    output: Path,
+    campaign: str | None,
+    transport: str | None,
+    status: str | None,
+    since: str | None,
+    where: tuple[str, ...],
+    store_path: Path | None,
+) -> None:
+    """Write runs that fit the filters: one row each, options and results as columns.
+
+    Parquet has the whole record in a column, JSON has it as it is; CSV leaves it out. With
+    --samples the rows are interval samples, named by run_id; JSON then has them beside each record.
+    """
+    store = read_store(store_path)
+    runs = store.runs(read_filter(store, campaign, transport, status, since, where))
+    samples = store.samples(runs["run_id"].to_pylist()) if with_samples else None
+    _write(output, kind, runs, samples)
+    warn_of_damage(store)
+    rows = len(runs if samples is None else samples)
+    click.echo(f"{rows} rows of {len(runs)} runs", err=True)
+
+
+def _write(output: Path, kind: str, runs: pa.Table, samples: pa.Table | None) -> None:
+    from farline.store.disk import publish
+
+    if str(output) != "-":
+        publish(
+            output.absolute().parent,
+            output.absolute(),
+            lambda file: _put(file, kind, runs, samples),
+        )
+        return
+    if kind == "parquet" and sys.stdout.isatty():
+        raise click.UsageError("Parquet is no text for a terminal: name a file with -o")
+    _put(sys.stdout.buffer, kind, runs, samples)
+
+
+def _put(file: BinaryIO, kind: str, runs: pa.Table, samples: pa.Table | None) -> None:
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    table = runs if samples is None else samples
+    if kind == "parquet":
+        pyarrow.parquet.write_table(table, file, compression="zstd")
+    elif kind == "csv":
+        dropped = [name for name in ("record",) if name in table.column_names]
+        pyarrow.csv.write_csv(table.drop_columns(dropped), file)
+    else:
+        file.write(json.dumps(_document(runs, samples), indent=1).encode() + b"\n")
+
+
+def _document(runs: pa.Table, samples: pa.Table | None) -> dict[str, object]:
+    from farline.store.columns import entry_of_row
+
+    entries = [
+        entry_of_row(row) for row in runs.select(["record", "labels", "campaign"]).to_pylist()
+    ]
+    if samples is not None:
+        import pyarrow.compute as compute
+
+        for entry in entries:
+            mine = samples.filter(compute.equal(samples["run_id"], entry["record"]["run_id"]))
+            entry["samples"] = mine.drop_columns(["run_id"]).to_pydict()
+    return {"schema": 1, "runs": entries}

@@ -1,0 +1,114 @@
+"""The verbs, and what happens to errors."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import click
+
+from farline.cli.failures import json_style, print_failure
+from farline.errors import FarlineError, InterruptedRun, UsageError
+
+
+@dataclass(frozen=True)
+class Verb:
+    """Where a command lives, and its line in the list."""
+
+    module: str
+    help: str
+
+
+COMMANDS: dict[str, Verb] = {
+    "serve": Verb("farline.cli.serve", "Serve profiling runs to other hosts."),
+    "probe": Verb("farline.cli.probe", "Run once towards a host and say what limited it."),
+    "profile": Verb("farline.cli.profile", "Run a campaign over a grid of parameters."),
+    "runs": Verb("farline.cli.runs", "List the runs that were kept."),
+    "show": Verb("farline.cli.show", "Show one run."),
+    "export": Verb("farline.cli.export", "Write runs as CSV, Parquet or JSON."),
+    "report": Verb("farline.cli.report", "Draw runs: figures and one HTML page."),
+    "host": Verb("farline.cli.host", "Say what this host can do and what holds it back."),
+    "ticket": Verb("farline.cli.ticket", "Make a ticket for this host's server."),
+    "trust": Verb("farline.cli.trust", "Remember a ticket or a server's key, or forget it."),
+}
+
+
+class LazyGroup(click.Group):
+    """Lists verbs without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every verb, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Imports the verb's module; its command is named `command`."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(COMMANDS[cmd_name].module)
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of verbs, from the table."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, verb.help) for name, verb in COMMANDS.items()])
+
+
+def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"farline {version('farline')}")
+        ctx.exit()
+
+
+@click.group(
+    cls=LazyGroup,
+    help="Measures, explains and moves bulk data over long fat networks.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option(
+    "--version",
+    "-v",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_version,
+    help="Print the version and exit.",
+)
+def cli() -> None:
+    """Chooses the verb; all work is the verb's."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs the command line; errors become one line (or a document) and an exit code."""
+    try:
+        outcome = cli.main(args=list(arguments), prog_name="farline", standalone_mode=False)
+        sys.stdout.flush()
+        return outcome if isinstance(outcome, int) else 0
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (click.Abort, KeyboardInterrupt):
+        return _failed(InterruptedRun("interrupted"), arguments)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return UsageError.exit_code
+    except click.ClickException as error:
+        return _failed(UsageError(_with_help(error)), arguments)
+    except FarlineError as error:
+        return _failed(error, arguments)
+
+
+def _with_help(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    hint = f" (see {context.command_path} --help)" if context is not None else ""
+    return f"{error.format_message().rstrip('.')}{hint}"
+
+
+def _failed(error: FarlineError, arguments: Sequence[str]) -> int:
+    print_failure(error, json_style(arguments))
+    return error.exit_code

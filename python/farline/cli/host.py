@@ -1,0 +1,161 @@
+"""`farline host`: what this host can do, and what holds it back on a stated path."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from farline.cli.limits import RATE, SECONDS
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from farline.explain.host_finding import HostFinding, Severity, StatedPath
+    from farline.spec._types import HostFacts
+
+MEASURE_S = 0.3
+"""Time to measure the memory for."""
+
+WIDTH_MAX = 100
+"""Columns beyond which lines get hard to read."""
+
+_STYLES: dict[Severity, str] = {"bad": "bold red", "warn": "yellow", "ok": "green"}
+
+
+@click.command("host", short_help="Say what this host can do and what holds it back.")
+@click.option(
+    "--rate", type=RATE, default="10Gbit", show_default=True, help="Rate the path should reach."
+)
+@click.option(
+    "--rtt", type=SECONDS, default="100ms", show_default=True, help="Round-trip time of the path."
+)
+@click.option(
+    "-P", "--streams", type=click.IntRange(1, 256), default=1, show_default=True,
+    help="Streams that share the path.",
+)  # fmt: skip
+@click.option(
+    "--loss", type=click.FloatRange(0, 1, max_open=True), metavar="SHARE",
+    help="Share of packets the path loses, such as 1e-5.",
+)  # fmt: skip
+@click.option("--interface", metavar="IF", help="Interface of the path [all that are in use].")
+@click.option("--no-measure", is_flag=True, help="Do not measure the memory's copy rate.")
+@click.option("--json", "as_json", is_flag=True, help="Print facts and findings as JSON.")
+def command(
+    rate: float,
+    rtt: float,
+    streams: int,
+    loss: float | None,
+    interface: str | None,
+    no_measure: bool,
+    as_json: bool,
+) -> None:
+    """Judge this host against a path, and name the command that mends each finding.
+
+    Kernel limits are compared with the bandwidth-delay product of the path.
+    Nothing is changed, and no packet is sent.
+    """
+    from farline.explain.host import findings, judged_interfaces
+    from farline.tools.native import host_facts, memory_copy_bps
+
+    path = _path(rate, rtt, streams, loss)
+    facts = host_facts()
+    try:
+        judged_interfaces(facts, interface)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--interface") from None
+    threads = min(streams, max(1, facts["cpu"]["online"]))
+    copied = None if no_measure else memory_copy_bps(threads, MEASURE_S)
+    found = findings(facts, path, interface, copied)
+    if as_json:
+        click.echo(json.dumps(document(facts, path, copied, found), indent=2))
+    else:
+        _print(facts, path, found)
+
+
+def _path(rate: float, rtt: float, streams: int, loss: float | None) -> StatedPath:
+    from farline.explain.host_finding import StatedPath
+
+    for value, name in ((rate, "--rate"), (rtt, "--rtt")):
+        if value <= 0:
+            raise click.BadParameter("allowed is more than 0", param_hint=name)
+    return StatedPath(int(rate), rtt, streams, loss)
+
+
+def document(
+    facts: HostFacts, path: StatedPath, memory_copy_bps: float | None, found: list[HostFinding]
+) -> dict[str, object]:
+    """What `--json` prints."""
+    return {
+        "schema": 1,
+        "path": {**asdict(path), "bdp_bytes": path.bdp_bytes},
+        "memory_copy_bps": memory_copy_bps,
+        "findings": [asdict(finding) for finding in found],
+        "host": facts,
+    }
+
+
+def _print(facts: HostFacts, path: StatedPath, found: list[HostFinding]) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=False)
+    console.width = min(console.width, WIDTH_MAX)
+    for line in headlines(facts, path):
+        console.print(line, markup=False)
+    _print_table(console, found)
+    console.print(_tally(found), markup=False)
+
+
+def headlines(facts: HostFacts, path: StatedPath) -> list[str]:
+    """Who the host is, and what it is judged against."""
+    from farline.spec.units import rate_human, size_human, time_human
+
+    cpu = facts["cpu"]
+    stated = f"{rate_human(path.rate_bps)} over {time_human(path.rtt_s * 1e6)}"
+    shared = f"{path.streams} stream{'s' if path.streams > 1 else ''}"
+    return [
+        f"{facts['hostname']}: {facts['operating_system']}, Linux {facts['kernel']}",
+        f"{cpu['online']} CPUs ({cpu['model'] or facts['architecture']}), "
+        f"{size_human(facts['memory_bytes'])} of memory",
+        f"Path: {stated}, {shared}; bandwidth-delay product {size_human(path.bdp_bytes)}",
+    ]
+
+
+def _print_table(console: Console, found: list[HostFinding]) -> None:
+    from rich.table import Table
+
+    table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column(width=4)
+    table.add_column(overflow="fold")
+    for finding in found:
+        style = _STYLES[finding.severity]
+        table.add_row(f"[{style}]{finding.severity}[/]", _cell(finding))
+    console.print()
+    console.print(table)
+    console.print()
+
+
+def _cell(finding: HostFinding) -> Text:
+    """What was found; for what is not well also why it matters, and the mend on a line to copy."""
+    from rich.text import Text
+
+    text = Text(f"{finding.subject}: ", style="bold")
+    text.append(finding.what, style="not bold")
+    if finding.severity == "ok":
+        return text
+    if finding.why:
+        text.append(f"\n{finding.why}", style="not bold dim")
+    if finding.command:
+        text.append(f"\n{finding.command}", style="not bold cyan")
+    return text
+
+
+def _tally(found: list[HostFinding]) -> str:
+    counts = {word: sum(item.severity == word for item in found) for word in _STYLES}
+    return (
+        f"{counts['bad']} in the way of the stated path, {counts['warn']} to look at, "
+        f"{counts['ok']} well"
+    )

@@ -1,0 +1,184 @@
+"""Sample rows gathered into the intervals that people look at.
+
+Samples may be finer than what is shown: a run without `-i` is sampled often
+enough to find its warm-up, and shown once a second. The client's rows come
+while the run goes on, so what is shown live is the client's own view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from farline.profiles.series import CLIENT, SENDER, Columns
+
+SHOWN_S = 1.0
+"""Seconds per line when `-i` is not given."""
+
+
+@dataclass(frozen=True)
+class StreamInterval:
+    """One stream at one end over one interval; −1 is "not known"."""
+
+    stream: int
+    sends: bool
+    start_us: int
+    end_us: int
+    bytes: int
+    packets: int
+    lost_packets: int
+    retransmits: int
+    rtt_us: int
+    rttvar_us: int
+    cwnd_bytes: int
+    window_bytes: int
+    path_mtu_bytes: int
+    jitter_ns: int
+
+    @property
+    def seconds(self) -> float:
+        """Length of the interval."""
+        return (self.end_us - self.start_us) / 1e6
+
+    @property
+    def bits_per_second(self) -> float:
+        """Payload rate."""
+        return self.bytes * 8 / self.seconds if self.end_us > self.start_us else 0.0
+
+
+@dataclass(frozen=True)
+class Interval:
+    """All streams at one end over one interval."""
+
+    index: int
+    streams: tuple[StreamInterval, ...]
+    cpu: float | None
+
+    @property
+    def start_s(self) -> float:
+        """Start, in seconds since the start of the run."""
+        return min(stream.start_us for stream in self.streams) / 1e6
+
+    @property
+    def end_s(self) -> float:
+        """End, in seconds since the start of the run."""
+        return max(stream.end_us for stream in self.streams) / 1e6
+
+    def side(self, sends: bool) -> list[StreamInterval]:
+        """Streams that send, or that receive."""
+        return [stream for stream in self.streams if stream.sends == sends]
+
+    def bits_per_second(self, sends: bool) -> float:
+        """Payload rate of all streams that send, or that receive."""
+        return sum(stream.bits_per_second for stream in self.side(sends))
+
+    def total(self, name: str) -> int | None:
+        """Sum of a counter over the streams; None where no stream knows it."""
+        return _known_sum(getattr(stream, name) for stream in self.streams)
+
+    def mean(self, name: str) -> float | None:
+        """Mean of a gauge over the streams that know it."""
+        known = [v for v in (getattr(stream, name) for stream in self.streams) if v >= 0]
+        return sum(known) / len(known) if known else None
+
+
+def _known_sum(values: Iterator[int]) -> int | None:
+    known = [value for value in values if value != -1]
+    return sum(known) if known else None
+
+
+def intervals_of(samples: Columns, width_s: float, end: int = CLIENT) -> list[Interval]:
+    """The intervals of `width_s` that the rows of `end` fall into."""
+    rows = (
+        np.flatnonzero(samples["end"] == end) if len(samples.get("end", ())) else np.zeros(0, int)
+    )
+    if not len(rows):
+        return []
+    middle_us = (samples["start_us"][rows] + samples["end_us"][rows]) / 2
+    index = (middle_us / (width_s * 1e6)).astype(int)
+    return [_interval(samples, rows[index == number], int(number)) for number in np.unique(index)]
+
+
+def _interval(samples: Columns, rows: npt.NDArray[np.int64], index: int) -> Interval:
+    streams = []
+    for stream in np.unique(samples["stream"][rows]):
+        mine = rows[samples["stream"][rows] == stream]
+        streams.append(_stream_interval(samples, mine[np.argsort(samples["end_us"][mine])]))
+    return Interval(index, tuple(streams), _cpu(samples, rows))
+
+
+def _stream_interval(samples: Columns, rows: npt.NDArray[np.int64]) -> StreamInterval:
+    def counter(name: str) -> int:
+        values = samples[name][rows]
+        return -1 if (values == -1).all() else int(values[values != -1].sum())
+
+    def gauge(name: str) -> int:
+        return int(samples[name][rows[-1]])
+
+    return StreamInterval(
+        stream=gauge("stream"),
+        sends=gauge("role") == SENDER,
+        start_us=int(samples["start_us"][rows[0]]),
+        end_us=gauge("end_us"),
+        bytes=counter("bytes"),
+        packets=counter("packets"),
+        lost_packets=counter("lost_packets"),
+        retransmits=counter("retransmits"),
+        rtt_us=gauge("rtt_us"),
+        rttvar_us=gauge("rttvar_us"),
+        cwnd_bytes=gauge("cwnd_bytes"),
+        window_bytes=gauge("receive_window_bytes"),
+        path_mtu_bytes=gauge("path_mtu_bytes"),
+        jitter_ns=gauge("jitter_ns"),
+    )
+
+
+def _cpu(samples: Columns, rows: npt.NDArray[np.int64]) -> float | None:
+    """CPUs this end's process used; its figure stands in the row of each of its streams."""
+    first = rows[samples["stream"][rows] == samples["stream"][rows[0]]]
+    used_us = samples["process_cpu_us"][first]
+    span_us = int((samples["end_us"][first] - samples["start_us"][first]).sum())
+    return float(used_us.sum()) / span_us if span_us and (used_us >= 0).all() else None
+
+
+class IntervalFeed:
+    """Takes sample rows as they come and gives each interval once it is whole."""
+
+    def __init__(self, width_s: float) -> None:
+        """Gathers into intervals of `width_s`."""
+        self.width_s = width_s
+        self._rows: dict[str, npt.NDArray[np.int64]] = {}
+        self._next = 0
+
+    def add(self, samples: Columns) -> list[Interval]:
+        """Adds the client's rows; the intervals before the newest row's are whole."""
+        mine = np.flatnonzero(samples["end"] == CLIENT)
+        for name, column in samples.items():
+            kept = self._rows.get(name, np.zeros(0, dtype=np.int64))
+            self._rows[name] = np.concatenate([kept, column[mine]])
+        whole = [one for one in intervals_of(self._rows, self.width_s) if self._is_whole(one)]
+        return self._give(whole)
+
+    def rest(self) -> list[Interval]:
+        """What is left when the run has ended, but a tail too short to be a rate."""
+        left = intervals_of(self._rows, self.width_s) if self._rows else []
+        return self._give([one for one in left if one.end_s - one.start_s > self.width_s / 10])
+
+    def _is_whole(self, interval: Interval) -> bool:
+        """Whether the middle of a next row, as long as the newest, lies beyond the interval."""
+        newest = int(np.argmax(self._rows["end_us"]))
+        end_us = int(self._rows["end_us"][newest])
+        next_middle_us = end_us + (end_us - int(self._rows["start_us"][newest])) / 2
+        return next_middle_us >= (interval.index + 1) * self.width_s * 1e6
+
+    def _give(self, intervals: list[Interval]) -> list[Interval]:
+        """Hands over what was not yet given, and lets go of its rows."""
+        new = [one for one in intervals if one.index >= self._next]
+        if new:
+            self._next = new[-1].index + 1
+            keep = self._rows["end_us"] > new[-1].end_s * 1e6
+            self._rows = {name: column[keep] for name, column in self._rows.items()}
+        return new

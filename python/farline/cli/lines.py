@@ -1,0 +1,172 @@
+"""Text of a run: interval lines, the summary, the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from farline.cli.intervals import Interval
+from farline.spec._types import RunRecord, RunSpec, Summary, Throughput
+from farline.spec.units import (
+    duration_text,
+    rate_human,
+    rate_text,
+    size_human,
+    size_text,
+    time_human,
+)
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(rates: Sequence[float], width: int = 30) -> str:
+    """The last `width` rates as bars, from nothing to the largest."""
+    shown = list(rates)[-width:]
+    top = max(shown, default=0.0)
+    if top <= 0:
+        return _BLOCKS[0] * len(shown)
+    return "".join(_BLOCKS[min(7, int(rate / top * 7.999))] for rate in shown)
+
+
+def spec_line(spec: RunSpec, address: str) -> str:
+    """What is about to run, in one line."""
+    transport = spec.get("transport", "tcp")
+    streams = spec.get("streams", 1)
+    length = (
+        f"{size_text(total)} in all"
+        if (total := spec.get("total_bytes"))
+        else duration_text(spec.get("duration_s") or 10.0)
+    )
+    words = [f"{transport} to {address}", spec.get("direction", "forward")]
+    words.append(f"{streams} stream{'s' if streams != 1 else ''}")
+    if block := spec.get("block_bytes"):
+        words.append(f"block {size_text(block)}")
+    if rate := spec.get("rate_bps"):
+        words.append(f"rate {rate_text(rate)} a stream")
+    return ", ".join([*words, length])
+
+
+def interval_cells(interval: Interval, transport: str, both_ways: bool) -> list[str]:
+    """Cells of one line: time, rate (sent and received), and what the transport knows."""
+    cells = [f"{interval.start_s:.2f}-{interval.end_s:.2f} s"]
+    sides = (True, False) if both_ways else (bool(interval.side(sends=True)),)
+    cells += [rate_human(interval.bits_per_second(side)) for side in sides]
+    cells += _udp_cells(interval) if transport == "udp" else _tcp_cells(interval)
+    return [*cells, cpu_cell(interval.cpu)]
+
+
+def cpu_cell(cpu: float | None) -> str:
+    """CPU use of one end, in percent of one CPU."""
+    return "-" if cpu is None else f"{100 * cpu:.0f} %"
+
+
+def interval_heads(transport: str, both_ways: bool) -> list[str]:
+    """Heads of the columns of `interval_cells`."""
+    rates = ["sent", "received"] if both_ways else ["rate"]
+    facts = ["lost", "jitter"] if transport == "udp" else ["retransmits", "RTT", "cwnd"]
+    return ["interval", *rates, *facts, "CPU here"]
+
+
+def _tcp_cells(interval: Interval) -> list[str]:
+    retransmits, rtt_us = interval.total("retransmits"), interval.mean("rtt_us")
+    cwnd_bytes = interval.mean("cwnd_bytes")
+    return [
+        "-" if retransmits is None else str(retransmits),
+        "-" if rtt_us is None else time_human(rtt_us),
+        "-" if cwnd_bytes is None else size_human(cwnd_bytes),
+    ]
+
+
+def _udp_cells(interval: Interval) -> list[str]:
+    receivers = interval.side(sends=False)
+    if not receivers:
+        return ["-", "-"]
+    lost = sum(stream.lost_packets for stream in receivers if stream.lost_packets != -1)
+    jitters = [stream.jitter_ns for stream in receivers if stream.jitter_ns >= 0]
+    jitter = time_human(sum(jitters) / len(jitters) / 1000) if jitters else "-"
+    return [str(lost), jitter]
+
+
+def summary_lines(record: RunRecord) -> list[str]:
+    """What the run came to: throughput both ways, losses, round-trip time, CPU."""
+    summary = record.get("summary")
+    if summary is None:
+        return []
+    lines = [f"run {record['run_id']}: {record['status']}"]
+    for way, throughput in (("forward", summary["forward"]), ("reverse", summary["reverse"])):
+        if throughput is not None:
+            lines.append(f"{way:<9}{_throughput_text(throughput)}")
+    lines += [
+        line for line in (_loss_line(summary), _rtt_line(summary), _cpu_line(summary)) if line
+    ]
+    return lines + [f"{'granted':<9}{line}" for line in granted_lines(record)]
+
+
+def _throughput_text(throughput: Throughput) -> str:
+    moved = f"{size_human(throughput['bytes'])} in {throughput['elapsed_s']:.2f} s"
+    return f"{rate_human(throughput['total_bps'])} total, {_steady_text(throughput)}; {moved}"
+
+
+def _steady_text(throughput: Throughput) -> str:
+    rule, steady_bps = throughput["warmup_rule"], throughput["steady_bps"]
+    if rule == "none":
+        return "no steady part found (MSER-5; a longer run or -O SECONDS)"
+    if steady_bps is None:
+        return f"nothing left after {throughput['omitted_s']:g} s warm-up ({rule})"
+    return f"{rate_human(steady_bps)} steady after {throughput['omitted_s']:g} s ({rule})"
+
+
+def _loss_line(summary: Summary) -> str:
+    sent, lost = summary["sent_packets"], summary["lost_packets"]
+    if sent is not None:
+        share = f" ({100 * lost / sent:.3g} %)" if lost is not None and sent else ""
+        jitter_ns = summary["jitter_ns"]
+        jitter = f", jitter {time_human(jitter_ns / 1000)}" if jitter_ns is not None else ""
+        known = "loss not known" if lost is None else f"{lost} lost{share}"
+        return f"{'packets':<9}{sent} sent, {known}{jitter}"
+    if summary["retransmits"] is None:
+        return ""
+    return f"{'loss':<9}{summary['retransmits']} segments sent again"
+
+
+def _rtt_line(summary: Summary) -> str:
+    if summary["mean_rtt_us"] is None:
+        return ""
+    smallest = summary["min_rtt_us"]
+    rest = f", smallest {time_human(smallest)}" if smallest is not None else ""
+    return f"{'RTT':<9}{time_human(summary['mean_rtt_us'])} on average{rest}"
+
+
+def _cpu_line(summary: Summary) -> str:
+    per_gb = summary["cpu_s_per_gb"]
+    cost = f"; {per_gb:.3g} CPU s per GB, both ends" if per_gb is not None else ""
+    shares = (
+        f"client {100 * summary['client_cpu']:.0f} %, server {100 * summary['server_cpu']:.0f} %"
+    )
+    return f"{'CPU':<9}{shares} of one CPU{cost}"
+
+
+def granted_lines(record: RunRecord) -> list[str]:
+    """What the kernel granted and the server changed, each thing said once."""
+    lines = []
+    for stream in record["streams"]:
+        granted, end = stream["granted"], ("client", "server")[stream["end"]]
+        facts = [
+            granted["congestion_control"],
+            f"MSS {granted['mss_bytes']}" if granted["mss_bytes"] else None,
+            f"send buffer {size_human(b)}" if (b := granted["send_buffer_bytes"]) else None,
+            f"receive buffer {size_human(b)}" if (b := granted["receive_buffer_bytes"]) else None,
+        ]
+        known = ", ".join(fact for fact in facts if fact)
+        lines += [f"{end}: {known}"] if known else []
+        lines += [f"{end}: {note}" for note in granted["notes"]]
+    return list(dict.fromkeys([*lines, *(f"server: {note}" for note in record["server_notes"])]))
+
+
+def verdict_lines(record: RunRecord) -> list[str]:
+    """The verdict, what it rests on, and what would lift the limit."""
+    verdict = record.get("verdict")
+    if verdict is None:
+        return []
+    lines = [f"limited by {verdict['line']}" if verdict["limit"] != "unknown" else verdict["line"]]
+    lines += [f"  {line}" for line in verdict["evidence"]]
+    return lines + [f"  try: {remedy}" for remedy in verdict["remedies"]]

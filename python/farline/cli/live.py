@@ -1,0 +1,119 @@
+"""The live view of a probe on a terminal: progress, the last intervals, a sparkline."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from farline.campaign.measure import Measured
+from farline.cli import lines
+from farline.cli.intervals import Interval, IntervalFeed, intervals_of
+from farline.profiles.series import CLIENT, SERVER
+from farline.spec._types import RunSpec
+from farline.tools import Event
+
+if TYPE_CHECKING:
+    from farline.tools import Samples
+
+ROWS_SHOWN = 12
+
+
+class LiveView:
+    """Redraws itself while the run goes on; what is left on the screen is the whole table."""
+
+    def __init__(self, width_s: float, verbose: bool) -> None:
+        """One row per `width_s`."""
+        self._feed = IntervalFeed(width_s)
+        self._verbose = verbose
+        self._console = Console(highlight=False)
+        self._intervals: list[Interval] = []
+        self._rates: list[float] = []
+        self._far_cpu: dict[int, float | None] = {}
+        self._spec: RunSpec = {}
+        self._stage, self._done = "connecting", 0.0
+        self._progress = Progress(
+            TextColumn("{task.description}"), BarColumn(bar_width=None), TimeRemainingColumn()
+        )
+        self._task = self._progress.add_task("connecting", total=None)
+        self._live = Live(console=self._console, refresh_per_second=8, transient=False)
+
+    def start(self, spec: RunSpec, address: str) -> None:
+        """Says what runs and begins to draw."""
+        self._spec = spec
+        self._console.print(lines.spec_line(spec, address))
+        self._progress.update(self._task, total=self._whole())
+        self._live.start()
+        self._draw(ROWS_SHOWN)
+
+    def _whole(self) -> float:
+        """What the bar counts to: bytes if the run has a total, else seconds."""
+        total = self._spec.get("total_bytes")
+        omit_s = self._spec.get("omit_s") or 0.0
+        return float(total) if total else (self._spec.get("duration_s") or 10.0) + omit_s
+
+    def event(self, event: Event) -> None:
+        """Rows from samples, stages into the bar, notices above the table."""
+        if event.samples is not None:
+            self._intervals += self._feed.add(event.samples)
+            self._advance(event.samples)
+        elif event.kind == "stage":
+            self._stage = event.text
+        elif event.kind == "notice" or self._verbose:
+            key = "server key " if event.kind == "server_key" else ""
+            self._console.print(Text(f"farline: {key}{event.text}", style="dim"))
+        self._draw(ROWS_SHOWN)
+
+    def _advance(self, samples: Samples) -> None:
+        """Moves the bar and the sparkline on by the client's new rows; one direction counts."""
+        mine = samples["end"] == CLIENT
+        if not mine.any():
+            return
+        one_way = mine & (samples["role"] == samples["role"][mine].min())
+        moved, end_us = int(samples["bytes"][one_way].sum()), int(samples["end_us"][mine].max())
+        span_us = end_us - int(samples["start_us"][mine].min())
+        self._rates.append(moved * 8e6 / span_us if span_us > 0 else 0.0)
+        if self._spec.get("total_bytes"):
+            self._done += moved
+        else:
+            self._done = end_us / 1e6
+        self._progress.update(self._task, completed=min(self._done, self._whole()))
+
+    def _draw(self, rows: int) -> None:
+        self._progress.update(self._task, description=self._stage.lower().replace("_", " "))
+        self._live.update(Group(self._table(rows), self._sparkline(), self._progress))
+
+    def _sparkline(self) -> Text:
+        return Text(lines.sparkline(self._rates, self._console.width - 1))
+
+    def _table(self, rows: int) -> Table:
+        transport = self._spec.get("transport", "tcp")
+        both_ways = self._spec.get("direction") == "bidirectional"
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for head in (*lines.interval_heads(transport, both_ways), "CPU there"):
+            table.add_column(head, justify="right")
+        for interval in self._intervals[-rows:]:
+            far = lines.cpu_cell(self._far_cpu.get(interval.index))
+            table.add_row(*lines.interval_cells(interval, transport, both_ways), far)
+        return table
+
+    def finish(self, measured: Measured) -> None:
+        """The whole table, the server's CPU in it, then the summary and the verdict."""
+        self._intervals += self._feed.rest()
+        far = intervals_of(measured.samples, self._feed.width_s, SERVER)
+        self._far_cpu = {one.index: one.cpu for one in far}
+        self._live.update(Group(self._table(len(self._intervals)), self._sparkline()))
+        self.close()
+        for line in lines.summary_lines(measured.record):
+            self._console.print(Text(line), soft_wrap=True)
+        for number, line in enumerate(lines.verdict_lines(measured.record)):
+            style = "bold" if number == 0 else ""
+            self._console.print(Text(line, style=style), soft_wrap=True)
+
+    def close(self) -> None:
+        """Stops drawing; harmless when done twice."""
+        self._live.stop()

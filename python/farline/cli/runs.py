@@ -1,0 +1,134 @@
+"""`farline runs`: what was run, newest last."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from farline.cli.selection import (
+    filter_options,
+    read_filter,
+    read_store,
+    store_option,
+    warn_of_damage,
+)
+
+if TYPE_CHECKING:
+    from farline.store import Store
+
+_COLUMNS = (
+    ("run", "run_id"),
+    ("started (UTC)", "started_at"),
+    ("server", "server_address"),
+    ("transport", "transport"),
+    ("streams", "streams"),
+    ("block", "block_bytes"),
+    ("congestion", "tcp.congestion_control"),
+    ("throughput", "total_bps"),
+    ("resent", "retransmits"),
+    ("limited by", "verdict_limit"),
+    ("status", "status"),
+)
+_HIDDEN = ("record", "labels")
+"""Columns that are documents: `show --json` and `export` have them."""
+
+
+@click.command(short_help="List the runs that were kept.")
+@filter_options
+@click.option(
+    "-n", "--limit", type=click.IntRange(1), default=50, show_default=True, help="So many at most."
+)
+@click.option("--all", "everything", is_flag=True, help="All runs, whatever --limit says.")
+@click.option("--campaigns", "as_campaigns", is_flag=True, help="List campaigns instead.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--compact", is_flag=True, help="Merge the store's files, then say what was done.")
+@store_option
+def command(
+    campaign: str | None,
+    transport: str | None,
+    status: str | None,
+    since: str | None,
+    where: tuple[str, ...],
+    limit: int,
+    everything: bool,
+    as_campaigns: bool,
+    as_json: bool,
+    compact: bool,
+    store_path: Path | None,
+) -> None:
+    """List the runs that were kept, oldest first, the newest --limit of them."""
+    store = read_store(store_path)
+    if compact:
+        _print_compaction(store, as_json)
+        return
+    if as_campaigns:
+        _print_campaigns(store.campaigns().to_pylist(), as_json)
+    else:
+        wanted = read_filter(store, campaign, transport, status, since, where)
+        rows = store.runs(wanted, None if everything else limit).to_pylist()
+        _print_runs(rows, as_json)
+    warn_of_damage(store)
+
+
+def _print_compaction(store: Store, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    done = store.compact(everything=True)
+    if as_json:
+        click.echo(json.dumps({"schema": 1, **asdict(done)}))
+    elif done.busy:
+        click.echo("another process is merging; nothing done")
+    else:
+        click.echo(
+            f"merged {done.merged_runs} runs out of {done.merged_files} files,"
+            f" removed {done.removed_files} files"
+        )
+
+
+def _print_campaigns(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"schema": 1, "campaigns": list(rows)}, indent=2))
+        return
+    heads = ("campaign", "started_at", "runs", "complete", "partial", "failed")
+    _print_table(heads, [[_cell(name, row[name]) for name in heads] for row in rows])
+
+
+def _print_runs(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+    if as_json:
+        shown = [{k: v for k, v in row.items() if k not in _HIDDEN} for row in rows]
+        click.echo(json.dumps({"schema": 1, "runs": shown}, indent=2))
+        return
+    cells = [[_cell(name, row[name]) for _, name in _COLUMNS] for row in rows]
+    _print_table([head for head, _ in _COLUMNS], cells)
+
+
+def _print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, head in enumerate(heads):
+        table.add_column(head, no_wrap=number == 0, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    # Where nobody looks at a terminal, no cell is broken over lines.
+    console = Console() if sys.stdout.isatty() else Console(width=1000)
+    console.print(table)
+
+
+def _cell(name: str, value: Any) -> str:
+    from farline.spec.units import rate_human, size_text
+
+    if value is None:
+        return "-"
+    if name == "started_at":
+        return str(value)[:19].replace("T", " ")
+    if name == "total_bps":
+        return rate_human(value)
+    return size_text(value) if name == "block_bytes" else str(value)

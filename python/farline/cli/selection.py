@@ -1,0 +1,104 @@
+"""The filters that `runs` and `export` share, and the store they look into."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from farline.store import RunFilter, Store
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_FILTERS = (
+    click.option("--campaign", help="Only runs of this campaign (a name, or last)."),
+    click.option("--transport", type=click.Choice(["tcp", "udp", "null"]), help="Only this one."),
+    click.option(
+        "--status", type=click.Choice(["complete", "partial", "failed"]), help="Only such runs."
+    ),
+    click.option("--since", metavar="TIME", help="Since a date, a time, or an age such as 2h."),
+    click.option(
+        "--where",
+        multiple=True,
+        metavar="OPTION=VALUES",
+        help="Only runs with these values, such as streams=1,4 or tcp.mss_bytes=none.",
+    ),
+)
+
+
+def filter_options(command: _Command) -> _Command:
+    """`--campaign`, `--transport`, `--status`, `--since`, `--where`."""
+    for option in reversed(_FILTERS):
+        command = option(command)
+    return command
+
+
+def store_option(command: _Command) -> _Command:
+    """`--store PATH` of a command that only reads."""
+    return click.option(
+        "--store",
+        "store_path",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="Where runs are kept [$FARLINE_STORE, or farline/store under $XDG_DATA_HOME].",
+    )(command)
+
+
+def read_store(store_path: Path | None) -> Store:
+    """The store to read, which must be there.
+
+    Many single runs that have gathered are merged first, where this user may: reading them one
+    by one is what makes a store slow.
+    """
+    from farline.store import Store
+
+    store = Store(store_path, create=False)
+    if os.access(store.layout.fresh, os.W_OK):
+        store.tidy()
+    return store
+
+
+def read_filter(
+    store: Store,
+    campaign: str | None,
+    transport: str | None,
+    status: str | None,
+    since: str | None,
+    where: tuple[str, ...],
+) -> RunFilter:
+    """The filter that the options say.
+
+    Raises:
+        SpecError: for a time or a value that cannot be read.
+        UsageError: for the last campaign where there is none.
+    """
+    from farline.store import RunFilter
+    from farline.store.filters import read_since, read_where
+
+    return RunFilter(
+        campaign=_campaign(store, campaign),
+        transport=transport,
+        status=status,
+        since=read_since(since) if since else None,
+        where=read_where(where),
+    )
+
+
+def _campaign(store: Store, name: str | None) -> str | None:
+    if name != "last":
+        return name
+    from farline.errors import UsageError
+
+    newest = store.campaigns().slice(0, 1).to_pylist()
+    if not newest:
+        raise UsageError(f"{store.path}: no campaign here yet; `farline profile` makes one")
+    return str(newest[0]["campaign"])
+
+
+def warn_of_damage(store: Store) -> None:
+    """A line on standard error for each file of the store that cannot be read."""
+    for line in store.damaged():
+        click.echo(f"farline: {line}", err=True)

@@ -1,0 +1,138 @@
+"""`farline show`: everything about one run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from farline.cli.selection import read_store, store_option
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from farline.store import Store
+
+LAST = "last"
+
+
+@click.command(short_help="Show one run.")
+@click.argument("run_id", metavar="RUN|last")
+@click.option("--json", "as_json", is_flag=True, help="Print the record as one JSON document.")
+@click.option("--samples", "with_samples", is_flag=True, help="Show the interval samples too.")
+@store_option
+def command(run_id: str, as_json: bool, with_samples: bool, store_path: Path | None) -> None:
+    """Show everything about one run: RUN is its name or the beginning of it, or "last"."""
+    store = read_store(store_path)
+    row = _find(store, run_id)
+    samples = store.samples([row["run_id"]]) if with_samples else None
+    if as_json:
+        click.echo(json.dumps(_document(row, samples), indent=2))
+        return
+    _print_run(json.loads(row["record"]), row)
+    if samples is not None:
+        _print_samples(samples)
+
+
+def _find(store: Store, run_id: str) -> dict[str, Any]:
+    """The row of the run that is meant.
+
+    Raises:
+        UsageError: when there is none, or the beginning fits several.
+    """
+    from farline.errors import UsageError
+
+    rows = store.find(None if run_id == LAST else run_id)
+    if not rows:
+        raise UsageError(f"no run {run_id!r} in {store.path}; `farline runs` lists them")
+    if len(rows) > 1:
+        names = ", ".join(row["run_id"] for row in rows[:3])
+        raise UsageError(f"{run_id!r} fits {len(rows)} runs: {names}, ...; write more of the name")
+    return rows[0]
+
+
+def _document(row: Mapping[str, Any], samples: pa.Table | None) -> dict[str, Any]:
+    document = {
+        "schema": 1,
+        "campaign": row["campaign"],
+        "labels": json.loads(row["labels"]),
+        "record": json.loads(row["record"]),
+    }
+    if samples is not None:
+        document["samples"] = samples.drop_columns(["run_id"]).to_pydict()
+    return document
+
+
+def _print_run(record: Any, row: Mapping[str, Any]) -> None:
+    from farline.cli import lines
+
+    click.echo(lines.spec_line(record["spec"], record["server_address"]))
+    click.echo(f"started {record['started_at']}, {record['run_s']:.3f} s of data")
+    if row["campaign"]:
+        place = ", ".join(f"{k} {v}" for k, v in json.loads(row["labels"]).items())
+        click.echo(f"campaign {row['campaign']}: {place}")
+    if record.get("error"):
+        click.echo(f"{record['status']}: {record['error']['message']}")
+    for line in [*lines.summary_lines(record), *lines.verdict_lines(record)]:
+        click.echo(line)
+    for end in ("client", "server"):
+        if record[end]:
+            _print_end(end, record[end])
+    click.echo("spec:")
+    for line in json.dumps(record["spec"], indent=2).splitlines():
+        click.echo(f"  {line}")
+
+
+def _print_end(name: str, end: Mapping[str, Any]) -> None:
+    host, version, cpu = end["host"], end["version"], end["cpu"]
+    click.echo(f"{name} {host['hostname']}: {host['operating_system']}, kernel {host['kernel']}")
+    click.echo(
+        f"  {host['cpu']['online']} CPUs, {host['cpu']['model']};"
+        f" {host['memory_bytes'] / 2**30:.1f} GiB"
+    )
+    click.echo(
+        f"  farline {version['farline']} {version['commit']} ({version['profile']});"
+        f" CPU user {cpu['user_s']:.3f} s, system {cpu['system_s']:.3f} s"
+    )
+    for interface in host["interfaces"]:
+        if interface["up"]:
+            click.echo(f"  {_interface_text(interface)}")
+    for key, value in host["sysctls"].items():
+        click.echo(f"  {key} = {value}")
+
+
+def _interface_text(interface: Mapping[str, Any]) -> str:
+    speed = interface.get("speed_bps")
+    facts = [
+        f"MTU {interface['mtu_bytes']}",
+        interface.get("driver"),
+        f"{speed / 1e9:g} Gbit/s" if speed else None,
+        f"qdisc {interface['qdisc']}" if interface.get("qdisc") else None,
+    ]
+    on = [name for name, state in interface.get("offloads", {}).items() if state]
+    facts.append(f"on: {', '.join(on)}" if on else None)
+    return f"{interface['name']}: {', '.join(fact for fact in facts if fact)}"
+
+
+def _print_samples(samples: pa.Table) -> None:
+    """The samples, columns that hold nothing left out."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    names = [
+        name
+        for name in samples.column_names
+        if name != "run_id" and samples[name].null_count < len(samples)
+    ]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in names:
+        table.add_column(name, justify="right", overflow="fold")
+    for row in samples.select(names).to_pylist():
+        table.add_row(*("-" if row[name] is None else str(row[name]) for name in names))
+    console = Console() if sys.stdout.isatty() else Console(width=1000)
+    console.print(table)

@@ -1,0 +1,41 @@
+"""`farline ticket HOST`: a ticket for the server on this host, without asking the server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from farline.cli.limits import SECONDS, limit_options, limits_from
+from farline.cli.serve import STATE_DIR_OPTION, TICKET_LIFETIME_S, default_state_dir
+
+
+@click.command(short_help="Make a ticket for this host's server.")
+@click.argument("host")
+@click.option("-p", "--port", type=click.IntRange(1, 65535), default=5470, show_default=True)
+@click.option("--lifetime", type=SECONDS, default=TICKET_LIFETIME_S, help="How long it lasts [1d].")
+@limit_options
+@STATE_DIR_OPTION
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+def command(
+    host: str, port: int, lifetime: float, state_dir: Path | None, as_json: bool, **options: Any
+) -> int:
+    """Make a ticket by which others may profile towards this host.
+
+    HOST is the name or address under which they reach it. The ticket is signed
+    with the server's key, so the server need not run.
+    """
+    from farline.tools.native import mint_ticket
+
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    limits = limits_from(options)
+    state = str(state_dir or default_state_dir())
+    ticket = mint_ticket(state, address, {"may": "profile"}, limits, lifetime)
+    click.echo(
+        json.dumps({"schema": 1, "ticket": ticket, "limits": limits, "lifetime_s": lifetime})
+        if as_json
+        else ticket
+    )
+    return 0

@@ -1,0 +1,62 @@
+"""`farline trust`: servers' keys and tickets, remembered, listed, forgotten."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from farline.errors import UsageError
+
+
+@click.command(short_help="Remember a ticket, or forget a server.")
+@click.argument("ticket", required=False)
+@click.option("--forget", metavar="HOST", help="Forget the key and ticket of HOST[:PORT].")
+@click.option(
+    "--list", "as_list", is_flag=True, help="List what is remembered; tickets are not shown."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+def command(ticket: str | None, forget: str | None, as_list: bool, as_json: bool) -> int:
+    """Remember TICKET for its host, so that `farline probe HOST` works from now on."""
+    if sum((ticket is not None, forget is not None, as_list)) != 1:
+        raise click.UsageError("one of: a ticket, --forget HOST, --list")
+    document = _trust(ticket) if ticket else _forget(forget) if forget else _listed()
+    if as_json:
+        click.echo(json.dumps({"schema": 1, **document}))
+        return 0
+    for address, what in document["servers"].items():
+        click.echo(f"{address}  {what['text']}")
+    return 0
+
+
+def _trust(text: str) -> dict[str, dict[str, dict[str, str]]]:
+    from farline.tools.known_servers import KnownServers
+    from farline.tools.native import parse_target
+
+    target = parse_target(text)
+    if target.ticket is None:
+        raise UsageError(
+            f"{text!r} is no ticket: it starts with farline:// and `farline serve` prints it"
+        )
+    KnownServers().remember_ticket(target.address, text, target.pin)
+    return {"servers": {target.address: {"text": "ticket remembered"}}}
+
+
+def _forget(text: str) -> dict[str, dict[str, dict[str, str]]]:
+    from farline.tools.known_servers import KnownServers
+    from farline.tools.native import parse_target
+
+    address = parse_target(text).address
+    if not KnownServers().forget(address):
+        raise UsageError(f"{address} is not known; farline trust --list shows what is")
+    return {"servers": {address: {"text": "forgotten"}}}
+
+
+def _listed() -> dict[str, dict[str, dict[str, str]]]:
+    from farline.tools.known_servers import KnownServers
+
+    servers = {}
+    for address, known in KnownServers().all().items():
+        ticket = ", with a ticket" if known.ticket else ""
+        servers[address] = {"text": f"key {known.fingerprint or 'not known'}{ticket}"}
+    return {"servers": servers}

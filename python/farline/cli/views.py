@@ -1,0 +1,154 @@
+"""What a probe shows while it runs and at its end: one view per kind of reader."""
+
+from __future__ import annotations
+
+import json
+from typing import Protocol
+
+import click
+
+from farline.campaign.measure import Measured
+from farline.cli import lines
+from farline.cli.intervals import Interval, IntervalFeed, intervals_of
+from farline.cli.iperf3 import (
+    end_document,
+    error_text,
+    interval_document,
+    iperf3_document,
+    start_document,
+)
+from farline.spec._types import RunSpec
+from farline.tools import Event
+
+
+class View(Protocol):
+    """Shows one run."""
+
+    def start(self, spec: RunSpec, address: str) -> None:
+        """The run is about to begin."""
+
+    def event(self, event: Event) -> None:
+        """Something happened."""
+
+    def finish(self, measured: Measured) -> None:
+        """It has ended, however."""
+
+    def close(self) -> None:
+        """Nothing more comes, not even an end: leave the terminal clean."""
+
+
+class PlainView:
+    """Lines of text: intervals as they end, then the summary and the verdict."""
+
+    def __init__(self, width_s: float, verbose: bool) -> None:
+        """One line per `width_s`."""
+        self._feed = IntervalFeed(width_s)
+        self._verbose = verbose
+        self._transport, self._both_ways = "tcp", False
+
+    def start(self, spec: RunSpec, address: str) -> None:
+        """What runs, and the heads of the columns."""
+        self._transport = spec.get("transport", "tcp")
+        self._both_ways = spec.get("direction") == "bidirectional"
+        click.echo(lines.spec_line(spec, address))
+        click.echo(_row(lines.interval_heads(self._transport, self._both_ways)))
+
+    def event(self, event: Event) -> None:
+        """A line for each interval that is whole; stages only if asked for."""
+        if event.samples is not None:
+            self._show(self._feed.add(event.samples))
+        elif event.kind == "notice" or self._verbose:
+            click.echo(_event_line(event), err=True)
+
+    def _show(self, intervals: list[Interval]) -> None:
+        for interval in intervals:
+            click.echo(_row(lines.interval_cells(interval, self._transport, self._both_ways)))
+
+    def finish(self, measured: Measured) -> None:
+        """The last intervals, the summary, the verdict."""
+        self._show(self._feed.rest())
+        for line in [*lines.summary_lines(measured.record), *lines.verdict_lines(measured.record)]:
+            click.echo(line)
+
+    def close(self) -> None:
+        """Text needs no closing."""
+
+
+def _row(cells: list[str]) -> str:
+    return f"{cells[0]:>16}" + "".join(f"{cell:>14}" for cell in cells[1:])
+
+
+def _event_line(event: Event) -> str:
+    if event.kind == "server_key":
+        return f"farline: server key {event.text}"
+    return f"farline: {event.text}"
+
+
+class JsonView:
+    """One document at the end: the record, in our shape or in iperf3's."""
+
+    def __init__(self, width_s: float, iperf3: bool) -> None:
+        """farline's record, or iperf3's document with intervals of `width_s`."""
+        self._width_s = width_s
+        self._iperf3 = iperf3
+
+    def start(self, spec: RunSpec, address: str) -> None:
+        """Nothing before the document."""
+
+    def event(self, event: Event) -> None:
+        """Nothing before the document."""
+
+    def finish(self, measured: Measured) -> None:
+        """Prints the document."""
+        record = measured.record
+        if self._iperf3:
+            document = iperf3_document(record, measured.samples, self._width_s)
+            click.echo(json.dumps(document, indent="\t"))
+        else:
+            click.echo(json.dumps(record, indent=2))
+
+    def close(self) -> None:
+        """A failure before the run is printed where it is caught."""
+
+
+class StreamView:
+    """iperf3's events, one JSON object a line: start, interval, error, end.
+
+    Data have iperf3's shape; `end` also carries our whole record, as `farline`.
+    """
+
+    def __init__(self, width_s: float) -> None:
+        """An `interval` line per `width_s`."""
+        self._width_s = width_s
+        self._feed = IntervalFeed(width_s)
+        self._spec: RunSpec = {}
+
+    def start(self, spec: RunSpec, address: str) -> None:
+        """The `start` line."""
+        self._spec = spec
+        _event("start", start_document(spec, address))
+
+    def event(self, event: Event) -> None:
+        """An `interval` line for each interval that is whole."""
+        if event.samples is not None:
+            self._show(self._feed.add(event.samples))
+
+    def _show(self, intervals: list[Interval]) -> None:
+        for interval in intervals:
+            _event("interval", interval_document(interval, self._spec))
+
+    def finish(self, measured: Measured) -> None:
+        """The last intervals, `error` if the run failed, and `end` in any case."""
+        self._show(self._feed.rest())
+        record = measured.record
+        if error := record.get("error"):
+            _event("error", error_text(error["message"]))
+        end = end_document(record, intervals_of(measured.samples, self._width_s))
+        _event("end", {**end, "farline": record})
+
+    def close(self) -> None:
+        """A failure before the run is printed where it is caught."""
+
+
+def _event(name: str, data: object) -> None:
+    click.echo(json.dumps({"event": name, "data": data}))

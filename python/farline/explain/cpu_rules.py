@@ -1,0 +1,69 @@
+"""Rules about CPUs, the same for every transport."""
+
+from __future__ import annotations
+
+from farline.explain.figures import Figures
+from farline.explain.finding import Finding, percent
+from farline.spec._types import LimitedBy
+
+THREAD_FULL = 0.9
+"""Share of one CPU from which a stream's thread is the limit."""
+
+WAIT_MATTERS = 0.1
+"""Share of the time without a CPU from which other work on the host is part of the story."""
+
+SHARED_CPU = ("less other work on that host", "a CPU for each stream: --client-cpus, --server-cpus")
+"""What helps against other work on the CPUs."""
+
+HOST_FULL = 0.9
+"""Share of all CPUs from which a host is the limit."""
+
+_LIMIT: dict[str, LimitedBy] = {"sender": "sender-cpu", "receiver": "receiver-cpu"}
+
+_MEND = {
+    "sender": (
+        "fewer calls: a larger block with -l 1M",
+        "more streams on other CPUs: -P 4",
+        "no copy on the sender: --send-mode zerocopy or -Z (on a real NIC)",
+    ),
+    "receiver": (
+        "no copy on the receiver: --receive-mode discard shows how much of it is copying",
+        "more streams on other CPUs: -P 4",
+        "larger packets: an MTU of 9000 on the whole path",
+    ),
+}
+
+
+def busy_thread(figures: Figures) -> Finding | None:
+    """One thread of a stream always runs or waits to run: the busier end is the limit."""
+    shares = {
+        "receiver": (figures.receiver_cpu, figures.receiver_wait),
+        "sender": (figures.sender_cpu, figures.sender_wait),
+    }
+    role, (used, waited) = max(shares.items(), key=lambda item: sum(item[1]))
+    if used + waited < THREAD_FULL:
+        return None
+    line = f"{role} CPU: a {role} thread uses {percent(used)} of one CPU"
+    if waited < WAIT_MATTERS:
+        return Finding(_LIMIT[role], line, remedies=_MEND[role])
+    line += f" and waits {percent(waited)} of the time for one that others have"
+    return Finding(_LIMIT[role], line, remedies=(*SHARED_CPU, *_MEND[role][:1]))
+
+
+def busy_host(figures: Figures) -> Finding | None:
+    """All CPUs of a host are in use, though no thread fills one alone."""
+    used = {"sender": figures.sender_host_cpu, "receiver": figures.receiver_host_cpu}
+    if figures.same_host:
+        used = _both_ends_on_one_host(used)
+    role, share = max(used.items(), key=lambda item: item[1])
+    if share < HOST_FULL:
+        return None
+    cpus = figures.sender_cpus if role == "sender" else figures.receiver_cpus
+    whose = "both ends together use" if figures.same_host else f"the {role} uses"
+    line = f"{role} CPU: {whose} {percent(share)} of the host's {cpus} CPUs"
+    return Finding(_LIMIT[role], line, remedies=("fewer streams than CPUs", *_MEND[role][:1]))
+
+
+def _both_ends_on_one_host(used: dict[str, float]) -> dict[str, float]:
+    busier = max(used, key=lambda role: used[role])
+    return {busier: sum(used.values())}

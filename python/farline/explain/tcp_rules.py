@@ -1,0 +1,240 @@
+"""Rules for TCP: windows and buffers by the kernel's own accounts, then the path."""
+
+from __future__ import annotations
+
+from farline.explain import cpu_rules
+from farline.explain.figures import Figures
+from farline.explain.finding import Finding, percent
+from farline.spec.units import rate_human, size_human, size_text, time_human
+
+WINDOW_MATTERS = 0.3
+"""Share of busy time from which a window or buffer is the limit."""
+
+IDLE_SENDER = 0.7
+"""Share of the time with data to send below which the application is the limit."""
+
+STARVED = 0.5
+"""Share of its idle time that a sender waits for a CPU, from which that wait is the reason."""
+
+LINK_FULL = 0.9
+"""Share of the interface's speed from which the link is full."""
+
+STILL_GROWING = 1.25
+"""Growth of the congestion window over the last third from which it had not settled."""
+
+LOSS_MATTERS = 1e-5
+"""Share of segments sent again from which losses hold the congestion window down."""
+
+QUEUE_RATIO, QUEUE_MIN_US = 1.5, 500.0
+"""Round-trip time over its smallest value that means a standing queue."""
+
+_PACED = ("bbr",)
+"""Congestion controls that choose a pacing rate, not only a window."""
+
+
+def receive_window(figures: Figures) -> Finding | None:
+    """The receiver's window held the senders back."""
+    share = figures.receive_window_share
+    if share < max(WINDOW_MATTERS, figures.send_buffer_share):
+        return None
+    line = f"receiver window: senders waited for it {percent(share)} of their busy time"
+    cap, remedies = _receive_cap(figures)
+    return Finding("receive-window", f"{line}; {cap}", _window_evidence(figures), remedies)
+
+
+def _window_evidence(figures: Figures) -> tuple[str, ...]:
+    if figures.window_bytes is None or not figures.mean_rtt_us:
+        return ()
+    bound_bps = figures.window_bytes * 8e6 / figures.mean_rtt_us
+    bdp = figures.bdp_bytes or 0.0
+    return (
+        f"window {size_human(figures.window_bytes)} over round-trip time "
+        f"{time_human(figures.mean_rtt_us)} allows {rate_human(bound_bps)} per stream",
+        f"bandwidth-delay product at the rate reached: {size_human(bdp)}",
+    )
+
+
+def _receive_cap(figures: Figures) -> tuple[str, tuple[str, ...]]:
+    """What caps the window, and the commands that raise it."""
+    asked, granted = figures.receive_buffer_asked, figures.receive_buffer_granted
+    if asked is None:
+        return _autotuned("net.ipv4.tcp_rmem", figures.receiver_sysctls, "receiver", figures)
+    return _explicit("net.core.rmem_max", asked, granted, figures.receiver_sysctls, "receiver")
+
+
+def _autotuned(
+    name: str, sysctls: dict[str, str], whose: str, figures: Figures
+) -> tuple[str, tuple[str, ...]]:
+    words = sysctls.get(name, "").split()
+    if len(words) != 3 or not words[2].isdigit():
+        return f"{name} at the {whose} caps it", (
+            f"raise the third value of {name} at the {whose}",
+        )
+    wanted = _wanted_bytes(figures, int(words[2]))
+    command = f'sysctl -w {name}="{words[0]} {words[1]} {wanted}"'
+    cap = f"{name}[2] = {size_human(int(words[2]))} at the {whose} caps it"
+    return cap, (f"on the {whose}: {command}", "more streams share the path: -P 4")
+
+
+def _wanted_bytes(figures: Figures, current: int) -> int:
+    """Twice the bandwidth-delay product of the link if its speed is known, else twice the cap."""
+    if figures.link_bps and figures.mean_rtt_us:
+        return max(2 * current, round(2 * figures.link_bps / 8 * figures.mean_rtt_us / 1e6))
+    return 2 * current
+
+
+def _explicit(
+    name: str, asked: int, granted: int | None, sysctls: dict[str, str], whose: str
+) -> tuple[str, tuple[str, ...]]:
+    """Linux grants twice what was asked for, unless the sysctl is lower."""
+    limit = sysctls.get(name, "")
+    if granted is not None and granted < 2 * asked and limit.isdigit():
+        granted_text = f"{name} = {size_human(int(limit))} at the {whose}"
+        cap = f"{size_human(asked)} were asked for, {granted_text} caps it"
+        return cap, (f"on the {whose}: sysctl -w {name}={asked}",)
+    cap = f"the buffer asked for, {size_human(asked)}, caps it"
+    return cap, (f"a larger one: -w {size_text(2 * asked)}", "autotuning: leave -w out")
+
+
+def send_buffer(figures: Figures) -> Finding | None:
+    """The send buffer was full of data in flight."""
+    share = figures.send_buffer_share
+    if share < WINDOW_MATTERS:
+        return None
+    asked, granted = figures.send_buffer_asked, figures.send_buffer_granted
+    if asked is None:
+        cap, remedies = _autotuned("net.ipv4.tcp_wmem", figures.sender_sysctls, "sender", figures)
+    else:
+        cap, remedies = _explicit(
+            "net.core.wmem_max", asked, granted, figures.sender_sysctls, "sender"
+        )
+    line = f"send buffer: it was full {percent(share)} of the busy time; {cap}"
+    return Finding("send-buffer", line, _window_evidence(figures)[1:], remedies)
+
+
+def starved_sender(figures: Figures) -> Finding | None:
+    """The sender often had nothing queued, and spent that time waiting for a CPU."""
+    if figures.busy_share is None or figures.busy_share >= IDLE_SENDER:
+        return None
+    idle = 1 - figures.busy_share
+    if figures.sender_wait < STARVED * idle:
+        return None
+    line = (
+        f"sender CPU: senders had nothing queued {percent(idle)} of the time; a sender thread "
+        f"waited {percent(figures.sender_wait)} of the time for a CPU that others had"
+    )
+    return Finding("sender-cpu", line, remedies=cpu_rules.SHARED_CPU)
+
+
+def idle_sender(figures: Figures) -> Finding | None:
+    """The sender often had nothing queued: farline itself, or the CPU it wants, was too slow."""
+    if figures.busy_share is None or figures.busy_share >= IDLE_SENDER:
+        return None
+    line = (
+        f"application: senders had nothing queued {percent(1 - figures.busy_share)} of the time, "
+        "and the network did not hold them back"
+    )
+    evidence = (
+        f"the busiest sender thread used {percent(figures.sender_cpu)} of a CPU "
+        f"and waited {percent(figures.sender_wait)} of the time for one",
+    )
+    remedies = ("a larger block: -l 1M", "a CPU of its own: -A 0,1", "more streams: -P 4")
+    return Finding("application", line, evidence, remedies)
+
+
+def full_link(figures: Figures) -> Finding | None:
+    """The interface carries what it can."""
+    if not figures.link_bps or figures.throughput_bps < LINK_FULL * figures.link_bps:
+        return None
+    share = figures.throughput_bps / figures.link_bps
+    line = f"path: {percent(share)} of the interface's {rate_human(figures.link_bps)} are payload"
+    return Finding("path", line, remedies=("larger packets leave more to payload: an MTU of 9000",))
+
+
+def growing_window(figures: Figures) -> Finding | None:
+    """The run ended before the congestion window had settled."""
+    growth = figures.cwnd_growth
+    if growth is None or growth < STILL_GROWING or figures.retransmit_share >= LOSS_MATTERS:
+        return None
+    line = f"congestion window: it still grew by {percent(growth - 1)} in the last third, no losses"
+    return Finding("cwnd", line, remedies=("a longer run: -t 30", "leave the ramp out: -O 5"))
+
+
+def standing_queue(figures: Figures) -> Finding | None:
+    """Packets wait in a queue: the path delivers what it can."""
+    mean_us, min_us = figures.mean_rtt_us, figures.min_rtt_us
+    if not mean_us or not min_us:
+        return None
+    if mean_us < QUEUE_RATIO * min_us or mean_us - min_us < QUEUE_MIN_US:
+        return None
+    line = (
+        f"path: it is full, packets wait {time_human(mean_us - min_us)} in queues "
+        f"on top of {time_human(min_us)}"
+    )
+    return Finding(
+        "path", line, (_retransmit_line(figures),), ("a faster path, or less load on it",)
+    )
+
+
+def losses(figures: Figures) -> Finding | None:
+    """Losses hold the congestion window down."""
+    if figures.retransmit_share < LOSS_MATTERS:
+        return None
+    name = figures.congestion_control or "congestion control"
+    line = f"congestion window: losses hold it down ({_retransmit_line(figures)}, {name})"
+    remedies = (
+        "more streams: -P 4",
+        "another congestion control: -C bbr",
+        "pace below the loss: --fq-rate",
+    )
+    return Finding("cwnd", line, _cwnd_evidence(figures), remedies)
+
+
+def _retransmit_line(figures: Figures) -> str:
+    return f"{figures.retransmits} segments sent again, {percent(figures.retransmit_share)}"
+
+
+def _cwnd_evidence(figures: Figures) -> tuple[str, ...]:
+    if figures.cwnd_bytes is None:
+        return ()
+    return (f"congestion window {size_human(figures.cwnd_bytes)} on average",)
+
+
+def paced(figures: Figures) -> Finding | None:
+    """The congestion control paces at what it believes the path can carry."""
+    if figures.congestion_control not in _PACED or not figures.pacing_bps:
+        return None
+    line = (
+        f"congestion control: {figures.congestion_control} paces each stream at "
+        f"{rate_human(figures.pacing_bps)} on average, without losses"
+    )
+    return Finding(
+        "cwnd", line, _cwnd_evidence(figures), ("more streams: -P 4", "another one: -C cubic")
+    )
+
+
+def steady_window(figures: Figures) -> Finding | None:
+    """The congestion window was the limit though nothing was lost."""
+    if figures.cwnd_share < 0.5:
+        return None
+    line = (
+        f"congestion window: senders waited for it {percent(figures.cwnd_share)} of their busy time"
+    )
+    return Finding("cwnd", line, _cwnd_evidence(figures), ("more streams: -P 4", "a longer run"))
+
+
+RULES = (
+    cpu_rules.busy_thread,
+    cpu_rules.busy_host,
+    receive_window,
+    send_buffer,
+    starved_sender,
+    idle_sender,
+    full_link,
+    growing_window,
+    standing_queue,
+    losses,
+    paced,
+    steady_window,
+)
+"""Rules for TCP, in the order they are asked."""

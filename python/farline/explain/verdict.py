@@ -1,0 +1,132 @@
+"""What limited a run: rules over its figures, the first that fits wins.
+
+Order matters. What was asked for comes first (a rate limit is no defect), then
+the harness and the CPUs (a window that closes because the reader is slow is the
+reader's fault), then the windows the kernel accounts for in TCP_INFO (busy time
+split into receiver window, send buffer and congestion window), then the path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from farline.explain import tcp_rules, udp_rules
+from farline.explain.figures import Figures, directions_of, figures_of
+from farline.explain.finding import Finding, percent
+from farline.profiles.series import Columns
+from farline.spec._types import RunRecord, Verdict
+from farline.spec.units import rate_human, size_human, time_human
+
+RATE_REACHED = 0.95
+"""Share of the asked rate from which the rate itself is the limit."""
+
+Rule = Callable[[Figures], Finding | None]
+
+
+def verdict(record: RunRecord, samples: Columns) -> Verdict:
+    """What limited the run; with data both ways, what limited the slower way."""
+    judged = [figures_of(record, samples, end) for end in directions_of(record)]
+    slowest = min(judged, key=lambda figures: figures.throughput_bps)
+    found = judge(slowest)
+    line = found.line
+    if len(judged) > 1:
+        line = f"{slowest.direction} (the slower way): {line}"
+    return {
+        "limit": found.limit,
+        "line": line + _zerocopy_note(slowest),
+        "evidence": [*found.evidence, *_common_evidence(slowest)],
+        "remedies": list(found.remedies),
+    }
+
+
+def judge(figures: Figures) -> Finding:
+    """The first rule's finding; `unknown` with the figures when none fits."""
+    for rule in RULES:
+        found = rule(figures)
+        if found is not None:
+            return found
+    return Finding("unknown", f"no single limit stands out at {rate_human(figures.throughput_bps)}")
+
+
+def _failed(figures: Figures) -> Finding | None:
+    if figures.status != "failed":
+        return None
+    return Finding("unknown", f"the run failed: {figures.error or 'no reason given'}")
+
+
+def _nothing_moved(figures: Figures) -> Finding | None:
+    if figures.throughput_bps > 0:
+        return None
+    return Finding("unknown", "no byte arrived, so there is nothing to judge")
+
+
+def _harness(figures: Figures) -> Finding | None:
+    if figures.transport != "null":
+        return None
+    line = f"harness: no network in this run, {rate_human(figures.throughput_bps)} is its ceiling"
+    return Finding("harness", line, remedies=("a real transport: --transport tcp",))
+
+
+def _rate(figures: Figures) -> Finding | None:
+    reached = figures.throughput_bps / figures.asked_bps if figures.asked_bps else 0.0
+    if reached < RATE_REACHED or udp_rules.is_lossy(figures):
+        return None
+    line = f"rate: {percent(reached)} of {rate_human(figures.asked_bps)} reached"
+    remedy = f"a higher rate, or none: {figures.asked_by} 0"
+    return Finding("rate", line, (f"asked for {rate_human(figures.asked_bps)} in all",), (remedy,))
+
+
+def _for_udp(rule: Rule) -> Rule:
+    return lambda figures: rule(figures) if figures.transport == "udp" else None
+
+
+def _for_tcp(rule: Rule) -> Rule:
+    return lambda figures: rule(figures) if figures.transport == "tcp" else None
+
+
+RULES: tuple[Rule, ...] = (
+    _failed,
+    _nothing_moved,
+    _harness,
+    _rate,
+    *map(_for_udp, udp_rules.RULES),
+    *map(_for_tcp, tcp_rules.RULES),
+)
+"""Every rule, in the order they are asked."""
+
+
+def _zerocopy_note(figures: Figures) -> str:
+    sent = figures.zerocopy_copied_bytes + figures.zerocopy_true_bytes
+    if not sent:
+        return ""
+    share = figures.zerocopy_copied_bytes / sent
+    return f"; MSG_ZEROCOPY: the kernel copied {percent(share)} of {size_human(sent)} after all"
+
+
+def _common_evidence(figures: Figures) -> list[str]:
+    lines = [f"throughput {rate_human(figures.throughput_bps)}, {figures.direction}"]
+    if figures.mean_rtt_us is not None:
+        lowest = f", smallest {time_human(figures.min_rtt_us)}" if figures.min_rtt_us else ""
+        lines.append(f"round-trip time {time_human(figures.mean_rtt_us)} on average{lowest}")
+    if figures.busy_share is not None:
+        lines.append(
+            f"senders had data to send {percent(figures.busy_share)} of the time; "
+            f"of that, held back by receiver window {percent(figures.receive_window_share)}, "
+            f"send buffer {percent(figures.send_buffer_share)}, "
+            f"congestion window {percent(figures.cwnd_share)}"
+        )
+    lines.append(
+        f"busiest sender thread {percent(figures.sender_cpu)} of a CPU, "
+        f"busiest receiver thread {percent(figures.receiver_cpu)}"
+    )
+    return lines + _warnings(figures)
+
+
+def _warnings(figures: Figures) -> list[str]:
+    """What makes the figures themselves doubtful."""
+    lines = []
+    if "debug" in figures.builds:
+        lines.append("an end runs a debug build: its speed says nothing")
+    if figures.steal_share >= 0.05:
+        lines.append(f"the hypervisor took {percent(figures.steal_share)} of the CPU time away")
+    return lines

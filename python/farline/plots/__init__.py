@@ -1,0 +1,25 @@
+"""Drawing: values in, figures and one page out.
+
+What it does: draws control-response curves (`response_figure`), runs over time
+(`series_figure`), repetitions (`distribution_figure`), heat maps (`heat_figure`) and what limited
+the runs (`limits_figure`) as PNG and SVG for a paper; renders the report, one HTML file that
+carries its styles, scripts and data and needs no network (`page`, `payload`, `templates/`,
+`static/`); says the results in words (`findings`).
+
+What it must not do: analyse. Means, intervals and comparisons come from `farline.profiles`; a
+figure decides where ink goes and nothing else. It never shows a failed run as a zero, and never
+averages points of different settings into one.
+
+In: the rows and samples of one campaign; only `data` reads the store. Out: files under the folder
+that the caller names.
+
+```text
+store ─► data ─► profiles.response, profiles.compare
+          │
+          ├─► curves, axes, series, labels (pure values) ─► *_figure ─► figures ─► figures/*.png|svg
+          └─► findings, tables, payload ─► page ─► report.html
+```
+
+Start with report.py, then data.py. How every figure looks is in style.py, how a parameter lies on
+an axis in axes.py.
+"""

@@ -1,0 +1,218 @@
+"""What a report is made from: one campaign's runs, points and samples, out of the store.
+
+The only file of this room that reads the store. Everything behind it takes values.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from farline.errors import UsageError
+from farline.plots.labels import QUANTITIES, THROUGHPUT, Quantity
+from farline.plots.plan_text import grid_axes, plan_toml, rerun_command
+from farline.profiles.compare import best_point
+from farline.profiles.response import (
+    ResponsePoint,
+    Row,
+    is_determined,
+    is_figure,
+    response,
+    setting_of,
+    sweepable_parameters,
+    varying_parameters,
+)
+
+if TYPE_CHECKING:
+    from farline.plots.series import Columns
+    from farline.store import Store
+
+LAST = "last"
+"""What names the newest campaign."""
+
+SAMPLE_COLUMNS = ("end", "stream", "role", "start_us", "end_us", "bytes", "rtt_us", "cwnd_bytes")
+"""Sample columns that are drawn."""
+
+
+@dataclass(frozen=True)
+class CampaignData:
+    """One campaign, ready to be drawn.
+
+    `rows` are its runs in time order, `parameters` the options its grid varies, `points` one
+    entry per setting of the grid for every quantity that any run has a figure for, all in the
+    same order. `reference` is the setting that the campaign interleaves, for every quantity too.
+    """
+
+    name: str
+    rows: Sequence[Row]
+    parameters: Sequence[str]
+    points: Mapping[str, Sequence[ResponsePoint]]
+    reference: Mapping[str, ResponsePoint]
+    samples: Mapping[str, Columns] = field(default_factory=dict)
+    plan: Mapping[str, Any] = field(default_factory=dict)
+    """The campaign's journal: target, seed, plan, when it finished."""
+    confidence: float = 0.95
+
+    @property
+    def throughput(self) -> Sequence[ResponsePoint]:
+        """Points by total throughput."""
+        return self.points[THROUGHPUT.column]
+
+    @property
+    def best(self) -> ResponsePoint | None:
+        """The setting with the highest mean throughput."""
+        return best_point(self.throughput)
+
+    @property
+    def quantities(self) -> list[Quantity]:
+        """What can be drawn: throughput, and whatever else the runs have figures for."""
+        return [quantity for quantity in QUANTITIES if quantity.column in self.points]
+
+    @property
+    def plan_text(self) -> str:
+        """The plan as a plan file, with the seed that was used; empty where none was kept."""
+        return plan_toml(self.plan)
+
+    @property
+    def command(self) -> str:
+        """What to type to run the campaign again."""
+        return rerun_command(self.plan, str(self.rows[0].get("server_address") or "HOST"))
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the campaign kept a plan and has not come to its end."""
+        return bool(self.plan) and self.plan.get("finished_at") is None
+
+    def document(self, run_id: str) -> dict[str, Any]:
+        """The whole record of one run."""
+        row = next(row for row in self.rows if row["run_id"] == run_id)
+        return dict(json.loads(row["record"]))
+
+
+def campaign_data(
+    name: str,
+    rows: Sequence[Row],
+    samples: Mapping[str, Columns] | None = None,
+    plan: Mapping[str, Any] | None = None,
+    confidence: float = 0.95,
+) -> CampaignData:
+    """Points and parameters of a campaign's rows."""
+    grid, references = split_reference(rows)
+    parameters = _parameters(grid, plan or {})
+    columns = [q.column for q in QUANTITIES if q is THROUGHPUT or _has_figures(rows, q.column)]
+    return CampaignData(
+        name=name,
+        rows=rows,
+        parameters=parameters,
+        points={c: response(grid, parameters, c, confidence) for c in columns},
+        reference={c: response(references, (), c, confidence)[0] for c in columns if references},
+        samples=samples or {},
+        plan=plan or {},
+        confidence=confidence,
+    )
+
+
+def _parameters(grid: Sequence[Row], plan: Mapping[str, Any]) -> list[str]:
+    """What varies and was meant to; what only follows from that is left out."""
+    varying = varying_parameters(grid)
+    axes = grid_axes(plan)
+    meant = [name for name in varying if name in axes]
+    return [
+        name for name in varying if name in axes or not axes or not is_determined(grid, name, meant)
+    ]
+
+
+def split_reference(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """Rows of the grid and rows of the reference setting.
+
+    A reference that is itself a setting of the grid counts in both; a campaign that has nothing
+    but its reference is a grid of one.
+    """
+    references = [row for row in rows if row.get("reference")]
+    grid = [row for row in rows if not row.get("reference")]
+    if not grid:
+        return list(rows), references
+    names = sweepable_parameters()
+    settings = {tuple(setting_of(row, name) for name in names) for row in grid}
+    held = [name for name in names if len({setting_of(row, name) for row in grid}) == 1]
+    varied = {name: {setting_of(row, name) for row in grid} for name in names if name not in held}
+    on_grid = [
+        row
+        for row in references
+        if tuple(setting_of(row, name) for name in names) in settings
+        or _stands_on(row, grid[0], held, varied)
+    ]
+    return grid + on_grid, references
+
+
+def load_campaign(store_path: Path, campaign: str = LAST) -> CampaignData:
+    """Read a campaign from the store.
+
+    Raises:
+        UsageError: when there is no such store, or no such campaign in it.
+    """
+    from farline.store import RunFilter, Store
+
+    store = Store(store_path, create=False)
+    name = _campaign_name(store, campaign)
+    rows = store.runs(RunFilter(campaign=name)).to_pylist()
+    samples = _samples(store, [str(row["run_id"]) for row in rows])
+    plan = _plan(store, name)
+    confidence = float((plan.get("plan") or {}).get("campaign", {}).get("confidence", 0.95))
+    return campaign_data(name, rows, samples, plan, confidence)
+
+
+def _campaign_name(store: Store, campaign: str) -> str:
+    from farline.store import queries
+
+    with store.read() as reader:
+        known = [
+            str(row["campaign"]) for row in reader.arrow(queries.campaigns(reader.runs)).to_pylist()
+        ]
+    if not known:
+        raise UsageError(f"{store.path}: no campaign here yet; `farline profile` makes one")
+    if campaign == LAST:
+        return known[0]
+    if campaign not in known:
+        newest = ", ".join(known[:5])
+        raise UsageError(f"campaign {campaign!r} is not in {store.path}; the newest are {newest}")
+    return campaign
+
+
+def _samples(store: Store, run_ids: Sequence[str]) -> dict[str, Columns]:
+    """Drawn columns of every run, as integers with -1 for unknown."""
+    import numpy as np
+
+    table = store.samples(run_ids)
+    if table.num_rows == 0:
+        return {}
+    names = table["run_id"].to_numpy(zero_copy_only=False)
+    columns = {
+        name: table[name].fill_null(-1).to_numpy().astype(np.int64) for name in SAMPLE_COLUMNS
+    }
+    starts = np.concatenate(([0], np.flatnonzero(names[1:] != names[:-1]) + 1, [len(names)]))
+    return {
+        str(names[first]): {name: column[first:last] for name, column in columns.items()}
+        for first, last in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
+    }
+
+
+def _plan(store: Store, name: str) -> dict[str, Any]:
+    path = store.path / "campaigns" / f"{name}.json"
+    return dict(json.loads(path.read_text())) if path.is_file() else {}
+
+
+def _has_figures(rows: Sequence[Row], column: str) -> bool:
+    return any(is_figure(row.get(column)) for row in rows)
+
+
+def _stands_on(
+    row: Row, grid_row: Row, held: Sequence[str], varied: Mapping[str, set[Any]]
+) -> bool:
+    """Whether the reference is the missing cell of a grid that does not repeat it."""
+    return all(setting_of(row, name) == setting_of(grid_row, name) for name in held) and all(
+        setting_of(row, name) in values for name, values in varied.items()
+    )

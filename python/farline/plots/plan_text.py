@@ -1,0 +1,69 @@
+"""A campaign's plan as the TOML that would run it again, and the command that does."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def plan_toml(journal: Mapping[str, Any]) -> str:
+    """The plan of a campaign's journal as a plan file; empty where there is none.
+
+    The seed that was drawn is written out, so that the order of the runs is the same too.
+    """
+    plan = journal.get("plan")
+    if not plan:
+        return ""
+    campaign = dict(plan.get("campaign") or {})
+    if journal.get("seed") is not None:
+        campaign["seed"] = journal["seed"]
+    tables = {"campaign": campaign, "fixed": plan.get("fixed"), "grid": plan.get("grid")}
+    blocks = [block for name, table in tables.items() for block in _blocks(name, table or {})]
+    return "\n\n".join(blocks)
+
+
+def grid_axes(journal: Mapping[str, Any]) -> set[str]:
+    """Dotted names of the options that the plan varies."""
+    grid = (journal.get("plan") or {}).get("grid") or {}
+    return {
+        f"{key}.{name}" if isinstance(value, Mapping) else key
+        for key, value in grid.items()
+        for name in (value if isinstance(value, Mapping) else (key,))
+    }
+
+
+def rerun_command(journal: Mapping[str, Any], server_address: str) -> str:
+    """What to type to run it again, with the plan saved as plan.toml."""
+    target = journal.get("target") or server_address
+    if not journal.get("plan"):
+        return f"farline profile {target}"
+    return f"farline profile {target} plan.toml"
+
+
+def _blocks(name: str, table: Mapping[str, Any]) -> Iterator[str]:
+    plain = {key: value for key, value in table.items() if not isinstance(value, Mapping)}
+    if plain:
+        lines = [
+            f"{_key(key)} = {_value(value)}" for key, value in plain.items() if value is not None
+        ]
+        yield "\n".join([f"[{name}]", *lines])
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _blocks(f"{name}.{_key(key)}", value)
+
+
+def _key(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else json.dumps(key)
+
+
+def _value(value: Any) -> str:
+    """TOML spells numbers, texts and booleans as JSON does; tables inside lists go inline."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_value(item) for item in value) + "]"
+    return json.dumps(value, ensure_ascii=False)

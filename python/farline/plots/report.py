@@ -1,0 +1,45 @@
+"""The report of a campaign: one page for a browser, figures for a paper."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from farline.errors import SystemFailure
+from farline.plots.data import LAST, CampaignData, load_campaign
+
+PAGE = "report.html"
+FORMATS = ("png", "svg")
+
+
+def write_report(
+    store_path: Path, campaign: str, out_dir: Path, formats: Sequence[str] = FORMATS
+) -> Path:
+    """Write `report.html` and `figures/` into `out_dir`; returns the page's path.
+
+    `campaign` is a campaign's name or "last". What is there under the same names is replaced;
+    the page appears whole or not at all.
+
+    Raises:
+        UsageError: no such store or campaign.
+        SystemFailure: the folder cannot be written.
+    """
+    return write_campaign(load_campaign(store_path, campaign or LAST), out_dir, formats)
+
+
+def write_campaign(data: CampaignData, out_dir: Path, formats: Sequence[str] = FORMATS) -> Path:
+    """The same from values that are already in memory."""
+    from farline.plots.figures import write_figures
+    from farline.plots.page import render_page
+
+    try:
+        out_dir.mkdir(parents=True, exist_ok=True)
+        figures = write_figures(data, out_dir / "figures", formats) if formats else []
+        page = out_dir / PAGE
+        draft = page.with_suffix(f".{os.getpid()}.tmp")
+        draft.write_text(render_page(data, [path.name for path in figures]), encoding="utf-8")
+        draft.replace(page)
+    except OSError as error:
+        raise SystemFailure(f"{out_dir}: cannot write the report: {error.strerror}") from error
+    return page

@@ -1,0 +1,204 @@
+"""From parsed command-line values to settings by dotted path, contradictions refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from farline.spec.letters import dscp_value
+from farline.spec.table import OPTIONS, Option
+from farline.spec.values import option_at, read_pair, read_sweep, read_value
+
+TRANSPORT_DEFAULT = "tcp"
+
+
+@dataclass
+class Draft:
+    """Settings so far, and the flag that made each."""
+
+    sweep: bool
+    settings: dict[str, Any] = field(default_factory=dict)
+    made_by: dict[str, str] = field(default_factory=dict)
+
+    def put(self, path: str, value: object, flag: str) -> None:
+        """Settles `path`; two flags may not say two things about one option."""
+        if path in self.settings and self.settings[path] != value:
+            raise click.UsageError(
+                f"{flag} and {self.made_by[path]} contradict each other on {path}"
+            )
+        self.settings[path] = value
+        self.made_by[path] = flag
+
+    def read(self, path: str, text: str, flag: str) -> object:
+        """A value (with `sweep`, a tuple of them) of the option at `path`."""
+        option = option_at(path)
+        try:
+            return read_sweep(option, text) if self.sweep else read_value(option, text)
+        except ValueError as error:
+            raise click.UsageError(f"{flag}: {error}") from None
+
+    def transports(self) -> tuple[str, ...]:
+        """The transport chosen, or the several that are compared."""
+        chosen = self.settings.get("transport", TRANSPORT_DEFAULT)
+        return chosen if isinstance(chosen, tuple) else (chosen,)
+
+    def sections(self) -> list[str]:
+        """Sections that a flag shared by TCP and UDP goes to."""
+        known = [name for name in self.transports() if name in ("tcp", "udp")]
+        return known or [TRANSPORT_DEFAULT]
+
+
+def settings_of(values: Mapping[str, Any], sweep: bool) -> Draft:
+    """Settings from what click parsed, iperf3's letters resolved.
+
+    Raises:
+        click.UsageError: when a letter cannot be read or options contradict each other.
+    """
+    draft = Draft(sweep)
+    _put_transport(draft, values)
+    _put_table(draft, values)
+    _put_direction(draft, values)
+    _put_sizes(draft, values)
+    _put_places(draft, values)
+    _put_modes(draft, values)
+    for text in values.get("sweep", ()):
+        _put_sweep(draft, text)
+    return draft
+
+
+def _put_transport(draft: Draft, values: Mapping[str, Any]) -> None:
+    if values.get("transport") is not None:
+        draft.put("transport", values["transport"], "--transport")
+    if values.get("udp"):
+        draft.put("transport", ("udp",) if draft.sweep else "udp", "-u")
+
+
+def _put_table(draft: Draft, values: Mapping[str, Any]) -> None:
+    """Options of the table whose value click has read already."""
+    for option in OPTIONS:
+        value = values.get(option.name)
+        if value is None or option.path in ("transport", "rate_bps", "pairs"):
+            continue
+        if not _belongs_elsewhere(draft, option):
+            draft.put(option.path, value, option.flags[0])
+
+
+def _belongs_elsewhere(draft: Draft, option: Option) -> bool:
+    """Whether its flag is shared, and the transport chosen has the other option."""
+    sharing = [other for other in OPTIONS if other.name == option.name]
+    return len(sharing) > 1 and option.section not in draft.sections()
+
+
+def _put_direction(draft: Draft, values: Mapping[str, Any]) -> None:
+    for name, flag, word in (("reverse", "-R", "reverse"), ("bidir", "--bidir", "bidirectional")):
+        if values.get(name):
+            draft.put("direction", (word,) if draft.sweep else word, flag)
+
+
+def _put_sizes(draft: Draft, values: Mapping[str, Any]) -> None:
+    if values.get("length") is not None:
+        path = _length_path(draft)
+        draft.put(path, draft.read(path, values["length"], "-l"), "-l")
+    if values.get("window") is not None:
+        for section in draft.sections():
+            for end in ("send", "receive"):
+                path = f"{section}.{end}_buffer_bytes"
+                draft.put(path, draft.read(path, values["window"], "-w"), "-w")
+    if values.get("blocks") is not None:
+        draft.put("total_bytes", _blocks_bytes(draft, values["blocks"]), "-k")
+    if values.get("rate_bps") is not None:
+        _put_rate(draft, values["rate_bps"])
+
+
+def _length_path(draft: Draft) -> str:
+    transports = draft.transports()
+    if len(transports) > 1 and "udp" in transports:
+        raise click.UsageError(
+            "-l is a block with TCP and a datagram with UDP: use --block and --packet"
+        )
+    return "udp.packet_bytes" if "udp" in transports else "block_bytes"
+
+
+def _blocks_bytes(draft: Draft, text: str) -> int:
+    size = draft.settings.get(_length_path(draft))
+    if size is None:
+        raise click.UsageError("-k counts blocks: say how long one is with -l")
+    try:
+        count = int(text)
+    except ValueError:
+        count = 0
+    if count < 1:
+        raise click.UsageError(f"-k: {text!r} is not a whole number above 0")
+    return count * int(size)
+
+
+def _put_rate(draft: Draft, text: Any) -> None:
+    """`RATE`, or iperf3's `RATE/BURST`; a slash before `s` belongs to the unit."""
+    rate, slash, burst = str(text).rpartition("/")
+    if draft.sweep or not (slash and burst.isdigit()):
+        draft.put("rate_bps", draft.read("rate_bps", str(text), "-b"), "-b")
+        return
+    if draft.sections() != ["udp"]:
+        raise click.UsageError("-b RATE/BURST counts datagrams: it goes with -u")
+    draft.put("rate_bps", draft.read("rate_bps", rate, "-b"), "-b")
+    draft.put("udp.batch_packets", draft.read("udp.batch_packets", burst, "-b"), "-b")
+
+
+def _put_places(draft: Draft, values: Mapping[str, Any]) -> None:
+    pairs = values.get("pairs") or ()
+    if pairs:
+        draft.put("pairs", draft.read("pairs", ",".join(pairs), "--pair"), "--pair")
+    if values.get("bind") is not None:
+        draft.put("pairs", _alone(draft, [_pair("-B", values["bind"])]), "-B")
+    if values.get("affinity") is not None:
+        client, _, server = values["affinity"].partition(",")
+        for path, text in (("client_cpus", client), ("server_cpus", server)):
+            if text:
+                draft.put(path, draft.read(path, text, "-A"), "-A")
+    for name, flag, word in (("version4", "-4", "v4"), ("version6", "-6", "v6")):
+        if values.get(name):
+            draft.put("ip_version", _alone(draft, word), flag)
+
+
+def _pair(flag: str, text: str) -> dict[str, str]:
+    try:
+        if "=" in text:
+            raise ValueError(f"{text!r} names a destination: use --pair")
+        return read_pair(text)
+    except ValueError as error:
+        raise click.UsageError(f"{flag}: {error}") from None
+
+
+def _alone(draft: Draft, value: object) -> object:
+    return (value,) if draft.sweep else value
+
+
+def _put_modes(draft: Draft, values: Mapping[str, Any]) -> None:
+    if values.get("zerocopy"):
+        draft.put("tcp.send_mode", _alone(draft, "sendfile"), "-Z")
+    if values.get("skip_rx_copy"):
+        draft.put("tcp.receive_mode", _alone(draft, "discard"), "--skip-rx-copy")
+    if values.get("gsro"):
+        draft.put("udp.gso", True, "--gsro")
+        draft.put("udp.gro", True, "--gsro")
+    if values.get("dscp") is not None:
+        try:
+            draft.put("tos", _alone(draft, dscp_value(values["dscp"]) << 2), "--dscp")
+        except ValueError as error:
+            raise click.UsageError(f"--dscp: {error}") from None
+
+
+def _put_sweep(draft: Draft, text: str) -> None:
+    path, equals, alternatives = text.partition("=")
+    if not equals:
+        raise click.UsageError(f"--sweep: {text!r} lacks its values: write PATH=VALUES")
+    try:
+        option = option_at(path.strip())
+        if not option.sweep:
+            raise ValueError(f"{option.path} stays the same over a campaign")
+    except ValueError as error:
+        raise click.UsageError(f"--sweep: {error}") from None
+    draft.put(option.path, draft.read(option.path, alternatives, "--sweep"), "--sweep")

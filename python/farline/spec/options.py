@@ -1,0 +1,195 @@
+"""Command-line options of `probe` and `profile`, made from the generated option table.
+
+`run_options` decorates a command with every option of a run, iperf3's letters
+among them; `spec_from_options` turns what click parsed into a spec document,
+`grid_from_options` into a fixed part and axes. iperf3's letters mean what they
+mean in iperf3: with UDP, `-l` is the size of a datagram; `-w` sets both buffers;
+`-b RATE/BURST` also sets how many datagrams go back to back; `-Z` is sendfile.
+A flag that TCP and UDP share goes to the section of the transport chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import click
+
+from farline.spec.draft import settings_of
+from farline.spec.letters import LETTERS, Letter
+from farline.spec.table import OPTIONS, Option
+from farline.spec.values import read_sweep, read_value
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_LETTER_FLAGS = {flag for letter in LETTERS for flag in letter.flags}
+_METAVARS = {
+    "size": "SIZE",
+    "rate": "RATE",
+    "seconds": "SECONDS",
+    "ms": "MS",
+    "integer": "N",
+    "string": "TEXT",
+    "array": "N,N,...",
+}
+
+_PAIR = "SOURCE[%DEVICE][=DESTINATION]"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What a command line or a plan asks for: a spec document, and the axes to vary over it.
+
+    `fixed` is a spec document; `axes` has the alternatives of each dotted path,
+    in the order given. An axis of a section (`tcp.…`, `udp.…`) applies to runs
+    of that transport only.
+    """
+
+    fixed: dict[str, Any] = field(default_factory=dict)
+    axes: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+
+
+class OptionType(click.ParamType[object]):
+    """Reads one option of the table, or several alternatives of it."""
+
+    name = "value"
+
+    def __init__(self, option: Option, sweep: bool) -> None:
+        """Reads `option`; with `sweep`, a tuple of its alternatives."""
+        self.option = option
+        self.sweep = sweep
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> object:
+        """The value in the option's unit, or a tuple of values."""
+        if not isinstance(value, str):
+            return value
+        try:
+            read = read_sweep if self.sweep else read_value
+            return read(self.option, value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def run_options(sweep: bool) -> Callable[[_Command], _Command]:
+    """Adds every option of a run to a command; with `sweep`, lists and ranges are values too."""
+
+    def decorate(command: _Command) -> _Command:
+        for letter in reversed(LETTERS):
+            if letter.sweeps or not sweep:
+                command = _letter_option(letter, sweep)(command)
+        for name, options in reversed(_by_name().items()):
+            command = _table_option(name, options, sweep)(command)
+        return _sweep_option(command) if sweep else command
+
+    return decorate
+
+
+def _sweep_option(command: _Command) -> _Command:
+    return click.option(
+        "--sweep",
+        "sweep",
+        multiple=True,
+        metavar="PATH=VALUES",
+        help="Vary any option by its name in a plan, such as tcp.no_delay=on,off.",
+    )(command)
+
+
+def _by_name() -> dict[str, list[Option]]:
+    """Options with flags by name: those that share a flag share the name."""
+    named: dict[str, list[Option]] = {}
+    for option in OPTIONS:
+        if option.flags:
+            named.setdefault(option.name, []).append(option)
+    return named
+
+
+def _table_option(name: str, options: list[Option], sweep: bool) -> Callable[[_Command], _Command]:
+    option = options[0]
+    flags = [flag for flag in option.flags if flag not in _LETTER_FLAGS]
+    if option.kind == "flag":
+        return click.option(*_switch(flags), name, default=None, is_flag=True, help=_help(options))
+    return click.option(
+        *flags,
+        name,
+        type=_type_of(option, sweep and option.sweep),
+        metavar=_metavar(option),
+        multiple=option.path == "pairs",
+        default=None,
+        help=_help(options),
+    )
+
+
+def _metavar(option: Option) -> str:
+    if option.path == "pairs":
+        return _PAIR
+    return _METAVARS.get(option.kind, "|".join(option.choices))
+
+
+def _type_of(option: Option, sweep: bool) -> click.ParamType[Any]:
+    """`-b` and `--pair` are read by `draft`: one may say two things, one comes several times."""
+    by_hand = option.path in ("rate_bps", "pairs")
+    return click.STRING if by_hand else OptionType(option, sweep)
+
+
+def _switch(flags: list[str]) -> list[str]:
+    """`--gso` becomes `--gso/--no-gso`; short spellings stay as they are."""
+    long = next(flag for flag in flags if flag.startswith("--"))
+    off = f"--no-{long[2:]}" if not long.startswith("--no-") else f"--{long[5:]}"
+    return [flag if flag != long else f"{long}/{off}" for flag in flags]
+
+
+def _help(options: list[Option]) -> str:
+    sections = [option.section.upper() for option in options if option.section != "run"]
+    prefix = f"[{', '.join(sections)}] " if sections else ""
+    return prefix + options[0].help
+
+
+def _letter_option(letter: Letter, sweep: bool) -> Callable[[_Command], _Command]:
+    if letter.metavar is None:
+        return click.option(*letter.flags, letter.name, is_flag=True, help=letter.help)
+    return click.option(
+        *letter.flags, letter.name, metavar=letter.metavar, default=None, help=letter.help
+    )
+
+
+def spec_from_options(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A spec document from what click parsed for `run_options(sweep=False)`.
+
+    Raises:
+        click.UsageError: when options contradict each other.
+    """
+    return _nested(settings_of(values, sweep=False).settings)
+
+
+def grid_from_options(values: Mapping[str, Any]) -> Grid:
+    """Fixed part and axes from what click parsed for `run_options(sweep=True)`.
+
+    Raises:
+        click.UsageError: when options contradict each other.
+    """
+    draft = settings_of(values, sweep=True)
+    fixed = {path: value for path, value in draft.settings.items() if not _varies(value)}
+    axes = {path: value for path, value in draft.settings.items() if _varies(value)}
+    return Grid(_nested({path: _single(value) for path, value in fixed.items()}), axes)
+
+
+def _varies(value: object) -> bool:
+    return isinstance(value, tuple) and len(value) > 1
+
+
+def _single(value: object) -> object:
+    return value[0] if isinstance(value, tuple) else value
+
+
+def _nested(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """`{"tcp.mss_bytes": 1400}` becomes `{"tcp": {"mss_bytes": 1400}}`."""
+    document: dict[str, Any] = {}
+    for path, value in settings.items():
+        section, dot, name = path.partition(".")
+        if dot:
+            document.setdefault(section, {})[name] = value
+        else:
+            document[path] = value
+    return document

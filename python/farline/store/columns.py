@@ -1,0 +1,187 @@
+"""The runs table: one row per run, flattened so that it can be filtered and grouped.
+
+Options of a run keep their dotted names (`streams`, `tcp.congestion_control`); they come from the
+generated option table, lists are JSON texts. Results and labels have plain names. The whole record
+stands in `record` as JSON, so nothing is lost by flattening, and a column added later can be
+filled from it. `total_bps` and `steady_bps` are sums over both directions.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from farline.store.entry import Entry
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from farline.spec.table import Option
+
+_INT64_MAX = 2**63 - 1
+_RUN = {
+    "run_id": "string",
+    "campaign": "string",
+    "status": "string",
+    "started_at": "string",
+    "error_kind": "string",
+    "error": "string",
+    "server_address": "string",
+    "client_host": "string",
+    "server_host": "string",
+    "farline_version": "string",
+    "session_s": "double",
+    "run_s": "double",
+}
+_LABELS = {
+    "setting": "string",
+    "block": "int64",
+    "slot": "int64",
+    "attempt": "int64",
+    "reference": "bool",
+}
+_THROUGHPUT = {
+    f"{way}_{name}": kind
+    for way in ("forward", "reverse")
+    for name, kind in {
+        "total_bps": "double",
+        "steady_bps": "double",
+        "omitted_s": "double",
+        "bytes": "int64",
+        "elapsed_s": "double",
+    }.items()
+}
+_SUMMARY = {
+    "retransmits": "int64",
+    "sent_packets": "int64",
+    "lost_packets": "int64",
+    "jitter_ns": "int64",
+    "mean_rtt_us": "double",
+    "min_rtt_us": "int64",
+    "cpu_s_per_gb": "double",
+    "client_cpu": "double",
+    "server_cpu": "double",
+}
+_RESULTS = {
+    "total_bps": "double",
+    "steady_bps": "double",
+    **_THROUGHPUT,
+    **_SUMMARY,
+    "verdict_limit": "string",
+    "verdict_line": "string",
+}
+_DOCUMENTS = {"labels": "string", "record": "string"}
+_KINDS = {
+    "size": "int64",
+    "rate": "int64",
+    "ms": "int64",
+    "integer": "int64",
+    "seconds": "double",
+    "flag": "bool",
+}
+"""Arrow types of the kinds of options; words, texts and lists (as JSON) are strings."""
+
+
+@functools.cache
+def run_columns() -> dict[str, str]:
+    """Columns of the runs table, in order, with their Arrow types."""
+    from farline.spec.table import OPTIONS
+
+    spec = {option.path: _option_type(option) for option in OPTIONS}
+    return {**_RUN, **_LABELS, **_RESULTS, **spec, **_DOCUMENTS}
+
+
+def _option_type(option: Option) -> str:
+    kind = _KINDS.get(option.kind, "string")
+    beyond = kind == "int64" and (option.maximum is None or option.maximum > _INT64_MAX)
+    return "uint64" if beyond else kind
+
+
+@functools.cache
+def _option_places() -> tuple[tuple[str, str, str], ...]:
+    """Of every option: its column, its section of the spec (or none), its name there."""
+    from farline.spec.table import OPTIONS
+
+    places = (option.path.rpartition(".") for option in OPTIONS)
+    return tuple((f"{section}{dot}{name}", section, name) for section, dot, name in places)
+
+
+def runs_table(entries: Iterable[Entry]) -> pa.Table:
+    """Entries as rows of the runs table."""
+    import pyarrow as pa
+
+    rows = [run_row(entry) for entry in entries]
+    return pa.table(
+        {
+            name: pa.array([row[name] for row in rows], pa.type_for_alias(kind))
+            for name, kind in run_columns().items()
+        }
+    )
+
+
+def run_row(entry: Entry) -> dict[str, Any]:
+    """One entry as a row with every column of `run_columns`."""
+    record, labels = entry.record, entry.labels
+    row: dict[str, Any] = dict.fromkeys(run_columns())
+    row.update({name: record.get(name) for name in _RUN})
+    row.update({name: labels.get(name) for name in _LABELS})
+    row.update(_ends(record), **run_results(record), **_options(record["spec"]))
+    error = record.get("error") or {}
+    row.update(error_kind=error.get("kind"), error=error.get("message"))
+    row.update(campaign=entry.campaign, labels=_json(labels), record=_json(record))
+    return row
+
+
+def entry_of_row(row: Mapping[str, Any], labels: str = "labels") -> dict[str, Any]:
+    """An entry's document from the columns `record`, `campaign` and `labels` of its row."""
+    return {
+        "record": json.loads(row["record"]),
+        labels: json.loads(row[labels]),
+        "campaign": row["campaign"],
+    }
+
+
+def _ends(record: Mapping[str, Any]) -> dict[str, Any]:
+    client, server = record.get("client") or {}, record.get("server") or {}
+    return {
+        "client_host": client.get("host", {}).get("hostname"),
+        "server_host": server.get("host", {}).get("hostname"),
+        "farline_version": client.get("version", {}).get("farline"),
+    }
+
+
+def run_results(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The results of a record under the names of their columns."""
+    summary, verdict = record.get("summary") or {}, record.get("verdict") or {}
+    row = {name: summary.get(name) for name in _SUMMARY}
+    ways = {way: summary.get(way) or {} for way in ("forward", "reverse")}
+    for name in _THROUGHPUT:
+        way, _, field = name.partition("_")
+        row[name] = ways[way].get(field)
+    for name in ("total_bps", "steady_bps"):
+        row[name] = _sum(way.get(name) for way in ways.values() if way)
+    row.update(verdict_limit=verdict.get("limit"), verdict_line=verdict.get("line"))
+    return row
+
+
+def _sum(figures: Iterable[float | None]) -> float | None:
+    """The sum; unknown when there is nothing to add or a part is unknown."""
+    known = list(figures)
+    if not known or any(figure is None for figure in known):
+        return None
+    return sum(figure for figure in known if figure is not None)
+
+
+def _options(spec: Mapping[str, Any]) -> dict[str, Any]:
+    row = {}
+    for path, section, name in _option_places():
+        place = (spec.get(section) or {}) if section else spec
+        value = place.get(name)
+        row[path] = _json(value) if isinstance(value, list | dict) else value
+    return row
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,242 @@
+"""Many small files into few: safe to kill at any moment, safe beside writers and readers.
+
+1. Under `merge.lock` (one merger at a time) a view is taken and parts are chosen.
+2. The samples of the new segment are published, then its rows, whose metadata name all that the
+   segment replaces. That second rename is the commit: before it the parts count, after it the
+   segment does.
+3. Replaced files are deleted if no reader holds the store, and next time otherwise.
+
+Sizes of segments grow by powers of two, so a run is written again only O(log n) times.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from farline.store.columns import entry_of_row, run_columns, runs_table
+from farline.store.disk import locked, publish, remove_stale, system_failures
+from farline.store.entry import VERSION_KEY, Entry, Fresh, fresh_samples, read_footer
+from farline.store.layout import REPLACES_KEY, Layout, Segment, View, take_view
+from farline.store.upgrade import FORMAT_VERSION, labels_name, upgrade_document, upgrade_samples
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAX_SEGMENT_RUNS = 20_000
+"""A segment of this size is not merged again."""
+_BATCH_RUNS = 500
+_ROW_GROUP_ROWS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What a merge did."""
+
+    merged_runs: int = 0
+    merged_files: int = 0
+    removed_files: int = 0
+    busy: bool = False
+    """Another process was merging, so this one did nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    fresh: tuple[Fresh, ...]
+    segments: tuple[Segment, ...]
+
+    @property
+    def runs(self) -> int:
+        return len(self.fresh) + sum(segment.runs for segment in self.segments)
+
+    @property
+    def names(self) -> list[str]:
+        fresh = [f"fresh/{item.path.name}" for item in self.fresh]
+        return fresh + [f"runs/{segment.name}.parquet" for segment in self.segments]
+
+
+def compact(layout: Layout, everything: bool = False) -> Compaction:
+    """Merges fresh files and the segments not larger than what they join; cleans up.
+
+    With `everything` all segments below `MAX_SEGMENT_RUNS` are merged into one.
+    """
+    with locked(layout.merge_lock, exclusive=True, wait=False) as mine:
+        if not mine:
+            return Compaction(busy=True)
+        with locked(layout.use_lock, exclusive=False):
+            view = take_view(layout)
+        # Only a merger deletes, and that is this process: the view stays true without the lock.
+        parts = _choose(view, everything)
+        superseded = set(view.superseded)
+        if len(parts.names) >= 2:
+            superseded.update(parts.names)
+            _write_segment(layout, parts, sorted(superseded))
+            merged = parts.runs, len(parts.names)
+        else:
+            merged = 0, 0
+        return Compaction(*merged, removed_files=_clean(layout, superseded))
+
+
+def _choose(view: View, everything: bool) -> _Parts:
+    chosen: list[Segment] = []
+    gathered = len(view.fresh)
+    for segment in sorted(view.segments, key=lambda item: item.runs):
+        fits = gathered + segment.runs <= MAX_SEGMENT_RUNS
+        if fits and (everything or segment.runs <= gathered):
+            chosen.append(segment)
+            gathered += segment.runs
+    return _Parts(view.fresh, tuple(chosen))
+
+
+def _write_segment(layout: Layout, parts: _Parts, replaces: list[str]) -> None:
+    name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
+    schema = _sample_schema(layout, parts)
+    tables = _sample_tables(layout, parts)
+    _publish_tables(layout, layout.samples / f"{name}.parquet", schema, tables, {})
+    rows = _run_tables(layout, parts)
+    first = next(rows)
+    metadata = {REPLACES_KEY: json.dumps(replaces)}
+    _publish_tables(
+        layout, layout.runs / f"{name}.parquet", first.schema, _chain(first, rows), metadata
+    )
+
+
+def _chain(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    yield first
+    yield from rest
+
+
+def _publish_tables(
+    layout: Layout,
+    target: Path,
+    schema: pa.Schema,
+    tables: Iterator[pa.Table],
+    metadata: dict[bytes, str],
+) -> None:
+    import pyarrow.parquet as pq
+
+    def write(file: object) -> None:
+        with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+            for table in _gathered(_aligned(table, schema) for table in tables):
+                writer.write_table(table)
+            writer.add_key_value_metadata({VERSION_KEY: str(FORMAT_VERSION), **metadata})
+
+    publish(layout.temp, target, write)
+
+
+def _gathered(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows in fewer and larger tables: each becomes a row group."""
+    import pyarrow as pa
+
+    waiting: list[pa.Table] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(map(len, waiting)) >= _ROW_GROUP_ROWS or len(waiting) >= _BATCH_RUNS:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def _aligned(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """`table` with the columns of `schema`; what it does not have is null."""
+    import pyarrow as pa
+
+    if table.schema.equals(schema):
+        return table
+    columns = [
+        table.column(column.name).cast(column.type)
+        if column.name in table.column_names
+        else pa.nulls(len(table), column.type)
+        for column in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def _run_tables(layout: Layout, parts: _Parts) -> Iterator[pa.Table]:
+    for start in range(0, len(parts.fresh), _BATCH_RUNS):
+        yield runs_table(item.entry for item in parts.fresh[start : start + _BATCH_RUNS])
+    for segment in parts.segments:
+        yield from segment_tables(layout, segment)
+
+
+def segment_tables(layout: Layout, segment: Segment) -> Iterator[pa.Table]:
+    """Rows of a segment in batches, in the present version and with the present columns.
+
+    They are flattened anew from the records when the file was written with other columns.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(layout.runs / f"{segment.name}.parquet") as file:
+        same = segment.version == FORMAT_VERSION and file.schema_arrow.names == list(run_columns())
+        for batch in file.iter_batches(_BATCH_RUNS):
+            if same:
+                yield pa.Table.from_batches([batch])
+            else:
+                yield runs_table(_entry(row, segment.version) for row in batch.to_pylist())
+
+
+def _entry(row: dict[str, str], version: int) -> Entry:
+    document = upgrade_document(entry_of_row(row, labels_name(version)), version)
+    return Entry(document["record"], document["campaign"], document["labels"])
+
+
+def _sample_tables(layout: Layout, parts: _Parts) -> Iterator[pa.Table]:
+    for item in parts.fresh:
+        yield fresh_samples(item)
+    for segment in parts.segments:
+        yield from segment_samples(layout, segment)
+
+
+def segment_samples(layout: Layout, segment: Segment) -> Iterator[pa.Table]:
+    """Samples of a segment in batches, in the present version."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(layout.samples / f"{segment.name}.parquet") as file:
+        for batch in file.iter_batches():
+            yield upgrade_samples(pa.Table.from_batches([batch]), segment.version)
+
+
+def _sample_schema(layout: Layout, parts: _Parts) -> pa.Schema:
+    """All sample columns of all parts, `run_id` first."""
+    import pyarrow as pa
+
+    found = {(item.columns, item.version) for item in parts.fresh}
+    for segment in parts.segments:
+        columns = read_footer(layout.samples / f"{segment.name}.parquet").columns
+        found.add((columns, segment.version))
+    names: dict[str, pa.DataType] = {"run_id": pa.string()}
+    for columns, version in sorted(found):
+        empty = pa.schema([(name, pa.int64()) for name in columns]).empty_table()
+        present = upgrade_samples(empty, version).column_names
+        names.update({name: pa.int64() for name in present if name != "run_id"})
+    return pa.schema(list(names.items()))
+
+
+def _clean(layout: Layout, superseded: set[str]) -> int:
+    """Deletes what nobody reads: replaced files, samples without rows, stale temporary files.
+
+    Fresh files go before the segment that replaced them: were it the other way round, a kill in
+    between could bring them back.
+    """
+    with locked(layout.use_lock, exclusive=True, wait=False) as alone:
+        if not alone:
+            return 0
+        with system_failures(f"cleaning {layout.root}"):
+            for name in sorted(superseded):
+                (layout.root / name).unlink(missing_ok=True)
+            orphans = [
+                path
+                for path in layout.samples.glob("*.parquet")
+                if not (layout.runs / path.name).exists()
+            ]
+            for path in orphans:
+                path.unlink(missing_ok=True)
+            return len(superseded) + len(orphans) + remove_stale(layout.temp)

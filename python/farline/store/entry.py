@@ -1,0 +1,185 @@
+"""One run as the store keeps it, and the file that holds a run just measured.
+
+A fresh file is Parquet: the samples are its columns (`run_id` first), everything else is a JSON
+document in the file's metadata. That is the cheapest of the shapes that were tried
+(docs/design/store.md): one file, one sync, no wide one-row table.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from farline.errors import SpecError, SystemFailure, VersionError
+from farline.store.upgrade import FORMAT_VERSION, upgrade_document, upgrade_samples
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+VERSION_KEY = b"farline.format"
+ENTRY_KEY = b"farline.entry"
+
+_RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,63}")
+_UNKNOWN = -1
+_UNKNOWN_BESIDE = {"lost_packets": "packets"}
+"""-1 is a figure here (a late datagram filled a gap); unknown is where the other column is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One run: its record (`RunRecord`), and where it belongs."""
+
+    record: Mapping[str, Any]
+    campaign: str | None = None
+    labels: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def run_id(self) -> str:
+        """Name of the run, unique and sorting by time."""
+        return str(self.record["run_id"])
+
+    def document(self) -> dict[str, Any]:
+        """The entry as JSON has it."""
+        return {
+            "record": dict(self.record),
+            "campaign": self.campaign,
+            "labels": dict(self.labels),
+        }
+
+
+def checked_run_id(run_id: object) -> str:
+    """A run's name that is safe as the name of a file.
+
+    Raises:
+        SpecError: when it is not.
+    """
+    if not isinstance(run_id, str) or not _RUN_ID.fullmatch(run_id):
+        raise SpecError(f"run_id: {run_id!r} is not 1 to 64 letters, digits, '_' or '-'")
+    return run_id
+
+
+def sample_table(run_id: str, samples: Mapping[str, np.ndarray[Any, Any]]) -> pa.Table:
+    """The sample columns as a table; unknown values become null, wholly unknown columns nothing.
+
+    Raises:
+        SpecError: when the columns are not of one length.
+    """
+    import pyarrow as pa
+
+    lengths = {len(column) for column in samples.values()}
+    if len(lengths) > 1:
+        raise SpecError(f"samples of {run_id}: columns of different lengths {sorted(lengths)}")
+    arrays = {"run_id": _repeated(run_id, lengths.pop() if lengths else 0)}
+    for name, column in samples.items():
+        known = samples.get(_UNKNOWN_BESIDE.get(name, name), column) != _UNKNOWN
+        if known.any():
+            arrays[name] = _integers(column, known)
+    return pa.Table.from_arrays(list(arrays.values()), names=list(arrays))
+
+
+# Both from buffers, since `pyarrow.array` imports pandas to look at what it is given: half a
+# second that every probe would pay.
+def _repeated(text: str, rows: int) -> pa.Array:
+    """An Arrow array of `rows` times the same text."""
+    import numpy as np
+    import pyarrow as pa
+
+    content = text.encode()
+    offsets = pa.py_buffer(np.arange(rows + 1, dtype=np.int32) * len(content))
+    return pa.StringArray.from_buffers(rows, offsets, pa.py_buffer(content * rows))
+
+
+def _integers(column: np.ndarray[Any, Any], known: np.ndarray[Any, Any]) -> pa.Array:
+    """An Arrow array of 64-bit integers, null where not known."""
+    import numpy as np
+    import pyarrow as pa
+
+    data = pa.py_buffer(np.ascontiguousarray(column, dtype=np.int64))
+    validity = pa.py_buffer(np.packbits(known, bitorder="little"))
+    return pa.Array.from_buffers(pa.int64(), len(column), [validity, data])
+
+
+def write_fresh(entry: Entry, samples: pa.Table, file: BinaryIO) -> None:
+    """Writes the file of one run."""
+    import pyarrow.parquet as pq
+
+    document = json.dumps(entry.document(), separators=(",", ":"), allow_nan=False)
+    # Neither compressed nor with statistics: time counts here, and segments are both.
+    with pq.ParquetWriter(
+        file, samples.schema, compression="none", use_dictionary=["run_id"], write_statistics=False
+    ) as writer:
+        writer.write_table(samples)
+        writer.add_key_value_metadata({VERSION_KEY: str(FORMAT_VERSION), ENTRY_KEY: document})
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """What the end of a file of the store says about it."""
+
+    version: int
+    metadata: Mapping[bytes, bytes]
+    columns: tuple[str, ...]
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """One run in a file of its own; `version` and `columns` are those of the file."""
+
+    path: Path
+    version: int
+    columns: tuple[str, ...]
+    entry: Entry
+
+
+def read_fresh(path: Path) -> Fresh:
+    """The entry in the file of one run, upgraded.
+
+    Raises:
+        SystemFailure: when the file is damaged.
+        VersionError: when a newer farline wrote it.
+    """
+    end = read_footer(path)
+    try:
+        document = upgrade_document(json.loads(end.metadata[ENTRY_KEY]), end.version)
+        entry = Entry(document["record"], document["campaign"], document["labels"])
+    except (KeyError, ValueError, TypeError) as error:
+        raise SystemFailure(f"{path}: damaged: {error!r}") from error
+    return Fresh(path, end.version, end.columns, entry)
+
+
+def fresh_samples(fresh: Fresh) -> pa.Table:
+    """The samples in the file of one run, upgraded."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(fresh.path) as file:
+        return upgrade_samples(file.read(use_threads=False), fresh.version)
+
+
+def read_footer(path: Path) -> Footer:
+    """The footer of a Parquet file of the store, its version checked.
+
+    Raises:
+        SystemFailure: when the file is damaged or not one of the store's.
+        VersionError: when a newer farline wrote it.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        end = pq.read_metadata(path)
+        metadata = dict(end.metadata or {})
+        version = int(metadata[VERSION_KEY])
+    except (pa.ArrowException, KeyError, ValueError) as error:
+        raise SystemFailure(f"{path}: damaged, or not a file of this store: {error}") from error
+    if version > FORMAT_VERSION:
+        raise VersionError(
+            f"{path}: format {version} is newer than this farline knows"
+            f" (0 to {FORMAT_VERSION}): use a newer farline for this store"
+        )
+    return Footer(version, metadata, tuple(end.schema.names), end.num_rows)

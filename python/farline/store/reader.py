@@ -1,0 +1,139 @@
+"""A store being read: one consistent view of its files as Ibis tables on embedded DuckDB.
+
+While a reader is open the files of its view stay where they are. Segments of the present version
+are scanned by DuckDB where they lie; fresh files, and what an older version wrote, are read and
+upgraded into memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from farline.errors import SystemFailure
+from farline.store.columns import run_columns, runs_table
+from farline.store.compact import segment_samples, segment_tables
+from farline.store.disk import locked
+from farline.store.entry import fresh_samples
+from farline.store.layout import Layout, Segment, View, take_view
+from farline.store.upgrade import FORMAT_VERSION
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    import pyarrow as pa
+    from ibis.backends.duckdb import Backend
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Tables of one view. Made by `open_reader`."""
+
+    layout: Layout
+    view: View
+    engine: Backend
+
+    @functools.cached_property
+    def runs(self) -> ir.Table:
+        """The runs table: every run of the view, with exactly the columns of `run_columns`."""
+        import ibis
+
+        parts = [ibis.memtable(self._fresh_runs())]
+        files = [self.layout.runs / f"{segment.name}.parquet" for segment in self._present]
+        if files:
+            parts.append(self._scan("segment_runs", [str(path) for path in files]))
+        return _union([_shaped(part, run_columns()) for part in parts])
+
+    def samples(self, run_ids: Iterable[str] | None = None) -> ir.Table:
+        """The samples table, of all runs or at least of `run_ids`."""
+        import ibis
+
+        from farline.spec._types import SAMPLE_COLUMNS
+
+        wanted = None if run_ids is None else frozenset(run_ids)
+        fresh = [f for f in self.view.fresh if wanted is None or f.entry.run_id in wanted]
+        scanned = [str(f.path) for f in fresh if f.version == FORMAT_VERSION]
+        scanned += [str(self.layout.samples / f"{s.name}.parquet") for s in self._present]
+        older = [fresh_samples(f) for f in fresh if f.version < FORMAT_VERSION]
+        older += [table for s in self._older for table in segment_samples(self.layout, s)]
+        parts = [ibis.memtable(_joined(older))]
+        if scanned:
+            parts.append(self._scan("scanned_samples", scanned))
+        found = (name for part in parts for name in part.columns if name != "run_id")
+        names = dict.fromkeys([*SAMPLE_COLUMNS, *found])
+        columns = {"run_id": "string", **dict.fromkeys(names, "int64")}
+        return _union([_shaped(part, columns) for part in parts])
+
+    def arrow(self, expression: ir.Table) -> pa.Table:
+        """The result of an expression.
+
+        Raises:
+            SystemFailure: when a file turns out to be damaged.
+        """
+        import duckdb
+
+        try:
+            return self.engine.to_pyarrow(expression)
+        except duckdb.Error as error:
+            raise SystemFailure(f"reading {self.layout.root}: {error}") from error
+
+    @property
+    def _present(self) -> list[Segment]:
+        return [s for s in self.view.segments if s.version == FORMAT_VERSION]
+
+    @property
+    def _older(self) -> list[Segment]:
+        return [s for s in self.view.segments if s.version < FORMAT_VERSION]
+
+    def _fresh_runs(self) -> pa.Table:
+        import pyarrow as pa
+
+        tables = [runs_table(item.entry for item in self.view.fresh)]
+        tables += [table for s in self._older for table in segment_tables(self.layout, s)]
+        return pa.concat_tables(tables)
+
+    def _scan(self, name: str, paths: list[str]) -> ir.Table:
+        return self.engine.read_parquet(paths, table_name=name, union_by_name=True)
+
+
+@contextlib.contextmanager
+def open_reader(layout: Layout) -> Iterator[Reader]:
+    """Opens a consistent view of the store for as long as the block runs.
+
+    Raises:
+        VersionError: when a newer farline wrote one of the files.
+    """
+    import ibis
+
+    with locked(layout.use_lock, exclusive=False):
+        view = take_view(layout)
+        engine = ibis.duckdb.connect()
+        try:
+            yield Reader(layout, view, engine)
+        finally:
+            engine.disconnect()
+
+
+def _shaped(table: ir.Table, columns: dict[str, str]) -> ir.Table:
+    """`table` with exactly `columns`; what it does not have is null."""
+    import ibis
+
+    types = {"double": "float64", "bool": "boolean"}
+    present = {name: table[name] if name in table.columns else ibis.null() for name in columns}
+    casts = {name: types.get(kind, kind) for name, kind in columns.items()}
+    return table.select(**{name: value.cast(casts[name]) for name, value in present.items()})
+
+
+def _union(parts: list[ir.Table]) -> ir.Table:
+    import ibis
+
+    return ibis.union(*parts, distinct=False) if len(parts) > 1 else parts[0]
+
+
+def _joined(tables: list[pa.Table]) -> pa.Table:
+    import pyarrow as pa
+
+    empty = pa.schema([("run_id", pa.string())]).empty_table()
+    return pa.concat_tables([empty, *tables], promote_options="default")

@@ -1,0 +1,133 @@
+"""The store's door: append runs, merge files, ask."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from farline.errors import SpecError, UsageError
+from farline.store import queries
+from farline.store.compact import Compaction, compact
+from farline.store.disk import publish
+from farline.store.entry import Entry, checked_run_id, sample_table, write_fresh
+from farline.store.filters import RunFilter
+from farline.store.layout import Layout
+from farline.store.reader import Reader, open_reader
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+TIDY_FILES = 256
+"""Fresh files from which `tidy` merges."""
+EVERYTHING = RunFilter()
+
+
+def default_path() -> Path:
+    """Where runs are kept unless said otherwise: `$FARLINE_STORE`, else under `$XDG_DATA_HOME`."""
+    named = os.environ.get("FARLINE_STORE")
+    if named:
+        return Path(named).expanduser()
+    data = os.environ.get("XDG_DATA_HOME")
+    return (Path(data) if data else Path.home() / ".local" / "share") / "farline" / "store"
+
+
+class Store:
+    """Runs and their samples under one folder. Any number of processes may have it open."""
+
+    def __init__(self, path: Path | None = None, *, create: bool = True) -> None:
+        """Opens the store at `path` (`default_path()` if absent), and makes it if it is not there.
+
+        Raises:
+            UsageError: when it is not there and `create` is false.
+            SystemFailure: when it cannot be made.
+        """
+        self.layout = Layout(path or default_path())
+        if not create and not self.layout.use_lock.exists():
+            raise UsageError(
+                f"{self.path}: no store here; a probe or a profile makes one,"
+                " and --store or FARLINE_STORE names another"
+            )
+        if create:
+            self.layout.create()
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return self.layout.root
+
+    def append(
+        self,
+        record: Mapping[str, Any],
+        samples: Mapping[str, np.ndarray[Any, Any]],
+        *,
+        campaign: str | None = None,
+        labels: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Adds one run; when this returns, it is on disk. Returns the run's name.
+
+        `record` is a `RunRecord` document; `samples` has one 64-bit integer array per sample
+        column, -1 for unknown. `labels` are JSON values that say what the run was for.
+
+        Raises:
+            SpecError: when the record has no usable `run_id`, or it is already there.
+            SystemFailure: when the disk refuses.
+        """
+        run_id = checked_run_id(record.get("run_id"))
+        entry = Entry(record, campaign, labels or {})
+        target = self.layout.fresh / f"{run_id}.parquet"
+        if target.exists():
+            raise SpecError(f"run_id: {run_id} is already in the store {self.path}")
+        table = sample_table(run_id, samples)
+        publish(self.layout.temp, target, lambda file: write_fresh(entry, table, file))
+        return run_id
+
+    def compact(self, everything: bool = False) -> Compaction:
+        """Merges small files into segments; with `everything`, as far as it goes."""
+        return compact(self.layout, everything)
+
+    def tidy(self) -> Compaction:
+        """Merges if many single runs have gathered; cheap otherwise."""
+        with os.scandir(self.layout.fresh) as found:
+            waiting = sum(1 for _ in found)
+        return self.compact() if waiting >= TIDY_FILES else Compaction()
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[Reader]:
+        """A consistent view to ask more than one question of."""
+        with open_reader(self.layout) as reader:
+            yield reader
+
+    def runs(self, wanted: RunFilter = EVERYTHING, limit: int | None = None) -> pa.Table:
+        """Rows of the runs that fit, oldest first, with the columns of `columns.run_columns`."""
+        with self.read() as reader:
+            return reader.arrow(queries.select_runs(reader.runs, wanted, limit))
+
+    def samples(self, run_ids: Sequence[str]) -> pa.Table:
+        """Samples of some runs: `run_id` and the sample columns, null where unknown."""
+        with self.read() as reader:
+            return reader.arrow(queries.samples_of(reader.samples(run_ids), run_ids))
+
+    def find(self, beginning: str | None) -> list[dict[str, Any]]:
+        """Rows of the runs whose name begins so; with None, the newest run's."""
+        with self.read() as reader:
+            found = (
+                queries.last_run(reader.runs)
+                if beginning is None
+                else queries.runs_named(reader.runs, beginning)
+            )
+            rows: list[dict[str, Any]] = reader.arrow(found).to_pylist()
+        return rows
+
+    def campaigns(self) -> pa.Table:
+        """One row per campaign, newest first: when it started, how many runs ended how."""
+        with self.read() as reader:
+            return reader.arrow(queries.campaigns(reader.runs))
+
+    def damaged(self) -> Sequence[str]:
+        """One line per file that cannot be read."""
+        with self.read() as reader:
+            return reader.view.damaged

@@ -1,0 +1,94 @@
+"""Tools that can be driven: each turns a spec into a run and a run into a record.
+
+What it does: one file per tool. `native` is farline's own engine; tools of
+other makers are processes whose output is parsed. All answer to the same
+protocol, `Tool`, so a campaign does not know which one it drives.
+
+What it must not do: keep results, judge them, print, or decide what to run next.
+
+In: a target, a run spec, a sink for events, a question whether to stop. Out:
+a `RunResult`: the record (`RunRecord`, plain JSON) and the samples as columns
+of 64-bit integers, one numpy array each. Failures are `farline.errors`.
+
+Start with `Tool` below, then `native.run`; `known_servers` remembers server
+keys and tickets between runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Protocol
+
+from farline.spec._types import RunRecord, RunSpec
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Samples = Mapping[str, npt.NDArray[np.int64]]
+
+
+class Stop(IntEnum):
+    """Whether a run should end, and how."""
+
+    GO_ON = 0
+    GRACEFULLY = 1
+    NOW = 2
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a tool can do; a campaign asks before it plans."""
+
+    name: str
+    transports: tuple[str, ...]
+    directions: tuple[str, ...]
+    samples: bool
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened during a run.
+
+    `kind` is `stage`, `server_key`, `notice` or `samples`; `text` is what it
+    says, `samples` the rows of a `samples` event.
+    """
+
+    kind: str
+    text: str = ""
+    samples: Samples | None = None
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A record with its samples: one array per column, all of one length."""
+
+    record: RunRecord
+    samples: Samples
+
+
+EventSink = Callable[[Event], None]
+StopQuestion = Callable[[], Stop]
+
+
+class Tool(Protocol):
+    """A data mover or tester that can be driven."""
+
+    def capabilities(self) -> Capabilities:
+        """What it can do."""
+
+    def run(
+        self, target: str, spec: RunSpec, on_event: EventSink, should_stop: StopQuestion
+    ) -> RunResult:
+        """One run, to its end or until `should_stop` says so."""
+
+
+def ignore_event(_event: Event) -> None:
+    """A sink for events nobody watches."""
+
+
+def never_stop() -> Stop:
+    """The answer of one who waits for the end."""
+    return Stop.GO_ON

@@ -1,0 +1,120 @@
+"""Server keys and tickets remembered between runs, one JSON file readable by its owner alone.
+
+A server met for the first time without a ticket is trusted as it comes and its
+key kept; from then on another key is refused. A ticket names its server's key,
+so remembering a ticket remembers both.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from farline.errors import SystemFailure
+
+_FILE_SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class KnownServer:
+    """What is remembered about one `host:port`."""
+
+    fingerprint: str | None = None
+    ticket: str | None = None
+
+
+def default_path() -> Path:
+    """`$XDG_CONFIG_HOME/farline/known_servers.json`."""
+    config = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    return Path(config) / "farline" / "known_servers.json"
+
+
+class KnownServers:
+    """The file of known servers; every change is written whole and at once."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        """Uses `path`, or the default one; neither need exist."""
+        self.path = path or default_path()
+
+    def all(self) -> dict[str, KnownServer]:
+        """Every known server by `host:port`.
+
+        Raises:
+            SystemFailure: when the file cannot be read or is not what farline wrote.
+        """
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise SystemFailure(f"{self.path}: {error.strerror}") from None
+        return _parse(self.path, text)
+
+    def get(self, address: str) -> KnownServer:
+        """What is known about `address`; nothing if it was never met."""
+        return self.all().get(address, KnownServer())
+
+    def remember_key(self, address: str, fingerprint: str) -> None:
+        """Keeps the key of `address`."""
+        self._put(address, replace(self.get(address), fingerprint=fingerprint))
+
+    def remember_ticket(self, address: str, ticket: str, fingerprint: str | None) -> None:
+        """Keeps a ticket, and the key it names, for `address`."""
+        self._put(address, KnownServer(fingerprint, ticket))
+
+    def forget(self, address: str) -> bool:
+        """Forgets `address`; says whether it was known."""
+        servers = self.all()
+        if servers.pop(address, None) is None:
+            return False
+        self._write(servers)
+        return True
+
+    def _put(self, address: str, server: KnownServer) -> None:
+        self._write({**self.all(), address: server})
+
+    def _write(self, servers: Mapping[str, KnownServer]) -> None:
+        document = {
+            "schema": _FILE_SCHEMA,
+            "servers": {address: _known(server) for address, server in sorted(servers.items())},
+        }
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _replace_file(self.path, json.dumps(document, indent=2) + "\n")
+        except OSError as error:
+            raise SystemFailure(f"{self.path}: {error.strerror}") from None
+
+
+def _known(server: KnownServer) -> dict[str, str]:
+    return {name: value for name, value in asdict(server).items() if value is not None}
+
+
+def _parse(path: Path, text: str) -> dict[str, KnownServer]:
+    try:
+        document: Any = json.loads(text)
+        if document["schema"] != _FILE_SCHEMA:
+            raise ValueError(f"schema {document['schema']} is not known, allowed is {_FILE_SCHEMA}")
+        return {address: KnownServer(**known) for address, known in document["servers"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SystemFailure(
+            f"{path}: not a list of known servers ({error}); move it away to start afresh"
+        ) from None
+
+
+def _replace_file(path: Path, text: str) -> None:
+    """Writes a new file beside `path` (mode 0600) and renames it over."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,84 @@
+"""Writes the stores that the upgrade tests read: run once per version of the format, then never.
+
+    python -m tests.data.store.make v1      with the code of version 1
+    python -m tests.data.store.make v0      by hand: version 0 was never released
+
+What is committed stays as it is, whatever the code becomes: that is what it is for.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from farline.store import Store
+from tests.support.records import make_record, make_samples, make_spec
+
+HERE = Path(__file__).parent
+STREAMS = (1, 2, 4)
+
+
+def write_v1(root: Path) -> None:
+    """Two runs in a segment, one fresh."""
+    store = Store(root)
+    for number, streams in enumerate(STREAMS):
+        record = make_record(number, make_spec(streams=streams, tcp={"congestion_control": "reno"}))
+        labels = {"setting": f"s{streams}", "block": 0, "slot": 0, "attempt": 0, "reference": False}
+        store.append(record, make_samples(3), campaign="old", labels=labels)
+        if number == 1:
+            store.compact()
+
+
+def write_v0(root: Path) -> None:
+    """One run in a segment, two fresh, as version 0 had them."""
+    store = Store(root)
+    for number, streams in enumerate(STREAMS):
+        document = _document_v0(number, streams)
+        metadata = {"farline.format": "0", "farline.entry": json.dumps(document)}
+        run_id = document["record"]["run_id"]
+        if number:
+            _write(store.path / "fresh" / f"{run_id}.parquet", _samples_v0(run_id), metadata)
+        else:
+            _write_segment_v0(store.path, document, run_id)
+
+
+def _document_v0(number: int, streams: int) -> dict[str, Any]:
+    record = make_record(number, make_spec(streams=streams, tcp={"congestion_control": "reno"}))
+    del record["server_notes"]
+    record.update(schema=0, status="ok")
+    return {"record": record, "campaign": "old", "tags": {"setting": f"s{streams}", "block": 0}}
+
+
+def _samples_v0(run_id: str) -> pa.Table:
+    columns = {"run_id": pa.array([run_id] * 6)}
+    for name, values in make_samples(3).items():
+        column = pa.array(values, pa.int64(), mask=values == -1)
+        columns["srtt_us" if name == "rtt_us" else name] = column
+    return pa.table(columns)
+
+
+def _write_segment_v0(root: Path, document: dict[str, Any], run_id: str) -> None:
+    row = {
+        "run_id": [run_id],
+        "campaign": [document["campaign"]],
+        "tags": [json.dumps(document["tags"])],
+        "record": [json.dumps(document["record"])],
+    }
+    _write(root / "samples" / "seg.parquet", _samples_v0(run_id), {"farline.format": "0"})
+    metadata = {"farline.format": "0", "farline.replaces": "[]"}
+    _write(root / "runs" / "seg.parquet", pa.table(row), metadata)
+
+
+def _write(path: Path, table: pa.Table, metadata: dict[str, str]) -> None:
+    with pq.ParquetWriter(path, table.schema) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata(metadata)
+
+
+if __name__ == "__main__":
+    {"v0": write_v0, "v1": write_v1}[sys.argv[1]](HERE / sys.argv[1])

@@ -1,0 +1,101 @@
+"""`farline serve`: what it prints, whom it lets in, how it ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.serving import FARLINE, environment, farline, serving
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_cleanly(tmp_path: Path, number: signal.Signals) -> None:
+    with serving(tmp_path) as server:
+        server.process.send_signal(number)
+        assert server.process.wait(20) == 0
+
+
+def test_a_signal_in_the_middle_of_a_run_ends_both_ends(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        client = subprocess.Popen(
+            [*FARLINE, "probe", server.ticket, "--json", "-t", "60", "--no-store"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(tmp_path),
+        )  # fmt: skip
+        with pytest.raises(subprocess.TimeoutExpired):
+            client.wait(2)
+        assert server.stop() == 0
+        out, _ = client.communicate(timeout=40)
+        assert json.loads(out)["status"] in ("partial", "failed")
+        assert client.returncode != 0
+
+
+def test_its_lines_can_be_pasted(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [*FARLINE, "serve", "-B", "127.0.0.1", "-p", "0", "--state-dir", str(tmp_path / "state")],
+        stdout=subprocess.PIPE, text=True, env=environment(tmp_path),
+    )  # fmt: skip
+    assert process.stdout is not None
+    lines = [process.stdout.readline() for _ in range(4)]
+    try:
+        command = lines[3].partition(":  ")[2]
+        assert command.startswith("farline probe 'farline://127.0.0.1:")
+        ticket = command.split("'")[1]
+        assert farline(tmp_path, "probe", ticket, "-t", "0.2", "--no-store").returncode == 0
+    finally:
+        process.terminate()
+        assert process.wait(20) == 0
+        process.stdout.close()
+
+
+def test_anonymous_clients_get_in_only_if_they_may_and_within_limits(tmp_path: Path) -> None:
+    with serving(tmp_path, "--anonymous", "--anonymous-rate", "100M") as server:
+        done = farline(tmp_path, "probe", server.address, "--json", "-t", "1", "--no-store")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["summary"]["forward"]["total_bps"] < 120e6
+
+
+def test_a_server_with_another_key_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    with serving(tmp_path / "a", "--anonymous") as first:
+        port = first.address.rpartition(":")[2]
+        assert farline(tmp_path, "probe", first.address, "-t", "0.2", "--no-store").returncode == 0
+        assert first.stop() == 0
+    with serving(tmp_path / "b", "--anonymous", "-p", port) as second:
+        refused = farline(tmp_path, "probe", second.address, "-t", "0.2", "--no-store")
+        assert refused.returncode == 4
+        assert f"farline trust --forget {second.address}" in refused.stderr
+        assert farline(tmp_path, "trust", "--forget", second.address).returncode == 0
+        assert farline(tmp_path, "probe", second.address, "-t", "0.2", "--no-store").returncode == 0
+
+
+def test_one_off_ends_after_one_session(tmp_path: Path) -> None:
+    with serving(tmp_path, "-1") as server:
+        assert farline(tmp_path, "probe", server.ticket, "-t", "0.2", "--no-store").returncode == 0
+        assert server.process.wait(20) == 0
+
+
+def test_one_more_than_allowed_is_told_busy(tmp_path: Path) -> None:
+    with serving(tmp_path, "--max-sessions", "1") as server:
+        first = subprocess.Popen(
+            [*FARLINE, "probe", server.ticket, "-t", "20", "--no-store"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment(tmp_path),
+        )  # fmt: skip
+        with pytest.raises(subprocess.TimeoutExpired):
+            first.wait(2)
+        second = farline(tmp_path, "probe", server.ticket, "-t", "0.2", "--json", "--no-store")
+        assert (second.returncode, json.loads(second.stdout)["error"]["kind"]) == (5, "busy")
+        first.kill()
+        first.wait()
+
+
+def test_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        port = server.address.rpartition(":")[2]
+        done = farline(
+            tmp_path, "serve", "-B", "127.0.0.1", "-p", port, "--state-dir", str(tmp_path)
+        )
+        assert done.returncode == 2
+        assert done.stderr.startswith("farline: ") and done.stderr.count("\n") == 1

@@ -1,0 +1,112 @@
+"""What a user can rely on across a real link: MTU, NIC pairs, cut links, dead servers."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.netns.conftest import FARLINE, Host, Served, probe
+
+pytestmark = pytest.mark.netns
+
+Hosts = Callable[[int, int], tuple[Host, Host]]
+Serve = Callable[..., Served]
+
+
+@pytest.mark.parametrize(("mtu_bytes", "mss_bytes"), [(1500, 1448), (9000, 8948)])
+def test_segments_fit_the_link(hosts: Hosts, serve: Serve, mtu_bytes: int, mss_bytes: int) -> None:
+    client, server = hosts(1, mtu_bytes)
+    served = serve(server, server.addresses[0])
+    record = probe(client, served.ticket, "-t", "0.5", "-C", "reno")
+    assert record["status"] == "complete"
+    granted = [stream["granted"] for stream in record["streams"] if stream["end"] == 0]
+    assert [grant["mss_bytes"] for grant in granted] == [mss_bytes]
+    assert granted[0]["congestion_control"] == "reno"
+
+
+def test_datagrams_fill_the_mtu(hosts: Hosts, serve: Serve) -> None:
+    client, server = hosts(1, 9000)
+    served = serve(server, server.addresses[0])
+    record = probe(client, served.ticket, "-u", "-b", "100M", "-t", "0.5")
+    sender = next(stream for stream in record["streams"] if stream["role"] == 0)
+    assert sender["granted"]["packet_bytes"] == 8972
+    assert record["summary"]["forward"]["total_bps"] == pytest.approx(100e6, rel=0.03)
+
+
+def test_streams_take_nic_pairs_in_turn(hosts: Hosts, serve: Serve) -> None:
+    """Three links, three streams: each link carries a third of the payload."""
+    client, server = hosts(3, 1500)
+    served = serve(server, server.addresses[0])
+    pairs = [
+        option
+        for source, destination in zip(client.addresses, server.addresses, strict=True)
+        for option in ("--pair", f"{source}={destination}")
+    ]
+    before = [server.received_bytes(link) for link in range(3)]
+    record = probe(client, served.ticket, "-P", "3", "-n", "30M", "-C", "reno", *pairs)
+    moved = [server.received_bytes(link) - start for link, start in enumerate(before)]
+    streams = [stream for stream in record["streams"] if stream["end"] == 1]
+    assert sum(stream["bytes"] for stream in streams) == 30 * 2**20
+    for link, stream in enumerate(sorted(streams, key=lambda stream: stream["stream"])):
+        assert stream["granted"]["local"].startswith(server.addresses[link])
+        assert moved[link] >= stream["bytes"]
+
+
+def test_a_cut_link_ends_as_a_stated_failure(hosts: Hosts, serve: Serve) -> None:
+    client, server = hosts(1, 1500)
+    served = serve(server, server.addresses[0])
+    process = client.start(FARLINE, "probe", served.ticket, "--no-store", "--json", "-t", "1")
+    time.sleep(0.9)
+    server.run("ip", "link", "set", server.devices[0], "down")
+    out, _ = process.communicate(timeout=90)
+    record = json.loads(out)
+    assert process.returncode != 0
+    assert record["status"] in {"failed", "partial"}
+    assert record["error"]["kind"] in {"timeout", "unreachable", "protocol"}
+    assert sum(stream["bytes"] for stream in record["streams"]) > 0, "what was measured is kept"
+
+
+def test_a_killed_server_is_noticed_at_once(hosts: Hosts, serve: Serve) -> None:
+    client, server = hosts(1, 1500)
+    served = serve(server, server.addresses[0])
+    process = client.start(FARLINE, "probe", served.ticket, "--no-store", "--json", "-t", "30")
+    time.sleep(1.5)
+    subprocess.run(["pkill", "-KILL", "-f", "farline serve.*" + server.addresses[0]], check=True)
+    out, _ = process.communicate(timeout=10)
+    record = json.loads(out)
+    assert process.returncode == 7, record["error"]
+    assert record["error"]["kind"] == "protocol"
+
+
+def test_ctrl_c_leaves_a_partial_record(hosts: Hosts, serve: Serve) -> None:
+    client, server = hosts(1, 1500)
+    served = serve(server, server.addresses[0])
+    process = client.start(FARLINE, "probe", served.ticket, "--no-store", "--json", "-t", "30")
+    time.sleep(2.0)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=10)
+    record = json.loads(out)
+    assert process.returncode == 130
+    assert record["status"] == "partial"
+    assert record["server"] is not None, "the server's half is there too"
+    assert record["summary"]["forward"]["bytes"] > 0
+    again = probe(client, served.ticket, "-t", "0.2")
+    assert again["status"] == "complete", "the server was reset"
+
+
+def test_a_server_tells_a_second_client_that_it_is_busy(hosts: Hosts, serve: Serve) -> None:
+    client, server = hosts(1, 1500)
+    served = serve(server, server.addresses[0], "--max-sessions", "1")
+    first = client.start(FARLINE, "probe", served.ticket, "--no-store", "--json", "-t", "3")
+    time.sleep(1.0)
+    second = client.start(FARLINE, "probe", served.ticket, "--no-store", "-t", "1")
+    _, complaint = second.communicate(timeout=10)
+    assert second.returncode == 5
+    assert "busy" in complaint.lower()
+    first.communicate(timeout=15)
+    assert first.returncode == 0

@@ -1,0 +1,213 @@
+"""`farline profile` with a measuring function that needs no network."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from farline.campaign.journal import last_unfinished
+from farline.campaign.machine import Cell, Machine, Outcome
+from farline.cli.campaign_end import Job
+from farline.cli.common import Interruption
+from farline.cli.group import cli
+from farline.store import Store
+from tests.support.driving import failing, make, noisy, steady
+from tests.support.records import make_record, make_samples
+
+GRID = ["-P", "1,2", "-l", "64K..256K*2", "--congestion", "reno,cubic", "-t", "0.5"]
+HOST = "192.0.2.7"
+
+
+@dataclass
+class Engine:
+    """Stands for the engine: keeps a record per run, and presses Ctrl-C when told to."""
+
+    outcome_of: Callable[[Cell], Outcome] = steady
+    interrupt_at: int = 10**6
+    runs: int = 0
+
+    def __post_init__(self) -> None:
+        """Numbers runs over all commands of a test."""
+        self.numbers = itertools.count()
+        self.targets: list[str] = []
+
+    def measure(
+        self,
+        target: str,
+        spec: Mapping[str, Any],
+        store: Store,
+        *,
+        should_stop: Interruption,
+        campaign: str,
+        labels: Mapping[str, Any],
+    ) -> Any:
+        """As `farline.campaign.measure.measure`."""
+        self.runs += 1
+        self.targets.append(target)
+        outcome = self.outcome_of(Cell(**labels))
+        if self.runs == self.interrupt_at:
+            should_stop.count += 1
+            outcome = Outcome("partial", total_bps=1e8)
+        error = {"kind": outcome.error_kind, "message": outcome.error}
+        record = make_record(
+            next(self.numbers),
+            spec,
+            bps=outcome.total_bps or 0.0,
+            status=outcome.status,
+            error=error if outcome.error_kind else None,
+        )
+        store.append(record, make_samples(2), campaign=campaign, labels=labels)
+        return type("Measured", (), {"record": record})
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    monkeypatch.setenv("FARLINE_STORE", str(tmp_path / "store"))
+    engine = Engine()
+    monkeypatch.setattr("farline.campaign.measure.measure", engine.measure)
+    monkeypatch.setattr("farline.campaign.shell.Shell.sleep", staticmethod(lambda _s: None))
+    return engine
+
+
+def profile(*arguments: str) -> Result:
+    return CliRunner().invoke(
+        cli, ["profile", *arguments], catch_exceptions=False, standalone_mode=False
+    )
+
+
+def test_flags_make_a_campaign_and_a_table(engine: Engine) -> None:
+    result = profile(HOST, *GRID, "--repetitions", "2", "--seed", "5")
+    assert result.return_value == 0
+    assert engine.runs == 2 * (12 + 2)
+    lines = result.stdout.splitlines()
+    heads = next(line for line in lines if "throughput" in line)
+    assert all(word in heads for word in ("streams", "block", "congestion", "95 % CI", "vs ref"))
+    rows = [line for line in lines if "sender-cpu" in line]
+    assert len(rows) == 12
+    assert "12 settings: 12 run as often as asked" in result.stdout
+    assert "seed 5" in result.stderr and "left: about" in result.stderr
+    assert Store().runs().num_rows == 28
+    assert len(list(Store().layout.fresh.iterdir())) == 0
+
+
+def test_a_plan_file_and_flags_over_it(engine: Engine, tmp_path: Path) -> None:
+    plan = tmp_path / "night.toml"
+    plan.write_text("[campaign]\nrepetitions=1\n[grid]\nstreams=[1,2]\n[fixed]\nduration_s=0.5\n")
+    document = json.loads(profile(HOST, str(plan), "--json", "-P", "4,8").stdout)
+    assert document["campaign"].startswith("night-")
+    assert [row["varied"] for row in document["settings"]] == [{"streams": 4}, {"streams": 8}]
+    assert document["stopped"] == "finished" and document["settings"][0]["mean_bps"] > 0
+
+
+def test_a_dry_run_shows_the_runs_and_the_time_and_leaves_nothing(engine: Engine) -> None:
+    result = profile(HOST, *GRID, "--repetitions", "2", "--dry-run")
+    assert result.return_value == 0
+    assert "28 runs, 15 s" in result.stdout
+    assert result.stdout.count("congestion reno") == 8
+    assert (engine.runs, Store().runs().num_rows) == (0, 0)
+    document = json.loads(profile(HOST, *GRID, "--dry-run", "--json").stdout)
+    assert document["forecast"]["least"]["runs"] == 5 * 14
+    assert len(document["settings"]) == 12 and len(document["first_block"]) == 14
+
+
+def test_interrupt_and_resume(engine: Engine) -> None:
+    engine.interrupt_at = 10
+    result = profile(HOST, *GRID, "--repetitions", "2")
+    assert result.return_value == 130
+    campaign = last_unfinished(Store()).campaign.id
+    assert result.stderr.endswith(f"; resume with: farline profile --resume {campaign}\n")
+    assert Store().runs().num_rows == 10
+    again = profile("--resume")
+    assert again.return_value == 0
+    assert engine.targets[-1] == f"{HOST}:5470"
+    rows = Store().runs().to_pylist()
+    assert len(rows) == 29
+    done = [
+        (r["setting"], r["block"], r["slot"], r["reference"])
+        for r in rows
+        if r["status"] == "complete"
+    ]
+    assert len(done) == len(set(done)) == 28
+    assert {row["campaign"] for row in rows} == {campaign}
+
+
+def test_what_to_type_to_go_on_names_the_store_and_keeps_the_ticket_secret(
+    engine: Engine, tmp_path: Path
+) -> None:
+    store = tmp_path / "another store"
+    ticket = "farline://192.0.2.7:5470/v1.c2VjcmV0#ab"
+    job = Job(Machine(make()), ticket, Store(store))
+    assert job.resume_command.startswith("farline profile TICKET --resume profile-")
+    assert job.resume_command.endswith(f" --store '{store}'")
+
+
+def test_a_finished_campaign_has_nothing_to_resume(engine: Engine) -> None:
+    name = json.loads(profile(HOST, *GRID, "--repetitions", "1", "--json").stdout)["campaign"]
+    runs = engine.runs
+    document = json.loads(profile("--resume", name, "--json").stdout)
+    assert engine.runs == runs
+    assert all(row["runs"] for row in document["settings"])
+
+
+def test_a_campaign_that_gives_up_says_so_and_can_be_resumed(engine: Engine) -> None:
+    engine.outcome_of = failing("unreachable")
+    result = profile(HOST, *GRID, "--repetitions", "1")
+    assert result.return_value == 5
+    assert "stopped: it was unreachable; resume with: farline profile --resume" in result.stderr
+    assert "trying again in 1 s" in result.stderr
+    engine.outcome_of = noisy(0.1)
+    assert profile("--resume").return_value == 0
+    assert Store().runs().num_rows == 3 + 14
+
+
+def test_settings_that_cannot_work_are_named(engine: Engine) -> None:
+    def outcome(cell: Cell) -> Outcome:
+        return (failing("system") if int(cell.setting, 16) % 2 else steady)(cell)
+
+    engine.outcome_of = outcome
+    result = profile(HOST, *GRID, "--repetitions", "3", "--reference", "none")
+    assert result.return_value == 0
+    assert result.stdout.count("given up: it was system") >= 1
+    engine.outcome_of = failing("system")
+    result = profile(HOST, *GRID, "--repetitions", "3")
+    assert result.return_value == 2
+    assert "no run succeeded: it was system" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["-P", "0"], "1 to 256"),
+        (["--repetitions", "0"], "min_repetitions: 0 is out of range"),
+        (["--repetitions", "2", "--max-repetitions", "3"], "goes without repetitions"),
+        (["--reference", "best"], "first, none"),
+        (["nowhere.toml"], "nowhere.toml: No such file"),
+        (["-u", "--sweep", "tcp.mss_bytes=1400,1500"], "applies to no run"),
+    ],
+)
+def test_refusals_come_before_anything_runs(
+    engine: Engine, capsys: pytest.CaptureFixture[str], arguments: list[str], line: str
+) -> None:
+    from farline.cli.group import run
+
+    assert run(["profile", HOST, *arguments]) == 1
+    assert line in capsys.readouterr().err
+    assert engine.runs == 0
+    assert list(Store().layout.campaigns.glob("*.json")) == []
+
+
+def test_resume_takes_no_other_plan(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    from farline.cli.group import run
+
+    Store()
+    assert run(["profile", HOST, "-P", "2", "--resume", "last"]) == 1
+    assert "give no other" in capsys.readouterr().err
+    assert run(["profile", "--resume"]) == 1
+    assert "no unfinished campaign" in capsys.readouterr().err

@@ -1,0 +1,54 @@
+"""The live view: what it leaves on the screen."""
+
+from __future__ import annotations
+
+import pytest
+
+from farline.campaign.measure import Measured
+from farline.cli.live import LiveView
+from farline.profiles.summary import summarise
+from farline.spec._types import RunRecord
+from farline.tools import Event
+from tests.support.runs import CLIENT, RECEIVER, SENDER, SERVER, columns, run_record, steady_rows
+
+
+def finished() -> Measured:
+    rows = steady_rows([1e9] * 30, end=CLIENT, role=SENDER, process_cpu_us=30_000)
+    rows += steady_rows([1e9] * 30, end=SERVER, role=RECEIVER, process_cpu_us=70_000)
+    record: RunRecord = run_record()
+    samples = columns(rows)
+    return Measured({**record, "summary": summarise(record, samples)}, samples)
+
+
+def test_the_whole_table_stays_with_the_servers_cpu(capsys: pytest.CaptureFixture[str]) -> None:
+    view, measured = LiveView(1.0, verbose=False), finished()
+    view.start({"duration_s": 3.0}, "far.example:5470")
+    view.event(Event("stage", "PROFILING_START"))
+    view.event(Event("server_key", "sha256-hidden"))
+    view.event(Event("notice", "rate lowered to 1 Gbit/s"))
+    view.event(Event("samples", samples=measured.samples))
+    view.finish(measured)
+    view.close()
+    shown = capsys.readouterr().out
+    assert shown.startswith("tcp to far.example:5470")
+    lines = [line for line in shown.splitlines() if "1.00 Gbit/s" in line and "70 %" in line]
+    assert [line.split()[0] for line in lines] == ["0.00-1.00", "1.00-2.00", "2.00-3.00"]
+    assert all("30 %" in line for line in lines)
+    assert "rate lowered to 1 Gbit/s" in shown and "hidden" not in shown
+    assert "run 01JD0000000000000000000000: complete" in shown
+
+
+def test_a_run_of_a_number_of_bytes_counts_bytes(capsys: pytest.CaptureFixture[str]) -> None:
+    view, measured = LiveView(1.0, verbose=True), finished()
+    view.start({"total_bytes": 375_000_000}, "far.example:5470")
+    view.event(Event("samples", samples=measured.samples))
+    assert view._progress.tasks[0].completed == 375_000_000
+    view.event(Event("server_key", "sha256-shown"))
+    view.close()
+    assert "sha256-shown" in capsys.readouterr().out
+
+
+def test_closing_twice_is_harmless() -> None:
+    view = LiveView(1.0, verbose=False)
+    view.close()
+    view.close()

@@ -1,0 +1,205 @@
+"""`farline probe` above the engine: options in, text and documents out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farline.campaign.settings import sampling_interval_s
+from farline.cli import group, lines
+from farline.cli.common import Interruption, target_text
+from farline.spec._types import RunRecord, RunSpec
+from farline.tools import Event, EventSink, RunResult, StopQuestion
+from farline.tools.native import NativeTool
+from tests.support.runs import (
+    CLIENT,
+    RECEIVER,
+    SENDER,
+    SERVER,
+    columns,
+    run_record,
+    steady_rows,
+    stream,
+)
+
+GAUGES = {"retransmits": 0, "rtt_us": 40_000, "cwnd_bytes": 1 << 20, "process_cpu_us": 30_000}
+GAUGES |= {"busy_us": 100_000, "cwnd_limited_us": 100_000}
+GAUGES |= {"receive_window_limited_us": 0, "send_buffer_limited_us": 0}
+Probe = Callable[..., tuple[int, str, str]]
+
+
+def samples() -> dict[str, Any]:
+    sent = steady_rows([800e6] * 100, end=CLIENT, role=SENDER, **GAUGES)
+    return columns(sent + steady_rows([800e6] * 100, end=SERVER, role=RECEIVER))
+
+
+@pytest.fixture
+def asked() -> dict[str, Any]:
+    return {}
+
+
+@pytest.fixture
+def probe(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asked: dict[str, Any]
+) -> Probe:
+    def play(record: RunRecord, *arguments: str) -> tuple[int, str, str]:
+        def run(
+            _self: NativeTool, target: str, spec: RunSpec, sink: EventSink, _stop: StopQuestion
+        ) -> RunResult:
+            asked.update(target=target, spec=spec)
+            for event in (Event("stage", "HANDSHAKE"), Event("samples", samples=samples())):
+                sink(event)
+            return RunResult({**record, "spec": {**spec, **record["spec"]}}, samples())
+
+        monkeypatch.setattr(NativeTool, "run", run)
+        code = group.run(["probe", "--no-store", *arguments])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return play
+
+
+def test_text_has_intervals_summary_and_verdict(probe: Probe) -> None:
+    code, out, _ = probe(run_record(), "far.example", "-t", "10")
+    assert code == 0
+    shown = out.splitlines()
+    assert shown[0] == "tcp to far.example:5470, forward, 1 stream, block 128KiB, 10s"
+    seconds = [line for line in shown if "800 Mbit/s" in line and " s" in line and "-" in line]
+    assert "0.00-1.00 s" in seconds[0] and "40.0 ms" in seconds[0] and "30 %" in seconds[0]
+    assert sum("00 s " in line for line in seconds) >= 10
+    assert any(line.startswith("forward  800 Mbit/s total, 800 Mbit/s steady") for line in shown)
+    assert any(line.startswith("limited by ") for line in shown)
+
+
+def test_json_is_the_record_with_summary_and_verdict(probe: Probe) -> None:
+    code, out, _ = probe(run_record(), "far.example", "--json")
+    document = json.loads(out)
+    assert (code, document["schema"], document["status"]) == (0, 1, "complete")
+    assert document["summary"]["forward"]["total_bps"] == pytest.approx(8e8)
+    assert document["verdict"]["limit"] in ("cwnd", "unknown", "application")
+
+
+@pytest.mark.parametrize("flag", ["-J", "--json=iperf3"])
+def test_the_iperf3_shape(probe: Probe, flag: str) -> None:
+    code, out, _ = probe(run_record(), "-c", "far.example", flag)
+    document = json.loads(out)
+    assert (code, len(document["intervals"])) == (0, 10)
+    assert document["end"]["sum_received"]["bits_per_second"] == pytest.approx(8e8)
+
+
+def test_the_event_stream_is_one_object_a_line(probe: Probe) -> None:
+    code, out, _ = probe(run_record(), "far.example", "--json-stream")
+    events = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert [event["event"] for event in events] == ["start", *["interval"] * 10, "end"]
+    assert events[-1]["data"]["farline"]["status"] == "complete"
+
+
+@pytest.mark.parametrize("flag", ["--json", "-J", "--json-stream", "-V"])
+def test_a_failed_run_prints_its_document_and_exits_with_its_code(probe: Probe, flag: str) -> None:
+    error = {"kind": "unreachable", "message": "far.example:5470: connection refused"}
+    record = run_record(status="failed", client=None, server=None, error=error)
+    record["streams"] = []
+    code, out, err = probe(record, "far.example", flag)
+    assert code == 5
+    assert "farline: far.example:5470: connection refused" in err
+    if flag != "-V":
+        told = [json.loads(line) for line in (out.splitlines() if "stream" in flag else [out])]
+        assert any("connection refused" in json.dumps(document) for document in told)
+
+
+def test_an_interrupted_run_is_130_with_its_partial_record(probe: Probe) -> None:
+    error = {"kind": "interrupted", "message": "stopped by the user"}
+    code, out, _ = probe(run_record(status="partial", error=error), "far.example", "--json")
+    assert (code, json.loads(out)["status"]) == (130, "partial")
+
+
+def test_letters_reach_the_engine(probe: Probe, asked: dict[str, Any]) -> None:
+    probe(
+        run_record(), "far.example", "-p", "7000", "-P", "4", "-R", "-i", "0.5", "--zerocopy=splice"
+    )
+    spec = asked["spec"]
+    assert asked["target"] == "far.example:7000"
+    assert (spec["streams"], spec["direction"], spec["interval_s"]) == (4, "reverse", 0.5)
+    assert spec["tcp"]["send_mode"] == "splice"
+
+
+@pytest.mark.parametrize(
+    ("duration_s", "interval_s"), [(None, 0.1), (0.1, 0.01), (2, 0.02), (10, 0.1), (3600, 1.0)]
+)
+def test_without_an_interval_there_are_enough_samples(
+    duration_s: float | None, interval_s: float
+) -> None:
+    assert sampling_interval_s(duration_s) == interval_s
+    if duration_s and duration_s >= 0.5:
+        assert duration_s / interval_s >= 50
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ([], "which host"),
+        (["a", "-c", "b"], "two hosts"),
+        (["a:1", "-p", "2"], "the port is part of"),
+        (["a", "--json", "-J"], "at a time"),
+        (["a", "--json=xml"], "allowed are --json"),
+        (["a", "--store", "x"], "contradict"),
+        (["a", "-t", "1", "-n", "1M"], "total_bytes: goes without duration_s"),
+        (["a", "-u", "-C", "bbr"], "options of tcp do not apply to transport udp"),
+    ],
+)
+def test_contradictions_are_refused_in_one_line(
+    probe: Probe, arguments: list[str], reason: str
+) -> None:
+    code, _, err = probe(run_record(), *arguments)
+    assert (code, err.count("\n")) == (1, 1)
+    assert reason in err
+
+
+def test_the_run_is_kept(
+    probe: Probe, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, asked: dict[str, Any]
+) -> None:
+    kept: list[Mapping[str, Any]] = []
+
+    class Store:
+        def __init__(self, path: Path) -> None:
+            assert path == tmp_path
+
+        def append(self, record: Mapping[str, Any], _samples: Any, **_: Any) -> None:
+            kept.append(record)
+
+    monkeypatch.setattr("farline.store.Store", Store)
+    probe(run_record())  # without a host: nothing runs
+    assert group.run(["probe", "far.example", "--json", "--store", str(tmp_path)]) == 0
+    assert [record["verdict"]["limit"] for record in kept] == [kept[0]["verdict"]["limit"]]
+
+
+def test_targets_with_and_without_ports() -> None:
+    assert target_text("::1", None, 7) == "[::1]:7"
+    assert target_text("[::1]", None, 7) == "[::1]:7"
+    assert target_text(None, "h", None) == "h"
+
+
+def test_signals_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = Interruption(quiet=False)
+    answers = [int(asked())]
+    for _ in range(3):
+        asked.ask(2, None)
+        answers.append(int(asked()))
+    assert answers == [0, 1, 2, 2]
+    assert capsys.readouterr().err.count("once more") == 1
+
+
+def test_sparkline_and_granted_lines() -> None:
+    assert lines.sparkline([0, 1, 2]) == "▁▄█"
+    assert lines.sparkline([0, 0]) == "▁▁"
+    record = run_record(
+        stream(CLIENT, SENDER, notes=["mss 9000 refused"]), server_notes=["rate 1G"]
+    )
+    granted = lines.granted_lines(record)
+    assert granted[0].startswith("client: cubic, MSS 1448")
+    assert granted[1:] == ["client: mss 9000 refused", "server: rate 1G"]

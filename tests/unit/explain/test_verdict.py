@@ -1,0 +1,298 @@
+"""What limited a run: each rule on a record that shows it, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from farline.explain import tcp_rules, udp_rules
+from farline.explain.figures import Figures, figures_of
+from farline.explain.verdict import judge, verdict
+from farline.spec._types import RunRecord, Verdict
+from tests.support.runs import (
+    CLIENT,
+    RECEIVER,
+    SENDER,
+    SERVER,
+    columns,
+    report,
+    run_record,
+    steady_rows,
+    stream,
+)
+
+BUSY: dict[str, Any] = {
+    "busy_us": 100_000,
+    "receive_window_limited_us": 0,
+    "send_buffer_limited_us": 0,
+    "cwnd_limited_us": 100_000,
+    "rtt_us": 100_000,
+    "cwnd_bytes": 4 << 20,
+    "receive_window_bytes": 3 << 20,
+    "pacing_rate_bps": 900_000_000,
+}
+
+
+def rows(**more: Any) -> list[dict[str, int]]:
+    return steady_rows([800e6] * 100, end=CLIENT, role=SENDER, **(BUSY | more))
+
+
+def judged(record: RunRecord | None = None, **more: Any) -> Verdict:
+    return verdict(record or run_record(), columns(rows(**more)))
+
+
+def test_receiver_window_under_autotuning_names_tcp_rmem() -> None:
+    found = judged(receive_window_limited_us=80_000, cwnd_limited_us=20_000)
+    assert found["limit"] == "receive-window"
+    assert "80 %" in found["line"] and "net.ipv4.tcp_rmem[2] = 6.00 MiB" in found["line"]
+    assert 'sysctl -w net.ipv4.tcp_rmem="4096 131072 12582912"' in found["remedies"][0]
+    assert any("bandwidth-delay product" in line for line in found["evidence"])
+
+
+def test_receiver_window_of_an_explicit_buffer_names_rmem_max() -> None:
+    asked = {"receive_buffer_bytes": 1 << 20}
+    record = run_record(
+        stream(CLIENT, SENDER),
+        stream(SERVER, RECEIVER, receive_buffer_bytes=425_984),
+        spec={"tcp": asked},
+    )
+    found = judged(record, receive_window_limited_us=80_000)
+    assert "net.core.rmem_max = 208 KiB" in found["line"]
+    assert found["remedies"] == ["on the receiver: sysctl -w net.core.rmem_max=1048576"]
+
+
+def test_receiver_window_of_a_granted_buffer_is_the_callers_choice() -> None:
+    record = run_record(
+        stream(CLIENT, SENDER),
+        stream(SERVER, RECEIVER, receive_buffer_bytes=2 << 16),
+        spec={"tcp": {"receive_buffer_bytes": 1 << 16}},
+    )
+    found = judged(record, receive_window_limited_us=80_000)
+    assert "the buffer asked for, 64.0 KiB, caps it" in found["line"]
+    assert "-w 128KiB" in found["remedies"][0]
+
+
+def test_send_buffer() -> None:
+    found = judged(send_buffer_limited_us=70_000)
+    assert found["limit"] == "send-buffer"
+    assert "net.ipv4.tcp_wmem[2] = 4.00 MiB at the sender caps it" in found["line"]
+
+
+@pytest.mark.parametrize(
+    ("sender_us", "receiver_us", "limit"),
+    [(9_800_000, 5_000_000, "sender-cpu"), (9_500_000, 9_900_000, "receiver-cpu")],
+)
+def test_a_full_cpu_comes_before_windows(sender_us: int, receiver_us: int, limit: str) -> None:
+    record = run_record(
+        stream(CLIENT, SENDER, thread_cpu_us=sender_us),
+        stream(SERVER, RECEIVER, thread_cpu_us=receiver_us),
+    )
+    found = judged(record, receive_window_limited_us=90_000)
+    assert found["limit"] == limit
+    assert "of one CPU" in found["line"] and found["remedies"]
+
+
+def test_a_thread_that_waits_for_a_cpu_is_cpu_limited_by_others() -> None:
+    sender = stream(CLIENT, SENDER, thread_cpu_us=5_000_000, thread_wait_us=4_500_000)
+    found = judged(run_record(sender, stream(SERVER, RECEIVER)), busy_us=30_000)
+    assert found["limit"] == "sender-cpu"
+    assert "uses 50 % of one CPU and waits 45 % of the time" in found["line"]
+    assert found["remedies"][0] == "less other work on that host"
+
+
+def test_a_sender_idle_for_want_of_a_cpu_is_cpu_limited() -> None:
+    sender = stream(CLIENT, SENDER, thread_cpu_us=2_000_000, thread_wait_us=6_000_000)
+    found = judged(run_record(sender, stream(SERVER, RECEIVER)), busy_us=35_000)
+    assert found["limit"] == "sender-cpu"
+    assert "nothing queued 65 % of the time; a sender thread waited 60 %" in found["line"]
+
+
+def test_all_cpus_of_one_host_in_use_by_both_ends() -> None:
+    near: dict[str, Any] = {"local": "127.0.0.1:1", "remote": "127.0.0.1:2"}
+    record = run_record(
+        stream(CLIENT, SENDER, **near),
+        stream(SERVER, RECEIVER, **near),
+        client=report("one", user_s=19.0),
+        server=report("one", user_s=18.0),
+    )
+    found = judged(record)
+    assert found["limit"] == "sender-cpu"
+    assert "both ends together use 98 % of the host's 4 CPUs" in found["line"]
+
+
+def test_a_rate_that_is_reached_is_the_limit() -> None:
+    found = judged(run_record(spec={"rate_bps": 820_000_000}))
+    assert (found["limit"], found["remedies"]) == ("rate", ["a higher rate, or none: -b 0"])
+    found = judged(run_record(spec={"tcp": {"pacing_rate_bps": 800_000_000}}))
+    assert "--fq-rate 0" in found["remedies"][0]
+
+
+def test_a_rate_that_is_not_reached_is_not() -> None:
+    assert judged(run_record(spec={"rate_bps": 2_000_000_000}))["limit"] != "rate"
+
+
+def test_an_idle_sender_is_the_application() -> None:
+    found = judged(busy_us=30_000, cwnd_limited_us=30_000)
+    assert found["limit"] == "application"
+    assert "nothing queued 70 % of the time" in found["line"]
+
+
+def test_a_standing_queue_is_a_full_path() -> None:
+    record = run_record(stream(CLIENT, SENDER, min_rtt_us=20_000), stream(SERVER, RECEIVER))
+    found = judged(record)
+    assert found["limit"] == "path"
+    assert "wait 80.0 ms in queues" in found["line"]
+
+
+def test_a_full_interface_is_a_full_path() -> None:
+    client = report("near")
+    client["host"]["interfaces"] = [
+        {
+            "name": "eth0", "addresses": ["10.0.0.1/24"], "mtu_bytes": 1500, "up": True,
+            "driver": None, "speed_bps": 850_000_000, "numa_node": None, "qdisc": None,
+            "tx_queue_packets": None, "offloads": {},
+        }
+    ]  # fmt: skip
+    found = judged(run_record(client=client))
+    assert found["limit"] == "path"
+    assert "94 % of the interface's 850 Mbit/s" in found["line"]
+
+
+def test_losses_hold_the_congestion_window() -> None:
+    record = run_record(stream(CLIENT, SENDER, retransmits=500), stream(SERVER, RECEIVER))
+    found = judged(record)
+    assert found["limit"] == "cwnd"
+    assert "500 segments sent again" in found["line"] and "cubic" in found["line"]
+
+
+def test_a_window_that_still_grows_wants_a_longer_run() -> None:
+    grown = rows()
+    for index, row in enumerate(grown):
+        row["cwnd_bytes"] = (index + 1) << 14
+    found = verdict(run_record(), columns(grown))
+    assert found["limit"] == "cwnd"
+    assert "still grew" in found["line"]
+
+
+def test_bbr_paces() -> None:
+    record = run_record(stream(CLIENT, SENDER, congestion_control="bbr"), stream(SERVER, RECEIVER))
+    found = judged(record)
+    assert "bbr paces each stream at 900 Mbit/s" in found["line"]
+
+
+def test_a_window_without_losses_is_still_the_window() -> None:
+    assert "waited for it 100 %" in judged()["line"]
+
+
+def test_zero_copy_that_copied_is_told_in_the_line() -> None:
+    record = run_record(
+        stream(CLIENT, SENDER, zerocopy_copied_bytes=750, zerocopy_true_bytes=250),
+        stream(SERVER, RECEIVER),
+    )
+    assert judged(record)["line"].endswith("the kernel copied 75 % of 1000 B after all")
+
+
+def test_the_null_transport_shows_the_harness() -> None:
+    found = judged(run_record(spec={"transport": "null"}))
+    assert found["limit"] == "harness"
+    assert "800 Mbit/s" in found["line"]
+
+
+def test_a_failed_run_has_no_limit() -> None:
+    record = run_record(status="failed", error={"kind": "busy", "message": "no room"})
+    found = judged(record)
+    assert (found["limit"], found["line"]) == ("unknown", "the run failed: no room")
+
+
+def test_nothing_received_is_nothing_judged() -> None:
+    record = run_record(stream(CLIENT, SENDER, bytes=0), stream(SERVER, RECEIVER, bytes=0))
+    assert "no byte arrived" in judged(record)["line"]
+
+
+def test_both_ways_judge_the_slower() -> None:
+    record = run_record(
+        stream(CLIENT, SENDER, 0),
+        stream(SERVER, RECEIVER, 0),
+        stream(SERVER, SENDER, 1, thread_cpu_us=9_900_000),
+        stream(CLIENT, RECEIVER, 1, bytes=500_000_000),
+        spec={"direction": "bidirectional"},
+    )
+    found = judged(record)
+    assert found["limit"] == "sender-cpu"
+    assert found["line"].startswith("reverse (the slower way): ")
+
+
+def udp(receiver: dict[str, Any], sender: dict[str, Any] | None = None, **spec: Any) -> Verdict:
+    record = run_record(
+        stream(CLIENT, SENDER, packets=1000, **(sender or {})),
+        stream(SERVER, RECEIVER, packets=900, **receiver),
+        spec={"transport": "udp", **spec},
+    )
+    return verdict(record, columns([]))
+
+
+def test_datagrams_lost_by_a_slow_reader() -> None:
+    found = udp({"lost_packets": 100, "thread_cpu_us": 9_000_000})
+    assert found["limit"] == "receiver-cpu"
+    assert "10 % of 1000 datagrams lost" in found["line"]
+
+
+def test_datagrams_lost_on_one_host_overflowed_the_buffer() -> None:
+    near: dict[str, Any] = {"local": "127.0.0.1:1", "remote": "127.0.0.1:2"}
+    record = run_record(
+        stream(CLIENT, SENDER, packets=1000, **near),
+        stream(SERVER, RECEIVER, lost_packets=100, **near),
+        spec={"transport": "udp"},
+        client=report("one"),
+        server=report("one"),
+    )
+    found = verdict(record, columns([]))
+    assert found["limit"] == "receive-buffer"
+    assert any("net.core.rmem_max" in remedy for remedy in found["remedies"])
+
+
+def test_datagrams_lost_on_the_way_even_at_the_rate_asked_for() -> None:
+    found = udp({"lost_packets": 100}, rate_bps=800_000_000)
+    assert found["limit"] == "path"
+
+
+def test_datagrams_at_the_rate_asked_for() -> None:
+    assert udp({}, rate_bps=800_000_000)["limit"] == "rate"
+
+
+def test_a_sender_that_cannot_keep_the_rate() -> None:
+    found = udp({}, {"thread_cpu_us": 8_500_000}, rate_bps=2_000_000_000)
+    assert found["limit"] == "sender-cpu"
+
+
+def test_a_sender_that_waits_for_its_socket() -> None:
+    assert udp({}, rate_bps=0)["limit"] == "send-buffer"
+
+
+def test_every_verdict_carries_the_common_figures_and_warnings() -> None:
+    client = report("near", steal_s=4.0)
+    client["version"]["profile"] = "debug"
+    evidence = " ".join(judged(run_record(client=client))["evidence"])
+    for part in (
+        "throughput 800 Mbit/s",
+        "round-trip time 100 ms",
+        "debug build",
+        "hypervisor took",
+    ):
+        assert part in evidence
+
+
+def test_when_nothing_stands_out_it_says_so() -> None:
+    found = judged(cwnd_limited_us=10_000)
+    assert (found["limit"], found["remedies"]) == ("unknown", [])
+
+
+def test_no_rule_fails_on_a_run_of_which_nothing_is_known() -> None:
+    record = run_record(client=None, server=None)
+    figures = figures_of(record, columns([]), CLIENT)
+    for rule in (*tcp_rules.RULES, *udp_rules.RULES):
+        rule(figures)
+    assert judge(figures).limit == "unknown"
+    assert {field.name for field in fields(Figures)} == set(vars(figures))

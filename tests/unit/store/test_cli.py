@@ -1,0 +1,158 @@
+"""`farline runs`, `show` and `export` over a store made by hand."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from farline.cli.group import cli, run
+from farline.store import Store
+from tests.support.records import make_record, make_samples, make_spec
+
+LABELS = {"setting": "abc", "block": 1, "slot": 0, "attempt": 0, "reference": False}
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.setenv("FARLINE_STORE", str(tmp_path / "store"))
+    store = Store()
+    for number, streams in enumerate((1, 2, 4)):
+        spec = make_spec(streams=streams, tcp={"congestion_control": "reno"})
+        record = make_record(number, spec, bps=1e9 * streams)
+        store.append(record, make_samples(2), campaign="night", labels=LABELS)
+    error = {"kind": "busy", "message": "the server has no room"}
+    store.append(make_record(3, make_spec(transport="udp"), status="failed", error=error), {})
+    return store
+
+
+def farline(*arguments: str) -> Result:
+    result = CliRunner().invoke(cli, list(arguments), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_runs_lists_oldest_first(store: Store) -> None:
+    lines = farline("runs").stdout.splitlines()
+    rows = [line for line in lines if "01JD" in line]
+    assert len(rows) == 4
+    assert "1.00 Gbit/s" in rows[0] and "4.00 Gbit/s" in rows[2]
+    assert "sender-cpu" in rows[0] and "failed" in rows[3]
+    assert "2026-11-21 20:00:00" in rows[0] and "128KiB" in rows[0]
+
+
+def test_runs_filters_and_limits(store: Store) -> None:
+    def found(*arguments: str) -> list[int]:
+        document = json.loads(farline("runs", "--json", *arguments).stdout)
+        assert document["schema"] == 1
+        return [int(row["run_id"][4:]) for row in document["runs"]]
+
+    assert found() == [0, 1, 2, 3]
+    assert found("--where", "streams=2,4") == [1, 2]
+    assert found("--campaign", "last", "--limit", "1") == [2]
+    assert found("--status", "failed") == [3]
+    assert found("--transport", "tcp", "--since", "2026-11-21T20:00:01Z") == [1, 2]
+    assert found("--limit", "1", "--all") == [0, 1, 2, 3]
+
+
+def test_runs_lists_campaigns_and_merges(store: Store) -> None:
+    assert "night" in farline("runs", "--campaigns").stdout
+    assert "merged 4 runs out of 4 files" in farline("runs", "--compact").stdout
+    assert json.loads(farline("runs", "--compact", "--json").stdout)["merged_runs"] == 0
+    assert len(json.loads(farline("runs", "--json").stdout)["runs"]) == 4
+
+
+def test_damaged_files_are_named_on_standard_error(store: Store) -> None:
+    path = store.layout.fresh / f"{make_record(1)['run_id']}.parquet"
+    path.write_bytes(b"PAR1")
+    result = farline("runs")
+    assert path.name in result.stderr
+    assert result.stdout.count("01JD") == 3
+
+
+def test_show_says_everything_about_a_run(store: Store) -> None:
+    text = farline("show", make_record(1)["run_id"]).stdout
+    for part in ("2 streams", "2.00 Gbit/s", "sender's CPU", "campaign night", "alpha", "beta"):
+        assert part in text
+    for part in ("net.core.rmem_max = 4194304", '"congestion_control": "reno"', "kernel 6.18.0"):
+        assert part in text
+
+
+def test_show_last_and_a_failure(store: Store) -> None:
+    assert "failed: the server has no room" in farline("show", "last").stdout
+
+
+def test_show_samples_and_json(store: Store) -> None:
+    run_id = make_record(2)["run_id"]
+    text = farline("show", run_id, "--samples").stdout
+    assert "rtt_us" in text and "jitter_ns" not in text
+    document = json.loads(farline("show", run_id, "--samples", "--json").stdout)
+    assert document["record"] == json.loads(
+        json.dumps(make_record(2, document["record"]["spec"], bps=4e9))
+    )
+    assert document["labels"] == LABELS
+    assert document["samples"]["rtt_us"] == [120, 121, None, None]
+
+
+@pytest.mark.parametrize(
+    ("name", "line"), [("zzz", "no run 'zzz'"), ("01JD", "fits 4 runs: 01JD0000000000000000000000")]
+)
+def test_show_says_which_run_it_cannot_find(
+    store: Store, capsys: pytest.CaptureFixture[str], name: str, line: str
+) -> None:
+    assert run(["show", name]) == 1
+    assert line in capsys.readouterr().err
+
+
+def test_export_csv_has_a_row_per_run(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    farline("export", "--format", "csv", "-o", str(path), "--campaign", "night")
+    rows = list(csv.DictReader(io.StringIO(path.read_text())))
+    assert [row["streams"] for row in rows] == ["1", "2", "4"]
+    assert [row["tcp.congestion_control"] for row in rows] == ["reno"] * 3
+    assert float(rows[2]["total_bps"]) == 4e9
+    assert "record" not in rows[0]
+
+
+def test_export_parquet_has_the_record_and_samples(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    farline("export", "--format", "parquet", "-o", str(path))
+    table = pq.read_table(path)
+    assert table.num_rows == 4
+    assert json.loads(table["record"][0].as_py())["run_id"] == make_record(0)["run_id"]
+    farline("export", "--format", "parquet", "--samples", "-o", str(path), "--where", "streams=4")
+    samples = pq.read_table(path)
+    assert set(samples["run_id"].to_pylist()) == {make_record(2)["run_id"]}
+    assert samples["rtt_us"].to_pylist() == [120, 121, None, None]
+    assert [item.name for item in tmp_path.iterdir() if item.suffix == ".tmp"] == []
+
+
+def test_export_json_to_standard_output(store: Store) -> None:
+    document = json.loads(farline("export", "--format", "json", "-o", "-", "--samples").stdout)
+    assert [entry["campaign"] for entry in document["runs"]] == ["night"] * 3 + [None]
+    assert document["runs"][0]["samples"]["bytes"] == [12_500_000] * 4
+    assert document["runs"][3]["samples"]["bytes"] == []
+    assert document["runs"][3]["record"]["error"]["kind"] == "busy"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["runs", "--where", "strems=1"], "strems"),
+        (["runs", "--since", "soon"], "an age"),
+        (["runs", "--store", "/nonexistent/store"], "no store here"),
+        (["export", "--format", "xml", "-o", "x"], "csv"),
+        (["export", "--format", "csv", "-o", "/nonexistent/x.csv"], "No such file"),
+    ],
+)
+def test_refusals_are_one_line(
+    store: Store, capsys: pytest.CaptureFixture[str], arguments: list[str], line: str
+) -> None:
+    assert run(arguments) in (1, 2)
+    error = capsys.readouterr().err
+    assert line in error and error.startswith("farline: ") and error.count("\n") == 1
