@@ -56,7 +56,14 @@ pub(crate) fn receive<'a>(
 
 impl<'a> Message<'a> {
     /// First control message for which `pick` gives something.
-    pub(crate) fn find_control<T>(&self, pick: impl Fn(Control<'a>) -> Option<T>) -> Option<T> {
+    pub(crate) fn find_control<T>(&self, pick: impl Fn(Control<'_>) -> Option<T>) -> Option<T> {
+        let mut found = None;
+        self.each_control(|control| found = found.take().or_else(|| pick(control)));
+        found
+    }
+
+    /// Shows every control message, in order.
+    pub(crate) fn each_control(&self, mut visit: impl FnMut(Control<'_>)) {
         // SAFETY: `header` is as the kernel left it, and its control buffer is borrowed for 'a.
         let mut next = unsafe { libc::CMSG_FIRSTHDR(&self.header) };
         while !next.is_null() {
@@ -69,18 +76,21 @@ impl<'a> Message<'a> {
             // SAFETY: the kernel never states a cmsg_len that reaches past what it wrote into the buffer
             // (it sets MSG_CTRUNC and shortens cmsg_len instead), so `length` bytes lie behind the header.
             let data = unsafe { std::slice::from_raw_parts(data, length) };
-            if let Some(found) = pick(Control {
+            visit(Control {
                 level: head.cmsg_level,
                 kind: head.cmsg_type,
                 data,
-            }) {
-                return Some(found);
-            }
+            });
             // SAFETY: as for FIRSTHDR; `next` is one of this header's control messages.
             next = unsafe { libc::CMSG_NXTHDR(&self.header, next) };
         }
-        None
     }
+}
+
+/// The 64-bit integer of native byte order at `offset`, if `data` is long enough.
+pub(crate) fn u64_at(data: &[u8], offset: usize) -> Option<u64> {
+    let bytes = data.get(offset..offset.checked_add(8)?)?;
+    Some(u64::from_ne_bytes(bytes.try_into().ok()?))
 }
 
 /// The integer of native byte order at `offset`, if `data` is long enough.
@@ -99,5 +109,7 @@ mod tests {
         assert_eq!(u32_at(&data, 0), Some(7));
         assert_eq!(u32_at(&data, 1), None);
         assert_eq!(u32_at(&data, usize::MAX), None);
+        assert_eq!(u64_at(&data, 0), None);
+        assert_eq!(u64_at(&8u64.to_ne_bytes(), 0), Some(8));
     }
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::call::check_length;
-use crate::control::{ControlBuffer, receive, u32_at};
+use crate::control::{ControlBuffer, receive, u32_at, u64_at};
 use crate::option::set;
 
 /// Most payload bytes of one send call, segmented or not (IPv4: 65,535 less 28 bytes of headers).
@@ -56,6 +56,15 @@ pub fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     })
 }
 
+/// Lets the kernel note when each datagram came, for [`Batch::arrived_ns`]. Where this is the first socket
+/// to ask for it, the kernel begins a moment later, and until then notes when a datagram was read.
+///
+/// # Errors
+/// The kernel's.
+pub fn note_arrivals(fd: BorrowedFd<'_>) -> io::Result<()> {
+    set::<libc::c_int>(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
+}
+
 /// Datagrams that one call brought: `bytes` long in all, cut every `segment_bytes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch {
@@ -63,6 +72,8 @@ pub struct Batch {
     pub bytes: usize,
     /// Bytes of each datagram; the last may be shorter. Never 0.
     pub segment_bytes: usize,
+    /// When the first of them came, by the kernel's clock of the day, if [`note_arrivals`] was called.
+    pub arrived_ns: Option<u64>,
 }
 
 /// Receives one datagram, or several of one size, into `buffer` ([`RECEIVE_BYTES`] hold any of them).
@@ -70,18 +81,39 @@ pub struct Batch {
 /// # Errors
 /// The kernel's; `WouldBlock` after the socket's receive time-out.
 pub fn receive_batch(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Batch> {
+    receive_with(fd, buffer, 0)
+}
+
+/// As [`receive_batch`], without waiting.
+///
+/// # Errors
+/// The kernel's; `WouldBlock` if nothing is there.
+pub fn receive_batch_now(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Batch> {
+    receive_with(fd, buffer, libc::MSG_DONTWAIT)
+}
+
+fn receive_with(fd: BorrowedFd<'_>, buffer: &mut [u8], flags: libc::c_int) -> io::Result<Batch> {
     let mut controls = ControlBuffer::default();
-    let message = receive(fd, buffer, &mut controls, 0)?;
-    let segment_bytes = message
-        .find_control(|control| {
-            let is_size = control.level == libc::SOL_UDP && control.kind == libc::UDP_GRO;
-            is_size.then(|| u32_at(control.data, 0)).flatten()
-        })
-        .map_or(message.bytes, |size| size as usize);
+    let message = receive(fd, buffer, &mut controls, flags)?;
+    let (mut segment_bytes, mut arrived_ns) = (None, None);
+    message.each_control(|control| match (control.level, control.kind) {
+        (libc::SOL_UDP, libc::UDP_GRO) => segment_bytes = u32_at(control.data, 0),
+        (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => arrived_ns = timespec_ns(control.data),
+        _ => {}
+    });
+    let segment_bytes = segment_bytes.map_or(message.bytes, |size| size as usize).max(1);
     Ok(Batch {
         bytes: message.bytes,
-        segment_bytes: segment_bytes.max(1),
+        segment_bytes,
+        arrived_ns,
     })
+}
+
+/// Reads `struct timespec`: two 64-bit integers, seconds and nanoseconds.
+fn timespec_ns(data: &[u8]) -> Option<u64> {
+    u64_at(data, 0)?
+        .checked_mul(1_000_000_000)?
+        .checked_add(u64_at(data, 8)?)
 }
 
 #[cfg(test)]
@@ -123,22 +155,35 @@ mod tests {
         let mut buffer = [0; RECEIVE_BYTES];
         let batch = receive_batch(far.as_fd(), &mut buffer).unwrap();
         assert_eq!(
-            batch,
-            Batch {
-                bytes: 2500,
-                segment_bytes: 1000
-            }
+            (batch.bytes, batch.segment_bytes, batch.arrived_ns),
+            (2500, 1000, None)
         );
         set_segment_size(near.as_fd(), 0).unwrap();
         send(near.as_fd(), &[5; 7]).unwrap();
         let batch = receive_batch(far.as_fd(), &mut buffer).unwrap();
-        assert_eq!(
-            batch,
-            Batch {
-                bytes: 7,
-                segment_bytes: 7
-            }
-        );
+        assert_eq!((batch.bytes, batch.segment_bytes), (7, 7));
+    }
+
+    #[test]
+    fn arrival_is_when_it_came_not_when_it_was_read() {
+        let (near, far) = pair();
+        note_arrivals(far.as_fd()).unwrap();
+        let mut buffer = [0; RECEIVE_BYTES];
+        let error = receive_batch_now(far.as_fd(), &mut buffer).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        // The kernel begins to note arrivals a moment after the first socket asks for it.
+        std::thread::sleep(Duration::from_millis(50));
+        send(near.as_fd(), b"first").unwrap();
+        std::thread::sleep(Duration::from_millis(30));
+        send(near.as_fd(), b"second").unwrap();
+        let mut arrived_ns = || {
+            receive_batch_now(far.as_fd(), &mut buffer)
+                .unwrap()
+                .arrived_ns
+                .unwrap()
+        };
+        let (first_ns, second_ns) = (arrived_ns(), arrived_ns());
+        assert!(second_ns - first_ns >= 29_000_000, "{}", second_ns - first_ns);
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::time::Instant;
 use farline_spec::{Failure, Granted};
 use farline_sys::{thread, time};
 
-use crate::tally::{Count, as_i64};
+use crate::failure::aborted;
+use crate::tally::{Tally, as_i64};
 use crate::{Counters, Pacer, Probe, Received, Stream};
 
 /// Longest wait inside one call, so that the caller can look at its stop flag.
@@ -83,7 +84,7 @@ fn spin_ns(wait_ns: u64) -> u64 {
 pub struct Limited {
     inner: Box<dyn Stream>,
     turn: Turn,
-    waited_us: Arc<Count>,
+    tally: Arc<Tally>,
 }
 
 impl Limited {
@@ -92,7 +93,7 @@ impl Limited {
         Self {
             inner,
             turn: Turn::new(rate_bps),
-            waited_us: Arc::default(),
+            tally: Arc::default(),
         }
     }
 }
@@ -100,7 +101,10 @@ impl Limited {
 impl Stream for Limited {
     fn send_block(&mut self, limit: usize) -> Result<usize, Failure> {
         let may_send = self.turn.wait();
-        self.waited_us.set(self.turn.waited_us());
+        self.tally.paced_wait_us.set(self.turn.waited_us());
+        if self.tally.is_aborted() {
+            return Err(aborted());
+        }
         if !may_send {
             return Ok(0);
         }
@@ -124,7 +128,7 @@ impl Stream for Limited {
     fn probe(&self) -> Arc<dyn Probe> {
         Arc::new(LimitedProbe {
             inner: self.inner.probe(),
-            waited_us: Arc::clone(&self.waited_us),
+            tally: Arc::clone(&self.tally),
         })
     }
 
@@ -135,18 +139,19 @@ impl Stream for Limited {
 
 struct LimitedProbe {
     inner: Arc<dyn Probe>,
-    waited_us: Arc<Count>,
+    tally: Arc<Tally>,
 }
 
 impl Probe for LimitedProbe {
     fn sample(&self) -> Counters {
         Counters {
-            paced_wait_us: self.waited_us.get(),
+            paced_wait_us: self.tally.paced_wait_us.get(),
             ..self.inner.sample()
         }
     }
 
     fn abort(&self) {
+        self.tally.abort();
         self.inner.abort();
     }
 }

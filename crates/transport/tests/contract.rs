@@ -40,6 +40,7 @@ macro_rules! contract {
                 checks: what_was_granted_is_stated,
                 checks: aborting_ends_a_blocked_receive,
                 checks: aborting_ends_a_blocked_send,
+                checks: aborting_ends_a_wait_for_the_rate,
                 checks: aborting_ends_a_finish_that_nobody_answers,
                 checks: finishing_gives_up_in_time,
                 strangers: a_wrong_proof_neither_opens_nor_ends_the_wait,

@@ -352,3 +352,39 @@ fn a_stream_is_closed_when_it_is_dropped_though_it_is_still_observed() {
     assert_eq!(receiver.receive_block().unwrap(), Received::End);
     assert_eq!(probe.sample().bytes, 0);
 }
+
+#[test]
+fn all_streams_may_arrive_before_the_first_is_taken() {
+    let spec = spec("");
+    let mut listener = transport_for(&spec)
+        .listen("127.0.0.1:0".parse().unwrap(), &spec)
+        .unwrap();
+    let keys: Vec<_> = (0..512).map(|stream| StreamKey { stream, ..key() }).collect();
+    let deadline = Instant::now() + PATIENCE;
+    let opened: Vec<_> = keys
+        .iter()
+        .map(|key| {
+            let request = Connect {
+                spec: &spec,
+                role: Role::Sender,
+                source: None,
+                source_device: None,
+                remote: listener.local_addr(),
+                key,
+                deadline,
+            };
+            transport_for(&spec).connect(&request).unwrap()
+        })
+        .collect();
+    let mut accepted: Vec<_> = opened
+        .iter()
+        .map(|_| {
+            listener
+                .accept(&spec, &keys, &|_| Role::Receiver, deadline)
+                .unwrap()
+                .0
+        })
+        .collect();
+    accepted.sort_unstable();
+    assert!(accepted.into_iter().eq(0..512));
+}

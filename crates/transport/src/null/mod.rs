@@ -96,11 +96,11 @@ enum Length {
 
 impl NullStream {
     fn new(spec: &RunSpec, role: Role, stream: u16) -> Self {
-        let length = match (spec.total_bytes, spec.duration_s) {
+        let length = match (spec.total_bytes, spec.sending_s()) {
             _ if role == Role::Sender => Length::Bytes(u64::MAX),
             (Some(total), _) => Length::Bytes(share(total.get(), spec.streams.get(), stream)),
-            (None, duration) => Length::Time {
-                duration: Duration::from_secs_f64(duration.map_or(10.0, |duration| duration.get())),
+            (None, seconds) => Length::Time {
+                duration: Duration::from_secs_f64(seconds.unwrap_or(10.0)),
                 since: None,
             },
         };

@@ -16,8 +16,9 @@ use crate::preamble::{PREAMBLE_BYTES, identify};
 use crate::socket::{family, set_tos, time_left, while_listening};
 use crate::{Listener, Role, Stream, StreamKey};
 
-/// Openers that may be half-way through at once. One more takes the place of the oldest.
-const MAX_OPENERS: usize = 64;
+/// Openers that may be half-way through at once besides the streams that are expected, all of which may
+/// arrive together. One more takes the place of the oldest.
+const MAX_STRANGERS: usize = 64;
 /// Connections that the kernel may hold ready for us (it caps this at net.core.somaxconn).
 const BACKLOG: i32 = 1024;
 /// Time an opener has for its preamble.
@@ -80,10 +81,10 @@ impl TcpListener {
         poll_readable(&fds, Some(patience)).map(drop).map_err(failed)
     }
 
-    fn take_connections(&mut self) -> Result<(), Failure> {
+    fn take_connections(&mut self, places: usize) -> Result<(), Failure> {
         loop {
             match self.socket.accept() {
-                Ok((socket, _)) => self.add_opener(socket),
+                Ok((socket, _)) => self.add_opener(socket, places),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if is_openers_fault(&error) => {}
                 Err(error) => return Err(Failure::system(&format!("data port {}", self.local), &error)),
@@ -91,8 +92,8 @@ impl TcpListener {
         }
     }
 
-    fn add_opener(&mut self, socket: Socket) {
-        if self.openers.len() >= MAX_OPENERS {
+    fn add_opener(&mut self, socket: Socket, places: usize) {
+        if self.openers.len() >= places {
             self.openers.remove(0);
         }
         if socket.set_nonblocking(true).is_ok() {
@@ -190,7 +191,7 @@ impl Listener for TcpListener {
         deadline: Instant,
     ) -> Result<(u16, Box<dyn Stream>), Failure> {
         let (number, socket) = loop {
-            self.take_connections()?;
+            self.take_connections(MAX_STRANGERS + expected.len())?;
             if let Some(proved) = self.next_proved(expected) {
                 break proved;
             }

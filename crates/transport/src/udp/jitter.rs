@@ -20,8 +20,10 @@ impl Jitter {
             // A late one of an earlier batch says how it was delayed, not how transit times vary.
             Some((sent_before, _)) if sent_ns <= sent_before => return,
             Some((sent_before, received_before)) => {
-                let apart_ns = received_ns.wrapping_sub(received_before);
-                let difference_ns = apart_ns.abs_diff(sent_ns - sent_before);
+                let apart_ns = received_ns.wrapping_sub(received_before) as i64;
+                let difference_ns = apart_ns
+                    .wrapping_sub_unsigned(sent_ns - sent_before)
+                    .unsigned_abs();
                 self.scaled_ns = (self.scaled_ns - (self.scaled_ns + 8) / 16).saturating_add(difference_ns);
             }
             None => {}

@@ -58,7 +58,11 @@ impl Setup {
         setup.set_batch(spec, &options);
         match role {
             Role::Sender => setup.set_gso(socket, &options, fits, mtu),
-            Role::Receiver => setup.set_gro(socket, &options),
+            Role::Receiver => {
+                setup.set_gro(socket, &options);
+                datagram::note_arrivals(socket.as_fd())
+                    .map_err(|error| Failure::system("SO_TIMESTAMPNS", &error))?;
+            }
         }
         Ok(setup)
     }

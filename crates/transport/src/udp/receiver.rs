@@ -1,15 +1,17 @@
 //! The receiving end: batches in, an account of every sequence number out.
 
+use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use farline_spec::Failure;
-use farline_sys::datagram::{Batch, RECEIVE_BYTES, receive_batch};
-use farline_sys::time;
+use farline_sys::datagram::{Batch, RECEIVE_BYTES, receive_batch, receive_batch_now};
+use farline_sys::{thread, time};
 
 use super::handshake::{Sign, sign_of, tell};
 use super::header::{HEADER_BYTES, Header, Kind, Token, parse};
 use super::jitter::Jitter;
+use super::nap::Nap;
 use super::sequence::{Arrival, Tracker};
 use super::stream::Link;
 use crate::buffer::PageBuffer;
@@ -28,8 +30,10 @@ pub(super) struct Receiver {
     last: Option<Batch>,
     tracker: Tracker,
     jitter: Jitter,
+    nap: Nap,
     end: Option<End>,
     strays: u64,
+    started: bool,
 }
 
 /// The sender's end mark.
@@ -41,7 +45,8 @@ struct End {
 }
 
 impl Receiver {
-    pub(super) fn new(key: &StreamKey) -> Self {
+    /// A receiver whose socket has a buffer of `socket_bytes`, as the kernel reports it.
+    pub(super) fn new(key: &StreamKey, socket_bytes: usize) -> Self {
         Self {
             key: key.clone(),
             token: Token::of(key),
@@ -49,8 +54,10 @@ impl Receiver {
             last: None,
             tracker: Tracker::new(),
             jitter: Jitter::default(),
+            nap: Nap::new(socket_bytes),
             end: None,
             strays: 0,
+            started: false,
         }
     }
 
@@ -63,19 +70,39 @@ impl Receiver {
         if self.has_ended(link) {
             return Ok(Received::End);
         }
-        match receive_batch(link.socket.as_fd(), &mut self.buffer) {
+        match self.receive_batch(link) {
             Ok(batch) => Ok(Received::Bytes(self.take(link, batch))),
             Err(_) if link.tally.is_aborted() => Err(aborted()),
             Err(error) if is_slice(&error) => Ok(Received::Bytes(0)),
             // Our answer found the sender gone; what it sent may still be queued here.
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => Ok(Received::Bytes(0)),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(Received::Bytes(0)),
             Err(error) => Err(while_moving("receiving", &error)),
         }
     }
 
+    fn receive_batch(&mut self, link: &Link) -> io::Result<Batch> {
+        if !self.started {
+            // Here, not in `new`: it is the thread that receives that has to wake in time.
+            thread::set_finest_timer_slack();
+            self.started = true;
+        }
+        let nap_ns = self.nap.length_ns();
+        if nap_ns > 0 {
+            match receive_batch_now(link.socket.as_fd(), &mut self.buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    time::sleep_until(time::now_ns() + nap_ns, 0);
+                }
+                result => return result,
+            }
+        }
+        receive_batch(link.socket.as_fd(), &mut self.buffer)
+    }
+
     /// Takes account of a batch; gives the bytes in it that count.
     fn take(&mut self, link: &Link, batch: Batch) -> usize {
-        let received_ns = time::now_ns();
+        let now_ns = time::now_ns();
+        self.nap.received(now_ns, batch.bytes);
+        let received_ns = batch.arrived_ns.unwrap_or(now_ns);
         let buffer = std::mem::take(&mut self.buffer);
         let (mut bytes, mut packets) = (0, 0);
         for datagram in buffer[..batch.bytes].chunks(batch.segment_bytes) {

@@ -59,7 +59,11 @@ impl Sender {
 
     /// Sends one batch of at most `limit` bytes.
     pub(super) fn send(&mut self, link: &Link, setup: &mut Setup, limit: usize) -> Result<usize, Failure> {
-        if !self.wait_for_turn(link) || limit == 0 {
+        let may_send = self.wait_for_turn(link);
+        if link.tally.is_aborted() {
+            return Err(aborted());
+        }
+        if !may_send || limit == 0 {
             return Ok(0);
         }
         let counted = limit.min(setup.batch_packets * setup.packet_bytes);

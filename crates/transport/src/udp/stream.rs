@@ -50,7 +50,12 @@ impl UdpStream {
         let setup = Setup::apply(&socket, spec, role)?;
         let engine = match role {
             Role::Sender => Engine::Sender(Sender::new(spec, &setup, key)),
-            Role::Receiver => Engine::Receiver(Receiver::new(key)),
+            Role::Receiver => {
+                let buffer = socket
+                    .recv_buffer_size()
+                    .map_err(|error| Failure::system("SO_RCVBUF", &error))?;
+                Engine::Receiver(Receiver::new(key, buffer))
+            }
         };
         Ok(Self {
             link: Arc::new(Link::new(socket, role)),

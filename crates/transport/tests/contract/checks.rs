@@ -384,6 +384,17 @@ pub fn aborting_ends_a_blocked_send(subject: &Subject) {
     });
 }
 
+pub fn aborting_ends_a_wait_for_the_rate(subject: &Subject) {
+    let (mut sender, _receiver) = subject.pair(&subject.spec_at(1_000), V4, true);
+    aborted(sender.probe().as_ref(), || {
+        loop {
+            if let Err(failure) = sender.send_block(usize::MAX) {
+                return failure.kind;
+            }
+        }
+    });
+}
+
 pub fn aborting_ends_a_finish_that_nobody_answers(subject: &Subject) {
     if !subject.promises("carries_data", subject.capabilities().carries_data) {
         return;
