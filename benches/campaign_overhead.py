@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from _contract import RESULTS, finish, interleave, row
+from farline.campaign.behind import Behind
 from farline.campaign.machine import Machine
 from farline.campaign.measure import measure
 from farline.campaign.plan import plan_from_document
@@ -94,6 +95,7 @@ def bookkeeping_ms(target: str, tool: Tool, duration_s: float) -> float:
     )
     with tempfile.TemporaryDirectory(dir=RESULTS) as folder:
         store = Store(Path(folder))
+        keeper = Behind(store)
         campaign = make_campaign(plan, lambda spec: dict(resolve_spec(spec)))
         flowed_s: list[float] = []
 
@@ -101,7 +103,7 @@ def bookkeeping_ms(target: str, tool: Tool, duration_s: float) -> float:
             spec: Mapping[str, Any], labels: Mapping[str, Any], should_stop: Callable[[], bool]
         ) -> Mapping[str, Any]:
             record = measure(
-                target, spec, store, tool=tool, campaign=campaign.id, labels=labels
+                target, spec, keeper, tool=tool, campaign=campaign.id, labels=labels
             ).record
             if record["status"] != "complete":
                 raise RuntimeError(f"a run failed: {record.get('error')}")
@@ -109,7 +111,8 @@ def bookkeeping_ms(target: str, tool: Tool, duration_s: float) -> float:
             return record
 
         started_at = time.perf_counter()
-        Shell(Machine(campaign), one, lambda _progress: None, lambda: False).run()
+        with keeper:
+            Shell(Machine(campaign), one, lambda _progress: None, lambda: False).run()
         store.compact()
         spent_s = time.perf_counter() - started_at - sum(flowed_s)
     return spent_s / len(flowed_s) * 1000

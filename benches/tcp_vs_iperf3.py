@@ -20,7 +20,7 @@ STREAMS = (1, 4)
 
 def compare(arena: Arena, congestion: str, streams: int, seconds: int, pairs: int) -> Iterator[Row]:
     """Speed and CPU of one case."""
-    shared = ["-P", str(streams), "-C", congestion, "-l", str(BLOCK), "-t", str(seconds)]
+    shared = ["-P", str(streams), "-C", congestion, "-l", str(BLOCK), "-t", str(seconds), "-i", "1"]
     runs = interleave(lambda: arena.ours(*shared), lambda: arena.peer(*shared), pairs)
     case = f"{arena.path.name} {congestion} {streams}str"
     yield row(case, "Gb/s", [(a.gbps, b.gbps) for a, b in runs])
@@ -30,7 +30,7 @@ def compare(arena: Arena, congestion: str, streams: int, seconds: int, pairs: in
 
 def discard(arena: Arena, congestion: str, seconds: int, pairs: int) -> Row:
     """Our receive by discard against what iperf3 does by default."""
-    shared = ["-C", congestion, "-l", str(BLOCK), "-t", str(seconds)]
+    shared = ["-C", congestion, "-l", str(BLOCK), "-t", str(seconds), "-i", "1"]
     runs = interleave(
         lambda: arena.ours(*shared, "--receive-mode", "discard"),
         lambda: arena.peer(*shared),

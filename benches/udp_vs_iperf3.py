@@ -18,7 +18,7 @@ PAYLOAD = "1472"
 
 def compare(arena: Arena, streams: int, seconds: int, pairs: int) -> Row:
     """Datagrams per second of one case."""
-    shared = ["-u", "-b", "0", "-l", PAYLOAD, "-P", str(streams), "-t", str(seconds)]
+    shared = ["-u", "-b", "0", "-l", PAYLOAD, "-P", str(streams), "-t", str(seconds), "-i", "1"]
     runs = interleave(lambda: arena.ours(*shared), lambda: arena.peer(*shared), pairs)
     values = [(ours.packets_per_s / 1e3, peer.packets_per_s / 1e3) for ours, peer in runs]
     return row(f"{arena.path.name} udp{PAYLOAD} {streams}str", "kpkt/s", values, must=10.0)

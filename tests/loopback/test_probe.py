@@ -131,6 +131,14 @@ def test_nobody_there_is_a_failed_record_and_exit_5(home: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
+def test_nobody_there_is_one_line_and_nothing_kept(tmp_path: Path) -> None:
+    done = farline(tmp_path, "probe", "127.0.0.1:1", "--store", str(tmp_path / "store"))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (5, "", 1)
+    assert done.stderr.startswith("farline: ")
+    listed = farline(tmp_path, "runs", "--json", "--store", str(tmp_path / "store"))
+    assert json.loads(listed.stdout)["runs"] == []
+
+
 def test_without_a_ticket_nothing_is_served(home: Path, server: Serving) -> None:
     done = farline(home, "probe", server.address, "--json", "--no-store")
     record = json.loads(done.stdout)

@@ -92,6 +92,26 @@ def test_ctrl_c_and_resume_make_the_same_runs(server: Serving, tmp_path: Path) -
     assert rows_of(cut)[: len(before)] == before
 
 
+def test_a_bare_resume_without_the_ticket_records_nothing(server: Serving, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    process = start(tmp_path, "profile", server.ticket, *GRID, "--repetitions", "3",
+                    "--name", "mycamp", "--store", str(store))  # fmt: skip
+    wait_for_runs(store, 3)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    before = rows_of(store)
+    refused = farline(tmp_path, "profile", "--resume", "--store", str(store))
+    assert (refused.returncode, refused.stdout) == (4, "")
+    last = refused.stderr.splitlines()[-1]
+    assert "ticket" in last and "farline profile TICKET --resume mycamp-" in last
+    assert rows_of(store) == before
+    assert farline(tmp_path, "trust", server.ticket).returncode == 0
+    again = farline(tmp_path, "profile", "--resume", "mycamp", "--store", str(store))
+    assert again.returncode == 0, again.stderr
+    assert len(places(rows_of(store))) == 15
+    assert farline(tmp_path, "trust", "--forget", server.address).returncode == 0
+
+
 def test_killed_again_and_again_nothing_is_lost_or_repeated(
     server: Serving, tmp_path: Path
 ) -> None:

@@ -214,17 +214,16 @@ impl Seat {
 /// # Errors
 /// [`FailureKind::Spec`] that says how many there would be.
 pub fn check_rows(spec: &RunSpec) -> Result<(), Failure> {
-    let Some(duration) = spec.duration_s else {
+    let Some(sending_s) = spec.sending_s() else {
         return Ok(());
     };
-    let rows = spec.stream_total() as f64 * (duration.get() / spec.interval_s.get()).ceil();
+    let rows = spec.stream_total() as f64 * (sending_s / spec.interval_s.get()).ceil();
     if rows <= MAX_ROWS as f64 {
         return Ok(());
     }
     let line = format!(
-        "interval_s: {} s over {} s and {} streams makes {rows} rows of samples, allowed are {MAX_ROWS}",
+        "interval_s: {} s over {sending_s} s and {} streams makes {rows} rows of samples, allowed are {MAX_ROWS}",
         spec.interval_s.get(),
-        duration.get(),
         spec.stream_total(),
     );
     Err(Failure::new(FailureKind::Spec, line))

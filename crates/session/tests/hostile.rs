@@ -271,7 +271,10 @@ fn a_ticket_that_does_not_hold_gets_nothing() {
     let expired = mint(&server, Scope::Profile, 1);
     std::thread::sleep(Duration::from_millis(1100));
     for (ticket, line) in [
-        (None, "this server asks for a ticket"),
+        (
+            None,
+            "this server asks for a ticket: give the farline://... line it printed, or have `farline trust` remember it",
+        ),
         (Some(strange.as_str()), "the ticket is not one of this server's"),
         (Some(&forged), "the ticket is not one of this server's"),
         (Some("v1.."), "the ticket is not one of this server's"),

@@ -280,7 +280,10 @@ fn a_session_that_outlasts_the_grace_is_ended_and_told_why() {
     let error = follow(&long).record.error.unwrap();
     assert_eq!(
         (error.kind, error.message.as_str()),
-        (FailureKind::Interrupted, "the server is being stopped")
+        (
+            FailureKind::Protocol,
+            "the server is being stopped by its operator"
+        )
     );
     server.server.join();
     assert!(

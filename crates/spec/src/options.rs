@@ -228,7 +228,7 @@ pub struct RunSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["-l", "--block", "--length"]))]
     pub block_bytes: Option<BlockBytes>,
-    /// Seconds to send for; 10 if neither this nor total_bytes is given.
+    /// Seconds to send for, counted from the end of omit_s; 10 if neither this nor total_bytes is given. A server's limit on the duration is on both together.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["-t", "--time", "--duration"]))]
     pub duration_s: Option<DurationS>,
@@ -236,7 +236,7 @@ pub struct RunSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["-n", "--bytes"]))]
     pub total_bytes: Option<TotalBytes>,
-    /// Seconds at the start left out of steady-state figures; found from the data (MSER-5) if absent.
+    /// Seconds at the start left out of steady-state figures; found from the data (MSER-5) if absent. A run of a duration lasts this much longer; one of total_bytes does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["-O", "--omit"]))]
     pub omit_s: Option<OmitS>,
@@ -387,6 +387,12 @@ impl RunSpec {
         check_items("pairs", self.pairs.len(), 64)?;
         check_items("client_cpus", self.client_cpus.len(), 256)?;
         check_items("server_cpus", self.server_cpus.len(), 256)
+    }
+
+    /// Seconds in which senders send: `omit_s` and then `duration_s`. None where bytes end the run.
+    pub fn sending_s(&self) -> Option<f64> {
+        let omit_s = self.omit_s.map_or(0.0, |omit| omit.get());
+        self.duration_s.map(|duration| omit_s + duration.get())
     }
 
     /// Streams in all: twice `streams` when both directions run.

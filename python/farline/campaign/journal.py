@@ -18,6 +18,7 @@ from farline.campaign.plan import plan_from_document
 from farline.campaign.settings import Campaign, Setting
 from farline.errors import SystemFailure, UsageError, VersionError
 from farline.store.disk import locked, publish
+from farline.store.filters import pick_campaign
 
 if TYPE_CHECKING:
     from farline.store import Store
@@ -65,18 +66,19 @@ def write_journal(store: Store, journal: Journal, finished: bool = False) -> Non
 
 
 def read_journal(store: Store, campaign_id: str) -> Journal:
-    """The journal of a campaign.
+    """The journal of a campaign, by its full name or the newest of what its user named so.
 
     Raises:
         UsageError: when there is none of that name.
         VersionError: when a newer farline wrote it.
         SystemFailure: when it is damaged.
     """
-    path = _path(store, campaign_id)
     known = [item.stem for item in _newest_first(store)]
-    if path.stem not in known:
+    found = pick_campaign(known, campaign_id)
+    if found is None:
         names = ", ".join(known[:5]) or "none"
         raise UsageError(f"no campaign {campaign_id!r} in {store.path}; the last are: {names}")
+    path = _path(store, found)
     try:
         return _read(json.loads(path.read_text(encoding="utf-8")), path)
     except (OSError, ValueError, KeyError, TypeError) as error:

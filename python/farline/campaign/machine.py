@@ -41,6 +41,14 @@ FATAL_KINDS = ("auth", "version")
 ABSENT_KINDS = ("unreachable", "busy")
 """Failures of the server itself; where it never answered, nothing is gained by going on."""
 STRIKES = 2
+_ENDS = {
+    "narrow": "narrow enough",
+    "fixed": "run as often as asked",
+    "cap": "stopped by the cap",
+    "nothing": "without a run that succeeded",
+    "abandoned": "given up after failures",
+}
+"""How a setting's end is said, by its state."""
 LONGEST_WAIT_S = 60.0
 
 
@@ -325,12 +333,15 @@ def block_order(campaign: Campaign, block: int, open_settings: list[str]) -> lis
 
 
 def _finished_line(machine: Machine) -> str:
-    states = [tally.state for tally in machine.tallies.values()]
-    words = {
-        "narrow": "narrow enough",
-        "fixed": "run as often as asked",
-        "cap": "stopped by the cap",
-        "abandoned": "given up after failures",
-    }
-    parts = [f"{states.count(s)} {words[s]}" for s in words if states.count(s)]  # type: ignore[arg-type]
-    return f"{len(states)} settings: {', '.join(parts)}"
+    tallies = machine.tallies.values()
+    ends = [_end_text(tally) for tally in tallies]
+    parts = [f"{ends.count(end)} {end}" for end in _ENDS.values() if end in ends]
+    failed = sum(tally.failed for tally in tallies if tally.state != "abandoned")
+    if failed:
+        parts.append(f"{failed} run{'s' * (failed != 1)} failed")
+    return f"{len(ends)} setting{'s' * (len(ends) != 1)}: {', '.join(parts)}"
+
+
+def _end_text(tally: Tally) -> str:
+    nothing = tally.state != "abandoned" and not tally.values and tally.failed
+    return _ENDS["nothing" if nothing else tally.state]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -35,6 +35,16 @@ class Measured:
     samples: Samples
 
 
+def came_about(record: Mapping[str, Any]) -> bool:
+    """Whether anything ran: a failure before the first stream says nothing about the path."""
+    return record["status"] != "failed" or bool(record["streams"])
+
+
+def keep_all(_record: Mapping[str, Any]) -> bool:
+    """Keeps every run."""
+    return True
+
+
 def measure(
     target: str,
     spec: RunSpec | Mapping[str, Any],
@@ -45,11 +55,12 @@ def measure(
     *,
     campaign: str | None = None,
     labels: Mapping[str, Any] | None = None,
+    keep: Callable[[Mapping[str, Any]], bool] = keep_all,
 ) -> Measured:
     """Runs `spec` towards `target`; adds summary and verdict, and keeps all in `store`.
 
     A run that failed or was stopped comes back as a record that says so, and is
-    kept like any other.
+    kept like any other for which `keep` says yes.
 
     Raises:
         FarlineError: when no run came about (bad target or spec), or the store failed.
@@ -63,7 +74,7 @@ def measure(
         "summary": summarise(result.record, result.samples),
         "verdict": verdict(result.record, result.samples),
     }
-    if store is not None:
+    if store is not None and keep(record):
         store.append(record, result.samples, campaign=campaign, labels=labels)
     return Measured(record, result.samples)
 

@@ -147,11 +147,12 @@ def _sampled(spec: dict[str, Any], stated: bool) -> dict[str, Any]:
 def sampling_interval_s(duration_s: float | None) -> float:
     """Seconds between samples when nobody says: a hundred samples, or some hundreds if it is long.
 
-    Enough to find the warm-up (MSER-5 needs fifty), few enough for a run of a day.
+    Enough to find the warm-up (MSER-5 needs fifty), few enough for a run of a day, and never
+    below 50 ms: a look every 10 ms cost a stream up to 9 % of its throughput on two CPUs.
     """
     if duration_s is None:
         return 0.1
-    return round(min(1.0, max(duration_s / 600, min(0.1, max(0.01, duration_s / 100)))), 3)
+    return round(min(1.0, max(duration_s / 600, min(0.1, max(0.05, duration_s / 100)))), 3)
 
 
 def _reference(plan: Plan, settings: tuple[Setting, ...], validate: Validate) -> Setting | None:

@@ -39,7 +39,8 @@ class MeasureOne(Protocol):
     ) -> Mapping[str, Any]:
         """Runs `spec` to its end, or to a graceful stop once `should_stop` says so.
 
-        The run is in the store, with the campaign's name and `labels`, when this returns.
+        The run is in the store, with the campaign's name and `labels`, or on its way there
+        (`behind`).
         """
 
 

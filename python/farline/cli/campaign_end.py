@@ -26,11 +26,31 @@ class Job:
 
     @property
     def resume_command(self) -> str:
-        """What to type to go on. A ticket is asked for again, and not repeated on the screen."""
+        """What to type to go on."""
+        return self._command(self.ticket_needed)
+
+    @property
+    def ticket_needed(self) -> bool:
+        """Whether the ticket of this run has to be typed again: it is kept nowhere."""
+        from farline.tools.known_servers import KnownServers
+        from farline.tools.native import parse_target
+
+        if not self.target.startswith("farline://"):
+            return False
+        return KnownServers().get(parse_target(self.target).address).ticket is None
+
+    def hint(self, error_kind: str | None = None) -> str:
+        """The command that goes on. Where it takes a ticket it says TICKET, never the secret."""
+        if not self.ticket_needed and error_kind != "auth":
+            return f"resume with: {self._command(False)}"
+        once = "`farline trust TICKET` remembers the ticket"
+        return f"resume with: {self._command(True)} ({once})"
+
+    def _command(self, with_ticket: bool) -> str:
         from farline.store import default_path
 
         words = ["farline", "profile"]
-        if self.target.startswith("farline://"):
+        if with_ticket:
             words.append("TICKET")
         words += ["--resume", self.machine.campaign.id]
         if self.store.path != default_path():
@@ -42,6 +62,12 @@ class Job:
         """Whether any setting has a figure."""
         return any(tally.values for tally in self.machine.tallies.values())
 
+    @property
+    def figures(self) -> int:
+        """How many runs have a figure, those of the reference among them."""
+        tallies = (self.machine.reference, *self.machine.tallies.values())
+        return sum(len(tally.values) for tally in tallies)
+
 
 @dataclass(frozen=True)
 class Output:
@@ -51,13 +77,16 @@ class Output:
     report_dir: Path | None = None
 
 
-def finish(job: Job, stop: Stop, output: Output) -> int:
-    """Prints the results, writes the report, gives the exit code."""
+def finish(job: Job, stop: Stop, output: Output, measured_more: bool = True) -> int:
+    """Prints the results, writes the report, gives the exit code.
+
+    A campaign that gave up before it `measured_more` has no new table to show: only the line.
+    """
     report = _report(job, output.report_dir)
     code, line = _ending(job, stop)
     if output.as_json:
         click.echo(json.dumps(_document(job, stop, report, code, line), indent=2))
-    else:
+    elif measured_more or stop.reason != "aborted":
         _print_results(job.machine, stop, report)
     if line:
         click.echo(f"farline: {line}", err=True)
@@ -69,10 +98,10 @@ def _ending(job: Job, stop: Stop) -> tuple[int, str]:
     from farline.errors import KINDS, InternalError, InterruptedRun
 
     if stop.reason == "interrupted":
-        return InterruptedRun.exit_code, f"{stop.line}; resume with: {job.resume_command}"
+        return InterruptedRun.exit_code, f"{stop.line}; {job.hint()}"
     if stop.reason == "aborted":
         kind = KINDS.get(stop.error_kind or "", InternalError)
-        return kind.exit_code, f"{stop.line}; resume with: {job.resume_command}"
+        return kind.exit_code, f"{stop.line}; {job.hint(stop.error_kind)}"
     failed = [tally for tally in job.machine.tallies.values() if tally.last_error]
     if failed and not job.measured:
         kind = KINDS.get(failed[0].last_error_kind or "", InternalError)
@@ -116,7 +145,8 @@ def _print_results(machine: Machine, stop: Stop, report: Path | None) -> None:
         rows = [*rows, replace(reference, state="fixed")]
     # Where nobody looks at a terminal, nothing has to fit.
     console = Console() if sys.stdout.isatty() else Console(width=1000)
-    console.print(text.results_table(rows, machine.rules.confidence, console.width))
+    key = reference.setting if reference else None
+    console.print(text.results_table(rows, machine.rules.confidence, console.width, key))
     for row in rows:
         if row.state == "abandoned":
             click.echo(f"{text.setting_text(row.varied)}: given up: {row.last_error}")

@@ -15,6 +15,7 @@ from farline.spec.units import rate_human, size_text
 if TYPE_CHECKING:
     from rich.table import Table
 
+Columns = dict[str, Callable[[SettingResult], str]]
 _SHORT = {
     "tcp.congestion_control": "congestion",
     "block_bytes": "block",
@@ -22,8 +23,9 @@ _SHORT = {
     "duration_s": "duration",
 }
 _TEXTS = ("limited by", "stopped")
-_LEAVE_FIRST = ("stopped", "CPU s/GB", "resent", "lost", "limited by")
+_LEAVE_FIRST = ("CPU s/GB", "stopped", "resent", "lost", "vs ref", "runs")
 """Columns that make room on a narrow terminal, in this order."""
+_RATIO_NOTE = "vs ref: ratio to the reference runs of the same block, geometric mean"
 STATES = {
     "open": "…",
     "narrow": "narrow",
@@ -86,7 +88,8 @@ def rules_line(campaign: Campaign) -> str:
     """When a setting is done."""
     rules = campaign.plan.rules
     if rules.fixed:
-        return f"each setting {rules.min_repetitions} times"
+        times = rules.min_repetitions
+        return "each setting once" if times == 1 else f"each setting {times} times"
     return (
         f"each setting until its mean is known to ±{100 * rules.relative_half_width:g} %"
         f" ({100 * rules.confidence:g} % confidence),"
@@ -115,26 +118,35 @@ def outcome_text(machine: Machine, cell: Cell, outcome: Outcome) -> str:
 
 
 def results_table(
-    rows: Sequence[SettingResult], confidence: float, width: int | None = None
+    rows: Sequence[SettingResult],
+    confidence: float,
+    width: int | None = None,
+    reference: str | None = None,
 ) -> Table:
-    """The control-response table; columns that do not fit into `width` are left out, last first."""
+    """The control-response table; `reference` is the key of the reference setting.
+
+    Columns that do not fit into `width` are left out, the least important first; throughput, its
+    interval and what limited it stay.
+    """
     from rich.console import Console
 
-    console, names = Console(width=10_000), list(_result_columns(rows, confidence))
+    console, columns = Console(width=10_000), _result_columns(rows, confidence, reference)
+    names = list(columns)
     droppable = [name for name in _LEAVE_FIRST if name in names]
     while True:
-        table = _table(rows, confidence, names)
+        table = _table(rows, columns, names)
         too_wide = width is not None and console.measure(table).maximum > width
         if not (too_wide and droppable):
+            if reference is not None and "vs ref" in names:
+                table.caption, table.caption_justify = _RATIO_NOTE, "left"
             return table
         names.remove(droppable.pop(0))
 
 
-def _table(rows: Sequence[SettingResult], confidence: float, names: Sequence[str]) -> Table:
+def _table(rows: Sequence[SettingResult], columns: Columns, names: Sequence[str]) -> Table:
     from rich import box
     from rich.table import Table
 
-    columns = _result_columns(rows, confidence)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for path in _paths(rows):
         table.add_column(short_name(path), justify="right", no_wrap=True)
@@ -156,20 +168,20 @@ def _value_cell(row: SettingResult, path: str) -> str:
 
 
 def _result_columns(
-    rows: Sequence[SettingResult], confidence: float
-) -> dict[str, Callable[[SettingResult], str]]:
+    rows: Sequence[SettingResult], confidence: float, reference: str | None
+) -> Columns:
     """Heads of the result columns, and how a row fills them."""
     resent = any(row.retransmits is not None for row in rows)
-    losses: dict[str, Callable[[SettingResult], str]] = {
-        "resent": lambda row: _figure(row.retransmits, ".4g")
-    }
+    losses: Columns = {"resent": lambda row: _figure(row.retransmits, ".4g")}
     if not resent and any(row.lost_packets is not None for row in rows):
         losses = {"lost": lambda row: _figure(row.lost_packets, ".4g")}
     return {
         "throughput": lambda row: "-" if row.mean_bps is None else rate_human(row.mean_bps),
         f"{100 * confidence:g} % CI": _width_text,
         "runs": lambda row: f"{row.runs}" + (f" ({row.failed} failed)" if row.failed else ""),
-        "vs ref": lambda row: _figure(row.ratio_to_reference, ".2f"),
+        "vs ref": lambda row: (
+            "ref" if row.setting == reference else _figure(row.ratio_to_reference, ".2f")
+        ),
         **losses,
         "CPU s/GB": lambda row: _figure(row.cpu_s_per_gb, ".3f"),
         "limited by": lambda row: row.verdict_limit or "-",

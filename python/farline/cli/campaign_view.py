@@ -77,6 +77,7 @@ class LiveCampaign:
 
     def _drawn(self, progress: Progress) -> Group:
         from rich.console import Group
+        from rich.padding import Padding
         from rich.progress_bar import ProgressBar
         from rich.text import Text
 
@@ -86,9 +87,12 @@ class LiveCampaign:
         head += f" {text.span_text(progress.left.seconds)} left"
         rows = _shown(setting_results(progress.machine), self._console.height - 8)
         confidence = progress.machine.rules.confidence
+        reference = progress.machine.campaign.reference
+        key = reference.key if reference else None
         return Group(
-            Text(head), bar, Text(_now_line(progress)), Text(f"last: {self._last or '-'}"),
-            text.results_table(rows, confidence, self._console.width),
+            Text(head), Padding(bar, 0), Text(_now_line(progress)),
+            Text(f"last: {self._last or '-'}"),
+            text.results_table(rows, confidence, self._console.width, key),
         )  # fmt: skip
 
 

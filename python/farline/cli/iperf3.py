@@ -1,6 +1,7 @@
 """A run in the shape of iperf3's JSON, for panels and exporters that read that.
 
-As in iperf3, intervals are the client's own view; at the end both ends count.
+As in iperf3, intervals are the client's own view; at the end both ends count,
+from the end of what was omitted on.
 `sender` says whether the client sent. Figures that the kernel did not give are
 left out of an interval and 0 at the end. `socket` is the number of the stream
 plus one, not a file descriptor.
@@ -11,6 +12,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from typing import Any
+
+import numpy as np
 
 from farline.cli.intervals import Interval, StreamInterval, intervals_of
 from farline.profiles.series import CLIENT, RECEIVER, SENDER, SERVER, Columns
@@ -32,7 +35,7 @@ def iperf3_document(record: RunRecord, samples: Columns, width_s: float) -> Docu
     document: Document = {
         "start": start_document(record["spec"], record["server_address"], record),
         "intervals": [interval_document(interval, record["spec"]) for interval in shown],
-        "end": end_document(record, shown),
+        "end": end_document(record, shown, samples),
     }
     if title := record["spec"].get("title"):
         document["title"] = title
@@ -145,8 +148,7 @@ def _test_start(spec: RunSpec) -> Document:
 
 def interval_document(interval: Interval, spec: RunSpec) -> Document:
     """One entry of `intervals`: every stream, and their sum (of each direction when both run)."""
-    transport, omit_s = spec.get("transport", "tcp"), spec.get("omit_s") or 0.0
-    omitted = interval.end_s <= omit_s
+    transport, omitted = spec.get("transport", "tcp"), _is_omitted(interval, spec)
     document: Document = {
         "streams": [_stream_entry(stream, transport, omitted) for stream in interval.streams]
     }
@@ -154,6 +156,11 @@ def interval_document(interval: Interval, spec: RunSpec) -> Document:
     for name, sends in zip(("sum", "sum_bidir_reverse"), sides, strict=False):
         document[name] = _sum_entry(interval, sends, transport, omitted)
     return document
+
+
+def _is_omitted(interval: Interval, spec: RunSpec) -> bool:
+    """Whether its middle lies in what is omitted: its end comes some milliseconds early or late."""
+    return (interval.start_s + interval.end_s) / 2 < (spec.get("omit_s") or 0.0)
 
 
 def _span(start_s: float, end_s: float, moved_bytes: int) -> Document:
@@ -212,10 +219,22 @@ def _loss(jitter_ns: float, lost: int, packets: int) -> Document:
 # End
 
 
-def end_document(record: RunRecord, shown: list[Interval]) -> Document:
-    """The `end` object; empty when no stream came about."""
+_OMITTED_COUNTS = ("bytes", "packets", "lost_packets", "retransmits")
+
+
+def end_document(
+    record: RunRecord, shown: list[Interval], samples: Columns | None = None
+) -> Document:
+    """The `end` object, without what was omitted; empty when no stream came about.
+
+    Without `samples` of both ends, what the client saw of a stream while it was
+    omitted is taken off at both.
+    """
     if not record["streams"]:
         return {}
+    known = _columns_of(shown) if samples is None else samples
+    record = _measured_part(record, known)
+    shown = [interval for interval in shown if not _is_omitted(interval, record["spec"])]
     udp = record["spec"].get("transport") == "udp"
     document: Document = {"streams": [_end_stream(record, n, shown, udp) for n in _numbers(record)]}
     ways = [end for end in (CLIENT, SERVER) if _side(record, SENDER, end)]
@@ -227,6 +246,46 @@ def end_document(record: RunRecord, shown: list[Interval]) -> Document:
         document[f"sum_received{suffix}"] = _sum(received, sent, end == CLIENT, udp)
     document["cpu_utilization_percent"] = _cpu(record)
     return document | _congestion(record)
+
+
+def _measured_part(record: RunRecord, samples: Columns) -> RunRecord:
+    """The record as if its streams had begun when `omit_s` was over."""
+    omit_us = round((record["spec"].get("omit_s") or 0.0) * 1e6)
+    if not omit_us:
+        return record
+    streams = [_after(stream, samples, omit_us) for stream in record["streams"]]
+    return {**record, "streams": streams}
+
+
+def _after(stream: StreamRecord, samples: Columns, omit_us: int) -> StreamRecord:
+    """One end of a stream from `omit_us` on; counts are evenly spread within each row.
+
+    Without a row nothing is known of what was omitted, and the whole stays.
+    """
+    mine = samples["stream"] == stream["stream"]
+    if "end" in samples:
+        mine = mine & (samples["end"] == stream["end"])
+    rows = np.flatnonzero(mine)
+    if not len(rows):
+        return stream
+    rows = rows[np.argsort(samples["end_us"][rows], kind="stable")]
+    times_us = np.concatenate([[0], samples["end_us"][rows]])
+    left: dict[str, Any] = {"elapsed_us": max(0, stream["elapsed_us"] - omit_us)}
+    for name in _OMITTED_COUNTS:
+        counts = np.where(samples[name][rows] == -1, 0, samples[name][rows])
+        so_far = np.concatenate([[0], np.cumsum(counts)])
+        before = round(float(np.interp(omit_us, times_us, so_far)))
+        left[name] = max(0, int(dict(stream)[name]) - before)  # type: ignore[call-overload]
+    return {**stream, **left}  # type: ignore[typeddict-item]
+
+
+def _columns_of(shown: list[Interval]) -> Columns:
+    streams = [stream for interval in shown for stream in interval.streams]
+    names = ("stream", "end_us", *_OMITTED_COUNTS)
+    return {
+        name: np.array([getattr(stream, name) for stream in streams], dtype=np.int64)
+        for name in names
+    }
 
 
 def _numbers(record: RunRecord) -> list[int]:

@@ -38,11 +38,18 @@ def spec_line(spec: RunSpec, address: str) -> str:
     )
     words = [f"{transport} to {address}", spec.get("direction", "forward")]
     words.append(f"{streams} stream{'s' if streams != 1 else ''}")
-    if block := spec.get("block_bytes"):
+    if transport == "udp":
+        words.append(_packet_text(spec))
+    elif block := spec.get("block_bytes"):
         words.append(f"block {size_text(block)}")
     if rate := spec.get("rate_bps"):
         words.append(f"rate {rate_text(rate)} a stream")
     return ", ".join([*words, length])
+
+
+def _packet_text(spec: RunSpec) -> str:
+    packet = (spec.get("udp") or {}).get("packet_bytes")
+    return f"packet {size_text(packet)}" if packet else "packet as the MTU allows"
 
 
 def interval_cells(interval: Interval, transport: str, both_ways: bool) -> list[str]:

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from farline.campaign.measure import Measured
+from farline.campaign.measure import Measured, came_about
 from farline.cli import lines
 from farline.cli.intervals import Interval, IntervalFeed, intervals_of
 from farline.profiles.series import CLIENT, SERVER
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from farline.tools import Samples
 
 ROWS_SHOWN = 12
+_STAGES = {"PROFILING_START": "running"}
+"""Stages of the session whose own names say little to who waits."""
 
 
 class LiveView:
@@ -35,6 +37,7 @@ class LiveView:
         self._rates: list[float] = []
         self._far_cpu: dict[int, float | None] = {}
         self._spec: RunSpec = {}
+        self._heading = ""
         self._stage, self._done = "connecting", 0.0
         self._progress = Progress(
             TextColumn("{task.description}"), BarColumn(bar_width=None), TimeRemainingColumn()
@@ -43,9 +46,9 @@ class LiveView:
         self._live = Live(console=self._console, refresh_per_second=8, transient=False)
 
     def start(self, spec: RunSpec, address: str) -> None:
-        """Says what runs and begins to draw."""
+        """Begins to draw; what runs is said once something has run."""
         self._spec = spec
-        self._console.print(lines.spec_line(spec, address))
+        self._heading = lines.spec_line(spec, address)
         self._progress.update(self._task, total=self._whole())
         self._live.start()
         self._draw(ROWS_SHOWN)
@@ -64,6 +67,7 @@ class LiveView:
         elif event.kind == "stage":
             self._stage = event.text
         elif event.kind == "notice" or self._verbose:
+            self._say_heading()
             key = "server key " if event.kind == "server_key" else ""
             self._console.print(Text(f"farline: {key}{event.text}", style="dim"))
         self._draw(ROWS_SHOWN)
@@ -84,8 +88,19 @@ class LiveView:
         self._progress.update(self._task, completed=min(self._done, self._whole()))
 
     def _draw(self, rows: int) -> None:
-        self._progress.update(self._task, description=self._stage.lower().replace("_", " "))
-        self._live.update(Group(self._table(rows), self._sparkline(), self._progress))
+        stage = _STAGES.get(self._stage, self._stage.lower().replace("_", " "))
+        self._progress.update(self._task, description=stage)
+        if self._intervals:
+            self._say_heading()
+        if self._intervals:
+            self._live.update(Group(self._table(rows), self._sparkline(), self._progress))
+        else:
+            self._live.update(self._progress)
+
+    def _say_heading(self) -> None:
+        if self._heading:
+            self._console.print(Text(self._heading))
+        self._heading = ""
 
     def _sparkline(self) -> Text:
         return Text(lines.sparkline(self._rates, self._console.width - 1))
@@ -102,17 +117,25 @@ class LiveView:
         return table
 
     def finish(self, measured: Measured) -> None:
-        """The whole table, the server's CPU in it, then the summary and the verdict."""
+        """The whole table, the server's CPU in it, then the summary and the verdict.
+
+        Nothing stays on the screen where nothing ran.
+        """
+        if not came_about(measured.record):
+            self._live.transient = True
+            self.close()
+            return
         self._intervals += self._feed.rest()
         far = intervals_of(measured.samples, self._feed.width_s, SERVER)
         self._far_cpu = {one.index: one.cpu for one in far}
+        self._say_heading()
         self._live.update(Group(self._table(len(self._intervals)), self._sparkline()))
         self.close()
         for line in lines.summary_lines(measured.record):
-            self._console.print(Text(line), soft_wrap=True)
+            self._console.print(Text(line))
         for number, line in enumerate(lines.verdict_lines(measured.record)):
             style = "bold" if number == 0 else ""
-            self._console.print(Text(line, style=style), soft_wrap=True)
+            self._console.print(Text(line, style=style))
 
     def close(self) -> None:
         """Stops drawing; harmless when done twice."""

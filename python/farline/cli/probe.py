@@ -96,14 +96,14 @@ def _view(shown_s: float, as_json: bool, as_iperf3: bool, as_stream: bool, verbo
 
 
 def _watch(target: str, spec: RunSpec, store: Any, view: View) -> Measured:
-    from farline.campaign.measure import measure
+    from farline.campaign.measure import came_about, measure
     from farline.tools.native import parse_target
 
     address = parse_target(target).address
     with interruptible() as asked:
         try:
             view.start(spec, address)
-            measured = measure(target, spec, store, view.event, asked)
+            measured = measure(target, spec, store, view.event, asked, keep=came_about)
             view.finish(measured)
         finally:
             view.close()

@@ -22,6 +22,7 @@ from farline.spec.options import grid_from_options, run_options
 
 if TYPE_CHECKING:
     from farline.campaign.journal import Journal
+    from farline.campaign.measure import Keeper
     from farline.campaign.plan import Plan
     from farline.campaign.settings import Campaign
     from farline.campaign.shell import MeasureOne
@@ -103,6 +104,7 @@ def command(
     is known well enough. Interrupt it whenever you like; --resume goes on.
     """
     output = Output(as_json, report_dir)
+    _refuse_plan_as_host(host, plan_path)
     if resume is not None:
         _refuse_with_resume(plan_path, dry_run, options)
         named = target_text(host, client, port) if host or client else None
@@ -113,6 +115,13 @@ def command(
     if dry_run:
         return _print_dry_run(campaign, target, as_json)
     return _start(campaign, target, store_path, output)
+
+
+def _refuse_plan_as_host(host: str | None, plan_path: str | None) -> None:
+    if host is None or plan_path is not None or host.startswith("farline://"):
+        return
+    if host.endswith(".toml") or Path(host).is_file():
+        raise click.UsageError(f"which host? {host} is a plan: write farline profile HOST {host}")
 
 
 def _refuse_with_resume(plan_path: str | None, dry_run: bool, options: Mapping[str, Any]) -> None:
@@ -173,20 +182,28 @@ def _resume(name: str, target: str | None, store_path: Path | None, output: Outp
 
 def _go(job: Job, journal: Journal, output: Output) -> int:
     """Runs a campaign to wherever it comes, and says how it came out."""
+    from farline.campaign.behind import Behind
     from farline.campaign.journal import write_journal
+    from farline.campaign.machine import Stop
     from farline.campaign.shell import Shell
     from farline.cli import campaign_text as text
+    from farline.errors import AuthError, VersionError
 
     campaign = job.machine.campaign
     click.echo(text.campaign_line(campaign, journal.target), err=True)
     click.echo(text.rules_line(campaign), err=True)
+    before = job.figures
     with interruptible() as asked, _view() as view:
-        measure = _measurer(job, asked)
-        stop = Shell(job.machine, measure, view.show, lambda: asked.count > 0).run()
+        try:
+            with Behind(job.store) as keeper:
+                measure = _measurer(job, keeper, asked)
+                stop = Shell(job.machine, measure, view.show, lambda: asked.count > 0).run()
+        except (AuthError, VersionError) as error:
+            stop = Stop("aborted", f"stopped: {error.message}", error.kind)
         if stop.reason == "finished":
             write_journal(job.store, journal, finished=True)
         job.store.compact()
-    return finish(job, stop, output)
+    return finish(job, stop, output, measured_more=job.figures > before)
 
 
 def _view() -> CampaignView:
@@ -195,20 +212,33 @@ def _view() -> CampaignView:
     return LiveCampaign() if sys.stderr.isatty() else PlainCampaign()
 
 
-def _measurer(job: Job, asked: Interruption) -> MeasureOne:
+def _measurer(job: Job, keeper: Keeper, asked: Interruption) -> MeasureOne:
     """Measures by the real engine; a second Ctrl-C reaches the run through `asked` too."""
     from farline.campaign.measure import measure
+    from farline.errors import from_failure
 
     def one(
         spec: Mapping[str, Any], labels: Mapping[str, Any], should_stop: Callable[[], bool]
     ) -> Mapping[str, Any]:
         campaign = job.machine.campaign.id
         measured = measure(
-            job.target, spec, job.store, should_stop=asked, campaign=campaign, labels=labels
-        )
+            job.target, spec, keeper, should_stop=asked, campaign=campaign, labels=labels,
+            keep=_concerns_a_run,
+        )  # fmt: skip
+        error = measured.record.get("error")
+        if error and not _concerns_a_run(measured.record):
+            raise from_failure(error)
         return measured.record
 
     return one
+
+
+def _concerns_a_run(record: Mapping[str, Any]) -> bool:
+    """Whether a record says something of its setting: a refused ticket would refuse every run."""
+    from farline.campaign.measure import came_about
+
+    kind = (record.get("error") or {}).get("kind")
+    return came_about(record) or kind not in ("auth", "usage", "version")
 
 
 def _print_dry_run(campaign: Campaign, target: str, as_json: bool) -> int:

@@ -19,21 +19,13 @@ from farline.cli.selection import (
 )
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from farline.store import Store
 
-_COLUMNS = (
-    ("run", "run_id"),
-    ("started (UTC)", "started_at"),
-    ("server", "server_address"),
-    ("transport", "transport"),
-    ("streams", "streams"),
-    ("block", "block_bytes"),
-    ("congestion", "tcp.congestion_control"),
-    ("throughput", "total_bps"),
-    ("resent", "retransmits"),
-    ("limited by", "verdict_limit"),
-    ("status", "status"),
-)
+UNBOUNDED = 1000
+"""Width of a table that goes into a file or a pipe."""
+
 _HIDDEN = ("record", "labels")
 """Columns that are documents: `show --json` and `export` have them."""
 
@@ -91,44 +83,32 @@ def _print_compaction(store: Store, as_json: bool) -> None:
 
 
 def _print_campaigns(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+    from farline.cli.runs_table import campaigns_table
+
     if as_json:
         click.echo(json.dumps({"schema": 1, "campaigns": list(rows)}, indent=2))
         return
-    heads = ("campaign", "started_at", "runs", "complete", "partial", "failed")
-    _print_table(heads, [[_cell(name, row[name]) for name in heads] for row in rows])
+    _print_table(campaigns_table(rows))
 
 
 def _print_runs(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+    from farline.cli.runs_table import runs_table
+
     if as_json:
         shown = [{k: v for k, v in row.items() if k not in _HIDDEN} for row in rows]
         click.echo(json.dumps({"schema": 1, "runs": shown}, indent=2))
         return
-    cells = [[_cell(name, row[name]) for _, name in _COLUMNS] for row in rows]
-    _print_table([head for head, _ in _COLUMNS], cells)
+    _print_table(runs_table(rows, _width()))
 
 
-def _print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich import box
+def _width() -> int:
+    """Columns of the terminal; where nobody looks at one, nothing has to fit."""
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for number, head in enumerate(heads):
-        table.add_column(head, no_wrap=number == 0, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    # Where nobody looks at a terminal, no cell is broken over lines.
-    console = Console() if sys.stdout.isatty() else Console(width=1000)
-    console.print(table)
+    return Console().width if sys.stdout.isatty() else UNBOUNDED
 
 
-def _cell(name: str, value: Any) -> str:
-    from farline.spec.units import rate_human, size_text
+def _print_table(table: Table) -> None:
+    from rich.console import Console
 
-    if value is None:
-        return "-"
-    if name == "started_at":
-        return str(value)[:19].replace("T", " ")
-    if name == "total_bps":
-        return rate_human(value)
-    return size_text(value) if name == "block_bytes" else str(value)
+    Console(width=_width()).print(table)

@@ -73,29 +73,18 @@ def read_filter(
 
     Raises:
         SpecError: for a time or a value that cannot be read.
-        UsageError: for the last campaign where there is none.
+        UsageError: for a campaign that is not there.
     """
     from farline.store import RunFilter
     from farline.store.filters import read_since, read_where
 
     return RunFilter(
-        campaign=_campaign(store, campaign),
+        campaign=store.campaign_name(campaign) if campaign else None,
         transport=transport,
         status=status,
         since=read_since(since) if since else None,
         where=read_where(where),
     )
-
-
-def _campaign(store: Store, name: str | None) -> str | None:
-    if name != "last":
-        return name
-    from farline.errors import UsageError
-
-    newest = store.campaigns().slice(0, 1).to_pylist()
-    if not newest:
-        raise UsageError(f"{store.path}: no campaign here yet; `farline profile` makes one")
-    return str(newest[0]["campaign"])
 
 
 def warn_of_damage(store: Store) -> None:

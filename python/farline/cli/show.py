@@ -26,7 +26,7 @@ LAST = "last"
 @click.option("--samples", "with_samples", is_flag=True, help="Show the interval samples too.")
 @store_option
 def command(run_id: str, as_json: bool, with_samples: bool, store_path: Path | None) -> None:
-    """Show everything about one run: RUN is its name or the beginning of it, or "last"."""
+    """Show everything about one run: RUN is its name, its beginning or its end, or "last"."""
     store = read_store(store_path)
     row = _find(store, run_id)
     samples = store.samples([row["run_id"]]) if with_samples else None
@@ -42,7 +42,7 @@ def _find(store: Store, run_id: str) -> dict[str, Any]:
     """The row of the run that is meant.
 
     Raises:
-        UsageError: when there is none, or the beginning fits several.
+        UsageError: when there is none, or what was given fits several.
     """
     from farline.errors import UsageError
 

@@ -38,6 +38,11 @@ def _trust(text: str) -> dict[str, dict[str, dict[str, str]]]:
         raise UsageError(
             f"{text!r} is no ticket: it starts with farline:// and `farline serve` prints it"
         )
+    if target.pin is None:
+        raise UsageError(
+            f"the ticket for {target.address} names no server key (?key=sha256-...):"
+            " copy the whole line that `farline serve` prints"
+        )
     KnownServers().remember_ticket(target.address, text, target.pin)
     return {"servers": {target.address: {"text": "ticket remembered"}}}
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import click
 
-from farline.campaign.measure import Measured
+from farline.campaign.measure import Measured, came_about
 from farline.cli import lines
 from farline.cli.intervals import Interval, IntervalFeed, intervals_of
 from farline.cli.iperf3 import (
@@ -45,13 +45,14 @@ class PlainView:
         self._feed = IntervalFeed(width_s)
         self._verbose = verbose
         self._transport, self._both_ways = "tcp", False
+        self._heading: list[str] = []
 
     def start(self, spec: RunSpec, address: str) -> None:
-        """What runs, and the heads of the columns."""
+        """Prepares what runs and the heads of the columns: said once something has run."""
         self._transport = spec.get("transport", "tcp")
         self._both_ways = spec.get("direction") == "bidirectional"
-        click.echo(lines.spec_line(spec, address))
-        click.echo(_row(lines.interval_heads(self._transport, self._both_ways)))
+        heads = _row(lines.interval_heads(self._transport, self._both_ways))
+        self._heading = [lines.spec_line(spec, address), heads]
 
     def event(self, event: Event) -> None:
         """A line for each interval that is whole; stages only if asked for."""
@@ -60,13 +61,23 @@ class PlainView:
         elif event.kind == "notice" or self._verbose:
             click.echo(_event_line(event), err=True)
 
+    def _say_heading(self) -> None:
+        for line in self._heading:
+            click.echo(line)
+        self._heading = []
+
     def _show(self, intervals: list[Interval]) -> None:
+        if intervals:
+            self._say_heading()
         for interval in intervals:
             click.echo(_row(lines.interval_cells(interval, self._transport, self._both_ways)))
 
     def finish(self, measured: Measured) -> None:
-        """The last intervals, the summary, the verdict."""
+        """The last intervals, the summary, the verdict; nothing where nothing ran."""
+        if not came_about(measured.record):
+            return
         self._show(self._feed.rest())
+        self._say_heading()
         for line in [*lines.summary_lines(measured.record), *lines.verdict_lines(measured.record)]:
             click.echo(line)
 
@@ -143,7 +154,7 @@ class StreamView:
         record = measured.record
         if error := record.get("error"):
             _event("error", error_text(error["message"]))
-        end = end_document(record, intervals_of(measured.samples, self._width_s))
+        end = end_document(record, intervals_of(measured.samples, self._width_s), measured.samples)
         _event("end", {**end, "farline": record})
 
     def close(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from farline.explain.figures import Figures
-from farline.explain.finding import Finding, percent
+from farline.explain.finding import Finding, larger_block, more_streams, own_cpu, percent
 from farline.spec._types import LimitedBy
 
 THREAD_FULL = 0.9
@@ -12,26 +12,31 @@ THREAD_FULL = 0.9
 WAIT_MATTERS = 0.1
 """Share of the time without a CPU from which other work on the host is part of the story."""
 
-SHARED_CPU = ("less other work on that host", "a CPU for each stream: --client-cpus, --server-cpus")
-"""What helps against other work on the CPUs."""
-
 HOST_FULL = 0.9
 """Share of all CPUs from which a host is the limit."""
 
 _LIMIT: dict[str, LimitedBy] = {"sender": "sender-cpu", "receiver": "receiver-cpu"}
 
-_MEND = {
-    "sender": (
-        "fewer calls: a larger block with -l 1M",
-        "more streams on other CPUs: -P 4",
-        "no copy on the sender: --send-mode zerocopy or -Z (on a real NIC)",
-    ),
-    "receiver": (
-        "no copy on the receiver: --receive-mode discard shows how much of it is copying",
-        "more streams on other CPUs: -P 4",
-        "larger packets: an MTU of 9000 on the whole path",
-    ),
-}
+_DISCARD = "no copy on the receiver: --receive-mode discard shows how much of it is copying"
+_ZEROCOPY = "no copy on the sender: --send-mode zerocopy or -Z (on a real NIC)"
+_JUMBO = "larger packets: an MTU of 9000 on the whole path"
+
+
+def mend(figures: Figures, role: str) -> tuple[str, ...]:
+    """What makes a thread of `role` cheaper, or spreads its work."""
+    streams = more_streams(figures, "more streams on other CPUs")
+    tcp = figures.transport == "tcp"
+    if role == "sender":
+        no_copy = (_ZEROCOPY,) if tcp and figures.send_mode == "copy" else ()
+        return (*larger_block(figures, "fewer calls, with a larger block"), *streams, *no_copy)
+    discard = (_DISCARD,) if tcp and figures.receive_mode == "read" else ()
+    jumbo = () if figures.same_host else (_JUMBO,)
+    return (*discard, *streams, *jumbo)
+
+
+def shared_cpu(figures: Figures, role: str) -> tuple[str, ...]:
+    """What helps against other work on the CPUs."""
+    return ("less other work on that host", *own_cpu(figures, role))
 
 
 def busy_thread(figures: Figures) -> Finding | None:
@@ -45,9 +50,10 @@ def busy_thread(figures: Figures) -> Finding | None:
         return None
     line = f"{role} CPU: a {role} thread uses {percent(used)} of one CPU"
     if waited < WAIT_MATTERS:
-        return Finding(_LIMIT[role], line, remedies=_MEND[role])
+        return Finding(_LIMIT[role], line, remedies=mend(figures, role))
     line += f" and waits {percent(waited)} of the time for one that others have"
-    return Finding(_LIMIT[role], line, remedies=(*SHARED_CPU, *_MEND[role][:1]))
+    remedies = (*shared_cpu(figures, role), *mend(figures, role)[:1])
+    return Finding(_LIMIT[role], line, remedies=remedies)
 
 
 def busy_host(figures: Figures) -> Finding | None:
@@ -61,7 +67,9 @@ def busy_host(figures: Figures) -> Finding | None:
     cpus = figures.sender_cpus if role == "sender" else figures.receiver_cpus
     whose = "both ends together use" if figures.same_host else f"the {role} uses"
     line = f"{role} CPU: {whose} {percent(share)} of the host's {cpus} CPUs"
-    return Finding(_LIMIT[role], line, remedies=("fewer streams than CPUs", *_MEND[role][:1]))
+    fewer = ("fewer streams than CPUs",) if figures.streams >= cpus else ()
+    cheaper = [remedy for remedy in mend(figures, role) if "-P " not in remedy]
+    return Finding(_LIMIT[role], line, remedies=(*fewer, *cheaper))
 
 
 def _both_ends_on_one_host(used: dict[str, float]) -> dict[str, float]:

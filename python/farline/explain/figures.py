@@ -11,6 +11,9 @@ import numpy as np
 from farline.profiles.series import RECEIVER, SENDER, Columns, progress, rows_of
 from farline.spec._types import EndReport, RunRecord, StreamRecord
 
+_BLOCK_BYTES = {"tcp": 128 << 10, "udp": 64 << 10, "null": 128 << 10}
+"""Block of each transport when none is asked for, as `block_bytes` documents it."""
+
 _INTERVALS = 3
 """Parts a run is cut into to see whether the congestion window still grows."""
 
@@ -30,6 +33,12 @@ class Figures:
     status: str
     error: str
     same_host: bool
+    streams: int
+    duration_s: float | None
+    omit_s: float | None
+    block_bytes: int
+    send_mode: str
+    receive_mode: str
     throughput_bps: float
     asked_bps: float
     asked_by: str
@@ -57,6 +66,12 @@ class Figures:
     sent_packets: int
     lost_packets: int
     congestion_control: str
+    allowed_congestion_controls: tuple[str, ...]
+    sender_pinned: bool
+    receiver_pinned: bool
+    gso: bool | None
+    gro: bool | None
+    batch_packets: int | None
     link_bps: int | None
     zerocopy_copied_bytes: int
     zerocopy_true_bytes: int
@@ -73,6 +88,17 @@ class Figures:
         """Bytes in flight at the rate reached: throughput times round-trip time."""
         rtt_us = self.mean_rtt_us
         return None if rtt_us is None else self.throughput_bps / 8 * rtt_us / 1e6
+
+    @property
+    def stream_bps(self) -> float:
+        """Throughput of one stream, as if all were alike."""
+        return self.throughput_bps / self.streams
+
+    @property
+    def spare_streams(self) -> int:
+        """Streams for which the smaller end has CPUs; both ends of one host share them."""
+        known = [cpus for cpus in (self.sender_cpus, self.receiver_cpus) if cpus]
+        return min(known, default=0) // (2 if self.same_host else 1)
 
     @property
     def retransmit_share(self) -> float:
@@ -100,6 +126,7 @@ def figures_of(record: RunRecord, samples: Columns, sender_end: int) -> Figures:
     spec: dict[str, Any] = dict(record["spec"])
     return Figures(
         **_outcome(record, spec, sender_end),
+        **_asked(spec),
         **_rates(spec, senders, receivers),
         **_limited_shares(samples, sender_end),
         **_cpu(senders, receivers, near, far),
@@ -108,6 +135,7 @@ def figures_of(record: RunRecord, samples: Columns, sender_end: int) -> Figures:
         **_granted(spec, senders, receivers),
         receiver_sysctls=far["host"]["sysctls"] if far else {},
         sender_sysctls=near["host"]["sysctls"] if near else {},
+        allowed_congestion_controls=_allowed_congestion_controls(near),
         link_bps=_link_bps(senders, near),
         builds=tuple(end["version"]["profile"] for end in ends if end),
     )
@@ -128,6 +156,24 @@ def _outcome(record: RunRecord, spec: dict[str, Any], sender_end: int) -> dict[s
         "error": error["message"] if error else "",
         "same_host": len(hosts) == 2 and hosts[0] == hosts[1] and _is_local(record),
     }
+
+
+def _asked(spec: dict[str, Any]) -> dict[str, Any]:
+    """What the spec says, with the engine's own choice where it says nothing."""
+    transport = spec.get("transport", "tcp")
+    section = spec.get(transport) or {}
+    return {
+        "streams": max(1, int(spec.get("streams") or 1)),
+        "duration_s": spec.get("duration_s"),
+        "omit_s": spec.get("omit_s"),
+        "block_bytes": int(spec.get("block_bytes") or _BLOCK_BYTES[transport]),
+        "send_mode": section.get("send_mode", "copy"),
+        "receive_mode": section.get("receive_mode", "read"),
+    }
+
+
+def _allowed_congestion_controls(near: EndReport | None) -> tuple[str, ...]:
+    return tuple(near["host"]["allowed_congestion_controls"]) if near else ()
 
 
 def _is_local(record: RunRecord) -> bool:
@@ -289,7 +335,16 @@ def _granted(
         "receive_buffer_granted": far["receive_buffer_bytes"] if far else None,
         "send_buffer_asked": section.get("send_buffer_bytes"),
         "send_buffer_granted": near["send_buffer_bytes"] if near else None,
+        "sender_pinned": _all_pinned(senders),
+        "receiver_pinned": _all_pinned(receivers),
+        "gso": near["gso"] if near else None,
+        "gro": far["gro"] if far else None,
+        "batch_packets": near["batch_packets"] if near else None,
     }
+
+
+def _all_pinned(streams: list[StreamRecord]) -> bool:
+    return bool(streams) and all(s["granted"]["cpu"] is not None for s in streams)
 
 
 def _link_bps(senders: list[StreamRecord], near: EndReport | None) -> int | None:

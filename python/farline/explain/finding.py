@@ -1,10 +1,22 @@
-"""One finding: a limit, a line for people, figures and remedies."""
+"""One finding: a limit, a line for people, figures and remedies.
+
+A remedy must be something the run did not do and the hosts allow: the functions
+here give it as a tuple, which is empty when there is nothing to propose.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from farline.explain.figures import Figures
 from farline.spec._types import LimitedBy
+from farline.spec.units import size_text
+
+_BLOCK_GOOD, _BLOCK_MAX = 1 << 20, 1 << 30
+"""A block that makes calls cheap, and the largest the spec allows."""
+
+_STREAMS_GOOD, _STREAMS_MAX = 4, 256
+"""Streams that show whether more help, and the most the spec allows."""
 
 
 @dataclass(frozen=True)
@@ -21,3 +33,37 @@ def percent(share: float) -> str:
     """A share for people: whole percent, small ones with a digit more."""
     value = 100 * share
     return f"{value:.0f} %" if value >= 9.95 or value == 0 else f"{value:.2g} %"
+
+
+def more_streams(figures: Figures, why: str = "more streams") -> tuple[str, ...]:
+    """Four streams, or twice as many as there are, as far as there are CPUs for them."""
+    wanted = max(_STREAMS_GOOD, 2 * figures.streams)
+    if figures.sender_cpus or figures.receiver_cpus:
+        wanted = min(wanted, figures.spare_streams)
+    wanted = min(wanted, _STREAMS_MAX)
+    return (f"{why}: -P {wanted}",) if wanted > figures.streams else ()
+
+
+def larger_block(figures: Figures, why: str = "a larger block") -> tuple[str, ...]:
+    """A block of 1 MiB, or twice the block if it is that large already."""
+    block = figures.block_bytes
+    if block < _BLOCK_GOOD:
+        return (f"{why}: -l 1M",)
+    wanted = min(2 * block, _BLOCK_MAX)
+    return (f"{why}: -l {size_text(wanted)}",) if wanted > block else ()
+
+
+def other_congestion_control(figures: Figures, name: str) -> tuple[str, ...]:
+    """Another congestion control, if the sender's host lets every user choose it."""
+    if name == figures.congestion_control or name not in figures.allowed_congestion_controls:
+        return ()
+    return (f"another congestion control: -C {name}",)
+
+
+def own_cpu(figures: Figures, role: str) -> tuple[str, ...]:
+    """A CPU for each stream, where streams are not bound to one and there are enough."""
+    pinned = figures.sender_pinned if role == "sender" else figures.receiver_pinned
+    known = figures.sender_cpus or figures.receiver_cpus
+    if pinned or (known and figures.streams > figures.spare_streams):
+        return ()
+    return ("a CPU for each stream: --client-cpus, --server-cpus",)

@@ -4,11 +4,29 @@ from __future__ import annotations
 
 from farline.explain import cpu_rules
 from farline.explain.figures import Figures
-from farline.explain.finding import Finding, percent
+from farline.explain.finding import (
+    Finding,
+    larger_block,
+    more_streams,
+    other_congestion_control,
+    own_cpu,
+    percent,
+)
 from farline.spec.units import rate_human, size_human, size_text, time_human
 
 WINDOW_MATTERS = 0.3
 """Share of busy time from which a window or buffer is the limit."""
+
+WINDOW_OF_BUFFER, BUFFER_OF_CAP = 0.4, 0.8
+"""A window this large a share of its buffer, and a buffer this large a share of what the
+kernel lets it grow to, mean that the kernel's cap holds the window down: half a buffer and
+more is bookkeeping (tcp_adv_win_scale)."""
+
+WINDOW_OF_ASKED = 0.2
+"""The same for a buffer that was asked for: it cannot grow, so less speaks for it already."""
+
+READER_BUSY = 0.6
+"""Share of the time in which the receiver runs or waits for a CPU, from which it is too slow."""
 
 IDLE_SENDER = 0.7
 """Share of the time with data to send below which the application is the limit."""
@@ -28,6 +46,12 @@ LOSS_MATTERS = 1e-5
 QUEUE_RATIO, QUEUE_MIN_US = 1.5, 500.0
 """Round-trip time over its smallest value that means a standing queue."""
 
+PACED_LEAST, PACED_MOST = 0.8, 1.3
+"""Pacing rate over a stream's throughput between which the pacing can be what limits it."""
+
+WINDOW_SPARE = 2.0
+"""What a congestion window allows over what was reached, from which it was not the limit."""
+
 _PACED = ("bbr",)
 """Congestion controls that choose a pacing rate, not only a window."""
 
@@ -37,9 +61,75 @@ def receive_window(figures: Figures) -> Finding | None:
     share = figures.receive_window_share
     if share < max(WINDOW_MATTERS, figures.send_buffer_share):
         return None
-    line = f"receiver window: senders waited for it {percent(share)} of their busy time"
+    waited = f"senders waited for it {percent(share)} of their busy time"
+    if not _buffer_bounds_window(figures):
+        return _slow_reader(figures, waited)
     cap, remedies = _receive_cap(figures)
-    return Finding("receive-window", f"{line}; {cap}", _window_evidence(figures), remedies)
+    line = f"receiver window: {waited}; {cap}"
+    return Finding("receive-window", line, _window_evidence(figures), remedies)
+
+
+def _buffer_bounds_window(figures: Figures) -> bool:
+    """Whether the window is what the receive buffer, one asked for or grown to its most, gives."""
+    granted, window = figures.receive_buffer_granted, figures.window_bytes
+    asked = figures.receive_buffer_asked is not None
+    if not granted or window is None:
+        return asked
+    if asked:
+        return window >= WINDOW_OF_ASKED * granted
+    cap = _most(figures.receiver_sysctls, "net.ipv4.tcp_rmem")
+    if not cap:
+        return False
+    return window >= WINDOW_OF_BUFFER * granted and granted >= BUFFER_OF_CAP * cap
+
+
+def _slow_reader(figures: Figures, waited: str) -> Finding:
+    """The window closed because nobody emptied the buffer in time."""
+    evidence = (*_window_evidence(figures), *_reader_evidence(figures))
+    used, queued = figures.receiver_cpu, figures.receiver_wait
+    if used + queued >= READER_BUSY:
+        line = (
+            f"receiver CPU: it reads too slowly, its window closed ({waited}); a receiver thread "
+            f"uses {percent(used)} of one CPU and waits {percent(queued)} of the time for one"
+        )
+        return Finding("receiver-cpu", line, evidence, _reader_remedies(figures))
+    line = f"receiver window: {waited}; {_why_it_closed(figures)}"
+    remedies = (*larger_block(figures), *own_cpu(figures, "receiver"))
+    return Finding("receive-window", line, evidence, remedies)
+
+
+def _reader_remedies(figures: Figures) -> tuple[str, ...]:
+    if figures.receiver_wait < cpu_rules.WAIT_MATTERS:
+        return (*larger_block(figures), *cpu_rules.mend(figures, "receiver"))
+    return (*cpu_rules.shared_cpu(figures, "receiver"), *larger_block(figures))
+
+
+def _why_it_closed(figures: Figures) -> str:
+    granted = figures.receive_buffer_granted
+    cap = _most(figures.receiver_sysctls, "net.ipv4.tcp_rmem")
+    grows = figures.receive_buffer_asked is None
+    if grows and cap and granted and granted < BUFFER_OF_CAP * cap:
+        return (
+            "the receiver's window closed though its buffer may still grow: "
+            "the receiving program reads in bursts"
+        )
+    return "the receiver's window closed: the receiving program reads in bursts"
+
+
+def _reader_evidence(figures: Figures) -> tuple[str, ...]:
+    granted = figures.receive_buffer_granted
+    if not granted:
+        return ()
+    cap = _most(figures.receiver_sysctls, "net.ipv4.tcp_rmem")
+    grows = figures.receive_buffer_asked is None and cap and cap > granted
+    most = f", which may grow to {size_human(cap)}" if grows and cap else ""
+    return (f"receive buffer at the end {size_human(granted)}{most}",)
+
+
+def _most(sysctls: dict[str, str], name: str) -> int | None:
+    """The third of a sysctl's three values: the most a buffer grows to."""
+    words = sysctls.get(name, "").split()
+    return int(words[2]) if len(words) == 3 and words[2].isdigit() else None
 
 
 def _window_evidence(figures: Figures) -> tuple[str, ...]:
@@ -73,7 +163,10 @@ def _autotuned(
     wanted = _wanted_bytes(figures, int(words[2]))
     command = f'sysctl -w {name}="{words[0]} {words[1]} {wanted}"'
     cap = f"{name}[2] = {size_human(int(words[2]))} at the {whose} caps it"
-    return cap, (f"on the {whose}: {command}", "more streams share the path: -P 4")
+    return cap, (
+        f"on the {whose}: {command}",
+        *more_streams(figures, "more streams share the path"),
+    )
 
 
 def _wanted_bytes(figures: Figures, current: int) -> int:
@@ -123,7 +216,7 @@ def starved_sender(figures: Figures) -> Finding | None:
         f"sender CPU: senders had nothing queued {percent(idle)} of the time; a sender thread "
         f"waited {percent(figures.sender_wait)} of the time for a CPU that others had"
     )
-    return Finding("sender-cpu", line, remedies=cpu_rules.SHARED_CPU)
+    return Finding("sender-cpu", line, remedies=cpu_rules.shared_cpu(figures, "sender"))
 
 
 def idle_sender(figures: Figures) -> Finding | None:
@@ -131,15 +224,28 @@ def idle_sender(figures: Figures) -> Finding | None:
     if figures.busy_share is None or figures.busy_share >= IDLE_SENDER:
         return None
     line = (
-        f"application: senders had nothing queued {percent(1 - figures.busy_share)} of the time, "
-        "and the network did not hold them back"
+        f"application: senders had nothing queued {percent(1 - figures.busy_share)} of the time"
+        f"{_held_back(figures)}"
     )
     evidence = (
         f"the busiest sender thread used {percent(figures.sender_cpu)} of a CPU "
         f"and waited {percent(figures.sender_wait)} of the time for one",
     )
-    remedies = ("a larger block: -l 1M", "a CPU of its own: -A 0,1", "more streams: -P 4")
+    remedies = (*larger_block(figures), *own_cpu(figures, "sender"), *more_streams(figures))
     return Finding("application", line, evidence, remedies)
+
+
+def _held_back(figures: Figures) -> str:
+    """What held idle senders back in the time in which they had something to send."""
+    shares = {
+        "the receiver's window": figures.receive_window_share,
+        "the send buffer": figures.send_buffer_share,
+        "the congestion window": figures.cwnd_share,
+    }
+    name, share = max(shares.items(), key=lambda item: item[1])
+    if share < WINDOW_MATTERS:
+        return ", and the network did not hold them back"
+    return f"; in the rest {name} held them back {percent(share)}"
 
 
 def full_link(figures: Figures) -> Finding | None:
@@ -157,7 +263,9 @@ def growing_window(figures: Figures) -> Finding | None:
     if growth is None or growth < STILL_GROWING or figures.retransmit_share >= LOSS_MATTERS:
         return None
     line = f"congestion window: it still grew by {percent(growth - 1)} in the last third, no losses"
-    return Finding("cwnd", line, remedies=("a longer run: -t 30", "leave the ramp out: -O 5"))
+    longer_s = max(30.0, 2 * (figures.duration_s or 0.0))
+    ramp = () if figures.omit_s else ("leave the ramp out: -O 5",)
+    return Finding("cwnd", line, remedies=(f"a longer run: -t {longer_s:g}", *ramp))
 
 
 def standing_queue(figures: Figures) -> Finding | None:
@@ -182,10 +290,11 @@ def losses(figures: Figures) -> Finding | None:
         return None
     name = figures.congestion_control or "congestion control"
     line = f"congestion window: losses hold it down ({_retransmit_line(figures)}, {name})"
+    pace = "a lower --fq-rate" if figures.asked_by == "--fq-rate" else "--fq-rate"
     remedies = (
-        "more streams: -P 4",
-        "another congestion control: -C bbr",
-        "pace below the loss: --fq-rate",
+        *more_streams(figures),
+        *other_congestion_control(figures, "bbr"),
+        f"pace below the loss: {pace}",
     )
     return Finding("cwnd", line, _cwnd_evidence(figures), remedies)
 
@@ -204,23 +313,35 @@ def paced(figures: Figures) -> Finding | None:
     """The congestion control paces at what it believes the path can carry."""
     if figures.congestion_control not in _PACED or not figures.pacing_bps:
         return None
+    reached = figures.stream_bps
+    if not PACED_LEAST * reached <= figures.pacing_bps <= PACED_MOST * reached:
+        return None
     line = (
         f"congestion control: {figures.congestion_control} paces each stream at "
         f"{rate_human(figures.pacing_bps)} on average, without losses"
     )
-    return Finding(
-        "cwnd", line, _cwnd_evidence(figures), ("more streams: -P 4", "another one: -C cubic")
-    )
+    remedies = (*more_streams(figures), *other_congestion_control(figures, "cubic"))
+    return Finding("cwnd", line, _cwnd_evidence(figures), remedies)
 
 
 def steady_window(figures: Figures) -> Finding | None:
     """The congestion window was the limit though nothing was lost."""
-    if figures.cwnd_share < 0.5:
+    if figures.cwnd_share < 0.5 or _window_to_spare(figures):
         return None
     line = (
         f"congestion window: senders waited for it {percent(figures.cwnd_share)} of their busy time"
     )
-    return Finding("cwnd", line, _cwnd_evidence(figures), ("more streams: -P 4", "a longer run"))
+    remedies = (*more_streams(figures), "a longer run")
+    return Finding("cwnd", line, _cwnd_evidence(figures), remedies)
+
+
+def _window_to_spare(figures: Figures) -> bool:
+    """Whether the window allowed far more than was reached: the kernel's account counts as its
+    time all that is not the receiver's window or the send buffer."""
+    if figures.cwnd_bytes is None or not figures.mean_rtt_us:
+        return False
+    allowed_bps = figures.cwnd_bytes * 8e6 / figures.mean_rtt_us
+    return allowed_bps > WINDOW_SPARE * figures.stream_bps
 
 
 RULES = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from farline.explain import cpu_rules
 from farline.explain.figures import Figures
-from farline.explain.finding import Finding, percent
+from farline.explain.finding import Finding, more_streams, percent
 from farline.spec.units import rate_human, size_human, size_text
 
 LOSS_MATTERS = 0.001
@@ -14,9 +14,18 @@ READER_BUSY = 0.8
 """Share of a CPU from which a receiver that loses datagrams is itself too slow."""
 
 
+_BATCH_SHORT = 8
+"""Datagrams per call that make a burst short."""
+
+
 def is_lossy(figures: Figures) -> bool:
     """Whether so many datagrams were lost that the loss is the story."""
     return figures.transport == "udp" and figures.lost_share >= LOSS_MATTERS
+
+
+def _larger(granted: int | None, good: int) -> str:
+    """A buffer that is good for most paths, or twice what there is already."""
+    return size_text(good if not granted or granted < good else 2 * granted)
 
 
 def _lost(figures: Figures) -> str:
@@ -29,11 +38,8 @@ def slow_reader(figures: Figures) -> Finding | None:
         return None
     busy = percent(figures.receiver_cpu)
     line = f"receiver CPU: {_lost(figures)} while its thread uses {busy} of one CPU"
-    remedies = (
-        "a lower rate with -b",
-        "fewer wake-ups: --gro on, larger --packet",
-        "more streams: -P 2",
-    )
+    wakes = "larger --packet" if figures.gro else "--gro on, larger --packet"
+    remedies = ("a lower rate with -b", f"fewer wake-ups: {wakes}", *more_streams(figures))
     return Finding("receiver-cpu", line, remedies=remedies)
 
 
@@ -62,10 +68,12 @@ def lossy_path(figures: Figures) -> Finding | None:
     if not is_lossy(figures):
         return None
     line = f"path: {_lost(figures)} at {rate_human(figures.throughput_bps)} received"
+    shorter = figures.batch_packets is None or figures.batch_packets > _BATCH_SHORT
     remedies = (
         f"the rate that arrived: -b {figures.throughput_bps / 1e9:.3g}G",
-        "shorter bursts: --batch 8",
-        "a larger receive buffer, to rule the host out: --receive-buffer 8M",
+        *((f"shorter bursts: --batch {_BATCH_SHORT}",) if shorter else ()),
+        "a larger receive buffer, to rule the host out: "
+        f"--receive-buffer {_larger(figures.receive_buffer_granted, 8 << 20)}",
     )
     return Finding("path", line, remedies=remedies)
 
@@ -76,7 +84,9 @@ def slow_sender(figures: Figures) -> Finding | None:
         return None
     reached = f"{rate_human(figures.throughput_bps)} of {rate_human(figures.asked_bps)}"
     line = f"sender CPU: {reached} with its thread at {percent(figures.sender_cpu)} of one CPU"
-    return Finding("sender-cpu", line, remedies=("larger datagrams with -l", "--gso on", "-P 2"))
+    gso = () if figures.gso else ("fewer calls: --gso on",)
+    remedies = ("larger datagrams: --packet", *gso, *more_streams(figures))
+    return Finding("sender-cpu", line, remedies=remedies)
 
 
 def blocked_sender(figures: Figures) -> Finding | None:
@@ -84,7 +94,8 @@ def blocked_sender(figures: Figures) -> Finding | None:
     if figures.asked_bps or figures.lost_packets:
         return None
     line = "send buffer: the sender waited for room in its socket, and nothing was lost"
-    remedies = ("a larger buffer: --send-buffer 4M", "more streams: -P 2")
+    larger = f"a larger buffer: --send-buffer {_larger(figures.send_buffer_granted, 4 << 20)}"
+    remedies = (larger, *more_streams(figures))
     return Finding("send-buffer", line, remedies=remedies)
 
 

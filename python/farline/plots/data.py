@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from farline.errors import UsageError
 from farline.plots.labels import QUANTITIES, THROUGHPUT, Quantity
 from farline.plots.plan_text import grid_axes, plan_toml, rerun_command
 from farline.profiles.compare import best_point
@@ -157,29 +156,12 @@ def load_campaign(store_path: Path, campaign: str = LAST) -> CampaignData:
     from farline.store import RunFilter, Store
 
     store = Store(store_path, create=False)
-    name = _campaign_name(store, campaign)
+    name = store.campaign_name(campaign)
     rows = store.runs(RunFilter(campaign=name)).to_pylist()
     samples = _samples(store, [str(row["run_id"]) for row in rows])
     plan = _plan(store, name)
     confidence = float((plan.get("plan") or {}).get("campaign", {}).get("confidence", 0.95))
     return campaign_data(name, rows, samples, plan, confidence)
-
-
-def _campaign_name(store: Store, campaign: str) -> str:
-    from farline.store import queries
-
-    with store.read() as reader:
-        known = [
-            str(row["campaign"]) for row in reader.arrow(queries.campaigns(reader.runs)).to_pylist()
-        ]
-    if not known:
-        raise UsageError(f"{store.path}: no campaign here yet; `farline profile` makes one")
-    if campaign == LAST:
-        return known[0]
-    if campaign not in known:
-        newest = ", ".join(known[:5])
-        raise UsageError(f"campaign {campaign!r} is not in {store.path}; the newest are {newest}")
-    return campaign
 
 
 def _samples(store: Store, run_ids: Sequence[str]) -> dict[str, Columns]:

@@ -18,7 +18,7 @@ from farline.plots.labels import (
     rate_range_text,
     settings_text,
 )
-from farline.profiles.compare import Gain, gain, not_told_apart
+from farline.profiles.compare import Gain, gain, not_told_apart, told_apart
 from farline.profiles.response import ResponsePoint, Row, count_limits
 from farline.spec.units import rate_human
 
@@ -59,6 +59,14 @@ def reference_gain(data: CampaignData) -> Gain | None:
     if data.best is None or reference is None or set(data.best.run_ids) & set(reference.run_ids):
         return None
     return gain(data.best, reference, data.confidence)
+
+
+def beats_reference(data: CampaignData) -> bool:
+    """Whether the runs tell the best setting apart from the reference: tile and sentence ask it."""
+    best, reference = data.best, data.reference.get("total_bps")
+    if best is None or reference is None:
+        return False
+    return told_apart(best, reference, data.throughput, data.confidence)
 
 
 def failures(rows: Sequence[Row]) -> Finding:
@@ -103,13 +111,16 @@ def _gain(data: CampaignData, best: ResponsePoint) -> Finding | None:
         same = len(data.throughput) > 1 and set(best.run_ids) & set(reference.run_ids)
         return Finding("This is the reference setting itself.") if same else None
     rate, runs = rate_human(reference.mean), plural(reference.n, "run")
-    text = (
-        f"That is {digits(found.ratio)} times the reference setting, which reached {rate} in {runs}"
-    )
+    ratio = f"{digits(found.ratio)} times the reference setting, which reached {rate} in {runs}"
     if found.low is None or found.high is None:
-        return Finding(f"{text}; the runs are too few to say how sure that is.")
-    text += f" ({_interval(data)} {digits(found.low)} to {digits(found.high)} times)"
-    return Finding(text + ("." if found.low > 1 else "; the runs do not show that it is better."))
+        return Finding(f"That is {ratio}; the runs are too few to say how sure that is.")
+    span = f"{_interval(data)} {digits(found.low)} to {digits(found.high)} times"
+    if beats_reference(data):
+        return Finding(f"That is {ratio} ({span}).")
+    return Finding(
+        f"It is not told apart from the reference: {ratio} ({span} for this pair alone;"
+        f" with {plural(len(data.throughput), 'setting')} compared, chance may give as much)."
+    )
 
 
 def _limits(data: CampaignData, best: ResponsePoint) -> Finding | None:

@@ -16,7 +16,7 @@ from typing import Any
 from farline.plots.data import CampaignData
 from farline.plots.distribution_figure import BOX_FROM
 from farline.plots.figures import middle_run
-from farline.plots.findings import findings, reference_gain
+from farline.plots.findings import beats_reference, findings, reference_gain
 from farline.plots.labels import LIMIT_TEXT, digits, percent, plural, rate_range_text
 from farline.plots.payload import payload
 from farline.plots.response_figure import ALL_POINTS_UP_TO
@@ -182,7 +182,10 @@ def _gain_tile(data: CampaignData) -> list[Tile]:
     note = "too few runs for an interval"
     if found.low is not None and found.high is not None:
         note = f"{percent(data.confidence)} interval {digits(found.low)} to {digits(found.high)}"
-    return [Tile("Gain over the reference", f"{digits(found.ratio)} \N{MULTIPLICATION SIGN}", note)]
+    ratio = f"{digits(found.ratio)} \N{MULTIPLICATION SIGN}"
+    if found.low is not None and not beats_reference(data):
+        return [Tile("Gain over the reference", "not told apart", f"{ratio}, {note}, alone")]
+    return [Tile("Gain over the reference", ratio, note)]
 
 
 def _host_notes(data: CampaignData) -> list[str]:

@@ -63,6 +63,25 @@ def not_told_apart(
     return [point for index, point in enumerate(others) if index not in told_apart]
 
 
+def told_apart(
+    best: ResponsePoint,
+    reference: ResponsePoint,
+    points: Sequence[ResponsePoint],
+    confidence: float = 0.95,
+) -> bool:
+    """Whether the runs tell `best` apart from the reference, by the same test as above.
+
+    A point that holds the reference's runs stands for it; else the reference joins the others.
+    """
+    runs = set(reference.run_ids)
+    own = next((point for point in points if runs & set(point.run_ids)), None)
+    family = list(points) if own is not None else [*points, reference]
+    other = own or reference
+    if not (_testable(best) and _testable(other)):
+        return False
+    return all(point is not other for point in not_told_apart(best, family, confidence))
+
+
 def _positive(point: ResponsePoint) -> bool:
     return point.n > 0 and min(point.values) > 0
 

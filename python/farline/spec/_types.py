@@ -70,11 +70,13 @@ class RunSpec(TypedDict, total=False):
     streams: int
     # Bytes handed to one send or receive call; 128 KiB (TCP, null) or 64 KiB (UDP) if absent.
     block_bytes: int | None
-    # Seconds to send for; 10 if neither this nor total_bytes is given.
+    # Seconds to send for, counted from the end of omit_s; 10 if neither this nor total_bytes is
+    # given. A server's limit on the duration is on both together.
     duration_s: float | None
     # Payload bytes to send over all streams of a direction, instead of a duration.
     total_bytes: int | None
     # Seconds at the start left out of steady-state figures; found from the data (MSER-5) if absent.
+    # A run of a duration lasts this much longer; one of total_bytes does not.
     omit_s: float | None
     # Seconds between two samples.
     interval_s: float

@@ -11,6 +11,8 @@ from farline.errors import SpecError
 
 _AGE = re.compile(r"(\d+)\s*(m|min|h|d|w)")
 _AGE_S = {"m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_STAMP = re.compile(r"-\d{8}T\d{6}-[0-9a-f]{4}$")
+"""What a campaign's full name adds to the name that a user gave."""
 STATUSES = ("complete", "partial", "failed")
 
 
@@ -28,6 +30,16 @@ class RunFilter:
     since: str | None = None
     run_ids: tuple[str, ...] = ()
     where: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
+
+
+def pick_campaign(known: Sequence[str], wanted: str) -> str | None:
+    """The campaign that is meant: its full name, or the newest of those that were called so.
+
+    `known` are full names, newest first. None where nothing fits.
+    """
+    if wanted in known:
+        return wanted
+    return next((name for name in known if _STAMP.sub("", name) == wanted), None)
 
 
 def read_where(texts: Sequence[str]) -> dict[str, tuple[object, ...]]:

@@ -32,9 +32,10 @@ def last_run(runs: ir.Table) -> ir.Table:
     return runs.order_by(runs.run_id.desc()).limit(1)
 
 
-def runs_named(runs: ir.Table, beginning: str) -> ir.Table:
-    """Rows of the runs whose name begins so."""
-    return runs.filter(runs.run_id.startswith(beginning)).order_by("run_id")
+def runs_named(runs: ir.Table, part: str) -> ir.Table:
+    """Rows of the runs whose name begins or ends so."""
+    fits = runs.run_id.startswith(part) | runs.run_id.endswith(part)
+    return runs.filter(fits).order_by("run_id")
 
 
 def samples_of(samples: ir.Table, run_ids: Sequence[str]) -> ir.Table:

@@ -13,7 +13,7 @@ from farline.store import queries
 from farline.store.compact import Compaction, compact
 from farline.store.disk import publish
 from farline.store.entry import Entry, checked_run_id, sample_table, write_fresh
-from farline.store.filters import RunFilter
+from farline.store.filters import RunFilter, pick_campaign
 from farline.store.layout import Layout
 from farline.store.reader import Reader, open_reader
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 TIDY_FILES = 256
 """Fresh files from which `tidy` merges."""
 EVERYTHING = RunFilter()
+LAST = "last"
+"""What names the newest campaign."""
 
 
 def default_path() -> Path:
@@ -111,13 +113,13 @@ class Store:
         with self.read() as reader:
             return reader.arrow(queries.samples_of(reader.samples(run_ids), run_ids))
 
-    def find(self, beginning: str | None) -> list[dict[str, Any]]:
-        """Rows of the runs whose name begins so; with None, the newest run's."""
+    def find(self, part: str | None) -> list[dict[str, Any]]:
+        """Rows of the runs whose name begins or ends so; with None, the newest run's."""
         with self.read() as reader:
             found = (
                 queries.last_run(reader.runs)
-                if beginning is None
-                else queries.runs_named(reader.runs, beginning)
+                if part is None
+                else queries.runs_named(reader.runs, part)
             )
             rows: list[dict[str, Any]] = reader.arrow(found).to_pylist()
         return rows
@@ -126,6 +128,21 @@ class Store:
         """One row per campaign, newest first: when it started, how many runs ended how."""
         with self.read() as reader:
             return reader.arrow(queries.campaigns(reader.runs))
+
+    def campaign_name(self, wanted: str) -> str:
+        """Full name of a campaign that has runs: given in full, as its user named it, or "last".
+
+        Raises:
+            UsageError: when there is none.
+        """
+        known = [str(name) for name in self.campaigns()["campaign"].to_pylist()]
+        if not known:
+            raise UsageError(f"{self.path}: no campaign here yet; `farline profile` makes one")
+        found = known[0] if wanted == LAST else pick_campaign(known, wanted)
+        if found is None:
+            newest = ", ".join(known[:5])
+            raise UsageError(f"campaign {wanted!r} is not in {self.path}; the newest are {newest}")
+        return found
 
     def damaged(self) -> Sequence[str]:
         """One line per file that cannot be read."""

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from farline.campaign.estimate import Estimate
 from farline.campaign.journal import last_unfinished
 from farline.campaign.machine import Cell, Machine, Outcome
+from farline.campaign.results import setting_results
+from farline.campaign.shell import Progress
 from farline.cli.campaign_end import Job
+from farline.cli.campaign_text import results_table
+from farline.cli.campaign_view import LiveCampaign
 from farline.cli.common import Interruption
 from farline.cli.group import cli
 from farline.store import Store
-from tests.support.driving import failing, make, noisy, steady
+from farline.tools.known_servers import KnownServers
+from tests.support.driving import drive, failing, make, noisy, steady
 from tests.support.records import make_record, make_samples
 
 GRID = ["-P", "1,2", "-l", "64K..256K*2", "--congestion", "reno,cubic", "-t", "0.5"]
 HOST = "192.0.2.7"
+KEY = "sha256-" + "A" * 43
+TICKET = f"farline://192.0.2.7:5470/v1.c2VjcmV0.def?key={KEY}"
 
 
 @dataclass
@@ -47,6 +56,7 @@ class Engine:
         should_stop: Interruption,
         campaign: str,
         labels: Mapping[str, Any],
+        keep: Callable[[Mapping[str, Any]], bool],
     ) -> Any:
         """As `farline.campaign.measure.measure`."""
         self.runs += 1
@@ -63,13 +73,17 @@ class Engine:
             status=outcome.status,
             error=error if outcome.error_kind else None,
         )
-        store.append(record, make_samples(2), campaign=campaign, labels=labels)
+        if outcome.error_kind:
+            record["streams"] = []
+        if keep(record):
+            store.append(record, make_samples(2), campaign=campaign, labels=labels)
         return type("Measured", (), {"record": record})
 
 
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
     monkeypatch.setenv("FARLINE_STORE", str(tmp_path / "store"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     engine = Engine()
     monkeypatch.setattr("farline.campaign.measure.measure", engine.measure)
     monkeypatch.setattr("farline.campaign.shell.Shell.sleep", staticmethod(lambda _s: None))
@@ -142,10 +156,55 @@ def test_what_to_type_to_go_on_names_the_store_and_keeps_the_ticket_secret(
     engine: Engine, tmp_path: Path
 ) -> None:
     store = tmp_path / "another store"
-    ticket = "farline://192.0.2.7:5470/v1.c2VjcmV0#ab"
-    job = Job(Machine(make()), ticket, Store(store))
-    assert job.resume_command.startswith("farline profile TICKET --resume profile-")
-    assert job.resume_command.endswith(f" --store '{store}'")
+    job = Job(Machine(make()), TICKET, Store(store))
+    assert job.hint().startswith("resume with: farline profile TICKET --resume profile-")
+    assert f" --store '{store}' (`farline trust TICKET` remembers" in job.hint()
+    assert "secret" not in job.hint()
+    KnownServers().remember_ticket("192.0.2.7:5470", TICKET, KEY)
+    assert job.hint().startswith("resume with: farline profile --resume profile-")
+
+
+def test_a_refused_ticket_ends_it_in_one_line_and_records_nothing(engine: Engine) -> None:
+    engine.interrupt_at = 5
+    assert profile(HOST, *GRID, "--repetitions", "2").return_value == 130
+    engine.outcome_of = failing("auth")
+    before = Store().runs().num_rows
+    for _ in range(2):
+        refused = profile("--resume")
+        assert refused.return_value == 4 and refused.stdout == ""
+        last = refused.stderr.splitlines()[-1]
+        assert last.startswith("farline: stopped: it was auth; resume with: ")
+        assert "farline profile TICKET --resume profile-" in last and "farline trust TICKET" in last
+        assert "run 5: " not in refused.stderr
+    assert Store().runs().num_rows == before
+    engine.outcome_of = steady
+    assert profile("--resume").return_value == 0
+    assert "failed" not in Store().runs()["status"].to_pylist()
+
+
+def test_a_campaign_is_resumed_by_the_name_its_user_gave(engine: Engine) -> None:
+    engine.interrupt_at = 5
+    assert profile(HOST, *GRID, "--repetitions", "1", "--name", "mycamp").return_value == 130
+    assert profile("--resume", "mycamp").return_value == 0
+    (campaign,) = set(Store().runs()["campaign"].to_pylist())
+    assert campaign.startswith("mycamp-")
+    assert Store().campaign_name("mycamp") == Store().campaign_name("last") == campaign
+
+
+def test_the_reference_row_says_ref_and_what_ratios_are(engine: Engine) -> None:
+    result = profile(HOST, "-P", "1,2", "-t", "0.5", "--repetitions", "3")
+    rows = [line.split() for line in result.stdout.splitlines() if "sender-cpu" in line]
+    assert ["ref" in row for row in rows] == [True, False]
+    told = " ".join(result.stdout.split())
+    assert "vs ref: ratio to the reference runs of the same block" in told
+
+
+def test_a_campaign_in_which_all_failed_says_so(engine: Engine) -> None:
+    engine.outcome_of = failing("timeout")
+    result = profile(HOST, "-P", "1,2", "-t", "0.5", "--repetitions", "1")
+    assert result.return_value == 30
+    assert "each setting once" in result.stderr
+    assert "2 settings: 2 without a run that succeeded, 2 runs failed" in result.stdout
 
 
 def test_a_finished_campaign_has_nothing_to_resume(engine: Engine) -> None:
@@ -211,3 +270,44 @@ def test_resume_takes_no_other_plan(engine: Engine, capsys: pytest.CaptureFixtur
     assert "give no other" in capsys.readouterr().err
     assert run(["profile", "--resume"]) == 1
     assert "no unfinished campaign" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("named", ["myplan.toml", "plan-without-a-suffix"])
+def test_a_plan_without_a_host_is_no_host(
+    engine: Engine, capsys: pytest.CaptureFixture[str], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, named: str,
+) -> None:  # fmt: skip
+    from farline.cli.group import run
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plan-without-a-suffix").write_text("[grid]\nstreams=[1]\n")
+    assert run(["profile", named]) == 1
+    error = capsys.readouterr().err
+    assert f"which host? {named} is a plan: write farline profile HOST {named}" in error
+    assert engine.runs == 0
+
+
+def test_at_80_columns_the_table_keeps_throughput_interval_and_limit() -> None:
+    from rich.console import Console
+
+    machine = Machine(make())
+    drive(machine)
+    rows = [replace(r, retransmits=123456.0) for r in setting_results(machine)]
+    rows = [replace(r, cpu_s_per_gb=0.123, verdict_limit="receive-window") for r in rows]
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(results_table(rows, 0.95, 80, rows[0].setting))
+    shown = console.export_text().splitlines()
+    assert all(len(line.rstrip()) <= 80 for line in shown)
+    heads = next(line for line in shown if "throughput" in line)
+    assert "95 % CI" in heads and "limited by" in heads and "CPU s/GB" not in heads
+    assert sum("receive-window" in line for line in shown) == len(rows)
+
+
+def test_the_bar_stands_on_its_own_line() -> None:
+    from rich.console import Console
+
+    machine = Machine(make())
+    console = Console(width=80, record=True, file=io.StringIO())
+    left = Estimate(14, 7.0)
+    console.print(LiveCampaign()._drawn(Progress(machine, 0, left)))
+    assert "now: -" in console.export_text().splitlines()

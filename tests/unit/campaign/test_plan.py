@@ -177,7 +177,7 @@ def test_flags_say_the_same_as_a_plan_and_win_over_it() -> None:
 
 def test_samples_are_taken_often_enough_unless_stated() -> None:
     (setting,) = expand(plan(fixed={"duration_s": 1}), validate)
-    assert setting.spec["interval_s"] == 0.01
+    assert setting.spec["interval_s"] == 0.05
     (setting,) = expand(plan(fixed={"duration_s": 1, "interval_s": 0.5}), validate)
     assert setting.spec["interval_s"] == 0.5
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from farline.cli.iperf3 import iperf3_document
+from farline.cli.intervals import intervals_of
+from farline.cli.iperf3 import end_document, iperf3_document
 from farline.spec._types import RunRecord
 from tests.support.runs import (
     CLIENT,
@@ -153,6 +154,76 @@ def test_a_warm_up_is_marked_as_omitted() -> None:
         False,
         False,
     ]
+
+
+def omitting(**spec: Any) -> tuple[RunRecord, dict[str, Any]]:
+    """3 s, of which 1 s is omitted: it ran at 100 Mbit/s, the rest at 800; ends jitter by 4 ms."""
+    sent = steady_rows([100e6] + [800e6] * 2, width_us=1_004_000, end=CLIENT, role=SENDER, **TCP)
+    received = steady_rows([100e6] + [800e6] * 2, width_us=996_000, end=SERVER, role=RECEIVER)
+    ends = [
+        stream(end, role, bytes=sum(row["bytes"] for row in rows), elapsed_us=3_000_000, **more)
+        for end, role, rows, more in (
+            (CLIENT, SENDER, sent, {"retransmits": 3}),
+            (SERVER, RECEIVER, received, {}),
+        )
+    ]
+    record = run_record(*ends, spec={"duration_s": 2.0, "omit_s": 1.0, **spec})
+    return record, columns(sent + received)
+
+
+def test_what_is_omitted_is_not_in_the_end() -> None:
+    record, samples = omitting()
+    made = iperf3_document(record, samples, 1.0)
+    assert [entry["sum"]["omitted"] for entry in made["intervals"]] == [True, False, False]
+    assert (made["start"]["test_start"]["omit"], made["start"]["test_start"]["duration"]) == (1, 2)
+    end = made["end"]
+    only = end["streams"][0]
+    for entry in (end["sum_sent"], end["sum_received"], only["sender"], only["receiver"]):
+        assert (entry["start"], entry["end"], entry["seconds"]) == (0, 2.0, 2.0)
+        assert entry["bits_per_second"] == pytest.approx(800e6, rel=0.01)
+    assert end["sum_sent"]["retransmits"] == 2
+    assert (
+        iperf3_document(run_record(*record["streams"]), samples, 1.0)["end"]["sum_sent"]["seconds"]
+        == 3.0
+    )
+
+
+def test_without_samples_the_clients_view_of_what_is_omitted_counts_for_both_ends() -> None:
+    record, samples = omitting()
+    end = end_document(record, intervals_of(samples, 1.0))
+    for name in ("sum_sent", "sum_received"):
+        assert end[name]["seconds"] == 2.0
+        assert end[name]["bits_per_second"] == pytest.approx(800e6, rel=0.02)
+
+
+def test_an_end_without_samples_keeps_its_whole() -> None:
+    record, samples = omitting()
+    mine = samples["end"] == CLIENT
+    lone = {name: column[mine] for name, column in samples.items()}
+    end = iperf3_document(record, lone, 1.0)["end"]
+    assert (end["sum_sent"]["seconds"], end["sum_received"]["seconds"]) == (2.0, 3.0)
+
+
+def test_datagrams_that_were_omitted_are_not_counted() -> None:
+    record = run_record(
+        stream(CLIENT, SENDER, packets=300),
+        stream(SERVER, RECEIVER, packets=270, lost_packets=30),
+        spec={"transport": "udp", "omit_s": 1.0},
+    )
+    rows = steady_rows([1e6] * 3, width_us=1_000_000, end=CLIENT, role=SENDER, packets=100)
+    seen = steady_rows([1e6] * 3, width_us=1_000_000, end=SERVER, role=RECEIVER, packets=90)
+    for row, lost in zip(seen, (25, 2, 3), strict=True):
+        row["lost_packets"] = lost
+    total = iperf3_document(record, columns(rows + seen), 1.0)["end"]["sum"]
+    assert (total["packets"], total["lost_packets"]) == (200, 5)
+
+
+def test_a_run_that_ended_while_it_was_omitted_measured_nothing() -> None:
+    record, samples = omitting(omit_s=10.0)
+    made = iperf3_document(record, samples, 1.0)
+    assert all(entry["sum"]["omitted"] for entry in made["intervals"])
+    sent = made["end"]["sum_sent"]
+    assert (sent["seconds"], sent["bytes"], sent["bits_per_second"]) == (0, 0, 0)
 
 
 def test_a_failed_run_has_the_shape_of_a_failed_iperf3() -> None:

@@ -52,3 +52,29 @@ def test_closing_twice_is_harmless() -> None:
     view = LiveView(1.0, verbose=False)
     view.close()
     view.close()
+
+
+def test_where_nothing_ran_nothing_stays_on_the_screen(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    view, record = LiveView(1.0, verbose=False), run_record(status="failed")
+    view.start({"duration_s": 3.0}, "far.example:5470")
+    view.event(Event("stage", "HANDSHAKE"))
+    view.finish(Measured({**record, "streams": []}, columns([])))
+    view.close()
+    assert capsys.readouterr().out.strip() == ""
+
+
+def test_the_bar_says_running_and_long_lines_wrap_at_words(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    view, measured = LiveView(1.0, verbose=False), finished()
+    view.start({"duration_s": 3.0}, "far.example:5470")
+    view.event(Event("stage", "PROFILING_START"))
+    assert view._progress.tasks[0].description == "running"
+    evidence = "word " * 40
+    verdict = {"limit": "path", "line": "the path", "evidence": [evidence], "remedies": []}
+    view.finish(Measured({**measured.record, "verdict": verdict}, measured.samples))  # type: ignore[typeddict-item]
+    shown = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 80 for line in shown)
+    assert " ".join(shown).split().count("word") == 40

@@ -39,6 +39,17 @@ def test_what_is_no_ticket_is_refused(capsys: pytest.CaptureFixture[str]) -> Non
     assert "is no ticket" in capsys.readouterr().err
 
 
+def test_a_ticket_without_a_key_is_refused_and_the_pinned_key_stays(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert group.run(["trust", TICKET]) == 0
+    assert group.run(["trust", "farline://far.example:5470/garbage"]) == 1
+    error = capsys.readouterr().err
+    assert "names no server key" in error and error.count("\n") == 1
+    assert group.run(["trust", "--list"]) == 0
+    assert f"key {KEY}, with a ticket" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("text", ["1", "9-1", "0-5", "a-b", "1-99999"])
 def test_data_ports_are_two_ports(
     text: str, capsys: pytest.CaptureFixture[str], tmp_path: Path

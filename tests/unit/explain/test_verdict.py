@@ -44,7 +44,9 @@ def judged(record: RunRecord | None = None, **more: Any) -> Verdict:
 
 
 def test_receiver_window_under_autotuning_names_tcp_rmem() -> None:
-    found = judged(receive_window_limited_us=80_000, cwnd_limited_us=20_000)
+    receiver = stream(SERVER, RECEIVER, receive_buffer_bytes=6 << 20)
+    record = run_record(stream(CLIENT, SENDER), receiver)
+    found = judged(record, receive_window_limited_us=80_000, cwnd_limited_us=20_000)
     assert found["limit"] == "receive-window"
     assert "80 %" in found["line"] and "net.ipv4.tcp_rmem[2] = 6.00 MiB" in found["line"]
     assert 'sysctl -w net.ipv4.tcp_rmem="4096 131072 12582912"' in found["remedies"][0]
@@ -72,6 +74,104 @@ def test_receiver_window_of_a_granted_buffer_is_the_callers_choice() -> None:
     found = judged(record, receive_window_limited_us=80_000)
     assert "the buffer asked for, 64.0 KiB, caps it" in found["line"]
     assert "-w 128KiB" in found["remedies"][0]
+
+
+def closed_window(
+    *, cpu_us: int, wait_us: int = 0, window: int = 257 << 10, **spec: Any
+) -> Verdict:
+    """A receiver whose buffer has grown to 1 MiB of the 6 MiB that it may have."""
+    receiver = stream(
+        SERVER,
+        RECEIVER,
+        receive_buffer_bytes=1 << 20,
+        thread_cpu_us=cpu_us,
+        thread_wait_us=wait_us,
+    )
+    return judged(
+        run_record(stream(CLIENT, SENDER), receiver, spec=spec),
+        receive_window_limited_us=80_000,
+        receive_window_bytes=window,
+    )
+
+
+@pytest.mark.parametrize(
+    ("wait_us", "remedy"),
+    [
+        (0, "no copy on the receiver: --receive-mode discard shows how much of it is copying"),
+        (2_500_000, "less other work on that host"),
+    ],
+)
+def test_a_window_closed_by_a_busy_receiver_is_its_cpu(wait_us: int, remedy: str) -> None:
+    found = closed_window(cpu_us=6_500_000 - wait_us, wait_us=wait_us)
+    assert found["limit"] == "receiver-cpu"
+    assert "reads too slowly, its window closed (senders waited for it 80 %" in found["line"]
+    assert remedy in found["remedies"]
+    assert not any("sysctl" in remedy for remedy in found["remedies"])
+
+
+@pytest.mark.parametrize("window", [257 << 10, 1 << 20])
+def test_a_window_closed_while_the_buffer_may_grow_blames_no_sysctl(window: int) -> None:
+    found = closed_window(cpu_us=3_000_000, window=window)
+    assert found["limit"] == "receive-window"
+    assert found["line"].endswith(
+        "the receiver's window closed though its buffer may still grow: "
+        "the receiving program reads in bursts"
+    )
+    assert found["remedies"] == [
+        "a larger block: -l 1M",
+        "a CPU for each stream: --client-cpus, --server-cpus",
+    ]
+    assert "receive buffer at the end 1.00 MiB, which may grow to 6.00 MiB" in found["evidence"]
+
+
+def test_a_buffer_asked_for_is_not_the_cap_of_a_window_far_below_it() -> None:
+    asked = {"receive_buffer_bytes": 1 << 19}
+    assert "caps it" in closed_window(cpu_us=0, window=400 << 10, tcp=asked)["line"]
+    found = closed_window(cpu_us=0, window=100 << 10, tcp=asked)
+    assert "caps it" not in found["line"] and "may still grow" not in found["line"]
+    assert "reads in bursts" in found["line"]
+
+
+def test_a_remedy_is_not_what_the_run_did_already() -> None:
+    idle: dict[str, Any] = {"busy_us": 30_000, "cwnd_limited_us": 0}
+    assert judged(**idle)["remedies"] == [
+        "a larger block: -l 1M",
+        "a CPU for each stream: --client-cpus, --server-cpus",
+        "more streams: -P 4",
+    ]
+    pinned = [stream(CLIENT, SENDER, cpu=0), stream(SERVER, RECEIVER, cpu=1)]
+    record = run_record(*pinned, spec={"block_bytes": 1 << 20, "streams": 4})
+    assert judged(record, **idle)["remedies"] == ["a larger block: -l 2MiB"]
+
+
+@pytest.mark.parametrize(("streams", "cpus", "wanted"), [(2, 16, 4), (4, 16, 8), (12, 16, 16)])
+def test_more_streams_are_as_many_as_there_are_cpus_for(
+    streams: int, cpus: int, wanted: int
+) -> None:
+    near, far = report("near"), report("far")
+    near["host"]["cpu"]["online"] = far["host"]["cpu"]["online"] = cpus
+    record = run_record(client=near, server=far, spec={"streams": streams})
+    remedies = judged(record, busy_us=30_000, cwnd_limited_us=0)["remedies"]
+    assert f"more streams: -P {wanted}" in remedies
+
+
+@pytest.mark.parametrize(
+    ("used", "allowed", "proposed"),
+    [
+        ("cubic", ["cubic", "bbr"], True),
+        ("cubic", ["cubic"], False),
+        ("bbr", ["cubic", "bbr"], False),
+    ],
+)
+def test_another_congestion_control_is_one_that_is_allowed(
+    used: str, allowed: list[str], proposed: bool
+) -> None:
+    client = report("near")
+    client["host"]["allowed_congestion_controls"] = allowed
+    sender = stream(CLIENT, SENDER, retransmits=500, congestion_control=used)
+    found = judged(run_record(sender, stream(SERVER, RECEIVER), client=client))
+    assert "losses hold it down" in found["line"]
+    assert ("another congestion control: -C bbr" in found["remedies"]) is proposed
 
 
 def test_send_buffer() -> None:
@@ -137,6 +237,9 @@ def test_an_idle_sender_is_the_application() -> None:
     found = judged(busy_us=30_000, cwnd_limited_us=30_000)
     assert found["limit"] == "application"
     assert "nothing queued 70 % of the time" in found["line"]
+    assert found["line"].endswith("in the rest the congestion window held them back 100 %")
+    found = judged(busy_us=30_000, cwnd_limited_us=0)
+    assert found["line"].endswith("the network did not hold them back")
 
 
 def test_a_standing_queue_is_a_full_path() -> None:
@@ -174,12 +277,27 @@ def test_a_window_that_still_grows_wants_a_longer_run() -> None:
     found = verdict(run_record(), columns(grown))
     assert found["limit"] == "cwnd"
     assert "still grew" in found["line"]
+    assert found["remedies"] == ["a longer run: -t 30", "leave the ramp out: -O 5"]
+    record = run_record(spec={"duration_s": 30.0, "omit_s": 5.0})
+    assert verdict(record, columns(grown))["remedies"] == ["a longer run: -t 60"]
 
 
 def test_bbr_paces() -> None:
     record = run_record(stream(CLIENT, SENDER, congestion_control="bbr"), stream(SERVER, RECEIVER))
     found = judged(record)
     assert "bbr paces each stream at 900 Mbit/s" in found["line"]
+    assert "another congestion control: -C cubic" in found["remedies"]
+
+
+@pytest.mark.parametrize("pacing_bps", [600_000_000, 2_400_000_000])
+def test_a_pacing_rate_far_from_what_was_reached_is_not_the_limit(pacing_bps: int) -> None:
+    record = run_record(stream(CLIENT, SENDER, congestion_control="bbr"), stream(SERVER, RECEIVER))
+    assert "paces" not in judged(record, pacing_rate_bps=pacing_bps)["line"]
+
+
+def test_a_window_that_allowed_far_more_is_not_the_limit() -> None:
+    """4 MiB over 10 ms allow 3.4 Gbit/s where 0.8 were reached."""
+    assert judged(rtt_us=10_000)["limit"] == "unknown"
 
 
 def test_a_window_without_losses_is_still_the_window() -> None:
@@ -269,6 +387,18 @@ def test_a_sender_that_cannot_keep_the_rate() -> None:
 
 def test_a_sender_that_waits_for_its_socket() -> None:
     assert udp({}, rate_bps=0)["limit"] == "send-buffer"
+
+
+def test_remedies_for_datagrams_are_not_what_the_run_did_already() -> None:
+    lossy: dict[str, Any] = {"lost_packets": 100}
+    assert "shorter bursts: --batch 8" in udp(lossy)["remedies"]
+    found = udp(lossy | {"receive_buffer_bytes": 16 << 20}, {"batch_packets": 8})
+    assert not any("--batch" in remedy for remedy in found["remedies"])
+    assert any("--receive-buffer 32MiB" in remedy for remedy in found["remedies"])
+    slow = lossy | {"thread_cpu_us": 9_000_000, "gro": True}
+    assert "fewer wake-ups: larger --packet" in udp(slow)["remedies"]
+    behind = udp({}, {"thread_cpu_us": 8_500_000, "gso": True}, rate_bps=2_000_000_000)
+    assert behind["remedies"] == ["larger datagrams: --packet", "more streams: -P 4"]
 
 
 def test_every_verdict_carries_the_common_figures_and_warnings() -> None:

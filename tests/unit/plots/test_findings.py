@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
+
 from farline.plots.data import CampaignData
-from farline.plots.findings import failures, findings, limits_text, reference_gain
+from farline.plots.findings import beats_reference, failures, findings, limits_text, reference_gain
+from farline.plots.page import _tiles
 from farline.spec.units import rate_human
 
 
@@ -25,6 +28,19 @@ def test_the_gain_over_the_reference_is_stated(grid: CampaignData) -> None:
     gain = reference_gain(grid)
     assert gain is not None and gain.ratio > 1.5
     assert "times the reference setting, which reached" in said(grid)
+
+
+def test_what_the_test_does_not_tell_apart_is_said_so_first(
+    grid: CampaignData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert beats_reference(grid)
+    assert "not told apart from the reference" not in said(grid)
+    assert _tiles(grid)[1].figure.endswith("\N{MULTIPLICATION SIGN}")
+    monkeypatch.setattr("farline.plots.findings.told_apart", lambda *_: False)
+    assert findings(grid)[1].text.startswith("It is not told apart from the reference: ")
+    assert (_tiles(grid)[1].label, _tiles(grid)[1].figure) == (
+        "Gain over the reference", "not told apart",
+    )  # fmt: skip
 
 
 def test_a_best_setting_that_is_the_reference_claims_no_gain(single: CampaignData) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from farline.profiles.compare import best_point, gain, not_told_apart
+from farline.profiles.compare import best_point, gain, not_told_apart, told_apart
 from farline.profiles.response import ResponsePoint, mean_interval
 
 
@@ -76,3 +76,22 @@ def test_holms_correction_asks_more_of_many_settings() -> None:
 
 def test_with_one_run_of_the_best_nothing_is_compared() -> None:
     assert not_told_apart(point("best", 9.0), [point("a", 1.0, 1.1)]) == []
+
+
+def test_the_reference_is_told_apart_by_the_same_rule_as_the_others() -> None:
+    best, far = point("best", 10.0, 10.3, 10.1, 10.2), point("far", 5.0, 5.1, 4.9, 5.05)
+    near = point("near", 9.7, 10.0, 9.8, 9.9)
+    crowd = [point(f"near{i}", *near.values) for i in range(60)]
+    reference = ResponsePoint({}, near.values, ("r1",), near.mean, near.low, near.high)
+    assert told_apart(best, reference, [best])
+    assert not told_apart(best, reference, [best, *crowd])
+    assert told_apart(best, far, [best, far, *crowd])
+    assert not told_apart(best, point("once", 1.0), [best])
+
+
+def test_a_point_that_holds_the_references_runs_stands_for_it() -> None:
+    best = point("best", 10.0, 10.3, 10.1, 10.2)
+    held = ResponsePoint({"name": "held"}, (9.9, 10.3, 9.7), ("r1", "r2", "r3"), 9.97, 9.0, 11.0)
+    reference = ResponsePoint({}, (5.0, 5.01), ("r1", "r2"), 5.0, 4.9, 5.1)
+    assert held in not_told_apart(best, [best, held])
+    assert not told_apart(best, reference, [best, held])

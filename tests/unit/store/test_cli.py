@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from farline.cli.group import cli, run
+from farline.cli.runs_table import runs_table
 from farline.store import Store
 from tests.support.records import make_record, make_samples, make_spec
 
@@ -119,6 +120,41 @@ def test_export_csv_has_a_row_per_run(store: Store, tmp_path: Path) -> None:
     assert "record" not in rows[0]
 
 
+def test_an_unknown_campaign_leaves_the_output_file_alone(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text("kept")
+    assert run(["export", "--format", "csv", "-o", str(path), "--campaign", "mycamp"]) == 1
+    assert path.read_text() == "kept"
+
+
+def test_a_campaigns_own_name_means_the_newest_of_that_name(store: Store) -> None:
+    ids = [f"mycamp-2026112{day}T200000-00a{day}" for day in (1, 2)]
+    for number, campaign in enumerate([*ids, "mycamp-b-20261123T200000-0000"], 10):
+        record = make_record(number, make_spec())
+        store.append(record, make_samples(2), campaign=campaign, labels=LABELS)
+    document = json.loads(farline("runs", "--campaign", "mycamp", "--json").stdout)
+    assert [row["campaign"] for row in document["runs"]] == [ids[1]]
+    assert store.campaign_name(ids[0]) == ids[0]
+
+
+@pytest.mark.parametrize("width", [80, 100, 132, 200])
+def test_a_run_is_one_line_whatever_the_width(store: Store, width: int) -> None:
+    from rich.console import Console
+
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(runs_table(store.runs().to_pylist(), width))
+    shown = [line.rstrip() for line in console.export_text().splitlines() if line.strip()]
+    assert len(shown) == 2 + 4 and "…" not in "".join(shown)
+    assert "sender-cpu" in shown[2] and "1.00 Gbit/s" in shown[2] and "complete" in shown[2]
+    name = shown[2].split()[0]
+    assert make_record(0)["run_id"].endswith(name)
+    assert ("server" in shown[0]) == (width >= 132)
+
+
+def test_show_takes_the_end_of_a_name(store: Store) -> None:
+    assert "2 streams" in farline("show", make_record(1)["run_id"][-8:]).stdout
+
+
 def test_export_parquet_has_the_record_and_samples(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     farline("export", "--format", "parquet", "-o", str(path))
@@ -145,6 +181,7 @@ def test_export_json_to_standard_output(store: Store) -> None:
     [
         (["runs", "--where", "strems=1"], "strems"),
         (["runs", "--since", "soon"], "an age"),
+        (["runs", "--campaign", "nigh"], "campaign 'nigh' is not in"),
         (["runs", "--store", "/nonexistent/store"], "no store here"),
         (["export", "--format", "xml", "-o", "x"], "csv"),
         (["export", "--format", "csv", "-o", "/nonexistent/x.csv"], "No such file"),

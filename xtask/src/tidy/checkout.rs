@@ -48,11 +48,11 @@ impl Checkout {
         let mut files: Vec<SourceFile> = list(root)?
             .lines()
             .filter_map(|path| {
-                // Pictures are not text, and a file that was just deleted is not there.
-                let text = std::fs::read_to_string(root.join(path)).ok()?;
+                // A file that was just deleted is not there; a picture is, with no text in it.
+                let bytes = std::fs::read(root.join(path)).ok()?;
                 Some(SourceFile {
                     path: path.to_owned(),
-                    text,
+                    text: String::from_utf8(bytes).unwrap_or_default(),
                 })
             })
             .collect();

@@ -260,7 +260,7 @@ impl ClientMachine {
             ServerMessage::ExchangeProfile(part) => self.on_profile(part),
             ServerMessage::TpgDone => Ok(()),
             ServerMessage::Error(failure) => {
-                self.failure = Some(tame_failure(failure));
+                self.failure = Some(as_seen_from_here(tame_failure(failure)));
                 Ok(())
             }
         };
@@ -528,6 +528,17 @@ fn check_grant(asked: &RunSpec, granted: &RunSpec) -> Result<(), Failure> {
     }
     let line = "HANDSHAKE: the server granted another run than was asked for; only the rate may be lower";
     Err(Failure::new(FailureKind::Protocol, line))
+}
+
+/// What someone over there stopped was not stopped by the caller here: it is the other end's doing.
+fn as_seen_from_here(failure: Failure) -> Failure {
+    if failure.kind != FailureKind::Interrupted {
+        return failure;
+    }
+    Failure {
+        kind: FailureKind::Protocol,
+        ..failure
+    }
 }
 
 fn stopped() -> Failure {

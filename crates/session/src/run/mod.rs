@@ -288,20 +288,19 @@ fn check(request: &RunRequest) -> Result<(), Failure> {
             "a run needs at least one stream",
         ));
     }
-    let Some(duration) = request.spec.duration_s else {
+    let Some(sending) = timetable::sending_time(&request.spec) else {
         return Ok(());
     };
-    let interval_s = request.spec.interval_s.get();
-    let rows = request.streams.len() as f64 * (duration.get() / interval_s).ceil();
+    let (sending_s, interval_s) = (sending.as_secs_f64(), request.spec.interval_s.get());
+    let rows = request.streams.len() as f64 * (sending_s / interval_s).ceil();
     if rows <= MAX_ROWS as f64 {
         return Ok(());
     }
     Err(Failure::new(
         FailureKind::Spec,
         format!(
-            "interval_s: {interval_s} s over {} s and {} streams makes {rows} rows of samples, \
+            "interval_s: {interval_s} s over {sending_s} s and {} streams makes {rows} rows of samples, \
              allowed are {MAX_ROWS}",
-            duration.get(),
             request.streams.len(),
         ),
     ))

@@ -14,7 +14,7 @@ use super::cpu::{CpuMark, micros};
 use super::enforce::RateGuard;
 use super::lane::Lane;
 use super::rows::Interval;
-use super::timetable::{Timetable, take_due};
+use super::timetable::{Timetable, sending_time, take_due};
 use super::worker::{Note, WorkerEnd};
 use super::{End, MAX_ROWS, RunEvent, RunOutcome};
 
@@ -67,9 +67,8 @@ impl Sampler {
         let process_cpu_us = CpuMark::process_us();
         let zero = Instant::now();
         let interval = Duration::from_secs_f64(plan.spec.interval_s.get());
-        let duration = plan.spec.duration_s.filter(|_| lanes.iter().any(Lane::is_sender));
-        let duration = duration.map(|duration| Duration::from_secs_f64(duration.get()));
-        let mut times = Timetable::new(zero, interval, duration, plan.watchdog);
+        let sending = sending_time(&plan.spec).filter(|_| lanes.iter().any(Lane::is_sender));
+        let mut times = Timetable::new(zero, interval, sending, plan.watchdog);
         let guard = plan.max_rate_bps.map(|limit_bps| RateGuard::new(limit_bps, zero));
         if guard.is_some() {
             times.set_next_guard(zero);

@@ -164,6 +164,19 @@ fn senders_stop_after_the_duration() {
 }
 
 #[test]
+fn the_duration_counts_from_the_end_of_what_is_omitted() {
+    let (senders, receivers) = healthy(1);
+    let json = r#"{"duration_s":0.1,"omit_s":0.3,"interval_s":0.05}"#;
+    let near = start(json, End::Client, senders);
+    let far = start(json, End::Server, receivers);
+    let ((near, _), (far, _)) = (near.end(), far.end());
+    assert_eq!(total(&near), total(&far));
+    for run in [near, far] {
+        assert!((0.4..10.0).contains(&run.run_s), "{}", run.run_s);
+    }
+}
+
+#[test]
 fn a_stopped_run_ends_early_with_all_its_bytes() {
     let (senders, receivers) = healthy(2);
     let near = start(r#"{"duration_s":600}"#, End::Client, senders);
@@ -353,6 +366,11 @@ fn what_cannot_run_is_refused_and_leaves_nothing_behind() {
             .contains("120960000 rows of samples, allowed are 8000000"),
         "{failure}"
     );
+    let failure = refusal(
+        r#"{"duration_s":39999,"omit_s":2,"interval_s":0.005}"#,
+        healthy(1).0,
+    );
+    assert!(failure.message.contains("8000200 rows"), "{failure}");
     assert_eq!(refusal("{}", Vec::new()).kind, FailureKind::Internal);
 }
 

@@ -2,7 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use farline_spec::RunSpec;
+
 use super::enforce::LOOK_EVERY;
+
+/// How long senders send. None where bytes end the run.
+pub(super) fn sending_time(spec: &RunSpec) -> Option<Duration> {
+    spec.sending_s().map(Duration::from_secs_f64)
+}
 
 /// Moments at which something is due. What has been done is no longer in it.
 #[derive(Debug)]
@@ -22,18 +29,18 @@ pub(super) struct Timetable {
 }
 
 impl Timetable {
-    /// A run that starts at `zero`, samples every `interval` and sends for `duration`, if that is given.
+    /// A run that starts at `zero`, samples every `interval` and sends for `sending`, if that is given.
     pub(super) fn new(
         zero: Instant,
         interval: Duration,
-        duration: Option<Duration>,
+        sending: Option<Duration>,
         watchdog: Duration,
     ) -> Self {
         Self {
             zero,
             interval,
             tick_at: zero + interval,
-            stop_at: duration.and_then(|duration| zero.checked_add(duration)),
+            stop_at: sending.and_then(|sending| zero.checked_add(sending)),
             guard_at: None,
             watchdog_at: zero.checked_add(watchdog),
             give_up_at: None,
@@ -77,6 +84,14 @@ mod tests {
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn what_is_omitted_comes_before_the_duration() {
+        let sending = |json| sending_time(&farline_spec::from_json(json).unwrap());
+        assert_eq!(sending(r#"{"duration_s":2}"#), Some(2_000 * MS));
+        assert_eq!(sending(r#"{"duration_s":2,"omit_s":1.5}"#), Some(3_500 * MS));
+        assert_eq!(sending(r#"{"total_bytes":9,"omit_s":1}"#), None);
+    }
 
     #[test]
     fn a_late_tick_does_not_move_the_schedule() {

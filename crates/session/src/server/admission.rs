@@ -71,7 +71,12 @@ impl Gate {
         let limits = match (&claims, &self.anonymous) {
             (Some(claims), _) => &claims.limits,
             (None, Some(limits)) => limits,
-            (None, None) => return Err(Failure::new(FailureKind::Auth, "this server asks for a ticket")),
+            (None, None) => {
+                return Err(Failure::new(
+                    FailureKind::Auth,
+                    "this server asks for a ticket: give the farline://... line it printed, or have `farline trust` remember it",
+                ));
+            }
         };
         let Task::Profile(spec) = handshake.task;
         let spec = spec.resolved()?;
@@ -113,8 +118,10 @@ fn apply(limits: &Limits, mut spec: RunSpec) -> Result<Grant, Failure> {
 
 fn check_duration(limit: DurationS, spec: &RunSpec) -> Result<Option<String>, Failure> {
     let allowed = format!("{} s", limit.get());
-    match spec.duration_s {
-        Some(asked) if asked > limit => Err(over("duration_s", &format!("{} s", asked.get()), &allowed)),
+    match spec.sending_s() {
+        Some(asked) if asked > limit.get() => {
+            Err(over("omit_s + duration_s", &format!("{asked} s"), &allowed))
+        }
         Some(_) => Ok(None),
         None => Ok(Some(format!(
             "the server ends a run that takes much longer than {allowed}"
@@ -317,7 +324,7 @@ mod tests {
         let (_keep, _, closed) = gate("{}");
         assert_eq!(
             closed.admit(wish(None, "{}")).unwrap_err().message,
-            "this server asks for a ticket"
+            "this server asks for a ticket: give the farline://... line it printed, or have `farline trust` remember it"
         );
         let (_keep, _, open) = gate(r#"{"anonymous":true}"#);
         let admission = open.admit(wish(None, "{}")).unwrap();
@@ -351,7 +358,7 @@ mod tests {
         };
         assert_eq!(
             refused(r#"{"duration_s":5}"#, r#"{"duration_s":6}"#),
-            "duration_s: 6 s asked for, the server allows up to 5 s"
+            "omit_s + duration_s: 6 s asked for, the server allows up to 5 s"
         );
         let rate = refused(
             r#"{"rate_bps":100}"#,

@@ -113,7 +113,10 @@ impl<'a> Session<'a> {
                 Err(failure) => self.event(ServerEvent::Failed(failure)),
             }
             if self.interrupt.is_raised() {
-                let failure = Failure::new(FailureKind::Interrupted, "the server is being stopped");
+                let failure = Failure::new(
+                    FailureKind::Interrupted,
+                    "the server is being stopped by its operator",
+                );
                 self.event(ServerEvent::Failed(failure));
             }
             self.look_at_seat();

@@ -1,0 +1,102 @@
+"""Tables of runs and campaigns: as many columns as the width takes, one line per run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Row = Mapping[str, Any]
+SHORT_ID = 8
+"""Last characters of a run's name, its random part, by which `farline show` finds it."""
+
+
+def runs_table(rows: Sequence[Row], width: int) -> Table:
+    """The widest form that fits into `width`; the narrowest one if none does."""
+    from rich.console import Console
+
+    console = Console(width=10_000)
+    for names in _FORMS:
+        table = _table(names, [[_CELLS[name](row) for name in names] for row in rows])
+        if console.measure(table).maximum <= width:
+            break
+    return table
+
+
+def campaigns_table(rows: Sequence[Row]) -> Table:
+    """One line per campaign."""
+    heads = ("campaign", "started", "runs", "complete", "partial", "failed")
+    cells = [
+        [str(row["campaign"]), _started(row), *(str(row[h]) for h in heads[2:])] for row in rows
+    ]
+    return _table(heads, cells)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for head in heads:
+        table.add_column(head.strip(), no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    return table
+
+
+def _plain(name: str) -> Callable[[Row], str]:
+    return lambda row: "-" if row[name] is None else str(row[name])
+
+
+def _started(row: Row) -> str:
+    return str(row["started_at"])[:19].replace("T", " ")
+
+
+def _block(row: Row) -> str:
+    from farline.spec.units import size_text
+
+    return "-" if row["block_bytes"] is None else size_text(row["block_bytes"])
+
+
+def _throughput(row: Row) -> str:
+    from farline.spec.units import rate_human
+
+    return "-" if row["total_bps"] is None else rate_human(row["total_bps"])
+
+
+def _setting(row: Row) -> str:
+    """Transport, streams and block in a word or three: `tcp x4 64KiB`."""
+    block = "" if row["transport"] == "udp" else f" {_block(row)}"
+    return f"{row['transport']} x{row['streams']}{block}"
+
+
+_CELLS: Mapping[str, Callable[[Row], str]] = {
+    "run": _plain("run_id"),
+    "run ": lambda row: str(row["run_id"])[-SHORT_ID:],
+    "started (UTC)": _started,
+    "UTC": lambda row: _started(row)[5:16],
+    "server": _plain("server_address"),
+    "transport": _plain("transport"),
+    "streams": _plain("streams"),
+    "block": _block,
+    "setting": _setting,
+    "congestion": _plain("tcp.congestion_control"),
+    "throughput": _throughput,
+    "resent": _plain("retransmits"),
+    "limited by": _plain("verdict_limit"),
+    "status": _plain("status"),
+}
+"""How a row fills a column; `run ` with a space is the short form of `run`."""
+
+_FORMS: Sequence[Sequence[str]] = (
+    ("run", "started (UTC)", "server", "transport", "streams", "block", "congestion",
+     "throughput", "resent", "limited by", "status"),
+    ("run ", "UTC", "server", "transport", "streams", "block", "congestion",
+     "throughput", "resent", "limited by", "status"),
+    ("run ", "UTC", "setting", "congestion", "throughput", "limited by", "status"),
+    ("run ", "UTC", "setting", "throughput", "limited by", "status"),
+)  # fmt: skip
+"""Columns from the widest form to the one for 80 columns."""
