@@ -2,8 +2,8 @@
 
 use farline_session::Target;
 use farline_spec::{
-    Failure, FailureKind, HostFacts, Limits, RunRecord, RunSpec, Samples, Scope, ServerConfig, TicketClaims,
-    VersionInfo, from_json,
+    Failure, FailureKind, HostFacts, Limits, LinkChange, RunRecord, RunSpec, Samples, Scope, ServerConfig,
+    TicketClaims, Topology, VersionInfo, from_json,
 };
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -37,21 +37,27 @@ pub fn parse_target(py: Python<'_>, text: &str) -> PyResult<String> {
 
 type Check = fn(&str) -> Result<String, Failure>;
 
-const CHECKS: [(&str, Check); 10] = [
+const CHECKS: [(&str, Check); 12] = [
     ("failure", checked::<Failure>),
     ("host-facts", checked::<HostFacts>),
     ("limits", checked::<Limits>),
+    ("link-change", checked::<LinkChange>),
     ("run-record", checked::<RunRecord>),
     ("run-spec", checked::<RunSpec>),
     ("samples", checked::<Samples>),
     ("scope", checked::<Scope>),
     ("server-config", checked::<ServerConfig>),
     ("ticket-claims", checked::<TicketClaims>),
+    ("topology", topology),
     ("version-info", checked::<VersionInfo>),
 ];
 
 fn checked<T: DeserializeOwned + Serialize>(json: &str) -> Result<String, Failure> {
     to_json(&from_json::<T>(json)?)
+}
+
+fn topology(json: &str) -> Result<String, Failure> {
+    to_json(&from_json::<Topology>(json)?.checked()?)
 }
 
 fn unknown_kind(kind: &str) -> Failure {

@@ -17,27 +17,30 @@ pub struct SampleColumn {
 }
 
 macro_rules! samples {
-    ($($(#[doc = $meaning:literal])+ $name:ident),+ $(,)?) => {
-        /// Interval samples of one end, as columns of equal length.
+    (
+        $(#[doc = $title:literal])+ $table:ident, $columns:ident:
+        $($(#[doc = $meaning:literal])+ $name:ident),+ $(,)?
+    ) => {
+        $(#[doc = $title])+
         #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
-        pub struct Samples {
+        pub struct $table {
             $($(#[doc = $meaning])+ pub $name: Vec<i64>,)+
         }
 
         /// Names and meanings, in the order of the columns.
-        pub const SAMPLE_COLUMNS: &[SampleColumn] = &[
+        pub const $columns: &[SampleColumn] = &[
             $(SampleColumn { name: stringify!($name), meaning: concat!($($meaning),+) },)+
         ];
 
-        impl Samples {
+        impl $table {
             /// The columns with their names, in order.
             pub fn columns(&self) -> Vec<(&'static str, &[i64])> {
                 vec![$((stringify!($name), self.$name.as_slice()),)+]
             }
 
             /// Moves all rows of `other` behind the rows of this one.
-            pub fn append(&mut self, other: &mut Samples) {
+            pub fn append(&mut self, other: &mut Self) {
                 $(self.$name.append(&mut other.$name);)+
             }
 
@@ -45,14 +48,16 @@ macro_rules! samples {
             ///
             /// # Panics
             /// When a column has fewer than `at` rows.
-            pub fn split_off(&mut self, at: usize) -> Samples {
-                Samples { $($name: self.$name.split_off(at),)+ }
+            pub fn split_off(&mut self, at: usize) -> Self {
+                Self { $($name: self.$name.split_off(at),)+ }
             }
         }
     };
 }
 
 samples! {
+    /// Interval samples of one end, as columns of equal length.
+    Samples, SAMPLE_COLUMNS:
     /// Which end took the sample: 0 client, 1 server.
     end,
     /// Number of the stream, from 0.
@@ -109,6 +114,55 @@ samples! {
     zerocopy_copied_bytes,
     /// Times the sender waited for its own pacing or found it was late, in microseconds of wait.
     paced_wait_us,
+}
+
+samples! {
+    /// Interval samples of the links of an emulated path, as columns of equal length.
+    LinkSamples, LINK_SAMPLE_COLUMNS:
+    /// Number of the link in its topology, from 0.
+    link,
+    /// Direction: 0 from `a` to `b`, 1 back.
+    direction,
+    /// Start of the interval in microseconds since the emulator started.
+    start_us,
+    /// End of the interval in microseconds since the emulator started.
+    end_us,
+    /// Packets that came to the link in the interval.
+    in_packets,
+    /// Bytes on the wire of the packets that came.
+    in_bytes,
+    /// Packets that arrived at the link's far end in the interval.
+    out_packets,
+    /// Bytes on the wire of the packets that arrived.
+    out_bytes,
+    /// Packets dropped because the queue was full.
+    tail_drop_packets,
+    /// Packets dropped by CoDel.
+    codel_drop_packets,
+    /// Packets lost on the wire as ordered: random, in bursts or chosen.
+    loss_packets,
+    /// Packets lost because the link was cut.
+    cut_packets,
+    /// Packets larger than the link's MTU.
+    mtu_drop_packets,
+    /// Packets marked with congestion experienced (CE).
+    ecn_marked_packets,
+    /// Packets with a bit turned over.
+    corrupted_packets,
+    /// Packets that arrive a second time.
+    duplicated_packets,
+    /// Packets made late on purpose.
+    reordered_packets,
+    /// Bytes on the wire waiting in the queue at the end of the interval, the packet being sent included.
+    backlog_bytes,
+    /// Most of the same within the interval.
+    backlog_max_bytes,
+    /// Packets waiting, being sent or under way at the end of the interval.
+    in_flight_packets,
+    /// Rate on the wire at the end of the interval; 0 is without limit.
+    rate_bps,
+    /// Propagation delay at the end of the interval.
+    delay_ns,
 }
 
 impl Samples {

@@ -12,7 +12,7 @@
 //! In: JSON text from a command line, a plan file or a peer. Out: values that
 //! are valid by construction. A value that exists is in range.
 //!
-//! Start with [`RunSpec`] (what to run), then [`RunRecord`] (what happened),
+//! Start with [`RunSpec`] (what to run), then [`RunRecord`] (what happened), [`Topology`] (an emulated path),
 //! [`Failure`] (what went wrong and whose fault it is) and [`unit`] for how a
 //! number gets its unit and range. One word means one thing everywhere: a
 //! field's name here is its name in Rust, Python, JSON, plan files and columns.
@@ -24,9 +24,10 @@ mod options;
 mod parse;
 mod record;
 mod server;
+mod topology;
 pub mod unit;
 
-pub use columns::{SAMPLE_COLUMNS, SampleColumn, Samples};
+pub use columns::{LINK_SAMPLE_COLUMNS, LinkSamples, SAMPLE_COLUMNS, SampleColumn, Samples};
 pub use failure::{Failure, FailureKind, Fault};
 pub use host::{CpuFacts, HostFacts, InterfaceFacts};
 pub use options::{
@@ -38,6 +39,10 @@ pub use record::{
     VersionInfo,
 };
 pub use server::{Limits, Scope, ServerConfig, TicketClaims};
+pub use topology::{
+    BurstLoss, EmulatedPath, EmulatorMode, HostSpec, JitterShape, LinkChange, LinkDirection, LinkSpec,
+    LossSpec, PipeChange, PipeSpec, QueueDiscipline, QueueSpec, ScheduledChange, Topology, ValidityStamp,
+};
 
 /// Version of the documents defined in this crate. It grows by one whenever a
 /// field changes meaning or goes away; new optional fields leave it alone.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Failure, HostFacts, RunSpec};
+use crate::{EmulatedPath, Failure, HostFacts, RunSpec};
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -258,4 +258,7 @@ pub struct RunRecord {
     /// What limited it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
+    /// The emulated path it went over, where it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<EmulatedPath>,
 }

@@ -194,6 +194,64 @@ count! {
     /// How many sessions, at once or in all.
     SessionCount: u32 in 1 ..= 1_000_000, "sessions"
 }
+count! {
+    /// Rate on the wire, framing included; 0 is without limit.
+    WireRateBps: u64 in 0 ..= 1_000_000_000_000, "bit/s"
+}
+count! {
+    /// Capacity of a queue.
+    QueueBytes: u64 in 1 ..= 68_719_476_736, "bytes"
+}
+count! {
+    /// A number of packets.
+    QueuePackets: u64 in 1 ..= 1_000_000_000, "packets"
+}
+count! {
+    /// Largest IP packet of a link.
+    MtuBytes: u16 in 576 ..= 65_535, "bytes"
+}
+count! {
+    /// Bytes on the wire around each IP packet.
+    FramingBytes: u16 in 0 ..= 1_024, "bytes"
+}
+count! {
+    /// Bytes per second to or from a disk.
+    DiskRate: u64 in 4_096 ..= 1_000_000_000_000, "bytes"
+}
+quantity! {
+    /// A delay in a network.
+    DelayS in 0.0 ..= 3_600.0, "s"
+}
+quantity! {
+    /// A probability.
+    Probability in 0.0 ..= 1.0, "probability"
+}
+quantity! {
+    /// Capacity of a queue in bandwidth-delay products.
+    QueueBdp in 0.001 ..= 1_000.0, "BDP"
+}
+quantity! {
+    /// CPU time per wall time.
+    CpuShare in 0.01 ..= 4_096.0, "CPUs"
+}
+
+impl Default for DelayS {
+    fn default() -> Self {
+        Self::MIN
+    }
+}
+
+impl Probability {
+    /// Never, for serde's defaults.
+    pub const fn min() -> Self {
+        Self::MIN
+    }
+
+    /// Always, for serde's defaults.
+    pub const fn max() -> Self {
+        Self::MAX
+    }
+}
 quantity! {
     /// Length of a run.
     DurationS in 0.01 ..= 604_800.0, "s"

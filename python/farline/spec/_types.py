@@ -22,6 +22,18 @@ SendMode: TypeAlias = Literal["copy", "zerocopy", "sendfile", "splice"]
 # What a TCP receiver does with the bytes that came.
 ReceiveMode: TypeAlias = Literal["read", "copy", "discard"]
 
+# How the emulator waits for the moment at which a packet is due.
+EmulatorMode: TypeAlias = Literal["shared", "precise"]
+
+# Shape of the random part of a delay.
+JitterShape: TypeAlias = Literal["uniform", "normal"]
+
+# What decides which packets a queue gives up.
+QueueDiscipline: TypeAlias = Literal["drop-tail", "codel"]
+
+# Which direction of a link is meant.
+LinkDirection: TypeAlias = Literal["forward", "reverse", "both"]
+
 # How a run ended.
 RunStatus: TypeAlias = Literal["complete", "partial", "failed"]
 
@@ -236,6 +248,194 @@ class ScopeWrite(TypedDict):
     root: str
 
 
+class Topology(TypedDict):
+    """A whole emulated network."""
+
+    # Version of this document.
+    schema: NotRequired[int]
+    # Name of the topology.
+    name: str
+    # What it is for, in a line.
+    description: NotRequired[str | None]
+    # Seed of every packet's fate: same seed, same packets, same fate.
+    seed: NotRequired[int]
+    # How the emulator waits.
+    mode: NotRequired[EmulatorMode]
+    # Seconds between two samples of every link.
+    interval_s: NotRequired[float]
+    # Hosts.
+    hosts: list[HostSpec]
+    # Names of points that only forward.
+    routers: NotRequired[list[str]]
+    # Links.
+    links: list[LinkSpec]
+    # The link that options such as `--rtt` and `--rate` mean; the first if absent.
+    main_link: NotRequired[str | None]
+
+
+class HostSpec(TypedDict):
+    """One host: a kernel's network stack of its own, with a network device for each of its links.
+    """
+
+    # Name, also its host name.
+    name: str
+    # Kernel settings of the host, `net.ipv4.tcp_rmem` and its like.
+    sysctls: NotRequired[dict[str, str]]
+    # CPUs the host's programs may use; all if empty.
+    cpus: NotRequired[list[int]]
+    # CPU time the host's programs get together, in CPUs; without limit if absent.
+    cpu_limit: NotRequired[float | None]
+    # Bytes per second the host's programs read from disks; without limit if absent.
+    disk_read_bytes_per_s: NotRequired[int | None]
+    # Bytes per second the host's programs write to disks; without limit if absent.
+    disk_write_bytes_per_s: NotRequired[int | None]
+
+
+class LinkSpec(TypedDict):
+    """A link between two points, each a host or a router."""
+
+    # Name of the link.
+    name: str
+    # One end.
+    a: str
+    # The other end.
+    b: str
+    # From `a` to `b`.
+    forward: NotRequired[PipeSpec]
+    # From `b` to `a`; the same as `forward` if absent.
+    reverse: NotRequired[PipeSpec | None]
+
+
+class PipeSpec(TypedDict, total=False):
+    """One direction of a link, in the order a packet meets it: queue, wire, distance."""
+
+    # Rate on the wire, framing included; without limit if absent.
+    rate_bps: int | None
+    # Propagation delay, one way.
+    delay_s: float
+    # Random part of the delay; packets stay in order all the same.
+    jitter_s: float | None
+    # Shape of the random part of the delay.
+    jitter_shape: JitterShape
+    # The queue in front of the wire.
+    queue: QueueSpec
+    # Packets lost on the wire.
+    loss: LossSpec
+    # Probability that one bit of a packet's transport payload is turned over.
+    corrupt: float | None
+    # Make checksums right again after corruption, so that only an end-to-end check can see it.
+    corrupt_hidden: bool
+    # Probability that a packet arrives twice.
+    duplicate: float | None
+    # Probability that a packet arrives `reorder_delay_s` late, behind others.
+    reorder: float | None
+    # How late a reordered packet arrives; 1 ms if absent.
+    reorder_delay_s: float | None
+    # Largest IP packet; 1500 bytes if absent.
+    mtu_bytes: int | None
+    # Bytes on the wire around each IP packet; 38 (Ethernet with preamble, check sequence and gap)
+    # if absent.
+    framing_bytes: int | None
+    # What changes by itself, in the order of time.
+    schedule: list[ScheduledChange]
+    # The schedule starts again after this time; it runs once if absent.
+    schedule_period_s: float | None
+
+
+class QueueSpec(TypedDict, total=False):
+    """The queue in front of a link. Its capacity is the smallest of those stated; if none is, one
+    bandwidth-delay product of the link's own round trip, and at least ten milliseconds of its
+    rate.
+    """
+
+    # Capacity in bytes on the wire.
+    capacity_bytes: int | None
+    # Capacity in packets.
+    capacity_packets: int | None
+    # Capacity in bandwidth-delay products of the link: its rate times the delays of both its
+    # directions.
+    capacity_bdp: float | None
+    # What decides which packets the queue gives up.
+    discipline: QueueDiscipline
+    # Mark packets that allow it (ECN, RFC 3168) where CoDel would drop them.
+    ecn: bool
+    # Mark packets that allow it when so many bytes wait before them (RFC 8257, section 3.1).
+    ecn_threshold_bytes: int | None
+    # CoDel's acceptable standing delay; 5 ms if absent.
+    codel_target_s: float | None
+    # CoDel's interval; 100 ms if absent.
+    codel_interval_s: float | None
+
+
+class LossSpec(TypedDict, total=False):
+    """Packets lost on the wire, after they left the queue. All causes add up."""
+
+    # Probability that a packet is lost, independent of every other.
+    random: float | None
+    # Loss in bursts.
+    burst: BurstLoss | None
+    # Packets lost by their number: the first one that leaves the queue is 1.
+    packets: list[int]
+    # Every packet whose number is a multiple of this is lost.
+    every: int | None
+
+
+class BurstLoss(TypedDict):
+    """Loss in bursts: a chain of two states, stepped once per packet (Gilbert 1960, Elliott 1963).
+    """
+
+    # Probability per packet of going from the good state to the bad one.
+    enter: float
+    # Probability per packet of going back.
+    leave: float
+    # Probability of loss in the good state.
+    loss_good: NotRequired[float]
+    # Probability of loss in the bad state.
+    loss_bad: NotRequired[float]
+
+
+class ScheduledChange(TypedDict):
+    """A change at a stated time."""
+
+    # Seconds since the emulator started, or since the period did.
+    at_s: float
+    # What changes.
+    change: PipeChange
+
+
+class PipeChange(TypedDict, total=False):
+    """What can change while a link is in use. What is absent stays as it is."""
+
+    # New rate on the wire; 0 is without limit.
+    rate_bps: int | None
+    # New propagation delay. Packets on the way keep the one they left with; order is kept.
+    delay_s: float | None
+    # New probability of independent loss.
+    loss: float | None
+    # New capacity of the queue; what waits already stays.
+    capacity_bytes: int | None
+    # New probability of corruption.
+    corrupt: float | None
+    # New probability of duplication.
+    duplicate: float | None
+    # New probability of reordering.
+    reorder: float | None
+    # False cuts the link: what is on the wire and what comes is lost, what waits in the queue
+    # stays. True restores it.
+    up: bool | None
+
+
+class LinkChange(TypedDict):
+    """A change to a link, now."""
+
+    # Name of the link.
+    link: str
+    # Which direction is meant.
+    direction: NotRequired[LinkDirection]
+    # What changes.
+    change: PipeChange
+
+
 class RunRecord(TypedDict):
     """One run: what was asked, what was granted, what happened."""
 
@@ -269,6 +469,8 @@ class RunRecord(TypedDict):
     summary: NotRequired[Summary | None]
     # What limited it.
     verdict: NotRequired[Verdict | None]
+    # The emulated path it went over, where it did.
+    path: NotRequired[EmulatedPath | None]
 
 
 class Failure(TypedDict):
@@ -515,6 +717,58 @@ class Verdict(TypedDict):
     remedies: list[str]
 
 
+class EmulatedPath(TypedDict):
+    """The emulated path a run went over."""
+
+    # Name of the testbed.
+    testbed: str
+    # Host the client ran on.
+    client_host: str
+    # Host the server ran on.
+    server_host: str
+    # Round-trip time as emulated: propagation only, over the links between the two hosts.
+    rtt_s: float
+    # Smallest rate on the wire between the two hosts, client to server.
+    rate_bps: int | None
+    # The whole topology, as it stood at the end of the run.
+    topology: Topology | None
+    # How far the run can be trusted.
+    stamp: ValidityStamp
+
+
+class ValidityStamp(TypedDict):
+    """How far a run over an emulated path can be trusted."""
+
+    # Whether the emulator did what it was asked over the whole interval.
+    valid: bool
+    # Why not, one line each.
+    reasons: list[str]
+    # Length of the interval the stamp is about.
+    wall_s: float
+    # Packets (super-packets) handed to hosts.
+    deliveries: int
+    # Median of how late packets were handed over.
+    lateness_p50_us: float
+    # 99th percentile of the same.
+    lateness_p99_us: float
+    # Largest of the same.
+    lateness_max_us: float
+    # CPU time the hypervisor gave to others, over all CPUs.
+    steal_s: float
+    # Packets the kernel dropped between a host and the emulator (transmit ring of a TUN device).
+    ring_drops: int
+    # Packets the emulator could not hold or hand over.
+    emulator_drops: int
+    # Datagrams a host dropped because a socket's receive buffer was full: the host's doing, not the
+    # path's.
+    receive_buffer_drops: int
+    # Times a host's TCP gave up data it had received for want of memory.
+    memory_prunes: int
+    # Packets in minus packets out, dropped and in flight, over all links; 0 if nothing is
+    # unexplained.
+    unexplained_packets: int
+
+
 class Samples(TypedDict):
     """Interval samples of one end, as columns of equal length."""
 
@@ -574,6 +828,56 @@ class Samples(TypedDict):
     zerocopy_copied_bytes: list[int]
     # Times the sender waited for its own pacing or found it was late, in microseconds of wait.
     paced_wait_us: list[int]
+
+
+class LinkSamples(TypedDict):
+    """Interval samples of the links of an emulated path, as columns of equal length."""
+
+    # Number of the link in its topology, from 0.
+    link: list[int]
+    # Direction: 0 from `a` to `b`, 1 back.
+    direction: list[int]
+    # Start of the interval in microseconds since the emulator started.
+    start_us: list[int]
+    # End of the interval in microseconds since the emulator started.
+    end_us: list[int]
+    # Packets that came to the link in the interval.
+    in_packets: list[int]
+    # Bytes on the wire of the packets that came.
+    in_bytes: list[int]
+    # Packets that arrived at the link's far end in the interval.
+    out_packets: list[int]
+    # Bytes on the wire of the packets that arrived.
+    out_bytes: list[int]
+    # Packets dropped because the queue was full.
+    tail_drop_packets: list[int]
+    # Packets dropped by CoDel.
+    codel_drop_packets: list[int]
+    # Packets lost on the wire as ordered: random, in bursts or chosen.
+    loss_packets: list[int]
+    # Packets lost because the link was cut.
+    cut_packets: list[int]
+    # Packets larger than the link's MTU.
+    mtu_drop_packets: list[int]
+    # Packets marked with congestion experienced (CE).
+    ecn_marked_packets: list[int]
+    # Packets with a bit turned over.
+    corrupted_packets: list[int]
+    # Packets that arrive a second time.
+    duplicated_packets: list[int]
+    # Packets made late on purpose.
+    reordered_packets: list[int]
+    # Bytes on the wire waiting in the queue at the end of the interval, the packet being sent
+    # included.
+    backlog_bytes: list[int]
+    # Most of the same within the interval.
+    backlog_max_bytes: list[int]
+    # Packets waiting, being sent or under way at the end of the interval.
+    in_flight_packets: list[int]
+    # Rate on the wire at the end of the interval; 0 is without limit.
+    rate_bps: list[int]
+    # Propagation delay at the end of the interval.
+    delay_ns: list[int]
 
 
 # What the holder of a ticket may do.

@@ -1,7 +1,8 @@
 //! Types to schemas.
 
 use farline_spec::{
-    Failure, FailureKind, HostFacts, RunRecord, RunSpec, Samples, ServerConfig, TicketClaims, VersionInfo,
+    Failure, FailureKind, HostFacts, LinkChange, LinkSamples, RunRecord, RunSpec, Samples, ServerConfig,
+    TicketClaims, Topology, VersionInfo,
 };
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
@@ -46,8 +47,11 @@ pub fn documents() -> Vec<Document> {
         Document::of::<RunSpec>("run-spec", as_read()),
         Document::of::<ServerConfig>("server-config", as_read()),
         Document::of::<TicketClaims>("ticket-claims", as_read()),
+        Document::of::<Topology>("topology", as_read()),
+        Document::of::<LinkChange>("link-change", as_read()),
         Document::of::<RunRecord>("run-record", as_written()),
         Document::of::<Samples>("samples", as_written()),
+        Document::of::<LinkSamples>("link-samples", as_written()),
         Document::of::<HostFacts>("host-facts", as_written()),
         Document::of::<Failure>("failure", as_written()),
         Document::of::<VersionInfo>("version-info", as_written()),
@@ -66,9 +70,12 @@ impl Definitions {
         register::<RunSpec>(&mut inputs);
         register::<ServerConfig>(&mut inputs);
         register::<TicketClaims>(&mut inputs);
+        register::<Topology>(&mut inputs);
+        register::<LinkChange>(&mut inputs);
         let mut records = as_written().into_generator();
         register::<RunRecord>(&mut records);
         register::<Samples>(&mut records);
+        register::<LinkSamples>(&mut records);
         register::<FailureKind>(&mut records);
         let mut by_name = inputs.take_definitions(true);
         for (name, schema) in records.take_definitions(true) {

@@ -72,6 +72,7 @@ impl Ending {
             streams,
             summary: None,
             verdict: None,
+            path: None,
         }
     }
 }
