@@ -1,20 +1,25 @@
 """Python's door to the Rust rooms: JSON in, JSON and columns out.
 
 Every function that can fail raises `NativeError` with one argument, the failure
-document as JSON text. Only `farline.tools.native` and `farline.spec` import this.
+document as JSON text. Only `farline.tools.native`, `farline.testbed` and `farline.spec` import
+this.
 """
 
 from typing import final
 
 __all__ = [
     "Columns",
+    "Emulator",
     "NativeError",
     "Run",
     "Server",
+    "enter_namespaces",
     "host_facts",
+    "make_user_namespace",
     "memory_copy_bps",
     "mint_ticket",
     "parse_target",
+    "start_emulator",
     "start_run",
     "start_server",
     "validate",
@@ -99,3 +104,59 @@ def start_run(target_json: str, spec_json: str) -> Run:
 
 def start_server(config_json: str) -> Server:
     """Starts a server."""
+
+@final
+class Emulator:
+    """Hosts joined by emulated links; dropping it removes them."""
+
+    def layout(self) -> str:
+        """Hosts, ports and pipes as JSON.
+
+        `hosts`: name, ports (numbers). `ports`: host, link, device, address, address6, mtu_bytes.
+        `pipes`: link, direction (0 from `a` to `b`, 1 back), from, to (names of points).
+        """
+
+    def namespaces(self, host: str) -> str:
+        """Paths of the host's namespaces as JSON, `net`, `mount`, `uts`: for `enter_namespaces`."""
+
+    def change(self, change_json: str) -> None:
+        """Changes a link now; takes a link change."""
+
+    def topology(self) -> str:
+        """The topology as it stands now, as JSON."""
+
+    def path(self, client: str, server: str) -> str:
+        """`rtt_s` and `rate_bps` (null without limit) between two hosts now, as JSON."""
+
+    def mark(self) -> int:
+        """Starts an interval for `stamp`."""
+
+    def stamp(self, mark: int) -> str:
+        """Validity stamp of the time since the mark, as JSON."""
+
+    def poll_samples(self) -> Columns:
+        """Link samples that came since the last call."""
+
+    def capture(self, link: str, direction: str, path: str, snap_bytes: int) -> None:
+        """Writes what a link carries into a pcap file; `direction` is forward, reverse or both."""
+
+    def stop_capture(self, link: str) -> str:
+        """Ends the captures of a link; packets written and missed, as JSON."""
+
+    def counters(self) -> str:
+        """Counters of every link and direction since the start, and the relay's own, as JSON."""
+
+    def failure(self) -> str | None:
+        """The failure that ended the emulation, as JSON, or None."""
+
+    def stop(self) -> None:
+        """Ends the emulation and removes the hosts."""
+
+def start_emulator(topology_json: str, hosts_file: str) -> Emulator:
+    """Starts a topology; `hosts_file.HOST` is written for every host, and is its `/etc/hosts`."""
+
+def enter_namespaces(paths: list[str]) -> None:
+    """Moves the calling thread into the namespaces behind the paths: net, mount, uts, in order."""
+
+def make_user_namespace() -> None:
+    """Moves this process, of one thread, into a user namespace of its own as its root."""

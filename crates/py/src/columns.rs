@@ -1,28 +1,53 @@
 //! Sample rows as columns.
 
-use farline_spec::Samples;
+use farline_spec::{LinkSamples, Samples};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 /// Sample rows as columns of 64-bit integers.
 #[pyclass(frozen, module = "farline._native")]
-pub struct Columns(pub Samples);
+pub struct Columns(Rows);
+
+/// Whose rows they are.
+enum Rows {
+    Streams(Samples),
+    Links(LinkSamples),
+}
+
+impl Columns {
+    /// Rows of streams.
+    pub fn of_streams(rows: Samples) -> Self {
+        Self(Rows::Streams(rows))
+    }
+
+    /// Rows of links.
+    pub fn of_links(rows: LinkSamples) -> Self {
+        Self(Rows::Links(rows))
+    }
+
+    fn columns(&self) -> Vec<(&'static str, &[i64])> {
+        match &self.0 {
+            Rows::Streams(rows) => rows.columns(),
+            Rows::Links(rows) => rows.columns(),
+        }
+    }
+}
 
 #[pymethods]
 impl Columns {
     /// Names of the columns, in order.
     fn names(&self) -> Vec<&'static str> {
-        self.0.columns().into_iter().map(|(name, _)| name).collect()
+        self.columns().into_iter().map(|(name, _)| name).collect()
     }
 
     fn __len__(&self) -> usize {
-        self.0.len()
+        self.columns().first().map_or(0, |(_, values)| values.len())
     }
 
     /// One column as little-endian 64-bit integers.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
-        let columns = self.0.columns();
+        let columns = self.columns();
         let (_, values) = columns
             .iter()
             .find(|(known, _)| *known == name)

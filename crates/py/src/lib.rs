@@ -1,7 +1,7 @@
 //! Python's door: JSON in, JSON and columns out.
 //!
-//! What it does: turns Python's arguments into the types of `farline_session`
-//! and `farline_spec` and back, and lets every call that may take time through
+//! What it does: turns Python's arguments into the types of `farline_session`,
+//! `farline_emulator` and `farline_spec` and back, and lets every call that may take time through
 //! one gate ([`gate`]): without the GIL, with signals looked at, failures as
 //! `NativeError`, panics as failures of kind "internal", and nothing at all in
 //! a forked child, whose threads and sockets are the parent's.
@@ -9,7 +9,7 @@
 //! what can be tested without Python belongs in a room below.
 //!
 //! In: text and numbers. Out: text, [`columns::Columns`] of 64-bit integers,
-//! handles to a [`run::Run`] and a [`server::Server`]. One Python object per
+//! handles to a [`run::Run`], a [`server::Server`] and an [`emulator::Emulator`]. One Python object per
 //! batch of samples, never one per sample.
 //!
 //! The signatures that Python sees are in `python/farline/_native.pyi`, checked
@@ -17,6 +17,7 @@
 
 mod columns;
 mod documents;
+mod emulator;
 mod gate;
 mod host;
 mod run;
@@ -33,6 +34,8 @@ mod _native {
     use crate::columns::Columns;
     #[pymodule_export]
     use crate::documents::{parse_target, validate, validate_run_spec};
+    #[pymodule_export]
+    use crate::emulator::{Emulator, enter_namespaces, make_user_namespace, start_emulator};
     #[pymodule_export]
     use crate::gate::NativeError;
     #[pymodule_export]

@@ -89,7 +89,7 @@ fn to_python(event: Event) -> Result<PolledEvent, Failure> {
         Event::Stage(name) => ("stage", to_json(&name)?, None),
         Event::ServerKey(key) => ("server_key", to_json(&key.to_string())?, None),
         Event::Notice(text) => ("notice", to_json(&text)?, None),
-        Event::Samples(samples) => ("samples", "null".to_owned(), Some(Columns(samples))),
+        Event::Samples(samples) => ("samples", "null".to_owned(), Some(Columns::of_streams(samples))),
         Event::Done(record) => ("done", to_json(&record)?, None),
     })
 }

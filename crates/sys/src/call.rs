@@ -30,3 +30,8 @@ pub(crate) fn duration(time: &libc::timespec) -> Duration {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }
+
+/// `error` with the place and what is needed there, in one line and of the same kind.
+pub(crate) fn explain(error: &io::Error, place: impl std::fmt::Display) -> io::Error {
+    io::Error::new(error.kind(), format!("{place}: {error}"))
+}

@@ -6,7 +6,8 @@
 //!
 //! What it does: batched datagrams, TCP_INFO, socket options, zero-copy sends,
 //! clocks, sleeping, CPU affinity, waking and waiting, and finding out which of
-//! these the kernel has.
+//! these the kernel has; for emulated hosts, namespaces, TUN devices, their
+//! addresses and routes, memory for packets, and what the stacks inside dropped.
 //! What it must not do: know farline's types, keep policy, retry, or decide what
 //! an error means. It passes on the kernel's errors as `std::io::Error`.
 //!
@@ -16,6 +17,7 @@
 //! Start with [`wake`] (how a thread waits), [`tcp_info`] and [`datagram`] (how facts
 //! and bytes are fetched), [`capability`] (what this kernel can do).
 
+pub mod arena;
 pub mod byte_stream;
 mod call;
 pub mod capability;
@@ -23,10 +25,19 @@ mod control;
 pub mod datagram;
 pub mod flow_label;
 pub mod host;
+pub mod interface;
+mod mount;
+pub mod namespace;
 pub mod option;
+pub mod poller;
 pub mod process;
+pub mod schedule;
+pub mod stack_counters;
 pub mod tcp_info;
 pub mod thread;
 pub mod time;
+mod transmit_queue;
+pub mod tun;
+pub mod user_namespace;
 pub mod wake;
 pub mod zerocopy;

@@ -914,3 +914,29 @@ SAMPLE_COLUMNS: dict[str, str] = {
     "zerocopy_copied_bytes": "Bytes sent with MSG_ZEROCOPY whose completion says that the kernel copied them after all.",
     "paced_wait_us": "Times the sender waited for its own pacing or found it was late, in microseconds of wait.",
 }
+
+# Columns of samples of links, in their order, with what each holds.
+LINK_SAMPLE_COLUMNS: dict[str, str] = {
+    "link": "Number of the link in its topology, from 0.",
+    "direction": "Direction: 0 from `a` to `b`, 1 back.",
+    "start_us": "Start of the interval in microseconds since the emulator started.",
+    "end_us": "End of the interval in microseconds since the emulator started.",
+    "in_packets": "Packets that came to the link in the interval.",
+    "in_bytes": "Bytes on the wire of the packets that came.",
+    "out_packets": "Packets that arrived at the link's far end in the interval.",
+    "out_bytes": "Bytes on the wire of the packets that arrived.",
+    "tail_drop_packets": "Packets dropped because the queue was full.",
+    "codel_drop_packets": "Packets dropped by CoDel.",
+    "loss_packets": "Packets lost on the wire as ordered: random, in bursts or chosen.",
+    "cut_packets": "Packets lost because the link was cut.",
+    "mtu_drop_packets": "Packets larger than the link's MTU.",
+    "ecn_marked_packets": "Packets marked with congestion experienced (CE).",
+    "corrupted_packets": "Packets with a bit turned over.",
+    "duplicated_packets": "Packets that arrive a second time.",
+    "reordered_packets": "Packets made late on purpose.",
+    "backlog_bytes": "Bytes on the wire waiting in the queue at the end of the interval, the packet being sent included.",
+    "backlog_max_bytes": "Most of the same within the interval.",
+    "in_flight_packets": "Packets waiting, being sent or under way at the end of the interval.",
+    "rate_bps": "Rate on the wire at the end of the interval; 0 is without limit.",
+    "delay_ns": "Propagation delay at the end of the interval.",
+}

@@ -12,7 +12,7 @@ class Option:
     """One option of a run.
 
     `path` is its place in a spec document, `kind` how a text becomes its value
-    (size, rate, seconds, ms, integer, word, string, flag, array), `item` what an
+    (size, rate, seconds, ms, integer, number, word, string, flag, array), `item` what an
     array holds. `minimum` and `maximum` bound the number, the entries of an
     array, or the length of a string.
     """

@@ -134,6 +134,22 @@ def parse_number(text: str) -> float:
     return float(value)
 
 
+def parse_probability(text: str) -> float:
+    """A probability from a text such as `0.1%` or `0.001`; its range is not checked here.
+
+    Raises:
+        ValueError: when the text is none.
+    """
+    number, percent, rest = text.strip().partition("%")
+    try:
+        value = Decimal(number.strip())
+    except InvalidOperation:
+        raise ValueError(f"{text!r} is not a probability: write 0.001 or 0.1%") from None
+    if rest or not value.is_finite():
+        raise ValueError(f"{text!r} is not a probability: write 0.001 or 0.1%")
+    return float(value / 100 if percent else value)
+
+
 def parse_switch(text: str) -> bool:
     """True from `on`, `yes`, `true`, `1`; false from `off`, `no`, `false`, `0`.
 

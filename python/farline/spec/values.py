@@ -7,6 +7,7 @@ option table. Every refusal is one line that names what is allowed.
 from __future__ import annotations
 
 import ipaddress
+import math
 from collections.abc import Callable
 
 from farline.spec import units
@@ -21,6 +22,7 @@ _READERS: dict[str, Callable[[str], Value]] = {
     "seconds": units.parse_duration,
     "ms": units.parse_milliseconds,
     "integer": units.parse_integer,
+    "number": units.parse_number,
     "flag": units.parse_switch,
 }
 
@@ -53,6 +55,8 @@ def read_text(option: Option, text: str) -> Value:
     """A scalar from a text with units, its range not yet checked."""
     if option.kind == "word":
         return _word(option, text)
+    if option.unit == "probability":
+        return units.parse_probability(text)
     return _READERS[option.kind](text) if option.kind in _READERS else text
 
 
@@ -69,9 +73,10 @@ def _plain(option: Option, raw: object) -> Value:
         if isinstance(raw, bool) and option.kind == "flag":
             return raw
         raise ValueError(f"{raw!r} is not a {'switch' if option.kind == 'flag' else 'number'}")
-    if isinstance(raw, int) or (isinstance(raw, float) and option.kind == "seconds"):
+    real = option.kind in ("seconds", "number")
+    if isinstance(raw, int) or (isinstance(raw, float) and real and math.isfinite(raw)):
         return raw
-    raise ValueError(f"{raw!r} is not a {'' if option.kind == 'seconds' else 'whole '}number")
+    raise ValueError(f"{raw!r} is not a {'' if real else 'whole '}number")
 
 
 def _check_range(option: Option, value: Value) -> None:

@@ -8,9 +8,12 @@
 //! [`write`] puts them where they belong, [`check`] says which differ.
 //!
 //! Start with `document.rs` (types to schemas), then `python_types.rs`,
-//! `python_tables.rs` and `reference.rs`, which turn schemas into text.
+//! `python_tables.rs`, `link_tables.rs`, `document_tables.rs` and `reference.rs`,
+//! which turn schemas into text.
 
 mod document;
+mod document_tables;
+mod link_tables;
 mod python_tables;
 mod python_types;
 mod reference;
@@ -43,6 +46,14 @@ pub fn outputs() -> Vec<(PathBuf, String)> {
     files.push((
         format!("{spec}/_options.py"),
         python_tables::options(&definitions),
+    ));
+    files.push((
+        format!("{spec}/_link_options.py"),
+        link_tables::page(&definitions),
+    ));
+    files.push((
+        format!("{spec}/_topology.py"),
+        document_tables::page(&definitions),
     ));
     files.push((
         format!("{spec}/_failures.py"),

@@ -1,4 +1,4 @@
-//! Tables for Python: options and failures.
+//! Tables for Python: options of runs and of links, and failures.
 
 use farline_spec::FailureKind;
 use serde_json::Value;
@@ -14,7 +14,8 @@ pub struct OptionRow {
     pub section: String,
     /// Spellings on the command line.
     pub flags: Vec<String>,
-    /// How a text becomes a value: `size`, `rate`, `seconds`, `ms`, `flag`, `word`, `array`, `string`, `integer`.
+    /// How a text becomes a value: `size`, `rate`, `seconds`, `ms`, `flag`, `word`, `array`, `string`, `integer`,
+    /// `number`.
     pub kind: &'static str,
     /// What the entries of an array are: `integer`, or the name of a type.
     pub item: Option<String>,
@@ -54,7 +55,8 @@ fn collect(definitions: &Definitions, structure: &Value, section: &str, rows: &m
     }
 }
 
-fn row(definitions: &Definitions, section: &str, name: &str, schema: &Value) -> OptionRow {
+/// The row of one field; `section` is `run` for a field of the document itself.
+pub(super) fn row(definitions: &Definitions, section: &str, name: &str, schema: &Value) -> OptionRow {
     let target = definitions.resolve(schema);
     let is_array = document::json_type(target) == Some("array");
     let number = if is_array { &target["items"] } else { target };
@@ -118,6 +120,7 @@ fn kind(schema: &Value) -> &'static str {
         (Some("integer"), Some("ms")) => "ms",
         (Some("integer"), _) => "integer",
         (Some("number"), Some("s")) => "seconds",
+        (Some("number"), _) => "number",
         (shape, unit) => panic!("no kind of option for {shape:?} with unit {unit:?}"),
     }
 }
@@ -155,33 +158,41 @@ OPTIONS: tuple[OptionRow, ...] = (
 /// Text of `_options.py`.
 pub fn options(definitions: &Definitions) -> String {
     let mut page = OPTIONS_HEAD.to_owned();
-    for row in rows(definitions) {
-        let optional = |text: &Option<String>| text.as_deref().map_or("None".to_owned(), python_string);
-        let lines = [
-            ("path", python_string(&row.path)),
-            ("section", python_string(&row.section)),
-            ("flags", python_strings(row.flags.iter().map(String::as_str))),
-            ("kind", python_string(row.kind)),
-            ("item", optional(&row.item)),
-            ("unit", optional(&row.unit)),
-            (
-                "choices",
-                python_strings(row.words.iter().map(|(word, _)| word.as_str())),
-            ),
-            ("minimum", python_value(&row.range.0)),
-            ("maximum", python_value(&row.range.1)),
-            ("default", python_value(&row.default)),
-            ("help", python_string(&row.help)),
-            ("sweep", python_value(&Value::from(row.sweep))),
-        ];
-        page.push_str("    {\n");
-        for (key, value) in lines {
-            page.push_str(&format!("        \"{key}\": {value},\n"));
-        }
-        page.push_str("    },\n");
-    }
+    rows(definitions)
+        .iter()
+        .for_each(|row| page.push_str(&entry(&row_lines(row))));
     page.push_str(")\n");
     page
+}
+
+/// Keys of a row with their values as Python writes them.
+pub(super) fn row_lines(row: &OptionRow) -> Vec<(&'static str, String)> {
+    let optional = |text: &Option<String>| text.as_deref().map_or("None".to_owned(), python_string);
+    vec![
+        ("path", python_string(&row.path)),
+        ("section", python_string(&row.section)),
+        ("flags", python_strings(row.flags.iter().map(String::as_str))),
+        ("kind", python_string(row.kind)),
+        ("item", optional(&row.item)),
+        ("unit", optional(&row.unit)),
+        (
+            "choices",
+            python_strings(row.words.iter().map(|(word, _)| word.as_str())),
+        ),
+        ("minimum", python_value(&row.range.0)),
+        ("maximum", python_value(&row.range.1)),
+        ("default", python_value(&row.default)),
+        ("help", python_string(&row.help)),
+        ("sweep", python_value(&Value::from(row.sweep))),
+    ]
+}
+
+/// One dictionary of a table.
+pub(super) fn entry(lines: &[(&str, String)]) -> String {
+    let lines = lines
+        .iter()
+        .map(|(key, value)| format!("        \"{key}\": {value},\n"));
+    format!("    {{\n{}    }},\n", lines.collect::<String>())
 }
 
 const FAILURES_HEAD: &str = r#""""Kinds of failure: whose fault, exit code, whether to try again.

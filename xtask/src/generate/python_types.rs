@@ -1,6 +1,6 @@
 //! Types for Python: a TypedDict for each structure, a Literal for each enumeration.
 
-use farline_spec::SAMPLE_COLUMNS;
+use farline_spec::{LINK_SAMPLE_COLUMNS, SAMPLE_COLUMNS};
 use serde_json::Value;
 
 use super::document::{self, Definitions, description};
@@ -140,15 +140,21 @@ fn plain_type(schema: &Value) -> String {
 }
 
 fn sample_columns() -> String {
-    let mut text =
-        "# Columns of samples, in their order, with what each holds.\nSAMPLE_COLUMNS: dict[str, str] = {\n"
-            .to_owned();
-    for column in SAMPLE_COLUMNS {
-        let meaning = python_string(&first_paragraph(column.meaning));
-        text.push_str(&format!("    \"{}\": {meaning},\n", column.name));
-    }
-    text.push_str("}\n");
-    text
+    let tables = [
+        ("samples", "SAMPLE_COLUMNS", SAMPLE_COLUMNS),
+        ("samples of links", "LINK_SAMPLE_COLUMNS", LINK_SAMPLE_COLUMNS),
+    ];
+    let texts = tables.map(|(what, name, columns)| {
+        let lines = columns.iter().map(|column| {
+            let meaning = python_string(&first_paragraph(column.meaning));
+            format!("    \"{}\": {meaning},\n", column.name)
+        });
+        format!(
+            "# Columns of {what}, in their order, with what each holds.\n{name}: dict[str, str] = {{\n{}}}\n",
+            lines.collect::<String>()
+        )
+    });
+    texts.join("\n")
 }
 
 #[cfg(test)]

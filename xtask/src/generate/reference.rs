@@ -1,9 +1,10 @@
 //! Reference pages.
 
-use farline_spec::{FailureKind, SAMPLE_COLUMNS, SCHEMA_VERSION};
+use farline_spec::{FailureKind, LINK_SAMPLE_COLUMNS, SAMPLE_COLUMNS, SCHEMA_VERSION, SampleColumn};
 use serde_json::Value;
 
 use super::document::{self, Definitions, description};
+use super::link_tables;
 use super::python_tables::{self, OptionRow};
 use super::text::first_paragraph;
 
@@ -13,6 +14,7 @@ const MADE_BY: &str = "<!-- Made by `cargo xtask gen` from crates/spec; do not e
 pub fn pages(definitions: &Definitions) -> Vec<(String, String)> {
     [
         ("options", options(definitions)),
+        ("links", links(definitions)),
         ("records", records(definitions)),
         ("samples", samples()),
         ("exit-codes", exit_codes(definitions)),
@@ -99,6 +101,32 @@ fn words_of(row: &OptionRow) -> String {
     format!("\nWords of `{}`:\n\n{}", row.path, items.collect::<String>())
 }
 
+fn links(definitions: &Definitions) -> String {
+    let rows = link_tables::rows(definitions);
+    let mut page = "# Options of a link\n\nEach direction of a link has these; on the command line they are both \
+        directions of the main link. `--rtt TIME` sets `delay_s` of both directions to half of it. Times without \
+        a unit are milliseconds on the command line and seconds in a file. Names with a dot are tables in a file: \
+        `queue.capacity_bdp` is `capacity_bdp` under `queue`. What can change in use is what `farline testbed change` \
+        takes, and what the `[path]` table of a plan may vary between runs. All bytes are bytes on the wire.\n\n"
+        .to_owned();
+    let head = ["option", "flag", "range", "changes in use", "meaning"];
+    page.push_str(&table(&head, rows.iter().map(link_cells)));
+    rows.iter().for_each(|row| page.push_str(&words_of(&row.option)));
+    page
+}
+
+fn link_cells(row: &link_tables::LinkRow) -> Vec<String> {
+    let mut cells = option_cells(&row.option);
+    let change = row.change.as_deref().map_or("no".to_owned(), code);
+    vec![
+        cells.remove(0),
+        cells.remove(0),
+        range(&row.option),
+        change,
+        row.option.help.clone(),
+    ]
+}
+
 fn pair_fields(definitions: &Definitions) -> String {
     let pair = definitions.get("AddressPair");
     let rows = document::fields(pair)
@@ -178,14 +206,21 @@ fn field_rows(schema: &Value) -> Vec<Vec<String>> {
 }
 
 fn samples() -> String {
-    let rows = SAMPLE_COLUMNS
-        .iter()
-        .map(|column| vec![code(column.name), first_paragraph(column.meaning)]);
+    let rows = |columns: &'static [SampleColumn]| {
+        table(
+            &["column", "meaning"],
+            columns
+                .iter()
+                .map(|column| vec![code(column.name), first_paragraph(column.meaning)]),
+        )
+    };
     format!(
         "# Columns of samples\n\nOne row per stream, end and interval. Every column is a list of 64-bit \
          integers; -1 means \"not known here\". Counters are differences over the interval, gauges are \
-         values at its end.\n\n{}",
-        table(&["column", "meaning"], rows)
+         values at its end.\n\n{}\n## Columns of link samples\n\nOne row per link of an emulated path, direction \
+         and interval; `farline export --links` writes them.\n\n{}",
+        rows(SAMPLE_COLUMNS),
+        rows(LINK_SAMPLE_COLUMNS),
     )
 }
 

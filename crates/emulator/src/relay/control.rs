@@ -1,0 +1,183 @@
+//! The control thread: samples every link at equal intervals and writes captures to disk.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use farline_spec::LinkSamples;
+
+use super::capture::{Capture, CaptureEnd, Chunk};
+use super::request::{EngineDoor, PipeReport, Report};
+use crate::model::PipeCounters;
+
+/// Rows that wait for someone to fetch them; beyond that the oldest are dropped, and counted.
+const MAX_ROWS: usize = 1 << 20;
+
+/// What the control thread is told.
+pub enum Command {
+    /// A capture begins; its chunks come after this.
+    Open {
+        /// Number of the link.
+        link: usize,
+        /// Its file.
+        capture: Capture,
+    },
+    /// Records from the engine.
+    Chunk(Chunk),
+    /// A capture ends.
+    Close {
+        /// Number of the link.
+        link: usize,
+        /// What became of it.
+        reply: Sender<CaptureEnd>,
+    },
+    /// The thread ends.
+    Stop,
+}
+
+/// Samples between the control thread and whoever fetches them.
+#[derive(Default)]
+pub struct SampleBox {
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    rows: LinkSamples,
+    dropped_rows: u64,
+}
+
+impl SampleBox {
+    /// What came since the last call.
+    pub fn take(&self) -> LinkSamples {
+        std::mem::take(&mut self.lock().rows)
+    }
+
+    /// Rows dropped because nobody fetched them.
+    pub fn dropped_rows(&self) -> u64 {
+        self.lock().dropped_rows
+    }
+
+    fn append(&self, mut rows: LinkSamples) {
+        let mut held = self.lock();
+        held.rows.append(&mut rows);
+        let excess = held.rows.link.len().saturating_sub(MAX_ROWS);
+        if excess > 0 {
+            held.rows = held.rows.split_off(excess);
+            held.dropped_rows += excess as u64;
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Held> {
+        // Rows are whole after every step, so a panic elsewhere leaves nothing half done.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The control thread's state.
+pub struct Control {
+    /// The way to the engine.
+    pub engine: EngineDoor,
+    /// What it is told.
+    pub commands: Receiver<Command>,
+    /// Where samples go.
+    pub samples: Arc<SampleBox>,
+    /// Time between two samples.
+    pub interval: Duration,
+}
+
+impl Control {
+    /// Works until it is told to stop, or until the engine has ended.
+    pub fn run(self) {
+        let Ok(mut last) = self.engine.report(true) else {
+            return;
+        };
+        // The first row is about everything since the start.
+        last.at_ns = 0;
+        last.pipes
+            .iter_mut()
+            .for_each(|pipe| pipe.counters = PipeCounters::default());
+        let mut captures = HashMap::new();
+        let mut due = Instant::now() + self.interval;
+        loop {
+            match self.commands.recv_deadline(due) {
+                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(command) => obey(&mut captures, command),
+                Err(RecvTimeoutError::Timeout) => {
+                    let Ok(report) = self.engine.report(true) else {
+                        return;
+                    };
+                    self.samples.append(rows_between(&last, &report));
+                    last = report;
+                    // A late sample does not move the ones after it, and missed ones are not made up for.
+                    while due <= Instant::now() {
+                        due += self.interval;
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn obey(captures: &mut HashMap<usize, Capture>, command: Command) {
+    match command {
+        Command::Open { link, capture } => {
+            captures.insert(link, capture);
+        }
+        Command::Chunk(chunk) => {
+            if let Some(capture) = captures.get_mut(&chunk.link) {
+                capture.write(chunk);
+            }
+        }
+        Command::Close { link, reply } => {
+            let end = captures.remove(&link).map(Capture::finish).unwrap_or_default();
+            // Whoever asked may have given up waiting.
+            let _ = reply.send(end);
+        }
+        Command::Stop => {}
+    }
+}
+
+/// One row for each pipe.
+fn rows_between(from: &Report, to: &Report) -> LinkSamples {
+    let mut rows = LinkSamples::default();
+    let span_us = [from.at_ns / 1000, to.at_ns / 1000];
+    for (pipe, (before, after)) in from.pipes.iter().zip(&to.pipes).enumerate() {
+        push_row(&mut rows, pipe, span_us, before, after);
+    }
+    rows
+}
+
+fn push_row(rows: &mut LinkSamples, pipe: usize, span_us: [u64; 2], before: &PipeReport, after: &PipeReport) {
+    let whole = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    rows.link.push(whole(pipe as u64 / 2));
+    rows.direction.push(whole(pipe as u64 % 2));
+    rows.start_us.push(whole(span_us[0]));
+    rows.end_us.push(whole(span_us[1]));
+    macro_rules! differences {
+        ($($name:ident),+ $(,)?) => {
+            $(rows.$name.push(whole(after.counters.$name - before.counters.$name));)+
+        };
+    }
+    differences!(
+        in_packets,
+        in_bytes,
+        out_packets,
+        out_bytes,
+        tail_drop_packets,
+        codel_drop_packets,
+        loss_packets,
+        cut_packets,
+        mtu_drop_packets,
+        ecn_marked_packets,
+        corrupted_packets,
+        duplicated_packets,
+        reordered_packets,
+    );
+    rows.backlog_bytes.push(whole(after.state.backlog_bytes));
+    rows.backlog_max_bytes.push(whole(after.backlog_max_bytes));
+    rows.in_flight_packets.push(whole(after.state.in_flight_packets));
+    rows.rate_bps.push(whole(after.state.rate_bps));
+    rows.delay_ns.push(whole(after.state.delay_ns));
+}

@@ -1,0 +1,189 @@
+//! The validity stamp: what happened between two accounts, and whether it can be trusted.
+
+use std::time::Duration;
+
+use farline_spec::ValidityStamp;
+
+use super::lateness::Lateness;
+
+/// Packets may always be this late, however short the path is.
+const LATENESS_FLOOR_NS: u64 = 500_000;
+/// Share of a path's round trip that packets may be late by.
+const LATENESS_SHARE_OF_RTT: f64 = 0.01;
+/// Share of the machine's CPU time that the hypervisor may give to others.
+const STEAL_SHARE: f64 = 0.05;
+/// Share of the time that the engine may spend held up.
+const STALLED_SHARE: f64 = 0.01;
+
+/// Everything a stamp is made of, as counted since the emulator started.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Account {
+    /// Time of the account since the emulator started.
+    pub at_ns: u64,
+    /// Lateness of every hand-over.
+    pub lateness: Lateness,
+    /// Time the engine spent in turns and waits that took far too long.
+    pub stalled_ns: u64,
+    /// CPU time the hypervisor gave to others.
+    pub steal: Duration,
+    /// Packets the kernel dropped before the emulator could read them.
+    pub ring_drops: u64,
+    /// Packets the emulator could not hold or hand over.
+    pub emulator_drops: u64,
+    /// Datagrams that found a socket's receive buffer full.
+    pub receive_buffer_drops: u64,
+    /// Times a host's TCP gave up received data.
+    pub memory_prunes: u64,
+    /// Packets nobody accounts for.
+    pub unexplained_packets: i64,
+}
+
+/// What a stamp is judged by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// Shortest round trip between any two hosts.
+    pub rtt_s: f64,
+    /// CPUs of the machine.
+    pub cpus: usize,
+}
+
+/// The stamp of the time from one account to a later one.
+pub fn stamp(from: &Account, to: &Account, limits: Limits) -> ValidityStamp {
+    let lateness = to.lateness.since(&from.lateness);
+    let mut stamp = ValidityStamp {
+        valid: false,
+        reasons: Vec::new(),
+        wall_s: (to.at_ns - from.at_ns) as f64 / 1e9,
+        deliveries: lateness.count(),
+        lateness_p50_us: lateness.quantile_ns(0.5) as f64 / 1e3,
+        lateness_p99_us: lateness.quantile_ns(0.99) as f64 / 1e3,
+        lateness_max_us: lateness.max_ns() as f64 / 1e3,
+        steal_s: to.steal.saturating_sub(from.steal).as_secs_f64(),
+        ring_drops: to.ring_drops - from.ring_drops,
+        emulator_drops: to.emulator_drops - from.emulator_drops,
+        receive_buffer_drops: to.receive_buffer_drops - from.receive_buffer_drops,
+        memory_prunes: to.memory_prunes - from.memory_prunes,
+        unexplained_packets: to.unexplained_packets - from.unexplained_packets,
+    };
+    let stalled_s = (to.stalled_ns - from.stalled_ns) as f64 / 1e9;
+    stamp.reasons = timing_reasons(&stamp, stalled_s, limits);
+    stamp.reasons.extend(loss_reasons(&stamp));
+    stamp.valid = stamp.reasons.is_empty();
+    stamp
+}
+
+fn timing_reasons(stamp: &ValidityStamp, stalled_s: f64, limits: Limits) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let late_us = (LATENESS_FLOOR_NS as f64 / 1e3).max(limits.rtt_s * 1e6 * LATENESS_SHARE_OF_RTT);
+    if stamp.lateness_p99_us > late_us {
+        let p99_us = stamp.lateness_p99_us;
+        reasons.push(format!(
+            "1 % of packets came more than {p99_us:.0} us late, allowed are {late_us:.0} us"
+        ));
+    }
+    let steal_s = stamp.wall_s * limits.cpus as f64 * STEAL_SHARE;
+    if stamp.steal_s > steal_s {
+        let stolen_s = stamp.steal_s;
+        reasons.push(format!(
+            "the hypervisor took {stolen_s:.2} s of CPU time, allowed are {steal_s:.2} s"
+        ));
+    }
+    let stall_s = stamp.wall_s * STALLED_SHARE;
+    if stalled_s > stall_s {
+        reasons.push(format!(
+            "the emulator was held up for {stalled_s:.2} s, allowed are {stall_s:.2} s"
+        ));
+    }
+    reasons
+}
+
+fn loss_reasons(stamp: &ValidityStamp) -> Vec<String> {
+    let counted = [
+        (
+            stamp.ring_drops,
+            "packets dropped between a host and the emulator",
+        ),
+        (
+            stamp.emulator_drops,
+            "packets the emulator could not hold or hand over",
+        ),
+        (
+            stamp.memory_prunes,
+            "times a host's TCP gave up received data for want of memory",
+        ),
+    ];
+    let counted = counted
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}, allowed are 0"));
+    let unexplained = (stamp.unexplained_packets != 0).then(|| {
+        format!(
+            "{} packets are unexplained, allowed are 0",
+            stamp.unexplained_packets
+        )
+    });
+    counted.chain(unexplained).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { rtt_s: 0.1, cpus: 2 };
+
+    fn after(change: impl FnOnce(&mut Account)) -> ValidityStamp {
+        let start = Account::default();
+        let mut end = Account {
+            at_ns: 10_000_000_000,
+            ..start.clone()
+        };
+        change(&mut end);
+        stamp(&start, &end, LIMITS)
+    }
+
+    #[test]
+    fn a_quiet_interval_is_valid() {
+        let stamp = after(|end| end.lateness.add(900_000));
+        assert!(stamp.valid, "{:?}", stamp.reasons);
+        assert_eq!((stamp.wall_s, stamp.deliveries), (10.0, 1));
+    }
+
+    #[test]
+    fn full_receive_buffers_are_listed_and_no_reason() {
+        let stamp = after(|end| end.receive_buffer_drops = 7);
+        assert!(stamp.valid && stamp.receive_buffer_drops == 7);
+    }
+
+    #[test]
+    fn each_cause_alone_makes_it_invalid() {
+        type Cause = fn(&mut Account);
+        let causes: [(Cause, &str); 7] = [
+            (|end| end.lateness.add(1_100_000), "late"),
+            (|end| end.steal = Duration::from_millis(1_001), "hypervisor"),
+            (|end| end.stalled_ns = 101_000_000, "held up"),
+            (|end| end.ring_drops = 1, "between a host"),
+            (|end| end.emulator_drops = 1, "could not hold"),
+            (|end| end.memory_prunes = 1, "want of memory"),
+            (|end| end.unexplained_packets = -1, "unexplained"),
+        ];
+        for (cause, word) in causes {
+            let stamp = after(cause);
+            assert!(!stamp.valid);
+            assert!(
+                stamp.reasons.len() == 1 && stamp.reasons[0].contains(word),
+                "{:?}",
+                stamp.reasons
+            );
+        }
+    }
+
+    #[test]
+    fn what_lay_before_the_mark_does_not_count() {
+        let start = Account {
+            ring_drops: 5,
+            unexplained_packets: 3,
+            ..Account::default()
+        };
+        assert!(stamp(&start, &start.clone(), LIMITS).valid);
+    }
+}

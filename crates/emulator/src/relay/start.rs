@@ -1,0 +1,173 @@
+//! Starting: hosts first, then the engine, which must report that it is ready, then the control thread.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use farline_spec::{Failure, FailureKind, Topology};
+use farline_sys::arena::Arena;
+use farline_sys::tun::Tun;
+use farline_sys::wake::Waker;
+
+use super::account::Books;
+use super::control::{Control, SampleBox};
+use super::engine::Engine;
+use super::handle::{Emulator, RelayOptions};
+use super::hosts::{Hosts, Made};
+use super::memory::Memory;
+use super::outlet::Outlet;
+use super::request::{Bell, EngineDoor, Request};
+use super::too_big::TooBigAnswers;
+use super::wait::{Clock, Waits};
+use crate::layout::Layout;
+use crate::model::Network;
+
+/// Everything that goes into the engine thread. The engine itself is made inside it, because packets' memory
+/// belongs to one thread.
+struct Parts {
+    topology: Topology,
+    layout: Arc<Layout>,
+    memory: Memory,
+    devices: Vec<Tun>,
+    requests: Receiver<Request>,
+    bell: Arc<Bell>,
+}
+
+/// See [`Emulator::start`].
+pub fn start(topology: Topology, options: &RelayOptions) -> Result<Emulator, Failure> {
+    let topology = topology.checked()?;
+    let layout = Arc::new(Layout::new(&topology)?);
+    let memory = Memory::of(&topology, &layout)?;
+    let Made {
+        hosts,
+        devices,
+        stacks,
+    } = Hosts::make(&topology, &layout, &options.hosts_file)?;
+    let bell = Arc::new(Bell {
+        waker: Waker::new().map_err(|error| Failure::system("waker", &error))?,
+        stop: AtomicBool::new(false),
+        failure: OnceLock::new(),
+    });
+    let (send_request, requests) = unbounded();
+    let engine = EngineDoor::new(send_request, Arc::clone(&bell));
+    let (control, commands) = unbounded();
+    let samples = Arc::new(SampleBox::default());
+    // From here on, dropping it stops the threads.
+    let emulator = Emulator {
+        layout: Arc::clone(&layout),
+        link_names: topology.links.iter().map(|link| link.name.clone()).collect(),
+        engine: engine.clone(),
+        control,
+        samples: Arc::clone(&samples),
+        hosts,
+        books: Books::new(Arc::clone(&layout), stacks),
+        marks: Mutex::default(),
+        captured: Mutex::default(),
+        threads: Mutex::default(),
+    };
+    let control = Control {
+        engine,
+        commands,
+        samples,
+        interval: Duration::from_secs_f64(topology.interval_s.get()),
+    };
+    let parts = Parts {
+        topology,
+        layout,
+        memory,
+        devices,
+        requests,
+        bell,
+    };
+    emulator.keep_thread(start_engine(parts)?);
+    emulator.keep_thread(spawn("farline-control", || control.run())?);
+    Ok(emulator)
+}
+
+/// Starts the engine thread and waits until it is ready.
+fn start_engine(parts: Parts) -> Result<JoinHandle<()>, Failure> {
+    let (ready, is_ready) = bounded(1);
+    let thread = spawn("farline-relay", move || run_engine(parts, &ready))?;
+    match is_ready.recv() {
+        Ok(Ok(())) => Ok(thread),
+        Ok(Err(failure)) => Err(failure),
+        Err(_) => Err(Failure::new(
+            FailureKind::Internal,
+            "the emulator's thread ended while it started",
+        )),
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Failure> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .map_err(|error| Failure::system("starting a thread", &error))
+}
+
+/// The engine thread. When it ends, for whatever reason, the hosts' devices are gone with it: their programs see a
+/// network that is down, and do not wait for ever.
+fn run_engine(parts: Parts, ready: &Sender<Result<(), Failure>>) {
+    let bell = Arc::clone(&parts.bell);
+    // Kept to the end, so that whoever has asked hears that the engine is gone only once it is known why.
+    let _requests = parts.requests.clone();
+    let outcome = catch_unwind(AssertUnwindSafe(|| match build(parts) {
+        Ok(engine) => {
+            let _ = ready.send(Ok(()));
+            engine.run()
+        }
+        Err(failure) => {
+            let _ = ready.send(Err(failure));
+            Ok(())
+        }
+    }));
+    let failure = match outcome {
+        Ok(Ok(())) => return,
+        Ok(Err(failure)) => failure,
+        Err(panic) => {
+            let what = format!("a defect in the emulator: {}", panic_text(panic.as_ref()));
+            Failure::new(FailureKind::Internal, what)
+        }
+    };
+    // Set once: nobody else sets it.
+    let _ = bell.failure.set(failure);
+}
+
+fn build(parts: Parts) -> Result<Engine, Failure> {
+    let Memory {
+        prefault_bytes,
+        max_bytes,
+    } = parts.memory;
+    let arena = Arena::new(prefault_bytes, max_bytes)
+        .map_err(|error| Failure::system("memory for packets on their way", &error))?;
+    let network = Network::new(&parts.topology, &parts.layout)?;
+    let clock = Clock::start();
+    let waits = Waits::new(parts.topology.mode, clock)
+        .map_err(|error| Failure::system("the emulator's scheduling", &error))?;
+    let mut outlet = Outlet::new(clock, parts.devices);
+    outlet.traffic.lead_ns = waits.lead_ns();
+    outlet.traffic.priority = waits.priority();
+    Ok(Engine {
+        layout: parts.layout,
+        network,
+        arena,
+        waits,
+        outlet,
+        too_big: TooBigAnswers::default(),
+        taps: Vec::new(),
+        requests: parts.requests,
+        bell: parts.bell,
+    })
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no message")
+}

@@ -1,0 +1,94 @@
+"""Documents of a topology's types from what people write: texts with units into values.
+
+Driven by the table that `cargo xtask gen` writes from `crates/spec`, so that a field of a link
+can be written here as soon as it exists there. Reads one table at a time: what a document
+needs beyond that (defaults, repetition, `rtt_s`) is the testbed's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from farline.spec._topology import TOPOLOGY_FIELDS
+from farline.spec.table import Option
+from farline.spec.values import read_value
+
+_FIELDS: dict[str, dict[str, Option]] = {
+    owner: {row["path"]: Option(**row) for row in rows} for owner, rows in TOPOLOGY_FIELDS.items()
+}
+
+
+def fields_of(owner: str) -> Mapping[str, Option]:
+    """Fields of a type such as `PipeSpec`, by name."""
+    return _FIELDS[owner]
+
+
+def read_document(owner: str, raw: object, place: str) -> dict[str, Any]:
+    """A document of the type `owner` from a table whose values may be texts with units.
+
+    Whether all fields that the type needs are there is the validator's to say.
+
+    Raises:
+        ValueError: when a field is unknown or its value not allowed: one line with its place.
+    """
+    if not isinstance(raw, Mapping):
+        raise ValueError(f"{place}: {raw!r} is not a table")
+    known = _FIELDS[owner]
+    document = {}
+    for name, value in raw.items():
+        here = f"{place}.{name}" if place else str(name)
+        if name not in known:
+            raise ValueError(f"{here}: there is no such field; allowed are {', '.join(known)}")
+        document[name] = read_field(known[name], value, here)
+    return document
+
+
+def read_field(field: Option, raw: object, place: str) -> Any:
+    """The value of one field.
+
+    Raises:
+        ValueError: when it is not allowed: one line with its place.
+    """
+    if field.kind == "table":
+        return read_document(str(field.item), raw, place)
+    if field.kind == "map":
+        return _read_map(raw, place)
+    if field.kind == "array":
+        return _read_array(field, raw, place)
+    try:
+        return read_value(field, raw)
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None
+
+
+def _read_map(raw: object, place: str) -> dict[str, str]:
+    """Texts under any key; whole numbers are texts too, as `sysctl -w` takes them."""
+    if not isinstance(raw, Mapping):
+        raise ValueError(f"{place}: {raw!r} is not a table")
+    for name, value in raw.items():
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise ValueError(f"{place}.{name}: {value!r} is neither a text nor a whole number")
+    return {str(name): str(value) for name, value in raw.items()}
+
+
+def _read_array(field: Option, raw: object, place: str) -> list[Any]:
+    if not isinstance(raw, list | tuple):
+        raise ValueError(f"{place}: {raw!r} is not a list")
+    if field.item in _FIELDS:
+        return [
+            read_document(str(field.item), item, f"{place}.{_name_of(item, index)}")
+            for index, item in enumerate(raw)
+        ]
+    allowed = str if field.item == "string" else int
+    for item in raw:
+        if isinstance(item, bool) or not isinstance(item, allowed):
+            word = "text" if allowed is str else "whole number"
+            raise ValueError(f"{place}: {item!r} is not a {word}")
+    return list(raw)
+
+
+def _name_of(item: object, index: int) -> str:
+    """What a refusal calls an entry of a list: its name, or its number from 0."""
+    name = item.get("name") if isinstance(item, Mapping) else None
+    return name if isinstance(name, str) else str(index)

@@ -1,0 +1,81 @@
+"""Options of a link: how texts become values, and values become changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from farline.spec.links import (
+    LINK_OPTION_BY_KEY,
+    LINK_OPTIONS,
+    VARIABLE_KEYS,
+    change_of,
+    find_link,
+    half,
+    read_link_sweep,
+    read_link_value,
+)
+
+RTT = LINK_OPTION_BY_KEY["rtt_s"]
+
+
+def link(**pipe: Any) -> dict[str, Any]:
+    return {"name": "l", "a": "a", "b": "b", "forward": {"delay_s": 0.01, **pipe}}
+
+
+def test_names_and_flags_are_unique() -> None:
+    assert len(LINK_OPTION_BY_KEY) == len(LINK_OPTIONS)
+    flags = [option.flags[0] for option in LINK_OPTIONS]
+    assert len(set(flags)) == len(flags)
+    assert set(VARIABLE_KEYS) <= LINK_OPTION_BY_KEY.keys()
+
+
+def test_bare_times_are_milliseconds_on_the_command_line_only() -> None:
+    assert read_link_value(RTT, "11.8", bare_ms=True) == 0.0118
+    assert read_link_value(RTT, "2s", bare_ms=True) == 2.0
+    assert read_link_value(RTT, "0.2") == 0.2
+    assert read_link_value(RTT, 0.2, bare_ms=True) == 0.2
+    assert read_link_value(LINK_OPTION_BY_KEY["loss"], "1e-4", bare_ms=True) == 1e-4
+
+
+def test_the_round_trip_times_of_papers_5_are_read() -> None:
+    read = read_link_sweep(RTT, "0,11.8,22.6,45.6,91.6,183,366", bare_ms=True)
+    assert read == (0.0, 0.0118, 0.0226, 0.0456, 0.0916, 0.183, 0.366)
+    assert read_link_sweep(RTT, "10..30+10", bare_ms=True) == (0.01, 0.02, 0.03)
+
+
+@pytest.mark.parametrize(("key", "text"), [("rtt_s", "3h"), ("loss", "1.5"), ("mtu_bytes", "100")])
+def test_what_is_out_of_range_is_refused_with_what_is_allowed(key: str, text: str) -> None:
+    with pytest.raises(ValueError, match="allowed is"):
+        read_link_value(LINK_OPTION_BY_KEY[key], text, bare_ms=True)
+
+
+def test_half_of_a_time_is_exact() -> None:
+    assert [half(x) for x in (0.0118, 0.0456, 0.366)] == [0.0059, 0.0228, 0.183]
+
+
+def test_a_round_trip_becomes_the_delay_of_each_way() -> None:
+    assert change_of({"rtt_s": 0.02, "loss": 0.1}, link()) == {"loss": 0.1, "delay_s": 0.01}
+
+
+def test_a_queue_in_products_follows_rate_and_delay() -> None:
+    change = change_of({"rtt_s": 0.1, "capacity_bdp": 0.5}, link(rate_bps=10**9))
+    assert change == {"delay_s": 0.05, "capacity_bytes": 6_250_000}
+    assert change_of({"capacity_bdp": 1}, link(rate_bps=8 * 10**6))["capacity_bytes"] == 20_000
+    with pytest.raises(ValueError, match="has no rate"):
+        change_of({"capacity_bdp": 1}, link())
+
+
+def test_what_cannot_change_in_use_is_refused() -> None:
+    with pytest.raises(ValueError, match="mtu_bytes cannot change in use"):
+        change_of({"mtu_bytes": 9000}, link())
+
+
+def test_the_main_link_is_the_one_that_is_named_else_the_first() -> None:
+    topology = {"name": "t", "links": [{"name": "x"}, {"name": "y"}]}
+    assert find_link(topology)["name"] == "x"
+    assert find_link({**topology, "main_link": "y"})["name"] == "y"
+    assert find_link(topology, "y")["name"] == "y"
+    with pytest.raises(ValueError, match="it has x, y"):
+        find_link(topology, "z")
