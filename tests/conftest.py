@@ -16,6 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from farline.testbed.fixture import testbed
+
+__all__ = ["testbed"]
+
 TESTS = Path(__file__).parent
 TIERS = ("unit", "contract", "loopback", "netns", "browser")
 ALLOWLIST = TESTS / "skip-allowlist.txt"

@@ -1,27 +1,36 @@
-"""What a user can rely on across a real link: MTU, NIC pairs, cut links, dead servers."""
+"""What a user can rely on across an emulated link: MTU, NIC pairs, cut links, dead servers."""
 
 from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 
 import pytest
 
-from tests.netns.conftest import FARLINE, Host, Served, probe
+from farline.testbed import Testbed
+from farline.testbed.fixture import MakeBed
+from tests.netns.conftest import FARLINE, Served, probe, start
 
 pytestmark = pytest.mark.netns
 
-Hosts = Callable[[int, int], tuple[Host, Host]]
 Serve = Callable[..., Served]
 
 
+def carried_bytes(bed: Testbed) -> list[int]:
+    """Bytes on the wire that came out of each link at its `b` end, by the link's own counter."""
+    links = bed.counters()["links"]
+    return [int(link["out_bytes"]) for link in links if link["direction"] == 0]
+
+
 @pytest.mark.parametrize(("mtu_bytes", "mss_bytes"), [(1500, 1448), (9000, 8948)])
-def test_segments_fit_the_link(hosts: Hosts, serve: Serve, mtu_bytes: int, mss_bytes: int) -> None:
-    client, server = hosts(1, mtu_bytes)
-    served = serve(server, server.addresses[0])
+def test_segments_fit_the_link(
+    testbed: MakeBed, serve: Serve, mtu_bytes: int, mss_bytes: int
+) -> None:
+    bed = testbed("back-to-back", mtu_bytes=mtu_bytes)
+    client, server = bed.hosts["client"], bed.hosts["server"]
+    served = serve(server)
     record = probe(client, served.ticket, "-t", "0.5", "-C", "reno")
     assert record["status"] == "complete"
     granted = [stream["granted"] for stream in record["streams"] if stream["end"] == 0]
@@ -29,27 +38,29 @@ def test_segments_fit_the_link(hosts: Hosts, serve: Serve, mtu_bytes: int, mss_b
     assert granted[0]["congestion_control"] == "reno"
 
 
-def test_datagrams_fill_the_mtu(hosts: Hosts, serve: Serve) -> None:
-    client, server = hosts(1, 9000)
-    served = serve(server, server.addresses[0])
+def test_datagrams_fill_the_mtu(testbed: MakeBed, serve: Serve) -> None:
+    bed = testbed("back-to-back", mtu_bytes=9000)
+    client, server = bed.hosts["client"], bed.hosts["server"]
+    served = serve(server)
     record = probe(client, served.ticket, "-u", "-b", "100M", "-t", "0.5")
     sender = next(stream for stream in record["streams"] if stream["role"] == 0)
     assert sender["granted"]["packet_bytes"] == 8972
     assert record["summary"]["forward"]["total_bps"] == pytest.approx(100e6, rel=0.03)
 
 
-def test_streams_take_nic_pairs_in_turn(hosts: Hosts, serve: Serve) -> None:
+def test_streams_take_nic_pairs_in_turn(testbed: MakeBed, serve: Serve) -> None:
     """Three links, three streams: each link carries a third of the payload."""
-    client, server = hosts(3, 1500)
-    served = serve(server, server.addresses[0])
+    bed = testbed("multi-nic", k=3, mtu_bytes=1500)
+    client, server = bed.hosts["client"], bed.hosts["server"]
+    served = serve(server)
     pairs = [
         option
         for source, destination in zip(client.addresses, server.addresses, strict=True)
         for option in ("--pair", f"{source}={destination}")
     ]
-    before = [server.received_bytes(link) for link in range(3)]
+    before = carried_bytes(bed)
     record = probe(client, served.ticket, "-P", "3", "-n", "30M", "-C", "reno", *pairs)
-    moved = [server.received_bytes(link) - start for link, start in enumerate(before)]
+    moved = [now - then for now, then in zip(carried_bytes(bed), before, strict=True)]
     streams = [stream for stream in record["streams"] if stream["end"] == 1]
     assert sum(stream["bytes"] for stream in streams) == 30 * 2**20
     for link, stream in enumerate(sorted(streams, key=lambda stream: stream["stream"])):
@@ -57,12 +68,13 @@ def test_streams_take_nic_pairs_in_turn(hosts: Hosts, serve: Serve) -> None:
         assert moved[link] >= stream["bytes"]
 
 
-def test_a_cut_link_ends_as_a_stated_failure(hosts: Hosts, serve: Serve) -> None:
-    client, server = hosts(1, 1500)
-    served = serve(server, server.addresses[0])
-    process = client.start(FARLINE, "probe", served.ticket, "--no-store", "--json", "-t", "1")
+def test_a_cut_link_ends_as_a_stated_failure(testbed: MakeBed, serve: Serve) -> None:
+    bed = testbed("back-to-back", mtu_bytes=1500)
+    client, server = bed.hosts["client"], bed.hosts["server"]
+    served = serve(server)
+    process = start(client, FARLINE, "probe", served.ticket, "--no-store", "--json", "-t", "1")
     time.sleep(0.9)
-    server.run("ip", "link", "set", server.devices[0], "down")
+    bed.cut()
     out, _ = process.communicate(timeout=90)
     record = json.loads(out)
     assert process.returncode != 0
@@ -71,22 +83,24 @@ def test_a_cut_link_ends_as_a_stated_failure(hosts: Hosts, serve: Serve) -> None
     assert sum(stream["bytes"] for stream in record["streams"]) > 0, "what was measured is kept"
 
 
-def test_a_killed_server_is_noticed_at_once(hosts: Hosts, serve: Serve) -> None:
-    client, server = hosts(1, 1500)
-    served = serve(server, server.addresses[0])
-    process = client.start(FARLINE, "probe", served.ticket, "--no-store", "--json", "-t", "30")
+def test_a_killed_server_is_noticed_at_once(testbed: MakeBed, serve: Serve) -> None:
+    bed = testbed("back-to-back", mtu_bytes=1500)
+    client, server = bed.hosts["client"], bed.hosts["server"]
+    served = serve(server)
+    process = start(client, FARLINE, "probe", served.ticket, "--no-store", "--json", "-t", "30")
     time.sleep(1.5)
-    subprocess.run(["pkill", "-KILL", "-f", "farline serve.*" + server.addresses[0]], check=True)
+    served.process.kill()
     out, _ = process.communicate(timeout=10)
     record = json.loads(out)
     assert process.returncode == 7, record["error"]
     assert record["error"]["kind"] == "protocol"
 
 
-def test_ctrl_c_leaves_a_partial_record(hosts: Hosts, serve: Serve) -> None:
-    client, server = hosts(1, 1500)
-    served = serve(server, server.addresses[0])
-    process = client.start(FARLINE, "probe", served.ticket, "--no-store", "--json", "-t", "30")
+def test_ctrl_c_leaves_a_partial_record(testbed: MakeBed, serve: Serve) -> None:
+    bed = testbed("back-to-back", mtu_bytes=1500)
+    client, server = bed.hosts["client"], bed.hosts["server"]
+    served = serve(server)
+    process = start(client, FARLINE, "probe", served.ticket, "--no-store", "--json", "-t", "30")
     time.sleep(2.0)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=10)
@@ -99,12 +113,13 @@ def test_ctrl_c_leaves_a_partial_record(hosts: Hosts, serve: Serve) -> None:
     assert again["status"] == "complete", "the server was reset"
 
 
-def test_a_server_tells_a_second_client_that_it_is_busy(hosts: Hosts, serve: Serve) -> None:
-    client, server = hosts(1, 1500)
-    served = serve(server, server.addresses[0], "--max-sessions", "1")
-    first = client.start(FARLINE, "probe", served.ticket, "--no-store", "--json", "-t", "3")
+def test_a_server_tells_a_second_client_that_it_is_busy(testbed: MakeBed, serve: Serve) -> None:
+    bed = testbed("back-to-back", mtu_bytes=1500)
+    client, server = bed.hosts["client"], bed.hosts["server"]
+    served = serve(server, "--max-sessions", "1")
+    first = start(client, FARLINE, "probe", served.ticket, "--no-store", "--json", "-t", "3")
     time.sleep(1.0)
-    second = client.start(FARLINE, "probe", served.ticket, "--no-store", "-t", "1")
+    second = start(client, FARLINE, "probe", served.ticket, "--no-store", "-t", "1")
     _, complaint = second.communicate(timeout=10)
     assert second.returncode == 5
     assert "busy" in complaint.lower()

@@ -32,6 +32,7 @@ class Behind:
         *,
         campaign: str | None = None,
         labels: Mapping[str, Any] | None = None,
+        links: Mapping[str, Any] | None = None,
     ) -> None:
         """Hands one run over, once the one before is on disk.
 
@@ -40,7 +41,7 @@ class Behind:
         """
         self.settle()
         self._on_its_way = self._writer.submit(
-            self._store.append, record, samples, campaign=campaign, labels=labels
+            self._store.append, record, samples, campaign=campaign, labels=labels, links=links
         )
 
     def settle(self) -> None:

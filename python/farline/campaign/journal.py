@@ -23,7 +23,8 @@ from farline.store.filters import pick_campaign
 if TYPE_CHECKING:
     from farline.store import Store
 
-JOURNAL_VERSION = 1
+JOURNAL_VERSION = 2
+"""Version 2 has the paths of settings; without them it is version 1."""
 
 
 @dataclass(frozen=True)
@@ -127,11 +128,17 @@ def _read(document: Mapping[str, Any], path: Path) -> Journal:
 
 
 def _setting_document(setting: Setting) -> dict[str, Any]:
-    return {"key": setting.key, "varied": dict(setting.varied), "spec": dict(setting.spec)}
+    return {
+        "key": setting.key,
+        "varied": dict(setting.varied),
+        "spec": dict(setting.spec),
+        "path": dict(setting.path),
+    }
 
 
 def _read_setting(document: Mapping[str, Any]) -> Setting:
-    return Setting(document["key"], document["varied"], document["spec"])
+    path = document.get("path", {})
+    return Setting(document["key"], document["varied"], document["spec"], path)
 
 
 def _newest_first(store: Store) -> list[Path]:

@@ -13,6 +13,9 @@ number of the block. A run of the reference setting opens each block and comes a
 neighbour in time. A setting is open until its interval is narrow enough at a look, the cap of
 blocks is reached, or it has failed twice in a row for a reason that will not pass.
 
+A run over an emulated path that was not valid is done again once and counts in no mean, unless the
+plan says `count_invalid`.
+
 A run that fails for a passing reason (busy, unreachable, timeout, protocol) is tried again,
 `retries` times, after 1, 2, 4 ... seconds or as long as the server says. After that its place in
 the block is a failure. `max_consecutive_failures` such places in a row stop the campaign, and so
@@ -50,6 +53,8 @@ _ENDS = {
 }
 """How a setting's end is said, by its state."""
 LONGEST_WAIT_S = 60.0
+INVALID_RETRIES = 1
+"""How often a run is done again at once because its emulated path was not valid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,10 @@ class Outcome:
     error_kind: str | None = None
     error: str | None = None
     retry_after_s: float | None = None
+    valid: bool | None = None
+    """Whether the emulated path did what it should; None where no path was emulated."""
+    not_valid: str = ""
+    """Why not, as far as it is known."""
 
     @property
     def measured(self) -> bool:
@@ -165,6 +174,8 @@ class Tally:
     blocks: list[int] = field(default_factory=list)
     """Block of each outcome: settings are compared within blocks."""
     failed: int = 0
+    invalid: int = 0
+    """Runs whose emulated path did not do what it should: neither counted nor failed."""
     strikes: int = 0
     state: State = "open"
     last_error: str | None = None
@@ -249,6 +260,8 @@ class Machine:
         if outcome.stopped:
             # Its place in the block stays open: the run is done again after a resume.
             self._stop = Stop("interrupted", "a run was stopped before its end")
+        elif outcome.measured and outcome.valid is False and not self.campaign.plan.count_invalid:
+            self._invalid(cell)
         elif outcome.measured:
             self._complete(cell, outcome)
         else:
@@ -269,6 +282,15 @@ class Machine:
             tally.state = "narrow"
         elif len(tally.values) >= self.rules.max_repetitions:
             self._close(tally)
+
+    def _invalid(self, cell: Cell) -> None:
+        """A run that says nothing of its setting: done once more, then its place stays empty."""
+        self._tally(cell).invalid += 1
+        self._failed.clear()
+        if cell.attempt < INVALID_RETRIES:
+            self._queue[0] = replace(cell, attempt=cell.attempt + 1)
+        else:
+            self._queue.popleft()
 
     def _failure(self, cell: Cell, outcome: Outcome) -> None:
         kind = outcome.error_kind or "internal"
@@ -339,6 +361,9 @@ def _finished_line(machine: Machine) -> str:
     failed = sum(tally.failed for tally in tallies if tally.state != "abandoned")
     if failed:
         parts.append(f"{failed} run{'s' * (failed != 1)} failed")
+    invalid = sum(tally.invalid for tally in [*tallies, machine.reference])
+    if invalid:
+        parts.append(f"{invalid} run{'s' * (invalid != 1)} not valid and not counted")
     return f"{len(ends)} setting{'s' * (len(ends) != 1)}: {', '.join(parts)}"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from farline.campaign.path_watch import PathSeen, PathWatch
 from farline.spec._types import RunRecord, RunSpec
 from farline.tools import EventSink, StopQuestion, Tool, ignore_event, never_stop
 
@@ -23,8 +24,9 @@ class Keeper(Protocol):
         *,
         campaign: str | None = None,
         labels: Mapping[str, Any] | None = None,
+        links: Mapping[str, Any] | None = None,
     ) -> object:
-        """Keeps one record with its samples, and what the run was for."""
+        """Keeps one record with its samples and those of its links, and what the run was for."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,11 @@ def measure(
     campaign: str | None = None,
     labels: Mapping[str, Any] | None = None,
     keep: Callable[[Mapping[str, Any]], bool] = keep_all,
+    path: PathWatch | None = None,
 ) -> Measured:
     """Runs `spec` towards `target`; adds summary and verdict, and keeps all in `store`.
+
+    With `path` the record says which emulated path it went over and how far that can be trusted.
 
     A run that failed or was stopped comes back as a record that says so, and is
     kept like any other for which `keep` says yes.
@@ -68,15 +73,23 @@ def measure(
     from farline.explain.verdict import verdict
     from farline.profiles.summary import summarise
 
+    mark = path.start() if path is not None else None
     result = (tool or _native()).run(target, cast(RunSpec, spec), on_event, should_stop)
+    seen = path.finish(mark, result.record["server_address"]) if path is not None else None
+    raw = _over_path(result.record, seen)
     record: RunRecord = {
-        **result.record,
-        "summary": summarise(result.record, result.samples),
-        "verdict": verdict(result.record, result.samples),
+        **raw,
+        "summary": summarise(raw, result.samples),
+        "verdict": verdict(raw, result.samples),
     }
     if store is not None and keep(record):
-        store.append(record, result.samples, campaign=campaign, labels=labels)
+        links = seen.links if seen is not None else None
+        store.append(record, result.samples, campaign=campaign, labels=labels, links=links)
     return Measured(record, result.samples)
+
+
+def _over_path(record: RunRecord, seen: PathSeen | None) -> RunRecord:
+    return record if seen is None else {**record, "path": seen.path}
 
 
 def _native() -> Tool:

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from farline.campaign.machine import Cell, Outcome
 
 _FROM_ROW = (
     "run_id", "status", "total_bps", "retransmits", "lost_packets", "cpu_s_per_gb",
-    "verdict_limit", "session_s", "run_s", "error_kind", "error",
+    "verdict_limit", "session_s", "run_s", "error_kind", "error", "valid",
 )  # fmt: skip
 
 
 def outcome_of_record(record: Mapping[str, Any]) -> Outcome:
     """The outcome in a `RunRecord`."""
-    from farline.store.columns import run_results
+    from farline.store.columns import path_columns, run_results
 
     error = record.get("error") or {}
     row = {
         **run_results(record),
         **{name: record[name] for name in ("run_id", "status", "session_s", "run_s")},
+        "valid": path_columns(record).get("valid"),
         "error_kind": error.get("kind"),
         "error": error.get("message"),
     }
-    return _outcome(row, error.get("retry_after_s"))
+    stamp = (record.get("path") or {}).get("stamp") or {}
+    reasons = "; ".join(stamp.get("reasons") or ())
+    return replace(_outcome(row, error.get("retry_after_s")), not_valid=reasons)
 
 
 def outcome_of_row(row: Mapping[str, Any]) -> Outcome:

@@ -13,6 +13,9 @@ streams = "1..16*2"           # ranges FIRST..LAST*FACTOR or FIRST..LAST+STEP
 block_bytes = ["64K", "1M"]   # lists; units as on the command line
 [grid.tcp]                    # applies to runs of that transport only; [fixed.tcp] likewise
 congestion_control = ["reno", "cubic"]
+[path]                        # over an emulated link; lists vary it between runs
+testbed = "back-to-back"      # preset, file, or name of a testbed that is up
+rtt_s = [0, "11.8ms", 0.366]
 ```
 
 Every key that is not known is refused with the keys that are.
@@ -26,6 +29,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from farline.campaign.path_table import PATH, PathPlace, read_link_option, read_path_table
 from farline.campaign.rules import Rules
 from farline.errors import SpecError, UsageError
 
@@ -35,7 +39,8 @@ if TYPE_CHECKING:
 Reference = str | Mapping[str, Any]
 """`first`, `none`, or values by dotted path that differ from the first setting."""
 
-SECTIONS = ("tcp", "udp")
+TRANSPORT_SECTIONS = ("tcp", "udp")
+SECTIONS = (*TRANSPORT_SECTIONS, PATH)
 REFERENCE_WORDS = ("first", "none")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _RULE_KEYS = tuple(item.name for item in fields(Rules))
@@ -53,15 +58,17 @@ _KEYS: dict[str, type | tuple[type, ...]] = {
     "seed": int,
     "pause_s": (int, float),
     "store": str,
+    "count_invalid": bool,
 }
-_PARTS = ("campaign", "fixed", "grid")
+_PARTS = ("campaign", "fixed", "grid", PATH)
 
 
 @dataclass(frozen=True)
 class Plan:
     """A campaign before its settings are made.
 
-    `fixed` has one value, `axes` the alternatives of each dotted path of a run's options.
+    `fixed` has one value, `axes` the alternatives of each dotted path of a run's options, and of
+    the link's as `path.KEY`.
     """
 
     name: str = "profile"
@@ -72,6 +79,9 @@ class Plan:
     seed: int | None = None
     pause_s: float = 0.0
     store: str | None = None
+    count_invalid: bool = False
+    """Whether runs count over an emulated path that did not do what it should."""
+    place: PathPlace = field(default_factory=PathPlace)
     fixed: Mapping[str, Any] = field(default_factory=dict)
     axes: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
@@ -103,17 +113,27 @@ class Plan:
         axes = {path: values for path, values in self.axes.items() if path not in given}
         return replace(self, seed=seed, fixed={**fixed, **said}, axes={**axes, **grid.axes})
 
+    @property
+    def over_path(self) -> bool:
+        """Whether the plan says anything of an emulated path."""
+        named = (*self.fixed, *self.axes)
+        return self.place != PathPlace() or any(name.startswith(f"{PATH}.") for name in named)
+
     def document(self) -> dict[str, Any]:
         """The plan as a document that `plan_from_document` reads to the same plan."""
         campaign = {key: getattr(self, key) for key in _KEYS if hasattr(self, key)}
         campaign.update({key: getattr(self.rules, key) for key in _RULE_KEYS})
         if isinstance(self.reference, Mapping):
             campaign["reference"] = nest(self.reference)
-        return {
+        fixed = nest(self.fixed)
+        grid = nest({path: list(values) for path, values in self.axes.items()})
+        path = {**self.place.document(), **fixed.pop(PATH, {}), **grid.pop(PATH, {})}
+        document = {
             "campaign": {key: value for key, value in campaign.items() if value is not None},
-            "fixed": nest(self.fixed),
-            "grid": nest({path: list(values) for path, values in self.axes.items()}),
+            "fixed": fixed,
+            "grid": grid,
         }
+        return {**document, PATH: path} if path else document
 
 
 def load_plan(path: Path) -> Plan:
@@ -154,15 +174,17 @@ def plan_from_document(document: Mapping[str, Any], default_name: str = Plan.nam
         _typed(key, value)
     settings = {
         key: campaign[key]
-        for key in ("reference_every", "seed", "pause_s", "store")
+        for key in ("reference_every", "seed", "pause_s", "store", "count_invalid")
         if key in campaign
     }
+    place, link_fixed, link_axes = read_path_table(_table(document, PATH))
     return Plan(
         name=campaign.get("name", default_name),
         rules=_rules(campaign),
         reference=_reference(campaign.get("reference", "first")),
-        fixed=dict(_read_section("fixed", _table(document, "fixed"))),
-        axes=dict(_read_section("grid", _table(document, "grid"))),
+        place=place,
+        fixed={**dict(_read_section("fixed", _table(document, "fixed"))), **link_fixed},
+        axes={**dict(_read_section("grid", _table(document, "grid"))), **link_axes},
         **settings,
     )
 
@@ -182,8 +204,14 @@ def _known(place: str, table: Mapping[str, Any], allowed: tuple[str, ...]) -> No
 
 def _typed(key: str, value: object) -> None:
     wanted = _KEYS[key]
-    if isinstance(value, bool) or not isinstance(value, wanted):
-        names = {str: "a text", int: "a whole number", dict: "a table", float: "a number"}
+    if isinstance(value, bool) != (wanted is bool) or not isinstance(value, wanted):
+        names = {
+            bool: "true or false",
+            str: "a text",
+            int: "a whole number",
+            dict: "a table",
+            float: "a number",
+        }
         kinds = wanted if isinstance(wanted, tuple) else (wanted,)
         kind = "a number" if float in kinds else " or ".join(names[item] for item in kinds)
         raise SpecError(f"[campaign] {key}: {value!r} is not {kind}")
@@ -227,6 +255,8 @@ def _read_option(part: str, path: str, raw: object) -> Any:
 
     section, dot, name = path.rpartition(".")
     place = f"[{part}{dot}{section}] {name}"
+    if section == PATH:
+        return read_link_option(place, name, raw)
     option = next((option for option in OPTIONS if option.path == path), None)
     if option is None:
         siblings = [o.name for o in OPTIONS if o.path.rpartition(".")[0] == section]

@@ -28,6 +28,7 @@ class SettingResult:
     varied: Mapping[str, Any]
     runs: int
     failed: int
+    invalid: int
     state: State
     mean_bps: float | None
     half_width_bps: float | None
@@ -97,6 +98,7 @@ def _result(machine: Machine, setting: Setting, tally: Tally) -> SettingResult:
         varied=dict(setting.varied),
         runs=len(values),
         failed=tally.failed,
+        invalid=tally.invalid,
         state=tally.state,
         mean_bps=mean(values) if values else None,
         half_width_bps=half_width(values, machine.rules.confidence),

@@ -9,10 +9,11 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from farline.campaign.plan import SECTIONS, Plan, nest
+from farline.campaign.path_table import PATH
+from farline.campaign.plan import TRANSPORT_SECTIONS, Plan, nest
 from farline.errors import FarlineError, SpecError
 
 MOST_SETTINGS = 10_000
@@ -24,11 +25,15 @@ Validate = Callable[[dict[str, Any]], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Setting:
-    """One combination: its key, the values that vary in this campaign, the whole spec."""
+    """One combination: its key, the values that vary in this campaign, the whole spec.
+
+    `path` has what the emulated link is set to before the run, by the options' keys.
+    """
 
     key: str
     varied: Mapping[str, Any]
     spec: Mapping[str, Any]
+    path: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -122,19 +127,28 @@ def _combinations(plan: Plan) -> Iterator[dict[str, Any]]:
 
 def _applies(path: str, transport: object) -> bool:
     section = path.partition(".")[0]
-    return section not in SECTIONS or section == transport
+    return section not in TRANSPORT_SECTIONS or section == transport
 
 
 def _setting(plan: Plan, values: Mapping[str, Any], validate: Validate) -> Setting:
     transport = values.get("transport", plan.fixed.get("transport", TRANSPORT_DEFAULT))
     fixed = {path: value for path, value in plan.fixed.items() if _applies(path, transport)}
+    document = nest({**fixed, **values})
+    link = _link_values(document.pop(PATH, {}))
     varied = {path: value for path, value in values.items() if path in plan.axes}
     try:
-        spec = _sampled(validate(nest({**fixed, **values})), "interval_s" in {**fixed, **values})
+        spec = _sampled(validate(document), "interval_s" in document)
     except FarlineError as error:
         text = " ".join(f"{path}={plain(value)}" for path, value in varied.items())
         raise SpecError(f"{text or 'the plan'}: {error.message}") from None
-    return Setting(key_of(spec), varied, spec)
+    return Setting(key_of(spec, link), varied, spec, link)
+
+
+def _link_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What is set between runs; what only a new testbed can have is the testbed's own."""
+    from farline.spec.links import VARIABLE_KEYS
+
+    return {key: value for key, value in values.items() if key in VARIABLE_KEYS}
 
 
 def _sampled(spec: dict[str, Any], stated: bool) -> dict[str, Any]:
@@ -170,9 +184,11 @@ def _reference(plan: Plan, settings: tuple[Setting, ...], validate: Validate) ->
     )
 
 
-def key_of(spec: Mapping[str, Any]) -> str:
-    """Short name of a resolved spec: the same spec has the same name everywhere."""
+def key_of(spec: Mapping[str, Any], link: Mapping[str, Any] | None = None) -> str:
+    """Short name of a resolved spec: the same spec over the same link has it everywhere."""
     unseeded = {name: value for name, value in spec.items() if name != "seed"}
+    if link:
+        unseeded[PATH] = dict(link)
     text = json.dumps(unseeded, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 

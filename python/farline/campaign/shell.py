@@ -150,4 +150,4 @@ class Shell:
 
 def _count(machine: Machine) -> int:
     tallies = [*machine.tallies.values(), machine.reference]
-    return sum(len(tally.outcomes) + tally.failed for tally in tallies)
+    return sum(len(tally.outcomes) + tally.failed + tally.invalid for tally in tallies)

@@ -21,6 +21,11 @@ _SHORT = {
     "block_bytes": "block",
     "rate_bps": "rate",
     "duration_s": "duration",
+    "path.rtt_s": "RTT",
+    "path.rate_bps": "link rate",
+    "path.delay_s": "delay",
+    "path.capacity_bytes": "queue",
+    "path.capacity_bdp": "queue BDP",
 }
 _TEXTS = ("limited by", "stopped")
 _LEAVE_FIRST = ("CPU s/GB", "stopped", "resent", "lost", "vs ref", "runs")
@@ -61,6 +66,10 @@ def value_text(path: str, value: object) -> str:
     """An option's value as a cell."""
     if value is None:
         return "auto"
+    if path in ("path.rtt_s", "path.delay_s") and isinstance(value, int | float):
+        return f"{1000 * value:g} ms"
+    if isinstance(value, float):
+        return f"{value:g}"
     if path.endswith("_bytes") and isinstance(value, int):
         return size_text(value)
     if path.endswith("_bps") and isinstance(value, int):
@@ -111,6 +120,9 @@ def outcome_text(machine: Machine, cell: Cell, outcome: Outcome) -> str:
     setting = machine.campaign.setting(cell.setting)
     name = f"reference ({setting_text(setting.varied)})" if cell.reference else ""
     head = f"{name or setting_text(setting.varied)}: "
+    if outcome.measured and outcome.valid is False:
+        counted = "counted all the same" if machine.campaign.plan.count_invalid else "not counted"
+        head += f"path not valid, {counted} ({outcome.not_valid or 'see farline show'}): "
     if not outcome.measured:
         return f"{head}{outcome.status}: {outcome.error or 'no reason given'}"
     limit = f", limited by {outcome.verdict_limit}" if outcome.verdict_limit else ""
@@ -178,7 +190,7 @@ def _result_columns(
     return {
         "throughput": lambda row: "-" if row.mean_bps is None else rate_human(row.mean_bps),
         f"{100 * confidence:g} % CI": _width_text,
-        "runs": lambda row: f"{row.runs}" + (f" ({row.failed} failed)" if row.failed else ""),
+        "runs": _runs_text,
         "vs ref": lambda row: (
             "ref" if row.setting == reference else _figure(row.ratio_to_reference, ".2f")
         ),
@@ -187,6 +199,12 @@ def _result_columns(
         "limited by": lambda row: row.verdict_limit or "-",
         "stopped": lambda row: STATES[row.state],
     }
+
+
+def _runs_text(row: SettingResult) -> str:
+    beside = {"failed": row.failed, "not valid": row.invalid}
+    said = ", ".join(f"{count} {word}" for word, count in beside.items() if count)
+    return f"{row.runs} ({said})" if said else f"{row.runs}"
 
 
 def _figure(value: float | None, form: str) -> str:

@@ -28,6 +28,9 @@ FORMATS = ("csv", "parquet", "json")
 @click.option("--format", "kind", type=click.Choice(FORMATS), required=True, help="How to write.")
 @click.option("--samples", "with_samples", is_flag=True, help="The interval samples of the runs.")
 @click.option(
+    "--links", "with_links", is_flag=True, help="The samples of the links they went over."
+)
+@click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
@@ -39,6 +42,7 @@ FORMATS = ("csv", "parquet", "json")
 def command(
     kind: str,
     with_samples: bool,
+    with_links: bool,
     output: Path,
     campaign: str | None,
     transport: str | None,
@@ -51,10 +55,16 @@ def command(
 
     Parquet has the whole record in a column, JSON has it as it is; CSV leaves it out. With
     --samples the rows are interval samples, named by run_id; JSON then has them beside each record.
+    --links is the same for the links of emulated paths.
     """
+    if with_samples and with_links:
+        raise click.UsageError("--samples and --links are two tables: write one at a time")
     store = read_store(store_path)
     runs = store.runs(read_filter(store, campaign, transport, status, since, where))
-    samples = store.samples(runs["run_id"].to_pylist()) if with_samples else None
+    samples = None
+    if with_samples or with_links:
+        read = store.link_samples if with_links else store.samples
+        samples = read(runs["run_id"].to_pylist())
     _write(output, kind, runs, samples)
     warn_of_damage(store)
     rows = len(runs if samples is None else samples)

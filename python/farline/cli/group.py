@@ -26,6 +26,7 @@ COMMANDS: dict[str, Verb] = {
     "serve": Verb("farline.cli.serve", "Serve profiling runs to other hosts."),
     "probe": Verb("farline.cli.probe", "Run once towards a host and say what limited it."),
     "profile": Verb("farline.cli.profile", "Run a campaign over a grid of parameters."),
+    "testbed": Verb("farline.cli.testbed", "Emulate a wide-area network on this machine."),
     "runs": Verb("farline.cli.runs", "List the runs that were kept."),
     "show": Verb("farline.cli.show", "Show one run."),
     "export": Verb("farline.cli.export", "Write runs as CSV, Parquet or JSON."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from farline.cli.intervals import Interval
+from farline.cli.path_text import path_lines
 from farline.spec._types import RunRecord, RunSpec, Summary, Throughput
 from farline.spec.units import (
     duration_text,
@@ -105,6 +106,7 @@ def summary_lines(record: RunRecord) -> list[str]:
     lines += [
         line for line in (_loss_line(summary), _rtt_line(summary), _cpu_line(summary)) if line
     ]
+    lines += path_lines(record)
     return lines + [f"{'granted':<9}{line}" for line in granted_lines(record)]
 
 

@@ -16,6 +16,7 @@ from farline.cli.common import (
     target_options,
     target_text,
 )
+from farline.cli.path_here import path_watch
 from farline.spec.options import run_options, spec_from_options
 
 if TYPE_CHECKING:
@@ -103,7 +104,9 @@ def _watch(target: str, spec: RunSpec, store: Any, view: View) -> Measured:
     with interruptible() as asked:
         try:
             view.start(spec, address)
-            measured = measure(target, spec, store, view.event, asked, keep=came_about)
+            measured = measure(
+                target, spec, store, view.event, asked, keep=came_about, path=path_watch()
+            )
             view.finish(measured)
         finally:
             view.close()

@@ -1,10 +1,11 @@
-"""`farline profile HOST`: a campaign over a grid of settings, watched, resumable."""
+"""`farline profile`: a campaign over a grid of settings, watched, resumable."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,9 @@ from farline.cli.common import (
     target_options,
     target_text,
 )
-from farline.spec.options import grid_from_options, run_options
+from farline.cli.path_here import inside_testbed, link_setter, path_watch
+from farline.cli.profile_plan import path_options, plan_options, read_plan
+from farline.spec.options import run_options
 
 if TYPE_CHECKING:
     from farline.campaign.journal import Journal
@@ -27,43 +30,17 @@ if TYPE_CHECKING:
     from farline.campaign.settings import Campaign
     from farline.campaign.shell import MeasureOne
     from farline.cli.campaign_view import CampaignView
+    from farline.cli.path_here import LinkSetter
 
 LAST = "last"
-_PLAN_FLAGS = (
-    "name", "repetitions", "min_repetitions", "max_repetitions", "relative_half_width",
-    "confidence", "reference", "pause_s",
-)  # fmt: skip
-
-
-def _plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Flags for what stands under [campaign] in a plan."""
-    for option in reversed(
-        (
-            click.option("--name", help="Name of the campaign [the plan file's]."),
-            click.option("--repetitions", type=int, help="Run each setting so many times."),
-            click.option("--min-repetitions", type=int, help="At least so many times [5]."),
-            click.option("--max-repetitions", type=int, help="At most so many times [27]."),
-            click.option(
-                "--half-width",
-                "relative_half_width",
-                type=float,
-                metavar="SHARE",
-                help="Repeat until the mean is known to this share of it [0.05].",
-            ),
-            click.option("--confidence", type=float, help="Confidence of that interval [0.95]."),
-            click.option("--reference", help="Reference setting: first or none [first]."),
-            click.option("--pause", "pause_s", type=float, help="Seconds between two runs [0]."),
-        )
-    ):
-        command = option(command)
-    return command
 
 
 @click.command(cls=RunCommand, short_help="Run a campaign over a grid of parameters.")
 @target_options
 @click.argument("plan_path", metavar="[PLAN.toml]", required=False)
 @run_options(sweep=True)
-@_plan_options
+@plan_options
+@path_options
 @click.option(
     "--resume",
     is_flag=False,
@@ -99,50 +76,68 @@ def command(
 ) -> int:
     """Profile the path to HOST: run every setting of a grid, in fair order, often enough.
 
+    Without HOST, an emulated path: --rtt 0,11.8,366 brings up two hosts on this machine and runs
+    over each round-trip time; options of the link have --link in front, a plan a table [path].
+
     The grid comes from PLAN.toml, from options (lists such as 1,2,4 and ranges such as 64K..1M*2
     vary an option), or from both: options win. Each setting is repeated until its mean throughput
     is known well enough. Interrupt it whenever you like; --resume goes on.
     """
     output = Output(as_json, report_dir)
-    _refuse_plan_as_host(host, plan_path)
+    host, plan_path = _positions(host, client, plan_path)
+    named = target_text(host, client, port) if host or client else None
     if resume is not None:
         _refuse_with_resume(plan_path, dry_run, options)
-        named = target_text(host, client, port) if host or client else None
         return _resume(resume, named, store_path, output)
-    target = target_text(host, client, port)
-    plan = _plan(plan_path, options)
+    plan = read_plan(plan_path, options)
+    target = named or _over_testbed(plan, plan_path)
+    if named is not None and plan.over_path and not inside_testbed():
+        raise click.UsageError(
+            "an emulated path has hosts of its own: leave HOST out,"
+            " or run this on one of them (farline testbed exec)"
+        )
     campaign = _campaign(plan)
     if dry_run:
-        return _print_dry_run(campaign, target, as_json)
-    return _start(campaign, target, store_path, output)
+        return _print_dry_run(campaign, _address(target), as_json)
+    return _start(campaign, named, store_path, output)
 
 
-def _refuse_plan_as_host(host: str | None, plan_path: str | None) -> None:
+def _positions(
+    host: str | None, client: str | None, plan_path: str | None
+) -> tuple[str | None, str | None]:
+    """Host and plan: a file where the host would stand is the plan of an emulated path."""
     if host is None or plan_path is not None or host.startswith("farline://"):
-        return
+        return host, plan_path
     if host.endswith(".toml") or Path(host).is_file():
-        raise click.UsageError(f"which host? {host} is a plan: write farline profile HOST {host}")
+        return None, host
+    return host, None
+
+
+def _over_testbed(plan: Plan, plan_path: str | None) -> str:
+    """What stands for the target where there is no host: the testbed, checked."""
+    from farline.cli.emulated import check_place, target_text
+
+    if inside_testbed():
+        raise click.UsageError("which host? Inside a testbed, name one, or give a ticket")
+    if not plan.over_path:
+        said = f"{plan_path} has no table [path]: write farline profile HOST {plan_path}, or add"
+        raise click.UsageError(
+            f"which host? {said if plan_path else 'Name one, or vary an emulated path with'} --rtt"
+        )
+    check_place(plan)
+    return target_text(plan)
+
+
+def _address(target: str) -> str:
+    from farline.tools.native import parse_target
+
+    return target if target.startswith("testbed ") else parse_target(target).address
 
 
 def _refuse_with_resume(plan_path: str | None, dry_run: bool, options: Mapping[str, Any]) -> None:
     said = any(value not in (None, (), False) for value in options.values())
     if plan_path is not None or dry_run or said:
         raise click.UsageError("--resume goes on with the plan that was kept: give no other")
-
-
-def _plan(plan_path: str | None, options: dict[str, Any]) -> Plan:
-    """The plan in the file, if any, with what the options say instead."""
-    from farline.campaign.plan import Plan, load_plan, plan_from_document
-
-    said = {key: options.pop(key) for key in _PLAN_FLAGS}
-    plan = load_plan(Path(plan_path)) if plan_path else Plan()
-    document = plan.document()
-    given = {key: value for key, value in said.items() if value is not None}
-    if "repetitions" in given:
-        for key in ("min_repetitions", "max_repetitions"):
-            document["campaign"].pop(key)
-    document["campaign"].update(given)
-    return plan_from_document(document).with_grid(grid_from_options(options))
 
 
 def _campaign(plan: Plan) -> Campaign:
@@ -152,16 +147,19 @@ def _campaign(plan: Plan) -> Campaign:
     return make_campaign(plan, lambda spec: dict(resolve_spec(spec)))
 
 
-def _start(campaign: Campaign, target: str, store_path: Path | None, output: Output) -> int:
+def _start(campaign: Campaign, target: str | None, store_path: Path | None, output: Output) -> int:
+    """A new campaign: to the target, or without one over the testbed of its plan."""
     from farline.campaign.journal import campaign_lock, new_journal, write_journal
     from farline.campaign.machine import Machine
+    from farline.cli import emulated
     from farline.store import Store
-    from farline.tools.native import parse_target
 
-    address = parse_target(target).address
     planned = Path(campaign.plan.store).expanduser() if campaign.plan.store else None
     store = Store(store_path or planned)
-    journal = new_journal(campaign, address)
+    journal = new_journal(campaign, _address(target or emulated.target_text(campaign.plan)))
+    if target is None:
+        write_journal(store, journal)
+        return emulated.run_over_testbed(campaign, store, output)
     with campaign_lock(store, campaign.id):
         write_journal(store, journal)
         return _go(Job(Machine(campaign), target, store), journal, output)
@@ -170,10 +168,13 @@ def _start(campaign: Campaign, target: str, store_path: Path | None, output: Out
 def _resume(name: str, target: str | None, store_path: Path | None, output: Output) -> int:
     from farline.campaign.journal import campaign_lock, last_unfinished, read_journal
     from farline.campaign.replay import done_in_store, replay
+    from farline.cli import emulated
     from farline.store import Store
 
     store = Store(store_path, create=False)
     journal = last_unfinished(store) if name == LAST else read_journal(store, name)
+    if target is None and journal.target.startswith("testbed "):
+        return emulated.run_over_testbed(journal.campaign, store, output)
     # What was done is read under the lock: nobody else may be adding to it.
     with campaign_lock(store, journal.campaign.id):
         machine = replay(journal.campaign, done_in_store(store, journal.campaign.id))
@@ -193,10 +194,10 @@ def _go(job: Job, journal: Journal, output: Output) -> int:
     click.echo(text.campaign_line(campaign, journal.target), err=True)
     click.echo(text.rules_line(campaign), err=True)
     before = job.figures
-    with interruptible() as asked, _view() as view:
+    with interruptible() as asked, _link_of(campaign) as setter, _view() as view:
         try:
             with Behind(job.store) as keeper:
-                measure = _measurer(job, keeper, asked)
+                measure = _measurer(job, keeper, asked, setter)
                 stop = Shell(job.machine, measure, view.show, lambda: asked.count > 0).run()
         except (AuthError, VersionError) as error:
             stop = Stop("aborted", f"stopped: {error.message}", error.kind)
@@ -212,18 +213,23 @@ def _view() -> CampaignView:
     return LiveCampaign() if sys.stderr.isatty() else PlainCampaign()
 
 
-def _measurer(job: Job, keeper: Keeper, asked: Interruption) -> MeasureOne:
+def _measurer(
+    job: Job, keeper: Keeper, asked: Interruption, setter: LinkSetter | None
+) -> MeasureOne:
     """Measures by the real engine; a second Ctrl-C reaches the run through `asked` too."""
     from farline.campaign.measure import measure
     from farline.errors import from_failure
 
+    watch, campaign = path_watch(), job.machine.campaign
+
     def one(
         spec: Mapping[str, Any], labels: Mapping[str, Any], should_stop: Callable[[], bool]
     ) -> Mapping[str, Any]:
-        campaign = job.machine.campaign.id
+        if setter is not None:
+            setter.apply(campaign.setting(labels["setting"]).path)
         measured = measure(
-            job.target, spec, keeper, should_stop=asked, campaign=campaign, labels=labels,
-            keep=_concerns_a_run,
+            job.target, spec, keeper, should_stop=asked, campaign=campaign.id, labels=labels,
+            keep=_concerns_a_run, path=watch,
         )  # fmt: skip
         error = measured.record.get("error")
         if error and not _concerns_a_run(measured.record):
@@ -231,6 +237,19 @@ def _measurer(job: Job, keeper: Keeper, asked: Interruption) -> MeasureOne:
         return measured.record
 
     return one
+
+
+@contextmanager
+def _link_of(campaign: Campaign) -> Iterator[LinkSetter | None]:
+    """What sets the link between runs, if the plan says anything of it; put back at the end."""
+    if not any(setting.path for setting in campaign.settings):
+        yield None
+        return
+    setter = link_setter(campaign.plan.place.link)
+    try:
+        yield setter
+    finally:
+        setter.restore()
 
 
 def _concerns_a_run(record: Mapping[str, Any]) -> bool:
@@ -241,14 +260,12 @@ def _concerns_a_run(record: Mapping[str, Any]) -> bool:
     return came_about(record) or kind not in ("auth", "usage", "version")
 
 
-def _print_dry_run(campaign: Campaign, target: str, as_json: bool) -> int:
+def _print_dry_run(campaign: Campaign, address: str, as_json: bool) -> int:
     """The runs of a block in their order, how often, and the time they will take."""
     from farline.campaign.estimate import forecast
     from farline.campaign.machine import block_order
     from farline.cli import campaign_text as text
-    from farline.tools.native import parse_target
 
-    address = parse_target(target).address
     cells = block_order(campaign, 0, [setting.key for setting in campaign.settings])
     foreseen = forecast(campaign)
     if as_json:

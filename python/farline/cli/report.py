@@ -21,12 +21,24 @@ import click
 @click.option("--png", is_flag=True, help="Figures as PNG only, unless --svg is given too.")
 @click.option("--svg", is_flag=True, help="Figures as SVG only, unless --png is given too.")
 @click.option(
+    "--count-invalid",
+    is_flag=True,
+    help="Count runs too in which the emulated path did not do what it should.",
+)
+@click.option(
     "--store",
     "store_path",
     type=click.Path(path_type=Path, file_okay=False),
     help="Where runs are kept [$FARLINE_STORE, or farline/store under $XDG_DATA_HOME].",
 )
-def command(campaign: str, out_dir: Path, png: bool, svg: bool, store_path: Path | None) -> None:
+def command(
+    campaign: str,
+    out_dir: Path,
+    png: bool,
+    svg: bool,
+    count_invalid: bool,
+    store_path: Path | None,
+) -> None:
     """Draw CAMPAIGN (its name, or "last"): one HTML page that opens offline, and figures.
 
     Figures are written as both PNG and SVG unless one of the two is chosen. The path of the page
@@ -36,5 +48,5 @@ def command(campaign: str, out_dir: Path, png: bool, svg: bool, store_path: Path
     from farline.store import default_path
 
     chosen = [kind for kind, wanted in (("png", png), ("svg", svg)) if wanted] or list(FORMATS)
-    page = write_report(store_path or default_path(), campaign, out_dir, chosen)
+    page = write_report(store_path or default_path(), campaign, out_dir, chosen, count_invalid)
     click.echo(page)

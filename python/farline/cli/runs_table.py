@@ -18,7 +18,9 @@ def runs_table(rows: Sequence[Row], width: int) -> Table:
     from rich.console import Console
 
     console = Console(width=10_000)
-    for names in _FORMS:
+    over_paths = any(row["path.rtt_s"] is not None for row in rows)
+    for form in _FORMS:
+        names = [name for name in form if over_paths or name != "path"]
         table = _table(names, [[_CELLS[name](row) for name in names] for row in rows])
         if console.measure(table).maximum <= width:
             break
@@ -73,6 +75,16 @@ def _setting(row: Row) -> str:
     return f"{row['transport']} x{row['streams']}{block}"
 
 
+def _rtt(row: Row) -> str:
+    rtt_s = row["path.rtt_s"]
+    return "" if rtt_s is None else f"{1000 * rtt_s:.4g} ms"
+
+
+def _status(row: Row) -> str:
+    complete = row["status"] == "complete"
+    return "not valid" if complete and row["valid"] is False else str(row["status"])
+
+
 _CELLS: Mapping[str, Callable[[Row], str]] = {
     "run": _plain("run_id"),
     "run ": lambda row: str(row["run_id"])[-SHORT_ID:],
@@ -87,16 +99,19 @@ _CELLS: Mapping[str, Callable[[Row], str]] = {
     "throughput": _throughput,
     "resent": _plain("retransmits"),
     "limited by": _plain("verdict_limit"),
-    "status": _plain("status"),
+    "path": _rtt,
+    "status": _status,
 }
 """How a row fills a column; `run ` with a space is the short form of `run`."""
 
 _FORMS: Sequence[Sequence[str]] = (
-    ("run", "started (UTC)", "server", "transport", "streams", "block", "congestion",
+    ("run", "started (UTC)", "server", "path", "transport", "streams", "block", "congestion",
      "throughput", "resent", "limited by", "status"),
-    ("run ", "UTC", "server", "transport", "streams", "block", "congestion",
+    ("run ", "UTC", "server", "path", "transport", "streams", "block", "congestion",
      "throughput", "resent", "limited by", "status"),
-    ("run ", "UTC", "setting", "congestion", "throughput", "limited by", "status"),
-    ("run ", "UTC", "setting", "throughput", "limited by", "status"),
+    ("run ", "UTC", "path", "setting", "congestion", "throughput", "limited by", "status"),
+    ("run ", "UTC", "path", "setting", "throughput", "limited by", "status"),
+    ("run ", "path", "setting", "throughput", "limited by", "status"),
 )  # fmt: skip
-"""Columns from the widest form to the one for 80 columns."""
+"""Columns from the widest form to the ones for 80 columns; `path`, the round-trip time of an
+emulated one, is left out where no run has any."""

@@ -30,10 +30,11 @@ def command(run_id: str, as_json: bool, with_samples: bool, store_path: Path | N
     store = read_store(store_path)
     row = _find(store, run_id)
     samples = store.samples([row["run_id"]]) if with_samples else None
+    links = store.link_samples([row["run_id"]]) if row["path.testbed"] else None
     if as_json:
-        click.echo(json.dumps(_document(row, samples), indent=2))
+        click.echo(json.dumps(_document(row, samples, links if with_samples else None), indent=2))
         return
-    _print_run(json.loads(row["record"]), row)
+    _print_run(json.loads(row["record"]), row, links)
     if samples is not None:
         _print_samples(samples)
 
@@ -55,7 +56,9 @@ def _find(store: Store, run_id: str) -> dict[str, Any]:
     return rows[0]
 
 
-def _document(row: Mapping[str, Any], samples: pa.Table | None) -> dict[str, Any]:
+def _document(
+    row: Mapping[str, Any], samples: pa.Table | None, links: pa.Table | None
+) -> dict[str, Any]:
     document = {
         "schema": 1,
         "campaign": row["campaign"],
@@ -64,11 +67,14 @@ def _document(row: Mapping[str, Any], samples: pa.Table | None) -> dict[str, Any
     }
     if samples is not None:
         document["samples"] = samples.drop_columns(["run_id"]).to_pydict()
+    if links is not None:
+        document["links"] = links.drop_columns(["run_id"]).to_pydict()
     return document
 
 
-def _print_run(record: Any, row: Mapping[str, Any]) -> None:
+def _print_run(record: Any, row: Mapping[str, Any], links: pa.Table | None) -> None:
     from farline.cli import lines
+    from farline.cli.path_text import queue_lines
 
     click.echo(lines.spec_line(record["spec"], record["server_address"]))
     click.echo(f"started {record['started_at']}, {record['run_s']:.3f} s of data")
@@ -77,7 +83,8 @@ def _print_run(record: Any, row: Mapping[str, Any]) -> None:
         click.echo(f"campaign {row['campaign']}: {place}")
     if record.get("error"):
         click.echo(f"{record['status']}: {record['error']['message']}")
-    for line in [*lines.summary_lines(record), *lines.verdict_lines(record)]:
+    queues = queue_lines(links, record["path"]) if links is not None else []
+    for line in [*lines.summary_lines(record), *queues, *lines.verdict_lines(record)]:
         click.echo(line)
     for end in ("client", "server"):
         if record[end]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from farline.explain.path_payload import path_payload_bps
 from farline.profiles.series import RECEIVER, SENDER, Columns, progress, rows_of
 from farline.spec._types import EndReport, RunRecord, StreamRecord
 
@@ -73,6 +74,7 @@ class Figures:
     gro: bool | None
     batch_packets: int | None
     link_bps: int | None
+    path_payload_bps: float | None
     zerocopy_copied_bytes: int
     zerocopy_true_bytes: int
     receive_buffer_asked: int | None
@@ -137,6 +139,7 @@ def figures_of(record: RunRecord, samples: Columns, sender_end: int) -> Figures:
         sender_sysctls=near["host"]["sysctls"] if near else {},
         allowed_congestion_controls=_allowed_congestion_controls(near),
         link_bps=_link_bps(senders, near),
+        path_payload_bps=path_payload_bps(record, senders),
         builds=tuple(end["version"]["profile"] for end in ends if end),
     )
 

@@ -20,6 +20,9 @@ from farline.spec.units import rate_human, size_human, time_human
 RATE_REACHED = 0.95
 """Share of the asked rate from which the rate itself is the limit."""
 
+PATH_FULL = 0.97
+"""Share of an emulated link's payload rate from which the link is the limit."""
+
 Rule = Callable[[Figures], Finding | None]
 
 
@@ -76,6 +79,16 @@ def _rate(figures: Figures) -> Finding | None:
     return Finding("rate", line, (f"asked for {rate_human(figures.asked_bps)} in all",), (remedy,))
 
 
+def _full_path(figures: Figures) -> Finding | None:
+    """An emulated link carries what it can, whatever else is nearly busy too."""
+    most = figures.path_payload_bps
+    if not most or figures.throughput_bps < PATH_FULL * most or udp_rules.is_lossy(figures):
+        return None
+    share = percent(figures.throughput_bps / most)
+    line = f"path: {share} of what the emulated link carries of payload"
+    return Finding("path", line, remedies=("a faster link: --link-rate, or --rate of the testbed",))
+
+
 def _for_udp(rule: Rule) -> Rule:
     return lambda figures: rule(figures) if figures.transport == "udp" else None
 
@@ -89,6 +102,7 @@ RULES: tuple[Rule, ...] = (
     _nothing_moved,
     _harness,
     _rate,
+    _full_path,
     *map(_for_udp, udp_rules.RULES),
     *map(_for_tcp, tcp_rules.RULES),
 )
@@ -108,6 +122,10 @@ def _common_evidence(figures: Figures) -> list[str]:
     if figures.mean_rtt_us is not None:
         lowest = f", smallest {time_human(figures.min_rtt_us)}" if figures.min_rtt_us else ""
         lines.append(f"round-trip time {time_human(figures.mean_rtt_us)} on average{lowest}")
+    if figures.path_payload_bps:
+        lines.append(
+            f"the emulated link carries at most {rate_human(figures.path_payload_bps)} of payload"
+        )
     if figures.busy_share is not None:
         lines.append(
             f"senders had data to send {percent(figures.busy_share)} of the time; "

@@ -23,6 +23,12 @@ from farline.profiles.response import Setting, setting_order
 
 Scale = Literal["linear", "log2", "log10", "category"]
 
+RTT = "path.rtt_s"
+"""The parameter whose unit stands on the axis, not at each value, as in papers/5."""
+
+LABEL_SHARE = 0.09
+"""Share of the axis that a label needs."""
+
 MULTIPLE_TOLERANCE = 0.002
 """How far a block may be from a whole number of payloads and still be called a multiple."""
 
@@ -68,6 +74,8 @@ def parameter_axis(
     distinct = tuple(sorted(set(values), key=setting_order))
     scale = choose_scale(name, distinct)
     label, texts = parameter_label(name), [setting_text(name, value) for value in distinct]
+    if name == RTT and scale != "category":
+        label, texts = f"{label} (ms)", [text.removesuffix(" ms") for text in texts]
     multiples = _multiples(name, distinct, payload_bytes)
     if multiples:
         label = f"{label} (multiples of the payload, {payload_bytes:g} B)"
@@ -92,18 +100,30 @@ def choose_scale(name: str, values: Sequence[Setting]) -> Scale:
 def shown_ticks(axis: Axis, room: int) -> list[int]:
     """Indices of the values that get a label when there is room for `room` of them.
 
-    Both ends are always among them.
+    Both ends are always among them; of values that stand close together the first is.
     """
     count = len(axis.values)
     if count <= room:
-        return list(range(count))
+        return _apart(axis, list(range(count)))
     step = math.ceil((count - 1) / max(room - 1, 1))
     picked = list(range(0, count, step))
     if picked[-1] != count - 1:
         picked[-1 if count - 1 - picked[-1] < step / 2 and len(picked) > 1 else len(picked) :] = [
             count - 1
         ]
-    return picked
+    return _apart(axis, picked)
+
+
+def _apart(axis: Axis, picked: list[int]) -> list[int]:
+    """`picked` without those too close to their neighbour for two labels."""
+    low, high = axis.positions[picked[0]], axis.positions[picked[-1]]
+    least = LABEL_SHARE * (high - low)
+    kept = picked[:1]
+    for index in picked[1:-1]:
+        place = axis.positions[index]
+        if place - axis.positions[kept[-1]] >= least and high - place >= least:
+            kept.append(index)
+    return kept + picked[1:][-1:]
 
 
 def _is_number(value: object) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farline.plots.labels import QUANTITIES, THROUGHPUT, Quantity
+from farline.plots.link_series import LINK_COLUMNS, columns_of
 from farline.plots.plan_text import grid_axes, plan_toml, rerun_command
 from farline.profiles.compare import best_point
 from farline.profiles.response import (
@@ -26,6 +27,7 @@ from farline.profiles.response import (
 )
 
 if TYPE_CHECKING:
+    from farline.plots.link_series import LinkColumns
     from farline.plots.series import Columns
     from farline.store import Store
 
@@ -54,6 +56,10 @@ class CampaignData:
     plan: Mapping[str, Any] = field(default_factory=dict)
     """The campaign's journal: target, seed, plan, when it finished."""
     confidence: float = 0.95
+    count_invalid: bool = False
+    """Whether runs count whose emulated path did not do what it should."""
+    links: Mapping[str, LinkColumns] = field(default_factory=dict)
+    """Samples of the links of every run over an emulated path."""
 
     @property
     def throughput(self) -> Sequence[ResponsePoint]:
@@ -97,20 +103,28 @@ def campaign_data(
     samples: Mapping[str, Columns] | None = None,
     plan: Mapping[str, Any] | None = None,
     confidence: float = 0.95,
+    count_invalid: bool = False,
+    links: Mapping[str, LinkColumns] | None = None,
 ) -> CampaignData:
     """Points and parameters of a campaign's rows."""
     grid, references = split_reference(rows)
     parameters = _parameters(grid, plan or {})
     columns = [q.column for q in QUANTITIES if q is THROUGHPUT or _has_figures(rows, q.column)]
+
+    def points(part: Sequence[Row], names: Sequence[str], column: str) -> list[ResponsePoint]:
+        return response(part, names, column, confidence, count_invalid)
+
     return CampaignData(
         name=name,
         rows=rows,
         parameters=parameters,
-        points={c: response(grid, parameters, c, confidence) for c in columns},
-        reference={c: response(references, (), c, confidence)[0] for c in columns if references},
+        points={c: points(grid, parameters, c) for c in columns},
+        reference={c: points(references, (), c)[0] for c in columns if references},
         samples=samples or {},
         plan=plan or {},
         confidence=confidence,
+        count_invalid=count_invalid,
+        links=links or {},
     )
 
 
@@ -147,8 +161,10 @@ def split_reference(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
     return grid + on_grid, references
 
 
-def load_campaign(store_path: Path, campaign: str = LAST) -> CampaignData:
-    """Read a campaign from the store.
+def load_campaign(
+    store_path: Path, campaign: str = LAST, count_invalid: bool = False
+) -> CampaignData:
+    """Read a campaign from the store; with `count_invalid`, or where its plan says so, all count.
 
     Raises:
         UsageError: when there is no such store, or no such campaign in it.
@@ -160,8 +176,29 @@ def load_campaign(store_path: Path, campaign: str = LAST) -> CampaignData:
     rows = store.runs(RunFilter(campaign=name)).to_pylist()
     samples = _samples(store, [str(row["run_id"]) for row in rows])
     plan = _plan(store, name)
-    confidence = float((plan.get("plan") or {}).get("campaign", {}).get("confidence", 0.95))
-    return campaign_data(name, rows, samples, plan, confidence)
+    rules = (plan.get("plan") or {}).get("campaign", {})
+    return campaign_data(
+        name,
+        rows,
+        samples,
+        plan,
+        confidence=float(rules.get("confidence", 0.95)),
+        count_invalid=count_invalid or bool(rules.get("count_invalid")),
+        links=_links(store, [str(row["run_id"]) for row in rows if row.get("path.testbed")]),
+    )
+
+
+def _links(store: Store, run_ids: Sequence[str]) -> dict[str, LinkColumns]:
+    """Drawn columns of the links' samples of every run that has any."""
+    table = store.link_samples(run_ids) if run_ids else None
+    if table is None or table.num_rows == 0:
+        return {}
+    names = table["run_id"].to_numpy(zero_copy_only=False)
+    columns = columns_of(table, LINK_COLUMNS)
+    return {
+        str(name): {key: column[names == name] for key, column in columns.items()}
+        for name in dict.fromkeys(names.tolist())
+    }
 
 
 def _samples(store: Store, run_ids: Sequence[str]) -> dict[str, Columns]:

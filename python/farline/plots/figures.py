@@ -21,7 +21,9 @@ from farline.plots.labels import (
     settings_text,
 )
 from farline.plots.limits_figure import draw_limits
+from farline.plots.link_series import link_series
 from farline.plots.payload import payload_bytes
+from farline.plots.queue_figure import draw_queues
 from farline.plots.response_figure import draw_response
 from farline.plots.series import Way, run_series
 from farline.plots.series_figure import draw_series
@@ -151,6 +153,19 @@ def _series_figures(data: CampaignData, best: ResponsePoint) -> Iterator[Drawn]:
             yield Drawn(
                 f"time-{name}", draw_series(series, omitted_s(row)), _time_caption(name, row)
             )
+        yield from _queue_figure(data, name, run_id)
+
+
+def _queue_figure(data: CampaignData, name: str, run_id: str) -> Iterator[Drawn]:
+    """The queues under a run, where it went over an emulated path and anything waited."""
+    if run_id not in data.links:
+        return
+    topology = data.document(run_id)["path"].get("topology")
+    busy = [one for one in link_series(data.links[run_id], topology) if one.busy]
+    if busy:
+        said = f"The queues of the emulated path in run {run_id}: the most that waited in each "
+        said += "interval. Crosses: packets were lost in it."
+        yield Drawn(f"queues-{name}", draw_queues(busy), said)
 
 
 def _caption(data: CampaignData, shown: CurveSet) -> str:

@@ -19,7 +19,7 @@ from farline.plots.labels import (
     settings_text,
 )
 from farline.profiles.compare import Gain, gain, not_told_apart, told_apart
-from farline.profiles.response import ResponsePoint, Row, count_limits
+from farline.profiles.response import ResponsePoint, Row, count_limits, is_invalid
 from farline.spec.units import rate_human
 
 NAMED = 3
@@ -39,7 +39,8 @@ def findings(data: CampaignData) -> list[Finding]:
     best = data.best
     if best is None or best.mean is None:
         nothing = "No run of this campaign completed, so there is no throughput to report."
-        return [Finding(nothing, True), failures(data.rows)]
+        said = [Finding(nothing, True), failures(data.rows), not_valid(data)]
+        return [finding for finding in said if finding is not None]
     said = [
         _lead(data, best),
         _gain(data, best),
@@ -47,6 +48,7 @@ def findings(data: CampaignData) -> list[Finding]:
         _ties(data, best),
         _cpu(data),
         failures(data.rows),
+        not_valid(data),
         _unfinished(data),
         _debug(data, best),
     ]
@@ -85,6 +87,24 @@ def failures(rows: Sequence[Row]) -> Finding:
         parts.append(f"{plural(partial, 'run')} broke off before the end")
     text = f"Of {plural(len(rows), 'run')}, {' and '.join(parts)}. "
     return Finding(text + "They are shown as such and count in no mean.", True)
+
+
+def not_valid(data: CampaignData) -> Finding | None:
+    """How many runs went over an emulated path that did not do what it should, and why."""
+    lost = [row for row in data.rows if is_invalid(row) and row.get("status") == "complete"]
+    if not lost:
+        return None
+    stamps = [data.document(str(row["run_id"]))["path"]["stamp"] for row in lost]
+    reasons = Counter(reason for stamp in stamps for reason in stamp["reasons"][:1])
+    why = "; ".join(reason for reason, _ in reasons.most_common(NAMED)) or "no reason was given"
+    more = ", and others" if len(reasons) > NAMED else ""
+    counted = (
+        "They count all the same, as asked."
+        if data.count_invalid
+        else ("They count in no mean; `farline report --count-invalid` counts them.")
+    )
+    head = f"The emulated path was not valid in {len(lost)} of {plural(len(data.rows), 'run')}"
+    return Finding(f"{head} ({why}{more}). {counted}", True)
 
 
 def _lead(data: CampaignData, best: ResponsePoint) -> Finding:

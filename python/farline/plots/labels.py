@@ -75,6 +75,17 @@ _WORDS = {
     "gro": "Receive offload",
     "pairs": "Address pairs",
 }
+_PATH_WORDS = {
+    "rtt_s": "Round-trip time of the path",
+    "rate_bps": "Rate of the link",
+    "delay_s": "Delay of the link",
+    "loss": "Loss on the link",
+    "capacity_bytes": "Queue of the link",
+    "capacity_bdp": "Queue of the link (BDP)",
+    "corrupt": "Corruption on the link",
+    "duplicate": "Duplication on the link",
+    "reorder": "Reordering on the link",
+}
 _SHARED = {"send_buffer_bytes", "receive_buffer_bytes"}
 _UNIT_SUFFIXES = ("_bytes", "_bps", "_s", "_us", "_ms", "_packets")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -85,6 +96,8 @@ _TIMES = ((1e6, "s"), (1e3, "ms"), (1.0, "µs"))
 def parameter_label(name: str) -> str:
     """`tcp.congestion_control` as "Congestion control"; buffers say whose they are."""
     group, _, word = name.rpartition(".")
+    if group == "path" and word in _PATH_WORDS:
+        return _PATH_WORDS[word]
     if word in _SHARED and group:
         return f"{group.upper()} {_plain(word)}"
     if word in _WORDS:
@@ -209,6 +222,8 @@ def _number_text(name: str, value: float) -> str:
         return (
             "no limit" if value == 0 else rate_human(value).replace(".00", "").replace(".0 ", " ")
         )
+    if name == "path.rtt_s":
+        return f"{1000 * value:g} ms"
     for suffix, unit in (("_s", " s"), ("_ms", " ms"), ("_us", " µs")):
         if name.endswith(suffix):
             return f"{value:g}{unit}"

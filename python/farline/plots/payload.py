@@ -24,7 +24,7 @@ from farline.plots.style import (
     WORDS_LIGHT,
     ink_on,
 )
-from farline.profiles.response import ResponsePoint, Row, is_figure, setting_of
+from farline.profiles.response import ResponsePoint, Row, is_figure, is_invalid, setting_of
 from farline.spec.units import rate_human
 
 if TYPE_CHECKING:
@@ -184,6 +184,8 @@ def _run(row: Row, point: int, number: int) -> dict[str, Any]:
     status, total = str(row["status"]), row.get("total_bps")
     known = is_figure(total)
     result = rate_human(float(total or 0.0)) if known else "no figure"
+    if is_invalid(row):
+        result += ", path not valid"
     return {
         "id": row["run_id"],
         "point": point,

@@ -21,15 +21,17 @@ def plan_toml(journal: Mapping[str, Any]) -> str:
     campaign = dict(plan.get("campaign") or {})
     if journal.get("seed") is not None:
         campaign["seed"] = journal["seed"]
-    tables = {"campaign": campaign, "fixed": plan.get("fixed"), "grid": plan.get("grid")}
+    tables = {"campaign": campaign, **{name: plan.get(name) for name in ("fixed", "grid", "path")}}
     blocks = [block for name, table in tables.items() for block in _blocks(name, table or {})]
     return "\n\n".join(blocks)
 
 
 def grid_axes(journal: Mapping[str, Any]) -> set[str]:
     """Dotted names of the options that the plan varies."""
-    grid = (journal.get("plan") or {}).get("grid") or {}
-    return {
+    plan = journal.get("plan") or {}
+    grid = plan.get("grid") or {}
+    path = {f"path.{key}" for key, raw in (plan.get("path") or {}).items() if isinstance(raw, list)}
+    return path | {
         f"{key}.{name}" if isinstance(value, Mapping) else key
         for key, value in grid.items()
         for name in (value if isinstance(value, Mapping) else (key,))
@@ -41,6 +43,8 @@ def rerun_command(journal: Mapping[str, Any], server_address: str) -> str:
     target = journal.get("target") or server_address
     if not journal.get("plan"):
         return f"farline profile {target}"
+    if journal["plan"].get("path"):
+        return "farline profile plan.toml"
     return f"farline profile {target} plan.toml"
 
 

@@ -14,18 +14,24 @@ FORMATS = ("png", "svg")
 
 
 def write_report(
-    store_path: Path, campaign: str, out_dir: Path, formats: Sequence[str] = FORMATS
+    store_path: Path,
+    campaign: str,
+    out_dir: Path,
+    formats: Sequence[str] = FORMATS,
+    count_invalid: bool = False,
 ) -> Path:
     """Write `report.html` and `figures/` into `out_dir`; returns the page's path.
 
     `campaign` is a campaign's name or "last". What is there under the same names is replaced;
-    the page appears whole or not at all.
+    the page appears whole or not at all. With `count_invalid` runs count too whose emulated path
+    did not do what it should.
 
     Raises:
         UsageError: no such store or campaign.
         SystemFailure: the folder cannot be written.
     """
-    return write_campaign(load_campaign(store_path, campaign or LAST), out_dir, formats)
+    data = load_campaign(store_path, campaign or LAST, count_invalid)
+    return write_campaign(data, out_dir, formats)
 
 
 def write_campaign(data: CampaignData, out_dir: Path, formats: Sequence[str] = FORMATS) -> Path:

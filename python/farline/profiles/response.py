@@ -4,7 +4,7 @@ A control-response plot (papers/1, section II.B) needs, for every setting of the
 parameters, the runs made with it and the mean of these runs with its confidence interval.
 The run is the unit: interval samples inside one run are not independent and are never pooled.
 Only complete runs count towards a mean. Failed and partial runs are counted beside it and are
-never taken for a zero.
+never taken for a zero; so are runs over an emulated path that did not do what it should.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ class ResponsePoint:
     high: float | None = None
     failed: int = 0
     partial: int = 0
+    invalid: int = 0
+    """Complete runs left out because their emulated path did not do what it should."""
     limits: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -58,8 +60,11 @@ def response(
     parameters: Sequence[str],
     value: str = "throughput_bps",
     confidence: float = 0.95,
+    count_invalid: bool = False,
 ) -> list[ResponsePoint]:
     """Group `rows` by `parameters` and give the mean of `value` in each group.
+
+    Runs whose emulated path was not valid are left out unless `count_invalid` says otherwise.
 
     `value` is any numeric column; `throughput_bps` stands for `total_bps`, the whole run with
     its ramp, which is what the papers plot. Points come in the order of their settings.
@@ -72,7 +77,9 @@ def response(
         groups.setdefault(tuple(setting_of(row, name) for name in parameters), []).append(row)
     ordered = sorted(groups, key=lambda key: [setting_order(setting) for setting in key])
     return [
-        _point(dict(zip(parameters, key, strict=True)), groups[key], column, confidence)
+        _point(
+            dict(zip(parameters, key, strict=True)), groups[key], column, confidence, count_invalid
+        )
         for key in ordered
     ]
 
@@ -101,10 +108,12 @@ def is_determined(rows: Sequence[Row], name: str, others: Sequence[str]) -> bool
 
 
 def sweepable_parameters() -> list[str]:
-    """Dotted names of the options of a run that a campaign may vary."""
+    """Dotted names of what a campaign may vary: of the emulated path, and options of a run."""
+    from farline.spec.links import VARIABLE_KEYS
     from farline.spec.table import OPTIONS
 
-    return [option.path for option in OPTIONS if option.sweep]
+    paths = [f"path.{key}" for key in VARIABLE_KEYS]
+    return [*paths, *(option.path for option in OPTIONS if option.sweep)]
 
 
 def setting_of(row: Row, name: str) -> Setting:
@@ -137,9 +146,14 @@ def mean_interval(
 
 
 def _point(
-    settings: Mapping[str, Setting], rows: Sequence[Row], column: str, confidence: float
+    settings: Mapping[str, Setting],
+    rows: Sequence[Row],
+    column: str,
+    confidence: float,
+    count_invalid: bool,
 ) -> ResponsePoint:
-    complete = [row for row in rows if row.get("status") == "complete"]
+    whole = [row for row in rows if row.get("status") == "complete"]
+    complete = [row for row in whole if count_invalid or not is_invalid(row)]
     measured = [(row, row[column]) for row in complete if is_figure(row.get(column))]
     values = tuple(float(figure) for _, figure in measured)
     mean, low, high = mean_interval(values, confidence) if values else (None, None, None)
@@ -152,8 +166,14 @@ def _point(
         high=high,
         failed=sum(row.get("status") == "failed" for row in rows),
         partial=sum(row.get("status") == "partial" for row in rows),
+        invalid=len(whole) - len(complete),
         limits=count_limits(complete),
     )
+
+
+def is_invalid(row: Row) -> bool:
+    """Whether the run went over an emulated path that did not do what it should."""
+    return row.get("valid") is False
 
 
 def count_limits(rows: Iterable[Row]) -> dict[str, int]:

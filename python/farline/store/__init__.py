@@ -5,6 +5,8 @@ STORE/
   fresh/RUN_ID.parquet    one run just measured: samples as columns, record in the file's metadata
   runs/SEGMENT.parquet    many runs, one row each: flattened columns and the whole record as JSON
   samples/SEGMENT.parquet the samples of the same runs, a column `run_id` in front
+  fresh-links/RUN_ID.parquet, links/SEGMENT.parquet
+                          samples of the links, of runs over an emulated path
   campaigns/ID.json       plan and seed of a campaign (kept by farline.campaign)
   tmp/                    files being written; nobody reads them
 ```
@@ -14,7 +16,7 @@ files into segments, answers queries (each defined once, in Ibis, on embedded Du
 every older version of its own format.
 What it must not do: change or judge a record; print; know what a campaign is beyond its name.
 
-In: a `RunRecord` document, its sample columns, a campaign's name and labels.
+In: a `RunRecord` document, its sample columns, those of the links, a campaign's name and labels.
 Out: Arrow tables and documents.
 
 The rules that make it safe, for one machine and any number of processes:

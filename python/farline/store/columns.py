@@ -1,9 +1,10 @@
 """The runs table: one row per run, flattened so that it can be filtered and grouped.
 
 Options of a run keep their dotted names (`streams`, `tcp.congestion_control`); they come from the
-generated option table, lists are JSON texts. Results and labels have plain names. The whole record
-stands in `record` as JSON, so nothing is lost by flattening, and a column added later can be
-filled from it. `total_bps` and `steady_bps` are sums over both directions.
+generated option table, lists are JSON texts. Figures of an emulated path are `path.…`; `valid` says
+whether its emulator did what it was asked while the run lasted. Results and labels have plain
+names. The whole record stands in `record` as JSON, so nothing is lost by flattening, and a column
+added later can be filled from it. `total_bps` and `steady_bps` are sums over both directions.
 """
 
 from __future__ import annotations
@@ -35,6 +36,20 @@ _RUN = {
     "session_s": "double",
     "run_s": "double",
 }
+_PATH = {
+    "valid": "bool",
+    "path.testbed": "string",
+    "path.client_host": "string",
+    "path.server_host": "string",
+    "path.rtt_s": "double",
+    "path.rate_bps": "int64",
+    "path.loss": "double",
+    "path.capacity_bytes": "int64",
+    "path.corrupt": "double",
+    "path.duplicate": "double",
+    "path.reorder": "double",
+}
+"""Of runs over an emulated path; null for all others."""
 _LABELS = {
     "setting": "string",
     "block": "int64",
@@ -90,7 +105,7 @@ def run_columns() -> dict[str, str]:
     from farline.spec.table import OPTIONS
 
     spec = {option.path: _option_type(option) for option in OPTIONS}
-    return {**_RUN, **_LABELS, **_RESULTS, **spec, **_DOCUMENTS}
+    return {**_RUN, **_LABELS, **_RESULTS, **_PATH, **spec, **_DOCUMENTS}
 
 
 def _option_type(option: Option) -> str:
@@ -128,6 +143,7 @@ def run_row(entry: Entry) -> dict[str, Any]:
     row.update({name: record.get(name) for name in _RUN})
     row.update({name: labels.get(name) for name in _LABELS})
     row.update(_ends(record), **run_results(record), **_options(record["spec"]))
+    row.update(path_columns(record))
     error = record.get("error") or {}
     row.update(error_kind=error.get("kind"), error=error.get("message"))
     row.update(campaign=entry.campaign, labels=_json(labels), record=_json(record))
@@ -150,6 +166,36 @@ def _ends(record: Mapping[str, Any]) -> dict[str, Any]:
         "server_host": server.get("host", {}).get("hostname"),
         "farline_version": client.get("version", {}).get("farline"),
     }
+
+
+def path_columns(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What a record says of the emulated path; nothing where there was none.
+
+    Chances and the capacity of the queue are those of the main link's way from `a` to `b`.
+    """
+    path = record.get("path")
+    if not path:
+        return {}
+    pipe = _main_pipe(path.get("topology") or {})
+    row = {
+        "valid": path["stamp"]["valid"],
+        # Sums of halves leave crumbs that would tell equal paths apart.
+        "path.rtt_s": round(float(path["rtt_s"]), 9),
+        "path.loss": (pipe.get("loss") or {}).get("random"),
+        "path.capacity_bytes": (pipe.get("queue") or {}).get("capacity_bytes"),
+    }
+    row.update(
+        {f"path.{n}": path.get(n) for n in ("testbed", "client_host", "server_host", "rate_bps")}
+    )
+    return row | {f"path.{name}": pipe.get(name) for name in ("corrupt", "duplicate", "reorder")}
+
+
+def _main_pipe(topology: Mapping[str, Any]) -> Mapping[str, Any]:
+    links = topology.get("links") or []
+    main = topology.get("main_link")
+    link: Mapping[str, Any] = next((one for one in links if main in (None, one["name"])), {})
+    pipe: Mapping[str, Any] = link.get("forward") or {}
+    return pipe
 
 
 def run_results(record: Mapping[str, Any]) -> dict[str, Any]:

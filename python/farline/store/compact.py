@@ -1,9 +1,9 @@
 """Many small files into few: safe to kill at any moment, safe beside writers and readers.
 
 1. Under `merge.lock` (one merger at a time) a view is taken and parts are chosen.
-2. The samples of the new segment are published, then its rows, whose metadata name all that the
-   segment replaces. That second rename is the commit: before it the parts count, after it the
-   segment does.
+2. The samples of the new segment are published (of runs and of links), then its rows, whose
+   metadata name all that the segment replaces. That last rename is the commit: before it the parts
+   count, after it the segment does.
 3. Replaced files are deleted if no reader holds the store, and next time otherwise.
 
 Sizes of segments grow by powers of two, so a run is written again only O(log n) times.
@@ -20,10 +20,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from farline.store.columns import entry_of_row, run_columns, runs_table
-from farline.store.disk import locked, publish, remove_stale, system_failures
+from farline.store.disk import (
+    STALE_TEMP_S,
+    locked,
+    make_folder,
+    publish,
+    remove_stale,
+    system_failures,
+)
 from farline.store.entry import VERSION_KEY, Entry, Fresh, fresh_samples, read_footer
-from farline.store.layout import REPLACES_KEY, Layout, Segment, View, take_view
-from farline.store.upgrade import FORMAT_VERSION, labels_name, upgrade_document, upgrade_samples
+from farline.store.layout import (
+    REPLACES_KEY,
+    Layout,
+    Segment,
+    View,
+    fresh_links_path,
+    links_path,
+    take_view,
+)
+from farline.store.upgrade import (
+    FORMAT_VERSION,
+    SAME_SINCE,
+    labels_name,
+    upgrade_document,
+    upgrade_samples,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -98,12 +119,30 @@ def _write_segment(layout: Layout, parts: _Parts, replaces: list[str]) -> None:
     schema = _sample_schema(layout, parts)
     tables = _sample_tables(layout, parts)
     _publish_tables(layout, layout.samples / f"{name}.parquet", schema, tables, {})
+    _write_links(layout, parts, layout.links / f"{name}.parquet")
     rows = _run_tables(layout, parts)
     first = next(rows)
     metadata = {REPLACES_KEY: json.dumps(replaces)}
     _publish_tables(
         layout, layout.runs / f"{name}.parquet", first.schema, _chain(first, rows), metadata
     )
+
+
+def _write_links(layout: Layout, parts: _Parts, target: Path) -> None:
+    """The samples of links of all parts; no file where no run has any."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    paths = [fresh_links_path(layout, item.entry.run_id) for item in parts.fresh]
+    paths += [links_path(layout, segment) for segment in parts.segments]
+    found = [path for path in paths if path.exists()]
+    if not found:
+        return
+    names = {name: None for path in found for name in read_footer(path).columns if name != "run_id"}
+    schema = pa.schema([("run_id", pa.string()), *((name, pa.int64()) for name in names)])
+    tables = (pq.read_table(path, use_threads=False) for path in found)
+    make_folder(target.parent)
+    _publish_tables(layout, target, schema, tables, {})
 
 
 def _chain(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
@@ -174,7 +213,7 @@ def segment_tables(layout: Layout, segment: Segment) -> Iterator[pa.Table]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(layout.runs / f"{segment.name}.parquet") as file:
-        same = segment.version == FORMAT_VERSION and file.schema_arrow.names == list(run_columns())
+        same = segment.version >= SAME_SINCE and file.schema_arrow.names == list(run_columns())
         for batch in file.iter_batches(_BATCH_RUNS):
             if same:
                 yield pa.Table.from_batches([batch])
@@ -234,9 +273,26 @@ def _clean(layout: Layout, superseded: set[str]) -> int:
                 (layout.root / name).unlink(missing_ok=True)
             orphans = [
                 path
-                for path in layout.samples.glob("*.parquet")
+                for folder in (layout.samples, layout.links)
+                for path in folder.glob("*.parquet")
                 if not (layout.runs / path.name).exists()
             ]
+            orphans += _links_left(layout, superseded)
             for path in orphans:
                 path.unlink(missing_ok=True)
             return len(superseded) + len(orphans) + remove_stale(layout.temp)
+
+
+def _links_left(layout: Layout, superseded: set[str]) -> list[Path]:
+    """Link samples of single runs that were merged, or whose writer died before the run's file.
+
+    They get their names before their run does, so one without a run may belong to a living writer
+    until it is old.
+    """
+    dead_before = time.time() - STALE_TEMP_S
+    return [
+        path
+        for path in layout.fresh_links.glob("*.parquet")
+        if not (layout.fresh / path.name).exists()
+        and (f"fresh/{path.name}" in superseded or path.stat().st_mtime < dead_before)
+    ]

@@ -26,6 +26,12 @@ def system_failures(doing: str) -> Iterator[None]:
         raise SystemFailure(f"{doing}: {error.strerror or error}") from error
 
 
+def make_folder(folder: Path) -> None:
+    """Makes a folder that stores of older versions have not."""
+    with system_failures(f"making {folder}"):
+        folder.mkdir(exist_ok=True)
+
+
 def publish(temp_dir: Path, target: Path, write: Callable[[BinaryIO], None]) -> None:
     """Writes `target` whole and durable, or not at all.
 

@@ -104,6 +104,15 @@ def _integers(column: np.ndarray[Any, Any], known: np.ndarray[Any, Any]) -> pa.A
     return pa.Array.from_buffers(pa.int64(), len(column), [validity, data])
 
 
+def write_links(links: pa.Table, file: BinaryIO) -> None:
+    """Writes the samples of the links of one run."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(file, links.schema, compression="zstd") as writer:
+        writer.write_table(links)
+        writer.add_key_value_metadata({VERSION_KEY: str(FORMAT_VERSION)})
+
+
 def write_fresh(entry: Entry, samples: pa.Table, file: BinaryIO) -> None:
     """Writes the file of one run."""
     import pyarrow.parquet as pq

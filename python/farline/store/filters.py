@@ -45,6 +45,8 @@ def pick_campaign(known: Sequence[str], wanted: str) -> str | None:
 def read_where(texts: Sequence[str]) -> dict[str, tuple[object, ...]]:
     """Filters from texts such as `streams=4`, `block_bytes=64K,1M` or `tcp.mss_bytes=none`.
 
+    Figures of emulated paths too: `path.rtt_s=11.8` is in milliseconds, as on command lines.
+
     Raises:
         SpecError: for an unknown option or a value it cannot have.
     """
@@ -58,11 +60,17 @@ def read_where(texts: Sequence[str]) -> dict[str, tuple[object, ...]]:
 
 
 def _values(name: str, text: str) -> tuple[object, ...]:
+    from farline.spec.links import LINK_OPTION_BY_KEY, read_link_sweep
     from farline.spec.values import option_at, read_sweep
+    from farline.store.columns import run_columns
 
+    key = name.removeprefix("path.")
     try:
-        option = option_at(name)
-        return (None,) if text == "none" else read_sweep(option, text)
+        if text == "none" and name in run_columns():
+            return (None,)
+        if key != name and name in run_columns() and key in LINK_OPTION_BY_KEY:
+            return read_link_sweep(LINK_OPTION_BY_KEY[key], text, bare_ms=True)
+        return read_sweep(option_at(name), text)
     except ValueError as error:
         raise SpecError(f"--where {name}: {error}") from None
 

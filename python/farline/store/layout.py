@@ -45,6 +45,16 @@ class Layout:
         return self.root / "samples"
 
     @property
+    def fresh_links(self) -> Path:
+        """Samples of links, of the runs in `fresh` that had any."""
+        return self.root / "fresh-links"
+
+    @property
+    def links(self) -> Path:
+        """Samples of links, of merged runs."""
+        return self.root / "links"
+
+    @property
     def temp(self) -> Path:
         """Files being written."""
         return self.root / "tmp"
@@ -67,7 +77,10 @@ class Layout:
     def create(self) -> None:
         """Makes what is not there yet."""
         with system_failures(f"making the store {self.root}"):
-            for folder in (self.fresh, self.runs, self.samples, self.temp, self.campaigns):
+            for folder in (
+                *(self.fresh, self.fresh_links, self.runs, self.samples, self.links),
+                *(self.temp, self.campaigns),
+            ):
                 folder.mkdir(parents=True, exist_ok=True)
         with locked(self.use_lock, exclusive=True, wait=False):
             pass
@@ -93,6 +106,16 @@ class View:
     """Replaced files that still exist, as `fresh/NAME` and `runs/NAME`."""
     damaged: tuple[str, ...] = field(default=())
     """One line per file that cannot be read."""
+
+
+def fresh_links_path(layout: Layout, run_id: str) -> Path:
+    """Where the samples of the links of a fresh run are, if it has any."""
+    return layout.fresh_links / f"{run_id}.parquet"
+
+
+def links_path(layout: Layout, segment: Segment) -> Path:
+    """Where the samples of the links of a segment's runs are, if they have any."""
+    return layout.links / f"{segment.name}.parquet"
 
 
 def take_view(layout: Layout) -> View:

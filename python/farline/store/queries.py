@@ -1,6 +1,7 @@
-"""Every query of the store, defined once as an Ibis expression over two tables.
+"""Every query of the store, defined once as an Ibis expression over three tables.
 
-`runs` is the runs table (`columns.run_columns`), `samples` has `run_id` and the sample columns.
+`runs` is the runs table (`columns.run_columns`), `samples` has `run_id` and the sample columns,
+`links` has `run_id` and the columns of link samples.
 An expression does not know which engine runs it; `reader` binds it to embedded DuckDB.
 """
 
@@ -44,6 +45,12 @@ def samples_of(samples: ir.Table, run_ids: Sequence[str]) -> ir.Table:
     return rows.order_by("run_id", "end", "stream", "start_us")
 
 
+def links_of(links: ir.Table, run_ids: Sequence[str]) -> ir.Table:
+    """Link samples of some runs, link by link, in the order of time."""
+    rows = links.filter(links.run_id.isin(list(run_ids)))
+    return rows.order_by("run_id", "link", "direction", "start_us")
+
+
 def campaigns(runs: ir.Table) -> ir.Table:
     """One row per campaign: when it started, and how many runs ended how; newest first."""
     import ibis
@@ -79,6 +86,7 @@ def campaign_runs(runs: ir.Table, campaign: str) -> ir.Table:
         "verdict_limit",
         "session_s",
         "run_s",
+        "valid",
     ).order_by("run_id")
 
 

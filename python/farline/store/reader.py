@@ -1,7 +1,7 @@
 """A store being read: one consistent view of its files as Ibis tables on embedded DuckDB.
 
-While a reader is open the files of its view stay where they are. Segments of the present version
-are scanned by DuckDB where they lie; fresh files, and what an older version wrote, are read and
+While a reader is open the files of its view stay where they are. Segments that need no
+upgrade are scanned by DuckDB where they lie; fresh files, and what needs one, are read and
 upgraded into memory.
 """
 
@@ -18,8 +18,15 @@ from farline.store.columns import run_columns, runs_table
 from farline.store.compact import segment_samples, segment_tables
 from farline.store.disk import locked
 from farline.store.entry import fresh_samples
-from farline.store.layout import Layout, Segment, View, take_view
-from farline.store.upgrade import FORMAT_VERSION
+from farline.store.layout import (
+    Layout,
+    Segment,
+    View,
+    fresh_links_path,
+    links_path,
+    take_view,
+)
+from farline.store.upgrade import SAME_SINCE
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -54,9 +61,9 @@ class Reader:
 
         wanted = None if run_ids is None else frozenset(run_ids)
         fresh = [f for f in self.view.fresh if wanted is None or f.entry.run_id in wanted]
-        scanned = [str(f.path) for f in fresh if f.version == FORMAT_VERSION]
+        scanned = [str(f.path) for f in fresh if f.version >= SAME_SINCE]
         scanned += [str(self.layout.samples / f"{s.name}.parquet") for s in self._present]
-        older = [fresh_samples(f) for f in fresh if f.version < FORMAT_VERSION]
+        older = [fresh_samples(f) for f in fresh if f.version < SAME_SINCE]
         older += [table for s in self._older for table in segment_samples(self.layout, s)]
         parts = [ibis.memtable(_joined(older))]
         if scanned:
@@ -65,6 +72,21 @@ class Reader:
         names = dict.fromkeys([*SAMPLE_COLUMNS, *found])
         columns = {"run_id": "string", **dict.fromkeys(names, "int64")}
         return _union([_shaped(part, columns) for part in parts])
+
+    def link_samples(self, run_ids: Iterable[str] | None = None) -> ir.Table:
+        """The samples of links, of all runs or at least of `run_ids`; most runs have none."""
+        import ibis
+
+        from farline.spec._types import LINK_SAMPLE_COLUMNS
+
+        wanted = None if run_ids is None else frozenset(run_ids)
+        runs = [f.entry.run_id for f in self.view.fresh]
+        paths = [fresh_links_path(self.layout, r) for r in runs if wanted is None or r in wanted]
+        paths += [links_path(self.layout, segment) for segment in self.view.segments]
+        found = [str(path) for path in paths if path.exists()]
+        columns = {"run_id": "string", **dict.fromkeys(LINK_SAMPLE_COLUMNS, "int64")}
+        table = self._scan("link_samples", found) if found else ibis.memtable(_joined([]))
+        return _shaped(table, columns)
 
     def arrow(self, expression: ir.Table) -> pa.Table:
         """The result of an expression.
@@ -81,11 +103,11 @@ class Reader:
 
     @property
     def _present(self) -> list[Segment]:
-        return [s for s in self.view.segments if s.version == FORMAT_VERSION]
+        return [s for s in self.view.segments if s.version >= SAME_SINCE]
 
     @property
     def _older(self) -> list[Segment]:
-        return [s for s in self.view.segments if s.version < FORMAT_VERSION]
+        return [s for s in self.view.segments if s.version < SAME_SINCE]
 
     def _fresh_runs(self) -> pa.Table:
         import pyarrow as pa

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from farline.errors import SpecError, UsageError
 from farline.store import queries
 from farline.store.compact import Compaction, compact
-from farline.store.disk import publish
-from farline.store.entry import Entry, checked_run_id, sample_table, write_fresh
+from farline.store.disk import make_folder, publish
+from farline.store.entry import Entry, checked_run_id, sample_table, write_fresh, write_links
 from farline.store.filters import RunFilter, pick_campaign
-from farline.store.layout import Layout
+from farline.store.layout import Layout, fresh_links_path
 from farline.store.reader import Reader, open_reader
 
 if TYPE_CHECKING:
@@ -68,11 +68,13 @@ class Store:
         *,
         campaign: str | None = None,
         labels: Mapping[str, Any] | None = None,
+        links: Mapping[str, np.ndarray[Any, Any]] | None = None,
     ) -> str:
         """Adds one run; when this returns, it is on disk. Returns the run's name.
 
         `record` is a `RunRecord` document; `samples` has one 64-bit integer array per sample
-        column, -1 for unknown. `labels` are JSON values that say what the run was for.
+        column, -1 for unknown. `labels` are JSON values that say what the run was for. `links`
+        has one array per column of link samples, of a run over an emulated path.
 
         Raises:
             SpecError: when the record has no usable `run_id`, or it is already there.
@@ -84,8 +86,18 @@ class Store:
         if target.exists():
             raise SpecError(f"run_id: {run_id} is already in the store {self.path}")
         table = sample_table(run_id, samples)
+        if links is not None:
+            self._put_links(run_id, links)
+        # The last file to get its name: from then on the run counts, with all that belongs to it.
         publish(self.layout.temp, target, lambda file: write_fresh(entry, table, file))
         return run_id
+
+    def _put_links(self, run_id: str, links: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        table = sample_table(run_id, links)
+        if len(table):
+            target = fresh_links_path(self.layout, run_id)
+            make_folder(target.parent)
+            publish(self.layout.temp, target, lambda file: write_links(table, file))
 
     def compact(self, everything: bool = False) -> Compaction:
         """Merges small files into segments; with `everything`, as far as it goes."""
@@ -112,6 +124,11 @@ class Store:
         """Samples of some runs: `run_id` and the sample columns, null where unknown."""
         with self.read() as reader:
             return reader.arrow(queries.samples_of(reader.samples(run_ids), run_ids))
+
+    def link_samples(self, run_ids: Sequence[str]) -> pa.Table:
+        """Link samples of some runs: `run_id` and the columns; no row where there was no path."""
+        with self.read() as reader:
+            return reader.arrow(queries.links_of(reader.link_samples(run_ids), run_ids))
 
     def find(self, part: str | None) -> list[dict[str, Any]]:
         """Rows of the runs whose name begins or ends so; with None, the newest run's."""

@@ -5,6 +5,8 @@ something adds one step here and one committed file to `tests/data/store`; a col
 added needs neither, it reads as null from older files. Files are never changed in place: they
 are upgraded as they are read, and a merge writes them anew.
 
+Version 2 has samples of links beside the runs, in files that version 1 does not know and would
+leave behind; runs and samples are the same in both.
 Version 0 is the layout from before the first release: run status "ok" for "complete", `tags`
 for `labels`, no `server_notes` in the record, sample column `srtt_us` for `rtt_us`.
 """
@@ -17,22 +19,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Version that is written, and the newest that can be read."""
+
+SAME_SINCE = 1
+"""Oldest version whose runs and samples are as the present one has them: nothing to upgrade."""
 
 Document = dict[str, Any]
 
 
 def upgrade_document(document: Document, version: int) -> Document:
     """An entry's document of `version` as the present version has it."""
-    for step in range(version, FORMAT_VERSION):
+    for step in range(version, SAME_SINCE):
         document = _DOCUMENT_STEPS[step](document)
     return document
 
 
 def upgrade_samples(samples: pa.Table, version: int) -> pa.Table:
     """A table of samples of `version` as the present version has it."""
-    for step in range(version, FORMAT_VERSION):
+    for step in range(version, SAME_SINCE):
         samples = _SAMPLE_STEPS[step](samples)
     return samples
 

@@ -28,8 +28,18 @@ class KnownServer:
     ticket: str | None = None
 
 
+TESTBED_SOCKET = "FARLINE_TESTBED_SOCKET"
+"""Set on a testbed's hosts; beside the socket is what ends with the testbed."""
+
+
 def default_path() -> Path:
-    """`$XDG_CONFIG_HOME/farline/known_servers.json`."""
+    """`$XDG_CONFIG_HOME/farline/known_servers.json`; on a testbed's hosts, the testbed's own.
+
+    Every testbed has the same addresses, and servers with other keys behind them.
+    """
+    testbed = os.environ.get(TESTBED_SOCKET)
+    if testbed:
+        return Path(testbed).parent / "known_servers.json"
     config = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     return Path(config) / "farline" / "known_servers.json"
 

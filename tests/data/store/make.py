@@ -1,5 +1,6 @@
 """Writes the stores that the upgrade tests read: run once per version of the format, then never.
 
+    python -m tests.data.store.make v2      with the code of version 2
     python -m tests.data.store.make v1      with the code of version 1
     python -m tests.data.store.make v0      by hand: version 0 was never released
 
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from farline.store import Store
+from tests.support.paths import make_link_samples, make_path
 from tests.support.records import make_record, make_samples, make_spec
 
 HERE = Path(__file__).parent
@@ -30,6 +32,20 @@ def write_v1(root: Path) -> None:
         record = make_record(number, make_spec(streams=streams, tcp={"congestion_control": "reno"}))
         labels = {"setting": f"s{streams}", "block": 0, "slot": 0, "attempt": 0, "reference": False}
         store.append(record, make_samples(3), campaign="old", labels=labels)
+        if number == 1:
+            store.compact()
+
+
+def write_v2(root: Path) -> None:
+    """As version 1, and every run went over an emulated path."""
+    store = Store(root)
+    for number, streams in enumerate(STREAMS):
+        spec = make_spec(streams=streams, tcp={"congestion_control": "reno"})
+        record = {**make_record(number, spec), "path": make_path()}
+        labels = {"setting": f"s{streams}", "block": 0, "slot": 0, "attempt": 0, "reference": False}
+        store.append(
+            record, make_samples(3), campaign="old", labels=labels, links=make_link_samples(4)
+        )
         if number == 1:
             store.compact()
 
@@ -81,4 +97,4 @@ def _write(path: Path, table: pa.Table, metadata: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
-    {"v0": write_v0, "v1": write_v1}[sys.argv[1]](HERE / sys.argv[1])
+    {"v0": write_v0, "v1": write_v1, "v2": write_v2}[sys.argv[1]](HERE / sys.argv[1])

@@ -57,6 +57,7 @@ class Engine:
         campaign: str,
         labels: Mapping[str, Any],
         keep: Callable[[Mapping[str, Any]], bool],
+        path: object = None,
     ) -> Any:
         """As `farline.campaign.measure.measure`."""
         self.runs += 1
@@ -283,7 +284,11 @@ def test_a_plan_without_a_host_is_no_host(
     (tmp_path / "plan-without-a-suffix").write_text("[grid]\nstreams=[1]\n")
     assert run(["profile", named]) == 1
     error = capsys.readouterr().err
-    assert f"which host? {named} is a plan: write farline profile HOST {named}" in error
+    said = {
+        "myplan.toml": "myplan.toml: No such file or directory",
+        "plan-without-a-suffix": "has no table [path]: write farline profile HOST plan-without",
+    }
+    assert said[named] in error
     assert engine.runs == 0
 
 

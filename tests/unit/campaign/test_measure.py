@@ -32,6 +32,7 @@ class Kept:
 
     def __init__(self, refuses: bool = False) -> None:
         self.refuses = refuses
+        self.links: Mapping[str, Any] | None = None
         self.entries: list[tuple[Mapping[str, Any], str | None, Mapping[str, Any] | None]] = []
 
     def append(
@@ -41,9 +42,11 @@ class Kept:
         *,
         campaign: str | None = None,
         labels: Mapping[str, Any] | None = None,
+        links: Mapping[str, Any] | None = None,
     ) -> None:
         if self.refuses:
             raise SystemFailure("disk full")
+        self.links = links
         self.entries.append((record, campaign, labels))
 
 

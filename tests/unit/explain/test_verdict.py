@@ -426,3 +426,26 @@ def test_no_rule_fails_on_a_run_of_which_nothing_is_known() -> None:
         rule(figures)
     assert judge(figures).limit == "unknown"
     assert {field.name for field in fields(Figures)} == set(vars(figures))
+
+
+def over_link(rate_bps: int, sender_bytes: int) -> RunRecord:
+    from tests.support.paths import make_path
+
+    moved = {"bytes": sender_bytes}
+    streams = [stream(CLIENT, SENDER, **moved), stream(SERVER, RECEIVER, **moved)]
+    path = {**make_path(), "rate_bps": rate_bps}
+    return run_record(*streams, path=path)
+
+
+def test_an_emulated_link_that_is_full_is_the_path() -> None:
+    # 1448 of 1538 bytes on the wire are payload: 941 Mbit/s of a gigabit.
+    found = judged(over_link(10**9, 1_170_000_000))
+    assert found["limit"] == "path"
+    assert "99 % of what the emulated link carries" in found["line"]
+    assert any("at most 941 Mbit/s of payload" in line for line in found["evidence"])
+
+
+def test_an_emulated_link_with_room_is_not() -> None:
+    found = judged(over_link(10**10, 1_170_000_000))
+    assert "emulated link" not in found["line"]
+    assert any("at most 9.41 Gbit/s of payload" in line for line in found["evidence"])

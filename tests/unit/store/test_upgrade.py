@@ -97,7 +97,7 @@ def test_a_newer_version_is_refused_in_one_line(tmp_path: Path, folder: str) -> 
     path = store.path / folder / "newer.parquet"
     with pq.ParquetWriter(path, pa.schema([("run_id", pa.string())])) as writer:
         writer.add_key_value_metadata({"farline.format": str(FORMAT_VERSION + 1)})
-    with pytest.raises(VersionError, match=r"format 2 is newer .* use a newer farline") as refusal:
+    with pytest.raises(VersionError, match=r"format 3 is newer .* use a newer farline") as refusal:
         store.runs()
     assert "\n" not in refusal.value.message
     with pytest.raises(VersionError):

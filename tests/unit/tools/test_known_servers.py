@@ -75,3 +75,11 @@ def test_a_file_of_another_kind_is_refused_and_kept(known: KnownServers, text: s
 def test_the_default_follows_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     assert default_path() == tmp_path / "farline" / "known_servers.json"
+
+
+def test_a_testbed_has_known_servers_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/c")
+    monkeypatch.setenv("FARLINE_TESTBED_SOCKET", "/run/farline/testbeds/x/control")
+    assert default_path() == Path("/run/farline/testbeds/x/known_servers.json")
+    monkeypatch.delenv("FARLINE_TESTBED_SOCKET")
+    assert default_path() == Path("/c/farline/known_servers.json")

@@ -1,0 +1,81 @@
+"""Command-line options of an emulated link, made from the generated table of link options.
+
+`testbed up` has them as they are (`--rate`, `--loss`), `profile` with `link` in front, since its
+own `--rate` is a run's (`--link-rate`, `--link-loss`); `--rtt` is the same word everywhere. A time
+without a unit is in milliseconds, as papers write round-trip times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import click
+
+from farline.spec.links import LINK_OPTIONS, RTT, LinkOption, read_link_sweep, read_link_value
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_PREFIX = "link_"
+_METAVARS = {"size": "SIZE", "rate": "RATE", "seconds": "TIME", "integer": "N", "number": "X"}
+
+
+class LinkValue(click.ParamType[object]):
+    """Reads one link option, or several alternatives of it."""
+
+    name = "value"
+
+    def __init__(self, option: LinkOption, sweep: bool) -> None:
+        """Reads `option`; with `sweep`, a tuple of its alternatives."""
+        self.option = option
+        self.sweep = sweep
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> object:
+        """The value in the option's unit, or a tuple of values."""
+        if not isinstance(value, str):
+            return value
+        read = read_link_sweep if self.sweep else read_link_value
+        try:
+            return read(self.option, value, bare_ms=True)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def link_flags(
+    options: Iterable[LinkOption] = LINK_OPTIONS, *, prefix: str = "", sweep: bool = False
+) -> Callable[[_Command], _Command]:
+    """Adds `options` to a command, their flags behind `prefix`; with `sweep`, lists are values."""
+
+    def decorate(command: _Command) -> _Command:
+        for option in reversed(list(options)):
+            command = _flag(option, prefix, sweep)(command)
+        return command
+
+    return decorate
+
+
+def _flag(option: LinkOption, prefix: str, sweep: bool) -> Callable[[_Command], _Command]:
+    flag = option.flags[0]
+    if option is not RTT:
+        flag = f"--{prefix}{flag[2:]}"
+    name = f"{_PREFIX}{option.key}"
+    about = f"[link] {option.help}" if prefix else option.help
+    if option.kind == "flag":
+        switch = f"{flag}/--{prefix}no-{option.flags[0][2:]}"
+        return click.option(switch, name, default=None, is_flag=True, help=about)
+    return click.option(
+        flag,
+        name,
+        type=LinkValue(option, sweep),
+        metavar=_METAVARS.get(option.kind, "|".join(option.choices)),
+        default=None,
+        help=f"{about} A bare number is in ms." if option.kind == "seconds" else about,
+    )
+
+
+def take_link_values(options: dict[str, Any]) -> dict[str, Any]:
+    """Takes the values of link options out of what click parsed; by their keys, those stated."""
+    names = [name for name in options if name.startswith(_PREFIX)]
+    taken = {name.removeprefix(_PREFIX): options.pop(name) for name in names}
+    return {key: value for key, value in taken.items() if value is not None}

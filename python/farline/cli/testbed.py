@@ -1,0 +1,284 @@
+"""`farline testbed`: hosts on this machine, joined by emulated links.
+
+Its commands: bringing up and taking down are here, looking in `testbed_status`, links in
+`testbed_link`, congestion controls in `testbed_cc`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from farline.cli.link_flags import link_flags, take_link_values
+from farline.cli.testbed_cc import cc
+from farline.cli.testbed_link import capture, change, cut, restore
+from farline.cli.testbed_status import status
+from farline.errors import UsageError
+
+if TYPE_CHECKING:
+    from farline.spec._types import Topology
+    from farline.testbed import Testbed
+
+_HELP = """Hosts on this machine, joined by emulated links of any length.
+
+\b
+  farline testbed up dumbbell --rate 10Gbit --rtt 100ms
+  farline testbed exec source -- iperf3 -c sink
+
+Hosts are network namespaces: any program runs in them. The emulator needs no
+module of the kernel. `farline testbed presets` lists networks to start from;
+`farline profile --rtt 0,11.8,366` sweeps a round-trip time in one line.
+"""
+
+
+class _InOrder(click.Group):
+    """Lists commands in the order in which they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """As they were added."""
+        return list(self.commands)
+
+
+@click.group(cls=_InOrder, help=_HELP, short_help="Hosts and emulated links on this machine.")
+def command() -> None:
+    """Chooses the command."""
+
+
+@command.command(short_help="Bring a testbed up.")
+@click.argument("source", metavar="PRESET|FILE")
+@click.option("--name", help="Name of the testbed [the topology's].")
+@link_flags()
+@click.option("--seed", type=click.IntRange(0), help="Seed of every packet's fate.")
+@click.option(
+    "--precise", is_flag=True, help="Spin instead of sleep: to some 10 us, for a CPU of its own."
+)
+@click.option(
+    "--set", "parameters", multiple=True, metavar="NAME=N",
+    help="A number that the topology leaves open, such as k=8.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print what came up as JSON.")
+def up(
+    source: str,
+    name: str | None,
+    seed: int | None,
+    precise: bool,
+    parameters: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Bring hosts and links up; they stay until `farline testbed down`.
+
+    The link options are the main link's, both directions; --mtu is every link's. A queue whose
+    size is not stated holds one bandwidth-delay product.
+    """
+    from farline.testbed import Testbed
+
+    topology = _resolved(source, seed, precise, parameters, options)
+    bed = Testbed.up(topology, name or topology["name"], keep=True)
+    for line in bed.warnings:
+        click.echo(f"farline: {line}", err=True)
+    if as_json:
+        click.echo(json.dumps(_document(bed), indent=2))
+        return
+    for line in _up_lines(bed):
+        click.echo(line)
+
+
+def _resolved(
+    source: str,
+    seed: int | None,
+    precise: bool,
+    parameters: tuple[str, ...],
+    options: dict[str, Any],
+) -> Topology:
+    from farline.testbed import load
+
+    stated = take_link_values(options)
+    if seed is not None:
+        stated["seed"] = seed
+    if precise:
+        stated["mode"] = "precise"
+    for text in parameters:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise click.UsageError(f"--set {text!r}: write NAME=N, such as k=8")
+        stated[key.strip()] = value.strip()
+    return load(source, **stated)
+
+
+def _document(bed: Testbed) -> dict[str, Any]:
+    from farline.cli.testbed_status import host_documents
+
+    return {
+        "schema": 1,
+        "name": bed.name,
+        "hosts": host_documents(bed),
+        "topology": bed.topology(),
+        "warnings": bed.warnings,
+    }
+
+
+def _up_lines(bed: Testbed) -> list[str]:
+    from farline.cli.emulated import across
+    from farline.cli.testbed_status import host_lines, link_line
+    from farline.spec.links import find_link
+
+    topology = bed.topology()
+    links = len(topology["links"])
+    counts = f"{len(bed.hosts)} hosts, {links} link{'s' * (links != 1)}"
+    first = next(iter(bed.hosts))
+    last = across(topology, first, None)
+    return [
+        f"testbed {bed.name} is up: {counts}",
+        *host_lines(bed),
+        link_line(find_link(topology)),
+        f"run in it: farline testbed exec {bed.name} {first} -- ping {last}",
+        f"end it:    farline testbed down {bed.name}",
+    ]
+
+
+@command.command(
+    "exec",
+    short_help="Run a program on a host.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.option("--stamp", is_flag=True, help="Say on standard error whether the emulation held.")
+@click.argument("words", metavar="[NAME] HOST [-- COMMAND...]", nargs=-1, type=click.UNPROCESSED)
+def execute(stamp: bool, words: tuple[str, ...]) -> int:
+    """Run a program on a host, as if typed there; a shell if none is named.
+
+    It takes the place of this process: input, signals and exit code are the program's own.
+    Host names are in its /etc/hosts. NAME may be left out while one testbed is up.
+    """
+    from farline.cli.testbed_common import find_bed, find_host
+
+    place, program = _split(words)
+    bed = find_bed(place[0] if len(place) == 2 else None)
+    host = find_host(bed, place[-1])
+    argv = host.command(program) if program else host.shell()
+    if stamp:
+        from farline.cli.stamped import run_stamped
+
+        return run_stamped(bed, argv)
+    bed.close()
+    try:
+        os.execvp(argv[0], argv)
+    except OSError as error:
+        raise UsageError(f"{argv[0]}: {error.strerror}") from None
+
+
+def _split(words: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """`[NAME] HOST` and the program; without `--` the first word is the host."""
+    given = list(words)
+    if "--" in given:
+        at = given.index("--")
+        place, program = given[:at], given[at + 1 :]
+    else:
+        place, program = given[:1], given[1:]
+    if len(place) not in (1, 2):
+        raise click.UsageError("which host? Write [NAME] HOST -- COMMAND...")
+    return place, program
+
+
+command.add_command(status)
+
+
+@command.command("list", short_help="List the testbeds that are up.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def list_up(as_json: bool) -> None:
+    """List the testbeds that are up; what dead ones left is removed first."""
+    import time
+
+    from farline.testbed import list_beds
+
+    beds = list_beds()
+    if as_json:
+        rows = [
+            {"name": b.name, "topology": b.topology, "pid": b.pid, "owned": b.owned,
+             "started_unix_s": b.started_unix_s}
+            for b in beds
+        ]  # fmt: skip
+        click.echo(json.dumps({"schema": 1, "testbeds": rows}, indent=2))
+        return
+    if not beds:
+        click.echo("no testbed is up; `farline testbed up PRESET` brings one up")
+    for bed in beds:
+        age = f"up {time.time() - bed.started_unix_s:.0f} s, keeper {bed.pid}"
+        own = ", ends with the program that started it" if bed.owned else ""
+        click.echo(f"{bed.name:<24}{bed.topology:<20}{age}{own}")
+
+
+command.add_command(change)
+command.add_command(cut)
+command.add_command(restore)
+command.add_command(capture)
+
+
+@command.command(short_help="Take a testbed down.")
+@click.argument("name", required=False)
+@click.option("--all", "everything", is_flag=True, help="Every testbed.")
+def down(name: str | None, everything: bool) -> None:
+    """Take a testbed down and end every program in it; NAME may be left out while one is up."""
+    from farline.cli.testbed_common import find_bed
+    from farline.testbed import Testbed, list_beds
+
+    if everything and name is not None:
+        raise click.UsageError("--all and a name contradict each other")
+    beds = [Testbed.attach(b.name) for b in list_beds()] if everything else [find_bed(name)]
+    for bed in beds:
+        bed.down()
+        click.echo(f"testbed {bed.name} is down")
+    if not beds:
+        click.echo("no testbed is up")
+
+
+@command.command(short_help="List the networks to start from.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def presets(as_json: bool) -> None:
+    """List the networks that come with farline, and the numbers they leave open (--set)."""
+    from farline.testbed import presets as known
+
+    found = known().values()
+    if as_json:
+        rows = [
+            {"name": p.name, "description": p.description, "parameters": dict(p.parameters)}
+            for p in found
+        ]
+        click.echo(json.dumps({"schema": 1, "presets": rows}, indent=2))
+        return
+    for preset in found:
+        open_numbers = " ".join(f"{key}={value}" for key, value in preset.parameters.items())
+        click.echo(
+            f"{preset.name:<20}{preset.description}{f' [{open_numbers}]' * bool(open_numbers)}"
+        )
+
+
+@command.command(short_help="Print a topology as it would come up.")
+@click.argument("source", metavar="PRESET|FILE")
+@link_flags()
+@click.option("--seed", type=click.IntRange(0), help="Seed of every packet's fate.")
+@click.option("--precise", is_flag=True, help="Spin instead of sleep.")
+@click.option("--set", "parameters", multiple=True, metavar="NAME=N", help="A number left open.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON instead of TOML.")
+def show(
+    source: str,
+    seed: int | None,
+    precise: bool,
+    parameters: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Print a topology resolved: a file that `up` takes, to start one of your own from."""
+    topology = _resolved(source, seed, precise, parameters, options)
+    if as_json:
+        click.echo(json.dumps(topology, indent=2))
+        return
+    from farline.cli.toml_text import toml_text
+
+    click.echo(toml_text(topology), nl=False)
+
+
+command.add_command(cc)

@@ -1,0 +1,103 @@
+"""`farline testbed change`, `cut`, `restore` and `capture`: links while they carry traffic."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from farline.cli.link_flags import link_flags, take_link_values
+from farline.errors import SystemFailure
+from farline.spec.links import LINK_OPTIONS, VARIABLE_KEYS
+
+_VARIABLE = [option for option in LINK_OPTIONS if option.key in VARIABLE_KEYS]
+_WORDS = click.argument("words", metavar="[NAME] [LINK]", nargs=-1)
+_DIRECTION = click.option(
+    "--direction",
+    type=click.Choice(["both", "forward", "reverse"]),
+    default="both",
+    show_default=True,
+    help="Forward is from the link's `a` to its `b`.",
+)
+_POLL_S = 0.1
+
+
+@click.command(short_help="Change a link while it carries traffic.")
+@_WORDS
+@link_flags(_VARIABLE)
+@_DIRECTION
+def change(words: tuple[str, ...], direction: str, **options: Any) -> None:
+    """Change a link while it carries traffic: the main link if none is named.
+
+    Packets on the way keep the delay they left with; order is kept.
+    """
+    from farline.cli.testbed_common import find_bed_and_link
+    from farline.cli.testbed_status import link_line
+    from farline.spec.links import change_of, find_link
+
+    values = take_link_values(options)
+    if not values:
+        raise click.UsageError("what is to change? See --help for what can")
+    if direction != "both" and "rtt_s" in values:
+        raise click.UsageError("--rtt is of both directions: for one, give --delay")
+    if {"rtt_s", "delay_s"} <= values.keys():
+        raise click.UsageError("--rtt and --delay say two things about one delay")
+    bed, link = find_bed_and_link(words)
+    try:
+        wanted = change_of(values, find_link(bed.topology(), link))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    bed.change(link, direction, **wanted)
+    click.echo(link_line(find_link(bed.topology(), link)))
+
+
+@click.command(short_help="Cut a link.")
+@_WORDS
+@_DIRECTION
+def cut(words: tuple[str, ...], direction: str) -> None:
+    """Cut a link: what is on it and what comes is lost, until it is restored."""
+    from farline.cli.testbed_common import find_bed_and_link
+
+    bed, link = find_bed_and_link(words)
+    bed.cut(link, direction)
+    click.echo(f"{link} is cut; farline testbed restore {bed.name} {link}")
+
+
+@click.command(short_help="Restore a link that was cut.")
+@_WORDS
+@_DIRECTION
+def restore(words: tuple[str, ...], direction: str) -> None:
+    """Restore a link that was cut."""
+    from farline.cli.testbed_common import find_bed_and_link
+
+    bed, link = find_bed_and_link(words)
+    bed.restore(link, direction)
+    click.echo(f"{link} is up")
+
+
+@click.command(short_help="Write what a link carries into a pcap file.")
+@click.argument("words", metavar="[NAME] [LINK] FILE", nargs=-1, required=True)
+@click.option("--seconds", type=click.FloatRange(0, min_open=True), help="So long [until Ctrl-C].")
+@click.option(
+    "--snap", type=click.IntRange(16, 65535), default=128, show_default=True,
+    help="Bytes of each packet that are kept.",
+)  # fmt: skip
+@_DIRECTION
+def capture(words: tuple[str, ...], seconds: float | None, snap: int, direction: str) -> None:
+    """Write the packets that leave a link into a pcap file, with the times of the emulation."""
+    from farline.cli.common import interruptible
+    from farline.cli.testbed_common import find_bed_and_link
+
+    bed, link = find_bed_and_link(words[:-1])
+    path = Path(words[-1])
+    bed.capture(path, link, direction, snap)
+    until = None if seconds is None else time.monotonic() + seconds
+    with interruptible(quiet=True) as asked:
+        while not asked.count and (until is None or time.monotonic() < until):
+            time.sleep(_POLL_S)
+        end = bed.stop_capture(link)
+    if end.get("error"):
+        raise SystemFailure(f"{path}: {end['error']}")
+    click.echo(f"{path}: {end['written_packets']} packets, {end['missed_packets']} missed")

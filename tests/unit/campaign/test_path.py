@@ -1,0 +1,177 @@
+"""Campaigns over emulated paths: the table in a plan, settings, runs that do not count."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farline.campaign.journal import Journal, new_journal, read_journal, write_journal
+from farline.campaign.machine import Machine, Outcome, Run, RunEnded
+from farline.campaign.measure import measure
+from farline.campaign.outcome import outcome_of_record, outcome_of_row
+from farline.campaign.path_watch import PathSeen
+from farline.campaign.plan import Plan, plan_from_document
+from farline.campaign.replay import done_in_store, replay
+from farline.campaign.results import setting_results
+from farline.campaign.settings import Campaign, key_of, make_campaign
+from farline.errors import SpecError
+from farline.store import Store
+from farline.store.columns import run_row
+from farline.store.entry import Entry
+from farline.tools import RunResult
+from tests.support.paths import make_link_samples, make_path
+from tests.support.records import make_record, make_samples, make_spec
+
+RTTS = [0, "11.8ms", 0.366]
+
+
+def plan_of(**path: Any) -> Plan:
+    document = {"campaign": {"name": "p", "repetitions": 2, "seed": 1}, "fixed": {"duration_s": 1}}
+    return plan_from_document({**document, "path": path})
+
+
+def campaign_of(plan: Plan) -> Campaign:
+    return make_campaign(plan, lambda document: make_spec(**document))
+
+
+def test_a_list_varies_the_path_and_one_value_holds_it() -> None:
+    plan = plan_of(testbed="dumbbell", rtt_s=RTTS, loss=1e-4, mtu_bytes=9000)
+    assert plan.axes == {"path.rtt_s": (0, 0.0118, 0.366)}
+    assert plan.fixed["path.loss"] == 1e-4
+    assert plan.place.testbed == "dumbbell"
+    assert plan.over_path and not Plan().over_path
+    assert plan_from_document(plan.document()) == plan
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ({"mtu_bytes": [1500, 9000]}, "mtu_bytes: each value needs a testbed of its own"),
+        ({"rtts": [1]}, "rtts: unknown; allowed are testbed"),
+        ({"rtt_s": []}, "no value"),
+        ({"rtt_s": [0.1, "100ms"]}, "stands there twice"),
+        ({"loss": 2}, "out of range"),
+        ({"testbed": 3}, "is not a text"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(path: dict[str, Any], said: str) -> None:
+    with pytest.raises(SpecError, match=said):
+        plan_of(**path)
+
+
+def test_every_setting_has_its_path_and_a_key_of_its_own() -> None:
+    campaign = campaign_of(plan_of(rtt_s=RTTS, loss=1e-4, mtu_bytes=9000))
+    paths = [dict(setting.path) for setting in campaign.settings]
+    assert paths == [{"rtt_s": rtt, "loss": 1e-4} for rtt in (0, 0.0118, 0.366)]
+    assert len({setting.key for setting in campaign.settings}) == 3
+    assert all("path" not in setting.spec for setting in campaign.settings)
+    assert [setting.varied for setting in campaign.settings][1] == {"path.rtt_s": 0.0118}
+
+
+def test_without_a_path_a_spec_keeps_the_key_it_had() -> None:
+    spec = make_spec()
+    assert key_of(spec, {}) == key_of(spec) != key_of(spec, {"rtt_s": 0.1})
+
+
+def test_a_journal_brings_paths_back(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    campaign = campaign_of(plan_of(testbed="long-path", rtt_s=RTTS))
+    write_journal(store, new_journal(campaign, "testbed long-path"))
+    found: Journal = read_journal(store, campaign.id)
+    assert found.campaign == campaign
+
+
+def drive(machine: Machine, valid: list[bool]) -> list[Run]:
+    """Runs a machine to its end; its runs are valid or not in the order given, then valid."""
+    runs: list[Run] = []
+    while isinstance(step := machine.instruction(), Run):
+        held = valid[len(runs)] if len(runs) < len(valid) else True
+        runs.append(step)
+        machine.handle(RunEnded(step.cell, Outcome("complete", total_bps=1e9, valid=held)))
+    return runs
+
+
+def test_a_run_that_is_not_valid_is_done_once_more_and_not_counted() -> None:
+    machine = Machine(campaign_of(plan_of(rtt_s=0.1)))
+    runs = drive(machine, [False])
+    assert [run.cell.attempt for run in runs] == [0, 1, 0]
+    (result,) = setting_results(machine)
+    assert (result.runs, result.invalid, result.failed) == (2, 1, 0)
+
+
+def test_a_path_that_never_holds_ends_without_a_mean_and_without_an_abort() -> None:
+    machine = Machine(campaign_of(plan_of(rtt_s=0.1)))
+    assert len(drive(machine, [False] * 99)) == 4
+    (result,) = setting_results(machine)
+    assert (result.runs, result.invalid, result.mean_bps) == (0, 4, None)
+    assert "4 runs not valid and not counted" in machine.instruction().line  # type: ignore[union-attr]
+
+
+def test_runs_count_all_the_same_where_the_plan_says_so() -> None:
+    plan = plan_of(rtt_s=0.1).document()
+    plan["campaign"]["count_invalid"] = True
+    machine = Machine(campaign_of(plan_from_document(plan)))
+    assert len(drive(machine, [False, False])) == 2
+    assert setting_results(machine)[0].runs == 2
+
+
+def test_validity_is_read_from_a_record_and_from_its_row() -> None:
+    record = {**make_record(1), "path": make_path(reasons=("late by 2 ms",))}
+    outcome = outcome_of_record(record)
+    assert (outcome.valid, outcome.not_valid) == (False, "late by 2 ms")
+    assert outcome_of_row(run_row(Entry(record))).valid is False
+    assert outcome_of_record(make_record(1)).valid is None
+
+
+def test_a_campaign_with_runs_that_were_not_valid_is_resumed_where_it_was(tmp_path: Path) -> None:
+    store, campaign = Store(tmp_path), campaign_of(plan_of(rtt_s=[0, 0.1]))
+    first = Machine(campaign)
+    for number in range(5):
+        step = first.instruction()
+        assert isinstance(step, Run)
+        reasons = ("late",) if number in (0, 2) else ()
+        record = {**make_record(number, dict(step.spec)), "path": make_path(reasons=reasons)}
+        store.append(record, {}, campaign=campaign.id, labels=step.cell.labels)
+        first.handle(RunEnded(step.cell, outcome_of_record(record)))
+    second = replay(campaign, done_in_store(store, campaign.id))
+    assert second.instruction() == first.instruction()
+    assert setting_results(second) == setting_results(first)
+
+
+class Watch:
+    """A path that is marked and seen, in that order."""
+
+    def __init__(self, seen: PathSeen | None) -> None:
+        self.seen = seen
+        self.calls: list[object] = []
+
+    def start(self) -> str:
+        self.calls.append("start")
+        return "mark"
+
+    def finish(self, mark: object, server_address: str) -> PathSeen | None:
+        self.calls.append((mark, server_address))
+        return self.seen
+
+
+class Tool:
+    """Plays one run."""
+
+    def run(self, *_: Any) -> RunResult:
+        return RunResult(make_record(1), make_samples(3))  # type: ignore[arg-type]
+
+
+def test_a_record_says_which_path_it_went_over_and_links_are_kept(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    watch = Watch(PathSeen(make_path(), make_link_samples(4)))  # type: ignore[arg-type]
+    measured = measure("h", {}, store, tool=Tool(), path=watch)  # type: ignore[arg-type]
+    assert watch.calls == ["start", ("mark", "192.0.2.7:5470")]
+    assert measured.record["path"] == make_path()
+    assert store.link_samples([measured.record["run_id"]]).num_rows == 8
+
+
+def test_a_run_that_leaves_the_testbed_has_no_path(tmp_path: Path) -> None:
+    measured = measure("h", {}, Store(tmp_path), tool=Tool(), path=Watch(None))  # type: ignore[arg-type]
+    assert "path" not in measured.record
