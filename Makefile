@@ -4,13 +4,13 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint fmt gen bench docs lock clean
+.PHONY: help setup demo test lint fmt gen bpf bench emulator-table docs lock clean
 
 # Would keep bytecode from being written, and slow down every start.
 unexport PYTHONDONTWRITEBYTECODE
 
 help: ## Say what there is.
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
 
 setup: ## Make .venv with the farline command (release build).
 	@scripts/setup.sh
@@ -32,8 +32,16 @@ fmt: setup ## Put sources into form.
 gen: ## Write what follows from crates/spec.
 	@cargo xtask gen
 
+bpf: ## Build the congestion controls that are BPF programs (needs clang).
+	@$(MAKE) -C bpf
+
 bench: setup ## Compare with peers: make bench NAME=tcp-vs-iperf3, or all without NAME.
 	@.venv/bin/python benches/run.py $(if $(NAME),"$(NAME)")
+
+emulator-table: setup ## Measure the path emulator anew; write the table in docs/design/emulator.md.
+	@short=0; for name in emulator-accuracy emulator-throughput; do \
+	    .venv/bin/python benches/run.py "$$name" || short=1; done; \
+	    .venv/bin/python benches/_emulator/table.py && exit $$short
 
 docs: setup ## Build the pages into docs/site.
 	@.venv/bin/python -m sphinx --quiet --fail-on-warning -b html docs docs/site
