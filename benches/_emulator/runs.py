@@ -1,0 +1,99 @@
+"""Beds for a case alone, and runs in them: stamped, and repeated while they are invalid."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from _emulator.figures import Seen
+from _emulator.ledger import FORWARD_LINK, of_pipe
+from farline.testbed import Testbed
+
+if TYPE_CHECKING:
+    from farline.spec._types import Topology
+
+T = TypeVar("T")
+# How often an invalid run is tried again before its figure is reported, as invalid.
+RETRIES = 3
+
+
+@dataclass(frozen=True)
+class Run(Generic[T]):
+    """What a run gave, and the emulator's word for it."""
+
+    value: T
+    stamp: Mapping[str, Any]
+
+
+@contextmanager
+def up(topology: Topology) -> Iterator[Testbed]:
+    """A bed of this process's own, down afterwards."""
+    with Testbed.up(topology) as bed:
+        yield bed
+
+
+def run(bed: Testbed, measure: Callable[[], T]) -> Run[T]:
+    """One run with its stamp."""
+    with bed.stamped() as stamp:
+        value = measure()
+    return Run(value, stamp.value)
+
+
+def nothing(_value: object) -> str:
+    """No obstacle to using a run."""
+    return ""
+
+
+def valid_run(
+    bed: Testbed, measure: Callable[[], T], obstacle: Callable[[T], str] = nothing
+) -> Run[T]:
+    """The first run that is valid, and has no obstacle; the last if none of the tries is.
+
+    An obstacle is something that a host did, and that leaves nothing to be said of the emulator.
+    """
+    for attempt in range(RETRIES + 1):
+        done = run(bed, measure)
+        reasons = "; ".join([*done.stamp["reasons"], obstacle(done.value)]).strip("; ")
+        if not reasons:
+            break
+        print(f"#   try {attempt + 1} is of no use: {reasons}", file=sys.stderr, flush=True)
+    return done
+
+
+def valid_runs(
+    bed: Testbed, measure: Callable[[], T], count: int, obstacle: Callable[[T], str] = nothing
+) -> list[Run[T]]:
+    """So many runs, each as `valid_run` gives it."""
+    return [valid_run(bed, measure, obstacle) for _ in range(count)]
+
+
+def overrun(dropped: int) -> str:
+    """The obstacle of a receiver that did not keep up."""
+    return f"the receiver's buffer overflowed {dropped} times" if dropped else ""
+
+
+def seen(runs: Sequence[Run[T]], value: Callable[[T], float]) -> Seen:
+    """One value of each run, for a row."""
+    return Seen([value(done.value) for done in runs], [done.stamp for done in runs])
+
+
+def seen_all(runs: Sequence[Run[T]], values: Callable[[T], Sequence[float]]) -> Seen:
+    """Several values of each run, for a row."""
+    pooled = [one for done in runs for one in values(done.value)]
+    return Seen(pooled, [done.stamp for done in runs])
+
+
+def forget_samples(bed: Testbed) -> None:
+    """Leaves out what the links did before."""
+    bed.link_samples()
+
+
+def forward_samples(bed: Testbed) -> dict[str, NDArray[np.int64]]:
+    """Samples of the first link's way from `a` to `b` since the last call."""
+    return of_pipe(bed.link_samples(), *FORWARD_LINK)

@@ -1,0 +1,71 @@
+"""Runs with stamps: an invalid one is tried again, and what stays invalid is not hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from _emulator.runs import RETRIES, overrun, seen, valid_run, valid_runs
+from farline.testbed import Testbed
+
+
+class Bed:
+    """A bed that only stamps, as told."""
+
+    def __init__(self, *valid: bool) -> None:
+        """Whether each stamp in turn is valid; the last one goes on."""
+        self.valid = list(valid)
+
+    @contextmanager
+    def stamped(self) -> Iterator[Any]:
+        """The next stamp."""
+        is_valid = self.valid.pop(0) if len(self.valid) > 1 else self.valid[0]
+        reasons = [] if is_valid else ["late"]
+        yield SimpleNamespace(value={"valid": is_valid, "reasons": reasons})
+
+
+def bed(*valid: bool) -> Testbed:
+    """The same, as a testbed."""
+    return cast(Testbed, Bed(*valid))
+
+
+class Counter:
+    """Numbers from 1, one per call."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self.calls = 0
+
+    def __call__(self) -> int:
+        """The next."""
+        self.calls += 1
+        return self.calls
+
+
+def test_the_first_valid_run_is_taken() -> None:
+    count = Counter()
+    done = valid_run(bed(False, False, True), count)
+    assert (done.value, done.stamp["valid"], count.calls) == (3, True, 3)
+
+
+def test_a_run_that_never_becomes_valid_is_reported_as_invalid() -> None:
+    count = Counter()
+    done = valid_run(bed(False), count)
+    assert count.calls == RETRIES + 1
+    assert not done.stamp["valid"]
+
+
+def test_what_a_host_failed_at_is_tried_again_too(capsys: pytest.CaptureFixture[str]) -> None:
+    done = valid_run(bed(True), Counter(), lambda value: overrun(2 - value))
+    assert done.value == 2
+    assert "the receiver's buffer overflowed 1 times" in capsys.readouterr().err
+
+
+def test_every_run_brings_its_stamp_into_the_row() -> None:
+    values = seen(valid_runs(bed(True), Counter(), 3), float)
+    assert values.values == [1.0, 2.0, 3.0]
+    assert len(values.stamps) == 3
