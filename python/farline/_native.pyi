@@ -112,7 +112,8 @@ class Emulator:
     def layout(self) -> str:
         """Hosts, ports and pipes as JSON.
 
-        `hosts`: name, ports (numbers). `ports`: host, link, device, address, address6, mtu_bytes.
+        `hosts`: name, ports (numbers), nearest (by name of a host, the port that its name means
+        here; null out of reach). `ports`: host, link, device, address, address6, mtu_bytes.
         `pipes`: link, direction (0 from `a` to `b`, 1 back), from, to (names of points).
         """
 
@@ -126,7 +127,10 @@ class Emulator:
         """The topology as it stands now, as JSON."""
 
     def path(self, client: str, server: str) -> str:
-        """`rtt_s` and `rate_bps` (null without limit) between two hosts now, as JSON."""
+        """`rtt_s` and `rate_bps` (null without limit) to a host, or to one address of it, now.
+
+        As JSON. `server` is a name as in the client's `/etc/hosts`, or an address.
+        """
 
     def mark(self) -> int:
         """Starts an interval for `stamp`."""

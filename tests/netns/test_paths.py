@@ -6,10 +6,11 @@ import json
 import signal
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from farline.testbed import Testbed
+from farline.testbed import Host, Testbed
 from farline.testbed.fixture import MakeBed
 from tests.netns.conftest import FARLINE, Served, probe, start
 
@@ -68,16 +69,36 @@ def test_streams_take_nic_pairs_in_turn(testbed: MakeBed, serve: Serve) -> None:
         assert moved[link] >= stream["bytes"]
 
 
+class Probe:
+    """A `farline probe` on a host that has carried data when this is made."""
+
+    def __init__(self, client: Host, ticket: str, *options: str) -> None:
+        """Starts it and waits for its first interval."""
+        words = ("--no-store", "--json-stream", "-i", "0.1", *options)
+        self.process = start(client, FARLINE, "probe", ticket, *words)
+        assert self.process.stdout is not None
+        self._events = map(json.loads, self.process.stdout)
+        if not any(event["event"] == "interval" for event in self._events):
+            raise AssertionError(self.process.communicate()[1])
+
+    def end(self, within_s: float) -> dict[str, Any]:
+        """Its record, once it has ended by itself."""
+        since = time.monotonic()
+        *_, last = self._events
+        self.process.communicate(timeout=within_s)
+        assert time.monotonic() - since < within_s
+        record: dict[str, Any] = last["data"]["farline"]
+        return record
+
+
 def test_a_cut_link_ends_as_a_stated_failure(testbed: MakeBed, serve: Serve) -> None:
     bed = testbed("back-to-back", mtu_bytes=1500)
     client, server = bed.hosts["client"], bed.hosts["server"]
     served = serve(server)
-    process = start(client, FARLINE, "probe", served.ticket, "--no-store", "--json", "-t", "1")
-    time.sleep(0.9)
+    running = Probe(client, served.ticket, "-t", "2")
     bed.cut()
-    out, _ = process.communicate(timeout=90)
-    record = json.loads(out)
-    assert process.returncode != 0
+    record = running.end(within_s=90)
+    assert running.process.returncode != 0
     assert record["status"] in {"failed", "partial"}
     assert record["error"]["kind"] in {"timeout", "unreachable", "protocol"}
     assert sum(stream["bytes"] for stream in record["streams"]) > 0, "what was measured is kept"
@@ -87,12 +108,10 @@ def test_a_killed_server_is_noticed_at_once(testbed: MakeBed, serve: Serve) -> N
     bed = testbed("back-to-back", mtu_bytes=1500)
     client, server = bed.hosts["client"], bed.hosts["server"]
     served = serve(server)
-    process = start(client, FARLINE, "probe", served.ticket, "--no-store", "--json", "-t", "30")
-    time.sleep(1.5)
+    running = Probe(client, served.ticket, "-t", "30")
     served.process.kill()
-    out, _ = process.communicate(timeout=10)
-    record = json.loads(out)
-    assert process.returncode == 7, record["error"]
+    record = running.end(within_s=10)
+    assert running.process.returncode == 7, record["error"]
     assert record["error"]["kind"] == "protocol"
 
 
@@ -100,12 +119,10 @@ def test_ctrl_c_leaves_a_partial_record(testbed: MakeBed, serve: Serve) -> None:
     bed = testbed("back-to-back", mtu_bytes=1500)
     client, server = bed.hosts["client"], bed.hosts["server"]
     served = serve(server)
-    process = start(client, FARLINE, "probe", served.ticket, "--no-store", "--json", "-t", "30")
-    time.sleep(2.0)
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=10)
-    record = json.loads(out)
-    assert process.returncode == 130
+    running = Probe(client, served.ticket, "-t", "30")
+    running.process.send_signal(signal.SIGINT)
+    record = running.end(within_s=10)
+    assert running.process.returncode == 130
     assert record["status"] == "partial"
     assert record["server"] is not None, "the server's half is there too"
     assert record["summary"]["forward"]["bytes"] > 0
@@ -117,11 +134,10 @@ def test_a_server_tells_a_second_client_that_it_is_busy(testbed: MakeBed, serve:
     bed = testbed("back-to-back", mtu_bytes=1500)
     client, server = bed.hosts["client"], bed.hosts["server"]
     served = serve(server, "--max-sessions", "1")
-    first = start(client, FARLINE, "probe", served.ticket, "--no-store", "--json", "-t", "3")
-    time.sleep(1.0)
+    first = Probe(client, served.ticket, "-t", "30")
     second = start(client, FARLINE, "probe", served.ticket, "--no-store", "-t", "1")
     _, complaint = second.communicate(timeout=10)
     assert second.returncode == 5
     assert "busy" in complaint.lower()
-    first.communicate(timeout=15)
-    assert first.returncode == 0
+    first.process.send_signal(signal.SIGINT)
+    assert first.end(within_s=15)["status"] == "partial"

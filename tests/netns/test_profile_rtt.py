@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from farline.campaign.link_change import same_but_for, touched_names, way
 from farline.store import Store
-from farline.testbed import list_beds
+from farline.testbed import Testbed, list_beds, load
 from tests.netns.conftest import FARLINE
 
 pytestmark = pytest.mark.netns
@@ -57,6 +58,31 @@ def test_a_sweep_leaves_records_with_path_and_links_and_nothing_else(tmp_path: P
     links = store.link_samples([row["run_id"] for row in rows])
     assert set(links["run_id"].to_pylist()) == {row["run_id"] for row in rows}
     assert max(links["delay_ns"].to_pylist()) == 10_000_000
+
+
+def test_a_users_testbed_is_as_it_was_after_a_sweep(testbed: Any, tmp_path: Path) -> None:
+    """A queue of one product holds packets without a round trip too, and goes when it is over."""
+    bed = testbed("back-to-back", rate_bps="1Gbit", rtt_s="10ms")
+    before = bed.topology()
+    words = ("--testbed", bed.name, "--rtt", "0,20", "--link-queue-bdp", "1", "--repetitions", "1")
+    results = profile(tmp_path, *words, *SWEEP)
+    rates = {row["varied"]["path.rtt_s"]: row["mean_bps"] for row in results["settings"]}
+    assert 170e6 < rates[0.0] < 200e6
+    rows = Store(tmp_path).runs().to_pylist()
+    assert all(row["path.capacity_bdp"] == 1.0 for row in rows)
+    after = bed.topology()
+    touched = touched_names(("capacity_bdp",))
+    assert same_but_for(before, after, [bed.main_link], touched)
+    assert way(after["links"][0], "reverse")["queue"]["capacity_bdp"] == 1.0
+
+
+def test_a_running_testbed_that_nobody_named_is_left_alone(tmp_path: Path) -> None:
+    with Testbed.up(load("back-to-back"), name="back-to-back") as bed:
+        results = profile(tmp_path, "--rtt", "1,5", *SWEEP, "--repetitions", "1")
+        assert results["stopped"] == "finished"
+        assert bed.topology() == load("back-to-back")
+    rows = Store(tmp_path).runs().to_pylist()
+    assert {row["path.testbed"] == "back-to-back" for row in rows} == {False}
 
 
 def test_an_interrupted_sweep_takes_its_testbed_down_and_is_resumed(tmp_path: Path) -> None:

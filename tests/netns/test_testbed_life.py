@@ -123,18 +123,18 @@ def test_what_a_killed_keeper_leaves_is_removed_by_the_next_command(own_director
 def test_a_keeper_that_does_not_answer_is_taken_down(
     own_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(control, "ANSWER_TIMEOUT_S", 0.3)
     bed = Testbed.up(load("back-to-back"), name="stuck", keep=True)
     inside = bed.hosts["client"].popen(["sleep", "600"])
     keeper = bed.describe()["pid"]
     bed.close()
     os.kill(keeper, signal.SIGSTOP)
+    monkeypatch.setattr(control, "ANSWER_TIMEOUT_S", 0.3)
     with pytest.raises(UnreachableError, match="'stuck' does not answer: `farline testbed down"):
         Testbed.attach("stuck")
-    assert take_down("stuck")
+    assert take_down("stuck") == "killed"
     assert has_ended(keeper)
     assert inside.wait(timeout=5) == -signal.SIGTERM
-    assert not take_down("stuck")
+    assert take_down("stuck") is None
     assert not (own_directory / "stuck").exists()
 
 
@@ -203,12 +203,20 @@ def test_the_path_of_a_run_is_recorded_with_its_stamp_and_samples(testbed: MakeB
     assert record["rate_bps"] == 10**9
     assert stamp.value["unexplained_packets"] == 0
     assert stamp.value["deliveries"] >= 40
-    time.sleep(0.2)
-    samples = bed.link_samples(row)
-    assert set(samples["direction"].tolist()) == {0, 1}
-    carried = [link["out_packets"] for link in bed.counters()["links"]]
-    assert samples["out_packets"].sum() == sum(carried) >= 40
+    # What leaves a link is counted at once, and sampled a little later.
+    assert comes_true(lambda: sampled(bed, 0) == carried(bed) >= 40)
+    assert set(bed.link_samples(row)["direction"].tolist()) == {0, 1}
     assert bed.lost_sample_rows == 0
+
+
+def sampled(bed: Testbed, row: int) -> int:
+    """Packets that have left the links by the samples from a row on."""
+    return int(bed.link_samples(row)["out_packets"].sum())
+
+
+def carried(bed: Testbed) -> int:
+    """The same by the counters since the start."""
+    return sum(link["out_packets"] for link in bed.counters()["links"])
 
 
 def test_a_program_inside_finds_its_bed(testbed: MakeBed) -> None:
@@ -227,6 +235,42 @@ def test_what_a_link_carries_can_be_captured(testbed: MakeBed, tmp_path: Path) -
     bed.capture(tmp_path / "link.pcap")
     measure(bed.hosts["client"], "server", count=3)
     counted = bed.stop_capture()
-    data = b"".join(path.read_bytes() for path in tmp_path.glob("link*.pcap*"))
+    assert counted["written_packets"] > 0
+    assert (counted["missed_packets"], counted["error"]) == (0, None)
+    data = (tmp_path / "link.pcap").read_bytes()
     assert data[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1"), "pcap, little-endian"
-    assert counted
+    assert len(data) > 24 + 16 * counted["written_packets"]
+
+
+def test_a_capture_ends_with_the_connection_that_asked_for_it(
+    testbed: MakeBed, tmp_path: Path
+) -> None:
+    bed = testbed("back-to-back")
+    other = Testbed.attach(bed.name)
+    other.capture(tmp_path / "one.pcap")
+    with pytest.raises(UsageError, match="being captured already"):
+        bed.capture(tmp_path / "two.pcap")
+    other.close()
+    assert comes_true(lambda: can_capture(bed, tmp_path / "two.pcap"))
+    bed.stop_capture()
+
+
+def can_capture(bed: Testbed, path: Path) -> bool:
+    try:
+        bed.capture(path)
+    except UsageError:
+        return False
+    return True
+
+
+def test_a_link_that_is_made_longer_gets_more_tcp_memory() -> None:
+    before = tcp_mem_pages()
+    with Testbed.up(load("back-to-back", rate_bps="1Gbit", rtt_s="1ms")) as bed:
+        short = tcp_mem_pages()
+        bed.change(rate_bps="10Gbit", rtt_s="366ms")
+        assert tcp_mem_pages() > short
+    assert tcp_mem_pages() == before
+
+
+def tcp_mem_pages() -> int:
+    return int(TCP_MEM.read_text(encoding="ascii").split()[-1])

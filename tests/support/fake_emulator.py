@@ -30,7 +30,10 @@ class FakeEmulator:
 
     def __init__(self, topology: Any) -> None:
         self._topology = topology
+        self.now = topology
         self.changes: list[Any] = []
+        self.asked_paths: list[tuple[str, str]] = []
+        self.stopped_captures: list[str] = []
         self.rows = 0
         self.broken: str | None = None
         self.stopped = False
@@ -47,9 +50,11 @@ class FakeEmulator:
             }
             for host in range(2)
         ]
+        names = [host["name"] for host in self._topology["hosts"]]
+        nearest = {name: number for number, name in enumerate(names)}
         hosts = [
-            {"name": host["name"], "ports": [number]}
-            for number, host in enumerate(self._topology["hosts"])
+            {"name": name, "ports": [number], "nearest": nearest}
+            for number, name in enumerate(names)
         ]
         return json.dumps({"hosts": hosts, "ports": ports, "pipes": []})
 
@@ -62,9 +67,10 @@ class FakeEmulator:
         self.changes.append(json.loads(change_json))
 
     def topology(self) -> str:
-        return json.dumps(self._topology)
+        return json.dumps(self.now)
 
     def path(self, client: str, server: str) -> str:
+        self.asked_paths.append((client, server))
         return json.dumps({"rtt_s": 0.05, "rate_bps": None})
 
     def mark(self) -> int:
@@ -86,7 +92,8 @@ class FakeEmulator:
         self.changes.append((link, direction, path, snap_bytes))
 
     def stop_capture(self, link: str) -> str:
-        return json.dumps({"packets": 1, "missed": 0})
+        self.stopped_captures.append(link)
+        return json.dumps({"written_packets": 1, "missed_packets": 0, "error": None})
 
     def failure(self) -> str | None:
         return self.broken

@@ -206,6 +206,46 @@ fn a_capture_has_a_record_for_every_packet_on_the_wire() {
     assert!(bed.emulator.stop_capture("wan").is_err());
 }
 
+#[test]
+fn a_capture_that_nobody_ended_is_whole_when_the_bed_goes_down() {
+    let Some(bed) = Bed::of(&pair("{}")) else { return };
+    let file = bed.folder.join("open.pcap");
+    bed.emulator
+        .capture("wan", LinkDirection::Forward, &file, 96)
+        .unwrap();
+    let before = bed.pipe(0).counters;
+    transfer(&bed, 4 << 20);
+    let after = bed.pipe(0).counters;
+    bed.emulator.stop();
+    let records = record_lengths(&std::fs::read(&file).unwrap()[24..]).len() as u64;
+    assert!(
+        records >= after.out_packets - before.out_packets,
+        "{records} records of {after:?}"
+    );
+}
+
+#[test]
+fn a_link_too_small_for_ipv6_carries_the_rest() {
+    let Some(bed) = Bed::of(&pair(r#"{"mtu_bytes":1000}"#)) else {
+        return;
+    };
+    let notices = bed.emulator.notices();
+    assert!(
+        notices.iter().any(|line| line.contains("eth0 has no IPv6")),
+        "{notices:?}"
+    );
+    transfer(&bed, 1 << 20);
+}
+
+#[test]
+fn hosts_take_what_comes_over_another_link_than_the_answer_would() {
+    let Some(bed) = Bed::of(&pair("{}")) else { return };
+    for device in ["all", "eth0"] {
+        let file = format!("/proc/sys/net/ipv4/conf/{device}/rp_filter");
+        assert_eq!(bed.inside("a", || std::fs::read_to_string(&file)), "0\n");
+    }
+}
+
 /// Bytes kept and bytes on the wire of every record.
 fn record_lengths(mut records: &[u8]) -> Vec<(u32, u32)> {
     let mut lengths = Vec::new();

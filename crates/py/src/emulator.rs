@@ -1,5 +1,6 @@
 //! An emulated network as Python holds it.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -111,7 +112,8 @@ impl Emulator {
         gate(py, || to_json(&self.relay().topology()?))
     }
 
-    /// `rtt_s` and `rate_bps` (null without limit) between two hosts as they stand now, as JSON.
+    /// `rtt_s` and `rate_bps` (null without limit) from a host to another, or to one address of it, as they stand now,
+    /// as JSON.
     fn path(&self, py: Python<'_>, client: &str, server: &str) -> PyResult<String> {
         gate(py, || {
             let path = self.relay().path(client, server)?;
@@ -207,7 +209,16 @@ impl Drop for Emulator {
 fn layout_document(layout: &Layout, links: &[String], routers: &[String]) -> Value {
     let hosts = layout.hosts.iter();
     let hosts: Vec<_> = hosts
-        .map(|host| json!({ "name": host.name, "ports": host.ports }))
+        .enumerate()
+        .map(|(number, host)| {
+            let nearest: BTreeMap<_, _> = layout
+                .hosts
+                .iter()
+                .enumerate()
+                .map(|(other, to)| (to.name.as_str(), layout.nearest_port(number, other)))
+                .collect();
+            json!({ "name": host.name, "ports": host.ports, "nearest": nearest })
+        })
         .collect();
     let ports = layout.ports.iter().map(|port| {
         json!({
@@ -274,8 +285,13 @@ fn relay_document(report: &Report, totals: &Totals) -> Value {
         "lateness_p50_us": report.lateness.quantile_ns(0.5) as f64 / 1e3,
         "lateness_p99_us": report.lateness.quantile_ns(0.99) as f64 / 1e3,
         "lateness_max_us": report.lateness.max_ns() as f64 / 1e3,
+        "wait_lateness_p99_us": report.wait_lateness.quantile_ns(0.99) as f64 / 1e3,
+        "wait_lateness_max_us": report.wait_lateness.max_ns() as f64 / 1e3,
         "stalled_s": traffic.stalled_ns as f64 / 1e9,
         "ignored_packets": traffic.ignored_packets,
+        "pathless_packets": traffic.pathless_packets,
+        "malformed_packets": traffic.malformed_packets,
+        "unhit_packets": traffic.unhit_packets,
         "arena_drops": traffic.arena_drops,
         "write_drops": traffic.write_drops,
         "too_big_sent": traffic.too_big_sent,

@@ -48,7 +48,7 @@ pub enum QueueDiscipline {
 }
 
 /// The queue in front of a link. Its capacity is the smallest of those stated; if none is, one
-/// bandwidth-delay product of the link's own round trip, and at least ten milliseconds of its rate.
+/// bandwidth-delay product of the link's own round trip, and at least ten milliseconds of its rate and 150,000 bytes.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueueSpec {
@@ -60,7 +60,8 @@ pub struct QueueSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--queue-packets"]))]
     pub capacity_packets: Option<QueuePackets>,
-    /// Capacity in bandwidth-delay products of the link: its rate times the delays of both its directions.
+    /// Capacity in bandwidth-delay products of the link: its rate times the delays of both its directions; a queue holds
+    /// at least one packet, and where both delays are 0 that many times ten milliseconds of the rate and at least 150,000 bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--queue-bdp"]))]
     pub capacity_bdp: Option<QueueBdp>,
@@ -129,7 +130,8 @@ pub struct PipeSpec {
     /// Propagation delay, one way.
     #[schemars(extend("x-flags" = ["--delay"]))]
     pub delay_s: DelayS,
-    /// Random part of the delay; packets stay in order all the same.
+    /// Random part of the delay, at most the delay itself (a quarter of it if normal). Packets stay in order: on a busy link
+    /// they wait for the slowest before them, and the mean delay grows towards the largest.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--jitter"]))]
     pub jitter_s: Option<DelayS>,
@@ -189,9 +191,12 @@ pub struct PipeChange {
     /// New probability of independent loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<Probability>,
-    /// New capacity of the queue; what waits already stays.
+    /// New capacity of the queue, in the place of one in bytes or in bandwidth-delay products; what waits already stays.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity_bytes: Option<QueueBytes>,
+    /// The same in bandwidth-delay products; beside `capacity_bytes` the smaller one holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity_bdp: Option<QueueBdp>,
     /// New probability of corruption.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub corrupt: Option<Probability>,
@@ -402,6 +407,9 @@ impl Topology {
     }
 }
 
+/// A schedule that repeats takes at least so long per step on average: faster ones could not be kept up with.
+const LEAST_STEP_S: f64 = 100e-6;
+
 fn check_schedule(link: &str, pipe: &PipeSpec) -> Result<(), Failure> {
     let place = format!("links.{link}.schedule");
     check_count(&place, pipe.schedule.len(), 0, 65_536)?;
@@ -411,6 +419,10 @@ fn check_schedule(link: &str, pipe: &PipeSpec) -> Result<(), Failure> {
         0,
         65_536,
     )?;
+    if let Some(period) = pipe.schedule_period_s {
+        let most = (period.get() / LEAST_STEP_S) as usize;
+        check_count(&place, pipe.schedule.len(), 0, most)?;
+    }
     let times: Vec<f64> = pipe.schedule.iter().map(|step| step.at_s.get()).collect();
     if times.windows(2).any(|pair| pair[1] < pair[0]) {
         return Err(refused(&place, "times must not go back"));
@@ -478,7 +490,7 @@ pub struct ValidityStamp {
     pub emulator_drops: u64,
     /// Datagrams a host dropped because a socket's receive buffer was full: the host's doing, not the path's.
     pub receive_buffer_drops: u64,
-    /// Times a host's TCP gave up data it had received for want of memory.
+    /// Times a host's kernel came short of memory for TCP or UDP: received data given up, datagrams refused, windows held small.
     pub memory_prunes: u64,
     /// Packets in minus packets out, dropped and in flight, over all links; 0 if nothing is unexplained.
     pub unexplained_packets: i64,

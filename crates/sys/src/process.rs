@@ -40,25 +40,50 @@ fn from_timeval(time: libc::timeval) -> Duration {
 /// When `/proc/stat` cannot be read or has no such column.
 pub fn steal_time() -> io::Result<Duration> {
     let text = std::fs::read_to_string("/proc/stat")?;
-    let ticks = parse_steal(&text).ok_or_else(|| {
-        io::Error::new(
-            io::ErrorKind::InvalidData,
-            "/proc/stat: no steal column in its first line",
-        )
-    })?;
+    let ticks = parse_steal(&text).ok_or_else(no_steal)?;
+    Ok(from_ticks(ticks))
+}
+
+/// The same for each CPU that is in use, in the kernel's order.
+///
+/// # Errors
+/// As [`steal_time`].
+pub fn steal_by_cpu() -> io::Result<Vec<Duration>> {
+    let text = std::fs::read_to_string("/proc/stat")?;
+    let ticks = parse_steal_by_cpu(&text).ok_or_else(no_steal)?;
+    Ok(ticks.into_iter().map(from_ticks).collect())
+}
+
+fn no_steal() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        "/proc/stat: no steal column in the lines of the CPUs",
+    )
+}
+
+fn from_ticks(ticks: u64) -> Duration {
     // SAFETY: sysconf takes one integer and touches no memory of ours.
     let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
     let per_second = u32::try_from(per_second)
         .ok()
         .filter(|&rate| rate > 0)
         .unwrap_or(100);
-    Ok(Duration::from_secs(ticks) / per_second)
+    Duration::from_secs(ticks) / per_second
 }
 
 fn parse_steal(text: &str) -> Option<u64> {
     let mut words = text.lines().next()?.split_ascii_whitespace();
     (words.next()? == "cpu").then_some(())?;
     words.nth(7)?.parse().ok()
+}
+
+/// Lines `cpu0`, `cpu1`, ... behind the first; none without at least one.
+fn parse_steal_by_cpu(text: &str) -> Option<Vec<u64>> {
+    let lines = text.lines().skip(1).take_while(|line| line.starts_with("cpu"));
+    let ticks: Option<Vec<u64>> = lines
+        .map(|line| line.split_ascii_whitespace().nth(8)?.parse().ok())
+        .collect();
+    ticks.filter(|ticks| !ticks.is_empty())
 }
 
 #[cfg(test)]
@@ -71,6 +96,11 @@ mod tests {
         assert_eq!(parse_steal("cpu 1 2 3\n"), None);
         assert_eq!(parse_steal("intr 1 2 3 4 5 6 7 8 9\n"), None);
         assert!(steal_time().is_ok());
+        let text =
+            "cpu  1 2 3 4 5 6 7 88 9 10\ncpu0 1 2 3 4 5 6 7 80 9 10\ncpu1 1 2 3 4 5 6 7 8 9 10\nintr 5\n";
+        assert_eq!(parse_steal_by_cpu(text), Some(vec![80, 8]));
+        assert_eq!(parse_steal_by_cpu("cpu 1 2 3 4 5 6 7 8\nintr 5\n"), None);
+        assert!(!steal_by_cpu().unwrap().is_empty());
     }
 
     #[test]

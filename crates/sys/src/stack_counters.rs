@@ -36,6 +36,8 @@ pub struct StackCounts {
     pub out_of_order_drops: u64,
     /// Datagrams dropped because a socket's receive buffer was full, IPv4 and IPv6 (`RcvbufErrors`).
     pub receive_buffer_errors: u64,
+    /// Datagrams dropped because UDP as a whole had no memory left, IPv4 and IPv6 (`MemErrors`, Linux 5.11).
+    pub udp_memory_errors: u64,
     /// Segments and datagrams with a wrong checksum, TCP and UDP (`InCsumErrors`).
     pub checksum_errors: u64,
 }
@@ -90,6 +92,7 @@ impl StackCounters {
             out_of_order_drops: extended("TCPOFODrop")?,
             receive_buffer_errors: in_table(&basic, "Udp:", "RcvbufErrors")?
                 + in_list(&basic6, "Udp6RcvbufErrors")?,
+            udp_memory_errors: in_table(&basic, "Udp:", "MemErrors")? + in_list(&basic6, "Udp6MemErrors")?,
             checksum_errors: in_table(&basic, "Udp:", "InCsumErrors")?
                 + in_table(&basic, "Tcp:", "InCsumErrors")?
                 + in_list(&basic6, "Udp6InCsumErrors")?,

@@ -23,18 +23,23 @@ from farline.store.filters import pick_campaign
 if TYPE_CHECKING:
     from farline.store import Store
 
-JOURNAL_VERSION = 2
-"""Version 2 has the paths of settings; without them it is version 1."""
+JOURNAL_VERSION = 3
+"""Version 3 has the topology of a testbed, version 2 the paths of settings; version 1 neither."""
 
 
 @dataclass(frozen=True)
 class Journal:
-    """A campaign, the server it measures (`host:port`, no ticket), and when it finished."""
+    """A campaign, the server it measures (`host:port`, no ticket), and when it finished.
+
+    `topology` is the whole testbed of a campaign that brings up its own, or is over one by name:
+    what a resumed campaign must find, or bring up again.
+    """
 
     campaign: Campaign
     target: str
     created_at: str
     finished_at: str | None = None
+    topology: Mapping[str, Any] | None = None
 
     def document(self) -> dict[str, Any]:
         """The journal as JSON has it."""
@@ -49,12 +54,15 @@ class Journal:
             "plan": campaign.plan.document(),
             "settings": [_setting_document(setting) for setting in campaign.settings],
             "reference": campaign.reference and _setting_document(campaign.reference),
+            "topology": self.topology,
         }
 
 
-def new_journal(campaign: Campaign, target: str) -> Journal:
+def new_journal(
+    campaign: Campaign, target: str, topology: Mapping[str, Any] | None = None
+) -> Journal:
     """The journal of a campaign that starts now."""
-    return Journal(campaign, target, _now())
+    return Journal(campaign, target, _now(), topology=topology)
 
 
 def write_journal(store: Store, journal: Journal, finished: bool = False) -> None:
@@ -124,7 +132,13 @@ def _read(document: Mapping[str, Any], path: Path) -> Journal:
         settings=tuple(_read_setting(item) for item in document["settings"]),
         reference=_read_setting(reference) if reference else None,
     )
-    return Journal(campaign, document["target"], document["created_at"], document["finished_at"])
+    return Journal(
+        campaign,
+        document["target"],
+        document["created_at"],
+        document["finished_at"],
+        document.get("topology"),
+    )
 
 
 def _setting_document(setting: Setting) -> dict[str, Any]:

@@ -14,7 +14,8 @@ neighbour in time. A setting is open until its interval is narrow enough at a lo
 blocks is reached, or it has failed twice in a row for a reason that will not pass.
 
 A run over an emulated path that was not valid is done again once and counts in no mean, unless the
-plan says `count_invalid`.
+plan says `count_invalid`. `max_consecutive_failures` places in a row without a valid run stop the
+campaign: the machine cannot emulate that path.
 
 A run that fails for a passing reason (busy, unreachable, timeout, protocol) is tried again,
 `retries` times, after 1, 2, 4 ... seconds or as long as the server says. After that its place in
@@ -49,12 +50,17 @@ _ENDS = {
     "fixed": "run as often as asked",
     "cap": "stopped by the cap",
     "nothing": "without a run that succeeded",
+    "invalid": "without a valid run",
     "abandoned": "given up after failures",
 }
 """How a setting's end is said, by its state."""
 LONGEST_WAIT_S = 60.0
 INVALID_RETRIES = 1
 """How often a run is done again at once because its emulated path was not valid."""
+INVALID_KIND = "system"
+"""Kind of failure of a campaign whose paths were not valid: the machine could not emulate them."""
+NO_REASON = "`farline show` says why"
+"""Stands for the reasons of a run that is known from the store alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +182,8 @@ class Tally:
     failed: int = 0
     invalid: int = 0
     """Runs whose emulated path did not do what it should: neither counted nor failed."""
+    not_valid: str = ""
+    """Why the last of them was not, as far as it is known."""
     strikes: int = 0
     state: State = "open"
     last_error: str | None = None
@@ -200,6 +208,10 @@ class Machine:
         self._wait: Wait | None = None
         self._stop: Stop | None = None
         self._failed: list[Cell] = []
+        self._unheld: list[Cell] = []
+        """Places in a row whose emulated path did not do what it should."""
+        self._repeated = 0
+        """How often the present place was done again for that."""
 
     @property
     def rules(self) -> Rules:
@@ -261,15 +273,16 @@ class Machine:
             # Its place in the block stays open: the run is done again after a resume.
             self._stop = Stop("interrupted", "a run was stopped before its end")
         elif outcome.measured and outcome.valid is False and not self.campaign.plan.count_invalid:
-            self._invalid(cell)
+            self._invalid(cell, outcome)
         elif outcome.measured:
             self._complete(cell, outcome)
         else:
             self._failure(cell, outcome)
 
     def _complete(self, cell: Cell, outcome: Outcome) -> None:
-        self._queue.popleft()
+        self._leave()
         self._failed.clear()
+        self._unheld.clear()
         tally = self._tally(cell)
         tally.outcomes.append(outcome)
         tally.blocks.append(cell.block)
@@ -283,14 +296,28 @@ class Machine:
         elif len(tally.values) >= self.rules.max_repetitions:
             self._close(tally)
 
-    def _invalid(self, cell: Cell) -> None:
+    def _leave(self) -> None:
+        """The present place is settled."""
+        self._queue.popleft()
+        self._repeated = 0
+
+    def _invalid(self, cell: Cell, outcome: Outcome) -> None:
         """A run that says nothing of its setting: done once more, then its place stays empty."""
-        self._tally(cell).invalid += 1
+        tally = self._tally(cell)
+        tally.invalid += 1
+        tally.not_valid = outcome.not_valid or tally.not_valid
         self._failed.clear()
-        if cell.attempt < INVALID_RETRIES:
+        if self._repeated < INVALID_RETRIES:
+            self._repeated += 1
             self._queue[0] = replace(cell, attempt=cell.attempt + 1)
-        else:
-            self._queue.popleft()
+            return
+        self._leave()
+        self._unheld.append(cell)
+        count = len(self._unheld)
+        if count >= self.rules.max_consecutive_failures:
+            why = tally.not_valid or NO_REASON
+            line = f"stopped: {count} times in a row no valid run: {why}"
+            self._stop = Stop("aborted", line, INVALID_KIND)
 
     def _failure(self, cell: Cell, outcome: Outcome) -> None:
         kind = outcome.error_kind or "internal"
@@ -302,7 +329,8 @@ class Machine:
             seconds = min(outcome.retry_after_s or 2.0**tries, LONGEST_WAIT_S)
             self._wait = Wait(seconds, outcome.error or kind)
             return
-        self._queue.popleft()
+        self._leave()
+        self._unheld.clear()
         tally.failed += 1
         if kind in FATAL_KINDS or (kind in KINDS and KINDS[kind].may_retry):
             self._failed.append(cell)
@@ -327,13 +355,15 @@ class Machine:
     def _resume(self) -> None:
         """Goes on; after giving up, the places that failed last are open again."""
         if self._stop is not None and self._stop.reason == "aborted":
+            for cell in self._failed:
+                self._tally(cell).failed -= 1
             rounds = self.rules.retries + 1
-            for cell in reversed(self._failed):
-                tally = self._tally(cell)
-                tally.failed -= 1
+            # One of the two is empty: either kind ends a row of the other.
+            for cell in reversed(self._failed or self._unheld):
                 attempt = (cell.attempt // rounds + 1) * rounds
                 self._queue.appendleft(replace(cell, attempt=attempt))
             self._failed.clear()
+            self._unheld.clear()
         if self._stop is not None and self._stop.reason != "finished":
             self._stop = None
 
@@ -368,5 +398,6 @@ def _finished_line(machine: Machine) -> str:
 
 
 def _end_text(tally: Tally) -> str:
-    nothing = tally.state != "abandoned" and not tally.values and tally.failed
-    return _ENDS["nothing" if nothing else tally.state]
+    if tally.state == "abandoned" or tally.values or not (tally.failed or tally.invalid):
+        return _ENDS[tally.state]
+    return _ENDS["nothing" if tally.failed else "invalid"]

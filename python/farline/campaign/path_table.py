@@ -55,6 +55,20 @@ def read_path_table(table: Mapping[str, Any]) -> Tables:
     return PathPlace(**place), fixed, axes
 
 
+def check_in_use(place: str, key: str) -> None:
+    """Refuses to set between runs what cannot change while a testbed is up.
+
+    Raises:
+        SpecError: with what can.
+    """
+    from farline.spec.links import VARIABLE_KEYS
+
+    if key not in VARIABLE_KEYS:
+        raise SpecError(
+            f"{place}: cannot change between runs; what can is {', '.join(VARIABLE_KEYS)}"
+        )
+
+
 def check_variable(place: str, key: str) -> None:
     """Refuses to vary what cannot change while a testbed is up.
 

@@ -29,7 +29,13 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from farline.campaign.path_table import PATH, PathPlace, read_link_option, read_path_table
+from farline.campaign.path_table import (
+    PATH,
+    PathPlace,
+    check_in_use,
+    read_link_option,
+    read_path_table,
+)
 from farline.campaign.rules import Rules
 from farline.errors import SpecError, UsageError
 
@@ -61,6 +67,7 @@ _KEYS: dict[str, type | tuple[type, ...]] = {
     "count_invalid": bool,
 }
 _PARTS = ("campaign", "fixed", "grid", PATH)
+_REFERENCE = "campaign.reference"
 
 
 @dataclass(frozen=True)
@@ -240,11 +247,11 @@ def _rules(campaign: Mapping[str, Any]) -> Rules:
 
 
 def _reference(value: str | Mapping[str, Any]) -> Reference:
-    return value if isinstance(value, str) else dict(_read_section("fixed", value))
+    return value if isinstance(value, str) else dict(_read_section(_REFERENCE, value))
 
 
 def _read_section(part: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Values (`fixed`) or alternatives (`grid`) of options by dotted path."""
+    """Values, or alternatives (`grid`), of options by dotted path."""
     for path, raw in flatten(table):
         yield path, _read_option(part, path, raw)
 
@@ -255,8 +262,12 @@ def _read_option(part: str, path: str, raw: object) -> Any:
 
     section, dot, name = path.rpartition(".")
     place = f"[{part}{dot}{section}] {name}"
-    if section == PATH:
-        return read_link_option(place, name, raw)
+    if PATH in (section, path):
+        if part != _REFERENCE:
+            raise SpecError(f"[{part}] {path}: stands in a table of its own, [{PATH}]")
+        value = read_link_option(place, name, raw)
+        check_in_use(place, name)
+        return value
     option = next((option for option in OPTIONS if option.path == path), None)
     if option is None:
         siblings = [o.name for o in OPTIONS if o.path.rpartition(".")[0] == section]

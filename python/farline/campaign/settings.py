@@ -55,6 +55,17 @@ class Campaign:
         """The setting with `key`, the reference included."""
         return self._by_key[key]
 
+    @property
+    def all_settings(self) -> tuple[Setting, ...]:
+        """The settings, and the reference where it is none of them."""
+        return tuple(self._by_key.values())
+
+    @property
+    def link_keys(self) -> tuple[str, ...]:
+        """Keys of all that any setting sets on the emulated link, the reference included."""
+        paths = (setting.path for setting in self.all_settings)
+        return tuple(dict.fromkeys(key for path in paths for key in path))
+
     @functools.cached_property
     def _by_key(self) -> dict[str, Setting]:
         reference = [self.reference] if self.reference is not None else []
@@ -131,16 +142,20 @@ def _applies(path: str, transport: object) -> bool:
 
 
 def _setting(plan: Plan, values: Mapping[str, Any], validate: Validate) -> Setting:
+    from farline.spec.links import check_together
+
     transport = values.get("transport", plan.fixed.get("transport", TRANSPORT_DEFAULT))
     fixed = {path: value for path, value in plan.fixed.items() if _applies(path, transport)}
     document = nest({**fixed, **values})
     link = _link_values(document.pop(PATH, {}))
     varied = {path: value for path, value in values.items() if path in plan.axes}
     try:
+        check_together(link)
         spec = _sampled(validate(document), "interval_s" in document)
-    except FarlineError as error:
+    except (FarlineError, ValueError) as error:
         text = " ".join(f"{path}={plain(value)}" for path, value in varied.items())
-        raise SpecError(f"{text or 'the plan'}: {error.message}") from None
+        line = error.message if isinstance(error, FarlineError) else f"[{PATH}] {error}"
+        raise SpecError(f"{text or 'the plan'}: {line}") from None
     return Setting(key_of(spec, link), varied, spec, link)
 
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from farline.campaign.path_watch import PathSeen
 
 if TYPE_CHECKING:
+    from farline.spec._types import Topology
     from farline.testbed import CurrentBed
 
 
 @dataclass(frozen=True)
 class BedWatch:
-    """Watches runs of a client on a testbed's host."""
+    """Watches runs of a client on a testbed's host.
+
+    Records call `link` the main link, where one is named: it is the link that the runs are about.
+    """
 
     here: CurrentBed
+    link: str | None = None
 
     def start(self) -> int:
         """Marks where a run begins; samples of the links from before it are let go."""
@@ -26,11 +31,15 @@ class BedWatch:
         """The path since `mark`; None where the server is on no other host of the testbed."""
         from farline.testbed import path_record
 
-        server = self.here.host_of(_host_part(server_address))
+        address = _host_part(server_address)
+        server = self.here.host_of(address)
         if server is None or server == self.here.host:
             return None
         bed = self.here.bed
-        path = path_record(bed, self.here.host, server, bed.stamp(mark))
+        path = path_record(bed, self.here.host, server, bed.stamp(mark), address)
+        if self.link is not None:
+            topology = {**(path["topology"] or {}), "main_link": self.link}
+            path = {**path, "topology": cast("Topology", topology)}
         return PathSeen(path, bed.link_samples())
 
 

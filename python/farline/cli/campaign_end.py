@@ -83,30 +83,55 @@ def finish(job: Job, stop: Stop, output: Output, measured_more: bool = True) -> 
     A campaign that gave up before it `measured_more` has no new table to show: only the line.
     """
     report = _report(job, output.report_dir)
-    code, line = _ending(job, stop)
+    end = _ending(job, stop)
     if output.as_json:
-        click.echo(json.dumps(_document(job, stop, report, code, line), indent=2))
+        click.echo(json.dumps(_document(job, stop, report, end), indent=2))
     elif measured_more or stop.reason != "aborted":
         _print_results(job.machine, stop, report)
-    if line:
-        click.echo(f"farline: {line}", err=True)
-    return code
+    if output.report_dir is not None and report is None:
+        click.echo("farline: --report: nothing written: no setting has a run that counts", err=True)
+    if end is not None:
+        click.echo(f"farline: {end.line}", err=True)
+    return 0 if end is None else end.code
 
 
-def _ending(job: Job, stop: Stop) -> tuple[int, str]:
-    """Exit code, and the line that goes with it when it is not 0."""
-    from farline.errors import KINDS, InternalError, InterruptedRun
+@dataclass(frozen=True)
+class _BadEnd:
+    """How a campaign ended that did not end well."""
+
+    code: int
+    kind: str
+    line: str
+
+
+def _ending(job: Job, stop: Stop) -> _BadEnd | None:
+    from farline.campaign.machine import INVALID_KIND, NO_REASON
+    from farline.errors import InterruptedRun
 
     if stop.reason == "interrupted":
-        return InterruptedRun.exit_code, f"{stop.line}; {job.hint()}"
+        line = f"{stop.line}; {job.hint()}"
+        return _BadEnd(InterruptedRun.exit_code, InterruptedRun.kind, line)
     if stop.reason == "aborted":
-        kind = KINDS.get(stop.error_kind or "", InternalError)
-        return kind.exit_code, f"{stop.line}; {job.hint(stop.error_kind)}"
-    failed = [tally for tally in job.machine.tallies.values() if tally.last_error]
-    if failed and not job.measured:
-        kind = KINDS.get(failed[0].last_error_kind or "", InternalError)
-        return kind.exit_code, f"no run succeeded: {failed[0].last_error}"
-    return 0, ""
+        return _bad_end(stop.error_kind, f"{stop.line}; {job.hint(stop.error_kind)}")
+    if job.measured:
+        return None
+    tallies = job.machine.tallies.values()
+    failed = [tally for tally in tallies if tally.last_error]
+    if failed:
+        return _bad_end(failed[0].last_error_kind, f"no run succeeded: {failed[0].last_error}")
+    invalid = [tally for tally in tallies if tally.invalid]
+    if invalid:
+        reasons = [tally.not_valid for tally in invalid if tally.not_valid]
+        why = reasons[-1] if reasons else NO_REASON
+        return _bad_end(INVALID_KIND, f"no run was valid, so none counts: {why}")
+    return None
+
+
+def _bad_end(kind: str | None, line: str) -> _BadEnd:
+    from farline.errors import KINDS, InternalError
+
+    known = KINDS.get(kind or "", InternalError)
+    return _BadEnd(known.exit_code, known.kind, line)
 
 
 def _report(job: Job, report_dir: Path | None) -> Path | None:
@@ -117,7 +142,7 @@ def _report(job: Job, report_dir: Path | None) -> Path | None:
     return write_report(job.store.path, job.machine.campaign.id, report_dir)
 
 
-def _document(job: Job, stop: Stop, report: Path | None, code: int, line: str) -> dict[str, Any]:
+def _document(job: Job, stop: Stop, report: Path | None, end: _BadEnd | None) -> dict[str, Any]:
     from farline.campaign.results import results_document
 
     document = {
@@ -129,8 +154,8 @@ def _document(job: Job, stop: Stop, report: Path | None, code: int, line: str) -
         "report": str(report) if report else None,
         **results_document(job.machine),
     }
-    if code:
-        document["error"] = {"kind": stop.error_kind or stop.reason, "message": line}
+    if end is not None:
+        document["error"] = {"kind": end.kind, "message": end.line}
     return document
 
 

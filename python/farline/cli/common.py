@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -113,17 +113,26 @@ class Interruption:
     def ask(self, _signal: int, _frame: FrameType | None) -> None:
         """Signal handler."""
         self.count += 1
+        # Whoever hangs up has taken the terminal along.
+        with suppress(OSError):
+            self._say()
+
+    def _say(self) -> None:
         if self.count == 1 and not self._quiet:
             click.echo("farline: stopping; once more to stop at once", err=True)
 
 
 @contextmanager
 def interruptible(quiet: bool = False) -> Iterator[Interruption]:
-    """SIGINT and SIGTERM ask instead of killing, within the block."""
+    """SIGINT, SIGTERM and SIGHUP ask instead of killing, within the block.
+
+    SIGHUP stays ignored where it was (`nohup`).
+    """
     asked = Interruption(quiet)
-    before = {
-        number: signal.signal(number, asked.ask) for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    before = {number: signal.signal(number, asked.ask) for number in numbers}
     try:
         yield asked
     finally:

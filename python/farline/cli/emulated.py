@@ -1,8 +1,9 @@
 """`farline profile` without a host: a campaign over an emulated path that it brings up itself.
 
-The campaign is written down, a testbed is brought up (or one that is up is used), `farline serve`
-starts on its server host, and this program runs once more on its client host, as `--resume`, with
-the same store: from there it is a campaign like any other, one that can set the link between runs.
+The campaign is written down with its whole testbed, which is brought up unless the plan names one
+that is up; `farline serve` starts on its server host, and this program runs once more on its client
+host, as `--resume`, with the same store: from there it is a campaign like any other, one that can
+set the link between runs.
 """
 
 from __future__ import annotations
@@ -19,19 +20,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from farline.errors import SystemFailure, TimeoutFailure, UsageError
 
 if TYPE_CHECKING:
+    from farline.campaign.journal import Journal
     from farline.campaign.plan import Plan
     from farline.campaign.settings import Campaign
     from farline.cli.campaign_end import Output
+    from farline.spec._types import Topology
     from farline.store import Store
     from farline.testbed import Host, Testbed
 
 DEFAULT_TESTBED = "back-to-back"
-"""What a plan means that varies a path and names none."""
+"""The preset that a plan means which varies a path and names none."""
 
 PORT = 5470
 _READY_S = 20.0
@@ -45,32 +48,89 @@ def target_text(plan: Plan) -> str:
     return " ".join(["testbed", plan.place.testbed or DEFAULT_TESTBED, *ends])
 
 
-def run_over_testbed(campaign: Campaign, store: Store, output: Output) -> int:
+def run_over_testbed(journal: Journal, store: Store, output: Output) -> int:
     """Runs a campaign that stands in `store` over its testbed; gives its exit code."""
-    plan = campaign.plan
-    with _testbed(plan) as bed:
-        client, server = end_hosts(bed.topology(), plan)
+    campaign = journal.campaign
+    with _testbed(journal) as bed:
+        client, server = end_hosts(bed.topology(), campaign.plan)
         with _serving(bed.hosts[server], bed.address(server, client)) as (address, ticket):
             command = _command(campaign, store, output, address)
             return _run_inside(bed.hosts[client], command, ticket)
 
 
 @contextmanager
-def _testbed(plan: Plan) -> Iterator[Testbed]:
-    """The testbed that the plan names, if it is up; else a new one, which ends with the block."""
+def _testbed(journal: Journal) -> Iterator[Testbed]:
+    """The testbed that is up under the name in the plan; else a new one, which ends with the block.
+
+    Raises:
+        UsageError: when the one that is up is not the one that the campaign is about.
+    """
+    from farline.testbed import Testbed
+
+    plan = journal.campaign.plan
+    bed = _running(plan)
+    if bed is None:
+        topology = journal.topology or new_topology(plan)
+        with Testbed.up(cast("Topology", topology), name=f"profile-{secrets.token_hex(3)}") as new:
+            yield new
+        return
+    try:
+        refuse_another(journal, bed)
+        yield bed
+    finally:
+        bed.close()
+
+
+def _running(plan: Plan) -> Testbed | None:
+    """The running testbed that a plan names; without a name it never is one that is up already."""
     from farline.testbed import Testbed, list_beds
 
-    name = plan.place.testbed or DEFAULT_TESTBED
-    if any(bed.name == name for bed in list_beds()):
-        _refuse_bed_options(plan, name)
-        bed = Testbed.attach(name)
-        try:
-            yield bed
-        finally:
-            bed.close()
+    name = plan.place.testbed
+    if name is None:
+        return None
+    try:
+        known = any(bed.name == name for bed in list_beds())
+    except SystemFailure:
+        # A machine that cannot have testbeds can still check and print a plan.
+        return None
+    return Testbed.attach(name) if known else None
+
+
+def refuse_another(journal: Journal, bed: Testbed) -> None:
+    """Refuses a testbed that is up if it is not what the campaign was begun over.
+
+    Raises:
+        UsageError: when they differ in anything but what the campaign itself sets.
+    """
+    from farline.campaign.link_change import same_but_for, touched_names
+    from farline.spec.links import find_links
+
+    campaign, meant = journal.campaign, journal.topology
+    if meant is None:
         return
-    with Testbed.up(new_topology(plan), name=f"profile-{secrets.token_hex(3)}") as bed:
-        yield bed
+    links = [link["name"] for link in find_links(meant, campaign.plan.place.link)]
+    if not same_but_for(meant, bed.topology(), links, touched_names(campaign.link_keys)):
+        raise UsageError(
+            f"testbed {bed.name!r} is up, and is not what campaign {campaign.id} was begun over:"
+            f" `farline testbed down {bed.name}` makes way for that"
+        )
+
+
+def planned_topology(plan: Plan) -> Mapping[str, Any]:
+    """The whole testbed that a plan is over: a running one that it names, or a new one.
+
+    Raises:
+        FarlineError: when it cannot be had, or there are no such hosts; nothing has been made.
+    """
+    bed = _running(plan)
+    if bed is None:
+        topology: Mapping[str, Any] = new_topology(plan)
+    else:
+        topology = bed.topology()
+        bed.close()
+        refuse_bed_options(plan, bed.name)
+    end_hosts(topology, plan)
+    return topology
 
 
 def new_topology(plan: Plan) -> Any:
@@ -82,6 +142,8 @@ def new_topology(plan: Plan) -> Any:
         for path, values in {**_single(plan.fixed), **plan.axes}.items()
         if path.startswith("path.")
     }
+    if plan.place.link is not None:
+        link["main_link"] = plan.place.link
     return load(plan.place.testbed or DEFAULT_TESTBED, **link)
 
 
@@ -89,7 +151,12 @@ def _single(values: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     return {name: (value,) for name, value in values.items()}
 
 
-def _refuse_bed_options(plan: Plan, name: str) -> None:
+def refuse_bed_options(plan: Plan, name: str) -> None:
+    """Refuses options that only a new testbed can have, where one is up.
+
+    Raises:
+        UsageError: with what can change in use.
+    """
     from farline.spec.links import VARIABLE_KEYS
 
     own = [path.removeprefix("path.") for path in plan.fixed if path.startswith("path.")]
@@ -210,9 +277,14 @@ def _run_inside(host: Host, command: list[str], ticket: str) -> int:
         campaign = host.popen(command, env=environment, process_group=0)
         passed.to(campaign)
         try:
-            return campaign.wait()
+            return exit_code(campaign.wait())
         finally:
             _end(campaign)
+
+
+def exit_code(code: int) -> int:
+    """The exit code of a child as a shell says it: 128 + n for signal n."""
+    return 128 - code if code < 0 else code
 
 
 class _Passed:
@@ -239,28 +311,12 @@ class _Passed:
 @contextmanager
 def _passing_signals() -> Iterator[_Passed]:
     passed = _Passed()
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
     before = {number: signal.signal(number, passed.handle) for number in numbers}
     try:
         yield passed
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def check_place(plan: Plan) -> None:
-    """Refuses a plan whose testbed cannot be had, before anything is written down.
-
-    Raises:
-        FarlineError: when there is no such preset, file or running testbed, or no such host.
-    """
-    from farline.testbed import Testbed, list_beds
-
-    name = plan.place.testbed or DEFAULT_TESTBED
-    try:
-        running = any(bed.name == name for bed in list_beds())
-    except SystemFailure:
-        # A machine that cannot have testbeds can still check and print a plan.
-        running = False
-    topology = Testbed.attach(name).topology() if running else new_topology(plan)
-    end_hosts(topology, plan)

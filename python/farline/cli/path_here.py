@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from farline.campaign.path_watch import PathWatch
+    from farline.campaign.settings import Campaign
     from farline.testbed import Testbed
 
 INSIDE = "FARLINE_TESTBED"
@@ -24,8 +25,10 @@ def inside_testbed() -> bool:
     return bool(os.environ.get(INSIDE))
 
 
-def path_watch() -> PathWatch | None:
+def path_watch(link: str | None = None) -> PathWatch | None:
     """What watches the emulated path here; None outside of testbeds.
+
+    `link` is what records are to call the main link, if not what the testbed calls so.
 
     Raises:
         FarlineError: when the testbed is gone.
@@ -36,79 +39,93 @@ def path_watch() -> PathWatch | None:
     from farline.testbed import current_bed
 
     here = current_bed()
-    return None if here is None else BedWatch(here)
+    return None if here is None else BedWatch(here, link)
 
 
 @dataclass
 class LinkSetter:
-    """Sets the link that a campaign varies, before each run; changes only what differs."""
+    """Sets the link that a campaign varies, before each run: a named one, or the main link.
+
+    `keys` are all that any setting of the campaign states: what a setting does not state itself
+    is as it was before. The main link's copies are set with it.
+    """
 
     bed: Testbed
     link: str | None = None
+    keys: tuple[str, ...] = ()
     sleep: Callable[[float], None] = time.sleep
-    _before: Mapping[str, Any] = field(default_factory=dict, init=False)
-    _values: Mapping[str, Any] = field(default_factory=dict, init=False)
+    _before: tuple[Mapping[str, Any], ...] = field(default=(), init=False)
+    _touched: frozenset[str] = field(default=frozenset(), init=False)
+    _values: Mapping[str, Any] | None = field(default=None, init=False)
 
     def apply(self, values: Mapping[str, Any]) -> None:
         """Gives the link `values` and lets it settle: packets on the way keep their old delay.
 
         Raises:
             SpecError: when the link cannot have them.
+            SystemFailure: when the machine has no room for them.
         """
+        from farline.campaign.link_change import round_trip_s, touched_names
         from farline.errors import SpecError
-        from farline.spec.links import change_of, find_link
 
-        if not values or values == self._values:
+        if values == self._values or not (values or self.keys or self._touched):
             return
+        # After a failure half-way nobody knows what the link has.
+        self._values = None
         try:
-            link = find_link(self.bed.topology(), self.link)
-            change = change_of(values, link)
+            links = self._links()
+            self._before = self._before or tuple(links)
+            self._touched |= touched_names((*self.keys, *values))
+            self._change(values)
         except ValueError as error:
             raise SpecError(f"[path] {error}") from None
-        if not self._before:
-            self._before = link
-        self.bed.change(link["name"], **change)
         self._values = dict(values)
-        self.sleep(SETTLE_S + max(_rtt_s(link), 2 * change.get("delay_s", 0.0)))
+        after = self._links()
+        self.sleep(SETTLE_S + max(round_trip_s(link) for link in (*links, *after)))
 
     def restore(self) -> None:
-        """Gives each direction what it had before the first change, as far as that was changed."""
+        """Gives the link what it had before the first change, as far as that was changed."""
+        self._change({})
+        self._before, self._touched, self._values = (), frozenset(), None
+
+    def _links(self) -> list[dict[str, Any]]:
+        from farline.spec.links import find_link, find_links
+
+        topology = self.bed.topology()
         if not self._before:
-            return
-        from farline.spec.links import change_of
+            return find_links(topology, self.link)
+        return [find_link(topology, link["name"]) for link in self._before]
 
-        names = change_of(self._values, self._before)
-        forward = self._before["forward"]
-        for direction, pipe in (
-            ("forward", forward),
-            ("reverse", self._before.get("reverse") or forward),
-        ):
-            held = _held(pipe, names)
-            if held:
-                self.bed.change(self._before["name"], direction=direction, **held)
-        self._before, self._values = {}, {}
+    def _change(self, values: Mapping[str, Any]) -> None:
+        from farline.campaign.link_change import link_changes
 
-
-def _held(pipe: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
-    """What a direction has under the names of changes; absent means none, but for capacities."""
-    known = {
-        "rate_bps": pipe.get("rate_bps") or 0,
-        "delay_s": pipe.get("delay_s") or 0.0,
-        "loss": (pipe.get("loss") or {}).get("random") or 0.0,
-        "capacity_bytes": (pipe.get("queue") or {}).get("capacity_bytes"),
-        **{name: pipe.get(name) or 0.0 for name in ("corrupt", "duplicate", "reorder")},
-    }
-    return {name: known[name] for name in names if known[name] is not None}
+        wanted = [
+            (link["name"], link_changes(link, values, self._touched)) for link in self._before
+        ]
+        for name, changes in wanted:
+            for direction, change in changes.items():
+                self.bed.change(name, direction=direction, **change)
 
 
-def _rtt_s(link: Mapping[str, Any]) -> float:
-    forward = link["forward"]
-    back = link.get("reverse") or forward
-    return float((forward.get("delay_s") or 0.0) + (back.get("delay_s") or 0.0))
+def check_settings(campaign: Campaign, topology: Mapping[str, Any]) -> None:
+    """Refuses a campaign if the link cannot have what some setting asks of it.
+
+    Raises:
+        SpecError: with the setting.
+    """
+    from farline.errors import SpecError
+    from farline.spec.links import change_of, find_links
+
+    for setting in campaign.all_settings:
+        try:
+            for link in find_links(topology, campaign.plan.place.link):
+                change_of(setting.path, link)
+        except ValueError as error:
+            raise SpecError(f"{setting.text}: [path] {error}") from None
 
 
-def link_setter(link: str | None) -> LinkSetter:
-    """The setter of a link of the testbed around this process.
+def link_setter(link: str | None, keys: tuple[str, ...] = ()) -> LinkSetter:
+    """The setter of a link of the testbed around this process; see `LinkSetter`.
 
     Raises:
         UsageError: outside of testbeds.
@@ -119,4 +136,4 @@ def link_setter(link: str | None) -> LinkSetter:
     here = current_bed()
     if here is None:
         raise UsageError("[path]: only a run on a testbed's host can have its path changed")
-    return LinkSetter(here.bed, link)
+    return LinkSetter(here.bed, link, keys)

@@ -19,7 +19,7 @@ from farline.cli.common import (
     target_options,
     target_text,
 )
-from farline.cli.path_here import inside_testbed, link_setter, path_watch
+from farline.cli.path_here import check_settings, inside_testbed, link_setter, path_watch
 from farline.cli.profile_plan import path_options, plan_options, read_plan
 from farline.spec.options import run_options
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from farline.campaign.shell import MeasureOne
     from farline.cli.campaign_view import CampaignView
     from farline.cli.path_here import LinkSetter
+    from farline.errors import FarlineError
 
 LAST = "last"
 
@@ -90,16 +91,14 @@ def command(
         _refuse_with_resume(plan_path, dry_run, options)
         return _resume(resume, named, store_path, output)
     plan = read_plan(plan_path, options)
-    target = named or _over_testbed(plan, plan_path)
-    if named is not None and plan.over_path and not inside_testbed():
-        raise click.UsageError(
-            "an emulated path has hosts of its own: leave HOST out,"
-            " or run this on one of them (farline testbed exec)"
-        )
+    topology = _topology_here(plan) if named else _over_testbed(plan, plan_path)
     campaign = _campaign(plan)
+    if topology is not None:
+        check_settings(campaign, topology)
+    target = named or _testbed_target(plan)
     if dry_run:
         return _print_dry_run(campaign, _address(target), as_json)
-    return _start(campaign, named, store_path, output)
+    return _start(campaign, named, None if named else topology, store_path, output)
 
 
 def _positions(
@@ -113,9 +112,26 @@ def _positions(
     return host, None
 
 
-def _over_testbed(plan: Plan, plan_path: str | None) -> str:
-    """What stands for the target where there is no host: the testbed, checked."""
-    from farline.cli.emulated import check_place, target_text
+def _topology_here(plan: Plan) -> Mapping[str, Any] | None:
+    """The testbed around this process, where a plan with a host says something of its path."""
+    from farline.cli.emulated import refuse_bed_options
+
+    if not plan.over_path:
+        return None
+    if not inside_testbed():
+        raise click.UsageError(
+            "an emulated path has hosts of its own: leave HOST out,"
+            " or run this on one of them (farline testbed exec)"
+        )
+    bed = link_setter(plan.place.link).bed
+    refuse_bed_options(plan, bed.name)
+    topology: Mapping[str, Any] = bed.topology()
+    return topology
+
+
+def _over_testbed(plan: Plan, plan_path: str | None) -> Mapping[str, Any]:
+    """The testbed that stands for the target where there is no host, checked."""
+    from farline.cli.emulated import planned_topology
 
     if inside_testbed():
         raise click.UsageError("which host? Inside a testbed, name one, or give a ticket")
@@ -124,7 +140,12 @@ def _over_testbed(plan: Plan, plan_path: str | None) -> str:
         raise click.UsageError(
             f"which host? {said if plan_path else 'Name one, or vary an emulated path with'} --rtt"
         )
-    check_place(plan)
+    return planned_topology(plan)
+
+
+def _testbed_target(plan: Plan) -> str:
+    from farline.cli.emulated import target_text
+
     return target_text(plan)
 
 
@@ -147,7 +168,13 @@ def _campaign(plan: Plan) -> Campaign:
     return make_campaign(plan, lambda spec: dict(resolve_spec(spec)))
 
 
-def _start(campaign: Campaign, target: str | None, store_path: Path | None, output: Output) -> int:
+def _start(
+    campaign: Campaign,
+    target: str | None,
+    topology: Mapping[str, Any] | None,
+    store_path: Path | None,
+    output: Output,
+) -> int:
     """A new campaign: to the target, or without one over the testbed of its plan."""
     from farline.campaign.journal import campaign_lock, new_journal, write_journal
     from farline.campaign.machine import Machine
@@ -156,10 +183,11 @@ def _start(campaign: Campaign, target: str | None, store_path: Path | None, outp
 
     planned = Path(campaign.plan.store).expanduser() if campaign.plan.store else None
     store = Store(store_path or planned)
-    journal = new_journal(campaign, _address(target or emulated.target_text(campaign.plan)))
+    address = _address(target or _testbed_target(campaign.plan))
+    journal = new_journal(campaign, address, topology)
     if target is None:
         write_journal(store, journal)
-        return emulated.run_over_testbed(campaign, store, output)
+        return emulated.run_over_testbed(journal, store, output)
     with campaign_lock(store, campaign.id):
         write_journal(store, journal)
         return _go(Job(Machine(campaign), target, store), journal, output)
@@ -174,7 +202,7 @@ def _resume(name: str, target: str | None, store_path: Path | None, output: Outp
     store = Store(store_path, create=False)
     journal = last_unfinished(store) if name == LAST else read_journal(store, name)
     if target is None and journal.target.startswith("testbed "):
-        return emulated.run_over_testbed(journal.campaign, store, output)
+        return emulated.run_over_testbed(journal, store, output)
     # What was done is read under the lock: nobody else may be adding to it.
     with campaign_lock(store, journal.campaign.id):
         machine = replay(journal.campaign, done_in_store(store, journal.campaign.id))
@@ -218,15 +246,19 @@ def _measurer(
 ) -> MeasureOne:
     """Measures by the real engine; a second Ctrl-C reaches the run through `asked` too."""
     from farline.campaign.measure import measure
-    from farline.errors import from_failure
+    from farline.errors import LimitError, SpecError, SystemFailure, from_failure
 
-    watch, campaign = path_watch(), job.machine.campaign
+    campaign = job.machine.campaign
+    watch = path_watch(campaign.plan.place.link)
 
     def one(
         spec: Mapping[str, Any], labels: Mapping[str, Any], should_stop: Callable[[], bool]
     ) -> Mapping[str, Any]:
         if setter is not None:
-            setter.apply(campaign.setting(labels["setting"]).path)
+            try:
+                setter.apply(campaign.setting(labels["setting"]).path)
+            except (LimitError, SpecError, SystemFailure) as refusal:
+                return _unmade(job, keeper, spec, labels, refusal)
         measured = measure(
             job.target, spec, keeper, should_stop=asked, campaign=campaign.id, labels=labels,
             keep=_concerns_a_run, path=watch,
@@ -239,13 +271,28 @@ def _measurer(
     return one
 
 
+def _unmade(
+    job: Job,
+    keeper: Keeper,
+    spec: Mapping[str, Any],
+    labels: Mapping[str, Any],
+    error: FarlineError,
+) -> Mapping[str, Any]:
+    """A setting whose link cannot be had: a failed run, kept, so that a resume knows of it."""
+    from farline.campaign.unmade import unmade_record
+
+    record = unmade_record(_address(job.target), spec, error)
+    keeper.append(record, {}, campaign=job.machine.campaign.id, labels=labels)
+    return record
+
+
 @contextmanager
 def _link_of(campaign: Campaign) -> Iterator[LinkSetter | None]:
     """What sets the link between runs, if the plan says anything of it; put back at the end."""
-    if not any(setting.path for setting in campaign.settings):
+    if not campaign.link_keys:
         yield None
         return
-    setter = link_setter(campaign.plan.place.link)
+    setter = link_setter(campaign.plan.place.link, campaign.link_keys)
     try:
         yield setter
     finally:

@@ -52,11 +52,13 @@ def path_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--testbed",
             metavar="PRESET|FILE|NAME",
-            help="Testbed to bring up, or one that is up [back-to-back].",
+            help="Testbed to bring up, or name of one that is up [a new back-to-back].",
         ),
         click.option("--client-host", metavar="NAME", help="Its host that starts the runs."),
         click.option("--server-host", metavar="NAME", help="Its host that serves them."),
-        click.option("--link", metavar="NAME", help="Its link that is set [the main link]."),
+        click.option(
+            "--link", metavar="NAME", help="Its link that is set [the main link and its copies]."
+        ),
         click.option(
             "--count-invalid",
             is_flag=True,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,11 +17,18 @@ from farline.cli.link_flags import link_flags, take_link_values
 from farline.cli.testbed_cc import cc
 from farline.cli.testbed_link import capture, change, cut, restore
 from farline.cli.testbed_status import status
-from farline.errors import UsageError
+from farline.errors import FarlineError, UnreachableError, UsageError
 
 if TYPE_CHECKING:
     from farline.spec._types import Topology
     from farline.testbed import Testbed
+
+_ENDINGS = {
+    "down": " is down",
+    "killed": " did not answer: it was ended by force, and is down",
+    "swept": " was dead already: what it left is removed",
+}
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 _HELP = """Hosts on this machine, joined by emulated links of any length.
 
@@ -164,9 +172,13 @@ def execute(stamp: bool, words: tuple[str, ...]) -> int:
 
         return run_stamped(bed, argv)
     bed.close()
+    # Python ignores these, and a program keeps what was ignored when it began.
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in _IGNORED_BY_PYTHON}
     try:
         os.execvp(argv[0], argv)
     except OSError as error:
+        for number, action in before.items():
+            signal.signal(number, action)
         raise UsageError(f"{argv[0]}: {error.strerror}") from None
 
 
@@ -220,19 +232,53 @@ command.add_command(capture)
 @command.command(short_help="Take a testbed down.")
 @click.argument("name", required=False)
 @click.option("--all", "everything", is_flag=True, help="Every testbed.")
-def down(name: str | None, everything: bool) -> None:
-    """Take a testbed down and end every program in it; NAME may be left out while one is up."""
-    from farline.cli.testbed_common import find_bed
-    from farline.testbed import Testbed, list_beds
+def down(name: str | None, everything: bool) -> int:
+    """Take a testbed down and end every program in it; NAME may be left out while one is up.
+
+    One that does not answer is ended by force; what a dead one left is removed.
+    """
+    from farline.testbed import take_down
 
     if everything and name is not None:
         raise click.UsageError("--all and a name contradict each other")
-    beds = [Testbed.attach(b.name) for b in list_beds()] if everything else [find_bed(name)]
-    for bed in beds:
-        bed.down()
-        click.echo(f"testbed {bed.name} is down")
-    if not beds:
-        click.echo("no testbed is up")
+    names = [name] if name is not None else _down_names(everything)
+    code = 0
+    for one in names:
+        try:
+            how = take_down(one)
+            if how is None and not everything:
+                raise UnreachableError(
+                    f"testbed {one!r} is not up; `farline testbed list` shows those that are"
+                )
+        except FarlineError as error:
+            if not everything:
+                raise
+            click.echo(f"farline: {error.message}", err=True)
+            code = code or error.exit_code
+        else:
+            click.echo(f"testbed {one}{_ENDINGS[how or 'down']}")
+    return code
+
+
+def _down_names(everything: bool) -> list[str]:
+    """Testbeds that are to end where none is named; what dead ones left is removed here."""
+    from farline.testbed import list_beds, sweep
+
+    swept = sweep()
+    for one in swept.gone:
+        click.echo(f"testbed {one}{_ENDINGS['swept']}")
+    for line in swept.left.values():
+        click.echo(f"farline: {line}", err=True)
+    names = [bed.name for bed in list_beds()]
+    if everything or len(names) == 1:
+        if not names and not swept.gone:
+            click.echo("no testbed is up")
+        return names
+    if names:
+        raise UsageError(f"which testbed? {len(names)} are up: {', '.join(names)}")
+    if not swept.gone:
+        raise UsageError("no testbed is up; `farline testbed up PRESET` brings one up")
+    return []
 
 
 @command.command(short_help="List the networks to start from.")

@@ -41,7 +41,7 @@ def load(name: str) -> None:
 @cc.command(short_help="Take one out of the kernel again.")
 @click.argument("name")
 def unload(name: str) -> None:
-    """Take NAME, loaded as a BPF program, out of the kernel again."""
+    """Take NAME, that was loaded, out of the kernel again."""
     from farline.testbed import congestion
 
     congestion.unload(name)

@@ -81,7 +81,7 @@ def restore(words: tuple[str, ...], direction: str) -> None:
 @click.argument("words", metavar="[NAME] [LINK] FILE", nargs=-1, required=True)
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), help="So long [until Ctrl-C].")
 @click.option(
-    "--snap", type=click.IntRange(16, 65535), default=128, show_default=True,
+    "--snap", type=click.IntRange(64, 65535), default=128, show_default=True,
     help="Bytes of each packet that are kept.",
 )  # fmt: skip
 @_DIRECTION
@@ -92,9 +92,9 @@ def capture(words: tuple[str, ...], seconds: float | None, snap: int, direction:
 
     bed, link = find_bed_and_link(words[:-1])
     path = Path(words[-1])
-    bed.capture(path, link, direction, snap)
-    until = None if seconds is None else time.monotonic() + seconds
     with interruptible(quiet=True) as asked:
+        bed.capture(path, link, direction, snap)
+        until = None if seconds is None else time.monotonic() + seconds
         while not asked.count and (until is None or time.monotonic() < until):
             time.sleep(_POLL_S)
         end = bed.stop_capture(link)

@@ -313,7 +313,9 @@ class PipeSpec(TypedDict, total=False):
     rate_bps: int | None
     # Propagation delay, one way.
     delay_s: float
-    # Random part of the delay; packets stay in order all the same.
+    # Random part of the delay, at most the delay itself (a quarter of it if normal). Packets stay
+    # in order: on a busy link they wait for the slowest before them, and the mean delay grows
+    # towards the largest.
     jitter_s: float | None
     # Shape of the random part of the delay.
     jitter_shape: JitterShape
@@ -345,7 +347,7 @@ class PipeSpec(TypedDict, total=False):
 class QueueSpec(TypedDict, total=False):
     """The queue in front of a link. Its capacity is the smallest of those stated; if none is, one
     bandwidth-delay product of the link's own round trip, and at least ten milliseconds of its
-    rate.
+    rate and 150,000 bytes.
     """
 
     # Capacity in bytes on the wire.
@@ -353,7 +355,8 @@ class QueueSpec(TypedDict, total=False):
     # Capacity in packets.
     capacity_packets: int | None
     # Capacity in bandwidth-delay products of the link: its rate times the delays of both its
-    # directions.
+    # directions; a queue holds at least one packet, and where both delays are 0 that many times ten
+    # milliseconds of the rate and at least 150,000 bytes.
     capacity_bdp: float | None
     # What decides which packets the queue gives up.
     discipline: QueueDiscipline
@@ -412,8 +415,11 @@ class PipeChange(TypedDict, total=False):
     delay_s: float | None
     # New probability of independent loss.
     loss: float | None
-    # New capacity of the queue; what waits already stays.
+    # New capacity of the queue, in the place of one in bytes or in bandwidth-delay products; what
+    # waits already stays.
     capacity_bytes: int | None
+    # The same in bandwidth-delay products; beside `capacity_bytes` the smaller one holds.
+    capacity_bdp: float | None
     # New probability of corruption.
     corrupt: float | None
     # New probability of duplication.
@@ -762,7 +768,8 @@ class ValidityStamp(TypedDict):
     # Datagrams a host dropped because a socket's receive buffer was full: the host's doing, not the
     # path's.
     receive_buffer_drops: int
-    # Times a host's TCP gave up data it had received for want of memory.
+    # Times a host's kernel came short of memory for TCP or UDP: received data given up, datagrams
+    # refused, windows held small.
     memory_prunes: int
     # Packets in minus packets out, dropped and in flight, over all links; 0 if nothing is
     # unexplained.

@@ -7,6 +7,7 @@ for what a store keeps. A link's options are named by their field: `rate_bps`, `
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -46,11 +47,16 @@ LINK_OPTIONS: tuple[LinkOption, ...] = (RTT, *(LinkOption(**row) for row in _ROW
 
 LINK_OPTION_BY_KEY: Mapping[str, LinkOption] = {option.key: option for option in LINK_OPTIONS}
 
-VARIABLE_KEYS: tuple[str, ...] = (
-    *(option.key for option in LINK_OPTIONS if option.change is not None),
-    "capacity_bdp",
+VARIABLE_KEYS: tuple[str, ...] = tuple(
+    option.key for option in LINK_OPTIONS if option.change is not None
 )
-"""What may differ from run to run on one testbed; `capacity_bdp` by way of `capacity_bytes`."""
+"""What may differ from run to run on one testbed."""
+
+CAPACITY_KEYS = ("capacity_bytes", "capacity_bdp")
+"""Ways to say in a change how much a queue holds; whoever says one ends the other."""
+
+_ONE_THING = (("rtt_s", "delay_s", "delay"), (*CAPACITY_KEYS, "queue"))
+"""Pairs of keys that mean one thing, and its name."""
 
 
 def read_link_value(option: LinkOption, raw: object, bare_ms: bool = False) -> object:
@@ -104,35 +110,62 @@ def find_link(topology: Mapping[str, Any], name: str | None = None) -> dict[str,
     raise ValueError(f"{wanted!r} is no link of {topology['name']}: it has {known}")
 
 
+def find_links(topology: Mapping[str, Any], name: str | None = None) -> list[dict[str, Any]]:
+    """The link that is named; or the main link and its copies, as a repeated entry makes them.
+
+    Copies differ by nothing but a number in the names of the link and of its ends.
+
+    Raises:
+        ValueError: when there is no link of that name.
+    """
+    main = find_link(topology, name)
+    if name is not None:
+        return [main]
+    return [link for link in topology["links"] if _shape(link) == _shape(main)]
+
+
+def _shape(link: Mapping[str, Any]) -> tuple[object, ...]:
+    """What copies of one entry have in common."""
+    names = tuple(re.sub(r"\d+", "#", str(link[key])) for key in ("name", "a", "b"))
+    return names, link["forward"], link.get("reverse")
+
+
 def half(rtt_s: float) -> float:
     """Half of a time, exact in decimals: `0.0118` gives `0.0059`."""
     return float(Decimal(repr(float(rtt_s))) / 2)
 
 
+def check_together(values: Mapping[str, Any]) -> None:
+    """Refuses two values for one thing.
+
+    Raises:
+        ValueError: with the two keys.
+    """
+    for one, other, thing in _ONE_THING:
+        if one in values and other in values:
+            raise ValueError(f"{one} and {other} say two things about one {thing}")
+
+
 def change_of(values: Mapping[str, Any], link: Mapping[str, Any]) -> dict[str, Any]:
     """A `PipeChange` that gives `link` the `values`, by the keys in `VARIABLE_KEYS`.
 
-    `capacity_bdp` becomes bytes by the rate and the delays that `values` leave the link with.
-
     Raises:
-        ValueError: when a value cannot change in use, or a depth is asked for without a rate.
+        ValueError: when a value cannot change in use, two say one thing, or a queue is to hold
+            products of a rate that the link has not.
     """
     fixed = [key for key in values if key not in VARIABLE_KEYS]
     if fixed:
         raise ValueError(f"{fixed[0]} cannot change in use; allowed are {', '.join(VARIABLE_KEYS)}")
-    change = {key: value for key, value in values.items() if key not in ("rtt_s", "capacity_bdp")}
+    check_together(values)
+    change = {key: value for key, value in values.items() if key != "rtt_s"}
     if "rtt_s" in values:
         change["delay_s"] = half(values["rtt_s"])
-    if "capacity_bdp" in values:
-        change["capacity_bytes"] = _capacity_bytes(values["capacity_bdp"], change, link)
+    if "capacity_bdp" in change and not _has_rate(change, link):
+        raise ValueError("capacity_bdp: the link has no rate, so no bandwidth-delay product")
     return change
 
 
-def _capacity_bytes(depth: float, change: Mapping[str, Any], link: Mapping[str, Any]) -> int:
-    pipe = link["forward"]
-    rate_bps = change.get("rate_bps", pipe.get("rate_bps")) or 0
-    if not rate_bps:
-        raise ValueError("capacity_bdp: the link has no rate, so no bandwidth-delay product")
-    back = link.get("reverse") or pipe
-    delays_s = [change.get("delay_s", way.get("delay_s") or 0.0) for way in (pipe, back)]
-    return max(1, round(float(depth * sum(delays_s) * rate_bps / 8)))
+def _has_rate(change: Mapping[str, Any], link: Mapping[str, Any]) -> bool:
+    if "rate_bps" in change:
+        return bool(change["rate_bps"])
+    return any((link.get(way) or {}).get("rate_bps") for way in ("forward", "reverse"))

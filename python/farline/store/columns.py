@@ -45,6 +45,7 @@ _PATH = {
     "path.rate_bps": "int64",
     "path.loss": "double",
     "path.capacity_bytes": "int64",
+    "path.capacity_bdp": "double",
     "path.corrupt": "double",
     "path.duplicate": "double",
     "path.reorder": "double",
@@ -171,18 +172,21 @@ def _ends(record: Mapping[str, Any]) -> dict[str, Any]:
 def path_columns(record: Mapping[str, Any]) -> dict[str, Any]:
     """What a record says of the emulated path; nothing where there was none.
 
-    Chances and the capacity of the queue are those of the main link's way from `a` to `b`.
+    Chances and the capacity of the queue are those of the main link's way from `a` to `b`; of a
+    campaign that varies another link, those of that link.
     """
     path = record.get("path")
     if not path:
         return {}
     pipe = _main_pipe(path.get("topology") or {})
+    queue = pipe.get("queue") or {}
     row = {
         "valid": path["stamp"]["valid"],
         # Sums of halves leave crumbs that would tell equal paths apart.
         "path.rtt_s": round(float(path["rtt_s"]), 9),
         "path.loss": (pipe.get("loss") or {}).get("random"),
-        "path.capacity_bytes": (pipe.get("queue") or {}).get("capacity_bytes"),
+        "path.capacity_bytes": queue.get("capacity_bytes"),
+        "path.capacity_bdp": queue.get("capacity_bdp"),
     }
     row.update(
         {f"path.{n}": path.get(n) for n in ("testbed", "client_host", "server_host", "rate_bps")}

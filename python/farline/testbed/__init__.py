@@ -29,7 +29,7 @@ Start with `bed.Testbed`, then `keeper.main`, then `state.recover`.
 from farline.testbed.bed import Testbed, take_down
 from farline.testbed.host import Host
 from farline.testbed.record import CurrentBed, current_bed, path_record
-from farline.testbed.state import BedInfo, list_beds
+from farline.testbed.state import BedInfo, list_beds, sweep
 from farline.testbed.topology import load, presets
 
 __all__ = [
@@ -42,5 +42,6 @@ __all__ = [
     "load",
     "path_record",
     "presets",
+    "sweep",
     "take_down",
 ]

@@ -16,13 +16,14 @@ from __future__ import annotations
 import base64
 import itertools
 import os
+import signal
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from farline.errors import UnreachableError, UsageError
+from farline.errors import FarlineError, SystemFailure, UnreachableError, UsageError
 from farline.spec.links import RTT, half, read_link_value
 from farline.spec.topology import read_document
 from farline.testbed import processes, route, state
@@ -43,6 +44,9 @@ END_TIMEOUT_S = 20.0
 
 SNAP_BYTES = 128
 """Bytes of each packet that a capture keeps unless told: headers."""
+
+Ending = Literal["down", "killed", "swept"]
+"""How a bed ended: by its keeper; its keeper had to be killed; its keeper was dead already."""
 
 _numbers = itertools.count(1)
 
@@ -98,6 +102,8 @@ class Testbed:
         self._next_row: int = self.sample_row()
         self.lost_sample_rows = 0
         """Rows that `link_samples` was asked for too late."""
+        # Held from now on: its number may be another's by the time the bed is to end.
+        self._keeper = processes.Process.hold(self._facts["pid"], self._facts["start_ticks"])
 
     @classmethod
     def up(cls, topology: Topology, name: str | None = None, keep: bool = False) -> Testbed:
@@ -121,7 +127,7 @@ class Testbed:
         """
         state.check_name(name)
         try:
-            return cls(state.directory() / name)
+            return cls(state.own_directory() / name)
         except UnreachableError:
             raise UnreachableError(_why_not_up(name)) from None
 
@@ -138,17 +144,19 @@ class Testbed:
 
     def down(self) -> None:
         """Ends the bed and every program inside; nothing of it is left afterwards."""
-        pid = int(self._facts["pid"])
-        with suppress(UnreachableError):  # it may have ended already
+        try:
             self._control.ask("stop")
-        self._control.close()
-        if not processes.wait_for_end(pid, END_TIMEOUT_S):
-            processes.end(pid)
-        with state.locked() as folder:
+        except FarlineError:  # it may have ended already, or this connection has
+            if self._keeper is not None:
+                self._keeper.send(signal.SIGTERM)
+        self.close()
+        if self._keeper is not None and not self._keeper.wait(END_TIMEOUT_S):
+            self._keeper.end()
+        with state.locked(self.folder.parent) as folder:
             state.recover(folder)
 
     def close(self) -> None:
-        """Ends this connection; the bed stays, if it is one that stays."""
+        """Ends this connection and its captures; the bed stays, if it is one that stays."""
         self._control.close()
 
     def describe(self) -> dict[str, Any]:
@@ -191,12 +199,12 @@ class Testbed:
         Raises:
             UsageError: when there is no such host, or no way.
         """
-        port = route.nearest_port(self._start_topology, self._host(seen_from), self._host(host))
+        port = route.nearest_port(self._facts["layout"], self._host(seen_from), self._host(host))
         return self.hosts[host].ports[port].address
 
     def address6(self, host: str, seen_from: str) -> str:
         """The same for IPv6."""
-        port = route.nearest_port(self._start_topology, self._host(seen_from), self._host(host))
+        port = route.nearest_port(self._facts["layout"], self._host(seen_from), self._host(host))
         return self.hosts[host].ports[port].address6
 
     def _host(self, name: str) -> Host:
@@ -206,6 +214,9 @@ class Testbed:
 
     def path(self, client: str, server: str) -> PathFacts:
         """Round-trip time and rate between two hosts as emulated now.
+
+        `server` may be an address, or a name as in the client's `/etc/hosts`: a host's own means
+        the address on the shortest way.
 
         Raises:
             UsageError: when one is no host, or no links join them.
@@ -291,7 +302,10 @@ class Testbed:
         direction: str = "both",
         snap_bytes: int = SNAP_BYTES,
     ) -> None:
-        """Writes what a link carries into a pcap file, `snap_bytes` of each packet."""
+        """Writes what a link carries into a pcap file, `snap_bytes` (64 to 65535) of each packet.
+
+        It ends with `stop_capture`, with this connection, or with the bed.
+        """
         self._control.ask(
             "capture",
             link=link or self.main_link,
@@ -336,19 +350,55 @@ def _why_not_up(name: str) -> str:
     return f"testbed {name!r} is not up: {known}"
 
 
-def take_down(name: str) -> bool:
+def take_down(name: str) -> Ending | None:
     """Ends a bed and removes what it left, even if its keeper is dead or does not answer.
 
-    Says whether there was anything of that name.
+    None if there was nothing of that name.
+
+    Raises:
+        SystemFailure: when something of it stays, or is not known to be a testbed's.
     """
     state.check_name(name)
-    known = state.read(state.directory() / name)
+    path = state.own_directory() / name
+    known = state.read(path)
+    if known is None and not os.path.lexists(path):
+        return None
+    how: Ending = "swept"
+    keeper = known and known.pid and processes.Process.hold(known.pid, known.start_ticks)
+    if keeper:
+        how = _end_keeper(keeper, path)
+    with state.locked(path.parent) as folder:
+        left = state.recover(folder).left
+        now = state.read(path)
+    if name in left:
+        raise SystemFailure(left[name])
+    if now is not None and known is not None and now.token == known.token:
+        raise SystemFailure(f"testbed {name!r}: it was just being started: end it once more")
+    if now is None and os.path.lexists(path):
+        raise SystemFailure(state.why_left(path))
+    return how
+
+
+def _end_keeper(keeper: processes.Process, folder: Path) -> Ending:
+    """Asks a keeper to end, and ends it if it does not."""
     try:
-        Testbed(state.directory() / name).down()
-        return True
-    except UnreachableError:
-        if known is not None and known.pid and known.is_alive():
-            processes.end(known.pid)
-    with state.locked() as folder:
-        state.recover(folder)
-    return known is not None
+        try:
+            _ask_to_stop(folder)
+        except FarlineError:
+            has_ended = keeper.wait(0)
+        else:
+            has_ended = keeper.wait(END_TIMEOUT_S)
+        if has_ended:
+            return "down"
+        keeper.end()
+        return "killed"
+    finally:
+        keeper.close()
+
+
+def _ask_to_stop(folder: Path) -> None:
+    connection = Control(folder)
+    try:
+        connection.ask("stop")
+    finally:
+        connection.close()

@@ -6,25 +6,34 @@ is used where it has the controller, version 1 elsewhere.
 
 With version 1 a disk limit holds for reads, and for direct and synchronous writes: what goes
 through the page cache is written later by the kernel in nobody's name. `status` says so.
+
+A group's name has the bed's token in it: it belongs to that bed and no other of its name.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from farline.errors import SpecError, SystemFailure
+from farline.testbed import processes
 
+_PREFIX = "farline-testbed"
 _PERIOD_US = 100_000
 _MOUNTS = Path("/proc/self/mountinfo")
 _BLOCK = Path("/sys/block")
 _NO_DISKS = ("ram", "zram", "loop")
 _CONTROLLERS = {"cpu": "cpu", "disk": "blkio"}
 """Controllers of version 1 by what they limit; version 2 calls the second `io`."""
+
+_TRIES = 50
+"""Times that removing a group is tried, 20 ms apart."""
 
 V1_DISK_NOTE = "disk limits hold for reads and for direct and synchronous writes (cgroup v1)"
 
@@ -63,8 +72,8 @@ class HostCaps:
     notes: tuple[str, ...]
 
 
-def plan(bed: str, topology: Mapping[str, Any]) -> dict[str, HostCaps]:
-    """What limits each host that has a limit; nothing is made yet.
+def plan(bed: str, token: str, topology: Mapping[str, Any]) -> dict[str, HostCaps]:
+    """What limits each host of a bed that has a limit; nothing is made yet.
 
     Raises:
         SpecError: when a host is to use CPUs that this machine does not have.
@@ -73,7 +82,8 @@ def plan(bed: str, topology: Mapping[str, Any]) -> dict[str, HostCaps]:
     plans = {}
     for host in topology["hosts"]:
         _check_cpus(host)
-        groups = [*_cpu_groups(bed, host), *_disk_groups(bed, host)]
+        group_name = f"{_PREFIX}.{bed}.{token}.{host['name']}"
+        groups = [*_cpu_groups(group_name, host), *_disk_groups(group_name, host)]
         notes = {V1_DISK_NOTE for group in groups if _is_v1_disk(group)}
         if groups:
             plans[host["name"]] = HostCaps(tuple(groups), tuple(sorted(notes)))
@@ -94,7 +104,7 @@ def _check_cpus(host: Mapping[str, Any]) -> None:
             )
 
 
-def _cpu_groups(bed: str, host: Mapping[str, Any]) -> Iterator[Group]:
+def _cpu_groups(group_name: str, host: Mapping[str, Any]) -> Iterator[Group]:
     share = host.get("cpu_limit")
     if share is None:
         return
@@ -108,10 +118,10 @@ def _cpu_groups(bed: str, host: Mapping[str, Any]) -> Iterator[Group]:
             Setting("cpu.cfs_quota_us", str(quota_us)),
         )
     )
-    yield Group(_group_path(hierarchy, bed, host), hierarchy, "cpu", settings)
+    yield Group(hierarchy.root / group_name, hierarchy, "cpu", settings)
 
 
-def _disk_groups(bed: str, host: Mapping[str, Any]) -> Iterator[Group]:
+def _disk_groups(group_name: str, host: Mapping[str, Any]) -> Iterator[Group]:
     read, write = host.get("disk_read_bytes_per_s"), host.get("disk_write_bytes_per_s")
     if read is None and write is None:
         return
@@ -121,7 +131,7 @@ def _disk_groups(bed: str, host: Mapping[str, Any]) -> Iterator[Group]:
         for device in _disks()
         for setting in _disk_settings(hierarchy.version, device, read, write)
     )
-    yield Group(_group_path(hierarchy, bed, host), hierarchy, "disk", settings)
+    yield Group(hierarchy.root / group_name, hierarchy, "disk", settings)
 
 
 def _disk_settings(
@@ -141,10 +151,6 @@ def _disks() -> list[str]:
     """Numbers `MAJOR:MINOR` of the machine's disks."""
     names = (path for path in sorted(_BLOCK.iterdir()) if not path.name.startswith(_NO_DISKS))
     return [(path / "dev").read_text(encoding="ascii").strip() for path in names]
-
-
-def _group_path(hierarchy: Hierarchy, bed: str, host: Mapping[str, Any]) -> Path:
-    return hierarchy.root / f"farline-testbed.{bed}.{host['name']}"
 
 
 def _hierarchy(controller: str, place: str) -> Hierarchy:
@@ -209,15 +215,38 @@ def _delegate(group: Group) -> None:
         control.write_text(f"+{name}", encoding="ascii")
 
 
-def remove(paths: Iterable[str]) -> None:
-    """Removes control groups; their processes have ended, or are about to."""
-    for path in paths:
-        for _ in range(50):
-            try:
-                Path(path).rmdir()
-            except FileNotFoundError:
-                break
-            except OSError:
-                time.sleep(0.02)  # a process that was killed is still being taken apart
-            else:
-                break
+def remove(paths: Iterable[str], token: str) -> list[str]:
+    """Removes a bed's control groups and ends what is still in them; gives those that stay.
+
+    Paths that are no control groups of the bed with this token are not touched.
+    """
+    ours = re.compile(rf"{_PREFIX}\.[a-z0-9-]+\.{re.escape(token)}\.[^/]+")
+    roots = {root for root, _, _ in _cgroup_mounts()}
+    groups = [Path(path) for path in paths]
+    meant = [group for group in groups if group.parent in roots and ours.fullmatch(group.name)]
+    return [str(group) for group in meant if not _take_apart(group)]
+
+
+def _take_apart(group: Path) -> bool:
+    """Ends the members of a control group and removes it; says whether it is gone."""
+    for _ in range(_TRIES):
+        for pid in _members(group):
+            processes.end_if(pid, partial(_is_member, group, pid))
+        try:
+            group.rmdir()
+        except FileNotFoundError:
+            return True
+        except OSError:
+            time.sleep(0.02)  # a process that was killed is still being taken apart
+        else:
+            return True
+    return False
+
+
+def _members(group: Path) -> set[int]:
+    """Processes in a group, but for this one, and for those of other process namespaces (0)."""
+    return {int(word) for word in _words(group / "cgroup.procs")} - {0, os.getpid()}
+
+
+def _is_member(group: Path, pid: int) -> bool:
+    return pid in _members(group)

@@ -121,13 +121,16 @@ def load(name: str) -> CongestionControl:
 
 
 def unload(name: str) -> None:
-    """Takes a congestion control that is a BPF program out of the kernel again.
+    """Takes a congestion control that is a module or a BPF program out of the kernel again.
 
     Raises:
-        SpecError: for a name that farline does not know, or that is no loaded BPF program.
+        SpecError: for a name that farline does not know, or that is not loaded.
         SystemFailure: while sockets use it or it is a namespace's default.
     """
-    _known(name)
+    known = _known(name)
+    if _is_loaded_module(known, Kernel()):
+        _modprobe("-r", str(known.module))
+        return
     program = _programs().get(name)
     if program is None:
         raise SpecError(f"congestion control {name}: not loaded by farline, {_loaded_text()}")
@@ -194,10 +197,20 @@ def _has_module(one: Published) -> bool:
     return _run_modprobe("--dry-run", "--quiet", one.module).returncode == 0
 
 
-def _modprobe(module: str) -> None:
-    done = _run_modprobe(module)
+def _is_loaded_module(one: Published, kernel: Kernel) -> bool:
+    """Whether it is there as a module, not built in (proc(5), modules)."""
+    try:
+        lines = (kernel.proc / "modules").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return False
+    return one.module in {line.split()[0] for line in lines if line}
+
+
+def _modprobe(*arguments: str) -> None:
+    done = _run_modprobe(*arguments)
     if done.returncode != 0:
-        raise SystemFailure(f"modprobe {module}: {done.stderr.strip() or done.returncode}")
+        said = done.stderr.strip() or done.returncode
+        raise SystemFailure(f"modprobe {' '.join(arguments)}: {said}")
 
 
 def _run_modprobe(*arguments: str) -> subprocess.CompletedProcess[str]:

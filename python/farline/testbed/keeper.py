@@ -19,13 +19,14 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from farline import _native
 from farline.errors import FarlineError, InternalError, UsageError
-from farline.testbed import control, processes, state
+from farline.testbed import control, kernel, processes, state
 from farline.testbed.history import History
 from farline.testbed.native import checked, start_emulator
 
@@ -69,6 +70,11 @@ class Keeper:
         }
         self.history = History()
         self.stopping = False
+        self.warnings = list(start.warnings)
+        self.asking: object = None
+        """The connection whose request is being answered."""
+        self.captures: dict[str, object] = {}
+        """Links that are captured, and the connections that asked for it."""
         numbers = [Path(paths["net"]).stat().st_ino for paths in self.namespaces.values()]
         self.state = replace(known, namespaces=tuple(numbers))
         state.write(folder, self.state)
@@ -81,8 +87,9 @@ class Keeper:
         data = {name: columns.column(name) for name in columns.names()}
         self.history.append(len(columns), data)
 
-    def answer(self, request: Any) -> dict[str, Any]:
-        """The answer to one request."""
+    def answer(self, request: Any, asking: object = None) -> dict[str, Any]:
+        """The answer to one request, which came over the connection `asking`."""
+        self.asking = asking
         try:
             if not isinstance(request, dict) or request.get("do") not in _ANSWERS:
                 allowed = ", ".join(_ANSWERS)
@@ -97,12 +104,33 @@ class Keeper:
             # A defect behind one request must not end the bed.
             return {"failed": InternalError(f"testbed: {request!r}: {error!r}").failure()}
 
+    def raise_memory(self) -> None:
+        """Raises TCP memory if the links can come to need more than they did."""
+        needed = kernel.tcp_memory_bytes(json.loads(checked(self.emulator.topology)))
+        if needed <= self.state.tcp_memory_bytes:
+            return
+        self.state = replace(self.state, tcp_memory_bytes=needed)
+        state.write(self.folder, self.state)
+        for line in state.settle_kernel(self.folder.parent):
+            if line not in self.warnings:
+                self.warnings.append(line)
+
+    def let_go(self, connection: object) -> None:
+        """Ends the captures of a connection that has ended."""
+        for link in [link for link, of in self.captures.items() if of is connection]:
+            del self.captures[link]
+            with suppress(FarlineError):  # a failed emulator has ended them
+                checked(self.emulator.stop_capture, link)
+
     def end(self) -> None:
-        """Ends programs inside, the emulator, and everything the bed has left."""
-        with state.locked() as folder:
+        """Ends programs inside, the emulator, and everything the bed has left.
+
+        The directory is where the bed's folder is: in a user namespace this process is root, and
+        would take root's for its own.
+        """
+        with state.locked(self.folder.parent):
             state.remove(self.folder, self.state, held=True)
             self.emulator.stop()
-            state.settle_kernel(folder)
 
 
 def _describe(keeper: Keeper) -> dict[str, Any]:
@@ -111,11 +139,12 @@ def _describe(keeper: Keeper) -> dict[str, Any]:
     return {
         "name": known.name,
         "topology": known.topology,
-        "pid": os.getpid(),
+        "pid": known.pid,
+        "start_ticks": known.start_ticks,
         "started_unix_s": known.started_unix_s,
         "owner_pid": keeper.start.owner_pid or None,
         "user_namespace": keeper.start.user_namespace,
-        "warnings": keeper.start.warnings,
+        "warnings": keeper.warnings,
         "layout": keeper.layout,
         "namespaces": keeper.namespaces,
         "host_groups": keeper.start.host_groups,
@@ -125,6 +154,7 @@ def _describe(keeper: Keeper) -> dict[str, Any]:
 
 def _change(keeper: Keeper, change: dict[str, Any]) -> None:
     checked(keeper.emulator.change, json.dumps(change))
+    keeper.raise_memory()
 
 
 def _mark(keeper: Keeper) -> int:
@@ -154,9 +184,11 @@ def _path(keeper: Keeper, client: str, server: str) -> Any:
 
 def _capture(keeper: Keeper, link: str, direction: str, path: str, snap_bytes: int) -> None:
     checked(keeper.emulator.capture, link, direction, path, snap_bytes)
+    keeper.captures[link] = keeper.asking
 
 
 def _stop_capture(keeper: Keeper, link: str) -> Any:
+    keeper.captures.pop(link, None)
     return json.loads(checked(keeper.emulator.stop_capture, link))
 
 
@@ -247,12 +279,14 @@ class Service:
             data = connection.recv(1 << 16)
             requests = lines.feed(data)
             for line in requests:
-                connection.sendall(control.encode(self._keeper.answer(_document(line))))
+                answer = self._keeper.answer(_document(line), connection)
+                connection.sendall(control.encode(answer))
         except (OSError, FarlineError):
             data = b""
         if not data:
             self._selector.unregister(connection)
             connection.close()
+            self._keeper.let_go(connection)
 
 
 def _document(line: bytes) -> Any:

@@ -10,7 +10,7 @@ from farline.spec.links import LINK_OPTION_BY_KEY, RTT, LinkOption, read_link_va
 from farline.testbed.links import merged, set_rtt
 from farline.testbed.repeat import Parameters
 
-_TOPOLOGY_FIELDS = ("seed", "mode", "interval_s")
+_TOPOLOGY_FIELDS = ("seed", "mode", "interval_s", "main_link")
 _EVERY_LINK = ("mtu_bytes",)
 """Options that hold for every link: a path is only as wide as its narrowest link."""
 

@@ -6,7 +6,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -39,20 +39,68 @@ def is_alive(pid: int, ticks: int) -> bool:
     return start_ticks(pid) == ticks
 
 
+class Process:
+    """One process, held by a descriptor: never another that is given its number later."""
+
+    def __init__(self, descriptor: int) -> None:
+        """Takes over a pidfd; see `hold`."""
+        self._descriptor = descriptor
+
+    @classmethod
+    def hold(cls, pid: int, ticks: int | None = None) -> Process | None:
+        """The process `pid` that started at `ticks`, if stated; None when it is not there."""
+        try:
+            held = cls(os.pidfd_open(pid))
+        except ProcessLookupError:
+            return None
+        # Only now is the number the held process's own: one that has ended has no ticks.
+        if ticks is not None and start_ticks(pid) != ticks:
+            held.close()
+            return None
+        return held
+
+    def wait(self, timeout_s: float) -> bool:
+        """Waits until it has ended; says whether it has. A child is reaped."""
+        if self._descriptor < 0:
+            return True
+        waiter = select.poll()
+        waiter.register(self._descriptor, select.POLLIN)
+        if not waiter.poll(timeout_s * 1000):
+            return False
+        with suppress(ChildProcessError):  # it may be somebody else's child
+            os.waitid(os.P_PIDFD, self._descriptor, os.WEXITED)
+        return True
+
+    def send(self, number: signal.Signals) -> None:
+        """Sends a signal, unless it has ended or may not be sent one."""
+        if self._descriptor >= 0:
+            with suppress(ProcessLookupError, PermissionError):
+                signal.pidfd_send_signal(self._descriptor, number)
+
+    def end(self) -> bool:
+        """Ends it by force and waits until it is gone; says whether it is."""
+        self.send(signal.SIGKILL)
+        return self.wait(TERM_GRACE_S)
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of it; a second call does nothing."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
 def wait_for_end(pid: int, timeout_s: float) -> bool:
-    """Waits until a process has ended; says whether it has. A child is reaped."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
+    """Waits until a child of this process has ended; says whether it has."""
+    held = Process.hold(pid)
+    if held is None:
         return True
     try:
-        ended = bool(select.select([descriptor], [], [], timeout_s)[0])
+        return held.wait(timeout_s)
     finally:
-        os.close(descriptor)
-    if ended:
-        with suppress(ChildProcessError):  # it may be somebody else's child
-            os.waitpid(pid, 0)
-    return ended
+        held.close()
 
 
 def namespace_number(pid: int, kind: str) -> int | None:
@@ -94,19 +142,23 @@ def _has_mount(pid: int, file_name: str) -> bool:
     return file_name in text
 
 
-def end_inside(networks: Collection[int], proof: str | None) -> None:
-    """Ends every process inside the hosts: asked first, then forced; see `inside`."""
+def end_inside(networks: Collection[int], proof: str | None) -> list[int]:
+    """Ends every process inside the hosts: asked first, then forced; see `inside`.
+
+    Gives those that have not ended all the same: they wait in the kernel, for a disk say.
+    """
     deadline = time.monotonic() + TERM_GRACE_S
     asked: set[int] = set()
     while left := inside(networks, proof):
         forced = time.monotonic() > deadline
         if time.monotonic() > deadline + TERM_GRACE_S:
-            return  # what does not end now waits in the kernel, for a disk say
+            return left
         for pid in left:
             if forced or pid not in asked:
                 _send(pid, signal.SIGKILL if forced else signal.SIGTERM)
                 asked.add(pid)
         time.sleep(0.02)
+    return []
 
 
 def _send(pid: int, number: signal.Signals) -> None:
@@ -119,6 +171,18 @@ def _send(pid: int, number: signal.Signals) -> None:
 
 
 def end(pid: int) -> None:
-    """Ends a process that this one knows to be its own, and waits until it is gone."""
+    """Ends a child of this process that has not been waited for, and waits until it is gone."""
     _send(pid, signal.SIGKILL)
     wait_for_end(pid, TERM_GRACE_S)
+
+
+def end_if(pid: int, is_meant: Callable[[], bool]) -> None:
+    """Ends the process with this number if, once it is held, it is still the one that is meant."""
+    held = Process.hold(pid)
+    if held is None:
+        return
+    try:
+        if is_meant():
+            held.send(signal.SIGKILL)
+    finally:
+        held.close()

@@ -50,14 +50,21 @@ def current_bed() -> CurrentBed | None:
 
 
 def path_record(
-    bed: Testbed, client_host: str, server_host: str, stamp: ValidityStamp
+    bed: Testbed,
+    client_host: str,
+    server_host: str,
+    stamp: ValidityStamp,
+    server_address: str | None = None,
 ) -> EmulatedPath:
     """The path between two hosts as a run's record has it, as it stands now.
+
+    `server_address` is the server's address or name that was used, where it is known: of hosts
+    that several links join, each has a path of its own.
 
     Raises:
         UsageError: when one is no host, or no links join them.
     """
-    path = bed.path(client_host, server_host)
+    path = bed.path(client_host, server_address or server_host)
     return {
         "testbed": bed.name,
         "client_host": client_host,

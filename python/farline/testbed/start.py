@@ -33,11 +33,11 @@ def start(topology: Topology, name: str, keep: bool) -> Path:
     state.check_name(name)
     needs.check()
     with state.locked() as folder:
-        state.recover(folder)
-        plans = caps.plan(name, topology)
+        found = state.recover(folder)
         known = state.new(folder, name, topology["name"])
         try:
-            _start(folder / name, known, topology, plans, keep)
+            plans = caps.plan(name, known.token, topology)
+            _start(folder / name, known, topology, plans, keep, list(found.left.values()))
         except BaseException:
             _undo(folder / name)
             raise
@@ -50,13 +50,14 @@ def _start(
     topology: Topology,
     plans: Mapping[str, caps.HostCaps],
     keep: bool,
+    warnings: list[str],
 ) -> None:
     groups = [str(group.path) for limits in plans.values() for group in limits.groups]
     memory = kernel.tcp_memory_bytes(topology)
     known = replace(known, cgroups=tuple(groups), tcp_memory_bytes=memory, owned=not keep)
     state.write(folder, known)
     caps.make(plans.values())
-    warnings = state.settle_kernel(folder.parent)
+    warnings = [*warnings, *state.settle_kernel(folder.parent)]
     notes = {note for limits in plans.values() for note in limits.notes}
     begin = keeper.Start(
         topology=dict(topology),
@@ -149,4 +150,3 @@ def _last_words(folder: Path) -> str:
 def _undo(folder: Path) -> None:
     """Removes a bed that did not come up; the directory is locked."""
     state.remove(folder, state.read(folder), held=False)
-    state.settle_kernel(folder.parent)

@@ -3,7 +3,6 @@
 ```text
 DIR/                    /run/farline/testbeds (root), $XDG_RUNTIME_DIR/farline/testbeds, or
   .lock                 $FARLINE_TESTBED_DIR; flock: one `up`, clean-up or recovery at a time
-  kernel.json           settings of the whole machine that were raised, and their values before
   NAME/state.json       `BedState`
   NAME/control          the keeper's socket
   NAME/hosts-TOKEN      /etc/hosts of the hosts; the name proves that a process is inside
@@ -11,29 +10,36 @@ DIR/                    /run/farline/testbeds (root), $XDG_RUNTIME_DIR/farline/t
 ```
 
 A bed whose keeper lives is cleaned up by the keeper. One whose keeper is dead is cleaned up by
-whoever comes next: `recover`.
+whoever comes next: `recover`. What cannot be undone yet stays written down for the one after.
+
+Only what is known to be a bed's is removed. The directory may be anybody's choice: folders in
+it that are something else, or whose state this version cannot read, are left alone.
+
+Settings of the whole machine are written down elsewhere: see `kernel`.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
 import secrets
-import shutil
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
 
 from farline.errors import SystemFailure, UsageError
-from farline.testbed import caps, kernel, processes
+from farline.testbed import caps, kernel, places, processes
 
 DIRECTORY_VARIABLE = "FARLINE_TESTBED_DIR"
+STATE_FILE = "state.json"
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+_TOKEN = re.compile(r"[0-9a-f]{16}")
+_FILES = re.compile(r"state\.(json|new)|start\.json|control|log|hosts-[0-9a-f]{16}(\..+)?")
+"""Names of the files in a bed's folder."""
 
 
 @dataclass(frozen=True)
@@ -103,24 +109,28 @@ def directory() -> Path:
     return Path(runtime) / "farline" / "testbeds"
 
 
-@contextmanager
-def locked() -> Iterator[Path]:
-    """The directory, which nobody else changes meanwhile.
+def own_directory() -> Path:
+    """The same, made if it was not there: what stands in it can be believed.
 
     Raises:
-        SystemFailure: when it cannot be made.
+        SystemFailure: when it cannot be made, or others may write in it.
     """
     folder = directory()
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise SystemFailure(f"testbed: {folder}: {error.strerror}") from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    places.make_own(folder)
+    return folder
+
+
+@contextmanager
+def locked(folder: Path | None = None) -> Iterator[Path]:
+    """The directory, this user's unless stated, which nobody else changes meanwhile.
+
+    Raises:
+        SystemFailure: when it cannot be made, or others may write in it.
+    """
+    folder = folder or directory()
+    places.make_own(folder)
+    with places.exclusive(folder / ".lock"):
         yield folder
-    finally:
-        os.close(lock)
 
 
 def check_name(name: str) -> None:
@@ -138,10 +148,15 @@ def new(folder: Path, name: str, topology: str) -> BedState:
 
     Raises:
         UsageError: when a bed of that name is up.
+        SystemFailure: when there is something else of that name.
     """
-    if (folder / name).exists():
+    there = read(folder / name)
+    if there is not None and there.is_alive():
         raise UsageError(f"testbed {name!r} is up: `farline testbed down {name}` ends it")
-    (folder / name).mkdir(mode=0o700)
+    try:
+        (folder / name).mkdir(mode=0o700)
+    except FileExistsError:
+        raise SystemFailure(why_left(folder / name)) from None
     own = os.getpid()
     state = BedState(
         name=name,
@@ -158,27 +173,41 @@ def new(folder: Path, name: str, topology: str) -> BedState:
 
 def write(folder: Path, state: BedState) -> None:
     """Writes a bed's state whole or not at all."""
-    _write_json(folder / "state.json", asdict(state))
-
-
-def _write_json(path: Path, document: Any) -> None:
-    scratch = path.with_suffix(".new")
-    scratch.write_text(json.dumps(document), encoding="utf-8")
-    scratch.rename(path)
+    places.write_json(folder / STATE_FILE, asdict(state))
 
 
 def read(folder: Path) -> BedState | None:
-    """State of the bed in `folder`; None if there is none to read."""
+    """State of the bed in `folder`; None if there is none that this version can read."""
     try:
-        document = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+        document = json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
         # Another version may have written more than this one knows.
         known = {
             item.name: document[item.name] for item in fields(BedState) if item.name in document
         }
         state = BedState(**known)
+        whole = replace(state, namespaces=tuple(state.namespaces), cgroups=tuple(state.cgroups))
+        return whole if whole.name == folder.name and _is_sound(whole) else None
     except (OSError, ValueError, TypeError, AttributeError):
         return None
-    return replace(state, namespaces=tuple(state.namespaces), cgroups=tuple(state.cgroups))
+
+
+def _is_sound(state: BedState) -> bool:
+    """Whether its fields are of the kinds that what is done by them relies on."""
+    numbers = (
+        state.starter_pid,
+        state.starter_ticks,
+        state.pid,
+        state.start_ticks,
+        state.tcp_memory_bytes,
+        *state.namespaces,
+    )
+    texts = (state.topology, state.boot_id, *state.cgroups)
+    return (
+        all(isinstance(number, int) for number in numbers)
+        and all(isinstance(text, str) for text in texts)
+        and isinstance(state.started_unix_s, int | float)
+        and bool(_TOKEN.fullmatch(state.token))
+    )
 
 
 def list_beds() -> list[BedInfo]:
@@ -197,38 +226,141 @@ def list_beds() -> list[BedInfo]:
     ]
 
 
-def recover(folder: Path) -> list[str]:
-    """Removes what beds with dead keepers left; gives their names. The directory is locked."""
-    gone = []
+@dataclass(frozen=True)
+class Recovery:
+    """What became of beds without a keeper: names of those removed, and why others are not."""
+
+    gone: tuple[str, ...]
+    left: dict[str, str]
+    """One line for each folder that was left, by its name."""
+
+
+def recover(folder: Path) -> Recovery:
+    """Removes what beds with dead keepers left. The directory is locked."""
+    gone, left = [], {}
     for path in _folders(folder):
         state = read(path)
-        if state is None or not state.is_alive():
-            remove(path, state, held=False)
+        if state is not None and state.is_alive():
+            continue
+        if state is None and not _is_bare(path):
+            left[path.name] = why_left(path)
+        elif remove(path, state, held=False):
             gone.append(path.name)
-    if gone:
+        else:
+            left[path.name] = why_left(path)
+    # Whoever raised them may have been killed before and after there was a folder.
+    if kernel.file_for(folder).exists():
         settle_kernel(folder)
-    return gone
+    return Recovery(tuple(gone), left)
 
 
-def remove(path: Path, state: BedState | None, held: bool) -> None:
-    """Removes everything of one bed but settings of the whole machine.
+def sweep() -> Recovery:
+    """Removes what dead beds of this user left.
 
-    `held` says that the caller holds the bed's namespaces open, so that their numbers mean them.
+    Raises:
+        SystemFailure: when the directory cannot be used.
+    """
+    with locked() as folder:
+        return recover(folder)
+
+
+def remove(path: Path, state: BedState | None, held: bool) -> bool:
+    """Removes everything of one bed; says whether it could.
+
+    What could not be undone yet stays written down. `held` says that the caller holds the bed's
+    namespaces open, so that their numbers mean them.
     """
     if state is not None and state.boot_id == processes.boot_id():
         if held:
             processes.end_inside(state.namespaces, None)
-        processes.end_inside(state.namespaces, state.hosts_file)
-        caps.remove(state.cgroups)
-    shutil.rmtree(path, ignore_errors=True)
+        running = processes.end_inside(state.namespaces, state.hosts_file)
+        groups = caps.remove(state.cgroups, state.token)
+        if running or groups:
+            _note_rest(path, state, bool(running), groups)
+            return False
+    if kernel.file_for(path.parent).exists():
+        settle_kernel(path.parent, without=path)
+    return _unlink(path)
 
 
-def settle_kernel(folder: Path) -> list[str]:
-    """Raises or restores settings of the whole machine for the beds there are; gives warnings."""
-    states = [state for path in _folders(folder) if (state := read(path)) is not None]
-    needed = sum(state.tcp_memory_bytes for state in states)
-    return kernel.settle(folder / "kernel.json", needed, _write_json)
+def _note_rest(path: Path, state: BedState, is_inside: bool, groups: list[str]) -> None:
+    """Writes down what a bed that has ended left: nobody keeps it now."""
+    rest = replace(
+        state,
+        pid=0,
+        start_ticks=0,
+        starter_pid=0,
+        starter_ticks=0,
+        namespaces=state.namespaces if is_inside else (),
+        cgroups=tuple(groups),
+        tcp_memory_bytes=0,
+    )
+    write(path, rest)
+    if kernel.file_for(path.parent).exists():
+        settle_kernel(path.parent)
+
+
+def _unlink(path: Path) -> bool:
+    """Removes a bed's files, its state last, and its folder if nothing else is in it."""
+    try:
+        names = [item.name for item in path.iterdir() if _FILES.fullmatch(item.name)]
+        for name in sorted(names, key=lambda name: name == STATE_FILE):
+            (path / name).unlink()
+        path.rmdir()
+    except OSError:
+        return not path.exists()
+    return True
+
+
+def _is_bare(path: Path) -> bool:
+    """Whether a folder is what a bed has before its state is written, or after it is removed."""
+    try:
+        return {item.name for item in path.iterdir()} <= {"state.new"}
+    except OSError:
+        return False
+
+
+def why_left(path: Path) -> str:
+    """Why a folder is still there though no bed of it lives, in one line."""
+    state = read(path)
+    if state is not None:
+        what = ", ".join(state.cgroups) or "programs that do not end"
+        return (
+            f"testbed {path.name!r}: {what} of it could not be removed yet;"
+            f" `farline testbed down {path.name}` tries again"
+        )
+    if os.path.lexists(path / STATE_FILE):
+        return (
+            f"{path}: left alone, its {STATE_FILE} is not of this version of farline;"
+            " remove the folder once nothing of that testbed runs"
+        )
+    return f"{path}: left alone, it is no testbed's folder; testbeds need a directory of their own"
+
+
+def settle_kernel(folder: Path, without: Path | None = None) -> list[str]:
+    """Raises or restores settings of the whole machine for the beds that live; gives warnings.
+
+    Beds elsewhere that are known to need them count too. `without` is a bed that is ending.
+    """
+    file = kernel.file_for(folder)
+    with kernel.locked(file):
+        noted = {Path(bed) for bed in kernel.read(file).needs}
+        needs = {}
+        for path in sorted({*noted, *_folders(folder)} - {without}):
+            state = read(path)
+            if state is not None and state.tcp_memory_bytes and state.is_alive():
+                needs[str(path)] = state.tcp_memory_bytes
+        return kernel.settle(file, needs)
 
 
 def _folders(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if path.is_dir()]
+    """Folders that can be beds': their names are, and they are this user's own."""
+    return [path for path in folder.iterdir() if _NAME.fullmatch(path.name) and _is_own(path)]
+
+
+def _is_own(path: Path) -> bool:
+    try:
+        facts = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()

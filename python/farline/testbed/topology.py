@@ -71,7 +71,8 @@ def load(source: str | Path, **overrides: object) -> Topology:
     Overrides are parameters of the topology by name, `seed`, `mode` and `interval_s`, and
     options of a link by name (`rate_bps`, `loss`, `capacity_bdp`, `mtu_bytes`, ...) besides
     `rtt_s`: they act on both directions of the main link, and where that is one of several
-    copies, on all of them; `mtu_bytes` on every link. Values are numbers or texts with units.
+    copies, on all of them; `mtu_bytes` on every link. `main_link` names another main link, and
+    then they act on that one alone. Values are numbers or texts with units.
 
     Raises:
         UsageError: when there is no such preset or file, or it is not TOML.
@@ -106,7 +107,7 @@ def topology_from_document(
     whole = read_document("Topology", {**plain, **wanted.topology}, "")
     whole["hosts"] = _hosts(document, parameters, defaults.get("host", {}))
     whole["links"] = _links(document, parameters, defaults.get("link", {}))
-    override.apply(wanted, whole, _main_links(document, parameters))
+    override.apply(wanted, whole, _main_links(document, parameters, wanted.topology))
     return validate_topology(whole)
 
 
@@ -165,13 +166,19 @@ def _links(
     return [read_link(entry.raw, defaults, entry.place) for entry in entries]
 
 
-def _main_links(document: Mapping[str, Any], parameters: Parameters) -> list[str]:
-    """Names of the main link and of the other copies of its entry."""
+def _main_links(
+    document: Mapping[str, Any], parameters: Parameters, overrides: Mapping[str, object]
+) -> list[str]:
+    """Names of the main link and of the other copies of its entry; only one that is named anew."""
     entries = repeated("links", document.get("links", []), parameters)
     if not entries:
         return []
-    main = document.get("main_link", entries[0].raw.get("name"))
+    named = overrides.get("main_link")
+    main = named or document.get("main_link", entries[0].raw.get("name"))
     origins = [entry.origin for entry in entries if entry.raw.get("name") == main]
     if not origins:
-        raise ValueError(f"main_link: {main!r} is no link")
+        known = ", ".join(str(entry.raw.get("name")) for entry in entries[:8])
+        raise ValueError(f"main_link: {main!r} is no link; allowed are {known}")
+    if named is not None:
+        return [str(main)]
     return [entry.raw["name"] for entry in entries if entry.origin == origins[0]]

@@ -24,7 +24,7 @@ def test_only_several_streams_over_the_longest_path_may_reach_less() -> None:
     assert Cell(1500, 366, 1).must == Cell(9000, 100, 10).must == 0.93
     assert Cell(1500, 366, 4).must == Cell(9000, 366, 10).must == 0.80
     assert (Cell(1500, 0, 1).omitted_s, Cell(1500, 366, 1).omitted_s) == (3, 9)
-    assert Cell(1500, 366, 1).repetitions(Effort(3, False)) == 1
+    assert Cell(1500, 366, 1).seconds(Effort(3, False)) == 50
     assert len(groups()) == 10
 
 

@@ -23,9 +23,11 @@ from farline.cli.campaign_text import results_table
 from farline.cli.campaign_view import LiveCampaign
 from farline.cli.common import Interruption
 from farline.cli.group import cli
+from farline.errors import SystemFailure
 from farline.store import Store
 from farline.tools.known_servers import KnownServers
 from tests.support.driving import drive, failing, make, noisy, steady
+from tests.support.paths import make_path, make_topology
 from tests.support.records import make_record, make_samples
 
 GRID = ["-P", "1,2", "-l", "64K..256K*2", "--congestion", "reno,cubic", "-t", "0.5"]
@@ -76,6 +78,8 @@ class Engine:
         )
         if outcome.error_kind:
             record["streams"] = []
+        if outcome.valid is False:
+            record["path"] = make_path(reasons=("late by 2 ms",))
         if keep(record):
             store.append(record, make_samples(2), campaign=campaign, labels=labels)
         return type("Measured", (), {"record": record})
@@ -206,6 +210,55 @@ def test_a_campaign_in_which_all_failed_says_so(engine: Engine) -> None:
     assert result.return_value == 30
     assert "each setting once" in result.stderr
     assert "2 settings: 2 without a run that succeeded, 2 runs failed" in result.stdout
+
+
+@pytest.mark.parametrize("repetitions", [1, 9])
+def test_a_campaign_in_which_no_run_is_valid_says_so_and_why(
+    engine: Engine, tmp_path: Path, repetitions: int
+) -> None:
+    engine.outcome_of = lambda cell: replace(steady(cell), valid=False)
+    words = (HOST, "-P", "1,2", "-t", "0.5", "--repetitions", str(repetitions))
+    report = tmp_path / "report"
+    result = profile(*words, "--report", str(report))
+    assert result.return_value == 2
+    said = result.stderr.splitlines()
+    assert "farline: --report: nothing written: no setting has a run that counts" in said
+    assert "late by 2 ms" in said[-1] and not report.exists()
+    document = json.loads(profile(*words, "--json").stdout)
+    assert document["error"]["kind"] == "system"
+    assert "late by 2 ms" in document["error"]["message"]
+
+
+def test_a_link_that_cannot_be_set_is_an_outcome_of_its_setting(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Setter:
+        """Has no room for one round trip."""
+
+        bed = type("Bed", (), {"name": "bed", "topology": lambda self: make_topology()})()
+        restored = 0
+
+        def apply(self, values: Mapping[str, Any]) -> None:
+            if values["rtt_s"] == 0.005:
+                raise SystemFailure("link: no room")
+
+        def restore(self) -> None:
+            self.restored += 1
+
+    setter = Setter()
+    monkeypatch.setattr("farline.cli.profile.inside_testbed", lambda: True)
+    monkeypatch.setattr("farline.cli.profile.link_setter", lambda *_: setter)
+    monkeypatch.setattr("farline.cli.profile.path_watch", lambda _link: None)
+    engine.interrupt_at = 5
+    assert profile(HOST, "--rtt", "1,5", "-t", "0.5", "--repetitions", "4").return_value == 130
+    result = profile("--resume")
+    assert result.return_value == 0
+    assert "RTT 5 ms: given up: link: no room" in result.stdout
+    assert setter.restored == 2
+    rows = Store().runs().to_pylist()
+    assert sorted(row["status"] for row in rows if row["error"] == "link: no room") == [
+        "failed", "failed"
+    ]  # fmt: skip
 
 
 def test_a_finished_campaign_has_nothing_to_resume(engine: Engine) -> None:

@@ -15,12 +15,11 @@ from farline.campaign.path_table import PathPlace
 from farline.campaign.plan import Plan
 from farline.cli import emulated, testbed
 from farline.cli.group import run
-from farline.cli.path_here import LinkSetter
 from farline.cli.stamped import run_stamped
 from farline.cli.testbed import _split
 from farline.cli.testbed_status import LinkRow, _table, look
 from farline.cli.toml_text import toml_text
-from farline.errors import SpecError, UsageError
+from farline.errors import UsageError
 from farline.testbed import load, presets
 from tests.support.paths import make_link_samples, make_stamp, make_topology
 
@@ -129,6 +128,10 @@ def test_what_runs_where(words: tuple[str, ...], place: list[str], program: list
         (["profile", "192.0.2.1", "--rtt", "0,5"], "leave HOST out"),
         (["profile", "-t", "1"], "vary an emulated path with --rtt"),
         (["profile", "--rtt", "5", "--client-host", "moon"], "is no host of"),
+        (["profile", "--rtt", "5", "--link", "moon"], "'moon' is no link; allowed are cable"),
+        (["profile", "--rtt", "5,6", "--link-delay", "1"], "two things about one delay"),
+        (["profile", "--link-queue-bytes", "1M,2M", "--link-queue-bdp", "1"], "about one queue"),
+        (["profile", "--link-rate", "0,1G", "--link-queue-bdp", "1"], "no rate"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(
@@ -183,30 +186,6 @@ def test_client_and_server_are_on_the_two_sides_of_the_link() -> None:
         emulated.end_hosts(dumbbell, Plan(place=PathPlace(client_host="sink", server_host="sink")))
     with pytest.raises(UsageError, match="no link"):
         emulated.end_hosts(dumbbell, Plan(place=PathPlace(link="moon")))
-
-
-def test_a_link_is_set_once_rests_and_is_put_back() -> None:
-    bed, rests = Bed(make_topology(0.02, loss=0.1)), list[float]()
-    setter = LinkSetter(bed, sleep=rests.append)  # type: ignore[arg-type]
-    setter.apply({"rtt_s": 0.1, "loss": 0.0})
-    setter.apply({"rtt_s": 0.1, "loss": 0.0})
-    assert bed.changes == [("link", "both", {"loss": 0.0, "delay_s": 0.05})]
-    assert rests == [pytest.approx(0.15)]
-    setter.restore()
-    before = {"loss": 0.1, "delay_s": 0.01}
-    assert bed.changes[1:] == [("link", "forward", before), ("link", "reverse", before)]
-    setter.restore()
-    assert len(bed.changes) == 3
-
-
-def test_a_link_that_was_never_set_is_left_alone() -> None:
-    bed = Bed()
-    setter = LinkSetter(bed, sleep=lambda _s: None)  # type: ignore[arg-type]
-    setter.apply({})
-    setter.restore()
-    assert bed.changes == []
-    with pytest.raises(SpecError, match="no link"):
-        LinkSetter(bed, "moon").apply({"rtt_s": 1.0})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("code", "valid"), [(0, True), (3, False)])

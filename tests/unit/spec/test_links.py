@@ -12,6 +12,7 @@ from farline.spec.links import (
     VARIABLE_KEYS,
     change_of,
     find_link,
+    find_links,
     half,
     read_link_sweep,
     read_link_value,
@@ -59,12 +60,27 @@ def test_a_round_trip_becomes_the_delay_of_each_way() -> None:
     assert change_of({"rtt_s": 0.02, "loss": 0.1}, link()) == {"loss": 0.1, "delay_s": 0.01}
 
 
-def test_a_queue_in_products_follows_rate_and_delay() -> None:
-    change = change_of({"rtt_s": 0.1, "capacity_bdp": 0.5}, link(rate_bps=10**9))
-    assert change == {"delay_s": 0.05, "capacity_bytes": 6_250_000}
-    assert change_of({"capacity_bdp": 1}, link(rate_bps=8 * 10**6))["capacity_bytes"] == 20_000
+@pytest.mark.parametrize("rtt_s", [0.0, 0.1])
+def test_a_queue_in_products_is_left_to_the_emulator(rtt_s: float) -> None:
+    change = change_of({"rtt_s": rtt_s, "capacity_bdp": 0.5}, link(rate_bps=10**9))
+    assert change == {"delay_s": rtt_s / 2, "capacity_bdp": 0.5}
+
+
+def test_a_queue_in_products_needs_a_rate() -> None:
+    for change in ({"capacity_bdp": 1}, {"capacity_bdp": 1, "rate_bps": 0}):
+        with pytest.raises(ValueError, match="has no rate"):
+            change_of(change, link())
     with pytest.raises(ValueError, match="has no rate"):
-        change_of({"capacity_bdp": 1}, link())
+        change_of({"capacity_bdp": 1, "rate_bps": 0}, link(rate_bps=10**9))
+    assert change_of({"capacity_bdp": 1, "rate_bps": 10}, link())["capacity_bdp"] == 1
+
+
+@pytest.mark.parametrize(
+    "values", [{"rtt_s": 0.1, "delay_s": 0.1}, {"capacity_bytes": 9, "capacity_bdp": 1}]
+)
+def test_two_values_for_one_thing_are_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r" and .* say two things about one"):
+        change_of(values, link(rate_bps=10**9))
 
 
 def test_what_cannot_change_in_use_is_refused() -> None:
@@ -79,3 +95,18 @@ def test_the_main_link_is_the_one_that_is_named_else_the_first() -> None:
     assert find_link(topology, "y")["name"] == "y"
     with pytest.raises(ValueError, match="it has x, y"):
         find_link(topology, "z")
+
+
+def names(topology: dict[str, Any], name: str | None = None) -> list[str]:
+    return [one["name"] for one in find_links(topology, name)]
+
+
+def test_the_copies_of_the_main_link_go_with_it_unless_one_is_named() -> None:
+    lanes = [{**link(rate_bps=10), "name": f"lane-{number}"} for number in (1, 2, 13)]
+    other = {**link(rate_bps=20), "name": "lane-4"}
+    elsewhere = {**link(rate_bps=10), "name": "lane-5", "b": "c"}
+    topology = {"name": "t", "main_link": "lane-2", "links": [*lanes, other, elsewhere]}
+    assert names(topology) == ["lane-1", "lane-2", "lane-13"]
+    assert names(topology, "lane-13") == ["lane-13"]
+    with pytest.raises(ValueError, match="is no link"):
+        names(topology, "lane-3")

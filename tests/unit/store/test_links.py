@@ -93,6 +93,19 @@ def test_a_run_says_whether_its_path_held(store: Store) -> None:
     assert rows[0]["path.server_host"] == "b"
 
 
+def test_figures_of_a_run_are_those_of_the_link_that_was_varied(store: Store) -> None:
+    path = make_path(loss=0.5)
+    topology = path["topology"]
+    queue = {"discipline": "drop-tail", "ecn": False, "capacity_bdp": 0.25}
+    varied = {**topology["links"][0], "name": "far"}
+    varied["forward"] = {**varied["forward"], "loss": {"random": 0.125}, "queue": queue}
+    topology = {**topology, "links": [*topology["links"], varied], "main_link": "far"}
+    store.append({**make_record(1), "path": {**path, "topology": topology}}, make_samples(1))
+    (row,) = store.runs().to_pylist()
+    assert (row["path.loss"], row["path.capacity_bdp"]) == (0.125, 0.25)
+    assert row["path.capacity_bytes"] is None
+
+
 def test_runs_are_found_by_their_path(store: Store) -> None:
     over_path(store, 1, rtt_s=0.0118)
     over_path(store, 2, rtt_s=0.366)

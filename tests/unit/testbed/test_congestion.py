@@ -159,6 +159,25 @@ def test_unloading_takes_out_what_has_that_name_whoever_loaded_it(bpftool: Bpfto
     assert bpftool.asked.read_text().splitlines()[-1] == "--json struct_ops unregister id 12"
 
 
+def test_unloading_takes_out_a_module_as_loading_puts_one_in(
+    bpftool: Bpftool, kernel: Kernel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(congestion, "Kernel", lambda: kernel)
+    modules = "tcp_htcp 16384 0 - Live 0x0\nxtcp_scalable 1 0 - Live 0x0\n"
+    (kernel.proc / "modules").write_text(modules)
+    modprobe = tmp_path / "bin" / "modprobe"
+    modprobe.write_text(f'#!/bin/sh\necho "$@" >{tmp_path}/modprobed\n')
+    modprobe.chmod(0o755)
+    congestion.unload("htcp")
+    assert (tmp_path / "modprobed").read_text() == "-r tcp_htcp\n"
+    assert bpftool.asked.read_text() == "", "a module needs no bpftool"
+    modprobe.write_text("#!/bin/sh\necho 'modprobe: FATAL: Module tcp_htcp is in use.' >&2; exit 1")
+    with pytest.raises(SystemFailure, match=r"modprobe -r tcp_htcp: .*is in use"):
+        congestion.unload("htcp")
+    with pytest.raises(SpecError, match="not loaded by farline"):
+        congestion.unload("scalable")
+
+
 def test_unknown_names_are_refused_with_those_there_are(bpftool: Bpftool) -> None:
     with pytest.raises(SpecError, match=r"vegas.*only htcp, htcp_no_scale, scalable, highspeed"):
         congestion.load("vegas")

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from farline.errors import UnreachableError, UsageError
+import farline.testbed
+from farline.cli.group import run
+from farline.errors import SystemFailure, UnreachableError, UsageError
 from farline.testbed import (
     Testbed,
     caps,
@@ -25,6 +31,7 @@ from farline.testbed import (
     processes,
     state,
 )
+from farline.testbed import bed as bed_module
 from farline.testbed.history import History
 from tests.support.fake_emulator import FakeEmulator
 
@@ -35,6 +42,9 @@ TOPOLOGY: dict[str, Any] = {
     "hosts": [{"name": "a", "cpus": [0]}, {"name": "b"}],
     "links": [{"name": "l", "a": "a", "b": "b", "forward": {}}],
 }
+
+
+TOKEN = "0123456789abcdef"
 
 
 @dataclass
@@ -51,9 +61,10 @@ class Kept:
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kept]:
     """A bed called `bed`; nothing in it touches this machine."""
     monkeypatch.setenv(state.DIRECTORY_VARIABLE, str(tmp_path / "beds"))
+    monkeypatch.setenv(kernel.FILE_VARIABLE, str(tmp_path / "kernel" / "kernel.json"))
     monkeypatch.setattr(kernel, "settle", lambda *_: [])
     monkeypatch.setattr(keeper, "_POLL_S", 0.05)
-    monkeypatch.setattr(processes, "end_inside", lambda *_: None)
+    monkeypatch.setattr(processes, "end_inside", lambda *_: [])
     emulator = FakeEmulator(TOPOLOGY)
     monkeypatch.setattr(keeper, "start_emulator", lambda *_: emulator)
     with state.locked() as folder:
@@ -130,6 +141,8 @@ def test_a_path_has_its_stamp_and_topology(kept: Kept) -> None:
     assert record["stamp"]["valid"] is True
     assert record["topology"] == TOPOLOGY
     assert (record["testbed"], record["rtt_s"], record["rate_bps"]) == ("bed", 0.05, None)
+    path_record(bed, "a", "b", stamp.value, "10.77.0.2")
+    assert kept.emulator.asked_paths == [("a", "b"), ("a", "10.77.0.2")]
     bed.close()
 
 
@@ -165,6 +178,202 @@ def test_a_keeper_that_is_told_to_stop_removes_what_it_left(kept: Kept) -> None:
     with pytest.raises(UnreachableError, match="testbed 'bed' is gone"):
         bed.counters()
     bed.close()
+
+
+def test_a_keeper_ends_its_own_bed_whoever_it_seems_to_be(
+    kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As root of a user namespace it would look for its bed among root's."""
+    monkeypatch.delenv(state.DIRECTORY_VARIABLE)
+    monkeypatch.setattr(state, "directory", lambda: tmp_path / "roots")
+    bed = Testbed(kept.folder)
+    bed._control.ask("stop")
+    kept.thread.join(timeout=10)
+    bed.close()
+    assert not kept.folder.exists()
+    assert not (tmp_path / "roots").exists()
+
+
+def test_a_change_that_needs_more_tcp_memory_gets_it(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled: list[dict[str, int]] = []
+
+    def settle(_: Path, needs: dict[str, int]) -> list[str]:
+        settled.append(needs)
+        return ["net.ipv4.tcp_mem stays as it is"]
+
+    monkeypatch.setattr(kernel, "settle", settle)
+    bed = Testbed.attach("bed")
+    bed.change(loss=0.1)
+    assert settled == [], "nothing more is needed"
+    [link] = TOPOLOGY["links"]
+    long = {"rate_bps": 10**10, "delay_s": 0.1, "queue": {}}
+    kept.emulator.now = {**TOPOLOGY, "links": [{**link, "forward": long}]}
+    needed = kernel.tcp_memory_bytes(kept.emulator.now)
+    bed.change(rate_bps="10Gbit", rtt_s="200ms")
+    bed.change(loss=0)
+    assert settled == [{str(kept.folder): needed}], "once, and never lowered"
+    noted = state.read(kept.folder)
+    assert noted is not None
+    assert noted.tcp_memory_bytes == needed
+    assert bed.describe()["warnings"] == ["a warning", "net.ipv4.tcp_mem stays as it is"]
+    bed.close()
+
+
+def test_a_capture_ends_with_the_connection_that_asked_for_it(kept: Kept, tmp_path: Path) -> None:
+    one, other = Testbed.attach("bed"), Testbed.attach("bed")
+    one.capture(tmp_path / "link.pcap")
+    other.close()
+    assert one.counters() == {"links": []}
+    assert kept.emulator.stopped_captures == []
+    one.close()
+    last = Testbed.attach("bed")
+    assert becomes(lambda: kept.emulator.stopped_captures == ["l"])
+    last.capture(tmp_path / "link.pcap")
+    assert last.stop_capture()["written_packets"] == 1
+    last.close()
+    Testbed.attach("bed").close()
+    assert kept.emulator.stopped_captures == ["l", "l"], "what was stopped is not stopped again"
+
+
+def becomes(question: Callable[[], bool], within_s: float = 10.0) -> bool:
+    """Whether the answer becomes yes in the time allowed."""
+    end = time.monotonic() + within_s
+    while not question():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def test_down_sends_nothing_to_a_process_that_has_the_keepers_number_now(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The keeper here is this process: a bed that takes it for another must not end it."""
+    bed = Testbed.attach("bed")
+    assert bed._keeper is not None
+    bed.close()
+    ticks = processes.start_ticks
+    monkeypatch.setattr(processes, "start_ticks", lambda pid: (ticks(pid) or 0) + 1)
+    later = Testbed(kept.folder)
+    assert later._keeper is None
+    later.down()
+    assert becomes(lambda: not kept.thread.is_alive())
+
+
+def test_a_bed_whose_connection_has_ended_is_asked_by_a_signal(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[int] = []
+    monkeypatch.setattr(processes.Process, "send", lambda _, number: sent.append(number))
+    monkeypatch.setattr(processes, "TERM_GRACE_S", 0.01)
+    monkeypatch.setattr(bed_module, "END_TIMEOUT_S", 0.01)
+    bed = Testbed.attach("bed")
+    bed.close()
+    bed.down()
+    assert sent == [signal.SIGTERM, signal.SIGKILL]
+
+
+SILENT = """
+import socket, sys, time
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+listener.listen()
+print("up", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Silence]:
+    """A bed `bed` whose keeper never answers."""
+    monkeypatch.setenv(state.DIRECTORY_VARIABLE, str(tmp_path / "beds"))
+    monkeypatch.setenv(kernel.FILE_VARIABLE, str(tmp_path / "kernel" / "kernel.json"))
+    monkeypatch.setattr(processes, "end_inside", lambda *_: [])
+    monkeypatch.setattr(control, "ANSWER_TIMEOUT_S", 0.1)
+    with state.locked() as folder:
+        known = state.new(folder, "bed", "two")
+    command = [sys.executable, "-S", "-c", SILENT, control.SOCKET_NAME]
+    with subprocess.Popen(command, cwd=folder / "bed", stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        ticks = processes.start_ticks(process.pid)
+        assert ticks is not None
+        state.write(folder / "bed", replace(known, pid=process.pid, start_ticks=ticks))
+        yield Silence(folder / "bed", process)
+        process.kill()
+
+
+@dataclass
+class Silence:
+    """A bed that does not answer."""
+
+    folder: Path
+    process: subprocess.Popen[bytes]
+
+
+def test_down_ends_a_bed_that_does_not_answer(
+    silent: Silence, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["testbed", "down", "bed"]) == 0
+    assert "did not answer: it was ended by force" in capsys.readouterr().out
+    assert processes.start_ticks(silent.process.pid) is None
+    assert not silent.folder.exists()
+    assert run(["testbed", "down", "bed"]) == 5
+    assert "testbed 'bed' is not up" in capsys.readouterr().err
+
+
+def test_a_state_that_others_may_have_written_ends_nobody(
+    silent: Silence, capsys: pytest.CaptureFixture[str]
+) -> None:
+    silent.folder.parent.chmod(0o777)
+    assert run(["testbed", "down", "bed"]) == SystemFailure.exit_code
+    assert "others may write in it" in capsys.readouterr().err
+    assert silent.process.poll() is None
+
+
+def test_down_without_a_name_means_the_only_one_even_if_it_does_not_answer(
+    silent: Silence, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["testbed", "down"]) == 0
+    assert "testbed bed did not answer" in capsys.readouterr().out
+    assert not silent.folder.exists()
+
+
+@pytest.mark.parametrize("words", [["bed"], ["--all"], []])
+def test_down_of_a_bed_whose_keeper_died_removes_what_it_left(
+    silent: Silence, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    silent.process.kill()
+    silent.process.wait()
+    assert run(["testbed", "down", *words]) == 0
+    said = capsys.readouterr().out
+    assert said == "testbed bed was dead already: what it left is removed\n"
+    assert not silent.folder.exists()
+
+
+def test_down_of_all_goes_on_after_a_failure(
+    silent: Silence, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = os.getpid()
+    with state.locked() as folder:
+        known = state.new(folder, "a-first", "two")
+        ticks = processes.start_ticks(own) or 0
+        state.write(folder / "a-first", replace(known, pid=own, start_ticks=ticks))
+    end = bed_module.take_down
+
+    def fail_first(name: str) -> bed_module.Ending | None:
+        if name == "a-first":
+            raise SystemFailure("a-first: no")
+        return end(name)
+
+    monkeypatch.setattr(farline.testbed, "take_down", fail_first)
+    assert run(["testbed", "down", "--all"]) == SystemFailure.exit_code
+    captured = capsys.readouterr()
+    assert captured.err == "farline: a-first: no\n"
+    assert captured.out.startswith("testbed bed did not answer")
+    assert not silent.folder.exists()
 
 
 def ask_raw(folder: Path, data: bytes) -> Any:
@@ -257,12 +466,14 @@ def test_limits_become_lines_of_control_groups(
     monkeypatch.setattr(caps, "_MOUNTS", mounts)
     monkeypatch.setattr(caps, "_disks", lambda: ["254:0"])
     host = {"name": "a", "cpu_limit": 0.5, "disk_read_bytes_per_s": 4096}
-    planned = caps.plan("bed", {"hosts": [host, {"name": "b"}]})
+    planned = caps.plan("bed", TOKEN, {"hosts": [host, {"name": "b"}]})
     assert set(planned) == {"a"}
     lines = [(item.file, item.line) for group in planned["a"].groups for item in group.settings]
     assert lines == [("cpu.max", "50000 100000"), ("io.max", "254:0 rbps=4096")]
+    names = {group.path.name for group in planned["a"].groups}
+    assert names == {f"farline-testbed.bed.{TOKEN}.a"}, "of this bed and no other of its name"
     mounts.write_text(f"30 1 0:26 / {v2} rw - cgroup cgroup rw,cpu\n", encoding="ascii")
     with pytest.raises(Exception, match=r"hosts\.a\.disk_read_bytes_per_s: this machine has no"):
-        caps.plan("bed", {"hosts": [host]})
-    [group] = caps.plan("bed", {"hosts": [{"name": "a", "cpu_limit": 2}]})["a"].groups
+        caps.plan("bed", TOKEN, {"hosts": [host]})
+    [group] = caps.plan("bed", TOKEN, {"hosts": [{"name": "a", "cpu_limit": 2}]})["a"].groups
     assert group.settings[1] == caps.Setting("cpu.cfs_quota_us", "200000")

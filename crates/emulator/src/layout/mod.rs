@@ -141,15 +141,41 @@ impl Layout {
         Some(path)
     }
 
-    /// Pipes from a host's way to another host's first port that it can reach.
+    /// The port of `to_host` that a host means by its name: the one that the fewest links lead to, the first of several.
+    /// Hosts do not forward, so others may be out of reach; none if all are. A host's own is its first.
+    pub fn nearest_port(&self, from_host: usize, to_host: usize) -> Option<usize> {
+        let ports = self.hosts[to_host].ports.iter().copied();
+        let ways = ports.filter_map(|port| Some((self.links_to(from_host, port)?, port)));
+        // Equals are taken in the order of their ports.
+        ways.min().map(|(_, port)| port)
+    }
+
+    /// Links on a host's way to a port.
+    fn links_to(&self, from_host: usize, port: usize) -> Option<usize> {
+        if self.ports[port].host == from_host {
+            return Some(0);
+        }
+        let via_port = self.via(from_host, port)?;
+        self.path(via_port, port).map(|pipes| pipes.len())
+    }
+
+    /// The port by which a host sends to another host's port.
+    pub fn via(&self, from_host: usize, to_port: usize) -> Option<usize> {
+        let mut routes = self.hosts[from_host].routes.iter();
+        let route = routes.find(|route| route.to_port == to_port)?;
+        Some(route.via_port)
+    }
+
+    /// Pipes from a host to a port of another.
+    pub fn path_to_port(&self, from_host: usize, to_port: usize) -> Option<Vec<usize>> {
+        self.path(self.via(from_host, to_port)?, to_port)
+    }
+
+    /// Pipes from a host to the port that it means by another's name.
     pub fn path_between(&self, from_host: &str, to_host: &str) -> Option<Vec<usize>> {
-        let from = self.hosts.iter().find(|host| host.name == from_host)?;
-        let to = self.hosts.iter().position(|host| host.name == to_host)?;
-        let route = from
-            .routes
-            .iter()
-            .find(|route| self.ports[route.to_port].host == to)?;
-        self.path(route.via_port, route.to_port)
+        let number = |name: &str| self.hosts.iter().position(|host| host.name == name);
+        let (from, to) = (number(from_host)?, number(to_host)?);
+        self.path_to_port(from, self.nearest_port(from, to)?)
     }
 
     /// The pipe that leads away from a port, if it is on a path to the other.

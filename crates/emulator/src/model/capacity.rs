@@ -1,6 +1,7 @@
 //! How much a queue holds.
 
 use farline_spec::QueueSpec;
+use farline_spec::unit::{QueueBdp, QueueBytes};
 
 /// Without a stated capacity a queue holds at least so many nanoseconds of its rate,
 const FLOOR_NS: u64 = 10_000_000;
@@ -24,15 +25,15 @@ impl Capacity {
         Self {
             bytes: spec.capacity_bytes.map(|bytes| bytes.get()),
             packets: spec.capacity_packets.map(|packets| packets.get()),
-            products_ppm: spec.capacity_bdp.map(|bdp| (bdp.get() * 1e6).round() as u64),
+            products_ppm: spec.capacity_bdp.map(parts_per_million),
             limit_bytes: u64::MAX,
         }
     }
 
-    /// States the capacity in bytes; one in products ends.
-    pub(super) fn set_bytes(&mut self, bytes: u64) {
-        self.bytes = Some(bytes);
-        self.products_ppm = None;
+    /// States the capacity in bytes, in products or in both, in the place of what was stated in either.
+    pub(super) fn state(&mut self, bytes: Option<QueueBytes>, products: Option<QueueBdp>) {
+        self.bytes = bytes.map(QueueBytes::get);
+        self.products_ppm = products.map(parts_per_million);
     }
 
     /// Works out the limit for a rate, the round trip of the link and its largest packet.
@@ -58,6 +59,10 @@ impl Capacity {
     }
 }
 
+fn parts_per_million(products: QueueBdp) -> u64 {
+    (products.get() * 1e6).round() as u64
+}
+
 /// Bytes that a rate carries in a time, times parts per million.
 fn product(rate_bps: u64, time_ns: u64, ppm: u64) -> u64 {
     let bits_e15 = u128::from(rate_bps) * u128::from(time_ns) * u128::from(ppm);
@@ -66,7 +71,7 @@ fn product(rate_bps: u64, time_ns: u64, ppm: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use farline_spec::unit::{QueueBdp, QueueBytes, QueuePackets};
+    use farline_spec::unit::QueuePackets;
 
     use super::*;
 
@@ -127,10 +132,15 @@ mod tests {
     }
 
     #[test]
-    fn bytes_stated_later_replace_products() {
+    fn what_is_stated_later_replaces_bytes_and_products() {
         let mut capacity = Capacity::new(&products(1.0));
-        capacity.set_bytes(9_000_000);
+        capacity.state(QueueBytes::new(9_000_000).ok(), None);
         capacity.follow(GIGABIT, MS, 1538);
         assert_eq!(capacity.bytes(), 9_000_000);
+        capacity.state(None, QueueBdp::new(0.25).ok());
+        capacity.follow(GIGABIT, 0, 1538);
+        assert_eq!(capacity.bytes(), 312_500, "a quarter of ten milliseconds");
+        capacity.follow(GIGABIT, 100 * MS, 1538);
+        assert_eq!(capacity.bytes(), 3_125_000);
     }
 }

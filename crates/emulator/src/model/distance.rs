@@ -74,9 +74,11 @@ impl<P: Clone> Distance<P> {
         self.append(rest);
     }
 
-    /// Puts a single packet on its way that does not keep its place.
+    /// Puts a single packet on its way that does not keep its place: it falls behind those in order, which may
+    /// themselves be held back.
     pub(super) fn push_late(&mut self, mut one: Transit<P>, number: u64, now_ns: u64) {
-        let at_ns = now_ns.max(self.arrival_ns(one.at_ns, number) + self.late_by_ns);
+        let in_order_ns = self.arrival_ns(one.at_ns, number).max(self.last_ns);
+        let at_ns = now_ns.max(in_order_ns + self.late_by_ns);
         one.put(at_ns, at_ns);
         self.packets += u64::from(one.segments());
         self.late_count += 1;

@@ -99,9 +99,10 @@ impl Fates {
     pub(super) fn next(&mut self) -> Fate {
         self.number += 1;
         let number = self.number;
+        let chosen = self.take_chosen(number);
         // The chain takes its step whatever else happens to the packet.
         let burst = self.burst.as_mut().is_some_and(|burst| burst.loses(number));
-        if burst || self.is_chosen(number) || self.random.hits(number) {
+        if burst || chosen || self.random.hits(number) {
             return Fate {
                 lost: true,
                 ..Fate::default()
@@ -118,8 +119,15 @@ impl Fates {
         }
     }
 
-    fn is_chosen(&self, number: u64) -> bool {
-        self.every.is_some_and(|every| number % every == 0) || self.chosen.binary_search(&number).is_ok()
+    /// Whether a packet is lost by its number. Behind the last number there is nothing to look for any more.
+    fn take_chosen(&mut self, number: u64) -> bool {
+        let every = self.every.is_some_and(|every| number % every == 0);
+        let chosen = self.chosen.binary_search(&number).is_ok();
+        if self.chosen.last().is_some_and(|last| *last <= number) {
+            self.chosen = Vec::new();
+            self.rest_or_work();
+        }
+        every || chosen
     }
 }
 

@@ -186,7 +186,7 @@ impl<P: Clone> Network<P> {
     /// Changes a link.
     ///
     /// # Errors
-    /// [`FailureKind::Spec`] when there is no such link.
+    /// [`FailureKind::Spec`] when there is no such link, or a queue would not hold a packet: then nothing changes.
     pub fn change(&mut self, now_ns: u64, change: &LinkChange) -> Result<(), Failure> {
         let links = &self.topology.links;
         let link = links
@@ -199,7 +199,12 @@ impl<P: Clone> Network<P> {
             LinkDirection::Reverse => 1..2,
             LinkDirection::Both => 0..2,
         };
-        for pipe in directions.map(|direction| 2 * link + direction) {
+        let pipes = directions.map(|direction| 2 * link + direction);
+        for pipe in pipes.clone() {
+            let place = format!("links.{}", change.link);
+            settings::check_capacity(&place, change.change.capacity_bytes, &self.pipes[pipe].settings)?;
+        }
+        for pipe in pipes {
             self.pipes[pipe].change(self.now_ns, &change.change, &mut self.outbox);
             self.tell_other_direction(pipe);
             self.schedule(pipe);

@@ -249,8 +249,8 @@ impl<P: Clone> Pipe<P> {
         if let Some(delay) = change.delay_s {
             self.distance.delay_ns = nanoseconds(delay.get());
         }
-        if let Some(bytes) = change.capacity_bytes {
-            self.capacity.set_bytes(bytes.get());
+        if states_capacity(change) {
+            self.capacity.state(change.capacity_bytes, change.capacity_bdp);
         }
         self.follow();
         match change.up {
@@ -334,8 +334,12 @@ fn record(spec: &mut PipeSpec, change: &PipeChange) {
     spec.corrupt = change.corrupt.or(spec.corrupt);
     spec.duplicate = change.duplicate.or(spec.duplicate);
     spec.reorder = change.reorder.or(spec.reorder);
-    if change.capacity_bytes.is_some() {
+    if states_capacity(change) {
         spec.queue.capacity_bytes = change.capacity_bytes;
-        spec.queue.capacity_bdp = None;
+        spec.queue.capacity_bdp = change.capacity_bdp;
     }
+}
+
+fn states_capacity(change: &PipeChange) -> bool {
+    change.capacity_bytes.is_some() || change.capacity_bdp.is_some()
 }

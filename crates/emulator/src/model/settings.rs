@@ -1,8 +1,8 @@
 //! From options with units to integers. Floating point ends where options are read: here, in the probabilities of `draw`,
 //! in a `capacity` stated in products and in the table of quantiles of `jitter`.
 
-use farline_spec::{Failure, FailureKind};
-use farline_spec::{PipeSpec, QueueDiscipline};
+use farline_spec::unit::{DelayS, QueueBytes};
+use farline_spec::{Failure, FailureKind, JitterShape, PipeSpec, QueueDiscipline};
 
 use super::codel::Codel;
 
@@ -67,11 +67,29 @@ impl Settings {
     }
 }
 
-/// Refuses options that could have no effect.
+/// Refuses options that could have no effect, or no other than that nothing passes.
 pub(super) fn check(place: &str, spec: &PipeSpec) -> Result<(), Failure> {
     let queue = &spec.queue;
+    let settings = Settings::new(spec);
+    check_capacity(place, queue.capacity_bytes, &settings)?;
+    for step in &spec.schedule {
+        check_capacity(
+            &format!("{place}.schedule"),
+            step.change.capacity_bytes,
+            &settings,
+        )?;
+    }
+    check_jitter(place, spec)?;
     let drop_tail = queue.discipline == QueueDiscipline::DropTail;
+    let rates = spec.schedule.iter().filter_map(|step| step.change.rate_bps);
+    let unlimited = spec.rate_bps.into_iter().chain(rates).all(|rate| rate.get() == 0);
     let idle = [
+        ("queue.discipline", !drop_tail && unlimited, "a rate"),
+        (
+            "jitter_shape",
+            spec.jitter_shape != JitterShape::default() && spec.jitter_s.is_none(),
+            "jitter_s",
+        ),
         ("queue.ecn", drop_tail && queue.ecn, "discipline codel"),
         (
             "queue.codel_target_s",
@@ -96,4 +114,42 @@ pub(super) fn check(place: &str, spec: &PipeSpec) -> Result<(), Failure> {
         )),
         None => Ok(()),
     }
+}
+
+/// A queue that holds less than the packet being sent passes nothing.
+pub(super) fn check_capacity(
+    place: &str,
+    capacity: Option<QueueBytes>,
+    settings: &Settings,
+) -> Result<(), Failure> {
+    let least = settings.packet_bytes();
+    match capacity.map(QueueBytes::get) {
+        Some(bytes) if bytes < least => Err(Failure::new(
+            FailureKind::Spec,
+            format!(
+                "{place}.queue.capacity_bytes: {bytes} is less than one packet on the wire, allowed is {least} or more"
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// No packet arrives before it was sent, so a delay can vary by no more than itself.
+fn check_jitter(place: &str, spec: &PipeSpec) -> Result<(), Failure> {
+    let Some(jitter_s) = spec.jitter_s.map(DelayS::get) else {
+        return Ok(());
+    };
+    let most_s = match spec.jitter_shape {
+        JitterShape::Uniform => spec.delay_s.get(),
+        JitterShape::Normal => spec.delay_s.get() / 4.0,
+    };
+    if jitter_s <= most_s {
+        return Ok(());
+    }
+    Err(Failure::new(
+        FailureKind::Spec,
+        format!(
+            "{place}.jitter_s: {jitter_s} s is more than the delay leaves room for, allowed is {most_s} s"
+        ),
+    ))
 }

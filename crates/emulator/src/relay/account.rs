@@ -4,12 +4,12 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use farline_spec::Failure;
-use farline_sys::process::steal_time;
+use farline_sys::process::{steal_by_cpu, steal_time};
 use farline_sys::stack_counters::{StackCounters, StackCounts};
 
 use super::request::{EngineDoor, PortTraffic, Report};
 use super::stamp::Account;
-use crate::layout::Layout;
+use crate::layout::{Layout, Point};
 
 /// The kernels' counters of all hosts, beside the layout that says whose device is which.
 pub struct Books {
@@ -24,7 +24,7 @@ pub struct Totals {
     pub ring_drops: u64,
     /// Datagrams that found a socket's receive buffer full.
     pub receive_buffer_drops: u64,
-    /// Times TCP gave up received data for want of memory.
+    /// Times TCP gave up received data, came into memory pressure, or UDP dropped a datagram, for want of memory.
     pub memory_prunes: u64,
     /// TCP's retransmission time-outs.
     pub timeouts: u64,
@@ -57,17 +57,22 @@ impl Books {
         let counts = self.read()?;
         let after = engine.report(false)?;
         let totals = sums(&counts);
-        let steal = steal_time().map_err(|error| Failure::system("steal time", &error))?;
+        let refused = |error| Failure::system("steal time", &error);
+        let (steal, cpu_steal) = (steal_time().map_err(refused)?, steal_by_cpu().map_err(refused)?);
         let traffic = after.traffic;
         Ok(Account {
             at_ns: after.at_ns,
             unexplained_packets: unexplained_on_links(&after)
+                + unexplained_before_links(&after, self.sent_into_links(&after))
                 + self.unexplained_at_ports(&before.ports, &counts, &after.ports),
             lateness: after.lateness,
+            wait_lateness: after.wait_lateness,
+            priority: traffic.priority,
             stalled_ns: traffic.stalled_ns,
             steal,
+            cpu_steal,
             ring_drops: totals.ring_drops,
-            emulator_drops: traffic.arena_drops + traffic.write_drops,
+            emulator_drops: traffic.arena_drops + traffic.write_drops + traffic.malformed_packets,
             receive_buffer_drops: totals.receive_buffer_drops,
             memory_prunes: totals.memory_prunes,
         })
@@ -88,6 +93,15 @@ impl Books {
         let stacks = self.stacks.lock().unwrap_or_else(PoisonError::into_inner);
         let counts: io::Result<_> = stacks.iter().map(StackCounters::read).collect();
         counts.map_err(|error| Failure::system("counters of a host", &error))
+    }
+
+    /// Packets that came to the first links of all paths.
+    fn sent_into_links(&self, report: &Report) -> u64 {
+        let pipes = self.layout.pipes.iter().zip(&report.pipes);
+        pipes
+            .filter(|(pipe, _)| matches!(pipe.from, Point::Port(_)))
+            .map(|(_, pipe)| pipe.counters.in_packets)
+            .sum()
     }
 
     /// The kernel's figure was read between two of the engine's, so it must lie between them.
@@ -112,6 +126,16 @@ impl Books {
     }
 }
 
+/// Packets that were read and neither sent nor counted as left out, and packets that were sent and that no link took in.
+fn unexplained_before_links(report: &Report, in_packets: u64) -> i64 {
+    let traffic = &report.traffic;
+    let read: u64 = report.ports.iter().map(|port| port.read_packets).sum();
+    let left_out =
+        traffic.malformed_packets + traffic.pathless_packets + traffic.ignored_packets + traffic.arena_drops;
+    let difference = |one: u64, other: u64| i64::try_from(one.abs_diff(other)).unwrap_or(i64::MAX);
+    difference(read, traffic.sent_packets + left_out) + difference(traffic.sent_segments, in_packets)
+}
+
 /// Packets in minus packets out, dropped and in flight.
 fn unexplained_on_links(report: &Report) -> i64 {
     let pipes = report.pipes.iter();
@@ -132,7 +156,11 @@ fn sums(counts: &[StackCounts]) -> Totals {
     for host in counts {
         totals.ring_drops += host.devices.values().map(|device| device.tx_dropped).sum::<u64>();
         totals.receive_buffer_drops += host.receive_buffer_errors;
-        totals.memory_prunes += host.receive_prunes + host.out_of_order_prunes + host.out_of_order_drops;
+        totals.memory_prunes += host.receive_prunes
+            + host.out_of_order_prunes
+            + host.out_of_order_drops
+            + host.memory_pressures
+            + host.udp_memory_errors;
         totals.timeouts += host.timeouts;
         totals.checksum_errors += host.checksum_errors;
     }
@@ -141,7 +169,55 @@ fn sums(counts: &[StackCounts]) -> Totals {
 
 #[cfg(test)]
 mod tests {
-    use super::outside;
+    use farline_sys::arena::ArenaUse;
+
+    use super::*;
+    use crate::relay::lateness::Lateness;
+    use crate::relay::request::Traffic;
+
+    #[test]
+    fn memory_that_ran_out_counts_wherever_it_did() {
+        let host = |change: fn(&mut StackCounts)| {
+            let mut counts = StackCounts::default();
+            change(&mut counts);
+            sums(&[counts]).memory_prunes
+        };
+        assert_eq!(host(|counts| counts.memory_pressures = 2), 2);
+        assert_eq!(host(|counts| counts.udp_memory_errors = 3), 3);
+        assert_eq!(host(|counts| counts.out_of_order_drops = 4), 4);
+    }
+
+    #[test]
+    fn every_packet_read_is_sent_or_left_out_for_a_reason() {
+        let traffic = Traffic {
+            malformed_packets: 1,
+            pathless_packets: 2,
+            ignored_packets: 3,
+            arena_drops: 4,
+            sent_packets: 5,
+            sent_segments: 50,
+            ..Traffic::default()
+        };
+        let report = |read_packets| Report {
+            at_ns: 0,
+            pipes: Vec::new(),
+            lateness: Lateness::default(),
+            wait_lateness: Lateness::default(),
+            traffic,
+            ports: vec![PortTraffic {
+                read_packets,
+                written_packets: 0,
+            }],
+            arena: ArenaUse {
+                mapped_bytes: 0,
+                free_bytes: 0,
+                grown_segments: 0,
+            },
+        };
+        assert_eq!(unexplained_before_links(&report(15), 50), 0);
+        assert_eq!(unexplained_before_links(&report(16), 50), 1);
+        assert_eq!(unexplained_before_links(&report(15), 47), 3);
+    }
 
     #[test]
     fn a_figure_between_two_readings_is_explained() {

@@ -90,6 +90,15 @@ pub struct Control {
 impl Control {
     /// Works until it is told to stop, or until the engine has ended.
     pub fn run(self) {
+        let mut captures = HashMap::new();
+        self.work(&mut captures);
+        // What an engine that has ended recorded last is still to be written.
+        for command in self.commands.try_iter() {
+            obey(&mut captures, command);
+        }
+    }
+
+    fn work(&self, captures: &mut HashMap<usize, Capture>) {
         let Ok(mut last) = self.engine.report(true) else {
             return;
         };
@@ -98,12 +107,11 @@ impl Control {
         last.pipes
             .iter_mut()
             .for_each(|pipe| pipe.counters = PipeCounters::default());
-        let mut captures = HashMap::new();
         let mut due = Instant::now() + self.interval;
         loop {
-            match self.commands.recv_deadline(due) {
+            match self.next(due) {
                 Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return,
-                Ok(command) => obey(&mut captures, command),
+                Ok(command) => obey(captures, command),
                 Err(RecvTimeoutError::Timeout) => {
                     let Ok(report) = self.engine.report(true) else {
                         return;
@@ -117,6 +125,14 @@ impl Control {
                 }
             }
         }
+    }
+
+    /// The next command before `due`. What is due comes first: commands may come without end while a capture is full.
+    fn next(&self, due: Instant) -> Result<Command, RecvTimeoutError> {
+        if due <= Instant::now() {
+            return Err(RecvTimeoutError::Timeout);
+        }
+        self.commands.recv_deadline(due)
     }
 }
 
@@ -180,4 +196,75 @@ fn push_row(rows: &mut LinkSamples, pipe: usize, span_us: [u64; 2], before: &Pip
     rows.in_flight_packets.push(whole(after.state.in_flight_packets));
     rows.rate_bps.push(whole(after.state.rate_bps));
     rows.delay_ns.push(whole(after.state.delay_ns));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::OnceLock;
+    use std::sync::atomic::AtomicBool;
+
+    use crossbeam_channel::unbounded;
+    use farline_sys::wake::Waker;
+
+    use super::*;
+    use crate::relay::request::Bell;
+
+    /// A control thread's state, with an engine that has ended.
+    fn control() -> (Sender<Command>, Control) {
+        let bell = Arc::new(Bell {
+            waker: Waker::new().unwrap(),
+            stop: AtomicBool::new(false),
+            failure: OnceLock::new(),
+        });
+        let (commands_in, commands) = unbounded();
+        let control = Control {
+            engine: EngineDoor::new(unbounded().0, bell),
+            commands,
+            samples: Arc::default(),
+            interval: Duration::from_secs(1),
+        };
+        (commands_in, control)
+    }
+
+    fn chunk() -> Command {
+        Command::Chunk(Chunk {
+            link: 0,
+            bytes: b"records".to_vec(),
+            packets: 1,
+        })
+    }
+
+    #[test]
+    fn a_sample_that_is_due_comes_before_commands() {
+        let (commands, control) = control();
+        (0..3).for_each(|_| commands.send(chunk()).unwrap());
+        let now = Instant::now();
+        assert!(matches!(control.next(now), Err(RecvTimeoutError::Timeout)));
+        assert!(matches!(
+            control.next(now + Duration::from_secs(60)),
+            Ok(Command::Chunk(_))
+        ));
+    }
+
+    #[test]
+    fn what_was_recorded_before_the_engine_ended_is_written() {
+        let path: PathBuf = std::env::temp_dir().join(format!("farline-control-{}.pcap", std::process::id()));
+        let (commands, control) = control();
+        let (capture, spare) = Capture::create(&path, 96).unwrap();
+        // Without the engine's end nobody takes buffers back.
+        drop(spare);
+        for command in [
+            Command::Open { link: 0, capture },
+            chunk(),
+            chunk(),
+            Command::Stop,
+        ] {
+            commands.send(command).unwrap();
+        }
+        control.run();
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(bytes[24..], *b"recordsrecords");
+    }
 }

@@ -13,10 +13,10 @@ use super::outlet::{Outlet, Packet};
 use super::request::{Bell, PipeReport, Report, Request};
 use super::tap::Tap;
 use super::too_big::TooBigAnswers;
-use super::wait::{Waits, stalled_ns};
+use super::wait::Waits;
 use crate::layout::Layout;
 use crate::model::{Network, Train};
-use crate::packet;
+use crate::packet::{self, Parsed};
 
 /// What is read from one device before the others and what is due have their turn: a few of the largest packets, or
 /// so many small ones that the cost of a turn does not count.
@@ -44,12 +44,26 @@ impl Engine {
     /// # Errors
     /// "system" when a device or a wait fails.
     pub fn run(mut self) -> Result<(), Failure> {
+        let outcome = self.carry();
+        self.end_captures();
+        outcome
+    }
+
+    fn carry(&mut self) -> Result<(), Failure> {
         let mut ready = Vec::with_capacity(self.layout.ports.len() + 1);
         self.watch_devices()?;
         while !self.bell.stop.load(Ordering::Acquire) {
             self.turn(&mut ready)?;
         }
         Ok(())
+    }
+
+    /// Hands on what captures have recorded when nobody ended them before.
+    fn end_captures(&mut self) {
+        self.record_watched();
+        for tap in self.taps.drain(..) {
+            tap.finish();
+        }
     }
 
     fn watch_devices(&self) -> Result<(), Failure> {
@@ -66,11 +80,11 @@ impl Engine {
     /// One wait and what it brought. Everything in a turn happens at one virtual time, read once: packets that wait
     /// in a device meanwhile come a little later, and never before one that is handed over.
     fn turn(&mut self, ready: &mut Vec<u64>) -> Result<(), Failure> {
-        let over_ns = self
+        let waited = self
             .waits
             .wait(self.network.next_event_ns(), ready)
             .map_err(|error| Failure::system("waiting for packets", &error))?;
-        let now_ns = self.outlet.clock.now_ns();
+        let now_ns = waited.at_ns;
         let outlet = &mut self.outlet;
         self.network
             .advance(now_ns, &mut |arrival| outlet.hand_over(arrival));
@@ -78,13 +92,13 @@ impl Engine {
             if token == WOKEN {
                 self.answer_all(now_ns);
             } else {
+                self.waits.expect_packets();
                 self.take_in(token as usize, now_ns)?;
             }
         }
         self.send_too_big(now_ns);
         self.record_watched();
-        let turn_ns = self.outlet.clock.now_ns() - now_ns;
-        self.outlet.traffic.stalled_ns += stalled_ns(over_ns) + stalled_ns(turn_ns);
+        self.outlet.traffic.stalled_ns += waited.stalled_ns + self.waits.end_turn();
         Ok(())
     }
 
@@ -123,21 +137,21 @@ impl Engine {
     }
 
     fn send(&mut self, port: usize, now_ns: u64, frame: Frame) {
-        let parsed = packet::parse(&frame).ok();
-        let sent = parsed.and_then(|parsed| {
-            let to = self.layout.port_of(parsed.destination)?;
-            let form = parsed.form;
-            let train = Train {
-                segments: form.segments(),
-                segment_bytes: form.segment_bytes(),
-                last_bytes: form.last_bytes(),
-                ecn_capable: parsed.ecn_capable,
-                ..Train::single(Packet { frame, form }, 0)
-            };
-            Some(self.network.send(now_ns, port, to, train))
-        });
-        if sent != Some(true) {
-            self.outlet.traffic.ignored_packets += 1;
+        let traffic = &mut self.outlet.traffic;
+        let Ok(parsed) = packet::parse(&frame) else {
+            traffic.malformed_packets += 1;
+            return;
+        };
+        let Some(to) = self.layout.port_of(parsed.destination) else {
+            traffic.ignored_packets += 1;
+            return;
+        };
+        let segments = u64::from(parsed.form.segments());
+        if self.network.send(now_ns, port, to, train(frame, &parsed)) {
+            traffic.sent_packets += 1;
+            traffic.sent_segments += segments;
+        } else {
+            traffic.pathless_packets += 1;
         }
     }
 
@@ -222,6 +236,7 @@ impl Engine {
             at_ns: now_ns,
             pipes,
             lateness: self.outlet.lateness.clone(),
+            wait_lateness: self.waits.lateness().clone(),
             traffic: self.outlet.traffic,
             ports: self.outlet.ports.clone(),
             arena: self.arena.usage(),
@@ -232,5 +247,18 @@ impl Engine {
         let port = &self.layout.ports[port];
         let host = &self.layout.hosts[port.host].name;
         Failure::system(&format!("device {} of host {host}", port.device), error)
+    }
+}
+
+/// A packet as the model knows it; what came with a mark keeps it.
+pub(super) fn train(frame: Frame, parsed: &Parsed) -> Train<Packet> {
+    let (form, marked) = (parsed.form, parsed.marked);
+    Train {
+        segments: form.segments(),
+        segment_bytes: form.segment_bytes(),
+        last_bytes: form.last_bytes(),
+        ecn_capable: parsed.ecn_capable,
+        marked,
+        ..Train::single(Packet { frame, form, marked }, 0)
     }
 }

@@ -19,7 +19,7 @@ use super::paths::{self, PathFacts};
 use super::request::{EngineDoor, Report, Request};
 use super::stamp::{Account, Limits, stamp};
 use super::start;
-use super::tap::Tap;
+use super::tap::{Recording, Tap};
 use crate::layout::Layout;
 
 /// Marks that are remembered; beyond that the oldest is forgotten.
@@ -52,7 +52,14 @@ pub struct Emulator {
 #[derive(Default)]
 pub(super) struct Marks {
     next: u64,
-    accounts: BTreeMap<u64, Account>,
+    accounts: BTreeMap<u64, Marked>,
+}
+
+#[derive(Clone)]
+struct Marked {
+    account: Account,
+    /// Shortest round trip of any path at that time.
+    rtt_s: f64,
 }
 
 impl Emulator {
@@ -113,7 +120,8 @@ impl Emulator {
         self.engine.ask(|reply| Request::Topology { reply })
     }
 
-    /// Round trip and rate from one host to another, as they stand now.
+    /// Round trip and rate from one host to another, as they stand now. `server` may be an address, or a name as in
+    /// `/etc/hosts`: a host's own means the port that the fewest links lead to.
     ///
     /// # Errors
     /// "usage" where there is no path.
@@ -126,11 +134,14 @@ impl Emulator {
     /// # Errors
     /// The failure that ended the emulation.
     pub fn mark(&self) -> Result<u64, Failure> {
-        let account = self.books.account(&self.engine)?;
+        let marked = Marked {
+            account: self.books.account(&self.engine)?,
+            rtt_s: self.shortest_rtt_s()?,
+        };
         let mut marks = self.marks();
         let mark = marks.next;
         marks.next += 1;
-        marks.accounts.insert(mark, account);
+        marks.accounts.insert(mark, marked);
         if marks.accounts.len() > MAX_MARKS {
             marks.accounts.pop_first();
         }
@@ -147,10 +158,13 @@ impl Emulator {
             Failure::new(FailureKind::Usage, what)
         })?;
         let limits = Limits {
-            rtt_s: paths::shortest_rtt_s(&self.topology()?, &self.layout),
-            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            rtt_s: self.shortest_rtt_s()?.min(before.rtt_s),
         };
-        Ok(stamp(&before, &self.books.account(&self.engine)?, limits))
+        Ok(stamp(&before.account, &self.books.account(&self.engine)?, limits))
+    }
+
+    fn shortest_rtt_s(&self) -> Result<f64, Failure> {
+        Ok(paths::shortest_rtt_s(&self.topology()?, &self.layout))
     }
 
     /// Link samples that came since the last call, up to the moment at which the emulation ended.
@@ -200,7 +214,14 @@ impl Emulator {
             LinkDirection::Reverse => vec![2 * link + 1],
             LinkDirection::Both => vec![2 * link, 2 * link + 1],
         };
-        let tap = Tap::new(link, pipes, snap_bytes, spare, self.control.clone());
+        let topology = self.topology()?;
+        let framing_bytes =
+            [2 * link, 2 * link + 1].map(|pipe| paths::framing_bytes(paths::spec(&topology, pipe)));
+        let form = Recording {
+            snap_bytes,
+            framing_bytes,
+        };
+        let tap = Tap::new(link, pipes, form, spare, self.control.clone());
         self.engine.ask(|reply| Request::Watch { tap, reply })
     }
 
@@ -245,11 +266,14 @@ impl Emulator {
     /// Ends the emulation and removes the hosts' devices and namespaces; a second call does nothing.
     pub fn stop(&self) {
         self.engine.stop();
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut threads = threads.into_iter();
+        // A panic in a thread was made a failure inside it. The engine, which comes first, hands on what captures have
+        // recorded; only then the thread that writes it is told to stop.
+        let _ = threads.next().map(JoinHandle::join);
         // It has ended already when nobody takes the command.
         let _ = self.control.send(Command::Stop);
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
-            // A panic in a thread was made a failure inside it.
             let _ = thread.join();
         }
         self.books.close();

@@ -13,13 +13,20 @@ use farline_sys::namespace::{HostNamespaces, write_sysctl};
 use farline_sys::stack_counters::StackCounters;
 use farline_sys::tun::Tun;
 
-use crate::layout::Layout;
+use crate::layout::{Layout, PortLayout};
 
 /// Packets (super-packets) between a host and the emulator; the kernel's 500 overflow in one burst of datagrams.
 const TX_QUEUE_PACKETS: u32 = 20_000;
 
+/// Below this MTU Linux takes IPv6 away from a device (RFC 8200, section 5).
+const LEAST_V6_MTU_BYTES: u32 = 1280;
+
 /// Settings of every host, before its own: windows large enough for any path, and no memory of earlier runs.
-const SYSCTLS: [(&str, &str); 3] = [
+const SYSCTLS: [(&str, &str); 5] = [
+    // A device takes the stricter of its own setting, which is the default's at its birth, and that of all: with either,
+    // what comes over another link than the answer would take is dropped.
+    ("net.ipv4.conf.all.rp_filter", "0"),
+    ("net.ipv4.conf.default.rp_filter", "0"),
     ("net.ipv4.tcp_rmem", "4096 131072 1073741824"),
     ("net.ipv4.tcp_wmem", "4096 16384 1073741824"),
     ("net.ipv4.tcp_no_metrics_save", "1"),
@@ -73,6 +80,7 @@ impl Hosts {
                     .map_err(|error| Failure::system(&format!("host {}", spec.name), &error))?;
             let made = made?;
             notices.extend(notice(&spec.name, &namespaces));
+            notices.extend(small_devices(layout, number));
             held.push(namespaces);
             devices.extend(made.devices);
             stacks.push(made.stack);
@@ -118,6 +126,22 @@ fn notice(host: &str, namespaces: &HostNamespaces) -> Option<String> {
     ))
 }
 
+/// A line about each device that is too small for IPv6.
+fn small_devices(layout: &Layout, number: usize) -> impl Iterator<Item = String> {
+    let host = &layout.hosts[number];
+    let ports = host.ports.iter().map(|&port| &layout.ports[port]);
+    ports.filter(|port| !has_v6(port)).map(|port| {
+        let (name, device, mtu_bytes) = (&host.name, &port.device, port.mtu_bytes);
+        format!(
+            "host {name}: {device} has no IPv6: its MTU of {mtu_bytes} bytes is below {LEAST_V6_MTU_BYTES}"
+        )
+    })
+}
+
+fn has_v6(port: &PortLayout) -> bool {
+    port.mtu_bytes >= LEAST_V6_MTU_BYTES
+}
+
 /// Writes the names as a host sees them, and gives the file.
 fn write_names(layout: &Layout, number: usize, hosts_file: &Path) -> Result<PathBuf, Failure> {
     let mut file = hosts_file.as_os_str().to_owned();
@@ -129,38 +153,26 @@ fn write_names(layout: &Layout, number: usize, hosts_file: &Path) -> Result<Path
 }
 
 /// Names and addresses as host `seen_from` sees them, in the format of hosts(5).
-///
-/// A host's name is the address that the fewest links lead to: hosts do not forward, so others may be out of reach.
 fn hosts_table(layout: &Layout, seen_from: usize) -> String {
     let mut table = String::from("127.0.0.1 localhost\n::1 localhost\n");
-    for host in &layout.hosts {
-        let nearest = host
-            .ports
-            .iter()
-            .min_by_key(|&&port| distance(layout, seen_from, port));
-        for number in &host.ports {
-            let port = &layout.ports[*number];
+    for (number, host) in layout.hosts.iter().enumerate() {
+        let nearest = layout
+            .nearest_port(seen_from, number)
+            .or_else(|| host.ports.first().copied());
+        for &number in &host.ports {
+            let port = &layout.ports[number];
             let mut names = format!("{}-{}", host.name, port.device);
             if nearest == Some(number) {
                 names.insert_str(0, &format!("{} ", host.name));
             }
             // Writing to a String cannot fail.
-            let _ = writeln!(table, "{} {names}\n{} {names}", port.v4, port.v6);
+            let _ = writeln!(table, "{} {names}", port.v4);
+            if has_v6(port) {
+                let _ = writeln!(table, "{} {names}", port.v6);
+            }
         }
     }
     table
-}
-
-/// Links between a host and a port; none lead there if it is the largest number.
-fn distance(layout: &Layout, seen_from: usize, port: usize) -> usize {
-    let host = &layout.hosts[seen_from];
-    if host.ports.contains(&port) {
-        return 0;
-    }
-    let route = host.routes.iter().find(|route| route.to_port == port);
-    route
-        .and_then(|route| layout.path(route.via_port, port))
-        .map_or(usize::MAX, |pipes| pipes.len())
 }
 
 /// Runs inside the new host.
@@ -192,7 +204,9 @@ fn set_up_devices(number: usize, layout: &Layout) -> io::Result<Vec<(usize, Tun)
         let device = &layout.ports[route.via_port].device;
         let destination = &layout.ports[route.to_port];
         interface::add_route(device, IpAddr::V4(destination.v4))?;
-        interface::add_route(device, IpAddr::V6(destination.v6))?;
+        if has_v6(&layout.ports[route.via_port]) && has_v6(destination) {
+            interface::add_route(device, IpAddr::V6(destination.v6))?;
+        }
     }
     Ok(devices)
 }
@@ -204,7 +218,9 @@ fn set_up_device(port: usize, layout: &Layout) -> io::Result<Tun> {
     interface::set_mtu(&port.device, port.mtu_bytes)?;
     interface::bring_up(&port.device)?;
     interface::add_address(&port.device, IpAddr::V4(port.v4))?;
-    interface::add_address(&port.device, IpAddr::V6(port.v6))?;
+    if has_v6(port) {
+        interface::add_address(&port.device, IpAddr::V6(port.v6))?;
+    }
     Ok(tun)
 }
 
@@ -228,5 +244,22 @@ mod tests {
         };
         assert_eq!(c_of(0), "10.77.0.6 c c-eth1", "over the link a-c");
         assert_eq!(c_of(1), "10.77.0.4 c c-eth0", "over the link b-c");
+    }
+
+    #[test]
+    fn a_device_too_small_for_ipv6_has_no_such_address_and_says_so() {
+        let topology: Topology = serde_json::from_str(
+            r#"{"name": "small", "hosts": [{"name": "a"}, {"name": "b"}],
+                "links": [{"name": "l", "a": "a", "b": "b", "forward": {"mtu_bytes": 1279},
+                           "reverse": {"mtu_bytes": 1280}}]}"#,
+        )
+        .unwrap();
+        let layout = Layout::new(&topology).unwrap();
+        let table = hosts_table(&layout, 0);
+        assert!(table.contains("10.77.0.1 a a-eth0\n") && !table.contains("fd77::1 "));
+        assert!(table.contains("fd77::2 b b-eth0\n"), "{table}");
+        let notices: Vec<_> = small_devices(&layout, 0).collect();
+        assert!(notices.len() == 1 && notices[0].starts_with("host a: eth0 has no IPv6"));
+        assert_eq!(small_devices(&layout, 1).count(), 0);
     }
 }

@@ -1,5 +1,6 @@
 //! How much memory the packets on their way may need.
 
+use farline_spec::unit::{QueueBdp, QueueBytes};
 use farline_spec::{Failure, LinkChange, LinkDirection, PipeChange, PipeSpec, Topology};
 
 use super::paths;
@@ -76,35 +77,64 @@ pub fn more_bytes(
     if wanted <= mapped_bytes {
         return Ok(0);
     }
-    Ok(wanted
-        .min(Memory::of(&topology, layout)?.prefault_bytes)
-        .saturating_sub(mapped_bytes))
+    // What is mapped is no longer available, so that the share of what is left is for the difference alone.
+    let quota = Memory::of(&topology, layout)?.prefault_bytes;
+    Ok((wanted - mapped_bytes).min(quota))
 }
 
 /// What of a change matters for memory.
 fn apply(pipe: &mut PipeSpec, change: &PipeChange) {
     pipe.rate_bps = change.rate_bps.or(pipe.rate_bps);
     pipe.delay_s = change.delay_s.unwrap_or(pipe.delay_s);
-    pipe.queue.capacity_bytes = change.capacity_bytes.or(pipe.queue.capacity_bytes);
+    if change.capacity_bytes.is_some() || change.capacity_bdp.is_some() {
+        pipe.queue.capacity_bytes = change.capacity_bytes;
+        pipe.queue.capacity_bdp = change.capacity_bdp;
+    }
 }
 
-/// Bytes on the way in a direction and waiting before it.
+/// Bytes on the way in a direction and waiting before it, at the largest of each that its schedule has.
 fn pipe_bytes(topology: &Topology, pipe: usize) -> u64 {
     let spec = paths::spec(topology, pipe);
-    let rate = spec.rate_bps.map_or(0, |rate| rate.get());
-    let rate = if rate == 0 { UNLIMITED_BPS } else { rate };
-    let back = paths::spec(topology, pipe ^ 1);
-    let bdp = |delay_s: f64| delay_s * rate as f64 / 8.0;
-    let on_the_way = bdp(spec.delay_s.get());
-    let round_trip = bdp(spec.delay_s.get() + back.delay_s.get()).max(bdp(0.01));
+    let bdp = |delay_s: f64| delay_s * most_bps(spec) as f64 / 8.0;
+    let (there_s, back_s) = (most_delay_s(spec), most_delay_s(paths::spec(topology, pipe ^ 1)));
+    let round_trip = bdp(there_s + back_s).max(bdp(0.01));
+    let scheduled = spec.schedule.iter().map(|step| {
+        let change = &step.change;
+        waiting_bytes(change.capacity_bytes, change.capacity_bdp, round_trip)
+    });
     let queue = &spec.queue;
+    let stated = waiting_bytes(queue.capacity_bytes, queue.capacity_bdp, round_trip);
+    // A step without a capacity leaves the queue as it is.
+    let waiting = scheduled.flatten().fold(stated.unwrap_or(round_trip), f64::max);
+    FLOOR_BYTES + ((bdp(there_s) + waiting) * SPARE_SHARE) as u64
+}
+
+/// The fastest that a direction is, now or by its schedule.
+fn most_bps(spec: &PipeSpec) -> u64 {
+    let scheduled = spec.schedule.iter().filter_map(|step| step.change.rate_bps);
+    let rates = scheduled.map(|rate| rate.get());
+    let rates = rates.chain([spec.rate_bps.map_or(0, |rate| rate.get())]);
+    rates
+        .map(|rate| if rate == 0 { UNLIMITED_BPS } else { rate })
+        .max()
+        .unwrap_or(UNLIMITED_BPS)
+}
+
+/// The longest that a direction is, now or by its schedule.
+fn most_delay_s(spec: &PipeSpec) -> f64 {
+    let scheduled = spec.schedule.iter().filter_map(|step| step.change.delay_s);
+    scheduled
+        .map(|delay| delay.get())
+        .fold(spec.delay_s.get(), f64::max)
+}
+
+/// What a queue may hold, if that is stated.
+fn waiting_bytes(bytes: Option<QueueBytes>, products: Option<QueueBdp>, round_trip: f64) -> Option<f64> {
     let stated = [
-        queue.capacity_bytes.map(|bytes| bytes.get() as f64),
-        queue.capacity_bdp.map(|share| share.get() * round_trip),
+        bytes.map(|bytes| bytes.get() as f64),
+        products.map(|share| share.get() * round_trip),
     ];
-    let waiting = stated.into_iter().flatten().fold(f64::INFINITY, f64::min);
-    let waiting = if waiting.is_finite() { waiting } else { round_trip };
-    FLOOR_BYTES + ((on_the_way + waiting) * SPARE_SHARE) as u64
+    stated.into_iter().flatten().reduce(f64::min)
 }
 
 fn available_bytes(table: &str) -> Option<u64> {
@@ -147,6 +177,40 @@ mod tests {
         let more = more_bytes(topology.clone(), &layout, &change, before).unwrap();
         assert!(more >= 20_000_000, "{more}");
         assert_eq!(more_bytes(topology, &layout, &change, before + more).unwrap(), 0);
+    }
+
+    #[test]
+    fn the_largest_of_what_a_schedule_has_is_held() {
+        let bytes = |schedule: &str| {
+            let text = format!(
+                r#"{{"name":"t","hosts":[{{"name":"a"}},{{"name":"b"}}],"links":[{{"name":"l","a":"a","b":"b",
+                    "forward":{{"rate_bps":1000000,"delay_s":0.01,"schedule":[{schedule}]}}}}]}}"#
+            );
+            pipe_bytes(&from_json(&text).unwrap(), 0)
+        };
+        let faster = bytes(r#"{"at_s":1,"change":{"rate_bps":1000000000}}"#);
+        assert!(faster >= FLOOR_BYTES + 3_750_000, "{faster}");
+        let longer =
+            bytes(r#"{"at_s":1,"change":{"rate_bps":1000000000}},{"at_s":2,"change":{"delay_s":0.1}}"#);
+        assert!(longer >= FLOOR_BYTES + 37_500_000, "{longer}");
+        let slower = bytes(r#"{"at_s":1,"change":{"rate_bps":1000}}"#);
+        assert!(slower >= FLOOR_BYTES + 3_750, "{slower}");
+    }
+
+    #[test]
+    fn what_is_mapped_does_not_shrink_what_a_change_may_add() {
+        // Far more than any machine has.
+        let topology: Topology = from_json(
+            r#"{"name":"t","hosts":[{"name":"a"},{"name":"b"}],"links":[{"name":"l","a":"a","b":"b",
+                "forward":{"rate_bps":400000000000,"delay_s":10}}]}"#,
+        )
+        .unwrap();
+        let layout = Layout::new(&topology).unwrap();
+        let change = from_json(r#"{"link":"l","change":{"rate_bps":800000000000}}"#).unwrap();
+        let mapped = Memory::of(&topology, &layout).unwrap().prefault_bytes;
+        // As if the memory that is mapped had left no more than this.
+        let more = more_bytes(topology, &layout, &change, 2 * mapped).unwrap();
+        assert!(more > 0, "{mapped}");
     }
 
     #[test]

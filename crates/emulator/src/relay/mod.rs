@@ -30,6 +30,8 @@ mod request;
 mod stamp;
 mod start;
 mod tap;
+#[cfg(test)]
+mod testing;
 mod too_big;
 mod wait;
 

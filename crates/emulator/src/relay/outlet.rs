@@ -18,6 +18,8 @@ pub struct Packet {
     pub frame: Frame,
     /// Where things are.
     pub form: Form,
+    /// Whether it came with a mark of congestion.
+    pub marked: bool,
 }
 
 /// The devices of all ports, and what is counted at them.
@@ -80,16 +82,11 @@ impl Outlet {
     }
 
     fn write_corrupt(&mut self, port: usize, train: &Train<Packet>, corruption: Corruption) {
-        let kind = match corruption.hidden {
-            true => packet::Corruption::Hidden,
-            false => packet::Corruption::Visible,
-        };
-        let Packet { frame, form } = &train.payload;
         let mut bytes = std::mem::take(&mut self.scratch);
         bytes.clear();
-        let segment = (train.first, train.marked);
         // A packet without a bit that may be hit arrives as it was sent.
-        packet::corrupt(&mut bytes, frame, form, segment, corruption.entropy, kind);
+        let is_hit = append_corrupt(&mut bytes, train, corruption);
+        self.traffic.unhit_packets += u64::from(!is_hit);
         self.write(port, &[IoSlice::new(&bytes)]);
         self.scratch = bytes;
     }
@@ -105,5 +102,40 @@ impl Outlet {
 
 /// Whether the packet arrives with the header it was sent with.
 fn is_whole(train: &Train<Packet>) -> bool {
-    train.segments == train.payload.form.segments() && !train.marked
+    train.segments == train.payload.form.segments() && train.marked == train.payload.marked
+}
+
+/// Appends a train of one segment as it arrives, virtio header included; gives whether it had a bit to turn over.
+pub fn append_corrupt(out: &mut Vec<u8>, train: &Train<Packet>, corruption: Corruption) -> bool {
+    let kind = match corruption.hidden {
+        true => packet::Corruption::Hidden,
+        false => packet::Corruption::Visible,
+    };
+    let Packet { frame, form, .. } = &train.payload;
+    let segment = (train.first, train.marked);
+    packet::corrupt(out, frame, form, segment, corruption.entropy, kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::relay::testing::{datagram, train_of};
+
+    #[test]
+    fn a_packet_that_came_with_a_mark_goes_on_as_it_is() {
+        let [mut plain, marked] = [datagram(0b10, b"payload"), datagram(0b11, b"payload")].map(train_of);
+        assert!(is_whole(&plain) && is_whole(&marked));
+        plain.marked = true;
+        assert!(!is_whole(&plain), "marked on the way: its header is another");
+    }
+
+    #[test]
+    fn a_packet_without_a_bit_to_hit_is_told_from_one_that_was_hit() {
+        let hidden = Corruption {
+            entropy: 5,
+            hidden: true,
+        };
+        let hit = |payload: &[u8]| append_corrupt(&mut Vec::new(), &train_of(datagram(0, payload)), hidden);
+        assert!(hit(b"payload") && !hit(b""));
+    }
 }

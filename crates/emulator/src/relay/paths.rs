@@ -14,42 +14,59 @@ pub struct PathFacts {
     pub rate_bps: Option<u64>,
 }
 
-/// The path from `client` to `server`.
+/// The path from host `client` to `server`, and the way back of its answers: `server` is a host, by which its nearest
+/// port is meant, or one of its ports by address or by name (`HOST-DEVICE`), as programs in the hosts name them.
 ///
 /// # Errors
-/// "usage" for a host that is not there, or two that no links join.
+/// "usage" for a host or an address that is not there, or two that no links join.
 pub fn facts(topology: &Topology, layout: &Layout, client: &str, server: &str) -> Result<PathFacts, Failure> {
-    for name in [client, server] {
-        if layout.hosts.iter().all(|host| host.name != name) {
-            return Err(unknown(
-                "host",
-                name,
-                layout.hosts.iter().map(|host| host.name.as_str()),
-            ));
-        }
+    let unknown_host = |name| unknown("host", name, layout.hosts.iter().map(|host| host.name.as_str()));
+    let from = host(layout, client).ok_or_else(|| unknown_host(client))?;
+    let to_port = match host(layout, server) {
+        Some(to) => layout.nearest_port(from, to),
+        None => Some(port(layout, server).ok_or_else(|| unknown_host(server))?),
+    };
+    to_port
+        .and_then(|to_port| round_trip(topology, layout, from, to_port))
+        .ok_or_else(|| {
+            let what = format!("there is no path from {client:?} to {server:?}");
+            Failure::new(FailureKind::Usage, what)
+        })
+}
+
+fn host(layout: &Layout, name: &str) -> Option<usize> {
+    layout.hosts.iter().position(|host| host.name == name)
+}
+
+fn port(layout: &Layout, name: &str) -> Option<usize> {
+    if let Ok(address) = name.parse() {
+        return layout.port_of(address);
     }
-    between(topology, layout, client, server).ok_or_else(|| {
-        let what = format!("there is no path from {client:?} to {server:?}");
-        Failure::new(FailureKind::Usage, what)
+    layout.ports.iter().position(|port| {
+        let host = &layout.hosts[port.host].name;
+        name.strip_prefix(host.as_str())
+            .and_then(|rest| rest.strip_prefix('-'))
+            == Some(port.device.as_str())
     })
 }
 
-/// Shortest round trip between any two hosts.
+/// Shortest round trip of any path between two hosts.
 pub fn shortest_rtt_s(topology: &Topology, layout: &Layout) -> f64 {
-    let names = || layout.hosts.iter().map(|host| host.name.as_str());
-    let pairs = names()
-        .enumerate()
-        .flat_map(|(number, one)| names().skip(number + 1).map(move |other| (one, other)));
-    let shortest = pairs
-        .filter_map(|(one, other)| between(topology, layout, one, other))
+    let hosts = layout.hosts.iter().enumerate();
+    let routes =
+        hosts.flat_map(|(number, host)| host.routes.iter().map(move |route| (number, route.to_port)));
+    let shortest = routes
+        .filter_map(|(from, to_port)| round_trip(topology, layout, from, to_port))
         .map(|path| path.rtt_s)
         .fold(f64::INFINITY, f64::min);
     if shortest.is_finite() { shortest } else { 0.0 }
 }
 
-fn between(topology: &Topology, layout: &Layout, client: &str, server: &str) -> Option<PathFacts> {
-    let there = layout.path_between(client, server)?;
-    let back = layout.path_between(server, client)?;
+/// From a host to a port, and from that port's host back to the address that the first has on the way there.
+fn round_trip(topology: &Topology, layout: &Layout, from: usize, to_port: usize) -> Option<PathFacts> {
+    let there = layout.path_to_port(from, to_port)?;
+    let own_port = layout.via(from, to_port)?;
+    let back = layout.path_to_port(layout.ports[to_port].host, own_port)?;
     let delay = |pipe: &usize| spec(topology, *pipe).delay_s.get();
     let rate = |pipe: &usize| {
         let rate = spec(topology, *pipe).rate_bps.as_ref()?;
@@ -61,6 +78,11 @@ fn between(topology: &Topology, layout: &Layout, client: &str, server: &str) -> 
     })
 }
 
+/// What surrounds each packet on the wire of a pipe; Ethernet's unless it is stated.
+pub fn framing_bytes(spec: &PipeSpec) -> u32 {
+    spec.framing_bytes.map_or(38, |bytes| u32::from(bytes.get()))
+}
+
 /// One direction of a link, by the number of its pipe.
 pub fn spec(topology: &Topology, pipe: usize) -> &PipeSpec {
     let link = &topology.links[pipe / 2];
@@ -68,5 +90,52 @@ pub fn spec(topology: &Topology, pipe: usize) -> &PipeSpec {
         &link.forward
     } else {
         link.backward()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farline_spec::from_json;
+
+    /// Two lanes between a and b, of which the second is shorter, and a longer way to b's third port over a router.
+    fn lanes() -> (Topology, Layout) {
+        let topology: Topology = from_json(
+            r#"{"name":"t","hosts":[{"name":"a"},{"name":"b"}],"routers":["r"],"links":[
+                {"name":"far","a":"r","b":"b","forward":{"delay_s":0.2}},
+                {"name":"slow","a":"a","b":"b","forward":{"delay_s":0.05,"rate_bps":1000000}},
+                {"name":"fast","a":"a","b":"b","forward":{"delay_s":0.005}},
+                {"name":"in","a":"a","b":"r","forward":{"delay_s":0.1}}]}"#,
+        )
+        .unwrap();
+        let layout = Layout::new(&topology).unwrap();
+        (topology, layout)
+    }
+
+    #[test]
+    fn a_name_is_the_nearest_port_and_an_address_exactly_its_own() {
+        let (topology, layout) = lanes();
+        let facts = |server: &str| facts(&topology, &layout, "a", server);
+        let nearest = facts("b").unwrap();
+        assert_eq!((nearest.rtt_s, nearest.rate_bps), (0.1, Some(1_000_000)));
+        let fast = &layout.ports[layout.hosts[1].ports[2]];
+        assert_eq!(fast.device, "eth2");
+        for name in [fast.v4.to_string(), fast.v6.to_string(), "b-eth2".to_owned()] {
+            let lane = facts(&name).unwrap();
+            assert!(
+                (lane.rtt_s - 0.01).abs() < 1e-9 && lane.rate_bps.is_none(),
+                "{name}"
+            );
+        }
+        assert!((facts("b-eth0").unwrap().rtt_s - 0.6).abs() < 1e-9);
+        for unknown in ["c", "10.1.2.3", "b-eth7"] {
+            assert_eq!(facts(unknown).unwrap_err().kind, FailureKind::Usage);
+        }
+    }
+
+    #[test]
+    fn the_shortest_round_trip_is_that_of_any_lane() {
+        let (topology, layout) = lanes();
+        assert!((shortest_rtt_s(&topology, &layout) - 0.01).abs() < 1e-9);
     }
 }

@@ -65,6 +65,8 @@ pub struct Report {
     pub pipes: Vec<PipeReport>,
     /// How late packets were handed over.
     pub lateness: Lateness,
+    /// How late the engine's waits ended while packets came.
+    pub wait_lateness: Lateness,
     /// What the engine counts beside the links.
     pub traffic: Traffic,
     /// One for each port.
@@ -89,6 +91,16 @@ pub struct PipeReport {
 pub struct Traffic {
     /// Packets to destinations outside the topology: router solicitations, multicast and the like.
     pub ignored_packets: u64,
+    /// Packets between ports that no path joins.
+    pub pathless_packets: u64,
+    /// Packets that could not be read as such.
+    pub malformed_packets: u64,
+    /// Packets (super-packets counted once) that went into a link.
+    pub sent_packets: u64,
+    /// The same on the wire: every segment of a super-packet counts.
+    pub sent_segments: u64,
+    /// Packets that were to have a bit turned over and had none that could be.
+    pub unhit_packets: u64,
     /// Packets for which there was no memory.
     pub arena_drops: u64,
     /// Packets that a host's device did not take.

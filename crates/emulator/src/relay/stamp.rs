@@ -5,12 +5,14 @@ use std::time::Duration;
 use farline_spec::ValidityStamp;
 
 use super::lateness::Lateness;
+use super::wait::Priority;
 
 /// Packets may always be this late, however short the path is.
 const LATENESS_FLOOR_NS: u64 = 500_000;
 /// Share of a path's round trip that packets may be late by.
 const LATENESS_SHARE_OF_RTT: f64 = 0.01;
-/// Share of the machine's CPU time that the hypervisor may give to others.
+/// Share of the time for which the hypervisor may take a CPU away. The engine is one thread, so that the CPU that was
+/// taken most counts, and not all of them together.
 const STEAL_SHARE: f64 = 0.05;
 /// Share of the time that the engine may spend held up.
 const STALLED_SHARE: f64 = 0.01;
@@ -22,17 +24,23 @@ pub struct Account {
     pub at_ns: u64,
     /// Lateness of every hand-over.
     pub lateness: Lateness,
+    /// How late the engine's waits ended while packets came.
+    pub wait_lateness: Lateness,
+    /// How the scheduler treats the engine.
+    pub priority: Priority,
     /// Time the engine spent in turns and waits that took far too long.
     pub stalled_ns: u64,
     /// CPU time the hypervisor gave to others.
     pub steal: Duration,
+    /// The same by CPU.
+    pub cpu_steal: Vec<Duration>,
     /// Packets the kernel dropped before the emulator could read them.
     pub ring_drops: u64,
     /// Packets the emulator could not hold or hand over.
     pub emulator_drops: u64,
     /// Datagrams that found a socket's receive buffer full.
     pub receive_buffer_drops: u64,
-    /// Times a host's TCP gave up received data.
+    /// Times a host gave up data, or came into memory pressure, for want of memory.
     pub memory_prunes: u64,
     /// Packets nobody accounts for.
     pub unexplained_packets: i64,
@@ -41,10 +49,8 @@ pub struct Account {
 /// What a stamp is judged by.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// Shortest round trip between any two hosts.
+    /// Shortest round trip of any path.
     pub rtt_s: f64,
-    /// CPUs of the machine.
-    pub cpus: usize,
 }
 
 /// The stamp of the time from one account to a later one.
@@ -65,14 +71,13 @@ pub fn stamp(from: &Account, to: &Account, limits: Limits) -> ValidityStamp {
         memory_prunes: to.memory_prunes - from.memory_prunes,
         unexplained_packets: to.unexplained_packets - from.unexplained_packets,
     };
-    let stalled_s = (to.stalled_ns - from.stalled_ns) as f64 / 1e9;
-    stamp.reasons = timing_reasons(&stamp, stalled_s, limits);
+    stamp.reasons = timing_reasons(&stamp, from, to, limits);
     stamp.reasons.extend(loss_reasons(&stamp));
     stamp.valid = stamp.reasons.is_empty();
     stamp
 }
 
-fn timing_reasons(stamp: &ValidityStamp, stalled_s: f64, limits: Limits) -> Vec<String> {
+fn timing_reasons(stamp: &ValidityStamp, from: &Account, to: &Account, limits: Limits) -> Vec<String> {
     let mut reasons = Vec::new();
     let late_us = (LATENESS_FLOOR_NS as f64 / 1e3).max(limits.rtt_s * 1e6 * LATENESS_SHARE_OF_RTT);
     if stamp.lateness_p99_us > late_us {
@@ -81,20 +86,38 @@ fn timing_reasons(stamp: &ValidityStamp, stalled_s: f64, limits: Limits) -> Vec<
             "1 % of packets came more than {p99_us:.0} us late, allowed are {late_us:.0} us"
         ));
     }
-    let steal_s = stamp.wall_s * limits.cpus as f64 * STEAL_SHARE;
-    if stamp.steal_s > steal_s {
-        let stolen_s = stamp.steal_s;
+    let wait_us = to.wait_lateness.since(&from.wait_lateness).quantile_ns(0.99) as f64 / 1e3;
+    if wait_us > late_us {
+        let why = match to.priority {
+            Priority::Ordinary => ": the machine allows it no priority",
+            Priority::RealTime | Priority::Nice => "",
+        };
         reasons.push(format!(
-            "the hypervisor took {stolen_s:.2} s of CPU time, allowed are {steal_s:.2} s"
+            "1 % of the emulator's waits ended more than {wait_us:.0} us late, allowed are {late_us:.0} us{why}"
+        ));
+    }
+    let steal_s = stamp.wall_s * STEAL_SHARE;
+    let stolen_s = most_stolen(&from.cpu_steal, &to.cpu_steal).as_secs_f64();
+    if stolen_s > steal_s {
+        reasons.push(format!(
+            "the hypervisor took {stolen_s:.2} s of one CPU's time, allowed are {steal_s:.2} s"
         ));
     }
     let stall_s = stamp.wall_s * STALLED_SHARE;
+    let stalled_s = (to.stalled_ns - from.stalled_ns) as f64 / 1e9;
     if stalled_s > stall_s {
         reasons.push(format!(
             "the emulator was held up for {stalled_s:.2} s, allowed are {stall_s:.2} s"
         ));
     }
     reasons
+}
+
+/// Time taken from the CPU from which most was taken. One that came since has lost all it lost in between.
+fn most_stolen(from: &[Duration], to: &[Duration]) -> Duration {
+    let before = from.iter().chain(std::iter::repeat(&Duration::ZERO));
+    let stolen = to.iter().zip(before).map(|(to, from)| to.saturating_sub(*from));
+    stolen.max().unwrap_or_default()
 }
 
 fn loss_reasons(stamp: &ValidityStamp) -> Vec<String> {
@@ -109,7 +132,7 @@ fn loss_reasons(stamp: &ValidityStamp) -> Vec<String> {
         ),
         (
             stamp.memory_prunes,
-            "times a host's TCP gave up received data for want of memory",
+            "times a host gave up data for want of memory",
         ),
     ];
     let counted = counted
@@ -129,7 +152,7 @@ fn loss_reasons(stamp: &ValidityStamp) -> Vec<String> {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { rtt_s: 0.1, cpus: 2 };
+    const LIMITS: Limits = Limits { rtt_s: 0.1 };
 
     fn after(change: impl FnOnce(&mut Account)) -> ValidityStamp {
         let start = Account::default();
@@ -157,9 +180,13 @@ mod tests {
     #[test]
     fn each_cause_alone_makes_it_invalid() {
         type Cause = fn(&mut Account);
-        let causes: [(Cause, &str); 7] = [
+        let causes: [(Cause, &str); 8] = [
             (|end| end.lateness.add(1_100_000), "late"),
-            (|end| end.steal = Duration::from_millis(1_001), "hypervisor"),
+            (|end| end.wait_lateness.add(1_100_000), "waits"),
+            (
+                |end| end.cpu_steal = vec![Duration::ZERO, Duration::from_millis(501)],
+                "hypervisor",
+            ),
             (|end| end.stalled_ns = 101_000_000, "held up"),
             (|end| end.ring_drops = 1, "between a host"),
             (|end| end.emulator_drops = 1, "could not hold"),
@@ -175,6 +202,30 @@ mod tests {
                 stamp.reasons
             );
         }
+    }
+
+    #[test]
+    fn steal_spread_over_cpus_is_judged_by_the_worst() {
+        let stamp = after(|end| {
+            end.steal = Duration::from_millis(960);
+            end.cpu_steal = vec![Duration::from_millis(480); 2];
+        });
+        assert!(stamp.valid && stamp.steal_s == 0.96, "{:?}", stamp.reasons);
+    }
+
+    #[test]
+    fn late_waits_of_an_engine_without_priority_say_so() {
+        let reasons = |priority| {
+            let stamp = after(|end| {
+                end.priority = priority;
+                end.wait_lateness.add(2_000_000);
+            });
+            stamp.reasons.concat()
+        };
+        assert!(reasons(Priority::Ordinary).contains("no priority"));
+        assert!(!reasons(Priority::RealTime).contains("no priority"));
+        let quiet = after(|end| end.priority = Priority::Ordinary);
+        assert!(quiet.valid);
     }
 
     #[test]

@@ -41,6 +41,8 @@ struct Parts {
 pub fn start(topology: Topology, options: &RelayOptions) -> Result<Emulator, Failure> {
     let topology = topology.checked()?;
     let layout = Arc::new(Layout::new(&topology)?);
+    // Refuses what the links cannot be, before hosts and memory are made.
+    Network::<()>::new(&topology, &layout)?;
     let memory = Memory::of(&topology, &layout)?;
     let Made {
         hosts,

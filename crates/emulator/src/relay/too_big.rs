@@ -54,7 +54,7 @@ impl TooBigAnswers {
 
 /// The message; routers have no addresses here, so it comes in the name of the destination.
 fn message(packet: &TooBig<Packet>) -> Option<Vec<u8>> {
-    let Packet { frame, form } = &packet.train.payload;
+    let Packet { frame, form, .. } = &packet.train.payload;
     let router = packet::parse(frame).ok()?.destination;
     packet::too_big(frame, form, packet.train.first, packet.mtu_bytes, router)
 }

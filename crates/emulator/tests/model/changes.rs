@@ -142,6 +142,31 @@ fn a_change_of_one_direction_gives_the_other_a_description_of_its_own() {
 }
 
 #[test]
+fn a_queue_too_small_for_a_packet_is_refused_and_nothing_changes() {
+    let mut bed = Bed::pair(json!({"rate_bps": 1_000_000, "queue": {"capacity_bytes": 3_000}}));
+    let before = bed.network.topology();
+    let change = json!({"link": "link", "change": {"rate_bps": 5, "capacity_bytes": 100}});
+    let change: LinkChange = serde_json::from_value(change).expect("a change");
+    assert!(bed.network.change(0, &change).is_err());
+    assert_eq!(bed.network.topology(), before);
+}
+
+#[test]
+fn a_queue_stated_in_products_later_follows_the_link() {
+    let mut bed = Bed::pair(json!({
+        "rate_bps": 1_000_000_000, "delay_s": 0.010, "queue": {"capacity_bytes": 3_000}}));
+    bed.change(0, json!({"capacity_bdp": 0.5}));
+    bed.send_singles(0, 0, 1_000);
+    // The other direction's delay counts as well.
+    let round_trip_bytes = bed.network.topology().links[0].backward().delay_s.get() * 1e9 / 8.0 + 1_250_000.0;
+    let most = bed.network.take_backlog_max(0);
+    assert!(
+        most <= (round_trip_bytes / 2.0) as u64 && most > 600_000,
+        "{most}"
+    );
+}
+
+#[test]
 fn an_unknown_link_is_refused_with_those_known() {
     let mut bed = Bed::pair(json!({}));
     let change: LinkChange =

@@ -27,7 +27,7 @@ fn maybe<T: std::fmt::Debug + Clone + Into<Value>>(
 
 /// A pipe with any of its features; `null` is absent.
 fn pipe() -> impl Strategy<Value = Value> {
-    let line = (maybe(1_000_000_u64..20_000_000_000), 0.0..0.02, maybe(0.0..0.01));
+    let line = (maybe(1_000_000_u64..20_000_000_000), 0.0..0.02, maybe(0.0..1.0));
     let queue = (
         maybe(2_000_u64..400_000),
         maybe(1_u64..100),
@@ -42,11 +42,14 @@ fn pipe() -> impl Strategy<Value = Value> {
         maybe(1_u64..50),
     );
     (line, queue, fates, 576_u64..9_001).prop_map(|(line, queue, fates, mtu_bytes)| {
+        let jitter_s = line.2.as_f64().map(|share| share * line.1);
+        let capacity_bytes = queue.0.as_u64().map(|bytes| bytes.max(mtu_bytes + 38));
+        let codel = queue.2 && !line.0.is_null();
         json!({
-            "rate_bps": line.0, "delay_s": line.1, "jitter_s": line.2, "mtu_bytes": mtu_bytes,
+            "rate_bps": line.0, "delay_s": line.1, "jitter_s": jitter_s, "mtu_bytes": mtu_bytes,
             "queue": {
-                "capacity_bytes": queue.0, "capacity_packets": queue.1, "ecn_threshold_bytes": queue.3,
-                "discipline": if queue.2 { "codel" } else { "drop-tail" }, "ecn": queue.2,
+                "capacity_bytes": capacity_bytes, "capacity_packets": queue.1, "ecn_threshold_bytes": queue.3,
+                "discipline": if codel { "codel" } else { "drop-tail" }, "ecn": codel,
             },
             "loss": {"random": fates.0, "every": fates.4},
             "corrupt": fates.1, "duplicate": fates.2, "reorder": fates.3,

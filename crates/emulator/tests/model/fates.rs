@@ -184,8 +184,8 @@ fn the_same_seed_gives_every_packet_the_same_fate_whatever_its_time_and_train() 
 
 #[test]
 fn what_else_is_switched_on_does_not_change_which_packets_are_lost() {
-    let alone = lost(json!({"loss": {"random": 0.05}}), 10_000);
-    let spec = json!({"loss": {"random": 0.05}, "duplicate": 0.2, "reorder": 0.1, "corrupt": 0.3, "jitter_s": 0.001});
+    let alone = lost(json!({"delay_s": 0.002, "loss": {"random": 0.05}}), 10_000);
+    let spec = json!({"delay_s": 0.002, "loss": {"random": 0.05}, "duplicate": 0.2, "reorder": 0.1, "corrupt": 0.3, "jitter_s": 0.001});
     assert_eq!(lost(spec, 10_000), alone);
 }
 

@@ -47,8 +47,8 @@ fn the_delay_of_packets_far_apart_is_distributed_as_stated() {
 }
 
 #[test]
-fn jitter_larger_than_the_delay_does_not_go_back_in_time() {
-    let mut bed = Bed::pair(json!({"delay_s": 0.001, "jitter_s": 0.010}));
+fn jitter_as_large_as_the_delay_does_not_go_back_in_time() {
+    let mut bed = Bed::pair(json!({"delay_s": 0.010, "jitter_s": 0.010}));
     for place in 0..1_000 {
         bed.send(place * 50 * MS, Train::single(place, IP_BYTES));
     }
@@ -60,6 +60,28 @@ fn jitter_larger_than_the_delay_does_not_go_back_in_time() {
             .zip(sent)
             .all(|(at_ns, sent_ns)| at_ns >= sent_ns)
     );
+}
+
+#[test]
+fn a_late_packet_falls_behind_others_that_jitter_holds_back() {
+    let spec = json!({"delay_s": 0.020, "jitter_s": 0.010, "reorder": 0.1, "reorder_delay_s": 0.001});
+    let mut bed = Bed::pair(spec);
+    for place in 0..2_000 {
+        bed.send(place * 10 * US, Train::single(place, IP_BYTES));
+    }
+    bed.drain();
+    let payloads = bed.payloads();
+    let overtaken = |place: usize| payloads[..place].iter().any(|before| *before > payloads[place]);
+    let overtaking = |place: usize| payloads[place + 1..].iter().any(|after| *after < payloads[place]);
+    let places = 0..payloads.len();
+    let late = places.clone().filter(|&place| overtaken(place)).count() as u64;
+    // The last ones have nothing behind them that could go before.
+    let ordered = bed.counters().reordered_packets;
+    assert!(
+        late <= ordered && late + 5 >= ordered,
+        "{late} of {ordered} are behind another"
+    );
+    assert!(places.filter(|&place| overtaking(place)).count() > 0);
 }
 
 #[test]

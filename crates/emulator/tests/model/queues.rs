@@ -269,6 +269,22 @@ fn options_without_effect_are_refused() {
             json!({"schedule_period_s": 1.0}),
             "links.link.forward.schedule_period_s",
         ),
+        (
+            json!({"queue": {"discipline": "codel"}}),
+            "links.link.forward.queue.discipline: has no effect without a rate",
+        ),
+        (
+            json!({"jitter_shape": "normal"}),
+            "links.link.forward.jitter_shape",
+        ),
+        (
+            json!({"delay_s": 0.001, "jitter_s": 0.002}),
+            "links.link.forward.jitter_s: 0.002 s is more than the delay leaves room for, allowed is 0.001 s",
+        ),
+        (
+            json!({"rate_bps": 1000, "queue": {"capacity_bytes": 1537}}),
+            "links.link.forward.queue.capacity_bytes: 1537 is less than one packet on the wire, allowed is 1538",
+        ),
     ] {
         let topology = crate::bed::pair(spec);
         let layout = Layout::new(&topology).expect("a layout");

@@ -131,10 +131,10 @@ fn the_shortest_path_wins_and_hosts_do_not_forward() {
     let layout = Layout::new(&named(&["a", "b", "c", "d"], &["r1", "r2"], &links)).expect("a layout");
     assert_eq!(
         layout.path_between("a", "b"),
-        Some(vec![0, 2, 4]),
-        "to b's first port"
+        Some(vec![0, 6]),
+        "to the port that the fewest links lead to"
     );
-    assert_eq!(layout.path(0, layout.hosts[1].ports[1]), Some(vec![0, 6]));
+    assert_eq!(layout.path(0, layout.hosts[1].ports[0]), Some(vec![0, 2, 4]));
     assert_eq!(layout.path_between("a", "d"), None);
 }
 

@@ -1,0 +1,43 @@
+"""The record of a run that never began: its emulated link could not be set as the run asks."""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from farline.errors import FarlineError
+    from farline.spec._types import RunRecord
+
+RECORD_SCHEMA = 1
+_BASE32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def unmade_record(server_address: str, spec: Mapping[str, Any], error: FarlineError) -> RunRecord:
+    """A failed run without streams; it stands in its place of the campaign as others do."""
+    now = datetime.datetime.now(datetime.UTC)
+    record: dict[str, Any] = {
+        "schema": RECORD_SCHEMA,
+        "run_id": _ulid(),
+        "status": "failed",
+        "error": error.failure(),
+        "started_at": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "session_s": 0.0,
+        "run_s": 0.0,
+        "server_address": server_address,
+        "spec": dict(spec),
+        "server_notes": [],
+        "client": None,
+        "server": None,
+        "streams": [],
+    }
+    return cast("RunRecord", record)
+
+
+def _ulid() -> str:
+    """A name that sorts by time: 48 bits of milliseconds, 80 of chance (github.com/ulid/spec)."""
+    number = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
+    return "".join(_BASE32[number >> shift & 31] for shift in range(125, -1, -5))
