@@ -38,7 +38,11 @@ DIRECTORY_VARIABLE = "FARLINE_TESTBED_DIR"
 STATE_FILE = "state.json"
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _TOKEN = re.compile(r"[0-9a-f]{16}")
-_FILES = re.compile(r"state\.(json|new)|start\.json|control|log|hosts-[0-9a-f]{16}(\..+)?")
+_SERVERS = r"\.?known_servers\.json(\..+)?"
+"""Keys of servers that programs inside a bed have met; one may be written when the bed is gone."""
+_FILES = re.compile(
+    rf"state\.(json|new)|start\.json|control|log|hosts-[0-9a-f]{{16}}(\..+)?|{_SERVERS}"
+)
 """Names of the files in a bed's folder."""
 
 
@@ -315,7 +319,8 @@ def _unlink(path: Path) -> bool:
 def _is_bare(path: Path) -> bool:
     """Whether a folder is what a bed has before its state is written, or after it is removed."""
     try:
-        return {item.name for item in path.iterdir()} <= {"state.new"}
+        names = [item.name for item in path.iterdir()]
+        return all(name == "state.new" or re.fullmatch(_SERVERS, name) for name in names)
     except OSError:
         return False
 

@@ -134,6 +134,16 @@ def test_a_file_in_a_beds_folder_that_is_not_the_beds_stays(directory: Path) -> 
     assert [item.name for item in (directory / "one").iterdir()] == ["results.txt"]
 
 
+def test_keys_of_servers_met_inside_a_bed_go_with_it(directory: Path) -> None:
+    note("one", pid=DEAD_PID)
+    for name in ("one", "written-too-late"):
+        (directory / name).mkdir(exist_ok=True)
+        for file in ("known_servers.json", ".known_servers.json.k3x9"):
+            (directory / name / file).write_text("{}", encoding="ascii")
+    assert sweep().left == {}
+    assert not any((directory / name).exists() for name in ("one", "written-too-late"))
+
+
 def test_what_a_bed_has_before_its_state_is_written_is_removed(directory: Path) -> None:
     note("other", pid=DEAD_PID)
     (directory / "bare").mkdir()
