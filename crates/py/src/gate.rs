@@ -1,6 +1,5 @@
 //! The one way from Python into Rust, and the one way back for failures.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -98,18 +97,8 @@ pub fn to_json<T: serde::Serialize>(value: &T) -> Result<String, Failure> {
 }
 
 fn caught<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let message = format!("a defect in farline: {}", panic_text(panic.as_ref()));
-        Err(Failure::new(FailureKind::Internal, message))
-    })
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<String>()
-        .map(String::as_str)
-        .or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("no message")
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|panic| Err(Failure::defect("farline", panic.as_ref())))
 }
 
 fn forked() -> Failure {

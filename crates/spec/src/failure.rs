@@ -11,6 +11,8 @@
 //! Each kind is one exception class in Python, one exit code and one retry
 //! decision; the Python tables are generated from here.
 
+use std::any::Any;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -153,6 +155,16 @@ impl Failure {
             message,
             retry_after_s: None,
         }
+    }
+
+    /// A defect in `part` of this program, from what its panic carried.
+    pub fn defect(part: &str, panic: &(dyn Any + Send)) -> Self {
+        let text = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("no message");
+        Self::new(FailureKind::Internal, format!("a defect in {part}: {text}"))
     }
 
     /// A failure of this machine while it did `what`.

@@ -211,6 +211,31 @@ pub struct PipeChange {
     pub up: Option<bool>,
 }
 
+impl PipeChange {
+    /// Whether it states a capacity of the queue, in bytes, in bandwidth-delay products or in both.
+    pub fn states_capacity(&self) -> bool {
+        self.capacity_bytes.is_some() || self.capacity_bdp.is_some()
+    }
+}
+
+impl PipeSpec {
+    /// Takes over what a change states; a cut is not part of a description.
+    pub fn take_over(&mut self, change: &PipeChange) {
+        if let Some(rate) = change.rate_bps {
+            self.rate_bps = Some(rate).filter(|rate| rate.get() > 0);
+        }
+        self.delay_s = change.delay_s.unwrap_or(self.delay_s);
+        self.loss.random = change.loss.or(self.loss.random);
+        self.corrupt = change.corrupt.or(self.corrupt);
+        self.duplicate = change.duplicate.or(self.duplicate);
+        self.reorder = change.reorder.or(self.reorder);
+        if change.states_capacity() {
+            self.queue.capacity_bytes = change.capacity_bytes;
+            self.queue.capacity_bdp = change.capacity_bdp;
+        }
+    }
+}
+
 /// A change at a stated time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -16,7 +16,7 @@ mod bandwidth;
 mod cpu;
 mod ethtool;
 mod interface;
-mod netlink;
+pub(crate) mod netlink;
 mod sysctl;
 mod system;
 

@@ -4,29 +4,19 @@
 //! the network namespace belongs to, which is all that a user who is not root has.
 
 use std::io::{self, Read};
-use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use crate::host::netlink::ask;
 
 const HEADER_BYTES: usize = 16;
 const LINK_BYTES: usize = 16;
 const ATTRIBUTE_BYTES: usize = 8;
 const MESSAGE_BYTES: usize = HEADER_BYTES + LINK_BYTES + ATTRIBUTE_BYTES;
-/// An acknowledgement comes at once or not at all.
-const PATIENCE: Duration = Duration::from_secs(1);
-
 /// Gives the device with this index room for `packets`.
 ///
 /// # Errors
 /// The kernel's.
 pub(crate) fn set_length(index: i32, packets: u32) -> io::Result<()> {
-    let socket = Socket::new(
-        Domain::from(libc::AF_NETLINK),
-        Type::RAW.cloexec(),
-        Some(Protocol::from(libc::NETLINK_ROUTE)),
-    )?;
-    socket.set_read_timeout(Some(PATIENCE))?;
-    socket.send(&request(index, packets))?;
+    let socket = ask(&request(index, packets))?;
     let mut answer = [0; 4096];
     let length = (&socket).read(&mut answer)?;
     outcome(&answer[..length])

@@ -129,12 +129,19 @@ def interruptible(quiet: bool = False) -> Iterator[Interruption]:
     SIGHUP stays ignored where it was (`nohup`).
     """
     asked = Interruption(quiet)
+    with handled_by(asked.ask):
+        yield asked
+
+
+@contextmanager
+def handled_by(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """SIGINT, SIGTERM and, unless it was ignored, SIGHUP go to `handle` within the block."""
     numbers = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         numbers.append(signal.SIGHUP)
-    before = {number: signal.signal(number, asked.ask) for number in numbers}
+    before = {number: signal.signal(number, handle) for number in numbers}
     try:
-        yield asked
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

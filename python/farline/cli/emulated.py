@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import signal
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
 
+from farline.cli.common import handled_by
 from farline.errors import SystemFailure, TimeoutFailure, UsageError
 
 if TYPE_CHECKING:
@@ -311,12 +311,5 @@ class _Passed:
 @contextmanager
 def _passing_signals() -> Iterator[_Passed]:
     passed = _Passed()
-    numbers = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        numbers.append(signal.SIGHUP)
-    before = {number: signal.signal(number, passed.handle) for number in numbers}
-    try:
+    with handled_by(passed.handle):
         yield passed
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

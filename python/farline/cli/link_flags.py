@@ -8,38 +8,17 @@ without a unit is in milliseconds, as papers write round-trip times.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, TypeVar
 
 import click
 
 from farline.spec.links import LINK_OPTIONS, RTT, LinkOption, read_link_sweep, read_link_value
+from farline.spec.options import OptionType
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _PREFIX = "link_"
 _METAVARS = {"size": "SIZE", "rate": "RATE", "seconds": "TIME", "integer": "N", "number": "X"}
-
-
-class LinkValue(click.ParamType[object]):
-    """Reads one link option, or several alternatives of it."""
-
-    name = "value"
-
-    def __init__(self, option: LinkOption, sweep: bool) -> None:
-        """Reads `option`; with `sweep`, a tuple of its alternatives."""
-        self.option = option
-        self.sweep = sweep
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> object:
-        """The value in the option's unit, or a tuple of values."""
-        if not isinstance(value, str):
-            return value
-        read = read_link_sweep if self.sweep else read_link_value
-        try:
-            return read(self.option, value, bare_ms=True)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 def link_flags(
@@ -64,10 +43,11 @@ def _flag(option: LinkOption, prefix: str, sweep: bool) -> Callable[[_Command], 
     if option.kind == "flag":
         switch = f"{flag}/--{prefix}no-{option.flags[0][2:]}"
         return click.option(switch, name, default=None, is_flag=True, help=about)
+    read = read_link_sweep if sweep else read_link_value
     return click.option(
         flag,
         name,
-        type=LinkValue(option, sweep),
+        type=OptionType(partial(read, option, bare_ms=True)),
         metavar=_METAVARS.get(option.kind, "|".join(option.choices)),
         default=None,
         help=f"{about} A bare number is in ms." if option.kind == "seconds" else about,

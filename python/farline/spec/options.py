@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -50,14 +51,13 @@ class Grid:
 
 
 class OptionType(click.ParamType[object]):
-    """Reads one option of the table, or several alternatives of it."""
+    """Reads one option of a table, or several alternatives of it."""
 
     name = "value"
 
-    def __init__(self, option: Option, sweep: bool) -> None:
-        """Reads `option`; with `sweep`, a tuple of its alternatives."""
-        self.option = option
-        self.sweep = sweep
+    def __init__(self, read: Callable[[str], object]) -> None:
+        """Reads a text by `read`, which refuses with a ValueError."""
+        self.read = read
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -66,8 +66,7 @@ class OptionType(click.ParamType[object]):
         if not isinstance(value, str):
             return value
         try:
-            read = read_sweep if self.sweep else read_value
-            return read(self.option, value)
+            return self.read(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
@@ -130,7 +129,11 @@ def _metavar(option: Option) -> str:
 def _type_of(option: Option, sweep: bool) -> click.ParamType[Any]:
     """`-b` and `--pair` are read by `draft`: one may say two things, one comes several times."""
     by_hand = option.path in ("rate_bps", "pairs")
-    return click.STRING if by_hand else OptionType(option, sweep)
+    return (
+        click.STRING
+        if by_hand
+        else OptionType(partial(read_sweep if sweep else read_value, option))
+    )
 
 
 def _switch(flags: list[str]) -> list[str]:

@@ -44,4 +44,5 @@ mod wire;
 
 pub use counters::{PipeCounters, PipeState};
 pub use network::{Arrival, Network, TooBig, Watched};
+pub use settings::framing_bytes;
 pub use train::{Corruption, Train};

@@ -249,7 +249,7 @@ impl<P: Clone> Pipe<P> {
         if let Some(delay) = change.delay_s {
             self.distance.delay_ns = nanoseconds(delay.get());
         }
-        if states_capacity(change) {
+        if change.states_capacity() {
             self.capacity.state(change.capacity_bytes, change.capacity_bdp);
         }
         self.follow();
@@ -261,7 +261,7 @@ impl<P: Clone> Pipe<P> {
             }
             _ => {}
         }
-        record(&mut self.spec, change);
+        self.spec.take_over(change);
         self.serve(now_ns, outbox);
     }
 
@@ -322,24 +322,4 @@ impl<P: Clone> Pipe<P> {
     pub(super) fn spec(&self) -> &PipeSpec {
         &self.spec
     }
-}
-
-/// Writes a change into the description of the pipe.
-fn record(spec: &mut PipeSpec, change: &PipeChange) {
-    if let Some(rate) = change.rate_bps {
-        spec.rate_bps = Some(rate).filter(|rate| rate.get() > 0);
-    }
-    spec.delay_s = change.delay_s.unwrap_or(spec.delay_s);
-    spec.loss.random = change.loss.or(spec.loss.random);
-    spec.corrupt = change.corrupt.or(spec.corrupt);
-    spec.duplicate = change.duplicate.or(spec.duplicate);
-    spec.reorder = change.reorder.or(spec.reorder);
-    if states_capacity(change) {
-        spec.queue.capacity_bytes = change.capacity_bytes;
-        spec.queue.capacity_bdp = change.capacity_bdp;
-    }
-}
-
-fn states_capacity(change: &PipeChange) -> bool {
-    change.capacity_bytes.is_some() || change.capacity_bdp.is_some()
 }

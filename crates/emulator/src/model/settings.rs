@@ -19,6 +19,14 @@ pub(super) fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
 }
 
+/// What surrounds each packet on the wire of a pipe, in bytes; Ethernet's framing unless it is stated.
+pub fn framing_bytes(spec: &PipeSpec) -> u32 {
+    u32::from(
+        spec.framing_bytes
+            .map_or(DEFAULT_FRAMING_BYTES, |bytes| bytes.get()),
+    )
+}
+
 /// Numbers of a pipe that do not change while it is in use.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settings {
@@ -36,10 +44,7 @@ impl Settings {
         let queue = &spec.queue;
         Self {
             mtu_bytes: u32::from(spec.mtu_bytes.map_or(DEFAULT_MTU_BYTES, |mtu| mtu.get())),
-            framing_bytes: u64::from(
-                spec.framing_bytes
-                    .map_or(DEFAULT_FRAMING_BYTES, |bytes| bytes.get()),
-            ),
+            framing_bytes: u64::from(framing_bytes(spec)),
             late_by_ns: spec
                 .reorder_delay_s
                 .map_or(DEFAULT_LATE_NS, |delay| nanoseconds(delay.get())),

@@ -21,6 +21,7 @@ use super::stamp::{Account, Limits, stamp};
 use super::start;
 use super::tap::{Recording, Tap};
 use crate::layout::Layout;
+use crate::model::framing_bytes;
 
 /// Marks that are remembered; beyond that the oldest is forgotten.
 const MAX_MARKS: usize = 4096;
@@ -215,8 +216,7 @@ impl Emulator {
             LinkDirection::Both => vec![2 * link, 2 * link + 1],
         };
         let topology = self.topology()?;
-        let framing_bytes =
-            [2 * link, 2 * link + 1].map(|pipe| paths::framing_bytes(paths::spec(&topology, pipe)));
+        let framing_bytes = [2 * link, 2 * link + 1].map(|pipe| framing_bytes(paths::spec(&topology, pipe)));
         let form = Recording {
             snap_bytes,
             framing_bytes,

@@ -1,7 +1,7 @@
 //! How much memory the packets on their way may need.
 
 use farline_spec::unit::{QueueBdp, QueueBytes};
-use farline_spec::{Failure, LinkChange, LinkDirection, PipeChange, PipeSpec, Topology};
+use farline_spec::{Failure, LinkChange, LinkDirection, PipeSpec, Topology};
 
 use super::paths;
 use crate::layout::Layout;
@@ -66,10 +66,10 @@ pub fn more_bytes(
     if let Some(link) = topology.links.iter_mut().find(|link| link.name == change.link) {
         let mut reverse = link.backward().clone();
         if change.direction != LinkDirection::Reverse {
-            apply(&mut link.forward, &change.change);
+            link.forward.take_over(&change.change);
         }
         if change.direction != LinkDirection::Forward {
-            apply(&mut reverse, &change.change);
+            reverse.take_over(&change.change);
         }
         link.reverse = Some(reverse);
     }
@@ -80,16 +80,6 @@ pub fn more_bytes(
     // What is mapped is no longer available, so that the share of what is left is for the difference alone.
     let quota = Memory::of(&topology, layout)?.prefault_bytes;
     Ok((wanted - mapped_bytes).min(quota))
-}
-
-/// What of a change matters for memory.
-fn apply(pipe: &mut PipeSpec, change: &PipeChange) {
-    pipe.rate_bps = change.rate_bps.or(pipe.rate_bps);
-    pipe.delay_s = change.delay_s.unwrap_or(pipe.delay_s);
-    if change.capacity_bytes.is_some() || change.capacity_bdp.is_some() {
-        pipe.queue.capacity_bytes = change.capacity_bytes;
-        pipe.queue.capacity_bdp = change.capacity_bdp;
-    }
 }
 
 /// Bytes on the way in a direction and waiting before it, at the largest of each that its schedule has.

@@ -78,11 +78,6 @@ fn round_trip(topology: &Topology, layout: &Layout, from: usize, to_port: usize)
     })
 }
 
-/// What surrounds each packet on the wire of a pipe; Ethernet's unless it is stated.
-pub fn framing_bytes(spec: &PipeSpec) -> u32 {
-    spec.framing_bytes.map_or(38, |bytes| u32::from(bytes.get()))
-}
-
 /// One direction of a link, by the number of its pipe.
 pub fn spec(topology: &Topology, pipe: usize) -> &PipeSpec {
     let link = &topology.links[pipe / 2];

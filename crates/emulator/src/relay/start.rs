@@ -1,6 +1,5 @@
 //! Starting: hosts first, then the engine, which must report that it is ready, then the control thread.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -130,10 +129,7 @@ fn run_engine(parts: Parts, ready: &Sender<Result<(), Failure>>) {
     let failure = match outcome {
         Ok(Ok(())) => return,
         Ok(Err(failure)) => failure,
-        Err(panic) => {
-            let what = format!("a defect in the emulator: {}", panic_text(panic.as_ref()));
-            Failure::new(FailureKind::Internal, what)
-        }
+        Err(panic) => Failure::defect("the emulator", panic.as_ref()),
     };
     // Set once: nobody else sets it.
     let _ = bell.failure.set(failure);
@@ -164,12 +160,4 @@ fn build(parts: Parts) -> Result<Engine, Failure> {
         requests: parts.requests,
         bell: parts.bell,
     })
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<String>()
-        .map(String::as_str)
-        .or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("no message")
 }

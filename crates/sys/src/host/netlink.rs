@@ -10,7 +10,7 @@ const LINK_BYTES: usize = 16;
 const ATTRIBUTE_HEADER_BYTES: usize = 4;
 /// The kernel fills at most 32 KiB per message of a dump.
 const BUFFER_BYTES: usize = 65_536;
-/// A dump comes at once or not at all.
+/// An answer comes at once or not at all.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the dump says of one link.
@@ -24,18 +24,27 @@ pub(super) struct Link {
     pub(super) qdisc: Option<String>,
 }
 
-/// Every link of this network namespace, in the kernel's order.
+/// Sends a request to rtnetlink; the answer is read from the socket, and does not keep a reader waiting.
 ///
 /// # Errors
 /// The kernel's, where netlink is not permitted.
-pub(super) fn links() -> io::Result<Vec<Link>> {
+pub(crate) fn ask(request: &[u8]) -> io::Result<Socket> {
     let socket = Socket::new(
         Domain::from(libc::AF_NETLINK),
         Type::RAW.cloexec(),
         Some(Protocol::from(libc::NETLINK_ROUTE)),
     )?;
     socket.set_read_timeout(Some(PATIENCE))?;
-    socket.send(&request())?;
+    socket.send(request)?;
+    Ok(socket)
+}
+
+/// Every link of this network namespace, in the kernel's order.
+///
+/// # Errors
+/// The kernel's, where netlink is not permitted.
+pub(super) fn links() -> io::Result<Vec<Link>> {
+    let socket = ask(&request())?;
     let mut links = Vec::new();
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {
