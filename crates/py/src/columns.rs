@@ -10,6 +10,10 @@ use pyo3::types::PyBytes;
 pub struct Columns(Rows);
 
 /// Whose rows they are.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one at a time, moved once: a box would only be one more allocation"
+)]
 enum Rows {
     Streams(Samples),
     Links(LinkSamples),

@@ -23,6 +23,7 @@ mod sample;
 pub mod scenario;
 pub mod table;
 pub mod tcp;
+pub mod udt;
 mod world;
 
 pub use endpoint::{Either, Endpoint, EndpointId, Received, Transmit};

@@ -114,6 +114,26 @@ samples! {
     zerocopy_copied_bytes,
     /// Times the sender waited for its own pacing or found it was late, in microseconds of wait.
     paced_wait_us,
+    /// Acknowledgements sent in the interval, light ones left out (UDT).
+    sent_acks,
+    /// Acknowledgements received in the interval, light ones left out (UDT).
+    received_acks,
+    /// Reports of losses sent in the interval (UDT).
+    sent_naks,
+    /// Reports of losses received in the interval (UDT).
+    received_naks,
+    /// Time between two packets that the congestion control asks for; 0 is without pacing (UDT).
+    send_period_ns,
+    /// Packets that the other end's buffer and both ends' flow windows allow under way (UDT).
+    flow_window_packets,
+    /// Packets under way (UDT).
+    flight_packets,
+    /// Capacity of the path as the receiver estimates it from packet pairs (UDT).
+    link_capacity_bps,
+    /// Bytes free in the send buffer (UDT).
+    send_buffer_free_bytes,
+    /// Bytes free in the receive buffer (UDT).
+    receive_buffer_free_bytes,
 }
 
 samples! {

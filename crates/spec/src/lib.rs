@@ -25,14 +25,13 @@ mod parse;
 mod record;
 mod server;
 mod topology;
+mod tuning;
 pub mod unit;
 
 pub use columns::{LINK_SAMPLE_COLUMNS, LinkSamples, SAMPLE_COLUMNS, SampleColumn, Samples};
 pub use failure::{Failure, FailureKind, Fault};
 pub use host::{CpuFacts, HostFacts, InterfaceFacts};
-pub use options::{
-    AddressPair, Direction, IpVersion, ReceiveMode, RunSpec, SendMode, TcpOptions, Transport, UdpOptions,
-};
+pub use options::{AddressPair, Direction, IpVersion, RunSpec, Transport};
 pub use parse::from_json;
 pub use record::{
     CpuUse, EndReport, Granted, LimitedBy, RunRecord, RunStatus, StreamRecord, Summary, Throughput, Verdict,
@@ -43,6 +42,8 @@ pub use topology::{
     BurstLoss, EmulatedPath, EmulatorMode, HostSpec, JitterShape, LinkChange, LinkDirection, LinkSpec,
     LossSpec, PipeChange, PipeSpec, QueueDiscipline, QueueSpec, ScheduledChange, Topology, ValidityStamp,
 };
+
+pub use tuning::{ReceiveMode, SendMode, TcpOptions, UdpOptions, UdtControl, UdtOptions};
 
 /// Version of the documents defined in this crate. It grows by one whenever a
 /// field changes meaning or goes away; new optional fields leave it alone.

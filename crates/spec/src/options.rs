@@ -10,9 +10,10 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::tuning::{TcpOptions, UdpOptions, UdtControl, UdtOptions};
 use crate::unit::{
-    BatchPackets, BlockBytes, BufferBytes, CpuIndex, DurationS, FlowLabel, IntervalS, MssBytes, OmitS,
-    PacketBytes, RateBps, StreamCount, TimeoutMs, TotalBytes, TypeOfService,
+    BlockBytes, CpuIndex, DurationS, FlowLabel, IntervalS, OmitS, RateBps, StreamCount, TimeoutMs,
+    TotalBytes, TypeOfService,
 };
 use crate::{Failure, FailureKind, SCHEMA_VERSION};
 
@@ -24,19 +25,22 @@ pub enum Transport {
     Tcp,
     /// Plain datagrams at a stated rate: loss and jitter are results.
     Udp,
+    /// UDT4 over datagrams: reliable, with congestion control in user space.
+    Udt,
     /// No network: the harness's own ceiling.
     Null,
 }
 
 impl Transport {
     /// Every transport.
-    pub const ALL: [Transport; 3] = [Transport::Tcp, Transport::Udp, Transport::Null];
+    pub const ALL: [Transport; 4] = [Transport::Tcp, Transport::Udp, Transport::Udt, Transport::Null];
 
     /// The word used in JSON and on the command line.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
             Self::Udp => "udp",
+            Self::Udt => "udt",
             Self::Null => "null",
         }
     }
@@ -66,32 +70,6 @@ pub enum IpVersion {
     V6,
 }
 
-/// How a TCP sender gives bytes to the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum SendMode {
-    /// `send`: the kernel copies.
-    Copy,
-    /// `send` with MSG_ZEROCOPY: completions are counted, also those the kernel copied after all.
-    Zerocopy,
-    /// `sendfile` from a memory file.
-    Sendfile,
-    /// `splice` from a memory file through a pipe.
-    Splice,
-}
-
-/// What a TCP receiver does with the bytes that came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ReceiveMode {
-    /// Read into one buffer, over and over: what iperf3 does.
-    Read,
-    /// Read, then copy into application memory: app_perf of papers/4, section 4.
-    Copy,
-    /// Let the kernel drop them (MSG_TRUNC): no copy at all.
-    Discard,
-}
-
 /// One NIC-to-NIC connection (papers/1, section III.B). Streams take the pairs in turn.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -105,105 +83,6 @@ pub struct AddressPair {
     /// Address on the server that the stream goes to; the one the control channel uses if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destination: Option<IpAddr>,
-}
-
-/// Tunable parameters of TCP. What is absent is the kernel's choice, and what the kernel chose is in the record.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct TcpOptions {
-    /// Congestion control of the sender, by the kernel's name for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 15), extend("x-flags" = ["-C", "--congestion"]))]
-    pub congestion_control: Option<String>,
-    /// Send buffer asked for (SO_SNDBUF); with autotuning if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-flags" = ["--send-buffer"]))]
-    pub send_buffer_bytes: Option<BufferBytes>,
-    /// Receive buffer asked for (SO_RCVBUF); with autotuning if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-flags" = ["--receive-buffer"]))]
-    pub receive_buffer_bytes: Option<BufferBytes>,
-    /// Largest segment (TCP_MAXSEG).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-flags" = ["-M", "--mss"]))]
-    pub mss_bytes: Option<MssBytes>,
-    /// Send small segments at once (TCP_NODELAY).
-    #[schemars(extend("x-flags" = ["-N", "--no-delay"]))]
-    pub no_delay: bool,
-    /// How the sender gives bytes to the kernel.
-    #[schemars(extend("x-flags" = ["--send-mode"]))]
-    pub send_mode: SendMode,
-    /// What the receiver does with the bytes that came.
-    #[schemars(extend("x-flags" = ["--receive-mode"]))]
-    pub receive_mode: ReceiveMode,
-    /// Use Multipath TCP (RFC 8684).
-    #[schemars(extend("x-flags" = ["-m", "--mptcp"]))]
-    pub mptcp: bool,
-    /// Pace each stream in the kernel (SO_MAX_PACING_RATE).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-flags" = ["--fq-rate", "--pacing-rate"]))]
-    pub pacing_rate_bps: Option<RateBps>,
-}
-
-impl Default for TcpOptions {
-    fn default() -> Self {
-        Self {
-            congestion_control: None,
-            send_buffer_bytes: None,
-            receive_buffer_bytes: None,
-            mss_bytes: None,
-            no_delay: false,
-            send_mode: SendMode::Copy,
-            receive_mode: ReceiveMode::Read,
-            mptcp: false,
-            pacing_rate_bps: None,
-        }
-    }
-}
-
-/// Tunable parameters of UDP.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct UdpOptions {
-    /// UDP payload of one datagram; what fits the path's MTU if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-flags" = ["--packet"]))]
-    pub packet_bytes: Option<PacketBytes>,
-    /// Datagrams sent back to back in one call; as many as the rate and the kernel allow if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-flags" = ["--batch"]))]
-    pub batch_packets: Option<BatchPackets>,
-    /// Let the kernel or the NIC cut a batch into datagrams (UDP_SEGMENT).
-    #[schemars(extend("x-flags" = ["--gso"]))]
-    pub gso: bool,
-    /// Take datagrams from the kernel in batches (UDP_GRO).
-    #[schemars(extend("x-flags" = ["--gro"]))]
-    pub gro: bool,
-    /// Send buffer asked for (SO_SNDBUF, forced past wmem_max where permitted).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-flags" = ["--send-buffer"]))]
-    pub send_buffer_bytes: Option<BufferBytes>,
-    /// Receive buffer asked for (SO_RCVBUF, forced past rmem_max where permitted).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-flags" = ["--receive-buffer"]))]
-    pub receive_buffer_bytes: Option<BufferBytes>,
-    /// Forbid fragmentation: a datagram over the path's MTU is an error, not fragments.
-    #[schemars(extend("x-flags" = ["--dont-fragment"]))]
-    pub dont_fragment: bool,
-}
-
-impl Default for UdpOptions {
-    fn default() -> Self {
-        Self {
-            packet_bytes: None,
-            batch_packets: None,
-            gso: true,
-            gro: true,
-            send_buffer_bytes: None,
-            receive_buffer_bytes: None,
-            dont_fragment: false,
-        }
-    }
 }
 
 /// One run: everything that can be chosen about it.
@@ -224,7 +103,7 @@ pub struct RunSpec {
     /// Parallel data streams, each with a thread of its own at both ends.
     #[schemars(extend("x-flags" = ["-P", "--streams", "--parallel"]))]
     pub streams: StreamCount,
-    /// Bytes handed to one send or receive call; 128 KiB (TCP, null) or 64 KiB (UDP) if absent.
+    /// Bytes handed to one send or receive call; 128 KiB (TCP, UDT, null) or 64 KiB (UDP) if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["-l", "--block", "--length"]))]
     pub block_bytes: Option<BlockBytes>,
@@ -290,6 +169,9 @@ pub struct RunSpec {
     /// Parameters of UDP; only with `transport` "udp".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub udp: Option<UdpOptions>,
+    /// Parameters of UDT; only with `transport` "udt".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub udt: Option<UdtOptions>,
 }
 
 impl Default for RunSpec {
@@ -317,6 +199,7 @@ impl Default for RunSpec {
             extra_data: None,
             tcp: None,
             udp: None,
+            udt: None,
         }
     }
 }
@@ -334,7 +217,7 @@ impl RunSpec {
             self.duration_s = Some(DurationS::new(10.0).expect("in range"));
         }
         let (block, rate) = match self.transport {
-            Transport::Tcp | Transport::Null => (131_072, 0),
+            Transport::Tcp | Transport::Udt | Transport::Null => (131_072, 0),
             Transport::Udp => (65_507, 1_000_000),
         };
         self.block_bytes
@@ -343,6 +226,7 @@ impl RunSpec {
         match self.transport {
             Transport::Tcp => drop(self.tcp.get_or_insert_default()),
             Transport::Udp => drop(self.udp.get_or_insert_default()),
+            Transport::Udt => drop(self.udt.get_or_insert_default()),
             Transport::Null => {}
         }
         Ok(self)
@@ -361,7 +245,12 @@ impl RunSpec {
                 "goes without duration_s: give one of the two",
             ));
         }
-        for (name, given) in [("tcp", self.tcp.is_some()), ("udp", self.udp.is_some())] {
+        let sections = [
+            ("tcp", self.tcp.is_some()),
+            ("udp", self.udp.is_some()),
+            ("udt", self.udt.is_some()),
+        ];
+        for (name, given) in sections {
             if given && name != self.transport.word() {
                 let transport = self.transport.word();
                 return Err(refused(
@@ -369,6 +258,16 @@ impl RunSpec {
                     format!("options of {name} do not apply to transport {transport}"),
                 ));
             }
+        }
+        let is_fixed = self
+            .udt
+            .as_ref()
+            .is_some_and(|udt| udt.congestion_control == UdtControl::Fixed);
+        if is_fixed && self.rate_bps.is_none_or(|rate| rate.get() == 0) {
+            return Err(refused(
+                "udt.congestion_control",
+                "fixed needs a rate: give rate_bps above 0",
+            ));
         }
         self.check_lengths()
     }
@@ -481,6 +380,20 @@ mod tests {
         assert_eq!(message, "tcp: options of tcp do not apply to transport udp");
         assert!(resolve(r#"{"schema":9}"#).is_err());
         assert!(resolve(r#"{"tcp":{"congestion_control":"a-name-that-is-too-long"}}"#).is_err());
+    }
+
+    #[test]
+    fn a_fixed_rate_is_stated() {
+        let fixed = r#"{"transport":"udt","udt":{"congestion_control":"fixed"}"#;
+        let message = resolve(&format!("{fixed}}}")).unwrap_err().message;
+        assert_eq!(
+            message,
+            "udt.congestion_control: fixed needs a rate: give rate_bps above 0"
+        );
+        assert!(resolve(&format!("{fixed},\"rate_bps\":1000000}}")).is_ok());
+        let plain = resolve(r#"{"transport":"udt"}"#).unwrap();
+        assert_eq!(plain.rate_bps.unwrap().get(), 0);
+        assert_eq!(plain.udt.unwrap().congestion_control, UdtControl::Bbr);
     }
 
     #[test]

@@ -167,6 +167,14 @@ count! {
     PacketBytes: u16 in 32 ..= 65_507, "bytes"
 }
 count! {
+    /// UDP payload of one UDT datagram, UDT's 16-byte header included; the smallest holds a handshake.
+    UdtPacketBytes: u16 in 64 ..= 65_507, "bytes"
+}
+count! {
+    /// Packets that may be under way at once; UDT allows no fewer than 32.
+    FlowWindowPackets: u32 in 32 ..= 16_777_216, "packets"
+}
+count! {
     /// Datagrams handed to the kernel back to back in one call.
     BatchPackets: u16 in 1 ..= 128, "packets"
 }
@@ -255,6 +263,10 @@ impl Probability {
 quantity! {
     /// Length of a run.
     DurationS in 0.01 ..= 604_800.0, "s"
+}
+quantity! {
+    /// Time to wait at the end for what is under way.
+    LingerS in 0.0 ..= 3_600.0, "s"
 }
 quantity! {
     /// Start of a run that is left out of the steady-state figures.

@@ -56,6 +56,43 @@ pub fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     })
 }
 
+/// Sends `bytes` on a connected socket as datagrams of `segment_bytes` each (at least 1), the last being what is left,
+/// whatever [`set_segment_size`] says. For sockets that several senders share.
+///
+/// # Errors
+/// As [`send`].
+pub fn send_segments(fd: BorrowedFd<'_>, bytes: &[u8], segment_bytes: u16) -> io::Result<usize> {
+    let mut piece = libc::iovec {
+        iov_base: bytes.as_ptr().cast_mut().cast(),
+        iov_len: bytes.len(),
+    };
+    let mut control = SegmentControl {
+        // SAFETY: cmsghdr is integers (and padding in some C libraries) for which all zeros is valid.
+        header: unsafe { std::mem::zeroed() },
+        segment_bytes,
+    };
+    // SAFETY: CMSG_LEN only computes.
+    control.header.cmsg_len = unsafe { libc::CMSG_LEN(size_of::<u16>() as libc::c_uint) } as _;
+    control.header.cmsg_level = libc::SOL_UDP;
+    control.header.cmsg_type = libc::UDP_SEGMENT;
+    // SAFETY: msghdr is integers and pointers for which all zeros is valid (no name: the socket is connected).
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &mut piece;
+    message.msg_iovlen = 1;
+    message.msg_control = std::ptr::from_mut(&mut control).cast();
+    message.msg_controllen = size_of::<SegmentControl>() as _;
+    // SAFETY: the kernel only reads: `bytes` through `piece`, and `control`, which begins with a whole control message
+    // of the length it states; all three live through the call.
+    check_length(unsafe { libc::sendmsg(fd.as_raw_fd(), &message, libc::MSG_NOSIGNAL) })
+}
+
+/// A control message that holds a segment size: its data follow the header without a gap.
+#[repr(C, align(8))]
+struct SegmentControl {
+    header: libc::cmsghdr,
+    segment_bytes: u16,
+}
+
 /// Lets the kernel note when each datagram came, for [`Batch::arrived_ns`]. Where this is the first socket
 /// to ask for it, the kernel begins a moment later, and until then notes when a datagram was read.
 ///
@@ -162,6 +199,23 @@ mod tests {
         send(near.as_fd(), &[5; 7]).unwrap();
         let batch = receive_batch(far.as_fd(), &mut buffer).unwrap();
         assert_eq!((batch.bytes, batch.segment_bytes), (7, 7));
+    }
+
+    #[test]
+    fn two_senders_on_one_socket_cut_as_each_likes() {
+        let (near, far) = pair();
+        let mut buffer = [0; RECEIVE_BYTES];
+        let mut sizes = |segment_bytes| {
+            assert_eq!(
+                send_segments(near.as_fd(), &[5; 2500], segment_bytes).unwrap(),
+                2500
+            );
+            let count = 2500usize.div_ceil(usize::from(segment_bytes));
+            let size = |_| receive_batch(far.as_fd(), &mut buffer).unwrap().bytes;
+            (0..count).map(size).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(1000), [1000, 1000, 500]);
+        assert_eq!(sizes(2000), [2000, 500]);
     }
 
     #[test]

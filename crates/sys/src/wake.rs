@@ -85,6 +85,23 @@ pub fn poll_ready(fds: &[(BorrowedFd<'_>, Interest)], timeout: Option<Duration>)
     }
 }
 
+/// As [`poll_ready`] for a thread that waits often: no memory is taken, `timeout` is kept to the nanosecond as far as
+/// the thread's timer slack allows, and a signal ends the wait as a time-out does.
+///
+/// # Errors
+/// The kernel's.
+pub fn wait_ready<const N: usize>(
+    fds: [(BorrowedFd<'_>, Interest); N],
+    timeout: Duration,
+) -> io::Result<[bool; N]> {
+    let mut entries = fds.map(|(fd, interest)| entry(fd, interest));
+    match poll(&mut entries, Some(timeout)) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok([false; N]),
+        Err(error) => Err(error),
+        Ok(()) => Ok(entries.map(|entry| entry.revents != 0)),
+    }
+}
+
 fn entry(fd: BorrowedFd<'_>, interest: Interest) -> libc::pollfd {
     let events = match interest {
         Interest::Readable => libc::POLLIN | libc::POLLRDHUP,
@@ -98,7 +115,14 @@ fn entry(fd: BorrowedFd<'_>, interest: Interest) -> libc::pollfd {
 }
 
 fn poll_once(entries: &mut [libc::pollfd], deadline: Option<Instant>) -> io::Result<()> {
-    let left = deadline.map(|deadline| timespec(deadline.saturating_duration_since(Instant::now())));
+    poll(
+        entries,
+        deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
+    )
+}
+
+fn poll(entries: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<()> {
+    let left = timeout.map(timespec);
     let left = left.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: pointer and count are those of `entries`, whose descriptors are borrowed by the caller for
     // the whole call; `left` is null or points to a timespec that lives to the end of this function.
@@ -154,6 +178,20 @@ mod tests {
             [false]
         );
         assert!(before.elapsed() >= Duration::from_millis(30));
+    }
+
+    #[test]
+    fn a_short_wait_names_what_is_ready_and_keeps_its_time() {
+        let (quiet, woken) = (Waker::new().unwrap(), Waker::new().unwrap());
+        let wait = || {
+            let fds = [quiet.as_fd(), woken.as_fd()].map(|fd| (fd, Interest::Readable));
+            wait_ready(fds, Duration::from_millis(20)).unwrap()
+        };
+        let before = Instant::now();
+        assert_eq!(wait(), [false, false]);
+        assert!(before.elapsed() >= Duration::from_millis(20));
+        woken.wake();
+        assert_eq!(wait(), [false, true]);
     }
 
     #[test]

@@ -19,17 +19,18 @@
 mod buffer;
 mod failure;
 mod limit;
+mod nap;
 mod null;
-mod pace;
 mod payload;
 mod preamble;
 mod socket;
 mod tally;
 mod tcp;
 mod udp;
+pub mod udt;
 
+pub use farline_proto::Pacer;
 pub use limit::Limited;
-pub use pace::Pacer;
 pub use payload::{MAX_PAYLOAD_BYTES, payload};
 
 use std::net::{IpAddr, SocketAddr};
@@ -211,6 +212,16 @@ pub struct Counters {
     pub zerocopy_copied_bytes: i64,
     pub zerocopy_true_bytes: i64,
     pub paced_wait_us: i64,
+    pub sent_acks: i64,
+    pub received_acks: i64,
+    pub sent_naks: i64,
+    pub received_naks: i64,
+    pub send_period_ns: i64,
+    pub flow_window_packets: i64,
+    pub flight_packets: i64,
+    pub link_capacity_bps: i64,
+    pub send_buffer_free_bytes: i64,
+    pub receive_buffer_free_bytes: i64,
 }
 
 impl Counters {
@@ -238,6 +249,16 @@ impl Counters {
         zerocopy_copied_bytes: -1,
         zerocopy_true_bytes: -1,
         paced_wait_us: -1,
+        sent_acks: -1,
+        received_acks: -1,
+        sent_naks: -1,
+        received_naks: -1,
+        send_period_ns: -1,
+        flow_window_packets: -1,
+        flight_packets: -1,
+        link_capacity_bps: -1,
+        send_buffer_free_bytes: -1,
+        receive_buffer_free_bytes: -1,
     };
 }
 
@@ -246,6 +267,7 @@ pub fn transport_for(spec: &RunSpec) -> Box<dyn Transport> {
     match spec.transport {
         farline_spec::Transport::Tcp => Box::new(tcp::Tcp),
         farline_spec::Transport::Udp => Box::new(udp::Udp),
+        farline_spec::Transport::Udt => Box::new(udt::Udt),
         farline_spec::Transport::Null => Box::new(null::Null),
     }
 }

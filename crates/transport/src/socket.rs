@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use farline_spec::{Failure, FailureKind, RunSpec};
 use farline_sys::flow_label;
-use farline_sys::option::Family;
+use farline_sys::option::{self, Family};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use crate::Connect;
@@ -120,6 +120,36 @@ pub(crate) fn labelled(socket: &Socket, spec: &RunSpec, remote: SocketAddr) -> R
     Ok(SocketAddr::from(remote).into())
 }
 
+/// Headers of IP and UDP in front of every datagram.
+pub(crate) fn header_bytes(family: Family) -> usize {
+    match family {
+        Family::V4 => 28,
+        Family::V6 => 48,
+    }
+}
+
+/// Sets the send buffer past `net.core.wmem_max` where that is permitted, and up to it otherwise.
+pub(crate) fn force_send_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
+    or_unforced(option::force_send_buffer(socket.as_fd(), bytes), || {
+        socket.set_send_buffer_size(bytes)
+    })
+}
+
+/// Sets the receive buffer past `net.core.rmem_max` where that is permitted, and up to it otherwise.
+pub(crate) fn force_receive_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
+    or_unforced(option::force_receive_buffer(socket.as_fd(), bytes), || {
+        socket.set_recv_buffer_size(bytes)
+    })
+}
+
+/// Without the privilege to force a buffer, the ordinary way grants what the sysctl allows.
+fn or_unforced(forced: io::Result<()>, ordinary: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    match forced {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => ordinary(),
+        result => result,
+    }
+}
+
 /// A line if the kernel granted another buffer than was asked for. It reports twice what it grants.
 pub(crate) fn buffer_note(what: &str, sysctl: &str, asked: Option<u64>, reported: u64) -> Option<String> {
     let asked = asked.filter(|asked| asked.saturating_mul(2) != reported)?;
@@ -137,6 +167,18 @@ pub(crate) fn buffer_note(what: &str, sysctl: &str, asked: Option<u64>, reported
 /// Time left until `deadline`, if any.
 pub(crate) fn time_left(deadline: Instant) -> Option<Duration> {
     Some(deadline.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
+}
+
+/// Linux's numbers of the errors that have no [`io::ErrorKind`] of their own.
+pub(crate) mod errno {
+    pub(crate) const EPERM: i32 = 1;
+    pub(crate) const EIO: i32 = 5;
+    pub(crate) const EINVAL: i32 = 22;
+    pub(crate) const EMSGSIZE: i32 = 90;
+    pub(crate) const ENETDOWN: i32 = 100;
+    pub(crate) const ENETUNREACH: i32 = 101;
+    pub(crate) const ENOBUFS: i32 = 105;
+    pub(crate) const EHOSTUNREACH: i32 = 113;
 }
 
 #[cfg(test)]

@@ -79,6 +79,14 @@ contract! {
     udp: r#"{"transport":"udp","udp":{"packet_bytes":1472}}"#;
     /// Datagrams one by one.
     udp_single: r#"{"transport":"udp","udp":{"packet_bytes":1472,"gso":false,"gro":false}}"#;
+    /// UDT as it comes, with packets for Ethernet.
+    udt: r#"{"transport":"udt","udt":{"packet_bytes":1472}}"#;
+    /// UDT with what fits the path and buffers of a fixed size.
+    udt_buffers: r#"{"transport":"udt","udt":{"send_buffer_bytes":1000000,"receive_buffer_bytes":1000000,"packet_bytes":8972}}"#;
+    /// UDT datagram by datagram, with its own congestion control.
+    udt_single: r#"{"transport":"udt","udt":{"packet_bytes":1472,"gso":false,"gro":false,"congestion_control":"native"}}"#;
+    /// UDT in blocks that are larger than the payload kept in memory.
+    udt_large_blocks: r#"{"transport":"udt","block_bytes":9000001}"#;
     /// No network.
     null: r#"{"transport":"null"}"#;
 }

@@ -1,11 +1,15 @@
 //! What UDP counts, over a relay that loses, doubles, delays and forges datagrams; and what it makes of its options.
 
+mod relay;
+
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use farline_spec::{Failure, FailureKind, RunSpec, from_json};
 use farline_transport::{Connect, Counters, Received, Role, Stream, StreamKey, transport_for};
+
+use crate::relay::{Pass, Relay, Way};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Kinds of datagrams on the wire (byte 28 of the header).
@@ -112,64 +116,6 @@ fn run(
     )
 }
 
-/// Which way a datagram goes: away from the opener or towards it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    There,
-    Back,
-}
-
-/// What becomes of a datagram on its way: the datagrams that go on.
-type Pass<'a> = dyn Fn(Way, &[u8]) -> Vec<Vec<u8>> + Sync + 'a;
-
-/// What stands between the two ends. `pass` gives what becomes of a datagram.
-struct Relay<'a> {
-    outer: UdpSocket,
-    inner: UdpSocket,
-    is_over: AtomicBool,
-    pass: &'a Pass<'a>,
-}
-
-impl<'a> Relay<'a> {
-    fn new(pass: &'a Pass<'a>) -> Self {
-        let socket = || {
-            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-            socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-            socket
-        };
-        Self {
-            outer: socket(),
-            inner: socket(),
-            is_over: AtomicBool::new(false),
-            pass,
-        }
-    }
-
-    fn carry(&self, from: &UdpSocket, to: &UdpSocket, way: Way) {
-        let mut buffer = [0; 65_536];
-        while !self.is_over.load(Ordering::Relaxed) {
-            let Ok((length, source)) = from.recv_from(&mut buffer) else {
-                continue;
-            };
-            if way == Way::There {
-                let _ = from.connect(source);
-            }
-            for datagram in (self.pass)(way, &buffer[..length]) {
-                let _ = to.send(&datagram);
-            }
-        }
-    }
-}
-
-/// Ends the relay's threads, also when a test fails.
-struct Over<'a>(&'a AtomicBool);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Runs a whole stream through a relay.
 fn through(
     spec: &RunSpec,
@@ -177,15 +123,8 @@ fn through(
     packets: u64,
     pass: &Pass<'_>,
 ) -> (u64, Counters, Counters, Vec<String>) {
-    let relay = Relay::new(pass);
-    std::thread::scope(|scope| {
-        let _over = Over(&relay.is_over);
-        scope.spawn(|| relay.carry(&relay.outer, &relay.inner, Way::There));
-        scope.spawn(|| relay.carry(&relay.inner, &relay.outer, Way::Back));
-        let streams = open(spec, is_forward, |listener| {
-            relay.inner.connect(listener).unwrap();
-            relay.outer.local_addr().unwrap()
-        });
+    Relay::run(pass, |relay| {
+        let streams = open(spec, is_forward, |listener| relay.towards(listener));
         run(streams, packets)
     })
 }
@@ -285,11 +224,10 @@ fn a_stream_opens_and_ends_whatever_is_lost_first() {
 
 #[test]
 fn a_handshake_that_nobody_answers_times_out() {
-    let pass = |_, _: &[u8]| vec![];
-    let relay = Relay::new(&pass);
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let spec = small();
     let (key, deadline) = (key(), Instant::now() + Duration::from_millis(150));
-    let remote = relay.outer.local_addr().unwrap();
+    let remote = silent.local_addr().unwrap();
     let request = Connect {
         spec: &spec,
         role: Role::Sender,

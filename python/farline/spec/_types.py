@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 # Protocol that carries the data.
-Transport: TypeAlias = Literal["tcp", "udp", "null"]
+Transport: TypeAlias = Literal["tcp", "udp", "udt", "null"]
 
 # Which way the data go, seen from the client.
 Direction: TypeAlias = Literal["forward", "reverse", "bidirectional"]
@@ -21,6 +21,9 @@ SendMode: TypeAlias = Literal["copy", "zerocopy", "sendfile", "splice"]
 
 # What a TCP receiver does with the bytes that came.
 ReceiveMode: TypeAlias = Literal["read", "copy", "discard"]
+
+# How a UDT sender decides how fast to send.
+UdtControl: TypeAlias = Literal["bbr", "native", "reno", "fixed"]
 
 # How the emulator waits for the moment at which a packet is due.
 EmulatorMode: TypeAlias = Literal["shared", "precise"]
@@ -80,7 +83,7 @@ class RunSpec(TypedDict, total=False):
     direction: Direction
     # Parallel data streams, each with a thread of its own at both ends.
     streams: int
-    # Bytes handed to one send or receive call; 128 KiB (TCP, null) or 64 KiB (UDP) if absent.
+    # Bytes handed to one send or receive call; 128 KiB (TCP, UDT, null) or 64 KiB (UDP) if absent.
     block_bytes: int | None
     # Seconds to send for, counted from the end of omit_s; 10 if neither this nor total_bytes is
     # given. A server's limit on the duration is on both together.
@@ -119,6 +122,8 @@ class RunSpec(TypedDict, total=False):
     tcp: TcpOptions | None
     # Parameters of UDP; only with `transport` "udp".
     udp: UdpOptions | None
+    # Parameters of UDT; only with `transport` "udt".
+    udt: UdtOptions | None
 
 
 class AddressPair(TypedDict, total=False):
@@ -174,6 +179,35 @@ class UdpOptions(TypedDict, total=False):
     receive_buffer_bytes: int | None
     # Forbid fragmentation: a datagram over the path's MTU is an error, not fragments.
     dont_fragment: bool
+
+
+class UdtOptions(TypedDict, total=False):
+    """Tunable parameters of UDT (papers/1, section IV.A). The most one connection may send
+    (UDT_MAXBW, TPG's -B) is `rate_bps`.
+    """
+
+    # UDP payload of one datagram, UDT's 16-byte header included (UDT_MSS less 28); what fits the
+    # path's MTU if absent. The smaller one of the two ends counts.
+    packet_bytes: int | None
+    # Congestion control of the sender.
+    congestion_control: UdtControl
+    # Bytes kept for sending, those not yet acknowledged included (UDT_SNDBUF); what the path needs,
+    # up to 1 GiB, if absent.
+    send_buffer_bytes: int | None
+    # Bytes kept for receiving (UDT_RCVBUF); what the path needs, up to 1 GiB, if absent.
+    receive_buffer_bytes: int | None
+    # Most packets under way (UDT_FC); what the receive buffer holds if absent.
+    flow_window_packets: int | None
+    # Send buffer of the UDP socket (UDP_SNDBUF, forced past wmem_max where permitted).
+    udp_send_buffer_bytes: int | None
+    # Receive buffer of the UDP socket (UDP_RCVBUF, forced past rmem_max where permitted).
+    udp_receive_buffer_bytes: int | None
+    # Seconds to wait at the end for the other end to have everything (UDT_LINGER).
+    linger_s: float
+    # Let the kernel or the NIC cut a batch into datagrams (UDP_SEGMENT).
+    gso: bool
+    # Take datagrams from the kernel in batches (UDP_GRO).
+    gro: bool
 
 
 class ServerConfig(TypedDict, total=False):
@@ -835,6 +869,26 @@ class Samples(TypedDict):
     zerocopy_copied_bytes: list[int]
     # Times the sender waited for its own pacing or found it was late, in microseconds of wait.
     paced_wait_us: list[int]
+    # Acknowledgements sent in the interval, light ones left out (UDT).
+    sent_acks: list[int]
+    # Acknowledgements received in the interval, light ones left out (UDT).
+    received_acks: list[int]
+    # Reports of losses sent in the interval (UDT).
+    sent_naks: list[int]
+    # Reports of losses received in the interval (UDT).
+    received_naks: list[int]
+    # Time between two packets that the congestion control asks for; 0 is without pacing (UDT).
+    send_period_ns: list[int]
+    # Packets that the other end's buffer and both ends' flow windows allow under way (UDT).
+    flow_window_packets: list[int]
+    # Packets under way (UDT).
+    flight_packets: list[int]
+    # Capacity of the path as the receiver estimates it from packet pairs (UDT).
+    link_capacity_bps: list[int]
+    # Bytes free in the send buffer (UDT).
+    send_buffer_free_bytes: list[int]
+    # Bytes free in the receive buffer (UDT).
+    receive_buffer_free_bytes: list[int]
 
 
 class LinkSamples(TypedDict):
@@ -920,6 +974,16 @@ SAMPLE_COLUMNS: dict[str, str] = {
     "process_cpu_us": "CPU time of this end's whole process in the interval.",
     "zerocopy_copied_bytes": "Bytes sent with MSG_ZEROCOPY whose completion says that the kernel copied them after all.",
     "paced_wait_us": "Times the sender waited for its own pacing or found it was late, in microseconds of wait.",
+    "sent_acks": "Acknowledgements sent in the interval, light ones left out (UDT).",
+    "received_acks": "Acknowledgements received in the interval, light ones left out (UDT).",
+    "sent_naks": "Reports of losses sent in the interval (UDT).",
+    "received_naks": "Reports of losses received in the interval (UDT).",
+    "send_period_ns": "Time between two packets that the congestion control asks for; 0 is without pacing (UDT).",
+    "flow_window_packets": "Packets that the other end's buffer and both ends' flow windows allow under way (UDT).",
+    "flight_packets": "Packets under way (UDT).",
+    "link_capacity_bps": "Capacity of the path as the receiver estimates it from packet pairs (UDT).",
+    "send_buffer_free_bytes": "Bytes free in the send buffer (UDT).",
+    "receive_buffer_free_bytes": "Bytes free in the receive buffer (UDT).",
 }
 
 # Columns of samples of links, in their order, with what each holds.

@@ -46,7 +46,12 @@ fn options(definitions: &Definitions) -> String {
     let mut page = "# Options of a run\n\nThe same words name an option in a plan, in JSON and in a record. \
         Sizes take K, M, G (powers of 1024), rates k, M, G (powers of 1000).\n"
         .to_owned();
-    for (section, title) in [("run", "All transports"), ("tcp", "TCP"), ("udp", "UDP")] {
+    for (section, title) in [
+        ("run", "All transports"),
+        ("tcp", "TCP"),
+        ("udp", "UDP"),
+        ("udt", "UDT"),
+    ] {
         let of_section: Vec<&OptionRow> = rows.iter().filter(|row| row.section == section).collect();
         page.push_str(&format!("\n## {title}\n\n"));
         page.push_str(&table(

@@ -103,6 +103,26 @@ pub(super) fn push(samples: &mut Samples, interval: &Interval, name: Name, befor
     samples
         .paced_wait_us
         .push(difference(was.paced_wait_us, is.paced_wait_us));
+    push_udt(samples, was, is);
+}
+
+fn push_udt(samples: &mut Samples, was: &Counters, is: &Counters) {
+    samples.sent_acks.push(difference(was.sent_acks, is.sent_acks));
+    samples
+        .received_acks
+        .push(difference(was.received_acks, is.received_acks));
+    samples.sent_naks.push(difference(was.sent_naks, is.sent_naks));
+    samples
+        .received_naks
+        .push(difference(was.received_naks, is.received_naks));
+    samples.send_period_ns.push(is.send_period_ns);
+    samples.flow_window_packets.push(is.flow_window_packets);
+    samples.flight_packets.push(is.flight_packets);
+    samples.link_capacity_bps.push(is.link_capacity_bps);
+    samples.send_buffer_free_bytes.push(is.send_buffer_free_bytes);
+    samples
+        .receive_buffer_free_bytes
+        .push(is.receive_buffer_free_bytes);
 }
 
 /// Totals of one stream between its first look and its last. What is not known counts as zero.

@@ -16,3 +16,7 @@ mod response;
 mod round_trips;
 mod run;
 mod sawtooth;
+mod udt_changes;
+mod udt_fairness;
+mod udt_grid;
+mod udt_soak;

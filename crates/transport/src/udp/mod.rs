@@ -21,13 +21,12 @@
 //! ```
 //!
 //! Start with [`stream`]; [`handshake`] opens, [`sender`] and [`receiver`] move, [`header`] is the
-//! wire, [`sequence`], [`jitter`] and [`nap`] are pure, [`options`] sets and reads back.
+//! wire, [`sequence`] and [`jitter`] are pure, [`options`] sets and reads back.
 
 mod handshake;
 mod header;
 mod jitter;
 mod listener;
-mod nap;
 mod options;
 mod receiver;
 mod sender;

@@ -1,6 +1,5 @@
 //! Sets what `UdpOptions` asks for and reads back what the kernel granted.
 
-use std::io;
 use std::os::fd::AsFd;
 
 use farline_spec::{Failure, RunSpec, UdpOptions};
@@ -10,7 +9,7 @@ use socket2::Socket;
 
 use crate::Role;
 use crate::failure::refused;
-use crate::socket::family;
+use crate::socket::{self, family, header_bytes};
 use crate::udp::header::HEADER_BYTES;
 
 /// Receive buffer where none is asked for, as far as the kernel grants it: a receiver that is off its CPU
@@ -125,14 +124,6 @@ fn batch_for(rate_bps: u64, packet_bytes: usize) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX) / packet_bytes
 }
 
-/// Headers of IP and UDP.
-fn header_bytes(family: Family) -> usize {
-    match family {
-        Family::V4 => 28,
-        Family::V6 => 48,
-    }
-}
-
 fn packet_bytes(options: &UdpOptions, fits: usize, mtu: usize) -> Result<usize, Failure> {
     match options.packet_bytes.map(|packet| usize::from(packet.get())) {
         Some(packet) if packet > fits && options.dont_fragment => Err(over_mtu(packet, fits, mtu)),
@@ -168,27 +159,14 @@ fn set_fragments(socket: &Socket, options: &UdpOptions, family: Family) -> Resul
 fn set_buffers(socket: &Socket, options: &UdpOptions, role: Role) -> Result<(), Failure> {
     let bytes = |asked: farline_spec::unit::BufferBytes| asked.get() as usize;
     if let Some(asked) = options.send_buffer_bytes.map(bytes) {
-        or_unforced(option::force_send_buffer(socket.as_fd(), asked), || {
-            socket.set_send_buffer_size(asked)
-        })
-        .map_err(|error| refused("udp.send_buffer_bytes", error))?;
+        socket::force_send_buffer(socket, asked).map_err(|error| refused("udp.send_buffer_bytes", error))?;
     }
     let wanted = (role == Role::Receiver).then_some(RECEIVE_BUFFER_BYTES);
     if let Some(asked) = options.receive_buffer_bytes.map(bytes).or(wanted) {
-        or_unforced(option::force_receive_buffer(socket.as_fd(), asked), || {
-            socket.set_recv_buffer_size(asked)
-        })
-        .map_err(|error| refused("udp.receive_buffer_bytes", error))?;
+        socket::force_receive_buffer(socket, asked)
+            .map_err(|error| refused("udp.receive_buffer_bytes", error))?;
     }
     Ok(())
-}
-
-/// Without the privilege to force a buffer, the ordinary way grants what the sysctl allows.
-fn or_unforced(forced: io::Result<()>, ordinary: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-    match forced {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => ordinary(),
-        result => result,
-    }
 }
 
 #[cfg(test)]

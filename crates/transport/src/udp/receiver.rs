@@ -11,11 +11,11 @@ use farline_sys::{thread, time};
 use super::handshake::{Sign, sign_of, tell};
 use super::header::{HEADER_BYTES, Header, Kind, Token, parse};
 use super::jitter::Jitter;
-use super::nap::Nap;
 use super::sequence::{Arrival, Tracker};
 use super::stream::Link;
 use crate::buffer::PageBuffer;
 use crate::failure::{aborted, is_slice, while_moving};
+use crate::nap::Nap;
 use crate::{Received, StreamKey};
 
 /// Time after the end mark in which datagrams that were overtaken may still come.

@@ -13,11 +13,12 @@ use super::handshake::{Sign, read_sign, tell};
 use super::header::{HEADER_BYTES, Kind, Token, prepare, stamp};
 use super::options::{Setup, over_mtu_now};
 use super::stream::Link;
+use crate::StreamKey;
 use crate::buffer::PageBuffer;
 use crate::failure::{aborted, is_slice, while_moving};
 use crate::limit::Turn;
 use crate::payload::payload;
-use crate::{StreamKey, socket::time_left};
+use crate::socket::{errno, time_left};
 
 /// Time between two end marks at first; it doubles up to [`SLOWEST_END`].
 const FASTEST_END: Duration = Duration::from_millis(10);
@@ -133,14 +134,14 @@ impl Sender {
             return Ok(());
         }
         match error.raw_os_error() {
-            Some(libc_errno::ENOBUFS) => {
+            Some(errno::ENOBUFS) => {
                 std::thread::sleep(QUEUE_FULL);
                 Ok(())
             }
-            Some(libc_errno::EINVAL | libc_errno::EMSGSIZE | libc_errno::EIO) if setup.gso => {
+            Some(errno::EINVAL | errno::EMSGSIZE | errno::EIO) if setup.gso => {
                 reduce(&link.socket, setup, error)
             }
-            Some(libc_errno::EMSGSIZE) if self.dont_fragment => {
+            Some(errno::EMSGSIZE) if self.dont_fragment => {
                 Err(over_mtu_now(&link.socket, setup.packet_bytes))
             }
             _ => Err(while_moving("sending", error)),
@@ -197,12 +198,4 @@ fn reduce(socket: &Socket, setup: &mut Setup, error: &io::Error) -> Result<(), F
         "gso: off: the kernel or the device refuses batches ({error})"
     ));
     datagram::set_segment_size(socket.as_fd(), 0).map_err(|error| Failure::system("UDP_SEGMENT", &error))
-}
-
-/// Linux's numbers of the errors that have no [`io::ErrorKind`] of their own.
-mod libc_errno {
-    pub(super) const EIO: i32 = 5;
-    pub(super) const EINVAL: i32 = 22;
-    pub(super) const EMSGSIZE: i32 = 90;
-    pub(super) const ENOBUFS: i32 = 105;
 }

@@ -17,7 +17,7 @@ const SHORTEST_NS: u64 = 10_000;
 
 /// Decides how long to sleep when nothing is there.
 #[derive(Debug, Clone)]
-pub(super) struct Nap {
+pub(crate) struct Nap {
     /// Bytes that may gather while nobody reads.
     room_bytes: u64,
     since_ns: u64,
@@ -28,7 +28,7 @@ pub(super) struct Nap {
 impl Nap {
     /// For a socket whose buffer the kernel reports as `socket_bytes`. An eighth of it may fill: the report
     /// is twice the payload it holds at best, and a sleep may end late.
-    pub(super) fn new(socket_bytes: usize) -> Self {
+    pub(crate) fn new(socket_bytes: usize) -> Self {
         Self {
             room_bytes: socket_bytes as u64 / 8,
             since_ns: 0,
@@ -38,7 +38,7 @@ impl Nap {
     }
 
     /// Takes note that `bytes` came.
-    pub(super) fn received(&mut self, now_ns: u64, bytes: usize) {
+    pub(crate) fn received(&mut self, now_ns: u64, bytes: usize) {
         self.bytes += bytes as u64;
         let elapsed_ns = now_ns.saturating_sub(self.since_ns);
         if elapsed_ns < WINDOW_NS {
@@ -63,7 +63,7 @@ impl Nap {
     }
 
     /// How long to sleep if nothing is there; 0 is to block at once.
-    pub(super) fn length_ns(&self) -> u64 {
+    pub(crate) fn length_ns(&self) -> u64 {
         self.length_ns
     }
 }

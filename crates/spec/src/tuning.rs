@@ -1,0 +1,224 @@
+//! Tunable parameters of each transport (papers/1, section III.B): one struct per protocol, one section of a plan.
+//!
+//! Extension keywords of the schema are explained in `options.rs`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::unit::{
+    BatchPackets, BufferBytes, FlowWindowPackets, LingerS, MssBytes, PacketBytes, RateBps, UdtPacketBytes,
+};
+
+/// How a TCP sender gives bytes to the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SendMode {
+    /// `send`: the kernel copies.
+    Copy,
+    /// `send` with MSG_ZEROCOPY: completions are counted, also those the kernel copied after all.
+    Zerocopy,
+    /// `sendfile` from a memory file.
+    Sendfile,
+    /// `splice` from a memory file through a pipe.
+    Splice,
+}
+
+/// What a TCP receiver does with the bytes that came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ReceiveMode {
+    /// Read into one buffer, over and over: what iperf3 does.
+    Read,
+    /// Read, then copy into application memory: app_perf of papers/4, section 4.
+    Copy,
+    /// Let the kernel drop them (MSG_TRUNC): no copy at all.
+    Discard,
+}
+
+/// Tunable parameters of TCP. What is absent is the kernel's choice, and what the kernel chose is in the record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TcpOptions {
+    /// Congestion control of the sender, by the kernel's name for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 15), extend("x-flags" = ["-C", "--congestion"]))]
+    pub congestion_control: Option<String>,
+    /// Send buffer asked for (SO_SNDBUF); with autotuning if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--send-buffer"]))]
+    pub send_buffer_bytes: Option<BufferBytes>,
+    /// Receive buffer asked for (SO_RCVBUF); with autotuning if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--receive-buffer"]))]
+    pub receive_buffer_bytes: Option<BufferBytes>,
+    /// Largest segment (TCP_MAXSEG).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["-M", "--mss"]))]
+    pub mss_bytes: Option<MssBytes>,
+    /// Send small segments at once (TCP_NODELAY).
+    #[schemars(extend("x-flags" = ["-N", "--no-delay"]))]
+    pub no_delay: bool,
+    /// How the sender gives bytes to the kernel.
+    #[schemars(extend("x-flags" = ["--send-mode"]))]
+    pub send_mode: SendMode,
+    /// What the receiver does with the bytes that came.
+    #[schemars(extend("x-flags" = ["--receive-mode"]))]
+    pub receive_mode: ReceiveMode,
+    /// Use Multipath TCP (RFC 8684).
+    #[schemars(extend("x-flags" = ["-m", "--mptcp"]))]
+    pub mptcp: bool,
+    /// Pace each stream in the kernel (SO_MAX_PACING_RATE).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--fq-rate", "--pacing-rate"]))]
+    pub pacing_rate_bps: Option<RateBps>,
+}
+
+impl Default for TcpOptions {
+    fn default() -> Self {
+        Self {
+            congestion_control: None,
+            send_buffer_bytes: None,
+            receive_buffer_bytes: None,
+            mss_bytes: None,
+            no_delay: false,
+            send_mode: SendMode::Copy,
+            receive_mode: ReceiveMode::Read,
+            mptcp: false,
+            pacing_rate_bps: None,
+        }
+    }
+}
+
+/// Tunable parameters of UDP.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct UdpOptions {
+    /// UDP payload of one datagram; what fits the path's MTU if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--packet"]))]
+    pub packet_bytes: Option<PacketBytes>,
+    /// Datagrams sent back to back in one call; as many as the rate and the kernel allow if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--batch"]))]
+    pub batch_packets: Option<BatchPackets>,
+    /// Let the kernel or the NIC cut a batch into datagrams (UDP_SEGMENT).
+    #[schemars(extend("x-flags" = ["--gso"]))]
+    pub gso: bool,
+    /// Take datagrams from the kernel in batches (UDP_GRO).
+    #[schemars(extend("x-flags" = ["--gro"]))]
+    pub gro: bool,
+    /// Send buffer asked for (SO_SNDBUF, forced past wmem_max where permitted).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--send-buffer"]))]
+    pub send_buffer_bytes: Option<BufferBytes>,
+    /// Receive buffer asked for (SO_RCVBUF, forced past rmem_max where permitted).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--receive-buffer"]))]
+    pub receive_buffer_bytes: Option<BufferBytes>,
+    /// Forbid fragmentation: a datagram over the path's MTU is an error, not fragments.
+    #[schemars(extend("x-flags" = ["--dont-fragment"]))]
+    pub dont_fragment: bool,
+}
+
+impl Default for UdpOptions {
+    fn default() -> Self {
+        Self {
+            packet_bytes: None,
+            batch_packets: None,
+            gso: true,
+            gro: true,
+            send_buffer_bytes: None,
+            receive_buffer_bytes: None,
+            dont_fragment: false,
+        }
+    }
+}
+
+/// How a UDT sender decides how fast to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum UdtControl {
+    /// From a model of the path, delivery rate and least round-trip time: after BBR. Losses by chance do not slow it down.
+    #[default]
+    Bbr,
+    /// UDT's own: a rate that grows with the spare capacity and falls by a ninth at a loss (CUDTCC).
+    Native,
+    /// A window as TCP's NewReno has it.
+    Reno,
+    /// The stated rate whatever happens; needs `rate_bps`. For dedicated paths only.
+    Fixed,
+}
+
+impl UdtControl {
+    /// Every control.
+    pub const ALL: [UdtControl; 4] = [Self::Bbr, Self::Native, Self::Reno, Self::Fixed];
+
+    /// The word used in JSON and on the command line.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Bbr => "bbr",
+            Self::Native => "native",
+            Self::Reno => "reno",
+            Self::Fixed => "fixed",
+        }
+    }
+}
+
+/// Tunable parameters of UDT (papers/1, section IV.A). The most one connection may send (UDT_MAXBW, TPG's -B) is `rate_bps`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct UdtOptions {
+    /// UDP payload of one datagram, UDT's 16-byte header included (UDT_MSS less 28); what fits the path's MTU if absent. The smaller one of the two ends counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--packet"]))]
+    pub packet_bytes: Option<UdtPacketBytes>,
+    /// Congestion control of the sender.
+    #[schemars(extend("x-flags" = ["-C", "--congestion"]))]
+    pub congestion_control: UdtControl,
+    /// Bytes kept for sending, those not yet acknowledged included (UDT_SNDBUF); what the path needs, up to 1 GiB, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--send-buffer"]))]
+    pub send_buffer_bytes: Option<BufferBytes>,
+    /// Bytes kept for receiving (UDT_RCVBUF); what the path needs, up to 1 GiB, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--receive-buffer"]))]
+    pub receive_buffer_bytes: Option<BufferBytes>,
+    /// Most packets under way (UDT_FC); what the receive buffer holds if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--flow-window"]))]
+    pub flow_window_packets: Option<FlowWindowPackets>,
+    /// Send buffer of the UDP socket (UDP_SNDBUF, forced past wmem_max where permitted).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--udp-send-buffer"]))]
+    pub udp_send_buffer_bytes: Option<BufferBytes>,
+    /// Receive buffer of the UDP socket (UDP_RCVBUF, forced past rmem_max where permitted).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--udp-receive-buffer"]))]
+    pub udp_receive_buffer_bytes: Option<BufferBytes>,
+    /// Seconds to wait at the end for the other end to have everything (UDT_LINGER).
+    #[schemars(extend("x-flags" = ["--linger"]))]
+    pub linger_s: LingerS,
+    /// Let the kernel or the NIC cut a batch into datagrams (UDP_SEGMENT).
+    #[schemars(extend("x-flags" = ["--gso"]))]
+    pub gso: bool,
+    /// Take datagrams from the kernel in batches (UDP_GRO).
+    #[schemars(extend("x-flags" = ["--gro"]))]
+    pub gro: bool,
+}
+
+impl Default for UdtOptions {
+    fn default() -> Self {
+        Self {
+            packet_bytes: None,
+            congestion_control: UdtControl::default(),
+            send_buffer_bytes: None,
+            receive_buffer_bytes: None,
+            flow_window_packets: None,
+            udp_send_buffer_bytes: None,
+            udp_receive_buffer_bytes: None,
+            linger_s: LingerS::new(180.0).expect("in range"),
+            gso: true,
+            gro: true,
+        }
+    }
+}
