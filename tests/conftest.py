@@ -21,7 +21,7 @@ from farline.testbed.fixture import testbed
 __all__ = ["testbed"]
 
 TESTS = Path(__file__).parent
-TIERS = ("unit", "contract", "loopback", "netns", "browser")
+TIERS = ("unit", "contract", "loopback", "netns", "interop", "browser")
 ALLOWLIST = TESTS / "skip-allowlist.txt"
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 

@@ -17,8 +17,6 @@ from _contract import RESULTS
 from _emulator.figures import Figure
 from farline.errors import FarlineError
 
-HEADER = f"{'case':38} {'seen':>8} {'stated':>8} {'unit':6} {'ratio':>6} {'low':>5} {'high':>5}"
-
 Group = Callable[["Effort"], Iterator[Figure]]
 
 
@@ -41,6 +39,15 @@ class Bench:
     name: str
     about: str
     groups: Mapping[str, Group]
+    columns: tuple[str, str] = ("seen", "stated")
+    """What the two values of a row are called."""
+
+    @property
+    def header(self) -> str:
+        """First line of the table."""
+        ours, peer = self.columns
+        values = f"{'case':38} {ours:>8} {peer:>8} {'unit':6}"
+        return f"{values} {'ratio':>6} {'low':>5} {'high':>5}"
 
     @property
     def path(self) -> Path:
@@ -58,7 +65,7 @@ def main(bench: Bench) -> int:
         # What was measured in short does not stand for the whole.
         done = {row["group"] for row in kept if row["complete"] and row["short"] <= effort.is_short}
         chosen = [name for name in chosen if name not in done]
-    print(f"{bench.name}\n{HEADER}", flush=True)
+    print(f"{bench.name}\n{bench.header}", flush=True)
     broken = 0
     for name in chosen:
         kept = [row for row in kept if row["group"] != name]

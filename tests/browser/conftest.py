@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from farline.plots.report import write_report
-from tests.support.campaigns import CAMPAIGN, KIB, fill_store, made_campaign
+from tests.support.campaigns import (
+    CAMPAIGN,
+    KIB,
+    fill_store,
+    made_campaign,
+    made_udt_samples,
+)
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"]
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -41,7 +47,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Pages of three campaigns: a grid with failures, both directions, one setting."""
+    """Pages of campaigns: a grid with failures, both directions, one setting, UDT's samples."""
     runs = {
         "grid": made_campaign(
             (1, 4),
@@ -54,6 +60,8 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         ),
         "single": made_campaign((4,), (128 * KIB,), ("bbr",), repetitions=4, duration_s=1.0),
     }
+    udt = made_campaign((2,), (128 * KIB,), ("bbr",), repetitions=2, duration_s=2.0)
+    runs["udt"] = [replace(run, samples=made_udt_samples()) for run in udt]
     pages = {}
     for name, made in runs.items():
         folder = tmp_path_factory.mktemp(name)

@@ -52,6 +52,16 @@ def test_every_chart_has_ink(open_report: Open, name: str) -> None:
     assert page.locator("#limits-bars .bar span").count() > 0
 
 
+def test_a_run_has_a_chart_for_each_thing_known_of_it(open_report: Open) -> None:
+    page = open_report("udt").page
+    for chart in ("time-rtt", "time-cwnd", "time-flight", "time-period", "time-lost"):
+        (colours,) = page.evaluate(INK, f"#{chart} .uplot canvas")
+        assert colours > 3, chart
+    page = open_report("grid").page
+    for chart in ("time-flight", "time-period", "time-lost"):
+        assert page.locator(f"#{chart} canvas").count() == 0
+
+
 @pytest.mark.parametrize("width", [360, 390, 768, 1200])
 @pytest.mark.parametrize("name", ["grid", "both-ways"])
 def test_it_fits_the_screen(open_report: Open, name: str, width: int) -> None:

@@ -40,7 +40,7 @@ def record_of(home: Path, server: Serving, *arguments: str) -> dict[str, Any]:
     return record
 
 
-@pytest.mark.parametrize("transport", ["tcp", "udp", "null"])
+@pytest.mark.parametrize("transport", ["tcp", "udp", "udt", "null"])
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 def test_every_transport_in_every_direction(
     home: Path, server: Serving, transport: str, direction: str

@@ -152,6 +152,17 @@ def made_samples(
     return {name: np.concatenate([part[name] for part in parts]) for name in SAMPLE_COLUMNS}
 
 
+def made_udt_samples() -> dict[str, np.ndarray[Any, Any]]:
+    """A UDT run of two streams: paced in the second half, three packets lost in each interval."""
+    columns = made_samples(("forward",), 2, 8e9, 2.0, np.random.default_rng(3))
+    sends, paced = columns["role"] == 0, columns["start_us"] >= 1_000_000
+    columns["flight_packets"] = np.where(sends, 700, -1)
+    columns["send_period_ns"] = np.where(sends, np.where(paced, 1_500, 0), -1)
+    columns["packets"] = np.full(len(sends), 1_000)
+    columns["lost_packets"] = np.where(sends, -1, 3)
+    return columns
+
+
 def _stream_bytes(
     bps: float, rows: int, interval_s: float, chance: np.random.Generator
 ) -> np.ndarray[Any, Any]:

@@ -23,8 +23,9 @@ from farline.store.filters import pick_campaign
 if TYPE_CHECKING:
     from farline.store import Store
 
-JOURNAL_VERSION = 3
-"""Version 3 has the topology of a testbed, version 2 the paths of settings; version 1 neither."""
+JOURNAL_VERSION = 4
+"""Version 4 may have points, groups of options and figures in its plan; version 3 has the topology
+of a testbed, version 2 the paths of settings, version 1 none of these."""
 
 
 @dataclass(frozen=True)

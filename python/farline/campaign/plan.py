@@ -13,9 +13,16 @@ streams = "1..16*2"           # ranges FIRST..LAST*FACTOR or FIRST..LAST+STEP
 block_bytes = ["64K", "1M"]   # lists; units as on the command line
 [grid.tcp]                    # applies to runs of that transport only; [fixed.tcp] likewise
 congestion_control = ["reno", "cubic"]
+[together.buffer_bytes]       # options that vary as one, and [[point]], a list: see points.py
+options = ["tcp.send_buffer_bytes", "tcp.receive_buffer_bytes"]
+values = "128K..64M*2"
 [path]                        # over an emulated link; lists vary it between runs
 testbed = "back-to-back"      # preset, file, or name of a testbed that is up
 rtt_s = [0, "11.8ms", 0.366]
+[[figure]]                    # a picture to draw besides the usual ones: see figure_table.py
+name = "block"
+x = "block_bytes"
+curves = "buffer_bytes"
 ```
 
 Every key that is not known is refused with the keys that are.
@@ -24,29 +31,34 @@ Every key that is not known is refused with the keys that are.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from farline.campaign.path_table import (
-    PATH,
-    PathPlace,
-    check_in_use,
-    read_link_option,
-    read_path_table,
+from farline.campaign.figure_table import FIGURE, check_figures, figures_without, read_figures
+from farline.campaign.path_table import PATH, PathPlace, read_path_table
+from farline.campaign.plan_values import REFERENCE, flatten, nest, read_section
+from farline.campaign.points import (
+    POINT,
+    TOGETHER,
+    Point,
+    Together,
+    check_apart,
+    points_without,
+    read_points,
+    read_together,
 )
 from farline.campaign.rules import Rules
 from farline.errors import SpecError, UsageError
 
 if TYPE_CHECKING:
+    from farline.plots.wanted import WantedFigure
     from farline.spec.options import Grid
 
 Reference = str | Mapping[str, Any]
 """`first`, `none`, or values by dotted path that differ from the first setting."""
 
-TRANSPORT_SECTIONS = ("tcp", "udp")
-SECTIONS = (*TRANSPORT_SECTIONS, PATH)
 REFERENCE_WORDS = ("first", "none")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _RULE_KEYS = tuple(item.name for item in fields(Rules))
@@ -66,8 +78,7 @@ _KEYS: dict[str, type | tuple[type, ...]] = {
     "store": str,
     "count_invalid": bool,
 }
-_PARTS = ("campaign", "fixed", "grid", PATH)
-_REFERENCE = "campaign.reference"
+_PARTS = ("campaign", "fixed", "grid", TOGETHER, POINT, PATH, FIGURE)
 
 
 @dataclass(frozen=True)
@@ -91,6 +102,12 @@ class Plan:
     place: PathPlace = field(default_factory=PathPlace)
     fixed: Mapping[str, Any] = field(default_factory=dict)
     axes: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    together: Mapping[str, Together] = field(default_factory=dict)
+    """Options that vary as one, by the name of the group."""
+    points: tuple[Point, ...] = ()
+    """Settings listed one by one; each is combined with everything that varies besides."""
+    figures: tuple[WantedFigure, ...] = ()
+    """Pictures to draw besides the usual ones."""
 
     def __post_init__(self) -> None:
         """Refuses what makes no sense, naming the key and what is allowed."""
@@ -107,6 +124,7 @@ class Plan:
         _check_range("pause_s", self.pause_s, 0, 86_400)
         if self.seed is not None:
             _check_range("seed", self.seed, 0, 2**53)
+        check_apart(self.axes, self.together, self.points)
 
     def with_grid(self, grid: Grid) -> Plan:
         """This plan with what a command line says instead of its own values.
@@ -118,7 +136,28 @@ class Plan:
         given = {**said, **grid.axes}
         fixed = {path: value for path, value in self.fixed.items() if path not in given}
         axes = {path: values for path, values in self.axes.items() if path not in given}
-        return replace(self, seed=seed, fixed={**fixed, **said}, axes={**axes, **grid.axes})
+        groups = {name: group.without(given) for name, group in self.together.items()}
+        changed = replace(
+            self,
+            seed=seed,
+            fixed={**fixed, **said},
+            axes={**axes, **grid.axes},
+            together={name: group for name, group in groups.items() if group is not None},
+            points=points_without(self.points, given),
+        )
+        gone = self.factors.keys() - changed.factors.keys() - set(given)
+        return replace(
+            changed,
+            reference=_reference_without(self.reference, gone),
+            figures=figures_without(self.figures, gone),
+        )
+
+    @property
+    def factors(self) -> dict[str, tuple[Any, ...]]:
+        """What varies, by name, in the order of the settings: points, options, groups."""
+        points = {POINT: tuple(point.name for point in self.points)} if self.points else {}
+        groups = {name: group.values for name, group in self.together.items()}
+        return {**points, **self.axes, **groups}
 
     @property
     def over_path(self) -> bool:
@@ -139,8 +178,13 @@ class Plan:
             "campaign": {key: value for key, value in campaign.items() if value is not None},
             "fixed": fixed,
             "grid": grid,
+            TOGETHER: {name: group.document() for name, group in self.together.items()},
+            POINT: [point.document() for point in self.points],
+            PATH: path,
+            FIGURE: [figure.document() for figure in self.figures],
         }
-        return {**document, PATH: path} if path else document
+        always = ("campaign", "fixed", "grid")
+        return {part: table for part, table in document.items() if table or part in always}
 
 
 def load_plan(path: Path) -> Plan:
@@ -159,9 +203,11 @@ def load_plan(path: Path) -> Plan:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: not TOML: {error}") from error
     try:
-        return plan_from_document(document, default_name=_name_of(path))
+        plan = plan_from_document(document, default_name=_name_of(path))
+        check_figures(plan.figures, plan.factors)
     except SpecError as error:
         raise SpecError(f"{path}: {error.message}") from None
+    return plan
 
 
 def _name_of(path: Path) -> str:
@@ -185,13 +231,17 @@ def plan_from_document(document: Mapping[str, Any], default_name: str = Plan.nam
         if key in campaign
     }
     place, link_fixed, link_axes = read_path_table(_table(document, PATH))
+    together = read_together(document.get(TOGETHER, {}))
     return Plan(
         name=campaign.get("name", default_name),
         rules=_rules(campaign),
-        reference=_reference(campaign.get("reference", "first")),
+        reference=_reference(campaign.get("reference", "first"), together),
         place=place,
-        fixed={**dict(_read_section("fixed", _table(document, "fixed"))), **link_fixed},
-        axes={**dict(_read_section("grid", _table(document, "grid"))), **link_axes},
+        fixed={**dict(read_section("fixed", _table(document, "fixed"))), **link_fixed},
+        axes={**dict(read_section("grid", _table(document, "grid"))), **link_axes},
+        together=together,
+        points=read_points(document.get(POINT, [])),
+        figures=read_figures(document.get(FIGURE, []), together),
         **settings,
     )
 
@@ -246,79 +296,20 @@ def _rules(campaign: Mapping[str, Any]) -> Rules:
         raise SpecError(f"[campaign] {error.message}") from None
 
 
-def _reference(value: str | Mapping[str, Any]) -> Reference:
-    return value if isinstance(value, str) else dict(_read_section(_REFERENCE, value))
-
-
-def _read_section(part: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Values, or alternatives (`grid`), of options by dotted path."""
-    for path, raw in flatten(table):
-        yield path, _read_option(part, path, raw)
-
-
-def _read_option(part: str, path: str, raw: object) -> Any:
-    from farline.spec.table import OPTIONS
-    from farline.spec.values import read_value
-
-    section, dot, name = path.rpartition(".")
-    place = f"[{part}{dot}{section}] {name}"
-    if PATH in (section, path):
-        if part != _REFERENCE:
-            raise SpecError(f"[{part}] {path}: stands in a table of its own, [{PATH}]")
-        value = read_link_option(place, name, raw)
-        check_in_use(place, name)
+def _reference(value: str | Mapping[str, Any], together: Mapping[str, Together]) -> Reference:
+    """A word, or values by dotted path; a group of options or a point by its name."""
+    if isinstance(value, str):
         return value
-    option = next((option for option in OPTIONS if option.path == path), None)
-    if option is None:
-        siblings = [o.name for o in OPTIONS if o.path.rpartition(".")[0] == section]
-        raise SpecError(f"{place}: unknown; allowed are {', '.join(siblings)}")
-    if path == "seed":
-        raise SpecError(f"{place}: stands in [campaign]; each run's own seed is drawn from it")
-    if part == "grid" and not option.sweep:
-        raise SpecError(f"{place}: cannot be varied; it may stand in [fixed]")
-    try:
-        return _alternatives(option, raw) if part == "grid" else read_value(option, raw)
-    except ValueError as error:
-        raise SpecError(f"{place}: {error}") from None
+    plain = {key: raw for key, raw in value.items() if key not in (POINT, *together)}
+    named = {key: raw for key, raw in value.items() if key not in plain}
+    for name, raw in named.items():
+        if name != POINT:
+            named[name] = together[name].read(f"[{REFERENCE}] {name}", raw)
+    return {**dict(read_section(REFERENCE, plain)), **named}
 
 
-def _alternatives(option: Any, raw: object) -> tuple[Any, ...]:
-    """Alternatives from a text, one value, or a list of these."""
-    from farline.spec.values import read_sweep, read_value
-
-    if isinstance(raw, str):
-        return read_sweep(option, raw)
-    lists = option.kind == "array"
-    several = isinstance(raw, list) and (not lists or all(isinstance(i, list | str) for i in raw))
-    if not several:
-        return (read_value(option, raw),)
-    found: list[Any] = []
-    for item in raw if isinstance(raw, list) else ():
-        found += read_sweep(option, item) if isinstance(item, str) else [read_value(option, item)]
-    if not found:
-        raise ValueError("an empty list: name at least one value")
-    for index, value in enumerate(found):
-        if value in found[:index]:
-            raise ValueError(f"{value!r} stands there twice")
-    return tuple(found)
-
-
-def flatten(document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """`{"tcp": {"mss_bytes": 1400}}` as `("tcp.mss_bytes", 1400)`."""
-    for key, value in document.items():
-        if key in SECTIONS and isinstance(value, Mapping):
-            yield from ((f"{key}.{name}", inner) for name, inner in value.items())
-        else:
-            yield key, value
-
-
-def nest(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The inverse of `flatten`."""
-    document: dict[str, Any] = {}
-    for path, value in values.items():
-        section, dot, name = path.rpartition(".")
-        if dot:
-            document.setdefault(section, {})[name] = value
-        else:
-            document[path] = value
-    return document
+def _reference_without(reference: Reference, gone: Collection[str]) -> Reference:
+    """The reference without groups and points that a command line has done away with."""
+    if isinstance(reference, str):
+        return reference
+    return {name: value for name, value in reference.items() if name not in gone} or "first"

@@ -8,13 +8,16 @@ import itertools
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from farline.campaign.path_table import PATH
-from farline.campaign.plan import TRANSPORT_SECTIONS, Plan, nest
+from farline.campaign.plan import Plan
+from farline.campaign.plan_values import nest
+from farline.campaign.points import POINT
 from farline.errors import FarlineError, SpecError
+from farline.spec.table import TRANSPORT_SECTIONS
 
 MOST_SETTINGS = 10_000
 TRANSPORT_DEFAULT = "tcp"
@@ -100,40 +103,101 @@ def expand(plan: Plan, validate: Validate) -> tuple[Setting, ...]:
     _check_size(plan)
     _check_used(plan)
     found: dict[str, Setting] = {}
-    for values in _combinations(plan):
-        setting = _setting(plan, values, validate)
+    for choice in _combinations(plan):
+        setting = _setting(plan, choice, validate)
         found.setdefault(setting.key, setting)
     return tuple(found.values())
 
 
+@dataclass(frozen=True)
+class _Choice:
+    """One value of everything that varies: as it is shown, and the options that follow."""
+
+    shown: Mapping[str, Any]
+    options: Mapping[str, Any]
+
+    def but(self, other: _Choice) -> _Choice:
+        """With what the other says instead."""
+        return _Choice({**self.shown, **other.shown}, {**self.options, **other.options})
+
+
+_NOTHING = _Choice({}, {})
+
+
+def _factors(plan: Plan) -> dict[str, tuple[_Choice, ...]]:
+    """The choices of everything that varies, by the names that the plan has for them."""
+    found: dict[str, tuple[_Choice, ...]] = {}
+    if plan.points:
+        found[POINT] = tuple(
+            _Choice({POINT: point.name, **point.values}, point.values) for point in plan.points
+        )
+    for path, values in plan.axes.items():
+        found[path] = tuple(_Choice({path: value}, {path: value}) for value in values)
+    for name, group in plan.together.items():
+        found[name] = tuple(
+            _Choice({name: value}, dict.fromkeys(group.options, value)) for value in group.values
+        )
+    return found
+
+
+def _transports(plan: Plan) -> tuple[str, ...]:
+    """Every transport that some run of the plan may have."""
+    stated = [point.values["transport"] for point in plan.points if "transport" in point.values]
+    if len(stated) < len(plan.points) or not stated:
+        stated.append(plan.fixed.get("transport", TRANSPORT_DEFAULT))
+    return plan.axes.get("transport", tuple(dict.fromkeys(stated)))
+
+
 def _check_used(plan: Plan) -> None:
     """Refuses options of a transport that no run of the plan has."""
-    default = plan.fixed.get("transport", TRANSPORT_DEFAULT)
-    transports = plan.axes.get("transport", (default,))
-    for part, values in (("fixed", plan.fixed), ("grid", plan.axes)):
-        for path in values:
-            if not any(_applies(path, transport) for transport in transports):
-                section, _, name = path.rpartition(".")
-                raise SpecError(
-                    f"[{part}.{section}] {name}: applies to no run:"
-                    f" the transport is {', '.join(map(str, transports))}"
-                )
+    transports = _transports(plan)
+    parts: list[tuple[str, Iterable[str]]] = [("fixed", plan.fixed), ("grid", plan.axes)]
+    parts += [(f"together.{name}", group.options) for name, group in plan.together.items()]
+    for point in plan.points:
+        own = point.values.get("transport")
+        _check_applies(f"point {point.name}", point.values, transports if own is None else (own,))
+    for part, paths in parts:
+        _check_applies(part, paths, transports)
+
+
+def _check_applies(part: str, paths: Iterable[str], transports: tuple[str, ...]) -> None:
+    for path in paths:
+        if not any(_applies(path, transport) for transport in transports):
+            section, _, name = path.rpartition(".")
+            raise SpecError(
+                f"[{part}.{section}] {name}: applies to no run:"
+                f" the transport is {', '.join(map(str, transports))}"
+            )
 
 
 def _check_size(plan: Plan) -> None:
     count = 1
-    for values in plan.axes.values():
+    for values in plan.factors.values():
         count *= len(values)
         if count > MOST_SETTINGS:
             raise SpecError(f"[grid]: more than {MOST_SETTINGS} combinations; name fewer values")
 
 
-def _combinations(plan: Plan) -> Iterator[dict[str, Any]]:
-    """Values of the axes that apply, for every combination; a transport takes only its sections."""
-    for values in itertools.product(*plan.axes.values()):
-        chosen = dict(zip(plan.axes, values, strict=True))
-        transport = chosen.get("transport", plan.fixed.get("transport", TRANSPORT_DEFAULT))
-        yield {path: value for path, value in chosen.items() if _applies(path, transport)}
+def _combinations(plan: Plan) -> Iterator[_Choice]:
+    """Every combination of what varies; a transport takes only its sections."""
+    for choices in itertools.product(*_factors(plan).values()):
+        yield _that_applies(plan, functools.reduce(_Choice.but, choices, _NOTHING))
+
+
+def _that_applies(plan: Plan, choice: _Choice) -> _Choice:
+    transport = _transport(plan, choice)
+    options = {path: v for path, v in choice.options.items() if _applies(path, transport)}
+    left_out = choice.options.keys() - options.keys()
+    tied = {
+        name
+        for name, group in plan.together.items()
+        if not any(path in options for path in group.options)
+    }
+    return _Choice({n: v for n, v in choice.shown.items() if n not in left_out | tied}, options)
+
+
+def _transport(plan: Plan, choice: _Choice) -> object:
+    return choice.options.get("transport", plan.fixed.get("transport", TRANSPORT_DEFAULT))
 
 
 def _applies(path: str, transport: object) -> bool:
@@ -141,22 +205,21 @@ def _applies(path: str, transport: object) -> bool:
     return section not in TRANSPORT_SECTIONS or section == transport
 
 
-def _setting(plan: Plan, values: Mapping[str, Any], validate: Validate) -> Setting:
+def _setting(plan: Plan, choice: _Choice, validate: Validate) -> Setting:
     from farline.spec.links import check_together
 
-    transport = values.get("transport", plan.fixed.get("transport", TRANSPORT_DEFAULT))
+    transport = _transport(plan, choice)
     fixed = {path: value for path, value in plan.fixed.items() if _applies(path, transport)}
-    document = nest({**fixed, **values})
+    document = nest({**fixed, **choice.options})
     link = _link_values(document.pop(PATH, {}))
-    varied = {path: value for path, value in values.items() if path in plan.axes}
     try:
         check_together(link)
         spec = _sampled(validate(document), "interval_s" in document)
     except (FarlineError, ValueError) as error:
-        text = " ".join(f"{path}={plain(value)}" for path, value in varied.items())
+        text = " ".join(f"{path}={plain(value)}" for path, value in choice.shown.items())
         line = error.message if isinstance(error, FarlineError) else f"[{PATH}] {error}"
         raise SpecError(f"{text or 'the plan'}: {line}") from None
-    return Setting(key_of(spec, link), varied, spec, link)
+    return Setting(key_of(spec, link), choice.shown, spec, link)
 
 
 def _link_values(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -189,14 +252,32 @@ def _reference(plan: Plan, settings: tuple[Setting, ...], validate: Validate) ->
         return None
     if isinstance(plan.reference, str):
         return settings[0]
-    first = {path: values[0] for path, values in plan.axes.items()}
-    wanted = {**first, **plan.reference}
-    transport = wanted.get("transport", plan.fixed.get("transport", TRANSPORT_DEFAULT))
-    return _setting(
-        replace(plan, fixed={**plan.fixed, **plan.reference}),
-        {path: value for path, value in wanted.items() if _applies(path, transport)},
-        validate,
-    )
+    factors = _factors(plan)
+    named = {name: value for name, value in plan.reference.items() if name in factors}
+    chosen = [_pick(plan, name, factors[name], named) for name in factors]
+    others = {path: value for path, value in plan.reference.items() if path not in named}
+    wanted = functools.reduce(_Choice.but, [*chosen, _Choice({}, others)], _NOTHING)
+    shown = {name: others.get(name, value) for name, value in wanted.shown.items()}
+    return _setting(plan, _that_applies(plan, replace(wanted, shown=shown)), validate)
+
+
+def _pick(plan: Plan, name: str, choices: tuple[_Choice, ...], named: Mapping[str, Any]) -> _Choice:
+    """What the reference has of one factor: what it names, else the first.
+
+    Values of options need not be among those of the grid; a point must be in the list.
+    """
+    if name not in named:
+        return choices[0]
+    value = named[name]
+    if name in plan.together:
+        return _Choice({name: value}, dict.fromkeys(plan.together[name].options, value))
+    if name != POINT:
+        return _Choice({name: value}, {name: value})
+    for choice in choices:
+        if choice.shown[POINT] == value:
+            return choice
+    names = ", ".join(str(choice.shown[POINT]) for choice in choices)
+    raise SpecError(f"[campaign] reference: there is no point {value!r}; there are {names}")
 
 
 def key_of(spec: Mapping[str, Any], link: Mapping[str, Any] | None = None) -> str:

@@ -86,7 +86,7 @@ def setting_text(varied: Mapping[str, Any]) -> str:
 def campaign_line(campaign: Campaign, address: str) -> str:
     """What is about to run."""
     count = len(campaign.settings)
-    axes = ", ".join(short_name(path) for path in campaign.plan.axes) or "nothing"
+    axes = ", ".join(short_name(path) for path in campaign.plan.factors) or "nothing"
     return (
         f"campaign {campaign.id} to {address}: {count} setting{'s' * (count != 1)},"
         f" varying {axes}, seed {campaign.seed}"

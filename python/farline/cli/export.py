@@ -31,6 +31,9 @@ FORMATS = ("csv", "parquet", "json")
     "--links", "with_links", is_flag=True, help="The samples of the links they went over."
 )
 @click.option(
+    "--perfmon", "with_perfmon", is_flag=True, help="UDT runs' statistics by libudt's names."
+)
+@click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
@@ -43,6 +46,7 @@ def command(
     kind: str,
     with_samples: bool,
     with_links: bool,
+    with_perfmon: bool,
     output: Path,
     campaign: str | None,
     transport: str | None,
@@ -55,16 +59,21 @@ def command(
 
     Parquet has the whole record in a column, JSON has it as it is; CSV leaves it out. With
     --samples the rows are interval samples, named by run_id; JSON then has them beside each record.
-    --links is the same for the links of emulated paths.
+    --links is the same for the links of emulated paths, --perfmon for the statistics of UDT runs by
+    the names of libudt's perfmon.
     """
-    if with_samples and with_links:
-        raise click.UsageError("--samples and --links are two tables: write one at a time")
+    if sum((with_samples, with_links, with_perfmon)) > 1:
+        raise click.UsageError("--samples, --links, --perfmon: write one table at a time")
     store = read_store(store_path)
     runs = store.runs(read_filter(store, campaign, transport, status, since, where))
     samples = None
-    if with_samples or with_links:
+    if with_samples or with_links or with_perfmon:
         read = store.link_samples if with_links else store.samples
         samples = read(runs["run_id"].to_pylist())
+    if with_perfmon:
+        from farline.cli.perfmon_text import perfmon_table
+
+        samples = perfmon_table(runs, samples)
     _write(output, kind, runs, samples)
     warn_of_damage(store)
     rows = len(runs if samples is None else samples)

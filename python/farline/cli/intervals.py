@@ -37,6 +37,7 @@ class StreamInterval:
     window_bytes: int
     path_mtu_bytes: int
     jitter_ns: int
+    flight_packets: int
 
     @property
     def seconds(self) -> float:
@@ -116,7 +117,7 @@ def _stream_interval(samples: Columns, rows: npt.NDArray[np.int64]) -> StreamInt
         return -1 if (values == -1).all() else int(values[values != -1].sum())
 
     def gauge(name: str) -> int:
-        return int(samples[name][rows[-1]])
+        return int(samples[name][rows[-1]]) if name in samples else -1
 
     return StreamInterval(
         stream=gauge("stream"),
@@ -133,6 +134,7 @@ def _stream_interval(samples: Columns, rows: npt.NDArray[np.int64]) -> StreamInt
         window_bytes=gauge("receive_window_bytes"),
         path_mtu_bytes=gauge("path_mtu_bytes"),
         jitter_ns=gauge("jitter_ns"),
+        flight_packets=gauge("flight_packets"),
     )
 
 

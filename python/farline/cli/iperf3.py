@@ -4,7 +4,8 @@ As in iperf3, intervals are the client's own view; at the end both ends count,
 from the end of what was omitted on.
 `sender` says whether the client sent. Figures that the kernel did not give are
 left out of an interval and 0 at the end. `socket` is the number of the stream
-plus one, not a file descriptor.
+plus one, not a file descriptor. UDT, which iperf3 does not know, has the shape
+of TCP.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from farline.cli.intervals import Interval
 from farline.cli.path_text import path_lines
@@ -39,17 +40,19 @@ def spec_line(spec: RunSpec, address: str) -> str:
     )
     words = [f"{transport} to {address}", spec.get("direction", "forward")]
     words.append(f"{streams} stream{'s' if streams != 1 else ''}")
-    if transport == "udp":
-        words.append(_packet_text(spec))
-    elif block := spec.get("block_bytes"):
+    if transport != "udp" and (block := spec.get("block_bytes")):
         words.append(f"block {size_text(block)}")
+    if transport in ("udp", "udt"):
+        words.append(_packet_text(spec, transport))
+    if transport == "udt":
+        words.append((spec.get("udt") or {}).get("congestion_control", "bbr"))
     if rate := spec.get("rate_bps"):
         words.append(f"rate {rate_text(rate)} a stream")
     return ", ".join([*words, length])
 
 
-def _packet_text(spec: RunSpec) -> str:
-    packet = (spec.get("udp") or {}).get("packet_bytes")
+def _packet_text(spec: RunSpec, transport: Literal["udp", "udt"]) -> str:
+    packet = (spec.get(transport) or {}).get("packet_bytes")
     return f"packet {size_text(packet)}" if packet else "packet as the MTU allows"
 
 
@@ -59,6 +62,8 @@ def interval_cells(interval: Interval, transport: str, both_ways: bool) -> list[
     sides = (True, False) if both_ways else (bool(interval.side(sends=True)),)
     cells += [rate_human(interval.bits_per_second(side)) for side in sides]
     cells += _udp_cells(interval) if transport == "udp" else _tcp_cells(interval)
+    if transport == "udt":
+        cells += _udt_cells(interval)
     return [*cells, cpu_cell(interval.cpu)]
 
 
@@ -70,8 +75,8 @@ def cpu_cell(cpu: float | None) -> str:
 def interval_heads(transport: str, both_ways: bool) -> list[str]:
     """Heads of the columns of `interval_cells`."""
     rates = ["sent", "received"] if both_ways else ["rate"]
-    facts = ["lost", "jitter"] if transport == "udp" else ["retransmits", "RTT", "cwnd"]
-    return ["interval", *rates, *facts, "CPU here"]
+    facts = {"udp": ["lost", "jitter"], "udt": ["resent", "RTT", "cwnd", "flight", "lost"]}
+    return ["interval", *rates, *facts.get(transport, ["retransmits", "RTT", "cwnd"]), "CPU here"]
 
 
 def _tcp_cells(interval: Interval) -> list[str]:
@@ -82,6 +87,12 @@ def _tcp_cells(interval: Interval) -> list[str]:
         "-" if rtt_us is None else time_human(rtt_us),
         "-" if cwnd_bytes is None else size_human(cwnd_bytes),
     ]
+
+
+def _udt_cells(interval: Interval) -> list[str]:
+    """Packets under way; packets found missing, by the receiver here or as it told the sender."""
+    flight, lost = interval.mean("flight_packets"), interval.total("lost_packets")
+    return ["-" if flight is None else f"{flight:.0f}", "-" if lost is None else str(lost)]
 
 
 def _udp_cells(interval: Interval) -> list[str]:
@@ -125,16 +136,24 @@ def _steady_text(throughput: Throughput) -> str:
 
 
 def _loss_line(summary: Summary) -> str:
-    sent, lost = summary["sent_packets"], summary["lost_packets"]
+    sent, lost, resent = summary["sent_packets"], summary["lost_packets"], summary["retransmits"]
+    if sent is not None and resent is not None:
+        missing = "" if lost is None else f"; {lost} found missing ({_share_text(lost, sent)})"
+        again = f"{resent} of them again ({_share_text(resent, sent)})"
+        return f"{'packets':<9}{sent} sent, {again}{missing}"
     if sent is not None:
         share = f" ({100 * lost / sent:.3g} %)" if lost is not None and sent else ""
         jitter_ns = summary["jitter_ns"]
         jitter = f", jitter {time_human(jitter_ns / 1000)}" if jitter_ns is not None else ""
         known = "loss not known" if lost is None else f"{lost} lost{share}"
         return f"{'packets':<9}{sent} sent, {known}{jitter}"
-    if summary["retransmits"] is None:
+    if resent is None:
         return ""
-    return f"{'loss':<9}{summary['retransmits']} segments sent again"
+    return f"{'loss':<9}{resent} segments sent again"
+
+
+def _share_text(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.3g} %" if whole else "0 %"
 
 
 def _rtt_line(summary: Summary) -> str:
@@ -157,13 +176,16 @@ def _cpu_line(summary: Summary) -> str:
 def granted_lines(record: RunRecord) -> list[str]:
     """What the kernel granted and the server changed, each thing said once."""
     lines = []
+    # UDT's own buffers are as asked for; the kernel grants those of its socket.
+    socket = "UDP " if record["spec"].get("transport") == "udt" else ""
     for stream in record["streams"]:
         granted, end = stream["granted"], ("client", "server")[stream["end"]]
+        sizes = {"send": granted["send_buffer_bytes"], "receive": granted["receive_buffer_bytes"]}
         facts = [
             granted["congestion_control"],
             f"MSS {granted['mss_bytes']}" if granted["mss_bytes"] else None,
-            f"send buffer {size_human(b)}" if (b := granted["send_buffer_bytes"]) else None,
-            f"receive buffer {size_human(b)}" if (b := granted["receive_buffer_bytes"]) else None,
+            f"packets of {granted['packet_bytes']} B" if granted["packet_bytes"] else None,
+            *(f"{socket}{name} buffer {size_human(b)}" for name, b in sizes.items() if b),
         ]
         known = ", ".join(fact for fact in facts if fact)
         lines += [f"{end}: {known}"] if known else []

@@ -110,7 +110,10 @@ class LiveView:
         both_ways = self._spec.get("direction") == "bidirectional"
         table = Table(box=None, pad_edge=False, header_style="bold")
         for head in (*lines.interval_heads(transport, both_ways), "CPU there"):
-            table.add_column(head, justify="right")
+            # UDT has two columns more; so they fit into 80 characters.
+            table.add_column(
+                head.replace("CPU ", "CPU\n") if transport == "udt" else head, justify="right"
+            )
         for interval in self._intervals[-rows:]:
             far = lines.cpu_cell(self._far_cpu.get(interval.index))
             table.add_row(*lines.interval_cells(interval, transport, both_ways), far)

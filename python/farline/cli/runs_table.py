@@ -63,6 +63,10 @@ def _block(row: Row) -> str:
     return "-" if row["block_bytes"] is None else size_text(row["block_bytes"])
 
 
+def _congestion(row: Row) -> str:
+    return str(row["tcp.congestion_control"] or row["udt.congestion_control"] or "-")
+
+
 def _throughput(row: Row) -> str:
     from farline.spec.units import rate_human
 
@@ -95,7 +99,7 @@ _CELLS: Mapping[str, Callable[[Row], str]] = {
     "streams": _plain("streams"),
     "block": _block,
     "setting": _setting,
-    "congestion": _plain("tcp.congestion_control"),
+    "congestion": _congestion,
     "throughput": _throughput,
     "resent": _plain("retransmits"),
     "limited by": _plain("verdict_limit"),

@@ -16,7 +16,9 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _FILTERS = (
     click.option("--campaign", help="Only runs of this campaign (a name, or last)."),
-    click.option("--transport", type=click.Choice(["tcp", "udp", "null"]), help="Only this one."),
+    click.option(
+        "--transport", type=click.Choice(["tcp", "udp", "udt", "null"]), help="Only this one."
+    ),
     click.option(
         "--status", type=click.Choice(["complete", "partial", "failed"]), help="Only such runs."
     ),

@@ -24,11 +24,19 @@ LAST = "last"
 @click.argument("run_id", metavar="RUN|last")
 @click.option("--json", "as_json", is_flag=True, help="Print the record as one JSON document.")
 @click.option("--samples", "with_samples", is_flag=True, help="Show the interval samples too.")
+@click.option(
+    "--perfmon", "as_perfmon", is_flag=True, help="Show a UDT run's statistics by libudt's names."
+)
 @store_option
-def command(run_id: str, as_json: bool, with_samples: bool, store_path: Path | None) -> None:
+def command(
+    run_id: str, as_json: bool, with_samples: bool, as_perfmon: bool, store_path: Path | None
+) -> None:
     """Show everything about one run: RUN is its name, its beginning or its end, or "last"."""
     store = read_store(store_path)
     row = _find(store, run_id)
+    if as_perfmon:
+        _show_perfmon(store, row, as_json)
+        return
     samples = store.samples([row["run_id"]]) if with_samples else None
     links = store.link_samples([row["run_id"]]) if row["path.testbed"] else None
     if as_json:
@@ -37,6 +45,23 @@ def command(run_id: str, as_json: bool, with_samples: bool, store_path: Path | N
     _print_run(json.loads(row["record"]), row, links)
     if samples is not None:
         _print_samples(samples)
+
+
+def _show_perfmon(store: Store, row: Mapping[str, Any], as_json: bool) -> None:
+    """The fields of libudt's CPerfMon per interval, as a table or as JSON columns.
+
+    Raises:
+        UsageError: when the run is no UDT run.
+    """
+    from farline.cli.perfmon_text import perfmon_of, print_perfmon
+    from farline.profiles.perfmon import json_columns
+
+    table = perfmon_of(json.loads(row["record"]), store.samples([row["run_id"]]))
+    if as_json:
+        document = {"schema": 1, "run_id": row["run_id"], "perfmon": json_columns(table)}
+        click.echo(json.dumps(document, indent=2))
+    else:
+        print_perfmon(table)
 
 
 def _find(store: Store, run_id: str) -> dict[str, Any]:

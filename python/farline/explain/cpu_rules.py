@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from farline.explain.figures import Figures
-from farline.explain.finding import Finding, larger_block, more_streams, own_cpu, percent
+from farline.explain.finding import (
+    Finding,
+    cheaper_packets,
+    larger_block,
+    more_streams,
+    own_cpu,
+    percent,
+)
 from farline.spec._types import LimitedBy
 
 THREAD_FULL = 0.9
@@ -15,7 +22,8 @@ WAIT_MATTERS = 0.1
 HOST_FULL = 0.9
 """Share of all CPUs from which a host is the limit."""
 
-_LIMIT: dict[str, LimitedBy] = {"sender": "sender-cpu", "receiver": "receiver-cpu"}
+LIMIT: dict[str, LimitedBy] = {"sender": "sender-cpu", "receiver": "receiver-cpu"}
+"""The word for a limit by the CPU of one end."""
 
 _DISCARD = "no copy on the receiver: --receive-mode discard shows how much of it is copying"
 _ZEROCOPY = "no copy on the sender: --send-mode zerocopy or -Z (on a real NIC)"
@@ -25,13 +33,14 @@ _JUMBO = "larger packets: an MTU of 9000 on the whole path"
 def mend(figures: Figures, role: str) -> tuple[str, ...]:
     """What makes a thread of `role` cheaper, or spreads its work."""
     streams = more_streams(figures, "more streams on other CPUs")
-    tcp = figures.transport == "tcp"
+    tcp, packets = figures.transport == "tcp", cheaper_packets(figures)
     if role == "sender":
         no_copy = (_ZEROCOPY,) if tcp and figures.send_mode == "copy" else ()
-        return (*larger_block(figures, "fewer calls, with a larger block"), *streams, *no_copy)
+        block = larger_block(figures, "fewer calls, with a larger block")
+        return (*packets, *block, *streams, *no_copy)
     discard = (_DISCARD,) if tcp and figures.receive_mode == "read" else ()
-    jumbo = () if figures.same_host else (_JUMBO,)
-    return (*discard, *streams, *jumbo)
+    jumbo = () if figures.same_host or packets else (_JUMBO,)
+    return (*packets, *discard, *streams, *jumbo)
 
 
 def shared_cpu(figures: Figures, role: str) -> tuple[str, ...]:
@@ -50,10 +59,10 @@ def busy_thread(figures: Figures) -> Finding | None:
         return None
     line = f"{role} CPU: a {role} thread uses {percent(used)} of one CPU"
     if waited < WAIT_MATTERS:
-        return Finding(_LIMIT[role], line, remedies=mend(figures, role))
+        return Finding(LIMIT[role], line, remedies=mend(figures, role))
     line += f" and waits {percent(waited)} of the time for one that others have"
     remedies = (*shared_cpu(figures, role), *mend(figures, role)[:1])
-    return Finding(_LIMIT[role], line, remedies=remedies)
+    return Finding(LIMIT[role], line, remedies=remedies)
 
 
 def busy_host(figures: Figures) -> Finding | None:
@@ -69,7 +78,7 @@ def busy_host(figures: Figures) -> Finding | None:
     line = f"{role} CPU: {whose} {percent(share)} of the host's {cpus} CPUs"
     fewer = ("fewer streams than CPUs",) if figures.streams >= cpus else ()
     cheaper = [remedy for remedy in mend(figures, role) if "-P " not in remedy]
-    return Finding(_LIMIT[role], line, remedies=(*fewer, *cheaper))
+    return Finding(LIMIT[role], line, remedies=(*fewer, *cheaper))
 
 
 def _both_ends_on_one_host(used: dict[str, float]) -> dict[str, float]:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from farline.explain.path_payload import path_payload_bps
+from farline.explain.udt_figures import UdtFigures, udt_figures_of
 from farline.profiles.series import RECEIVER, SENDER, Columns, progress, rows_of
 from farline.spec._types import EndReport, RunRecord, StreamRecord
 
-_BLOCK_BYTES = {"tcp": 128 << 10, "udp": 64 << 10, "null": 128 << 10}
+_BLOCK_BYTES = {"tcp": 128 << 10, "udp": 64 << 10, "udt": 128 << 10, "null": 128 << 10}
 """Block of each transport when none is asked for, as `block_bytes` documents it."""
 
 _INTERVALS = 3
@@ -84,6 +85,7 @@ class Figures:
     receiver_sysctls: dict[str, str]
     sender_sysctls: dict[str, str]
     builds: tuple[str, ...]
+    udt: UdtFigures | None
 
     @property
     def bdp_bytes(self) -> float | None:
@@ -109,7 +111,7 @@ class Figures:
 
     @property
     def lost_share(self) -> float:
-        """Datagrams that never came, of all that were sent."""
+        """Datagrams that never came (with UDT: did not at first), of all that were sent."""
         return self.lost_packets / self.sent_packets if self.sent_packets else 0.0
 
 
@@ -141,6 +143,7 @@ def figures_of(record: RunRecord, samples: Columns, sender_end: int) -> Figures:
         link_bps=_link_bps(senders, near),
         path_payload_bps=path_payload_bps(record, senders),
         builds=tuple(end["version"]["profile"] for end in ends if end),
+        udt=udt_figures_of(record, samples, senders, receivers, sender_end),
     )
 
 

@@ -53,6 +53,19 @@ def larger_block(figures: Figures, why: str = "a larger block") -> tuple[str, ..
     return (f"{why}: -l {size_text(wanted)}",) if wanted > block else ()
 
 
+def larger_packets(figures: Figures) -> tuple[str, ...]:
+    """Packets as large as the MTU of both ends takes, where a UDT run had smaller ones."""
+    if figures.udt is None or figures.udt.packet_bytes_most is None:
+        return ()
+    return (f"larger packets, as the MTU allows: --packet {figures.udt.packet_bytes_most}",)
+
+
+def cheaper_packets(figures: Figures) -> tuple[str, ...]:
+    """What makes each packet of a UDT run cheaper for the CPUs."""
+    off = figures.udt.offloads_off if figures.udt else ()
+    return (*larger_packets(figures), *(f"fewer calls: {flag}" for flag in off))
+
+
 def other_congestion_control(figures: Figures, name: str) -> tuple[str, ...]:
     """Another congestion control, if the sender's host lets every user choose it."""
     if name == figures.congestion_control or name not in figures.allowed_congestion_controls:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from farline.profiles.perfmon import UDT_HEADER_BYTES
 from farline.spec._types import RunRecord, StreamRecord
 
 FRAMING_BYTES = 38
 """Around each packet where a link says nothing: Ethernet, its preamble and gap included."""
 
-_HEADERS = {"tcp": (20 + 12, 20), "udp": (8, 20)}
+_HEADERS = {"tcp": (20 + 12, 20), "udp": (8, 20), "udt": (UDT_HEADER_BYTES + 8, 20)}
 """Bytes of the transport (TCP with time stamps, RFC 7323) and of IPv4; IPv6 has 20 more."""
 
 
@@ -24,10 +25,12 @@ def path_payload_bps(record: RunRecord, senders: Sequence[StreamRecord]) -> floa
     if not path or not path["rate_bps"] or transport not in _HEADERS or not senders:
         return None
     granted = senders[0]["granted"]
-    payload = granted["packet_bytes"] if transport == "udp" else granted["mss_bytes"]
+    header, network = _HEADERS[transport]
+    payload = granted["mss_bytes"] if transport == "tcp" else granted["packet_bytes"]
     if not payload:
         return None
-    header, network = _HEADERS[transport]
+    if transport == "udt":
+        payload -= UDT_HEADER_BYTES
     if ":" in granted["local"].rpartition(":")[0]:
         network += 20
     around = header + network + _framing_bytes(path.get("topology") or {}, path["rate_bps"])

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from farline.explain import tcp_rules, udp_rules
+from farline.explain import tcp_rules, udp_rules, udt_rules
 from farline.explain.figures import Figures, directions_of, figures_of
-from farline.explain.finding import Finding, percent
+from farline.explain.finding import Finding, larger_packets, percent
 from farline.profiles.series import Columns
 from farline.spec._types import RunRecord, Verdict
 from farline.spec.units import rate_human, size_human, time_human
@@ -86,11 +86,16 @@ def _full_path(figures: Figures) -> Finding | None:
         return None
     share = percent(figures.throughput_bps / most)
     line = f"path: {share} of what the emulated link carries of payload"
-    return Finding("path", line, remedies=("a faster link: --link-rate, or --rate of the testbed",))
+    faster = "a faster link: --link-rate, or --rate of the testbed"
+    return Finding("path", line, remedies=(faster, *larger_packets(figures)))
 
 
 def _for_udp(rule: Rule) -> Rule:
     return lambda figures: rule(figures) if figures.transport == "udp" else None
+
+
+def _for_udt(rule: Rule) -> Rule:
+    return lambda figures: rule(figures) if figures.udt is not None else None
 
 
 def _for_tcp(rule: Rule) -> Rule:
@@ -105,6 +110,7 @@ RULES: tuple[Rule, ...] = (
     _full_path,
     *map(_for_udp, udp_rules.RULES),
     *map(_for_tcp, tcp_rules.RULES),
+    *map(_for_udt, udt_rules.RULES),
 )
 """Every rule, in the order they are asked."""
 
@@ -131,13 +137,21 @@ def _common_evidence(figures: Figures) -> list[str]:
             f"senders had data to send {percent(figures.busy_share)} of the time; "
             f"of that, held back by receiver window {percent(figures.receive_window_share)}, "
             f"send buffer {percent(figures.send_buffer_share)}, "
-            f"congestion window {percent(figures.cwnd_share)}"
+            f"{_congestion_share(figures)}"
         )
     lines.append(
         f"busiest sender thread {percent(figures.sender_cpu)} of a CPU, "
         f"busiest receiver thread {percent(figures.receiver_cpu)}"
     )
-    return lines + _warnings(figures)
+    return lines + udt_rules.evidence(figures) + _warnings(figures)
+
+
+def _congestion_share(figures: Figures) -> str:
+    """The rest of the busy time: of UDT's, the part that was pacing is known."""
+    if figures.udt is None:
+        return f"congestion window {percent(figures.cwnd_share)}"
+    paced = percent(figures.udt.paced_share)
+    return f"congestion control {percent(figures.cwnd_share)} (pacing {paced})"
 
 
 def _warnings(figures: Figures) -> list[str]:

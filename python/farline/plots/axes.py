@@ -21,7 +21,11 @@ from typing import Literal
 from farline.plots.labels import parameter_label, setting_text
 from farline.profiles.response import Setting, setting_order
 
-Scale = Literal["linear", "log2", "log10", "category"]
+Scale = Literal["linear", "log2", "log10", "log2-KiB", "category"]
+"""`log2-KiB` is log2 with the exponent of the size in KiB written at each value."""
+
+POINT = "point"
+"""The parameter whose values are names of a plan's points, numbers too."""
 
 RTT = "path.rtt_s"
 """The parameter whose unit stands on the axis, not at each value, as in papers/5."""
@@ -47,7 +51,9 @@ class Axis:
     @property
     def ordered(self) -> bool:
         """Whether the values are quantities rather than words."""
-        return all(_is_number(value) for value in self.values if value is not None)
+        return self.name != POINT and all(
+            _is_number(value) for value in self.values if value is not None
+        )
 
     def position(self, value: Setting) -> float:
         """Where `value` stands; ValueError if it is not on the axis."""
@@ -64,15 +70,21 @@ class Axis:
 
 
 def parameter_axis(
-    name: str, values: Iterable[Setting], payload_bytes: float | None = None
+    name: str,
+    values: Iterable[Setting],
+    payload_bytes: float | None = None,
+    wanted: Scale | None = None,
 ) -> Axis:
     """Axis for parameter `name` over the distinct `values`.
 
     With `payload_bytes`, the payload of one packet, block sizes that are whole multiples of it
-    are labelled as multiples.
+    are labelled as multiples. `wanted` is the scale of numbers instead of the one that suits them;
+    words, and a logarithm where a value has none, keep their own.
     """
     distinct = tuple(sorted(set(values), key=setting_order))
     scale = choose_scale(name, distinct)
+    if wanted is not None and scale != "category":
+        scale = wanted if wanted == "linear" or _all_positive(distinct) else scale
     label, texts = parameter_label(name), [setting_text(name, value) for value in distinct]
     if name == RTT and scale != "category":
         label, texts = f"{label} (ms)", [text.removesuffix(" ms") for text in texts]
@@ -80,13 +92,16 @@ def parameter_axis(
     if multiples:
         label = f"{label} (multiples of the payload, {payload_bytes:g} B)"
         texts = [f"{multiple}" for multiple in multiples]
+    elif scale == "log2-KiB":
+        label = f"log2 of the {label[:1].lower() + label[1:]} in KiB"
+        texts = [f"{math.log2(float(v) / 1024):g}" for v in distinct if isinstance(v, (int, float))]
     return Axis(name, label, scale, distinct, _positions(scale, distinct), tuple(texts))
 
 
 def choose_scale(name: str, values: Sequence[Setting]) -> Scale:
     """Scale for the distinct, sorted `values` of parameter `name`."""
     numbers = [float(v) for v in values if isinstance(v, (int, float)) and _is_number(v)]
-    if len(numbers) != len(values) or not numbers:
+    if len(numbers) != len(values) or not numbers or name == POINT:
         return "category"
     if len(numbers) < 2 or numbers[0] <= 0:
         return "linear"
@@ -130,11 +145,15 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+def _all_positive(values: Sequence[Setting]) -> bool:
+    return all(isinstance(value, (int, float)) and value > 0 for value in values)
+
+
 def _positions(scale: Scale, values: Sequence[Setting]) -> tuple[float, ...]:
     if scale == "category":
         return tuple(float(index) for index in range(len(values)))
     numbers = [float(v) for v in values if isinstance(v, (int, float))]
-    change = {"linear": float, "log2": math.log2, "log10": math.log10}[scale]
+    change = {"linear": float, "log10": math.log10}.get(scale, math.log2)
     return tuple(change(number) for number in numbers)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from farline.plots.axes import Axis, parameter_axis
+from farline.plots.axes import Axis, Scale, parameter_axis
 from farline.plots.labels import Quantity
 from farline.profiles.response import ResponsePoint, Setting, setting_order
 
@@ -45,11 +45,12 @@ def select_curves(
     fixed: Mapping[str, Setting] | None = None,
     payload_bytes: float | None = None,
     reference: ResponsePoint | None = None,
+    scale: Scale | None = None,
 ) -> CurveSet:
     """The points of `points` that stand at `fixed`, as curves over parameter `x`."""
     held = dict(fixed or {})
     shown = [p for p in points if all(p.settings[name] == held[name] for name in held)]
-    axis = parameter_axis(x, (p.settings[x] for p in shown or points), payload_bytes)
+    axis = parameter_axis(x, (p.settings[x] for p in shown or points), payload_bytes, scale)
     values = {p.settings[curve_parameter] if curve_parameter else None for p in shown}
     curves = tuple(
         Curve(value, tuple(sorted(_of_curve(shown, curve_parameter, value), key=_by(x))))

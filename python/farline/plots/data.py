@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from farline.plots.labels import QUANTITIES, THROUGHPUT, Quantity
 from farline.plots.link_series import LINK_COLUMNS, columns_of
-from farline.plots.plan_text import grid_axes, plan_toml, rerun_command
+from farline.plots.plan_text import grid_axes, plan_toml, rerun_command, shown_names, varied_of
 from farline.profiles.compare import best_point
 from farline.profiles.response import (
     ResponsePoint,
@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 LAST = "last"
 """What names the newest campaign."""
 
-SAMPLE_COLUMNS = ("end", "stream", "role", "start_us", "end_us", "bytes", "rtt_us", "cwnd_bytes")
+SAMPLE_COLUMNS = (
+    "end", "stream", "role", "start_us", "end_us", "bytes", "rtt_us", "cwnd_bytes",
+    "packets", "lost_packets", "flight_packets", "send_period_ns",
+)  # fmt: skip
 """Sample columns that are drawn."""
 
 
@@ -107,6 +110,7 @@ def campaign_data(
     links: Mapping[str, LinkColumns] | None = None,
 ) -> CampaignData:
     """Points and parameters of a campaign's rows."""
+    rows = _with_shown_names(rows, plan or {})
     grid, references = split_reference(rows)
     parameters = _parameters(grid, plan or {})
     columns = [q.column for q in QUANTITIES if q is THROUGHPUT or _has_figures(rows, q.column)]
@@ -128,9 +132,20 @@ def campaign_data(
     )
 
 
+def _with_shown_names(rows: Sequence[Row], plan: Mapping[str, Any]) -> Sequence[Row]:
+    """The rows with the points and groups of options of the plan as columns too."""
+    names, varied = shown_names(plan), varied_of(plan)
+    if not names:
+        return rows
+    return [
+        {**row, **{name: varied.get(str(row.get("setting")), {}).get(name) for name in names}}
+        for row in rows
+    ]
+
+
 def _parameters(grid: Sequence[Row], plan: Mapping[str, Any]) -> list[str]:
     """What varies and was meant to; what only follows from that is left out."""
-    varying = varying_parameters(grid)
+    varying = varying_parameters(grid, [*shown_names(plan), *sweepable_parameters()])
     axes = grid_axes(plan)
     meant = [name for name in varying if name in axes]
     return [
@@ -156,9 +171,17 @@ def split_reference(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
         row
         for row in references
         if tuple(setting_of(row, name) for name in names) in settings
-        or _stands_on(row, grid[0], held, varied)
+        or (row.get("point") is None and _stands_on(row, grid[0], held, varied))
     ]
     return grid + on_grid, references
+
+
+def middle_run(point: ResponsePoint) -> str | None:
+    """The run in the middle of a setting's runs: what is typical, not what is best."""
+    if not point.values:
+        return None
+    order = sorted(range(point.n), key=lambda index: point.values[index])
+    return point.run_ids[order[(point.n - 1) // 2]]
 
 
 def load_campaign(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from farline.plots.axes import parameter_axis
 from farline.plots.curves import CurveSet, default_views, select_curves
-from farline.plots.data import CampaignData
+from farline.plots.data import CampaignData, middle_run
 from farline.plots.distribution_figure import draw_distribution
 from farline.plots.heat_figure import draw_heat
 from farline.plots.labels import (
@@ -28,6 +28,8 @@ from farline.plots.response_figure import draw_response
 from farline.plots.series import Way, run_series
 from farline.plots.series_figure import draw_series
 from farline.plots.style import paper_style, save
+from farline.plots.wanted import wanted_figures
+from farline.plots.wanted_figure import draw_wanted, wanted_caption
 from farline.profiles.response import ResponsePoint, Row, is_figure, setting_order
 
 if TYPE_CHECKING:
@@ -64,16 +66,9 @@ def write_figures(data: CampaignData, folder: Path, formats: Sequence[str]) -> l
     return written
 
 
-def middle_run(point: ResponsePoint) -> str | None:
-    """The run in the middle of a setting's runs: what is typical, not what is best."""
-    if not point.values:
-        return None
-    order = sorted(range(point.n), key=lambda index: point.values[index])
-    return point.run_ids[order[(point.n - 1) // 2]]
-
-
 def _figures(data: CampaignData) -> Iterator[Drawn]:
     yield from _responses(data)
+    yield from _wanted(data)
     bars, label = _limit_bars(data)
     said = "Runs by what limited them; hatched are those that failed or broke off."
     yield Drawn("limits", draw_limits(bars, label), said)
@@ -84,6 +79,14 @@ def _figures(data: CampaignData) -> Iterator[Drawn]:
     named = [(settings_text(point.settings), point) for point in ranked]
     yield Drawn("repetitions", draw_distribution(named, THROUGHPUT), _strips_caption(data, named))
     yield from _series_figures(data, best)
+
+
+def _wanted(data: CampaignData) -> Iterator[Drawn]:
+    """The figures that the plan asks for; one that has nothing to show is left out."""
+    for wanted in wanted_figures(data.plan):
+        figure = draw_wanted(data, wanted)
+        if figure is not None:
+            yield Drawn(wanted.name, figure, wanted_caption(data, wanted))
 
 
 def _responses(data: CampaignData) -> Iterator[Drawn]:

@@ -35,8 +35,8 @@ QUANTITIES: tuple[Quantity, ...] = (
     THROUGHPUT,
     Quantity("steady_bps", "Steady-state throughput", "bit/s", True),
     Quantity("cpu_s_per_gb", "CPU time", "s/GB", False),
-    Quantity("retransmits", "Retransmitted segments", "", False),
-    Quantity("lost_packets", "Lost datagrams", "", False),
+    Quantity("retransmits", "Retransmissions", "", False),
+    Quantity("lost_packets", "Lost packets", "", False),
     Quantity("mean_rtt_us", "Mean round-trip time", "µs", None),
 )
 
@@ -74,6 +74,8 @@ _WORDS = {
     "gso": "Segmentation offload",
     "gro": "Receive offload",
     "pairs": "Address pairs",
+    "udp_send_buffer_bytes": "UDP socket send buffer",
+    "udp_receive_buffer_bytes": "UDP socket receive buffer",
 }
 _PATH_WORDS = {
     "rtt_s": "Round-trip time of the path",

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from farline.plots.data import CampaignData
+from farline.plots.data import CampaignData, middle_run
 from farline.plots.distribution_figure import BOX_FROM
-from farline.plots.figures import middle_run
 from farline.plots.findings import beats_reference, findings, reference_gain
 from farline.plots.labels import LIMIT_TEXT, digits, percent, plural, rate_range_text
 from farline.plots.payload import payload
@@ -133,7 +132,7 @@ def _typical_record(data: CampaignData) -> dict[str, Any]:
 
 
 def _heading(record: Mapping[str, Any]) -> str:
-    transport = {"tcp": "TCP", "udp": "UDP", "null": "Harness"}.get(
+    transport = {"tcp": "TCP", "udp": "UDP", "udt": "UDT", "null": "Harness"}.get(
         str(record.get("spec", {}).get("transport")), "Transport"
     )
     ends = [(record.get(end) or {}).get("host", {}).get("hostname") for end in ("client", "server")]

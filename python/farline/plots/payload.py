@@ -15,7 +15,7 @@ from farline.plots.curves import default_views
 from farline.plots.data import CampaignData
 from farline.plots.labels import LIMIT_TEXT, settings_text
 from farline.plots.response_figure import ALL_POINTS_UP_TO
-from farline.plots.series import DirectionSeries, RunSeries, run_series
+from farline.plots.series import PANELS, DirectionSeries, RunSeries, run_series
 from farline.plots.style import (
     LIMIT_COLOURS,
     STEPS_DARK,
@@ -34,6 +34,12 @@ SERIES_VALUES = 1_500_000
 """Values of all series together that a page may carry: about ten megabytes."""
 
 POINTS_PER_RUN = 600
+_PACKETS = {"udt.packet_bytes": 16, "udp.packet_bytes": 0, "tcp.mss_bytes": 0}
+"""Options that say how large a packet is, and what of it is no payload (UDT's header)."""
+
+_DRAWN = ("rtt_us", "cwnd_bytes", "flight_packets", "send_period_ns", "packets")
+"""Sample columns that say which panels a run has besides its throughput."""
+
 STREAMS_SHOWN = 16
 """Streams of a run that are drawn one by one; the rest is in the total."""
 
@@ -61,6 +67,7 @@ def document(data: CampaignData) -> dict[str, Any]:
         "view": _view(data, axes),
         "runs": _runs(data, places),
         "series": _all_series(data),
+        "panels": [{"key": p.key, "label": p.label, "unit": p.unit} for p in PANELS],
         "points_shown": any(1 < p.n <= ALL_POINTS_UP_TO for p in data.throughput),
         "points_up_to": ALL_POINTS_UP_TO,
         "colours": {
@@ -83,10 +90,10 @@ def parameter_axes(data: CampaignData) -> list[Axis]:
 
 def payload_bytes(rows: Sequence[Row]) -> float | None:
     """Payload of one packet, where all runs were asked to have the same."""
-    for name in ("udp.packet_bytes", "tcp.mss_bytes"):
+    for name, header_bytes in _PACKETS.items():
         values = {setting_of(row, name) for row in rows if not row.get("reference")}
         if len(values) == 1 and is_figure(value := values.pop()):
-            return float(value)  # type: ignore[arg-type]
+            return float(value) - header_bytes  # type: ignore[arg-type]
     return None
 
 
@@ -217,7 +224,8 @@ def _all_series(data: CampaignData) -> dict[str, Any]:
     found = {}
     for run_id, samples in data.samples.items():
         streams = min(STREAMS_SHOWN, len(set(samples["stream"].tolist())))
-        points = max(20, min(POINTS_PER_RUN, per_run // (2 + 3 * streams)))
+        drawn = 1 + sum(bool((samples[name] >= 0).any()) for name in _DRAWN if name in samples)
+        points = max(20, min(POINTS_PER_RUN, per_run // (2 + drawn * streams)))
         series = run_series(samples, points)
         if series is not None:
             found[run_id] = _series(series)
@@ -239,8 +247,11 @@ def _direction(direction: DirectionSeries) -> dict[str, Any]:
         "count": len(direction.streams_bps),
         "total": _numbers(direction.total_bps),
         "streams": [_numbers(direction.streams_bps[s]) for s in shown] if len(shown) > 1 else [],
-        "rtt": [_numbers(direction.rtt_us[s]) for s in shown if s in direction.rtt_us],
-        "cwnd": [_numbers(direction.cwnd_bytes[s]) for s in shown if s in direction.cwnd_bytes],
+        **{
+            panel.key: [_numbers(table[s]) for s in shown if s in table]
+            for panel in PANELS
+            for table in [getattr(direction, panel.name)]
+        },
     }
 
 

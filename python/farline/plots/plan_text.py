@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+_TABLES = ("fixed", "grid", "together", "point", "path", "figure")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -21,21 +22,37 @@ def plan_toml(journal: Mapping[str, Any]) -> str:
     campaign = dict(plan.get("campaign") or {})
     if journal.get("seed") is not None:
         campaign["seed"] = journal["seed"]
-    tables = {"campaign": campaign, **{name: plan.get(name) for name in ("fixed", "grid", "path")}}
-    blocks = [block for name, table in tables.items() for block in _blocks(name, table or {})]
+    tables = {"campaign": campaign, **{name: plan.get(name) for name in _TABLES}}
+    blocks = [block for name, table in tables.items() for block in _all_blocks(name, table or {})]
     return "\n\n".join(blocks)
 
 
+def shown_names(journal: Mapping[str, Any]) -> list[str]:
+    """Names of what the plan varies that are no options: points, and options that vary as one."""
+    plan = journal.get("plan") or {}
+    return [*(["point"] if plan.get("point") else []), *(plan.get("together") or {})]
+
+
+def varied_of(journal: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """What varies in each setting of the campaign, by the setting's key."""
+    settings = [*(journal.get("settings") or []), journal.get("reference") or {}]
+    return {item["key"]: item["varied"] for item in settings if item}
+
+
 def grid_axes(journal: Mapping[str, Any]) -> set[str]:
-    """Dotted names of the options that the plan varies."""
+    """Names of what the plan varies: options by dotted path, points, groups of options."""
     plan = journal.get("plan") or {}
     grid = plan.get("grid") or {}
     path = {f"path.{key}" for key, raw in (plan.get("path") or {}).items() if isinstance(raw, list)}
-    return path | {
-        f"{key}.{name}" if isinstance(value, Mapping) else key
-        for key, value in grid.items()
-        for name in (value if isinstance(value, Mapping) else (key,))
-    }
+    return (
+        path
+        | set(shown_names(journal))
+        | {
+            f"{key}.{name}" if isinstance(value, Mapping) else key
+            for key, value in grid.items()
+            for name in (value if isinstance(value, Mapping) else (key,))
+        }
+    )
 
 
 def rerun_command(journal: Mapping[str, Any], server_address: str) -> str:
@@ -46,6 +63,16 @@ def rerun_command(journal: Mapping[str, Any], server_address: str) -> str:
     if journal["plan"].get("path"):
         return "farline profile plan.toml"
     return f"farline profile {target} plan.toml"
+
+
+def _all_blocks(name: str, table: Any) -> Iterator[str]:
+    """The blocks of a table, or of each table of a list."""
+    if isinstance(table, Mapping):
+        yield from _blocks(name, table)
+        return
+    for item in table:
+        first, *rest = _blocks(name, item)
+        yield "\n\n".join([first.replace(f"[{name}]", f"[[{name}]]", 1), *rest])
 
 
 def _blocks(name: str, table: Mapping[str, Any]) -> Iterator[str]:

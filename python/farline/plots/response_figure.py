@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 ALL_POINTS_UP_TO = 10
 """Repetitions up to which every single run is drawn beside the mean."""
 
-
 REFERENCE = "reference"
+_LOG = {"log2": ", log scale", "log10": ", log scale"}
 
 
 def draw_response(upper: CurveSet, lower: CurveSet | None = None) -> Figure:
@@ -37,8 +37,11 @@ def draw_response(upper: CurveSet, lower: CurveSet | None = None) -> Figure:
         heights=[1.0] if lower is None else [1.5, 1.0],
     )
     for panel, curve_set in zip(panels, sets, strict=True):
-        _draw_panel(panel, curve_set)
-    _parameter_axis(panels[-1], upper.axis)
+        factor, unit = quantity_unit(curve_set.quantity, curve_figures(curve_set))
+        draw_panel(panel, curve_set, factor)
+        panel.set_ylim(bottom=0)
+        panel.set_ylabel(with_unit(curve_set.quantity, unit))
+    draw_parameter_axis(panels[-1], upper.axis)
     _legend(figure, panels[0], upper.curve_parameter)
     return figure
 
@@ -60,16 +63,14 @@ def _legend(figure: Figure, panel: Axes, curve_parameter: str | None) -> None:
     )
 
 
-def _draw_panel(panel: Axes, curve_set: CurveSet) -> None:
-    factor, unit = quantity_unit(curve_set.quantity, _figures(curve_set))
+def draw_panel(panel: Axes, curve_set: CurveSet, factor: float) -> None:
+    """The curves of a set, in units of `factor`, with a label for each."""
     ordered = _ordered([curve.value for curve in curve_set.curves])
     colours = palette(len(curve_set.curves), ordered)
     for index, curve in enumerate(curve_set.curves):
         shift = _dodge(curve_set.axis, index, len(curve_set.curves))
         _draw_curve(panel, curve_set, curve, colours[index], MARKERS[index % 8], shift, factor)
     _draw_reference(panel, curve_set, factor)
-    panel.set_ylabel(_with_unit(curve_set.quantity, unit))
-    panel.set_ylim(bottom=0)
     panel.set_xlim(*curve_set.axis.limits)
 
 
@@ -123,23 +124,26 @@ def _draw_reference(panel: Axes, curve_set: CurveSet, factor: float) -> None:
         panel.axhspan(point.low / factor, point.high / factor, color=FAINT, alpha=0.12, lw=0)
 
 
-def _parameter_axis(panel: Axes, axis: Axis) -> None:
-    shown = shown_ticks(axis, 8)
+def draw_parameter_axis(panel: Axes, axis: Axis, label: str | None = None, room: int = 8) -> None:
+    """Ticks and label of a parameter along x; there is room for `room` ticks."""
+    shown = shown_ticks(axis, room)
     positions = [axis.positions[i] for i in shown]
     texts = [axis.texts[i] for i in shown]
     crowded = sum(len(text) for text in texts) > 42
     panel.set_xticks(
         positions, texts, rotation=30 if crowded else 0, ha="right" if crowded else "center"
     )
-    panel.set_xlabel(axis.label + (", log scale" if axis.scale in ("log2", "log10") else ""))
+    panel.set_xlabel(label or axis.label + _LOG.get(axis.scale, ""))
     panel.minorticks_off()
 
 
-def _with_unit(quantity: Quantity, unit: str) -> str:
+def with_unit(quantity: Quantity, unit: str) -> str:
+    """The label of an axis of results: "Throughput (Gbit/s)"."""
     return f"{quantity.label} ({unit})" if unit else quantity.label
 
 
-def _figures(curve_set: CurveSet) -> list[float]:
+def curve_figures(curve_set: CurveSet) -> list[float]:
+    """Every single figure behind the curves, in its raw unit."""
     points = [p for curve in curve_set.curves for p in curve.points]
     return [value for p in points for value in p.values]
 

@@ -28,8 +28,9 @@ Way = Literal["forward", "reverse"]
 class DirectionSeries:
     """One direction of a run; every array has one value per interval of the grid.
 
-    Rates are payload bits per second, round-trip times microseconds, windows bytes; NaN is
-    "not known there". Keys of the per-stream tables are stream numbers.
+    Rates are payload bits per second, round-trip times and send periods microseconds, windows
+    bytes; losses are packets found missing in the interval. NaN is "not known there". Keys of the
+    per-stream tables are stream numbers.
     """
 
     way: Way
@@ -38,6 +39,33 @@ class DirectionSeries:
     streams_bps: dict[int, Numbers] = field(default_factory=dict)
     rtt_us: dict[int, Numbers] = field(default_factory=dict)
     cwnd_bytes: dict[int, Numbers] = field(default_factory=dict)
+    flight_packets: dict[int, Numbers] = field(default_factory=dict)
+    send_period_us: dict[int, Numbers] = field(default_factory=dict)
+    lost_packets: dict[int, Numbers] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What is drawn of every stream below the throughput, on an axis of its own.
+
+    `name` is a table of `DirectionSeries`, `key` its short name on the page, `unit` that of its
+    figures: µs, B, or packets.
+    """
+
+    name: str
+    key: str
+    label: str
+    unit: Literal["µs", "B", "packets"]
+
+
+PANELS = (
+    Panel("rtt_us", "rtt", "RTT", "µs"),
+    Panel("cwnd_bytes", "cwnd", "Cwnd", "B"),
+    Panel("flight_packets", "flight", "Under way", "packets"),
+    Panel("send_period_us", "period", "Send period", "µs"),
+    Panel("lost_packets", "lost", "Lost", "packets"),
+)
+"""Every panel, from top to bottom; those without any figure are left out."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +127,46 @@ def _direction(samples: Columns, way: Way, sender: int, edges_s: Numbers) -> Dir
         streams_bps=streams_bps,
         rtt_us=_gauges(samples, "rtt_us", sent, edges_s),
         cwnd_bytes=_gauges(samples, "cwnd_bytes", sent, edges_s),
+        flight_packets=_gauges(samples, "flight_packets", sent, edges_s),
+        send_period_us=_periods(samples, sent, edges_s),
+        lost_packets=_losses(samples, received, edges_s),
     )
+
+
+def _periods(samples: Columns, sent: NDArray[np.bool_], edges_s: Numbers) -> dict[int, Numbers]:
+    """Time between packets of every stream that is paced; NaN where it is not."""
+    import numpy as np
+
+    known = _gauges(samples, "send_period_ns", sent, edges_s)
+    periods = {stream: np.where(values > 0, values, np.nan) for stream, values in known.items()}
+    return {
+        stream: values / 1000 for stream, values in periods.items() if not np.isnan(values).all()
+    }
+
+
+def _losses(samples: Columns, received: NDArray[np.bool_], edges_s: Numbers) -> dict[int, Numbers]:
+    """Packets found missing in every interval, for every receiver that counts packets."""
+    import numpy as np
+
+    if "lost_packets" not in samples:
+        return {}
+    known = received & (samples["packets"] >= 0)
+    counts: dict[int, Numbers] = {}
+    for stream in np.unique(samples["stream"][known]):
+        mine = known & (samples["stream"] == stream)
+        values = np.zeros(len(edges_s) - 1)
+        np.add.at(values, _places(samples, mine, edges_s), samples["lost_packets"][mine])
+        counts[int(stream)] = values
+    return counts
+
+
+def _places(samples: Columns, rows: NDArray[np.bool_], edges_s: Numbers) -> NDArray[np.int64]:
+    """The interval of the grid that the middle of each row lies in."""
+    import numpy as np
+
+    middles_us = (samples["start_us"][rows] + samples["end_us"][rows]) / 2
+    places = np.searchsorted(edges_s, middles_us / 1e6) - 1
+    return np.asarray(np.clip(places, 0, len(edges_s) - 2))
 
 
 def _rates(samples: Columns, rows: NDArray[np.bool_], edges_s: Numbers) -> Numbers:
@@ -118,14 +185,15 @@ def _gauges(
     """Last known value of a gauge in every interval, for every stream that has any."""
     import numpy as np
 
+    if column not in samples:
+        return {}
     known = rows & (samples[column] >= 0)
     gauges: dict[int, Numbers] = {}
     for stream in np.unique(samples["stream"][known]):
         of_stream = known & (samples["stream"] == stream)
-        middles_us = (samples["start_us"][of_stream] + samples["end_us"][of_stream]) / 2
-        order = np.argsort(middles_us, kind="stable")
-        places = np.searchsorted(edges_s, middles_us[order] / 1e6) - 1
+        order = np.argsort(samples["end_us"][of_stream], kind="stable")
         values = np.full(len(edges_s) - 1, np.nan)
-        values[np.clip(places, 0, len(values) - 1)] = samples[column][of_stream][order]
+        places = _places(samples, of_stream, edges_s)[order]
+        values[places] = samples[column][of_stream][order]
         gauges[int(stream)] = values
     return gauges

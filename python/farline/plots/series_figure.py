@@ -1,12 +1,12 @@
-"""One run over time: throughput of every stream and their sum, round-trip time, window."""
+"""One run over time: throughput of every stream and their sum, and below it what else is known."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from farline.plots.labels import rate_unit, size_unit, time_unit
-from farline.plots.series import DirectionSeries, RunSeries, Way
+from farline.plots.series import PANELS, DirectionSeries, Panel, RunSeries, Way
 from farline.plots.style import COLUMN_INCHES, FAINT, GRID, WORDS_LIGHT, new_figure
 
 if TYPE_CHECKING:
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from farline.plots.series import Numbers
 
 COLOURS: Mapping[Way, str] = {"forward": WORDS_LIGHT[0], "reverse": WORDS_LIGHT[1]}
+_UNITS: Mapping[str, Callable[[Sequence[float]], tuple[float, str]]] = {
+    "µs": time_unit,
+    "B": size_unit,
+    "packets": lambda _: (1.0, "packets"),
+}
 WAY_TEXT: Mapping[Way, str] = {"forward": "client to server", "reverse": "server to client"}
 
 
@@ -24,13 +29,13 @@ def draw_series(series: RunSeries, omitted_s: Mapping[Way, float]) -> Figure:
 
     `omitted_s` is the warm-up of each direction that steady-state figures leave out.
     """
-    gauges = [name for name in ("rtt_us", "cwnd_bytes") if _tables(series, name)]
+    gauges = [panel for panel in PANELS if _tables(series, panel.name)]
     figure, panels = new_figure(
         1 + len(gauges), COLUMN_INCHES, 2.2 + 1.2 * len(gauges), [1.6] + [1.0] * len(gauges)
     )
     _draw_throughput(panels[0], series)
-    for panel, name in zip(panels[1:], gauges, strict=True):
-        _draw_gauge(panel, series, name)
+    for panel, gauge in zip(panels[1:], gauges, strict=True):
+        _draw_gauge(panel, series, gauge)
     for panel in panels:
         panel.set_ylim(bottom=0)
         panel.set_xlim(0, float(series.edges_s[-1]))
@@ -59,14 +64,14 @@ def _text(direction: DirectionSeries) -> str:
     return text if direction.seen_by == "receiver" else f"{text} (as sent)"
 
 
-def _draw_gauge(panel: Axes, series: RunSeries, name: str) -> None:
-    tables = _tables(series, name)
+def _draw_gauge(panel: Axes, series: RunSeries, gauge: Panel) -> None:
+    tables = _tables(series, gauge.name)
     largest = [_largest(list(table.values())) for _, table in tables]
-    factor, unit = time_unit(largest) if name == "rtt_us" else size_unit(largest)
+    factor, unit = _UNITS[gauge.unit](largest)
     for way, table in tables:
         for values in table.values():
             panel.plot(series.middles_s, values / factor, color=COLOURS[way], lw=0.9, alpha=0.75)
-    panel.set_ylabel(f"RTT ({unit})" if name == "rtt_us" else f"Cwnd ({unit})")
+    panel.set_ylabel(f"{gauge.label} ({unit})")
 
 
 def _tables(series: RunSeries, name: str) -> list[tuple[Way, dict[int, Numbers]]]:

@@ -70,6 +70,7 @@ FAILED = "#B00020"
 
 LIMIT_COLOURS = {
     "receive-window": "#0072B2",
+    "receive-buffer": "#F0C808",
     "send-buffer": "#56B4E9",
     "cwnd": "#009E73",
     "sender-cpu": "#D55E00",
@@ -154,7 +155,19 @@ def palette(count: int, ordered: bool, dark: bool = False) -> list[str]:
     if count == 1:
         return [steps[2]]
     last = len(steps) - 1
+    if count > len(steps):
+        return [_between(steps, index * last / (count - 1)) for index in range(count)]
     return [steps[round(index * last / (count - 1))] for index in range(count)]
+
+
+def _between(steps: Sequence[str], place: float) -> str:
+    """The colour at `place` on the way through the steps, which are one apart."""
+    from matplotlib.colors import to_hex, to_rgb
+
+    low = min(int(place), len(steps) - 2)
+    (r, g, b), ends = to_rgb(steps[low]), to_rgb(steps[low + 1])
+    share = place - low
+    return to_hex((r + share * (ends[0] - r), g + share * (ends[1] - g), b + share * (ends[2] - b)))
 
 
 def save(figure: Figure, stem: Path, formats: Iterable[str]) -> list[Path]:

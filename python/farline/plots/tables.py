@@ -16,8 +16,10 @@ from farline.plots.labels import (
     plural,
     rate_range_text,
     setting_text,
+    settings_text,
     size_text,
 )
+from farline.plots.plan_text import varied_of
 from farline.profiles.response import (
     ResponsePoint,
     Row,
@@ -120,6 +122,7 @@ def plan_lines(data: CampaignData) -> list[Fact]:
     lines = [
         Fact(parameter_label(name), ", ".join(_values_text(data, name))) for name in data.parameters
     ]
+    lines += _listed_lines(data)
     first = next((row for row in data.rows if not row.get("reference")), data.rows[0])
     held = {
         name: setting_of(first, name)
@@ -133,6 +136,27 @@ def plan_lines(data: CampaignData) -> list[Fact]:
         f"{min(repeats)}" if min(repeats) == max(repeats) else f"{min(repeats)} to {max(repeats)}"
     )
     return [*lines, Fact("Runs of each setting", span)]
+
+
+def _listed_lines(data: CampaignData) -> list[Fact]:
+    """What each point of the plan is, and which options vary as one."""
+    plan = data.plan.get("plan") or {}
+    groups = [
+        Fact(
+            f"{parameter_label(name)} are", ", ".join(parameter_label(o) for o in group["options"])
+        )
+        for name, group in (plan.get("together") or {}).items()
+    ]
+    settings = {
+        varied["point"]: {name: value for name, value in varied.items() if name != "point"}
+        for varied in varied_of(data.plan).values()
+        if "point" in varied
+    }
+    shown = [name for name in data.parameters if name != "point"]
+    return groups + [
+        Fact(f"Point {name}", settings_text({k: v for k, v in said.items() if k not in shown}))
+        for name, said in settings.items()
+    ]
 
 
 def _values_text(data: CampaignData, name: str) -> list[str]:

@@ -2,7 +2,8 @@
 
 Throughput is what the receivers saw. Total counts the whole run, ramp
 included; steady leaves the warm-up out, by the time the caller stated or else
-by MSER-5. Retransmits, losses and round-trip times come from the senders.
+by MSER-5. Retransmits and round-trip times come from the senders, losses from
+the receivers.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ def summarise(record: RunRecord, samples: Columns) -> Summary:
     senders = [stream for stream in record["streams"] if stream["role"] == SENDER]
     receivers = [stream for stream in record["streams"] if stream["role"] == RECEIVER]
     transport = record["spec"].get("transport", "tcp")
-    udp = transport == "udp"
+    resends, datagrams = transport in ("tcp", "udt"), transport in ("udp", "udt")
     return {
         "forward": _throughput(record, samples, SERVER),
         "reverse": _throughput(record, samples, CLIENT),
-        "retransmits": _total(senders, "retransmits") if transport == "tcp" and senders else None,
-        "sent_packets": _total(senders, "packets") if udp and senders else None,
-        "lost_packets": _total(receivers, "lost_packets") if udp and receivers else None,
-        "jitter_ns": _mean_jitter_ns(receivers) if udp else None,
+        "retransmits": _total(senders, "retransmits") if resends and senders else None,
+        "sent_packets": _total(senders, "packets") if datagrams and senders else None,
+        "lost_packets": _total(receivers, "lost_packets") if datagrams and receivers else None,
+        "jitter_ns": _mean_jitter_ns(receivers) if transport == "udp" else None,
         "mean_rtt_us": _mean_rtt_us(samples),
         "min_rtt_us": min((s["min_rtt_us"] for s in senders if s["min_rtt_us"] > 0), default=None),
         "cpu_s_per_gb": _cpu_s_per_gb(record, receivers),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import click
 
 from farline.spec.letters import dscp_value
-from farline.spec.table import OPTIONS, Option
+from farline.spec.table import OPTIONS, TRANSPORT_SECTIONS, Option
 from farline.spec.values import option_at, read_pair, read_sweep, read_value
 
 TRANSPORT_DEFAULT = "tcp"
@@ -46,8 +46,8 @@ class Draft:
         return chosen if isinstance(chosen, tuple) else (chosen,)
 
     def sections(self) -> list[str]:
-        """Sections that a flag shared by TCP and UDP goes to."""
-        known = [name for name in self.transports() if name in ("tcp", "udp")]
+        """Sections that a flag which transports share goes to."""
+        known = [name for name in self.transports() if name in TRANSPORT_SECTIONS]
         return known or [TRANSPORT_DEFAULT]
 
 
@@ -77,19 +77,39 @@ def _put_transport(draft: Draft, values: Mapping[str, Any]) -> None:
 
 
 def _put_table(draft: Draft, values: Mapping[str, Any]) -> None:
-    """Options of the table whose value click has read already."""
+    """Options of the table: click has read their value, unless options that share a flag differ."""
     for option in OPTIONS:
         value = values.get(option.name)
         if value is None or option.path in ("transport", "rate_bps", "pairs"):
             continue
-        if not _belongs_elsewhere(draft, option):
-            draft.put(option.path, value, option.flags[0])
+        if _belongs_elsewhere(draft, option):
+            continue
+        if isinstance(value, str) and reads_differ(sharing(option)):
+            value = draft.read(option.path, value, option.flags[0])
+        draft.put(option.path, value, option.flags[0])
+
+
+def sharing(option: Option) -> list[Option]:
+    """The options that have its flag, of which the transport chosen says which is meant."""
+    return [other for other in OPTIONS if other.flags and other.name == option.name]
+
+
+def reads_differ(options: Sequence[Option]) -> bool:
+    """Whether one text would be read in more than one way."""
+    kinds = {(each.kind, each.choices, each.minimum, each.maximum) for each in options}
+    return len(kinds) > 1
 
 
 def _belongs_elsewhere(draft: Draft, option: Option) -> bool:
-    """Whether its flag is shared, and the transport chosen has the other option."""
-    sharing = [other for other in OPTIONS if other.name == option.name]
-    return len(sharing) > 1 and option.section not in draft.sections()
+    """Whether another option has its flag and is the one that is meant.
+
+    Where none fits the transport the first stands for all: the spec then refuses its section.
+    """
+    others = sharing(option)
+    if len(others) < 2:
+        return False
+    meant = [other for other in others if other.section in draft.sections()]
+    return option not in (meant or others[:1])
 
 
 def _put_direction(draft: Draft, values: Mapping[str, Any]) -> None:
@@ -182,8 +202,9 @@ def _put_modes(draft: Draft, values: Mapping[str, Any]) -> None:
     if values.get("skip_rx_copy"):
         draft.put("tcp.receive_mode", _alone(draft, "discard"), "--skip-rx-copy")
     if values.get("gsro"):
-        draft.put("udp.gso", True, "--gsro")
-        draft.put("udp.gro", True, "--gsro")
+        for section in [name for name in draft.sections() if name != "tcp"] or ["udp"]:
+            draft.put(f"{section}.gso", True, "--gsro")
+            draft.put(f"{section}.gro", True, "--gsro")
     if values.get("dscp") is not None:
         try:
             draft.put("tos", _alone(draft, dscp_value(values["dscp"]) << 2), "--dscp")

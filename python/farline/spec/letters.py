@@ -26,7 +26,7 @@ LETTERS: tuple[Letter, ...] = (
         "SIZE",
         "Block size (--block); with -u, the size of a datagram (--packet).",
     ),
-    Letter("window", ("-w", "--window"), "SIZE", "Both socket buffers, of both ends."),
+    Letter("window", ("-w", "--window"), "SIZE", "Both buffers of the transport, of both ends."),
     Letter(
         "blocks",
         ("-k", "--blockcount"),
@@ -41,7 +41,7 @@ LETTERS: tuple[Letter, ...] = (
         "skip_rx_copy", ("--skip-rx-copy",), None, "Receive by discard: --receive-mode discard."
     ),
     Letter(
-        "gsro", ("--gsro",), None, "UDP offload at both ends: --gso --gro (which is the default)."
+        "gsro", ("--gsro",), None, "Offload of datagrams at both ends: --gso --gro (the default)."
     ),
     Letter(
         "affinity",

@@ -5,7 +5,7 @@ among them; `spec_from_options` turns what click parsed into a spec document,
 `grid_from_options` into a fixed part and axes. iperf3's letters mean what they
 mean in iperf3: with UDP, `-l` is the size of a datagram; `-w` sets both buffers;
 `-b RATE/BURST` also sets how many datagrams go back to back; `-Z` is sendfile.
-A flag that TCP and UDP share goes to the section of the transport chosen.
+A flag that several transports share goes to the section of the one chosen.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import click
 
-from farline.spec.draft import settings_of
+from farline.spec.draft import reads_differ, settings_of
 from farline.spec.letters import LETTERS, Letter
 from farline.spec.table import OPTIONS, Option
 from farline.spec.values import read_sweep, read_value
@@ -42,7 +42,7 @@ class Grid:
     """What a command line or a plan asks for: a spec document, and the axes to vary over it.
 
     `fixed` is a spec document; `axes` has the alternatives of each dotted path,
-    in the order given. An axis of a section (`tcp.…`, `udp.…`) applies to runs
+    in the order given. An axis of a section (`tcp.…`, `udt.…`) applies to runs
     of that transport only.
     """
 
@@ -112,7 +112,7 @@ def _table_option(name: str, options: list[Option], sweep: bool) -> Callable[[_C
     return click.option(
         *flags,
         name,
-        type=_type_of(option, sweep and option.sweep),
+        type=click.STRING if reads_differ(options) else _type_of(option, sweep and option.sweep),
         metavar=_metavar(option),
         multiple=option.path == "pairs",
         default=None,
@@ -144,9 +144,21 @@ def _switch(flags: list[str]) -> list[str]:
 
 
 def _help(options: list[Option]) -> str:
-    sections = [option.section.upper() for option in options if option.section != "run"]
-    prefix = f"[{', '.join(sections)}] " if sections else ""
-    return prefix + options[0].help
+    """The help of an option; of options that share a flag, what each transport makes of it."""
+    sections: dict[str, list[str]] = {}
+    for option in options:
+        sections.setdefault(option.help + _choices_text(option, options), []).append(option.section)
+    return " ".join(_section_text(names) + text for text, names in sections.items())
+
+
+def _section_text(names: list[str]) -> str:
+    known = [name.upper() for name in names if name != "run"]
+    return f"[{', '.join(known)}] " if known else ""
+
+
+def _choices_text(option: Option, options: list[Option]) -> str:
+    """The words allowed, where the metavar cannot say them for all."""
+    return f" One of {', '.join(option.choices)}." if option.choices and len(options) > 1 else ""
 
 
 def _letter_option(letter: Letter, sweep: bool) -> Callable[[_Command], _Command]:

@@ -38,3 +38,8 @@ class Option:
 
 OPTIONS: tuple[Option, ...] = tuple(Option(**row) for row in _ROWS)
 """Every option of a run, in the order of the spec."""
+
+TRANSPORT_SECTIONS: tuple[str, ...] = tuple(
+    dict.fromkeys(option.section for option in OPTIONS if option.section != "run")
+)
+"""Transports with a section of options of their own."""

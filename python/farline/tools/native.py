@@ -169,7 +169,10 @@ class NativeTool:
     def capabilities(self) -> Capabilities:
         """Every transport and direction, with samples."""
         return Capabilities(
-            "native", ("tcp", "udp", "null"), ("forward", "reverse", "bidirectional"), samples=True
+            "native",
+            ("tcp", "udp", "udt", "null"),
+            ("forward", "reverse", "bidirectional"),
+            samples=True,
         )
 
     def run(

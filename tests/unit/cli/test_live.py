@@ -48,6 +48,23 @@ def test_a_run_of_a_number_of_bytes_counts_bytes(capsys: pytest.CaptureFixture[s
     assert "sha256-shown" in capsys.readouterr().out
 
 
+def test_the_table_of_udt_fits_into_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    gauges = {"process_cpu_us": 30_000, "retransmits": 1_234, "rtt_us": 126_000,
+              "cwnd_bytes": 123 << 20, "flight_packets": 86_000, "lost_packets": 1_234}  # fmt: skip
+    rows = steady_rows([29.7e9] * 30, end=CLIENT, role=SENDER, **gauges)
+    measured = Measured({**run_record(), "spec": {"transport": "udt"}}, columns(rows))
+    view = LiveView(1.0, verbose=False)
+    view.start({"transport": "udt", "duration_s": 3.0}, "far.example:5470")
+    view.event(Event("samples", samples=measured.samples))
+    view.finish(measured)
+    shown = capsys.readouterr().out.splitlines()
+    heads = next(line for line in shown if "interval" in line)
+    assert len(heads) <= 80
+    (line,) = [line for line in shown if line.lstrip().startswith("2.00-3.00 s")]
+    for cell in ("29.7 Gbit/s", "12340", "126 ms", "123 MiB", "86000", "30 %"):
+        assert cell in line
+
+
 def test_closing_twice_is_harmless() -> None:
     view = LiveView(1.0, verbose=False)
     view.close()

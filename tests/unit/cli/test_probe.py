@@ -29,7 +29,7 @@ from tests.support.runs import (
 
 GAUGES = {"retransmits": 0, "rtt_us": 40_000, "cwnd_bytes": 1 << 20, "process_cpu_us": 30_000}
 GAUGES |= {"busy_us": 100_000, "cwnd_limited_us": 100_000}
-GAUGES |= {"receive_window_limited_us": 0, "send_buffer_limited_us": 0}
+GAUGES |= {"receive_window_limited_us": 0, "send_buffer_limited_us": 0, "flight_packets": 700}
 Probe = Callable[..., tuple[int, str, str]]
 
 
@@ -137,6 +137,45 @@ def test_the_heading_of_udp_names_the_packet() -> None:
         spec, "a"
     )
     assert "packet as the MTU allows" in lines.spec_line({"transport": "udp"}, "a")
+
+
+def udt_record() -> RunRecord:
+    packet: dict[str, Any] = {
+        "packet_bytes": 1472,
+        "mss_bytes": None,
+        "congestion_control": "native",
+    }
+    return run_record(
+        stream(CLIENT, SENDER, packets=686_810, retransmits=10, **packet),
+        stream(SERVER, RECEIVER, packets=686_800, lost_packets=9, **packet),
+        spec={"transport": "udt", "udt": {"packet_bytes": 1472, "congestion_control": "native"}},
+    )
+
+
+def test_a_udt_run_says_packets_window_flight_and_losses(probe: Probe) -> None:
+    arguments = ["far.example", "--transport", "udt", "-C", "native", "--packet", "1472"]
+    code, out, _ = probe(udt_record(), *arguments)
+    shown = out.splitlines()
+    assert (code, shown[0]) == (
+        0,
+        "udt to far.example:5470, forward, 1 stream, block 128KiB, packet 1472B, native, 10s",
+    )
+    heads = ["interval", "rate", "resent", "RTT", "cwnd", "flight", "lost", "CPU", "here"]
+    assert shown[1].split() == heads
+    assert "1.00 MiB           700" in shown[2]
+    assert any(
+        line == "packets  686810 sent, 10 of them again (0.00146 %); 9 found missing (0.00131 %)"
+        for line in shown
+    )
+    assert any("client: native, packets of 1472 B, UDP send buffer" in line for line in shown)
+
+
+def test_a_udt_run_has_the_iperf3_shape_of_tcp(probe: Probe) -> None:
+    _, out, _ = probe(udt_record(), "far.example", "--transport", "udt", "--json=iperf3")
+    document = json.loads(out)
+    assert document["start"]["test_start"]["protocol"] == "UDT"
+    assert document["end"]["sum_sent"]["retransmits"] == 10
+    assert document["intervals"][0]["streams"][0]["snd_cwnd"] == 1 << 20
 
 
 def test_an_interrupted_run_is_130_with_its_partial_record(probe: Probe) -> None:

@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 
 from farline.plots.axes import parameter_axis
 from farline.plots.curves import select_curves
-from farline.plots.data import CampaignData, campaign_data
+from farline.plots.data import CampaignData, campaign_data, middle_run
 from farline.plots.distribution_figure import draw_distribution
-from farline.plots.figures import middle_run, write_figures
+from farline.plots.figures import write_figures
 from farline.plots.heat_figure import draw_heat
-from farline.plots.labels import THROUGHPUT, settings_text
+from farline.plots.labels import LIMIT_TEXT, THROUGHPUT, settings_text
 from farline.plots.limits_figure import draw_limits
 from farline.plots.response_figure import draw_response
 from farline.plots.series import run_series
@@ -28,6 +28,7 @@ from farline.plots.style import (
     paper_style,
 )
 from farline.profiles.response import ResponsePoint
+from tests.support.campaigns import made_udt_samples
 
 FIXED = {"tcp.congestion_control": "cubic"}
 
@@ -136,6 +137,16 @@ def test_a_run_over_time_has_a_panel_for_each_thing_known(both_ways: CampaignDat
     assert "client to server" in legend and "server to client" in legend
 
 
+def test_a_udt_run_has_its_own_panels_too() -> None:
+    series = run_series(made_udt_samples())
+    assert series is not None
+    with paper_style():
+        figure = draw_series(series, {})
+    labels = [panel.get_ylabel() for panel in figure.axes]
+    assert [label.split(" (")[0] for label in labels[:3]] == ["Throughput", "RTT", "Cwnd"]
+    assert labels[3:] == ["Under way (packets)", "Send period (µs)", "Lost (packets)"]
+
+
 def test_the_typical_run_is_the_one_in_the_middle() -> None:
     point = ResponsePoint({}, (3.0, 1.0, 2.0), ("c", "a", "b"), 2.0)
     assert middle_run(point) == "b"
@@ -170,4 +181,6 @@ def test_colours_are_distinct_and_ordered_ones_span_their_range() -> None:
     assert palette(3, ordered=True)[0] == STEPS_LIGHT[0]
     assert palette(3, ordered=True)[-1] == STEPS_LIGHT[-1]
     assert len(set(LIMIT_COLOURS.values())) == len(LIMIT_COLOURS)
+    # Every limit of a verdict has one; what did not complete is hatched instead.
+    assert LIMIT_COLOURS.keys() == LIMIT_TEXT.keys() - {"not complete"}
     assert ink_on("#000000") == "#ffffff" and ink_on("#ffffff") == "#000000"

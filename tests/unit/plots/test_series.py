@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.plots.series import run_series
-from tests.support.campaigns import made_samples
+from tests.support.campaigns import made_samples, made_udt_samples
 
 Columns = dict[str, "np.ndarray[Any, Any]"]
 
@@ -90,3 +90,28 @@ def test_a_short_last_interval_joins_the_one_before() -> None:
 def test_no_samples_make_no_series() -> None:
     empty = {name: column[:0] for name, column in samples("forward").items()}
     assert run_series(empty) is None
+
+
+def test_a_udt_run_has_flight_send_period_and_losses() -> None:
+    series = run_series(made_udt_samples())
+    assert series is not None
+    (direction,) = series.directions
+    assert set(direction.flight_packets) == {0, 1} and (direction.flight_packets[0] == 700).all()
+    period_us = direction.send_period_us[1]
+    assert np.isnan(period_us[:10]).all() and (period_us[10:] == 1.5).all()
+    assert (direction.lost_packets[0] == 3).all()
+
+
+def test_losses_on_a_coarser_grid_are_all_there() -> None:
+    columns = made_udt_samples()
+    series = run_series(columns, max_points=4)
+    assert series is not None
+    counted = sum(values.sum() for values in series.directions[0].lost_packets.values())
+    assert counted == columns["lost_packets"][columns["role"] == 1].sum()
+
+
+def test_a_run_without_pacing_has_no_send_period() -> None:
+    columns = made_udt_samples()
+    columns["send_period_ns"][columns["role"] == 0] = 0
+    series = run_series(columns)
+    assert series is not None and series.directions[0].send_period_us == {}

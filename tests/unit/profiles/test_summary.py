@@ -127,6 +127,21 @@ def test_datagrams_are_counted_at_both_ends() -> None:
     assert summary["retransmits"] is None
 
 
+def test_udt_repeats_as_tcp_does_and_counts_packets_as_udp_does() -> None:
+    record = run_record(
+        stream(CLIENT, SENDER, packets=1010, retransmits=10, lost_packets=11, min_rtt_us=900),
+        stream(SERVER, RECEIVER, packets=1000, lost_packets=9),
+        spec={"transport": "udt"},
+    )
+    summary = summarise(record, columns([]))
+    assert (summary["retransmits"], summary["sent_packets"], summary["lost_packets"]) == (
+        10,
+        1010,
+        9,
+    )
+    assert (summary["jitter_ns"], summary["min_rtt_us"]) == (None, 900)
+
+
 def test_a_run_that_never_came_about_has_no_throughput() -> None:
     record = run_record(status="failed", client=None, server=None)
     record["streams"] = []

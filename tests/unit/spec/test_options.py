@@ -92,6 +92,30 @@ def test_nothing_given_is_an_empty_document() -> None:
         (["--dscp", "EF"], {"tos": 184}),
         (["-u", "--no-gso"], {"transport": "udp", "udp": {"gso": False}}),
         (["--connect-timeout", "250"], {"connect_timeout_ms": 250}),
+        (["--transport", "udt", "-l", "1456"], {"transport": "udt", "block_bytes": 1456}),
+        (
+            ["--transport", "udt", "-w", "10M", "-C", "native", "--packet", "1472"],
+            {
+                "transport": "udt",
+                "udt": {
+                    "send_buffer_bytes": 10 << 20,
+                    "receive_buffer_bytes": 10 << 20,
+                    "congestion_control": "native",
+                    "packet_bytes": 1472,
+                },
+            },
+        ),
+        (
+            ["--transport", "udt", "--flow-window", "25600", "--linger", "3", "--gsro"],
+            {
+                "transport": "udt",
+                "udt": {"flow_window_packets": 25600, "linger_s": 3.0, "gso": True, "gro": True},
+            },
+        ),
+        (["-u", "--gsro"], {"transport": "udp", "udp": {"gso": True, "gro": True}}),
+        # The spec refuses what belongs to another transport; nothing is dropped in silence.
+        (["--packet", "1472"], {"udp": {"packet_bytes": 1472}}),
+        (["-u", "-C", "reno"], {"transport": "udp", "tcp": {"congestion_control": "reno"}}),
     ],
 )  # fmt: skip
 def test_letters_mean_what_they_mean_in_iperf3(
@@ -104,7 +128,7 @@ def test_letters_mean_what_they_mean_in_iperf3(
     ("arguments", "reason"),
     [
         (["-M", "7"], "allowed is 88 to 32767 bytes"),
-        (["--transport", "sctp"], "allowed are tcp, udp, null"),
+        (["--transport", "sctp"], "allowed are tcp, udp, udt, null"),
         (["-R", "--bidir"], "contradict each other on direction"),
         (["-u", "--transport", "tcp"], "contradict each other on transport"),
         (["-w", "1M", "--send-buffer", "2M"], "contradict each other on tcp.send_buffer_bytes"),
@@ -120,6 +144,11 @@ def test_letters_mean_what_they_mean_in_iperf3(
         (["--dscp", "99"], "is no DSCP"),
         (["--get-server-output"], "No such option"),
         (["-C", "a-name-that-is-too-long"], "23 characters, allowed are 1 to 15"),
+        (["--transport", "udt", "-C", "cubic"], "-C: 'cubic' is not allowed; allowed are bbr,"),
+        (["--transport", "udt", "--packet", "40"], "--packet: 40 is out of range: allowed is 64"),
+        (["-u", "--packet", "20"], "--packet: 20 is out of range: allowed is 32"),
+        (["--transport", "udt", "-b", "1G/32"], "it goes with -u"),
+        (["--transport", "udt", "--flow-window", "31"], "allowed is 32 to 16777216 packets"),
     ],
 )
 def test_refusals_say_what_is_allowed(arguments: list[str], reason: str) -> None:
@@ -154,6 +183,12 @@ def test_a_shared_flag_goes_to_every_transport_compared() -> None:
     assert grid.axes["tcp.send_buffer_bytes"] == grid.axes["udp.send_buffer_bytes"]
     with pytest.raises(click.UsageError, match="use --block and --packet"):
         sweep("--transport", "tcp,udp", "-l", "1K")
+    grid = sweep("--transport", "tcp,udt", "-C", "bbr,reno", "-l", "64K", "-w", "1M,2M")
+    assert grid.axes["tcp.congestion_control"] == grid.axes["udt.congestion_control"]
+    assert grid.axes["udt.send_buffer_bytes"] == (1 << 20, 2 << 20)
+    assert grid.fixed["block_bytes"] == 65536
+    with pytest.raises(click.UsageError, match="'cubic' is not allowed"):
+        sweep("--transport", "tcp,udt", "-C", "bbr,cubic")
 
 
 def test_every_option_of_the_table_has_a_spelling_or_is_the_schema() -> None:

@@ -7,6 +7,7 @@ import io
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
@@ -176,9 +177,46 @@ def test_export_json_to_standard_output(store: Store) -> None:
     assert document["runs"][3]["record"]["error"]["kind"] == "busy"
 
 
+def with_udt(store: Store) -> str:
+    """Adds a UDT run of one stream; gives its name."""
+    record = make_record(7, make_spec(transport="udt", udt={"congestion_control": "native"}))
+    packet = {"granted": {"packet_bytes": 1472}}
+    record["streams"] = [{"end": end, "stream": 0, "role": end, **packet} for end in (0, 1)]
+    samples = make_samples(2)
+    known = {"packets": 100, "retransmits": 3, "flight_packets": 40, "send_period_ns": 2_500}
+    for name, value in known.items():
+        samples[name] = np.where(samples["end"] == 0, value, -1)
+    store.append(record, samples)
+    return str(record["run_id"])
+
+
+def test_show_perfmon_has_the_names_of_the_reference_library(store: Store) -> None:
+    run_id = with_udt(store)
+    assert "native" in farline("runs", "--transport", "udt").stdout
+    text = farline("show", run_id, "--perfmon").stdout
+    assert "client, stream 0 sends" in text and "server, stream 0 receives" in text
+    assert "pktSentTotal 200, pktRetransTotal 6" in text
+    assert "usPktSndPeriod" in text and "2.500" in text and "pktSndLoss" not in text
+    document = json.loads(farline("show", run_id, "--perfmon", "--json").stdout)
+    assert document["run_id"] == run_id
+    assert document["perfmon"]["pktSentTotal"] == [100, 200, None, None]
+    assert document["perfmon"]["pktFlightSize"] == [40, 40, None, None]
+
+
+def test_export_perfmon_has_the_udt_runs_alone(store: Store, tmp_path: Path) -> None:
+    run_id, path = with_udt(store), tmp_path / "perfmon.csv"
+    farline("export", "--format", "csv", "--perfmon", "-o", str(path))
+    rows = list(csv.DictReader(io.StringIO(path.read_text())))
+    assert {row["run_id"] for row in rows} == {run_id}
+    assert [row["pktSent"] for row in rows] == ["100", "100", "", ""]
+    assert float(rows[0]["mbpsSendRate"]) == pytest.approx(100 * 1456 * 8 / 100_000)
+
+
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
+        (["show", "last", "--perfmon"], "went over udp: perfmon is UDT's"),
+        (["export", "--format", "csv", "-o", "-", "--perfmon", "--links"], "one table at a time"),
         (["runs", "--where", "strems=1"], "strems"),
         (["runs", "--since", "soon"], "an age"),
         (["runs", "--campaign", "nigh"], "campaign 'nigh' is not in"),

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from farline.errors import VersionError
+from farline.spec._types import SAMPLE_COLUMNS
 from farline.store import Store
 from farline.store.columns import run_columns
 from farline.store.upgrade import FORMAT_VERSION
@@ -50,6 +51,9 @@ def test_an_older_store_reads_as_a_present_one(old_store: Store, merged: bool) -
     assert samples.num_rows == 18
     assert samples["rtt_us"].drop_null().to_pylist() == [120, 121, 122] * 3
     assert "srtt_us" not in samples.column_names
+    assert [name for name in samples.column_names if name != "run_id"] == list(SAMPLE_COLUMNS)
+    assert samples["flight_packets"].null_count == 18
+    assert runs["udt.flow_window_packets"].to_pylist() == [None] * 3
 
 
 @pytest.mark.parametrize("old_store", VERSIONS, indirect=True)

@@ -1,5 +1,5 @@
 "use strict";
-// One run over time: throughput, round-trip time and window, with a shared cursor.
+// One run over time: throughput and what else is known of it, with a shared cursor.
 report.series = (() => {
   const { data, make } = report;
   const $ = (id) => document.getElementById(id);
@@ -113,21 +113,20 @@ report.series = (() => {
 
   const draw = () => {
     plots.splice(0).forEach((plot) => plot.destroy());
-    const boxes = ["time-rate", "time-rtt", "time-cwnd"].map($);
-    boxes.forEach((box) => box.replaceChildren());
+    const top = $("time-rate"), boxes = data.panels.map((panel) => $(`time-${panel.key}`));
+    [top, ...boxes].forEach((box) => box.replaceChildren());
     $("time-table").replaceChildren();
     $("time-key").replaceChildren();
     const run = data.runs.find((r) => r.id === state.run);
-    if (!run) { boxes[0].append(make("p", { class: "empty" }, "There is no run here.")); return; }
+    if (!run) { top.append(make("p", { class: "empty" }, "There is no run here.")); return; }
     $("time-note").replaceChildren(make("span", { class: run.status === "complete" ? "" : "bad" }, run.note));
     const series = data.series[run.id];
-    if (!series) { boxes[0].append(make("p", { class: "empty" }, run.missing)); return; }
+    if (!series) { top.append(make("p", { class: "empty" }, run.missing)); return; }
     key(series, run);
-    const rtt = gauges(series, "rtt"), cwnd = gauges(series, "cwnd"), under = "Time since the start of the run (s)";
-    const small = innerWidth < 640 ? 150 : 170;
-    chart(boxes[0], series, rates(series), "Throughput", "bit/s", run, true, innerWidth < 640 ? 230 : 290, rtt.length || cwnd.length ? "" : under);
-    if (rtt.length) chart(boxes[1], series, rtt, "RTT", "µs", run, false, small, cwnd.length ? "" : under);
-    if (cwnd.length) chart(boxes[2], series, cwnd, "Cwnd", "B", run, false, small, under);
+    const panels = data.panels.map((panel, i) => ({ ...panel, box: boxes[i], columns: gauges(series, panel.key) })).filter((panel) => panel.columns.length);
+    const under = "Time since the start of the run (s)", small = innerWidth < 640 ? 150 : 170;
+    chart(top, series, rates(series), "Throughput", "bit/s", run, true, innerWidth < 640 ? 230 : 290, panels.length ? "" : under);
+    panels.forEach(({ box, columns, label, unit }, i) => chart(box, series, columns, label, unit, run, false, small, i === panels.length - 1 ? under : ""));
     table(series);
   };
 

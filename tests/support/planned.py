@@ -1,0 +1,45 @@
+"""Campaigns of a plan with made-up results, without a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from farline.campaign.journal import new_journal
+from farline.campaign.machine import block_order
+from farline.campaign.plan import Plan
+from farline.campaign.settings import Campaign, Setting, make_campaign
+from farline.plots.data import CampaignData, campaign_data
+from farline.store import Entry
+from farline.store.columns import run_row
+from tests.support.campaigns import made_samples
+from tests.support.driving import validate
+from tests.support.records import make_record
+
+BpsOf = Callable[[Setting], float]
+BLOCKS = 2
+
+
+def planned_data(plan: Plan, bps_of: BpsOf, with_samples: bool = False) -> CampaignData:
+    """Two blocks of the plan's campaign, every run with the throughput of its setting."""
+    campaign = make_campaign(plan, validate)
+    rows: list[Mapping[str, Any]] = []
+    samples = {}
+    chance = np.random.default_rng(1)
+    for number, (setting, labels) in enumerate(_runs(campaign)):
+        bps = bps_of(setting) * (1 + 0.02 * (labels["block"] - 0.5))
+        record = make_record(number, setting.spec, bps=bps)
+        record["summary"]["forward"]["mean_rtt_us"] = 40 + 1e12 / bps
+        rows.append(run_row(Entry(record, campaign.id, labels)))
+        if with_samples:
+            samples[record["run_id"]] = made_samples(("forward",), 1, bps, 2.0, chance)
+    journal = new_journal(campaign, "testbed back-to-back").document()
+    return campaign_data(campaign.id, rows, samples, journal)
+
+
+def _runs(campaign: Campaign) -> list[tuple[Setting, dict[str, Any]]]:
+    keys = [setting.key for setting in campaign.settings]
+    cells = [cell for block in range(BLOCKS) for cell in block_order(campaign, block, keys)]
+    return [(campaign.setting(cell.setting), cell.labels) for cell in cells]
