@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import socket
 import subprocess
@@ -132,10 +133,17 @@ def running(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
+def first_line(program: subprocess.Popen[str], limit_s: float = GRACE_S) -> str:
+    """The first line that a program prints; empty if it prints none and ends."""
+    assert program.stdout is not None
+    if not select.select([program.stdout], [], [], limit_s)[0]:
+        raise PeerFailed(f"{program.args!r} says nothing within {limit_s:.0f} s")
+    return program.stdout.readline()
+
+
 def listening_port(server: subprocess.Popen[str]) -> int:
     """Port that a server says it listens on."""
-    assert server.stdout is not None
-    line = server.stdout.readline()
+    line = first_line(server)
     try:
         return int(json.loads(line)["listening"])
     except (ValueError, KeyError, TypeError):

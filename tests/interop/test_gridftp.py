@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from _udt.peers import End, last_words, listening_port, running
+from _udt.peers import End, first_line, last_words, listening_port, running
 from tests.interop.conditions import MakeEnd
 
 SERVER = "globus-gridftp-server"
@@ -70,8 +70,7 @@ def port(folder: Path) -> Iterator[int]:
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder
     )
     with running(server):
-        assert server.stdout is not None
-        found = re.search(r":(\d+)", server.stdout.readline())
+        found = re.search(r":(\d+)", first_line(server))
         assert found is not None
         yield int(found[1])
 

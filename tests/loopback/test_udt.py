@@ -92,7 +92,7 @@ def test_every_control_moves_bytes_and_is_granted(
 
 def test_a_rate_is_kept_and_named_as_the_limit(home: Path, server: Serving) -> None:
     record = record_of(home, server.ticket, "-b", "200M", "-t", "2")
-    assert record["summary"]["forward"]["total_bps"] == pytest.approx(200e6, rel=0.05)
+    assert record["summary"]["forward"]["total_bps"] == pytest.approx(200e6, rel=0.1)
     assert record["verdict"]["limit"] == "rate"
 
 
@@ -120,7 +120,8 @@ def test_a_time_the_server_does_not_allow_is_refused(tmp_path: Path) -> None:
     with serving(tmp_path, "--limit-time", "1s") as running:
         assert record_of(tmp_path, running.ticket, "-t", "0.3")["streams"]
         done = farline(tmp_path, "probe", running.ticket, *UDT, "-t", "5", "--no-store")
-    assert done.returncode in (0, 8), done.stderr
+    assert done.returncode == 8, done.stderr
+    assert "5 s asked for, the server allows up to 1 s" in done.stderr
 
 
 def test_text_shows_what_a_udt_run_has(home: Path, server: Serving) -> None:

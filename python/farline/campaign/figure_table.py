@@ -29,6 +29,11 @@ from farline.plots.wanted import KINDS, SCALES, WantedFigure, wanted_figure
 
 FIGURE = "figure"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_USUAL_NAMES, _USUAL_STARTS = (
+    ("limits", "repetitions", "heat"),
+    ("response-", "cpu-", "queues-"),
+)
+"""Names of the figures that a report has anyway."""
 _TEXTS = ("name", "kind", "x", "curves", "x_scale", "x_label", "caption")
 _KEYS = (*_TEXTS, "panels", "where", "y")
 _WORDS = {"kind": KINDS, "x_scale": SCALES}
@@ -88,7 +93,10 @@ def _figure(table: Mapping[str, Any], together: Mapping[str, Together]) -> Wante
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise SpecError(f"[[{FIGURE}]] name: {name!r} is not 1 to 64 letters, digits, '_' or '-'")
     place = f"[[{FIGURE}]] {name}"
+    if name in _USUAL_NAMES or name.startswith(_USUAL_STARTS):
+        raise SpecError(f"{place}: the report has a figure of that name; take another")
     _check_keys(place, table)
+    _check_axes(place, table)
     values = dict(table)
     needed = "curves" if table.get("kind") == "series" else "x"
     if needed not in table:
@@ -116,6 +124,17 @@ def _check_keys(place: str, table: Mapping[str, Any]) -> None:
     for key in _NOT_IN[table.get("kind", "curves")]:
         if key in table:
             raise SpecError(f"{place} {key}: means nothing in a figure of kind {table['kind']}")
+
+
+def _check_axes(place: str, table: Mapping[str, Any]) -> None:
+    """Refuses what one figure would have to show in two ways."""
+    if "x" in table and table["x"] == table.get("curves"):
+        raise SpecError(f"{place} curves: {table['x']} is x already")
+    where = table.get("where")
+    for name, _ in flatten(where) if isinstance(where, Mapping) else ():
+        for key in ("x", "curves"):
+            if name == table.get(key):
+                raise SpecError(f"{place} where: {name} is {key}, so it is not held")
 
 
 def _panels(

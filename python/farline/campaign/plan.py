@@ -148,7 +148,7 @@ class Plan:
         gone = self.factors.keys() - changed.factors.keys() - set(given)
         return replace(
             changed,
-            reference=_reference_without(self.reference, gone),
+            reference=_reference_without(self.reference, gone | set(said)),
             figures=figures_without(self.figures, gone),
         )
 
@@ -309,7 +309,7 @@ def _reference(value: str | Mapping[str, Any], together: Mapping[str, Together])
 
 
 def _reference_without(reference: Reference, gone: Collection[str]) -> Reference:
-    """The reference without groups and points that a command line has done away with."""
+    """The reference without what a command line states, or has done away with."""
     if isinstance(reference, str):
         return reference
     return {name: value for name, value in reference.items() if name not in gone} or "first"

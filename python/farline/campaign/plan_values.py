@@ -59,6 +59,10 @@ def known_option(part: str, path: str, varied: bool) -> Option:
 
     section, place = path.rpartition(".")[0], place_of(part, path)
     option = next((option for option in OPTIONS if option.path == path), None)
+    if section == PATH or path == PATH:
+        raise SpecError(f"{place}: stands in [{PATH}]")
+    if section and section not in SECTIONS:
+        raise SpecError(f"{place}: there is no section {section}; there are {', '.join(SECTIONS)}")
     if option is None:
         siblings = [o.name for o in OPTIONS if o.path.rpartition(".")[0] == section]
         raise SpecError(f"{place}: unknown; allowed are {', '.join(siblings)}")

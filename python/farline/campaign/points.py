@@ -99,6 +99,8 @@ def read_together(table: object) -> dict[str, Together]:
 
 
 def _group(name: str, raw: object) -> Together:
+    from farline.store.columns import run_columns
+
     place = f"[{TOGETHER}.{name}]"
     if not isinstance(raw, Mapping):
         raise SpecError(f"{TOGETHER} {name}: must be a table {place}")
@@ -106,6 +108,8 @@ def _group(name: str, raw: object) -> Together:
         raise SpecError(
             f"{place}: the name must be 1 to 40 of a-z, 0-9 and '_', and no option's name"
         )
+    if name in run_columns():
+        raise SpecError(f"{place}: {name} is a column of the results; take another name")
     for key in raw:
         if key not in _GROUP_KEYS:
             raise SpecError(f"{place} {key}: unknown; allowed are {', '.join(_GROUP_KEYS)}")

@@ -97,16 +97,22 @@ def expand(plan: Plan, validate: Validate) -> tuple[Setting, ...]:
     """All settings of a plan, in the order of its axes.
 
     Raises:
-        SpecError: when a combination is not allowed, an axis applies to no run, or there are
-            more than `MOST_SETTINGS`.
+        SpecError: when a combination is not allowed, an axis applies to no run, two points are one
+            setting, or there are more than `MOST_SETTINGS`.
     """
     _check_size(plan)
     _check_used(plan)
     found: dict[str, Setting] = {}
     for choice in _combinations(plan):
         setting = _setting(plan, choice, validate)
-        found.setdefault(setting.key, setting)
+        _check_other_point(found.setdefault(setting.key, setting), setting)
     return tuple(found.values())
+
+
+def _check_other_point(first: Setting, setting: Setting) -> None:
+    one, other = first.varied.get(POINT), setting.varied.get(POINT)
+    if one != other:
+        raise SpecError(f"[[{POINT}]] {other}: the same run as {one}: all options are equal")
 
 
 @dataclass(frozen=True)

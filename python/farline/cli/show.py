@@ -32,6 +32,8 @@ def command(
     run_id: str, as_json: bool, with_samples: bool, as_perfmon: bool, store_path: Path | None
 ) -> None:
     """Show everything about one run: RUN is its name, its beginning or its end, or "last"."""
+    if with_samples and as_perfmon:
+        raise click.UsageError("--samples, --perfmon: show one of the two at a time")
     store = read_store(store_path)
     row = _find(store, run_id)
     if as_perfmon:
@@ -51,12 +53,16 @@ def _show_perfmon(store: Store, row: Mapping[str, Any], as_json: bool) -> None:
     """The fields of libudt's CPerfMon per interval, as a table or as JSON columns.
 
     Raises:
-        UsageError: when the run is no UDT run.
+        UsageError: when the run is no UDT run, or has no samples.
     """
     from farline.cli.perfmon_text import perfmon_of, print_perfmon
+    from farline.errors import UsageError
     from farline.profiles.perfmon import json_columns
 
-    table = perfmon_of(json.loads(row["record"]), store.samples([row["run_id"]]))
+    samples = store.samples([row["run_id"]])
+    table = perfmon_of(json.loads(row["record"]), samples)
+    if not len(samples):
+        raise UsageError(f"run {row['run_id']} has no samples, of which perfmon is made")
     if as_json:
         document = {"schema": 1, "run_id": row["run_id"], "perfmon": json_columns(table)}
         click.echo(json.dumps(document, indent=2))

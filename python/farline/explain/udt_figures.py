@@ -21,6 +21,9 @@ LINK_MTU = 1500
 BUFFER_DEFAULT = 1 << 30
 """What UDT's buffers grow to where nothing is asked for."""
 
+LEAST_PACKETS = 32
+"""Packets that a receive buffer holds at least, however little is asked for."""
+
 _PARTS = 3
 """Parts a run is cut into to see whether its rate still grows."""
 
@@ -89,7 +92,9 @@ def udt_figures_of(
         udp_buffer_asked=asked.get("udp_receive_buffer_bytes"),
         flight_packets=_mean(samples, "flight_packets", rows),
         cwnd_packets=cwnd_bytes / (packet - UDT_HEADER_BYTES) if packet and cwnd_bytes else None,
-        reader_free_share=_free_share(samples, receive_buffer, 1 - sender_end),
+        reader_free_share=_free_share(
+            samples, max(receive_buffer, LEAST_PACKETS * (packet or 0)), 1 - sender_end
+        ),
         link_capacity_bps=_mean(samples, "link_capacity_bps", rows),
         rate_growth=_rate_growth(samples, sender_end),
         wire_loss=_wire_loss(path["topology"] if path else None),
@@ -120,11 +125,14 @@ def _free_share(samples: Columns, size_bytes: int, end: int) -> float | None:
 
 
 def _rate_growth(samples: Columns, end: int) -> float | None:
-    """Rate in the last third of the run over that in the middle third, as sent."""
+    """Rate in the last third of the run over that in the middle third, as sent.
+
+    Only where it did not fall from the first third to the middle: else it goes up and down.
+    """
     sent = progress(samples, SENDER, end)
     edges = np.linspace(0, sent.end_us, _PARTS + 1)
-    _, middle, last = np.diff(sent.at(edges)) if sent.end_us else np.zeros(_PARTS)
-    return float(last / middle) if middle > 0 else None
+    first, middle, last = np.diff(sent.at(edges)) if sent.end_us else np.zeros(_PARTS)
+    return float(last / middle) if middle >= first > 0 else None
 
 
 def _wire_loss(topology: Any) -> bool | None:

@@ -30,6 +30,12 @@ IDLE_SENDER = 0.7
 LOSS_MATTERS = 1e-5
 """Share of lost packets from which losses hold back a control that takes each for congestion."""
 
+BURST_PACKETS = 44
+"""Packets that one dropped datagram of an emulated path may hold: they come joined."""
+
+DROPS_MATTER = 0.5
+"""Share of the losses that hosts must have dropped where a link loses packets by order."""
+
 LOSS_MATTERS_TO_MODEL = 0.02
 """The same for a control that works from a model of the path (BBR's own limit)."""
 
@@ -72,6 +78,8 @@ def dropped_by_host(figures: Figures) -> Finding | None:
     udt = udt_of(figures)
     dropped = udt.drops > 0 or (figures.same_host and not udt.emulated)
     if not dropped or figures.lost_share < LOSS_MATTERS:
+        return None
+    if udt.wire_loss and BURST_PACKETS * udt.drops < DROPS_MATTER * figures.lost_packets:
         return None
     where = f"{udt.drops} dropped by the hosts" if udt.drops else "on one host"
     line = (
@@ -131,13 +139,15 @@ def _queue_us(figures: Figures) -> float | None:
 
 
 def losses(figures: Figures) -> Finding | None:
-    """Losses hold the congestion control down though no queue stands: they came by chance."""
+    """Losses hold the congestion control down though no queue stands: chance, or a short queue."""
     if not _losses_matter(figures):
         return None
     name = _control(figures)
-    chance = "the path loses packets by itself, with no queue standing"
-    if udt_of(figures).wire_loss is False:
-        chance = "no link loses packets by itself, so a queue overflows now and then"
+    chance = {
+        True: "the path loses packets by itself, with no queue standing",
+        False: "no link loses packets by itself, so a queue overflows now and then",
+        None: "no queue stands on average: chance, or a short queue",
+    }[udt_of(figures).wire_loss]
     line = f"congestion control: losses hold {name} down ({_lost(figures)}); {chance}"
     other = () if name in _MODELS else ("a control that chance does not slow down: -C bbr",)
     return Finding("cwnd", line, remedies=(*other, *more_streams(figures)))

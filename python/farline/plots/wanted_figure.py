@@ -34,7 +34,7 @@ from farline.plots.response_figure import (
 from farline.plots.series import RunSeries, run_series
 from farline.plots.style import COLUMN_INCHES, FAILED, MARKERS, PAGE_INCHES, palette
 from farline.plots.wanted import WantedFigure
-from farline.profiles.response import ResponsePoint, Setting, setting_order
+from farline.profiles.response import ResponsePoint, Setting, setting_of, setting_order
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,8 +47,10 @@ HEADROOM = 1.15
 
 
 def draw_wanted(data: CampaignData, wanted: WantedFigure) -> Figure | None:
-    """The figure; None where its parameter does not vary in these runs, or nothing was measured."""
+    """The figure; None where these runs do not vary its parameter, or have no such setting."""
     if wanted.x is not None and wanted.x not in data.parameters:
+        return None
+    if _stands_elsewhere(data, wanted):
         return None
     if wanted.kind == "series":
         return _draw_series(data, wanted)
@@ -79,6 +81,13 @@ def wanted_caption(data: CampaignData, wanted: WantedFigure) -> str:
     at = f"At {settings_text(held)}. " if held else ""
     said = f"{wanted.caption.rstrip('.')}. " if wanted.caption else ""
     return f"{said}{at}{means}"
+
+
+def _stands_elsewhere(data: CampaignData, wanted: WantedFigure) -> bool:
+    """Whether something that does not vary stands at another value than the figure wants."""
+    grid = [row for row in data.rows if not row.get("reference")] or data.rows
+    held = {name: v for name, v in wanted.where.items() if name not in data.parameters}
+    return any(all(setting_of(row, n) != v for row in grid) for n, v in held.items())
 
 
 def _quantities(data: CampaignData, wanted: WantedFigure) -> list[Quantity]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import subprocess
 from collections.abc import Callable
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from _emulator.figures import LARGEST_RATIO, Label
 from _emulator.results import Effort
 from _udt import grid, haul
-from _udt.peers import Said
+from _udt.peers import PeerFailed, Said, first_line, running
 from _udt.versus import NOTHING, Cell, Duel, Run, cost, figures, interleaved, speed
+from tests.interop.hostile import Outcome
 
 LABEL = Label("group", "case", "Gb/s")
 
@@ -29,6 +31,19 @@ def test_a_run_is_its_steady_rate_and_the_cost_of_all_it_moved() -> None:
 
 def test_a_run_that_moved_nothing_is_no_error() -> None:
     assert figures(said(0, 0, 1.0, 0.1), said(0, 0, 0.0, 0.1)) == NOTHING
+
+
+def test_a_program_that_says_nothing_is_not_waited_for() -> None:
+    mute = subprocess.Popen(["sleep", "60"], stdout=subprocess.PIPE, text=True)
+    with running(mute), pytest.raises(PeerFailed, match="says nothing within 0 s"):
+        first_line(mute, 0.05)
+
+
+@pytest.mark.parametrize("seen", [[], [4_000]])
+def test_too_few_samples_of_memory_are_no_growth(seen: list[int]) -> None:
+    end = said(1, 1, 1.0, 0.1)
+    outcome = Outcome(end, end, 1.0, {"sender": seen})
+    assert outcome.growth_kb("sender") == 0 and outcome.is_level()
 
 
 @pytest.mark.parametrize(

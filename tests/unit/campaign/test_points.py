@@ -69,6 +69,12 @@ def test_points_are_combined_with_the_grid_and_with_groups() -> None:
         ({"together": {"Big one": {}}}, r"\[together.Big one\]: the name must be"),
         ({"together": {"streams": {}}}, r"\[together.streams\]: the name must be"),
         ({"together": {"tcp": {}}}, r"\[together.tcp\]: the name must be"),
+        *(
+            ({"together": {name: {}}}, f"{name} is a column of the results")
+            for name in ("status", "setting", "reference", "total_bps")
+        ),
+        ({"together": {"a": {"options": ["path.rtt_s"], "values": [1]}}}, r"stands in \[path\]"),
+        ({"together": {"a": {"options": ["sctp.x"], "values": [1]}}}, "no section sctp; .*tcp"),
         ({"together": {"a": {"option": []}}}, r"option: unknown; allowed are options, values"),
         ({"together": {"a": {"options": "streams"}}}, "options: must be a list of options"),
         ({"together": {"a": {"options": ["strems"], "values": [1]}}}, "strems: unknown"),
@@ -174,6 +180,20 @@ def test_a_command_line_wins_over_points_and_groups() -> None:
     for changed in (one, none, same):
         assert plan_from_document(changed.document()) == changed
         make_campaign(changed, validate)
+
+
+def test_two_points_that_are_one_run_are_refused() -> None:
+    stated = plan(point=[{"name": "usual"}, {"name": "said", "transport": "tcp", "streams": 1}])
+    with pytest.raises(SpecError, match=r"\[\[point\]\] said: the same run as usual"):
+        expand(stated, lambda document: {"transport": "tcp", "streams": 1, **document})
+
+
+def test_the_reference_leaves_out_what_a_command_line_states() -> None:
+    made = plan(
+        campaign={"reference": {"streams": 2, "block_bytes": 4096}}, grid={"streams": [1, 2]}
+    )
+    assert made.with_grid(Grid({"block_bytes": 8192})).reference == {"streams": 2}
+    assert made.with_grid(Grid({"streams": 1, "block_bytes": 8192})).reference == "first"
 
 
 def test_points_that_a_command_line_makes_the_same_are_one() -> None:

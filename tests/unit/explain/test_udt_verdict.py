@@ -141,6 +141,16 @@ def test_a_window_closed_by_its_reader_is_the_readers(cpu_us: int, limit: str) -
     assert "6.2 % of the receive buffer was free on average" in found["evidence"]
 
 
+def test_a_receive_buffer_is_never_less_than_32_packets() -> None:
+    found = judged(
+        receiver={"thread_cpu_us": 1},
+        udt={"receive_buffer_bytes": 1},
+        free_bytes=32 * (PAYLOAD + 16) // 16,
+        receive_window_limited_us=80_000,
+    )
+    assert "6.2 % of the receive buffer was free on average" in found["evidence"]
+
+
 def test_a_send_buffer_full_of_packets_under_way_is_named() -> None:
     found = judged(udt={"send_buffer_bytes": 10 << 20}, send_buffer_limited_us=70_000)
     assert found["limit"] == "send-buffer"
@@ -192,6 +202,7 @@ def test_losses_by_chance_hold_the_native_control_but_not_the_model() -> None:
     found = judged({"congestion_control": "native", "retransmits": 700}, lost)
     assert found["limit"] == "cwnd"
     assert "losses hold native down (700 of 686800 packets lost, 0.1 %)" in found["line"]
+    assert "no queue stands on average: chance, or a short queue" in found["line"]
     assert found["remedies"][0] == "a control that chance does not slow down: -C bbr"
     assert "losses hold" not in judged(receiver=lost)["line"]
 
@@ -224,6 +235,14 @@ def test_losses_that_a_host_under_the_emulator_counted_are_the_udp_sockets() -> 
     found = judged(receiver={"lost_packets": 700}, record={"path": path})
     assert found["limit"] == "receive-buffer"
     assert "650 dropped by the hosts" in found["line"]
+
+
+@pytest.mark.parametrize(("drops", "limit"), [(7, "cwnd"), (8, "receive-buffer")])
+def test_a_few_drops_do_not_explain_what_a_link_was_told_to_lose(drops: int, limit: str) -> None:
+    path = {**make_path(loss=0.001), "rate_bps": 10_000_000_000}
+    path["stamp"]["receive_buffer_drops"] = drops
+    found = judged({"congestion_control": "native"}, {"lost_packets": 700}, record={"path": path})
+    assert found["limit"] == limit
 
 
 def test_losses_where_no_link_loses_packets_came_from_a_queue() -> None:
@@ -285,6 +304,11 @@ def test_a_rate_that_still_grows_wants_a_longer_run() -> None:
     found = judged(rates=[n * 16e6 for n in range(100)], paced_wait_us=80_000)
     assert "the rate of bbr still grew by 6" in found["line"]
     assert found["remedies"] == ["a longer run: -t 30", "leave the ramp out: -O 5"]
+
+
+def test_a_rate_that_goes_up_and_down_does_not_grow() -> None:
+    found = judged(rates=[900e6] * 33 + [400e6] * 33 + [900e6] * 34, paced_wait_us=80_000)
+    assert "still grew" not in found["line"]
 
 
 def test_a_congestion_window_that_is_full_is_the_limit() -> None:

@@ -165,6 +165,22 @@ def test_what_a_command_line_no_longer_varies_is_left_out(tmp_path: Path) -> Non
     assert "kept" in names and "gone" not in names
 
 
+def test_what_a_command_line_holds_elsewhere_is_left_out() -> None:
+    control = "tcp.congestion_control"
+    plan = plan_from_document(
+        {
+            "grid": {"block_bytes": ["16K", "64K"], "tcp": {"congestion_control": "reno,bbr"}},
+            "figure": [
+                {"name": name, "x": "block_bytes", "where": {control: name}}
+                for name in ("reno", "bbr")
+            ],
+        }
+    ).with_grid(Grid({"tcp": {"congestion_control": "bbr"}}))
+    data = planned_data(plan, level)
+    kept = [f.name for f in wanted_figures(data.plan) if draw_wanted(data, f) is not None]
+    assert kept == ["bbr"]
+
+
 def test_what_was_not_measured_gives_no_figure() -> None:
     data = made({"name": "f", "x": "block_bytes"})
     assert draw_wanted(data, WantedFigure("g", x="streams")) is None

@@ -203,6 +203,16 @@ def test_show_perfmon_has_the_names_of_the_reference_library(store: Store) -> No
     assert document["perfmon"]["pktFlightSize"] == [40, 40, None, None]
 
 
+def test_show_perfmon_of_a_run_without_samples_is_refused(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = make_record(7, make_spec(transport="udt", udt={"congestion_control": "native"}))
+    store.append(record, make_samples(0))
+    assert run(["show", record["run_id"], "--perfmon"]) in (1, 2)
+    error = capsys.readouterr().err
+    assert "has no samples" in error and error.count("\n") == 1
+
+
 def test_export_perfmon_has_the_udt_runs_alone(store: Store, tmp_path: Path) -> None:
     run_id, path = with_udt(store), tmp_path / "perfmon.csv"
     farline("export", "--format", "csv", "--perfmon", "-o", str(path))
@@ -216,6 +226,7 @@ def test_export_perfmon_has_the_udt_runs_alone(store: Store, tmp_path: Path) -> 
     ("arguments", "line"),
     [
         (["show", "last", "--perfmon"], "went over udp: perfmon is UDT's"),
+        (["show", "last", "--perfmon", "--samples"], "one of the two at a time"),
         (["export", "--format", "csv", "-o", "-", "--perfmon", "--links"], "one table at a time"),
         (["runs", "--where", "strems=1"], "strems"),
         (["runs", "--since", "soon"], "an age"),

@@ -105,15 +105,15 @@ impl Delivery {
         self.forget_resolved();
     }
 
-    /// An acknowledgement: so many packets have arrived and were marked lost since the start. Nothing if it brings no
+    /// An acknowledgement, on a path whose least round-trip time is `min_rtt_ns`: so many packets have arrived and were marked lost since the start. Nothing if it brings no
     /// news.
     pub fn on_ack(
         &mut self,
         now_ns: u64,
-        _next: u64,
         delivered_total: u64,
         lost_total: u64,
         rtt_ns: Option<u64>,
+        min_rtt_ns: u64,
     ) -> Option<RateSample> {
         let arrived = delivered_total.saturating_sub(self.delivered);
         let lost = lost_total.saturating_sub(self.lost);
@@ -135,7 +135,7 @@ impl Delivery {
             self.round_end = self.delivered;
             self.round += 1;
         }
-        let sample = self.sample(now_ns, &newest, rtt_ns);
+        let sample = self.sample(now_ns, &newest, rtt_ns, min_rtt_ns);
         self.latest_pps = sample.map_or(self.latest_pps, |sample| sample.pps);
         sample
     }
@@ -147,11 +147,12 @@ impl Delivery {
 
     /// The rate over the longer of two times: that in which the packets went and that in which they were
     /// acknowledged, so that neither a burst of sending nor one of acknowledgements looks like a fast path.
-    fn sample(&self, now_ns: u64, newest: &Sent, rtt_ns: Option<u64>) -> Option<RateSample> {
+    fn sample(&self, now_ns: u64, newest: &Sent, rtt_ns: Option<u64>, min_rtt_ns: u64) -> Option<RateSample> {
         let sending_ns = newest.sent_ns.saturating_sub(newest.first_sent_ns);
         let acking_ns = now_ns.saturating_sub(newest.delivered_ns);
         let interval_ns = sending_ns.max(acking_ns);
-        if interval_ns == 0 {
+        // Less than a round trip: what arrives was sent before this burst, and was wrongly taken for lost.
+        if interval_ns == 0 || interval_ns < min_rtt_ns {
             return None;
         }
         let newest_ns = now_ns.saturating_sub(newest.sent_ns);
@@ -195,7 +196,7 @@ mod tests {
         bursts(&mut delivery, 0, 20);
         for burst in 0..50 {
             let now_ns = (burst + 20) * MS;
-            let sample = delivery.on_ack(now_ns, (burst + 1) * 10, (burst + 1) * 10, 0, None);
+            let sample = delivery.on_ack(now_ns, (burst + 1) * 10, 0, None, 0);
             let sample = sample.expect("news");
             if burst >= 20 {
                 assert_eq!(sample.pps, 10_000.0);
@@ -212,12 +213,12 @@ mod tests {
     fn acknowledgements_that_come_at_once_do_not_look_like_a_fast_path() {
         let mut delivery = Delivery::new(0);
         bursts(&mut delivery, 0, 20);
-        delivery.on_ack(20 * MS, 10, 10, 0, None);
+        delivery.on_ack(20 * MS, 10, 0, None, 0);
         // The other nineteen bursts' within a microsecond of each other, when the last of them has arrived.
         for burst in 1..20 {
             let now_ns = 40 * MS + burst * 1_000;
             let total = (burst + 1) * 10;
-            let sample = delivery.on_ack(now_ns, total, total, 0, None).expect("news");
+            let sample = delivery.on_ack(now_ns, total, 0, None, 0).expect("news");
             assert!(sample.pps <= 10_001.0, "{}", sample.pps);
         }
     }
@@ -226,7 +227,7 @@ mod tests {
     fn packets_out_of_order_count_where_the_peer_counts_them() {
         let mut delivery = Delivery::new(0);
         bursts(&mut delivery, 0, 20);
-        let sample = delivery.on_ack(25 * MS, 0, 45, 5, None).expect("news");
+        let sample = delivery.on_ack(25 * MS, 45, 5, None, 0).expect("news");
         assert_eq!((sample.rtt_ns, sample.lost_packets), (Some(21 * MS), 5));
         assert_eq!(delivery.delivered, 45);
     }
@@ -235,10 +236,10 @@ mod tests {
     fn an_acknowledgement_without_news_gives_nothing() {
         let mut delivery = Delivery::new(0);
         bursts(&mut delivery, 0, 2);
-        assert!(delivery.on_ack(20 * MS, 10, 10, 0, None).is_some());
-        assert_eq!(delivery.on_ack(21 * MS, 10, 10, 0, None), None);
+        assert!(delivery.on_ack(20 * MS, 10, 0, None, 0).is_some());
+        assert_eq!(delivery.on_ack(21 * MS, 10, 0, None, 0), None);
         assert_eq!(
-            delivery.on_ack(22 * MS, 5, 5, 0, None),
+            delivery.on_ack(22 * MS, 5, 0, None, 0),
             None,
             "an old one neither"
         );
@@ -249,12 +250,12 @@ mod tests {
         let mut delivery = Delivery::new(0);
         delivery.on_sent(0, 0, 10, 0, true);
         delivery.on_sent(50 * MS, 10, 10, 10, false);
-        let sample = delivery.on_ack(51 * MS, 10, 10, 0, None).expect("news");
+        let sample = delivery.on_ack(51 * MS, 10, 0, None, 0).expect("news");
         assert!(sample.is_app_limited);
-        let sample = delivery.on_ack(70 * MS, 20, 20, 0, None).expect("news");
+        let sample = delivery.on_ack(70 * MS, 20, 0, None, 0).expect("news");
         assert!(sample.is_app_limited, "sent when the gap was under way");
         delivery.on_sent(80 * MS, 20, 10, 0, false);
-        let sample = delivery.on_ack(100 * MS, 30, 30, 0, None).expect("news");
+        let sample = delivery.on_ack(100 * MS, 30, 0, None, 0).expect("news");
         assert!(!sample.is_app_limited);
     }
 
@@ -264,7 +265,7 @@ mod tests {
         bursts(&mut delivery, 0, 20);
         // Of 200 packets 30 are marked lost before the next burst goes; the acknowledgement counts them later.
         delivery.on_sent(20 * MS, 200, 10, 170, false);
-        let sample = delivery.on_ack(21 * MS, 0, 20, 30, None).expect("news");
+        let sample = delivery.on_ack(21 * MS, 20, 30, None, 0).expect("news");
         assert_eq!(sample.rtt_ns, Some(17 * MS), "the fifth burst was resolved last");
     }
 
@@ -286,7 +287,7 @@ mod tests {
                     _ => lost += packets,
                 }
                 if what > 0 {
-                    if let Some(sample) = delivery.on_ack(now_ns, delivered, delivered, lost, None) {
+                    if let Some(sample) = delivery.on_ack(now_ns, delivered, lost, None, 0) {
                         prop_assert!(sample.pps.is_finite() && sample.pps >= 0.0);
                     }
                 }

@@ -47,6 +47,8 @@ pub(super) struct Driver {
     refused_since_ns: Option<u64>,
     strays: u64,
     has_started: bool,
+    /// Bytes that the send buffer has room for when everything is acknowledged.
+    empty_bytes: u64,
     /// Bytes read since the last turn of [`Self::fill`], and when that was.
     unturned_bytes: usize,
     turned_ns: u64,
@@ -62,8 +64,11 @@ impl Driver {
     ) -> Result<Self, Failure> {
         let config = setup.config(&agreed, options)?;
         let gso = setup.choose_gso(packet_bytes(&agreed));
+        let now_ns = time::now_ns();
+        let connection = Connection::new(&config, &agreed, now_ns);
         Ok(Self {
-            connection: Connection::new(&config, &agreed, time::now_ns()),
+            empty_bytes: connection.statistics(now_ns).send_buffer_free_bytes,
+            connection,
             outlet: Outlet::new(config.burst_packets, gso),
             buffer: PageBuffer::new(RECEIVE_BYTES),
             reads: if setup.gro { BATCH_READS } else { SINGLE_READS },
@@ -223,6 +228,11 @@ impl Driver {
     fn note_refusal(&mut self) -> Result<(), Failure> {
         self.outlet.is_refused = false;
         let now_ns = time::now_ns();
+        if self.connection.state() == State::Finishing && self.has_delivered() {
+            // It has everything and need not wait for our last word.
+            self.connection.close(now_ns);
+            return Ok(());
+        }
         let since_ns = *self.refused_since_ns.get_or_insert(now_ns);
         if now_ns - since_ns < REFUSED_NS {
             return Ok(());
@@ -234,6 +244,16 @@ impl Driver {
                 self.member.port.remote
             ),
         ))
+    }
+
+    /// Whether the other end has acknowledged everything that was written.
+    pub(super) fn has_delivered(&self) -> bool {
+        self.statistics().send_buffer_free_bytes == self.empty_bytes
+    }
+
+    /// From now on another thread may drive.
+    pub(super) fn change_thread(&mut self) {
+        self.has_started = false;
     }
 
     /// Waits until a datagram comes, something is due, somebody wakes the connection, or `until_ns`. Short waits are
@@ -289,7 +309,8 @@ impl Driver {
         Failure::new(kind, format!("UDT connection with {remote}: {reason}"))
     }
 
-    /// Delivers what was written, then ends the connection; false if `until_ns` comes first.
+    /// Delivers what was written, then ends the connection; false if the other end does not have everything by
+    /// `until_ns`.
     ///
     /// # Errors
     /// When the other end ended it before it had everything, or is gone; `interrupted`'s, looked at at least ten
@@ -313,7 +334,7 @@ impl Driver {
             }
             let now_ns = time::now_ns();
             if now_ns >= until_ns {
-                return Ok(false);
+                return Ok(self.has_delivered());
             }
             if moved? == 0 {
                 self.wait(until_ns.min(now_ns + super::SLICE_NS))?;
@@ -336,6 +357,7 @@ impl Driver {
         let granted = self.setup.granted(&self.member.port.socket, spec);
         let mut notes = granted.notes;
         notes.extend(self.setup.packet_note(&self.agreed));
+        notes.extend(self.setup.receive_note(self.packet_bytes()));
         notes.extend(self.outlet.notes.iter().cloned());
         if self.strays > 0 {
             let strays = self.strays;

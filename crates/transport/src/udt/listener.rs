@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use farline_proto::udt::handshake::{Heard, Listening, Offer};
 use farline_proto::udt::wire::{HANDSHAKE_BYTES, Handshake, IP_UDP_BYTES, Sequence};
-use farline_spec::Failure;
+use farline_spec::{Failure, FailureKind};
 use farline_sys::time;
 use farline_sys::wake::poll_readable;
 
@@ -38,6 +38,8 @@ pub struct Listener {
     /// What came to a connection's socket but is from a new caller.
     inbox: Arc<Inbox>,
     answered: VecDeque<Answered>,
+    /// Why the latest caller that could not be let in was not.
+    trouble: Option<Failure>,
 }
 
 /// A caller that has its connection.
@@ -85,6 +87,7 @@ impl Listener {
             limits,
             inbox: Inbox::for_listener()?,
             answered: VecDeque::new(),
+            trouble: None,
         })
     }
 
@@ -100,13 +103,24 @@ impl Listener {
     /// `Timeout` when `deadline` has passed; call again to wait on. The kernel's.
     pub fn accept(&mut self, deadline: Instant) -> Result<Socket, Failure> {
         loop {
-            if let Some(socket) = self.next()? {
+            if let Some(socket) = self.next(&mut || {})? {
                 return Ok(socket);
             }
-            let left = time_left(deadline).ok_or_else(|| timed_out(format!("UDT port {}", self.local)))?;
+            let left = time_left(deadline).ok_or_else(|| self.timed_out("UDT port"))?;
             poll_readable(&self.fds(), Some(left))
                 .map_err(|error| Failure::system("waiting for UDT callers", &error))?;
         }
+    }
+
+    /// The failure of waiting in vain.
+    pub(super) fn timed_out(&self, what: &str) -> Failure {
+        let mut failure = timed_out(format!("{what} {}", self.local));
+        if let Some(trouble) = &self.trouble {
+            failure
+                .message
+                .push_str(&format!("; a caller could not be let in: {}", trouble.message));
+        }
+        failure
     }
 
     /// What to wait for before [`Self::next`] has something.
@@ -114,9 +128,19 @@ impl Listener {
         [self.socket.as_fd(), self.inbox.waker.as_fd()]
     }
 
-    /// A connection whose caller has come to the end of its handshake, if there is one now.
-    pub(super) fn next(&mut self) -> Result<Option<Socket>, Failure> {
+    /// A connection whose caller has come to the end of its handshake, if there is one now; `make_room` is called
+    /// before it is made.
+    pub(super) fn next(&mut self, make_room: &mut dyn FnMut()) -> Result<Option<Socket>, Failure> {
         self.inbox.waker.drain();
+        let found = self.look(make_room);
+        if !self.inbox.is_empty() {
+            // Whoever leaves more there will not wake.
+            self.inbox.waker.wake();
+        }
+        found
+    }
+
+    fn look(&mut self, make_room: &mut dyn FnMut()) -> Result<Option<Socket>, Failure> {
         for _ in 0..LOOKS {
             let Some((from, datagram)) = self.next_datagram()? else {
                 break;
@@ -127,9 +151,14 @@ impl Listener {
             {
                 Heard::Nothing => {}
                 Heard::Answer(answer) => self.answer(from, &answer),
+                Heard::Wanted(call) if self.is_answered_again(from, &call) => {}
                 Heard::Wanted(call) => {
-                    if let Some(socket) = self.admit(from, &call)? {
-                        return Ok(Some(socket));
+                    make_room();
+                    match self.admit(from, &call) {
+                        Ok(socket) => return Ok(Some(socket)),
+                        Err(failure) if failure.kind == FailureKind::Spec => return Err(failure),
+                        // One caller's trouble is not the next one's, and this one asks again.
+                        Err(failure) => self.trouble = Some(failure),
                     }
                 }
             }
@@ -159,17 +188,22 @@ impl Listener {
         let _ = self.socket.send_to(answer, to);
     }
 
-    /// Makes the connection for a caller that does not have it yet.
-    fn admit(&mut self, from: SocketAddr, call: &Handshake) -> Result<Option<Socket>, Failure> {
+    /// Whether a caller has its connection already: then it has missed the answer.
+    fn is_answered_again(&self, from: SocketAddr, call: &Handshake) -> bool {
         let is_same = |known: &&Answered| {
             known.from == from
                 && known.socket == call.socket
                 && known.initial_sequence == call.initial_sequence
         };
-        if let Some(known) = self.answered.iter().find(is_same) {
+        let known = self.answered.iter().find(is_same);
+        if let Some(known) = known {
             self.answer(from, &known.answer);
-            return Ok(None);
         }
+        known.is_some()
+    }
+
+    /// Makes the connection for a caller that does not have it yet.
+    fn admit(&mut self, from: SocketAddr, call: &Handshake) -> Result<Socket, Failure> {
         let port = Port::between(self.local, from, || self.connected(from))?;
         port.set_listener(&self.inbox);
         let setup = Setup::apply(&port.socket, &self.options)?;
@@ -187,7 +221,7 @@ impl Listener {
             initial_sequence: call.initial_sequence,
             answer,
         });
-        Ok(Some(Socket::new(driver, &self.options)))
+        Ok(Socket::new(driver, &self.options))
     }
 
     /// A socket on this port for one caller. The kernel gives a datagram to the socket that is connected to where it

@@ -104,6 +104,7 @@ pub(super) fn open_on(
         opening: begin(way, offer, remote),
         member: &member,
         way,
+        deadline,
         buffer: vec![0; RECEIVE_BYTES].into_boxed_slice(),
     };
     let (agreed, early) = loop {
@@ -145,6 +146,7 @@ struct Attempt<'a> {
     opening: Opening,
     member: &'a Member,
     way: Way,
+    deadline: Instant,
     buffer: Box<[u8]>,
 }
 
@@ -164,20 +166,20 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Looks at all that has come until something is decided.
+    /// Looks at all that has come until something is decided or the time is over.
     fn listen(&mut self) -> Result<(Step, Early), Failure> {
-        while let Some(parcel) = self.member.inbox.take() {
+        while time_left(self.deadline).is_some()
+            && let Some(parcel) = self.member.inbox.take()
+        {
             let step = self.hear(&parcel.bytes, parcel.segment_bytes);
             if step != Step::Wait {
                 return Ok((step, vec![(parcel.bytes, parcel.segment_bytes)]));
             }
         }
-        loop {
+        while time_left(self.deadline).is_some() {
             let batch = match receive_batch_now(self.member.fd(), &mut self.buffer) {
                 Ok(batch) => batch,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Ok((Step::Wait, Vec::new()));
-                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if self.is_passing(&error) => continue,
                 Err(error) => return Err(while_connecting(self.member.port.remote, &error)),
             };
@@ -187,6 +189,7 @@ impl Attempt<'_> {
                 return Ok((step, vec![(bytes, batch.segment_bytes)]));
             }
         }
+        Ok((Step::Wait, Vec::new()))
     }
 
     /// What `datagrams` come to. Those for other connections on the socket are passed on.

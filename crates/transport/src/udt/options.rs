@@ -234,6 +234,17 @@ impl Setup {
         granted
     }
 
+    /// A line if the receive buffer is larger than was asked for.
+    pub(super) fn receive_note(&self, packet_bytes: usize) -> Option<String> {
+        let asked = self.udt.receive_buffer_bytes?.get();
+        let least = LEAST_PACKETS * packet_bytes as u64;
+        (asked < least).then(|| {
+            format!(
+                "receive buffer: asked for {asked} bytes, in use {least} bytes: at least {LEAST_PACKETS} packets"
+            )
+        })
+    }
+
     /// A line if the other end could only take smaller packets than were asked for.
     pub(super) fn packet_note(&self, agreed: &Agreed) -> Option<String> {
         let asked = usize::from(self.udt.packet_bytes?.get());
@@ -269,6 +280,20 @@ mod tests {
         assert_eq!(offer.mss_bytes as usize, MAX_BATCH_BYTES + IP_UDP_BYTES);
         let asked = setup(r#"{"transport":"udt","udt":{"packet_bytes":1472}}"#);
         assert_eq!(asked.offer(1, Some(7)).unwrap().mss_bytes, 1500);
+    }
+
+    #[test]
+    fn a_receive_buffer_that_is_raised_is_noted() {
+        let note = |bytes: u32| {
+            let text = format!(r#"{{"transport":"udt","udt":{{"receive_buffer_bytes":{bytes}}}}}"#);
+            setup(&text).receive_note(1472)
+        };
+        assert_eq!(
+            note(16_384).unwrap(),
+            "receive buffer: asked for 16384 bytes, in use 47104 bytes: at least 32 packets"
+        );
+        assert_eq!(note(47_104), None);
+        assert_eq!(setup(r#"{"transport":"udt"}"#).receive_note(1472), None);
     }
 
     #[test]

@@ -79,9 +79,13 @@ impl Inbox {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.load(Ordering::Acquire) == 0
+    }
+
     /// The oldest parcel. Costs one load where there is none.
     pub(super) fn take(&self) -> Option<Parcel> {
-        if self.bytes.load(Ordering::Acquire) == 0 {
+        if self.is_empty() {
             return None;
         }
         let mut parcels = locked(&self.parcels);

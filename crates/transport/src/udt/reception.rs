@@ -25,6 +25,8 @@ use crate::{Role, Stream, StreamKey};
 /// Openers that may be half-way through at once besides the streams that are expected, all of which may
 /// arrive together. One more takes the place of the oldest.
 const MAX_STRANGERS: usize = 64;
+/// Callers that are let in before those who are in are looked at again.
+const ROUND: usize = 8;
 /// Time an opener has for its preamble.
 const PREAMBLE_TIME: Duration = Duration::from_secs(5);
 /// Data packets an opener may send before it has proved anything: a preamble and its repetitions.
@@ -42,12 +44,12 @@ pub(super) fn introduce(socket: &mut Socket, key: &StreamKey, deadline: Instant)
     socket.flush()?;
     // What is acknowledged leaves the send buffer.
     while socket.statistics().send_buffer_free_bytes < empty {
+        let left = time_left(deadline).ok_or_else(|| late.clone())?;
         let moved = socket.driver.turn(&mut Reader::none())?;
         if let Some(closed) = socket.driver.closed() {
             return Err(socket.driver.failure(closed));
         }
         if moved == 0 {
-            let left = time_left(deadline).ok_or_else(|| late.clone())?;
             let left_ns = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
             socket.driver.wait(time::now_ns() + left_ns.min(SLICE_NS))?;
         }
@@ -87,11 +89,17 @@ impl Reception {
     }
 
     fn take_connections(&mut self, places: usize) -> Result<(), Failure> {
-        while let Some(socket) = self.listener.next()? {
-            if self.openers.len() >= places {
-                let oldest = self.openers.iter().position(|opener| opener.proved.is_none());
-                self.openers.remove(oldest.unwrap_or(0));
-            }
+        for _ in 0..ROUND {
+            let openers = &mut self.openers;
+            let mut make_room = || {
+                if openers.len() >= places {
+                    let oldest = openers.iter().position(|opener| opener.proved.is_none());
+                    openers.remove(oldest.unwrap_or(0));
+                }
+            };
+            let Some(socket) = self.listener.next(&mut make_room)? else {
+                break;
+            };
             self.openers.push(Opener {
                 socket,
                 bytes: [0; PREAMBLE_BYTES],
@@ -118,8 +126,7 @@ impl Reception {
 
     /// Waits for a caller, a datagram to an opener or a time at which one has something to do.
     fn wait(&self, deadline: Instant) -> Result<(), Failure> {
-        let left = time_left(deadline)
-            .ok_or_else(|| timed_out(format!("data port {}", self.listener.local_addr())))?;
+        let left = time_left(deadline).ok_or_else(|| self.listener.timed_out("data port"))?;
         let mut fds = self.listener.fds().to_vec();
         let now_ns = time::now_ns();
         let mut patience = left.min(crate::socket::SLICE);

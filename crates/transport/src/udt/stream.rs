@@ -57,7 +57,8 @@ struct Drain {
 impl UdtStream {
     /// Takes over a connection whose preamble has been sent or read.
     pub(super) fn new(socket: Socket, spec: &RunSpec, role: Role, stream: u16) -> Self {
-        let driver = socket.driver;
+        let mut driver = socket.driver;
+        driver.change_thread();
         let statistics = driver.statistics();
         let sizes = Sizes {
             payload_bytes: driver.connection.payload_bytes() as u64,
@@ -158,10 +159,10 @@ impl Feed {
             if taken == wanted || gauges.tally.is_aborted() {
                 return Ok(taken);
             }
+            if time::now_ns() >= until_ns {
+                return Ok(taken);
+            }
             if moved == 0 && written == 0 {
-                if time::now_ns() >= until_ns {
-                    return Ok(taken);
-                }
                 driver.wait(until_ns)?;
             }
         }
@@ -201,7 +202,8 @@ impl Drain {
         }
     }
 
-    fn rest(&self, driver: &mut Driver, until_ns: u64) -> Result<(), Failure> {
+    fn rest(&mut self, driver: &mut Driver, until_ns: u64) -> Result<(), Failure> {
+        self.nap.received(time::now_ns(), 0);
         match self.nap.length_ns() {
             0 => driver.wait(until_ns),
             nap_ns => {
@@ -250,9 +252,8 @@ impl Stream for UdtStream {
             return Err(wrong_end("finish sending on a receiving stream"));
         }
         let linger_s = self.spec.udt.clone().unwrap_or_default().linger_s.get();
-        let left = deadline
-            .saturating_duration_since(Instant::now())
-            .min(Duration::from_secs_f64(linger_s));
+        let linger = Duration::from_secs_f64(linger_s);
+        let left = deadline.saturating_duration_since(Instant::now()).min(linger);
         let until_ns = time::now_ns() + u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
         let gauges = Arc::clone(&self.gauges);
         let interrupted = || {
@@ -262,8 +263,20 @@ impl Stream for UdtStream {
             Ok(())
         };
         let finished = self.driver.finish(until_ns, &interrupted);
+        if finished.is_ok() {
+            // What the other end does not have yet, it will not get: it must not wait for it.
+            self.driver.connection.close(time::now_ns());
+            let _ = self.driver.transmit();
+        }
         self.publish();
-        finished.map(drop)
+        // Giving up at the deadline is what was asked for; what the user has allowed for lingering must be enough.
+        if finished? || left < linger {
+            return Ok(());
+        }
+        Err(Failure::new(
+            FailureKind::Timeout,
+            format!("linger of {linger_s} s: the other end does not have everything"),
+        ))
     }
 
     fn probe(&self) -> Arc<dyn Probe> {

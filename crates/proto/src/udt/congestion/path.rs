@@ -240,9 +240,7 @@ impl Run {
         let acked = delivered - self.heard;
         self.heard = delivered;
         self.in_flight = self.in_flight.saturating_sub(acked);
-        let sample = self
-            .delivery
-            .on_ack(self.now_ns, delivered, delivered, self.lost, None);
+        let sample = self.delivery.on_ack(self.now_ns, delivered, self.lost, None, 0);
         if let Some(rtt_ns) = sample.and_then(|sample| sample.rtt_ns) {
             let is_first = self.least_rtt_ns == 0;
             self.least_rtt_ns = if is_first {

@@ -146,10 +146,9 @@ impl Connection {
         if matches!(self.state, State::Closed(_)) {
             // A peer that missed our last word repeats its own.
             let is_answering = matches!(self.state, State::Closed(Closed::ByPeer | Closed::Aborted));
-            if matches!(packet.control, ControlMessage::Shutdown { .. })
-                && is_answering
-                && self.is_peer_farline()
-            {
+            let is_theirs =
+                matches!(packet.control, ControlMessage::Shutdown { token } if token == self.token);
+            if is_theirs && is_answering && !self.parting.has_begun() {
                 self.parting.say(now_ns, true);
             }
             return;
@@ -205,9 +204,13 @@ impl Connection {
             self.take_detail(now_ns, next, ack.number, detail);
         }
         let delivered = self.send.acked().max(self.peer_received);
-        let sample = self
-            .delivery
-            .on_ack(now_ns, next, delivered, self.counted.send_lost_packets, rtt_ns);
+        let sample = self.delivery.on_ack(
+            now_ns,
+            delivered,
+            self.counted.send_lost_packets,
+            rtt_ns,
+            self.rtt.min_ns(),
+        );
         let event = AckEvent {
             now_ns,
             acked_packets: acked.packets,
@@ -229,6 +232,10 @@ impl Connection {
     fn take_detail(&mut self, now_ns: u64, next: u64, number: u32, detail: &AckDetail) {
         if next >= self.send.acked() {
             let window = u64::from(detail.window_packets).clamp(2, self.flow_window_packets);
+            if next + window > self.window_edge && self.window_edge == self.send.sent() {
+                // The window was the reason to wait; what waits behind it is not overdue.
+                self.expiry.progressed(now_ns);
+            }
             self.window_edge = next + window;
         }
         if let Some(received) = detail.received.filter(|_| self.is_peer_farline()) {
@@ -336,8 +343,12 @@ impl Connection {
 
     /// A farline peer proves that a shutdown is its own by our token, its complement if it gave up in the middle.
     fn handle_shutdown(&mut self, now_ns: u64, token: u32) {
-        let is_whole = token == self.token || !self.is_peer_farline();
-        let is_abort = self.is_peer_farline() && token == !self.token;
+        // A peer that has not heard our greeting, lost on the way, cannot know the token and says 0.
+        let knows_us = self.greeting.is_seen();
+        let has_holes = self.kind == SocketKind::Stream && self.gaps.packets() > 0;
+        let is_abort =
+            token == !self.token || (!knows_us && token == !0) || (!self.is_peer_farline() && has_holes);
+        let is_whole = token == self.token || !self.is_peer_farline() || (!knows_us && token == 0);
         if !is_whole && !is_abort {
             self.counted.invalid_datagrams += 1;
             return;
@@ -348,7 +359,8 @@ impl Connection {
             (false, State::Finishing) if all_arrived => Closed::ByUs,
             (false, _) => Closed::ByPeer,
         });
-        if self.is_peer_farline() && !self.parting.has_begun() {
+        if self.is_peer_farline() {
+            // One more word either way: our own may have been lost.
             self.parting.say(now_ns, all_arrived);
         }
     }

@@ -5,6 +5,8 @@
 pub(super) enum Holdup {
     /// There is nothing to send and nothing under way.
     Idle,
+    /// Nothing: it is being sent.
+    Sending,
     /// The application has not written more.
     Application,
     /// The send buffer is full of packets under way.
@@ -59,7 +61,7 @@ impl Limits {
             Holdup::Window => times.window_ns += past_ns,
             Holdup::SendBuffer => times.buffer_ns += past_ns,
             Holdup::Pacing => times.pacing_ns += past_ns,
-            Holdup::Application | Holdup::Congestion => {}
+            Holdup::Sending | Holdup::Application | Holdup::Congestion => {}
         }
         times.busy_ns += past_ns;
         times

@@ -206,8 +206,9 @@ impl Connection {
             self.waiting_since_ns = has_rest.then_some(now_ns);
         }
         if is_idle {
-            self.expiry.progressed(now_ns);
+            self.expiry.resumed(now_ns, &self.rtt);
         }
+        self.limits.note(now_ns, Holdup::Sending);
         Some(Transmit {
             bytes: burst.bytes,
             segment_bytes: packet_bytes,
@@ -288,7 +289,7 @@ impl Connection {
             }
             // The stated rate is the application's.
             Holdup::Pacing => self.paced_pps().is_none(),
-            Holdup::Window | Holdup::Congestion => false,
+            Holdup::Window | Holdup::Congestion | Holdup::Sending => false,
         };
     }
 
@@ -330,7 +331,8 @@ impl Connection {
             let is_ready = self.ready_below(since_ns) > self.send.sent();
             if is_ready { 0 } else { since_ns + COMPANY_NS }
         });
-        Some(self.pacing.ready_ns().max(company_ns))
+        let wake_ns = self.pacing.wake_ns(self.paced_pps(), self.burst_packets);
+        Some(wake_ns.max(company_ns))
     }
 }
 

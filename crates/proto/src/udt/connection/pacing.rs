@@ -2,8 +2,11 @@
 
 use crate::Pacer;
 
-/// Lateness that is made up for at once: a burst no longer than this is one that the path must bear anyway.
-const CATCH_UP_NS: f64 = 1_000_000.0;
+/// Lateness that is made up for: a thread may wait so long for a CPU.
+const CATCH_UP_NS: f64 = 20_000_000.0;
+/// How fast at most, as a multiple of the rate, and after what lateness at once.
+const PEAK: f64 = 1.5;
+const BURST_NS: f64 = 500_000.0;
 /// Packets that go together are those of a 16th of the round-trip time within these bounds, so that slow and short paths
 /// do not get bursts that their queues cannot hold.
 const QUANTUM_MIN_NS: u64 = 100_000;
@@ -13,6 +16,8 @@ const QUANTUM_MAX_NS: u64 = 250_000;
 #[derive(Debug)]
 pub(super) struct Pacing {
     ready_ns: f64,
+    /// When the peak rate allows the next burst.
+    peak_ns: f64,
     quantum_ns: f64,
     stated: Option<Pacer>,
     stated_bps: Option<u64>,
@@ -22,6 +27,7 @@ impl Pacing {
     pub(super) fn new(now_ns: u64, stated_bps: Option<u64>) -> Self {
         Self {
             ready_ns: now_ns as f64,
+            peak_ns: now_ns as f64,
             quantum_ns: QUANTUM_MAX_NS as f64,
             stated: stated_bps.map(|bps| Pacer::new(bps, now_ns)),
             stated_bps,
@@ -32,7 +38,14 @@ impl Pacing {
     pub(super) fn ready_ns(&self) -> u64 {
         let stated_ns = self.stated.as_ref().map_or(0, Pacer::ready_ns);
         // Upwards: what is ready at a fraction of a nanosecond is ready at the next whole one.
-        (self.ready_ns.ceil() as u64).max(stated_ns)
+        (self.ready_ns.max(self.peak_ns).ceil() as u64).max(stated_ns)
+    }
+
+    /// When to wake for the next bursts: when those of a whole quantum are due, so that a fast path does not cost a
+    /// wake-up each.
+    pub(super) fn wake_ns(&self, rate_pps: Option<f64>, burst_packets: usize) -> u64 {
+        let burst_ns = rate_pps.map_or(f64::INFINITY, |rate| burst_packets as f64 * 1e9 / rate);
+        self.ready_ns() + (self.quantum_ns - burst_ns).max(0.0) as u64
     }
 
     /// The least round-trip time is `min_rtt_ns`.
@@ -70,9 +83,15 @@ impl Pacing {
             stated.sent(now_ns, payload_bytes as u64);
         }
         let now = now_ns as f64;
-        self.ready_ns = match rate_pps {
-            Some(rate) if rate > 0.0 => self.ready_ns.max(now - CATCH_UP_NS) + packets as f64 * 1e9 / rate,
-            _ => now,
+        (self.ready_ns, self.peak_ns) = match rate_pps {
+            Some(rate) if rate > 0.0 => {
+                let cost_ns = packets as f64 * 1e9 / rate;
+                (
+                    self.ready_ns.max(now - CATCH_UP_NS) + cost_ns,
+                    self.peak_ns.max(now - BURST_NS) + cost_ns / PEAK,
+                )
+            }
+            _ => (now, now),
         };
     }
 }
@@ -82,14 +101,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_keep_their_rate_and_a_late_sender_catches_up_a_millisecond() {
+    fn packets_keep_their_rate_and_a_late_sender_catches_up_faster_but_not_at_once() {
         let mut pacing = Pacing::new(0, None);
         pacing.sent(0, Some(1e6), 44, 0);
         assert_eq!(pacing.ready_ns(), 44_000);
-        pacing.sent(10_000_000, Some(1e6), 44, 0);
-        assert_eq!(pacing.ready_ns(), 9_044_000);
-        pacing.sent(10_000_000, None, 44, 0);
-        assert_eq!(pacing.ready_ns(), 10_000_000);
+        // 10 ms late: half a millisecond's worth at once, the rest at 1.5 times the rate.
+        let (mut now_ns, mut sent) = (10_000_000, 44);
+        while now_ns < 40_000_000 {
+            pacing.sent(now_ns, Some(1e6), 44, 0);
+            sent += 44;
+            assert!(
+                sent <= 44 + 750 + 44 + (now_ns - 10_000_000) * 3 / 2_000,
+                "{sent} by {now_ns}"
+            );
+            now_ns = pacing.ready_ns().max(now_ns);
+        }
+        assert!((39_950..=40_050).contains(&sent), "{sent}");
+        pacing.sent(now_ns, None, 44, 0);
+        assert_eq!(pacing.ready_ns(), now_ns);
     }
 
     #[test]

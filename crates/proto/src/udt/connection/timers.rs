@@ -56,16 +56,30 @@ impl Expiry {
         self.probes = 0;
     }
 
+    /// Packets are sent after a pause: an answer to them cannot have come before.
+    pub(super) fn resumed(&mut self, now_ns: u64, rtt: &RoundTrip) {
+        self.progressed(now_ns);
+        self.due_ns = self.due_ns.max(now_ns + interval_ns(self.count, rtt));
+    }
+
     fn probe_ns(&self, rtt: &RoundTrip, is_farline: bool) -> u64 {
         let allowance_ns = if is_farline { FARLINE_ACK_NS } else { LIBUDT_ACK_NS };
-        // It must always move on: a probe that is due again at once would be a busy loop.
-        let wait_ns = (rtt.overdue_ns() + allowance_ns).saturating_mul(1 << self.probes.min(32));
+        let first_ns = if rtt.min_ns() == 0 {
+            FIRST_EXPIRY_NS
+        } else {
+            rtt.overdue_ns() + allowance_ns
+        };
+        let wait_ns = first_ns << self.probes.min(5);
         self.progress_ns.saturating_add(wait_ns)
     }
 }
 
 fn interval_ns(count: u32, rtt: &RoundTrip) -> u64 {
     let count = u64::from(count);
+    if rtt.min_ns() == 0 {
+        // The guess of 100 ms would take what is under way on a longer path for lost.
+        return (count * EXPIRY_NS).max(FIRST_EXPIRY_NS);
+    }
     let measured_ns = count * (rtt.smoothed_ns() + 4 * rtt.variance_ns()) + SYN_NS;
     measured_ns.max(count * EXPIRY_NS).min(EXPIRY_MAX_NS)
 }
@@ -96,15 +110,21 @@ impl Greeting {
         self.peer_token
     }
 
+    /// Whether the peer has said that it knows what we said.
+    pub(super) fn is_seen(&self) -> bool {
+        self.is_seen
+    }
+
     /// The peer said that it is farline, and whether it knows that we are.
     pub(super) fn heard(&mut self, token: u32, is_seen: bool) {
+        let is_new = self.peer_token.is_none();
         // The first one counts: a later, different one is not the peer's.
         let known = *self.peer_token.get_or_insert(token);
         if known != token {
             return;
         }
         self.is_seen |= is_seen;
-        self.answer |= !is_seen;
+        self.answer |= !is_seen || is_new;
     }
 
     pub(super) fn next_timeout(&self) -> Option<u64> {

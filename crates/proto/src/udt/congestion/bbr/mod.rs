@@ -128,7 +128,8 @@ impl Bbr {
 
     /// A time that an acknowledgement measures may be too long by the wait for a repeat, the smoothed one may not.
     fn observe_rtt(&mut self, ack: &AckEvent, rtt_ns: Option<u64>) {
-        if let Some(rtt_ns) = rtt_ns {
+        // Before a round trip was measured without doubt, what looks like one may be a packet that was sent twice.
+        if let Some(rtt_ns) = rtt_ns.filter(|_| ack.min_rtt_ns > 0) {
             let rtt_ns = rtt_ns.min(ack.smoothed_rtt_ns).max(ack.min_rtt_ns);
             let slack_s = 2.0 * self.quantum_packets() / self.bandwidth.pps();
             self.rtt.observe(ack.now_ns, rtt_ns, (slack_s * 1e9) as u64);
@@ -184,7 +185,11 @@ impl Control for Bbr {
     }
 
     fn rate_pps(&self) -> Option<f64> {
-        let pps = self.bandwidth.pps();
+        let mut pps = self.bandwidth.pps();
+        if !self.cycle.is_startup_over() {
+            // What a short opening exchange measured is no measure of the path: the first window goes in a round trip.
+            pps = pps.max(self.first_packets / self.rtt.seconds()?);
+        }
         // A first sample without a round-trip time is no measure of the path.
         (pps > 0.0 && self.rtt.ns() > 0).then(|| self.cycle.phase.pacing_gain() * (1.0 - MARGIN) * pps)
     }
