@@ -24,6 +24,12 @@ PATHS: dict[str, dict[str, Any]] = {
     "all-of-them": {"loss": 0.005, "reorder": 0.01, "duplicate": 0.01, "corrupt": 0.002},
 }
 
+TRIES = 3
+"""Times that a connection is opened."""
+
+DROPPED = 2002
+"""libudt: the connection does not exist (any more)."""
+
 over_every_path = pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
 
 
@@ -40,7 +46,12 @@ def test_a_stream_arrives_whole_both_ways(
 ) -> None:
     bed.change(**path)
     words = ["--bytes", 1_000_001, "--receive-back"]
-    assert_whole_both_ways(*exchange(*ends(bed, programs, sender, receiver), *words))
+    for _ in range(TRIES):
+        said = exchange(*ends(bed, programs, sender, receiver), *words)
+        # libudt sometimes drops a connection that it has just opened over such a path.
+        if not ("libudt" in (sender, receiver) and any(one.error_code == DROPPED for one in said)):
+            break
+    assert_whole_both_ways(*said)
 
 
 @either_way

@@ -1,15 +1,18 @@
 //! The server's profile: what it measured, cut into frames and put together again.
 
-use farline_spec::{EndReport, Failure, FailureKind, InterfaceFacts, RunSpec, Samples, StreamRecord};
+use farline_spec::{
+    EndReport, Failure, FailureKind, InterfaceFacts, RunSpec, SAMPLE_COLUMNS, Samples, StreamRecord,
+};
 use serde::{Deserialize, Serialize};
 
+use super::frame::MAX_FRAME_BYTES;
 use super::tame_failure;
 
 /// Rows of samples that one end may send over. A spec that would make more is refused beforehand.
 pub const MAX_ROWS: usize = 2_000_000;
 
-/// Rows in one frame: 27 columns of at most 21 characters stay under the frame's limit.
-const ROWS_PER_FRAME: usize = 1_500;
+/// Rows in one frame: columns of at most 21 characters each, and their names, stay under the frame's limit.
+const ROWS_PER_FRAME: usize = MAX_FRAME_BYTES / (24 * SAMPLE_COLUMNS.len());
 const STREAMS_PER_FRAME: usize = 32;
 const INTERFACES_PER_FRAME: usize = 16;
 const MAX_INTERFACES: usize = 65_536;
@@ -191,7 +194,7 @@ mod tests {
     use super::*;
     use crate::message::ServerMessage;
     use crate::message::frame::encode;
-    use farline_spec::SAMPLE_COLUMNS;
+
     use std::collections::HashMap;
 
     fn rows(count: usize, stream: i64, value: i64) -> Samples {

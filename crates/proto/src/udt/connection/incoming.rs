@@ -353,7 +353,9 @@ impl Connection {
             self.counted.invalid_datagrams += 1;
             return;
         }
-        let all_arrived = self.send.acked() == self.send.end();
+        // libudt closes without a last ACK: one that ends well has what was sent to it.
+        let all_sent = self.send.sent() == self.send.end() && self.send.lost_packets() == 0;
+        let all_arrived = self.send.acked() == self.send.end() || (!self.is_peer_farline() && all_sent);
         self.state = State::Closed(match (is_abort, self.state) {
             (true, _) => Closed::Aborted,
             (false, State::Finishing) if all_arrived => Closed::ByUs,
