@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from farline import testbed
@@ -21,8 +21,17 @@ def pipe(rate_bps: float, rtt_s: float, **more: Any) -> dict[str, Any]:
     return {**limited, "delay_s": rtt_s / 2, **more}
 
 
-def pair(forward: dict[str, Any], *, mode: str = "shared", interval_s: float = 0.1) -> Topology:
-    """Hosts a and b and one link between them, alike in both directions but for loss."""
+def pair(
+    forward: dict[str, Any],
+    *,
+    mode: str = "shared",
+    interval_s: float = 0.1,
+    cpus: Sequence[int] = (),
+) -> Topology:
+    """Hosts a and b and one link between them, alike in both directions but for loss.
+
+    Both hosts' programs keep to `cpus`, if there are any, and the emulator to the others.
+    """
     back = {name: value for name, value in forward.items() if name != "loss"}
     link = {"name": LINK, "a": SENDER, "b": RECEIVER, "forward": forward, "reverse": back}
     return topology_from_document(
@@ -31,7 +40,7 @@ def pair(forward: dict[str, Any], *, mode: str = "shared", interval_s: float = 0
             "seed": 1,
             "mode": mode,
             "interval_s": interval_s,
-            "hosts": [{"name": SENDER}, {"name": RECEIVER}],
+            "hosts": [{"name": name, "cpus": list(cpus)} for name in (SENDER, RECEIVER)],
             "links": [link],
         }
     )

@@ -71,9 +71,10 @@ def spread(ratios: Sequence[float]) -> tuple[float, float, float]:
     return low, middle, high
 
 
-def _figure(
+def figure(
     label: Label, seen: Seen, stated: float, ratios: Sequence[float], must: float, allowed: str
 ) -> Figure:
+    """A row whose ratio is the median of `ratios`, and what was measured the median of `seen`."""
     low, middle, high = spread([bounded(ratio) for ratio in ratios])
     return Figure(
         case=label.case,
@@ -96,35 +97,35 @@ def within(label: Label, seen: Seen, stated: float, allowed: float) -> Figure:
     """A row whose ratio is allowed error / measured error."""
     errors = [abs(value - stated) for value in seen.values]
     ratios = [allowed / error if error else math.inf for error in errors]
-    return _figure(label, seen, stated, ratios, 1.0, f"± {allowed:.3g}")
+    return figure(label, seen, stated, ratios, 1.0, f"± {allowed:.3g}")
 
 
 def at_least(label: Label, seen: Seen, floor: float) -> Figure:
     """A row whose ratio is measured / floor."""
     ratios = [value / floor for value in seen.values]
-    return _figure(label, seen, floor, ratios, 1.0, f"at least {floor:.4g}")
+    return figure(label, seen, floor, ratios, 1.0, f"at least {floor:.4g}")
 
 
 def share_of(label: Label, seen: Seen, whole: float, must: float) -> Figure:
     """A row whose ratio is measured / whole, and must be a share of it."""
     ratios = [value / whole for value in seen.values]
-    return _figure(label, seen, whole, ratios, must, f"at least {must:.0%} of it")
+    return figure(label, seen, whole, ratios, must, f"at least {must:.0%} of it")
 
 
 def at_most(label: Label, seen: Seen, ceiling: float) -> Figure:
     """A row whose ratio is ceiling / measured; every run must be within it, so the worst counts."""
     worst = max(seen.values)
     ratios = [ceiling / worst if worst else math.inf]
-    return _figure(label, seen, ceiling, ratios, 1.0, f"at most {ceiling:.4g}")
+    return figure(label, seen, ceiling, ratios, 1.0, f"at most {ceiling:.4g}")
 
 
 def none_of(label: Label, seen: Seen) -> Figure:
     """A row about something that must never happen: ratio 1 if it did not, else 0."""
     ratios = [0.0 if any(seen.values) else 1.0]
-    return _figure(label, seen, 0.0, ratios, 1.0, "none")
+    return figure(label, seen, 0.0, ratios, 1.0, "none")
 
 
 def always(label: Label, seen: Seen) -> Figure:
     """A row about something that must happen every time (values 1 and 0)."""
     ratios = [1.0 if all(seen.values) else 0.0]
-    return _figure(label, seen, 1.0, ratios, 1.0, "always")
+    return figure(label, seen, 1.0, ratios, 1.0, "always")

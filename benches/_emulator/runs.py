@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,11 +39,19 @@ def up(topology: Topology) -> Iterator[Testbed]:
         yield bed
 
 
-def run(bed: Testbed, measure: Callable[[], T]) -> Run[T]:
-    """One run with its stamp."""
-    with bed.stamped() as stamp:
+def run(bed: Testbed, measure: Callable[[], T], settle_s: float = 0.0) -> Run[T]:
+    """One run with its stamp, which leaves out the first `settle_s` seconds."""
+    marks = [bed.mark()]
+    timer = threading.Timer(settle_s, lambda: marks.append(bed.mark()))
+    if settle_s:
+        timer.start()
+    try:
         value = measure()
-    return Run(value, stamp.value)
+    finally:
+        if settle_s:
+            timer.cancel()
+            timer.join()
+    return Run(value, bed.stamp(marks[-1]))
 
 
 def nothing(_value: object) -> str:
@@ -51,14 +60,17 @@ def nothing(_value: object) -> str:
 
 
 def valid_run(
-    bed: Testbed, measure: Callable[[], T], obstacle: Callable[[T], str] = nothing
+    bed: Testbed,
+    measure: Callable[[], T],
+    obstacle: Callable[[T], str] = nothing,
+    settle_s: float = 0.0,
 ) -> Run[T]:
     """The first run that is valid, and has no obstacle; the last if none of the tries is.
 
     An obstacle is something that a host did, and that leaves nothing to be said of the emulator.
     """
     for attempt in range(RETRIES + 1):
-        done = run(bed, measure)
+        done = run(bed, measure, settle_s)
         reasons = "; ".join([*done.stamp["reasons"], obstacle(done.value)]).strip("; ")
         if not reasons:
             break
@@ -67,10 +79,14 @@ def valid_run(
 
 
 def valid_runs(
-    bed: Testbed, measure: Callable[[], T], count: int, obstacle: Callable[[T], str] = nothing
+    bed: Testbed,
+    measure: Callable[[], T],
+    count: int,
+    obstacle: Callable[[T], str] = nothing,
+    settle_s: float = 0.0,
 ) -> list[Run[T]]:
     """So many runs, each as `valid_run` gives it."""
-    return [valid_run(bed, measure, obstacle) for _ in range(count)]
+    return [valid_run(bed, measure, obstacle, settle_s) for _ in range(count)]
 
 
 def overrun(dropped: int) -> str:

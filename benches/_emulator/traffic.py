@@ -1,4 +1,4 @@
-"""Traffic between hosts of a bed: this folder's programs and iperf3, started and read."""
+"""Traffic between hosts: this folder's programs, iperf3 and farline's server, started and read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from _iperf3 import FARLINE
 from farline.testbed import Host
 
 HERE = Path(__file__).resolve().parent
@@ -129,6 +130,20 @@ def ping_ms(host: Host, address: str, count: int, interval_ms: float, skip: int)
     command = program("pinger", address, "--count", count, "--interval-ms", interval_ms)
     said = json.loads(call(host, command, GRACE_S + count * interval_ms / 1000))
     return [value / 1e6 for value in said["rtt_ns"][skip:]]
+
+
+@contextmanager
+def serving(start: Callable[..., subprocess.Popen[str]], address: str) -> Iterator[str]:
+    """A farline server that `start` starts, on a port of the kernel's choice; a ticket to it."""
+    with tempfile.TemporaryDirectory(prefix="farline-bench-") as state:
+        command = [str(FARLINE), "serve", "--listen", address, "-p", "0", "--json"]
+        server = start([*command, "--state-dir", state], stdout=subprocess.PIPE)
+        try:
+            assert server.stdout is not None
+            yield str(json.loads(server.stdout.readline())["ticket"])
+        finally:
+            server.terminate()
+            server.communicate(timeout=GRACE_S)
 
 
 @contextmanager

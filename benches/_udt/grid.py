@@ -8,8 +8,9 @@ from pathlib import Path
 
 from _emulator.figures import Figure, Label
 from _emulator.results import Effort
+from _emulator.traffic import serving
 from _udt import peers
-from _udt.probing import pinned, probe, serving
+from _udt.probing import pinned, probe
 from _udt.versus import (
     MIB,
     RECEIVER_CPU,

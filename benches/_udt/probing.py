@@ -1,37 +1,16 @@
-"""`farline serve` and `farline probe --transport udt`, on loopback or inside hosts."""
+"""`farline probe --transport udt`, on loopback or inside hosts."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from _udt.peers import GRACE_S, Start
+from _iperf3 import FARLINE
+from _udt.peers import Start
 
-FARLINE = Path(sys.executable).with_name("farline")
 PROBE_GRACE_S = 90.0
-
-
-@contextmanager
-def serving(start: Start, address: str) -> Iterator[str]:
-    """A server that `start` starts, on a port of the kernel's choice; a ticket to it."""
-    with tempfile.TemporaryDirectory(prefix="farline-bench-") as state:
-        command = [str(FARLINE), "serve", "--listen", address, "-p", "0", "--json"]
-        server = start(
-            [*command, "--state-dir", state], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        try:
-            assert server.stdout is not None
-            yield str(json.loads(server.stdout.readline())["ticket"])
-        finally:
-            server.terminate()
-            server.communicate(timeout=GRACE_S)
 
 
 @dataclass(frozen=True)

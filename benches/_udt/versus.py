@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from _emulator.figures import Figure, Label, bounded, spread
+from _emulator.figures import Figure, Label, Seen, bounded, figure
 from _udt.peers import End, PeerFailed, Said, exchange
 
 SENDER_CPU, RECEIVER_CPU = 0, 1
@@ -127,20 +127,7 @@ def duel(
     label: Label, pairs: Sequence[tuple[float, float]], ratios: Sequence[float], must: float
 ) -> Duel:
     """A row from pairs of values and what each pair's ratio is."""
-    low, middle, high = spread([bounded(ratio) for ratio in ratios])
     ours, peer = zip(*pairs, strict=True)
-    return Duel(
-        case=label.case,
-        ours=statistics.median(ours),
-        peer=statistics.median(peer),
-        unit=label.unit,
-        ratio=middle,
-        low=low,
-        high=high,
-        must=must,
-        group=label.group,
-        allowed=f"at least {must:g} times libudt's",
-        note=label.note,
-        measured=list(ours),
-        peer_measured=list(peer),
-    )
+    allowed = f"at least {must:g} times libudt's"
+    row = figure(label, Seen(ours), statistics.median(peer), ratios, must, allowed)
+    return Duel(**vars(row), peer_measured=list(peer))

@@ -24,16 +24,16 @@ pytestmark = pytest.mark.skipif(
 def test_every_datagram_is_caught(keep: str, tmp_path: Path) -> None:
     output = tmp_path / "caught.npz"
     command = [sys.executable, str(PROGRAMS / "catcher.py"), str(output), "--keep", keep]
-    catcher = subprocess.Popen([*command, "--port", "7391"], stdout=subprocess.PIPE, text=True)
-    try:
-        assert catcher.stdout is not None
-        assert catcher.stdout.readline() == "ready\n"
-        sent = blast()
-        catcher.send_signal(signal.SIGTERM)
-        said = json.loads(catcher.communicate(timeout=20)[0])
-    finally:
-        catcher.kill()
-        catcher.wait()
+    command += ["--port", "7391"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as catcher:
+        try:
+            assert catcher.stdout is not None
+            assert catcher.stdout.readline() == "ready\n"
+            sent = blast()
+            catcher.send_signal(signal.SIGTERM)
+            said = json.loads(catcher.communicate(timeout=20)[0])
+        finally:
+            catcher.kill()
     assert sent["sent"] == said["datagrams"] == COUNT
     assert said["dropped"] == 0
     check(keep, output)

@@ -5,39 +5,13 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import jsonschema
 import pytest
 
-from tests.support.serving import FARLINE, Serving, environment, farline, serving
-
-SCHEMAS = Path(__file__).parents[2] / "schemas"
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("probe")
-
-
-@pytest.fixture(scope="module")
-def server(home: Path) -> Iterator[Serving]:
-    with serving(home) as running:
-        yield running
-
-
-def record_of(home: Path, server: Serving, *arguments: str) -> dict[str, Any]:
-    """The record that `--json` prints, held to the schema."""
-    done = farline(home, "probe", server.ticket, "--json", *arguments)
-    assert done.returncode == 0, done.stderr
-    record: dict[str, Any] = json.loads(done.stdout)
-    schema = json.loads((SCHEMAS / "run-record.schema.json").read_text())
-    jsonschema.Draft202012Validator(schema).validate(record)
-    return record
+from tests.loopback.conftest import Start, record_of
+from tests.support.serving import Serving, farline
 
 
 @pytest.mark.parametrize("transport", ["tcp", "udp", "udt", "null"])
@@ -46,8 +20,8 @@ def test_every_transport_in_every_direction(
     home: Path, server: Serving, transport: str, direction: str
 ) -> None:
     record = record_of(
-        home, server, "--transport", transport, "--direction", direction, "-t", "0.5", "-P", "2",
-        "-b", "50M" if transport == "udp" else "0", "--no-store",
+        home, server.ticket, "--transport", transport, "--direction", direction, "-t", "0.5",
+        "-P", "2", "-b", "50M" if transport == "udp" else "0", "--no-store",
     )  # fmt: skip
     assert (record["status"], record.get("error")) == ("complete", None)
     for way in ("forward", "reverse"):
@@ -61,14 +35,14 @@ def test_every_transport_in_every_direction(
 
 
 def test_what_was_sent_is_what_came(home: Path, server: Serving) -> None:
-    record = record_of(home, server, "-n", "64M", "-P", "2", "--no-store")
+    record = record_of(home, server.ticket, "-n", "64M", "-P", "2", "--no-store")
     received = sum(s["bytes"] for s in record["streams"] if s["role"] == 1)
     assert received == 64 << 20
     assert record["summary"]["forward"]["bytes"] == 64 << 20
 
 
 def test_a_rate_is_kept_and_named_as_the_limit(home: Path, server: Serving) -> None:
-    record = record_of(home, server, "-b", "200M", "-t", "2", "--no-store")
+    record = record_of(home, server.ticket, "-b", "200M", "-t", "2", "--no-store")
     assert record["summary"]["forward"]["total_bps"] == pytest.approx(200e6, rel=0.05)
     assert record["verdict"]["limit"] == "rate"
 
@@ -95,18 +69,19 @@ def test_text_is_plain_where_there_is_no_terminal(home: Path, server: Serving) -
 
 
 def test_probes_are_kept_and_listed(home: Path, server: Serving) -> None:
-    record = record_of(home, server, "-t", "0.2", "--title", "kept")
+    record = record_of(home, server.ticket, "-t", "0.2", "--title", "kept")
     listed = farline(home, "runs", "--json")
     assert listed.returncode == 0, listed.stderr
     assert record["run_id"] in listed.stdout
 
 
+@pytest.mark.parametrize("transport", ["tcp", "udt"])
 @pytest.mark.parametrize("signals", [1, 2])
-def test_ctrl_c_leaves_a_valid_partial_record(home: Path, server: Serving, signals: int) -> None:
-    process = subprocess.Popen(
-        [*FARLINE, "probe", server.ticket, "--json", "-t", "60", "--no-store"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(home),
-    )  # fmt: skip
+def test_ctrl_c_leaves_a_valid_partial_record(
+    home: Path, server: Serving, start: Start, transport: str, signals: int
+) -> None:
+    words = ("--transport", transport, "--json", "--no-store")
+    process = start(home, "probe", server.ticket, *words, "-t", "60")
     time.sleep(2.0)
     for _ in range(signals):
         process.send_signal(signal.SIGINT)
@@ -118,6 +93,8 @@ def test_ctrl_c_leaves_a_valid_partial_record(home: Path, server: Serving, signa
     if signals == 1:
         assert record["summary"]["forward"]["bytes"] > 0
     assert "once more to stop at once" in err
+    again = record_of(home, server.ticket, "--transport", transport, "-t", "0.3", "--no-store")
+    assert again["status"] == "complete", "the server was reset"
 
 
 def test_nobody_there_is_a_failed_record_and_exit_5(home: Path) -> None:

@@ -4,30 +4,18 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from farline.store import RunFilter, Store
-from tests.support.serving import FARLINE, Serving, environment, farline, serving
+from farline.store import Store
+from tests.loopback.conftest import Start, results_of, rows_of
+from tests.support.serving import Serving, farline, serving
 
 GRID = ["--transport", "null", "-P", "1,2", "-l", "64K,1M", "-t", "0.1", "--seed", "3"]
 PLACE = ("setting", "block", "slot", "reference")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    with serving(tmp_path_factory.mktemp("server")) as running:
-        yield running
-
-
-def rows_of(store: Path, **wanted: Any) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = Store(store, create=False).runs(RunFilter(**wanted)).to_pylist()
-    return rows
 
 
 def places(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
@@ -36,8 +24,9 @@ def places(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 
 def test_a_campaign_over_tcp_and_udp(server: Serving, tmp_path: Path) -> None:
-    plan = tmp_path / "both.toml"
-    plan.write_text(
+    results = results_of(
+        tmp_path,
+        server.ticket,
         """
         [campaign]
         repetitions = 2
@@ -50,16 +39,10 @@ def test_a_campaign_over_tcp_and_udp(server: Serving, tmp_path: Path) -> None:
         congestion_control = ["reno", "bbr"]
         [fixed.udp]
         packet_bytes = 1400
-        """
+        """,
     )
-    store = tmp_path / "store"
-    done = farline(tmp_path, "profile", server.ticket, str(plan), "--json", "--store", str(store))
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
-    assert document["stopped"] == "finished"
-    assert len(document["settings"]) == 6
-    assert all(row["mean_bps"] > 0 and row["failed"] == 0 for row in document["settings"])
-    rows = rows_of(store, campaign=document["campaign"])
+    assert len(results["settings"]) == 6
+    rows = rows_of(tmp_path / "store", campaign=results["campaign"])
     assert len(rows) == 2 * (6 + 1)
     assert {row["udp.packet_bytes"] for row in rows if row["transport"] == "udp"} == {1400}
     for row in rows:
@@ -70,11 +53,13 @@ def test_a_campaign_over_tcp_and_udp(server: Serving, tmp_path: Path) -> None:
             granted = {s["granted"]["congestion_control"] for s in record["streams"]}
             assert row["tcp.congestion_control"] in granted
     assert len({row["seed"] for row in rows}) == len(rows)
-    samples = Store(store).samples([rows[0]["run_id"]])
+    samples = Store(tmp_path / "store").samples([rows[0]["run_id"]])
     assert samples.num_rows > 0 and samples["bytes"].null_count == 0
 
 
-def test_ctrl_c_and_resume_make_the_same_runs(server: Serving, tmp_path: Path) -> None:
+def test_ctrl_c_and_resume_make_the_same_runs(
+    server: Serving, tmp_path: Path, start: Start
+) -> None:
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     arguments = ["profile", server.ticket, *GRID, "--repetitions", "3"]
     assert farline(tmp_path, *arguments, "--store", str(whole)).returncode == 0
@@ -92,7 +77,9 @@ def test_ctrl_c_and_resume_make_the_same_runs(server: Serving, tmp_path: Path) -
     assert rows_of(cut)[: len(before)] == before
 
 
-def test_a_bare_resume_without_the_ticket_records_nothing(server: Serving, tmp_path: Path) -> None:
+def test_a_bare_resume_without_the_ticket_records_nothing(
+    server: Serving, tmp_path: Path, start: Start
+) -> None:
     store = tmp_path / "store"
     process = start(tmp_path, "profile", server.ticket, *GRID, "--repetitions", "3",
                     "--name", "mycamp", "--store", str(store))  # fmt: skip
@@ -113,7 +100,7 @@ def test_a_bare_resume_without_the_ticket_records_nothing(server: Serving, tmp_p
 
 
 def test_killed_again_and_again_nothing_is_lost_or_repeated(
-    server: Serving, tmp_path: Path
+    server: Serving, tmp_path: Path, start: Start
 ) -> None:
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     arguments = ["profile", server.ticket, *GRID, "--repetitions", "3"]
@@ -129,7 +116,9 @@ def test_killed_again_and_again_nothing_is_lost_or_repeated(
     assert places(rows_of(cut)) == places(rows_of(whole))
 
 
-def test_a_server_that_vanishes_is_a_failure_and_the_campaign_can_go_on(tmp_path: Path) -> None:
+def test_a_server_that_vanishes_is_a_failure_and_the_campaign_can_go_on(
+    tmp_path: Path, start: Start
+) -> None:
     store, home = tmp_path / "store", tmp_path / "home"
     home.mkdir()
     with serving(home) as running:
@@ -181,13 +170,6 @@ def test_a_report_is_written(server: Serving, tmp_path: Path) -> None:
     page = tmp_path / "report" / "report.html"
     assert f"report: {page}" in done.stdout
     assert page.stat().st_size > 10_000
-
-
-def start(home: Path, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*FARLINE, *arguments], env=environment(home), text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
 
 
 def wait_for_runs(store: Path, runs: int, limit_s: float = 30.0) -> None:

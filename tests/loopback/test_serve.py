@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.serving import FARLINE, environment, farline, serving
+from tests.loopback.conftest import Start
+from tests.support.serving import farline, serving
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -19,12 +20,9 @@ def test_a_signal_ends_it_cleanly(tmp_path: Path, number: signal.Signals) -> Non
         assert server.process.wait(20) == 0
 
 
-def test_a_signal_in_the_middle_of_a_run_ends_both_ends(tmp_path: Path) -> None:
+def test_a_signal_in_the_middle_of_a_run_ends_both_ends(tmp_path: Path, start: Start) -> None:
     with serving(tmp_path) as server:
-        client = subprocess.Popen(
-            [*FARLINE, "probe", server.ticket, "--json", "-t", "60", "--no-store"],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(tmp_path),
-        )  # fmt: skip
+        client = start(tmp_path, "probe", server.ticket, "--json", "-t", "60", "--no-store")
         with pytest.raises(subprocess.TimeoutExpired):
             client.wait(2)
         assert server.stop() == 0
@@ -33,22 +31,17 @@ def test_a_signal_in_the_middle_of_a_run_ends_both_ends(tmp_path: Path) -> None:
         assert client.returncode != 0
 
 
-def test_its_lines_can_be_pasted(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [*FARLINE, "serve", "-B", "127.0.0.1", "-p", "0", "--state-dir", str(tmp_path / "state")],
-        stdout=subprocess.PIPE, text=True, env=environment(tmp_path),
-    )  # fmt: skip
+def test_its_lines_can_be_pasted(tmp_path: Path, start: Start) -> None:
+    state = str(tmp_path / "state")
+    process = start(tmp_path, "serve", "-B", "127.0.0.1", "-p", "0", "--state-dir", state)
     assert process.stdout is not None
     lines = [process.stdout.readline() for _ in range(4)]
-    try:
-        command = lines[3].partition(":  ")[2]
-        assert command.startswith("farline probe 'farline://127.0.0.1:")
-        ticket = command.split("'")[1]
-        assert farline(tmp_path, "probe", ticket, "-t", "0.2", "--no-store").returncode == 0
-    finally:
-        process.terminate()
-        assert process.wait(20) == 0
-        process.stdout.close()
+    command = lines[3].partition(":  ")[2]
+    assert command.startswith("farline probe 'farline://127.0.0.1:")
+    ticket = command.split("'")[1]
+    assert farline(tmp_path, "probe", ticket, "-t", "0.2", "--no-store").returncode == 0
+    process.terminate()
+    assert process.wait(20) == 0
 
 
 def test_anonymous_clients_get_in_only_if_they_may_and_within_limits(tmp_path: Path) -> None:
@@ -77,18 +70,13 @@ def test_one_off_ends_after_one_session(tmp_path: Path) -> None:
         assert server.process.wait(20) == 0
 
 
-def test_one_more_than_allowed_is_told_busy(tmp_path: Path) -> None:
+def test_one_more_than_allowed_is_told_busy(tmp_path: Path, start: Start) -> None:
     with serving(tmp_path, "--max-sessions", "1") as server:
-        first = subprocess.Popen(
-            [*FARLINE, "probe", server.ticket, "-t", "20", "--no-store"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment(tmp_path),
-        )  # fmt: skip
+        first = start(tmp_path, "probe", server.ticket, "-t", "20", "--no-store")
         with pytest.raises(subprocess.TimeoutExpired):
             first.wait(2)
         second = farline(tmp_path, "probe", server.ticket, "-t", "0.2", "--json", "--no-store")
         assert (second.returncode, json.loads(second.stdout)["error"]["kind"]) == (5, "busy")
-        first.kill()
-        first.wait()
 
 
 def test_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:

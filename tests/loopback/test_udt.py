@@ -4,40 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
-from farline.store import RunFilter, Store
-from tests.support.serving import FARLINE, Serving, environment, farline, serving
+from tests.loopback import conftest
+from tests.loopback.conftest import Start, results_of, rows_of
+from tests.support.serving import Serving, farline, serving
 
-SCHEMA = Path(__file__).parents[2] / "schemas" / "run-record.schema.json"
 UDT = ("--transport", "udt")
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("udt")
-
-
-@pytest.fixture(scope="module")
-def server(home: Path) -> Iterator[Serving]:
-    with serving(home) as running:
-        yield running
+GOING_ON = (*UDT, "--json", "--no-store", "-t", "60")
 
 
 def record_of(home: Path, ticket: str, *arguments: str) -> dict[str, Any]:
-    """The record that `--json` prints, held to the schema."""
-    done = farline(home, "probe", ticket, *UDT, "--json", "--no-store", *arguments)
-    assert done.returncode == 0, done.stderr
-    record: dict[str, Any] = json.loads(done.stdout)
-    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(record)
+    """The record of a run over UDT, which must be complete."""
+    record = conftest.record_of(home, ticket, *UDT, "--no-store", *arguments)
     assert (record["status"], record.get("error")) == ("complete", None)
     return record
 
@@ -161,24 +145,8 @@ def test_a_kept_run_shows_perfmon_at_both_ends(home: Path, server: Serving) -> N
     assert all(table["byteAvailRcvBuf"][index] >= 0 for index in receives)
 
 
-@pytest.mark.parametrize("signals", [1, 2])
-def test_ctrl_c_leaves_a_valid_partial_record(home: Path, server: Serving, signals: int) -> None:
-    process = probing(home, server.ticket)
-    time.sleep(2.0)
-    for _ in range(signals):
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.3)
-    out, err = process.communicate(timeout=20)
-    record = json.loads(out)
-    assert (process.returncode, record["status"]) == (130, "partial"), err
-    assert record["error"]["kind"] == "interrupted"
-    if signals == 1:
-        assert record["summary"]["forward"]["bytes"] > 0
-    record_of(home, server.ticket, "-t", "0.3")
-
-
-def test_a_killed_client_leaves_the_server_ready(home: Path, server: Serving) -> None:
-    process = probing(home, server.ticket, "-P", "2", "--bidir")
+def test_a_killed_client_leaves_the_server_ready(home: Path, server: Serving, start: Start) -> None:
+    process = start(home, "probe", server.ticket, *GOING_ON, "-P", "2", "--bidir")
     with pytest.raises(subprocess.TimeoutExpired):
         process.communicate(timeout=2)
     process.kill()
@@ -186,9 +154,9 @@ def test_a_killed_client_leaves_the_server_ready(home: Path, server: Serving) ->
     record_of(home, server.ticket, "-t", "0.3")
 
 
-def test_a_killed_server_is_a_failure_in_a_moment(tmp_path: Path) -> None:
+def test_a_killed_server_is_a_failure_in_a_moment(tmp_path: Path, start: Start) -> None:
     with serving(tmp_path) as running:
-        process = probing(tmp_path, running.ticket)
+        process = start(tmp_path, "probe", running.ticket, *GOING_ON)
         with pytest.raises(subprocess.TimeoutExpired):
             process.communicate(timeout=2)
         running.process.kill()
@@ -199,17 +167,10 @@ def test_a_killed_server_is_a_failure_in_a_moment(tmp_path: Path) -> None:
     assert json.loads(out)["status"] in ("partial", "failed")
 
 
-def probing(home: Path, ticket: str, *arguments: str) -> subprocess.Popen[str]:
-    """A probe of a minute, going on."""
-    return subprocess.Popen(
-        [*FARLINE, "probe", ticket, *UDT, "--json", "-t", "60", "--no-store", *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(home),
-    )  # fmt: skip
-
-
 def test_a_campaign_varies_udt_beside_tcp(server: Serving, tmp_path: Path) -> None:
-    plan = tmp_path / "both.toml"
-    plan.write_text(
+    results_of(
+        tmp_path,
+        server.ticket,
         """
         [campaign]
         repetitions = 2
@@ -222,18 +183,11 @@ def test_a_campaign_varies_udt_beside_tcp(server: Serving, tmp_path: Path) -> No
         congestion_control = ["bbr", "native"]
         [fixed.udt]
         packet_bytes = 1472
-        """
+        """,
+        "--report",
+        str(tmp_path / "report"),
     )
-    store = tmp_path / "store"
-    done = farline(
-        tmp_path, "profile", server.ticket, str(plan), "--json", "--store", str(store),
-        "--report", str(tmp_path / "report"),
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout[: done.stdout.rindex("}") + 1])
-    assert document["stopped"] == "finished"
-    assert all(row["mean_bps"] > 0 and row["failed"] == 0 for row in document["settings"])
-    rows = Store(store, create=False).runs(RunFilter(transport="udt")).to_pylist()
+    rows = rows_of(tmp_path / "store", transport="udt")
     assert {row["udt.packet_bytes"] for row in rows} == {1472}
     assert {row["udt.congestion_control"] for row in rows} == {"bbr", "native"}
     assert all(row["retransmits"] is not None and row["sent_packets"] > 0 for row in rows)

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,37 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=SKIP_REASON))
 
 
+Ending = Callable[["subprocess.Popen[str]"], "subprocess.Popen[str]"]
+Sleeper = Callable[[Host], "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def ending() -> Iterator[Ending]:
+    """Takes programs that end with their test, whatever became of it."""
+    with ExitStack() as stack:
+
+        def take(process: subprocess.Popen[str]) -> subprocess.Popen[str]:
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            return process
+
+        yield take
+
+
+@pytest.fixture
+def sleeper(ending: Ending) -> Sleeper:
+    """Starts a program that does nothing for long, and is inside the host when this returns."""
+
+    def begin(host: Host) -> subprocess.Popen[str]:
+        script = "echo inside; exec sleep 600"
+        process = ending(host.popen(["sh", "-c", script], stdout=subprocess.PIPE))
+        assert process.stdout is not None
+        assert process.stdout.readline() == "inside\n"
+        return process
+
+    return begin
+
+
 @dataclass
 class Served:
     """A running `farline serve` and the ticket it printed."""
@@ -42,15 +74,14 @@ def start(host: Host, *command: str | Path) -> subprocess.Popen[str]:
 
 
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Callable[..., Served]]:
+def serve(tmp_path: Path, ending: Ending) -> Iterator[Callable[..., Served]]:
     """Starts `farline serve` on a host; stops all that were started."""
     started: list[subprocess.Popen[str]] = []
 
     def begin(host: Host, *options: str) -> Served:
         state = tmp_path / "state"
-        process = start(
-            host, FARLINE, "serve", "--listen", host.address, "--state-dir", state, *options
-        )
+        place = ("--listen", host.address, "--state-dir", state)
+        process = ending(start(host, FARLINE, "serve", *place, *options))
         started.append(process)
         assert process.stdout is not None
         for line in process.stdout:
@@ -62,11 +93,8 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Served]]:
     yield begin
     for process in started:
         process.terminate()
-        try:
+        with suppress(subprocess.TimeoutExpired):
             process.communicate(timeout=15)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
 
 
 def probe(host: Host, ticket: str, *options: str) -> dict[str, Any]:

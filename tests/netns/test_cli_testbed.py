@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.netns.conftest import FARLINE
+from tests.netns.conftest import FARLINE, Ending
 
 pytestmark = pytest.mark.netns
 
@@ -65,17 +65,15 @@ def test_exit_codes_input_and_output_are_the_programs_own(bed: str) -> None:
     assert "no host of" in farline("testbed", "exec", bed, "moon", "--", "true", check=1).stderr
 
 
-def test_signals_reach_the_program_which_is_this_very_process(bed: str) -> None:
+def test_signals_reach_the_program_which_is_this_very_process(bed: str, ending: Ending) -> None:
     script = "import os, time; print(os.getpid(), flush=True); time.sleep(30)"
-    process = subprocess.Popen(
-        [FARLINE, "testbed", "exec", bed, "client", "--", sys.executable, "-c", script],
-        stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    inside = [sys.executable, "-c", script]
+    command = [str(FARLINE), "testbed", "exec", bed, "client", "--", *inside]
+    process = ending(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
     assert process.stdout is not None
-    with process:
-        assert int(process.stdout.readline()) == process.pid
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == -signal.SIGTERM
+    assert int(process.stdout.readline()) == process.pid
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == -signal.SIGTERM
 
 
 def test_a_stamp_is_about_the_program(bed: str) -> None:
@@ -103,11 +101,10 @@ def test_a_link_changes_is_cut_and_restored(bed: str) -> None:
     assert "no link of" in farline("testbed", "change", bed, "moon", "--rtt", "1", check=1).stderr
 
 
-def test_what_a_link_carries_is_written_as_pcap(bed: str, tmp_path: Path) -> None:
+def test_what_a_link_carries_is_written_as_pcap(bed: str, tmp_path: Path, ending: Ending) -> None:
     path = tmp_path / "link.pcap"
-    capture = subprocess.Popen(
-        [FARLINE, "testbed", "capture", bed, str(path)], stdout=subprocess.PIPE, text=True
-    )
+    command = [str(FARLINE), "testbed", "capture", bed, str(path)]
+    capture = ending(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
     until = time.monotonic() + 20
     while not path.exists() and time.monotonic() < until:
         time.sleep(0.02)

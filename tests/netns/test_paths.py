@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from farline.testbed import Host, Testbed
 from farline.testbed.fixture import MakeBed
-from tests.netns.conftest import FARLINE, Served, probe, start
+from tests.netns.conftest import FARLINE, Ending, Served, probe, start
 
 pytestmark = pytest.mark.netns
 
@@ -72,10 +73,9 @@ def test_streams_take_nic_pairs_in_turn(testbed: MakeBed, serve: Serve) -> None:
 class Probe:
     """A `farline probe` on a host that has carried data when this is made."""
 
-    def __init__(self, client: Host, ticket: str, *options: str) -> None:
-        """Starts it and waits for its first interval."""
-        words = ("--no-store", "--json-stream", "-i", "0.1", *options)
-        self.process = start(client, FARLINE, "probe", ticket, *words)
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        """Waits for its first interval."""
+        self.process = process
         assert self.process.stdout is not None
         self._events = map(json.loads, self.process.stdout)
         if not any(event["event"] == "interval" for event in self._events):
@@ -91,11 +91,27 @@ class Probe:
         return record
 
 
-def test_a_cut_link_ends_as_a_stated_failure(testbed: MakeBed, serve: Serve) -> None:
+MakeProbe = Callable[..., Probe]
+
+
+@pytest.fixture
+def probing(ending: Ending) -> MakeProbe:
+    """Starts a probe on a host, which ends with the test."""
+
+    def begin(client: Host, ticket: str, *options: str) -> Probe:
+        words = ("--no-store", "--json-stream", "-i", "0.1", *options)
+        return Probe(ending(start(client, FARLINE, "probe", ticket, *words)))
+
+    return begin
+
+
+def test_a_cut_link_ends_as_a_stated_failure(
+    testbed: MakeBed, serve: Serve, probing: MakeProbe
+) -> None:
     bed = testbed("back-to-back", mtu_bytes=1500)
     client, server = bed.hosts["client"], bed.hosts["server"]
     served = serve(server)
-    running = Probe(client, served.ticket, "-t", "2")
+    running = probing(client, served.ticket, "-t", "2")
     bed.cut()
     record = running.end(within_s=90)
     assert running.process.returncode != 0
@@ -104,22 +120,24 @@ def test_a_cut_link_ends_as_a_stated_failure(testbed: MakeBed, serve: Serve) -> 
     assert sum(stream["bytes"] for stream in record["streams"]) > 0, "what was measured is kept"
 
 
-def test_a_killed_server_is_noticed_at_once(testbed: MakeBed, serve: Serve) -> None:
+def test_a_killed_server_is_noticed_at_once(
+    testbed: MakeBed, serve: Serve, probing: MakeProbe
+) -> None:
     bed = testbed("back-to-back", mtu_bytes=1500)
     client, server = bed.hosts["client"], bed.hosts["server"]
     served = serve(server)
-    running = Probe(client, served.ticket, "-t", "30")
+    running = probing(client, served.ticket, "-t", "30")
     served.process.kill()
     record = running.end(within_s=10)
     assert running.process.returncode == 7, record["error"]
     assert record["error"]["kind"] == "protocol"
 
 
-def test_ctrl_c_leaves_a_partial_record(testbed: MakeBed, serve: Serve) -> None:
+def test_ctrl_c_leaves_a_partial_record(testbed: MakeBed, serve: Serve, probing: MakeProbe) -> None:
     bed = testbed("back-to-back", mtu_bytes=1500)
     client, server = bed.hosts["client"], bed.hosts["server"]
     served = serve(server)
-    running = Probe(client, served.ticket, "-t", "30")
+    running = probing(client, served.ticket, "-t", "30")
     running.process.send_signal(signal.SIGINT)
     record = running.end(within_s=10)
     assert running.process.returncode == 130
@@ -130,12 +148,15 @@ def test_ctrl_c_leaves_a_partial_record(testbed: MakeBed, serve: Serve) -> None:
     assert again["status"] == "complete", "the server was reset"
 
 
-def test_a_server_tells_a_second_client_that_it_is_busy(testbed: MakeBed, serve: Serve) -> None:
+def test_a_server_tells_a_second_client_that_it_is_busy(
+    testbed: MakeBed, serve: Serve, probing: MakeProbe, ending: Ending
+) -> None:
     bed = testbed("back-to-back", mtu_bytes=1500)
     client, server = bed.hosts["client"], bed.hosts["server"]
     served = serve(server, "--max-sessions", "1")
-    first = Probe(client, served.ticket, "-t", "30")
-    second = start(client, FARLINE, "probe", served.ticket, "--no-store", "-t", "1")
+    first = probing(client, served.ticket, "-t", "30")
+    words = ("probe", served.ticket, "--no-store", "-t", "1")
+    second = ending(start(client, FARLINE, *words))
     _, complaint = second.communicate(timeout=10)
     assert second.returncode == 5
     assert "busy" in complaint.lower()

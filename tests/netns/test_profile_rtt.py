@@ -15,7 +15,7 @@ import pytest
 from farline.campaign.link_change import same_but_for, touched_names, way
 from farline.store import Store
 from farline.testbed import Testbed, list_beds, load
-from tests.netns.conftest import FARLINE
+from tests.netns.conftest import FARLINE, Ending
 
 pytestmark = pytest.mark.netns
 
@@ -85,10 +85,12 @@ def test_a_running_testbed_that_nobody_named_is_left_alone(tmp_path: Path) -> No
     assert {row["path.testbed"] == "back-to-back" for row in rows} == {False}
 
 
-def test_an_interrupted_sweep_takes_its_testbed_down_and_is_resumed(tmp_path: Path) -> None:
+def test_an_interrupted_sweep_takes_its_testbed_down_and_is_resumed(
+    tmp_path: Path, ending: Ending
+) -> None:
     before = own_beds()
     words = command(tmp_path, "--rtt", "1,5", *SWEEP, "--repetitions", "3")
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, process_group=0)
+    process = ending(subprocess.Popen(words, stderr=subprocess.PIPE, text=True, process_group=0))
     assert process.stderr is not None
     said = []
     for line in process.stderr:
@@ -97,7 +99,6 @@ def test_an_interrupted_sweep_takes_its_testbed_down_and_is_resumed(tmp_path: Pa
             os.killpg(process.pid, signal.SIGINT)
             break
     said += process.stderr.readlines()
-    process.stderr.close()
     assert process.wait(30) == 130
     assert any("resume with: farline profile --resume" in line for line in said), said
     assert own_beds() <= before
@@ -108,10 +109,10 @@ def test_an_interrupted_sweep_takes_its_testbed_down_and_is_resumed(tmp_path: Pa
     assert [row["runs"] for row in results["settings"]] == [6, 3]
 
 
-def test_a_killed_sweep_leaves_no_testbed(tmp_path: Path) -> None:
+def test_a_killed_sweep_leaves_no_testbed(tmp_path: Path, ending: Ending) -> None:
     before = own_beds()
     words = command(tmp_path, "--rtt", "1", *SWEEP, "--repetitions", "50")
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    process = ending(subprocess.Popen(words, stderr=subprocess.PIPE, text=True))
     assert process.stderr is not None
     for line in process.stderr:
         if line.startswith("run 1:"):
@@ -122,7 +123,6 @@ def test_a_killed_sweep_leaves_no_testbed(tmp_path: Path) -> None:
     while own_beds() - before and time.monotonic() < until:
         time.sleep(0.1)
     assert own_beds() <= before
-    process.stderr.close()
 
 
 def test_a_probe_inside_a_testbed_records_its_path(testbed: Any, tmp_path: Path) -> None:

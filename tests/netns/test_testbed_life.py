@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from farline.testbed import (
     take_down,
 )
 from farline.testbed.fixture import MakeBed
+from tests.netns.conftest import Ending, Sleeper
 from tests.netns.test_testbed_hosts import measure
 
 pytestmark = pytest.mark.netns
@@ -38,12 +40,11 @@ hosts = [{ name = "a", cpu_limit = 1 }, { name = "b" }]
 links = [{ name = "l", a = "a", b = "b", rtt_s = "366ms", both = { rate_bps = "10Gbit" } }]
 """
 OWNER = """
-import sys, time
+import sys
 from farline.testbed import Testbed, load
 with Testbed.up(load("back-to-back"), name=sys.argv[1]) as bed:
-    bed.hosts["client"].popen(["sleep", "600"], start_new_session=True)
-    print(bed.hosts["client"].pids()[0], flush=True)
-    time.sleep(600)
+    inside = ["sh", "-c", "echo $$; exec sleep 600"]
+    bed.hosts["client"].popen(inside, start_new_session=True).wait()
 """
 
 
@@ -54,7 +55,8 @@ def own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[P
     monkeypatch.setenv(state.DIRECTORY_VARIABLE, str(folder))
     yield folder
     for info in list_beds():
-        os.kill(info.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # its owner may just have ended
+            os.kill(info.pid, signal.SIGKILL)
         processes.wait_for_end(info.pid, 5)
     assert list_beds() == []
 
@@ -73,12 +75,14 @@ def has_ended(pid: int) -> bool:
     return processes.start_ticks(pid) is None
 
 
-def test_a_bed_ends_with_its_block_whatever_happens_there(own_directory: Path) -> None:
+def test_a_bed_ends_with_its_block_whatever_happens_there(
+    own_directory: Path, sleeper: Sleeper
+) -> None:
     with (
         pytest.raises(ZeroDivisionError),
         Testbed.up(load("back-to-back"), name="block") as bed,
     ):
-        inside = bed.hosts["client"].popen(["sleep", "600"])
+        inside = sleeper(bed.hosts["client"])
         keeper = bed.describe()["pid"]
         raise ZeroDivisionError
     assert has_ended(keeper)
@@ -86,27 +90,27 @@ def test_a_bed_ends_with_its_block_whatever_happens_there(own_directory: Path) -
     assert not (own_directory / "block").exists()
 
 
-def test_a_bed_ends_when_its_owner_is_killed(own_directory: Path) -> None:
-    owner = subprocess.Popen(
-        [sys.executable, "-c", OWNER, "owned"], stdout=subprocess.PIPE, text=True
-    )
+def test_a_bed_ends_when_its_owner_is_killed(own_directory: Path, ending: Ending) -> None:
+    command = [sys.executable, "-c", OWNER, "owned"]
+    owner = ending(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
     assert owner.stdout is not None
     inside = int(owner.stdout.readline())
     assert not has_ended(inside)
     owner.kill()
-    owner.communicate()
+    owner.wait()
     assert comes_true(lambda: has_ended(inside))
     assert comes_true(lambda: not (own_directory / "owned").exists())
 
 
-def test_what_a_killed_keeper_leaves_is_removed_by_the_next_command(own_directory: Path) -> None:
+def test_what_a_killed_keeper_leaves_is_removed_by_the_next_command(
+    own_directory: Path, sleeper: Sleeper
+) -> None:
     before = TCP_MEM.read_text(encoding="ascii")
     bed = Testbed.up(load(LIMITED), name="killed", keep=True)
     assert TCP_MEM.read_text(encoding="ascii") != before
     [group] = [Path(path) for path in bed.hosts["a"].groups]
     assert group.is_dir()
-    inside = [bed.hosts[name].popen(["sleep", "600"]) for name in "ab"]
-    assert comes_true(lambda: all(len(host.pids()) == 1 for host in bed.hosts.values()))
+    inside = [sleeper(bed.hosts[name]) for name in "ab"]
     os.kill(bed.describe()["pid"], signal.SIGKILL)
     with pytest.raises(UnreachableError, match="testbed 'killed' is gone"):
         while True:
@@ -121,10 +125,10 @@ def test_what_a_killed_keeper_leaves_is_removed_by_the_next_command(own_director
 
 
 def test_a_keeper_that_does_not_answer_is_taken_down(
-    own_directory: Path, monkeypatch: pytest.MonkeyPatch
+    own_directory: Path, monkeypatch: pytest.MonkeyPatch, sleeper: Sleeper
 ) -> None:
     bed = Testbed.up(load("back-to-back"), name="stuck", keep=True)
-    inside = bed.hosts["client"].popen(["sleep", "600"])
+    inside = sleeper(bed.hosts["client"])
     keeper = bed.describe()["pid"]
     bed.close()
     os.kill(keeper, signal.SIGSTOP)
@@ -138,18 +142,18 @@ def test_a_keeper_that_does_not_answer_is_taken_down(
     assert not (own_directory / "stuck").exists()
 
 
-def test_programs_outside_are_left_alone_when_namespace_numbers_come_again() -> None:
+def test_programs_outside_are_left_alone_when_namespace_numbers_come_again(
+    ending: Ending,
+) -> None:
     """A state that names the network of this very process, but no file that it sees."""
     own = processes.namespace_number(os.getpid(), "net")
-    outside = subprocess.Popen(["sleep", "600"])
+    outside = ending(subprocess.Popen(["sleep", "600"], text=True))
     with state.locked() as folder:
         known = state.new(folder, "old", "back-to-back")
         dead = replace(known, pid=2**22 - 1, start_ticks=1, namespaces=(own or 0,))
         state.write(folder / "old", dead)
     assert list_beds() == []
     assert outside.poll() is None
-    outside.kill()
-    outside.wait()
 
 
 def test_a_kept_bed_is_there_for_the_next_program(own_directory: Path) -> None:

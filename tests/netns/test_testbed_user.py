@@ -33,7 +33,7 @@ exec setpriv --reuid=65534 --regid=65534 --clear-groups \
 )
 
 SCRIPT = f"""
-import json, os, sys
+import json, os, subprocess, sys
 from farline.errors import FarlineError
 from farline.testbed import Testbed, list_beds, load
 try:
@@ -42,7 +42,9 @@ try:
         names = host.run(["hostname"]).stdout.strip()
         command = ["{PYTHON}", "-S", sys.path[0] + "/round_trips.py", "3", "wellington"]
         [rtt_s] = json.loads(host.run(command, check=True).stdout)
-        inside = host.popen(["sleep", "600"])
+        sleep = ["sh", "-c", "echo inside; exec sleep 600"]
+        inside = host.popen(sleep, stdout=subprocess.PIPE)
+        inside.stdout.readline()
     code = inside.wait(timeout=10)
     # By the keeper itself: `list_beds` would remove what it has left.
     left = sorted(os.listdir(bed.folder.parent))

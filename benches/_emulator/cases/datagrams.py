@@ -7,19 +7,16 @@ would be dropped before it, and the stamp would rightly call the run invalid.
 from __future__ import annotations
 
 import json
-import subprocess
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from _emulator.beds import RECEIVER, SENDER, pair, pipe
 from _emulator.figures import Figure, Label, at_least
 from _emulator.results import Effort
 from _emulator.runs import seen, up, valid_runs
-from _emulator.traffic import GRACE_S, call
+from _emulator.traffic import GRACE_S, call, serving
 from _iperf3 import FARLINE
-from farline.testbed import Host, Testbed
+from farline.testbed import Testbed
 
 GROUP = "udp"
 PAYLOAD_BYTES = 1472
@@ -30,27 +27,16 @@ BATCHED_FLOOR_BPS, BATCHED_OFFERED_BPS = 15e9, 16.5e9
 def rows(effort: Effort) -> Iterator[Figure]:
     """Both rows, at no delay."""
     seconds = int(effort.seconds(5, 2))
-    with up(pair(pipe(0, 0.0))) as bed, serving(bed.hosts[RECEIVER]) as ticket:
+    with (
+        up(pair(pipe(0, 0.0))) as bed,
+        serving(bed.hosts[RECEIVER].popen, bed.hosts[RECEIVER].address) as ticket,
+    ):
         runs = valid_runs(bed, lambda: _plain(bed, ticket, seconds), effort.repetitions)
         label = Label(GROUP, "datagrams of 1472 B, one by one", "pkt/s", "at the receiver")
         yield at_least(label, seen(runs, float), PLAIN_FLOOR_PER_S)
         runs = valid_runs(bed, lambda: _batched(bed, ticket, seconds), effort.repetitions)
         label = Label(GROUP, "datagrams of 1472 B, GSO and GRO", "Gb/s", "payload at the receiver")
         yield at_least(label, seen(runs, float), BATCHED_FLOOR_BPS / 1e9)
-
-
-@contextmanager
-def serving(host: Host) -> Iterator[str]:
-    """A farline server in a host; a ticket to it."""
-    with tempfile.TemporaryDirectory(prefix="farline-bench-") as state:
-        command = [str(FARLINE), "serve", "--listen", host.address, "--json", "--state-dir", state]
-        server = host.popen(command, stdout=subprocess.PIPE, text=True)
-        try:
-            assert server.stdout is not None
-            yield str(json.loads(server.stdout.readline())["ticket"])
-        finally:
-            server.terminate()
-            server.communicate(timeout=GRACE_S)
 
 
 def _probe(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import SimpleNamespace
+import time
 from typing import Any, cast
 
 import pytest
@@ -19,13 +17,17 @@ class Bed:
     def __init__(self, *valid: bool) -> None:
         """Whether each stamp in turn is valid; the last one goes on."""
         self.valid = list(valid)
+        self.marks = 0
 
-    @contextmanager
-    def stamped(self) -> Iterator[Any]:
+    def mark(self) -> int:
+        """Begins an interval."""
+        self.marks += 1
+        return self.marks
+
+    def stamp(self, mark: int) -> dict[str, Any]:
         """The next stamp."""
         is_valid = self.valid.pop(0) if len(self.valid) > 1 else self.valid[0]
-        reasons = [] if is_valid else ["late"]
-        yield SimpleNamespace(value={"valid": is_valid, "reasons": reasons})
+        return {"valid": is_valid, "reasons": [] if is_valid else ["late"], "mark": mark}
 
 
 def bed(*valid: bool) -> Testbed:
@@ -50,6 +52,15 @@ def test_the_first_valid_run_is_taken() -> None:
     count = Counter()
     done = valid_run(bed(False, False, True), count)
     assert (done.value, done.stamp["valid"], count.calls) == (3, True, 3)
+
+
+def test_the_stamp_leaves_out_what_comes_before_a_run_has_settled() -> None:
+    def slow() -> None:
+        time.sleep(0.2)
+
+    assert valid_run(bed(True), slow).stamp["mark"] == 1
+    assert valid_run(bed(True), slow, settle_s=0.05).stamp["mark"] == 2
+    assert valid_run(bed(True), slow, settle_s=60).stamp["mark"] == 1, "it ended before"
 
 
 def test_a_run_that_never_becomes_valid_is_reported_as_invalid() -> None:

@@ -125,15 +125,14 @@ def test_a_killed_process_leaves_what_it_had_finished(tmp_path: Path) -> None:
 
 def test_several_writers_a_merger_and_a_reader_at_once(tmp_path: Path) -> None:
     store, count, seen = Store(tmp_path), 40, 0
-    writers = [writer(tmp_path, 1000 * index, count) for index in range(3)]
-    while any(process.poll() is None for process in writers):
-        found = numbers(store)
-        assert len(found) == len(set(found)) >= seen
-        seen = len(found)
-        store.compact()
-    for process in writers:
-        process.communicate()
-        assert process.returncode == 0
+    with contextlib.ExitStack() as stack:
+        writers = [stack.enter_context(writer(tmp_path, 1000 * index, count)) for index in range(3)]
+        while any(process.poll() is None for process in writers):
+            found = numbers(store)
+            assert len(found) == len(set(found)) >= seen
+            seen = len(found)
+            store.compact()
+    assert [process.returncode for process in writers] == [0, 0, 0]
     wanted = [1000 * index + number for index in range(3) for number in range(count)]
     assert numbers(store) == wanted
     store.compact(everything=True)

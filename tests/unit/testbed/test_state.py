@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,14 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (sysctls / "core" / "rmem_max").write_text("1000\n", encoding="ascii")
     monkeypatch.setattr(kernel, "_SYSCTLS", tmp_path / "sys")
     return tmp_path / "beds"
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    """A program that does nothing for long, and ends with its test."""
+    with subprocess.Popen(["sleep", "600"]) as process:
+        yield process
+        process.kill()
 
 
 def tcp_mem(directory: Path) -> list[int]:
@@ -226,22 +234,23 @@ def test_programs_that_do_not_end_are_not_forgotten(
     assert sweep().gone == ("one",)
 
 
-def test_members_of_a_control_group_end_with_it(directory: Path) -> None:
+def test_members_of_a_control_group_end_with_it(
+    directory: Path, sleeper: subprocess.Popen[bytes]
+) -> None:
     known = note("one", pid=DEAD_PID)
     group = make_group(directory, known)
-    member = subprocess.Popen(["sleep", "600"])
     procs = group / "cgroup.procs"
-    procs.write_text(f"0\n{os.getpid()}\n{member.pid}\n", encoding="ascii")
+    procs.write_text(f"0\n{os.getpid()}\n{sleeper.pid}\n", encoding="ascii")
 
     def as_the_kernel_does() -> None:
-        member.wait()
+        sleeper.wait()
         procs.unlink()
 
     watcher = threading.Thread(target=as_the_kernel_does)
     watcher.start()
     assert sweep().gone == ("one",)
     watcher.join(timeout=10)
-    assert member.returncode == -9
+    assert sleeper.returncode == -9
     assert not group.exists()
 
 
@@ -452,34 +461,31 @@ def test_the_root_of_a_user_namespace_has_its_users_place_for_settings(
     assert kernel.file_for(tmp_path) == Path("/run/farline/kernel.json")
 
 
-def test_a_process_is_held_by_more_than_its_number() -> None:
-    child = subprocess.Popen(["sleep", "600"])
-    ticks = processes.start_ticks(child.pid)
+def test_a_process_is_held_by_more_than_its_number(sleeper: subprocess.Popen[bytes]) -> None:
+    ticks = processes.start_ticks(sleeper.pid)
     assert ticks is not None
-    assert processes.Process.hold(child.pid, ticks + 1) is None
+    assert processes.Process.hold(sleeper.pid, ticks + 1) is None
     assert processes.Process.hold(DEAD_PID) is None
-    held = processes.Process.hold(child.pid, ticks)
+    held = processes.Process.hold(sleeper.pid, ticks)
     assert held is not None
     assert not held.wait(0.01)
     assert held.end()
     held.end()
-    assert processes.start_ticks(child.pid) is None
+    assert processes.start_ticks(sleeper.pid) is None
     held.close()
     held.close()
     assert held.wait(0)
     assert held.end(), "nothing is sent to what is not held any more"
-    child.wait()
 
 
 def test_a_zombie_is_dead_and_a_number_used_again_is_another() -> None:
-    child = subprocess.Popen(["true"])
-    assert processes.wait_for_end(child.pid, 10)
-    assert processes.start_ticks(child.pid) is None
+    with subprocess.Popen(["true"]) as child:
+        assert processes.wait_for_end(child.pid, 10)
+        assert processes.start_ticks(child.pid) is None
     own = processes.start_ticks(os.getpid())
     assert own is not None
     assert processes.is_alive(os.getpid(), own)
     assert not processes.is_alive(os.getpid(), own + 1)
-    child.wait()
 
 
 def failing(error: OSError) -> Callable[..., int]:
