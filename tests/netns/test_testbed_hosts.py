@@ -18,6 +18,7 @@ import pytest
 from farline.errors import SpecError
 from farline.testbed import Host, Testbed, load
 from farline.testbed.fixture import MakeBed
+from tests.netns.conftest import Ending, Sleeper
 from tests.support import round_trips
 
 pytestmark = pytest.mark.netns
@@ -101,7 +102,9 @@ def test_names_lead_to_the_nearest_address(testbed: MakeBed) -> None:
     assert bed.address("c", seen_from="a") != bed.address("c", seen_from="b")
 
 
-def test_a_command_is_run_as_if_it_were_outside(testbed: MakeBed, tmp_path: Path) -> None:
+def test_a_command_is_run_as_if_it_were_outside(
+    testbed: MakeBed, tmp_path: Path, sleeper: Sleeper
+) -> None:
     host = testbed("back-to-back").hosts["client"]
     assert host.run(["sh", "-c", "exit 3"]).returncode == 3
     assert host.run(["farline-no-such-program"]).returncode == 127
@@ -111,7 +114,7 @@ def test_a_command_is_run_as_if_it_were_outside(testbed: MakeBed, tmp_path: Path
     (tmp_path / "a b").write_text("kept apart", encoding="utf-8")
     assert host.run(["cat", "a b"], cwd=tmp_path).stdout == "kept apart"
     assert host.run("echo one two | wc -w").stdout.strip() == "2", "a text is for the shell"
-    process = host.popen(["sleep", "60"])
+    process = sleeper(host)
     assert host.pids() == [process.pid], "the program is the process that was started"
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=5) == -signal.SIGTERM
@@ -131,11 +134,12 @@ def test_settings_of_a_host_are_its_own(testbed: MakeBed) -> None:
     assert now == outside
 
 
-def test_a_cpu_limit_holds_for_all_programs_of_a_host(testbed: MakeBed) -> None:
+def test_a_cpu_limit_holds_for_all_programs_of_a_host(testbed: MakeBed, ending: Ending) -> None:
     host = testbed(TWO_HOSTS + "cpu_limit = 0.2\n").hosts["a"]
     busy = "import time\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass\n"
     busy += "print(time.process_time())"
-    both = [host.popen([sys.executable, "-c", busy], stdout=subprocess.PIPE) for _ in range(2)]
+    command = [sys.executable, "-c", busy]
+    both = [ending(host.popen(command, stdout=subprocess.PIPE)) for _ in range(2)]
     used_s = sum(float(process.communicate(timeout=30)[0]) for process in both)
     assert used_s < 1.5 * 0.2 * 1.6, "a fifth of a CPU between them, and a period or two more"
 
@@ -145,6 +149,18 @@ def test_programs_use_the_cpus_of_their_host(testbed: MakeBed) -> None:
     host = testbed(TWO_HOSTS + f"cpus = [{cpu}]\n").hosts["a"]
     shown = host.run([sys.executable, "-c", "import os; print(os.sched_getaffinity(0))"]).stdout
     assert shown.strip() == f"{{{cpu}}}"
+
+
+def test_the_emulator_keeps_off_the_cpus_of_its_hosts(testbed: MakeBed) -> None:
+    allowed = sorted(os.sched_getaffinity(0))
+    topology = load(TWO_HOSTS)
+    for host in topology["hosts"]:
+        host["cpus"] = allowed[:1]
+    keeper = testbed(topology).describe()["pid"]
+    threads = [int(task.name) for task in Path(f"/proc/{keeper}/task").iterdir()]
+    assert {frozenset(os.sched_getaffinity(thread)) for thread in threads} == {
+        frozenset(allowed[1:] or allowed)
+    }
 
 
 def test_a_cpu_that_is_not_there_is_refused() -> None:

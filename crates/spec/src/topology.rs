@@ -308,7 +308,7 @@ pub struct HostSpec {
     /// Kernel settings of the host, `net.ipv4.tcp_rmem` and its like.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sysctls: BTreeMap<String, String>,
-    /// CPUs the host's programs may use; all if empty.
+    /// CPUs the host's programs may use; all if empty. Those that no host may use are the emulator's alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<CpuIndex>,
     /// CPU time the host's programs get together, in CPUs; without limit if absent.

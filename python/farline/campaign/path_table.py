@@ -14,12 +14,16 @@ PATH = "path"
 
 @dataclass(frozen=True)
 class PathPlace:
-    """Where the emulated path is: a preset, file or running testbed, its two hosts, its link."""
+    """Where the emulated path is: a preset, file or running testbed, its two hosts, its link.
+
+    `host_cpus` are CPUs that both ends' programs keep to, and the emulator to the others.
+    """
 
     testbed: str | None = None
     client_host: str | None = None
     server_host: str | None = None
     link: str | None = None
+    host_cpus: str | None = None
 
     def document(self) -> dict[str, str]:
         """What is stated, as the table has it."""

@@ -144,6 +144,8 @@ def new_topology(plan: Plan) -> Any:
     }
     if plan.place.link is not None:
         link["main_link"] = plan.place.link
+    if plan.place.host_cpus is not None:
+        link["host_cpus"] = plan.place.host_cpus
     return load(plan.place.testbed or DEFAULT_TESTBED, **link)
 
 
@@ -161,6 +163,8 @@ def refuse_bed_options(plan: Plan, name: str) -> None:
 
     own = [path.removeprefix("path.") for path in plan.fixed if path.startswith("path.")]
     new = [key for key in own if key not in VARIABLE_KEYS]
+    if plan.place.host_cpus is not None:
+        new.append("host_cpus")
     if new:
         raise UsageError(
             f"testbed {name!r} is up, and {', '.join(new)} needs a new one;"

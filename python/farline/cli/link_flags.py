@@ -20,6 +20,12 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _PREFIX = "link_"
 _METAVARS = {"size": "SIZE", "rate": "RATE", "seconds": "TIME", "integer": "N", "number": "X"}
 
+host_cpus_option = click.option(
+    "--host-cpus",
+    metavar="LIST",
+    help="CPUs that the hosts' programs keep to, and the emulator to the others: 0, 0,2-3.",
+)
+
 
 def link_flags(
     options: Iterable[LinkOption] = LINK_OPTIONS, *, prefix: str = "", sweep: bool = False

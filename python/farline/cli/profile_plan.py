@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from farline.cli.link_flags import link_flags, take_link_values
+from farline.cli.link_flags import host_cpus_option, link_flags, take_link_values
 from farline.spec.options import grid_from_options
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _PLAN_FLAGS = (
     "name", "repetitions", "min_repetitions", "max_repetitions", "relative_half_width",
     "confidence", "reference", "pause_s", "count_invalid",
 )  # fmt: skip
-_PLACE_FLAGS = ("testbed", "client_host", "server_host", "link")
+_PLACE_FLAGS = ("testbed", "client_host", "server_host", "link", "host_cpus")
 
 
 def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,6 +59,7 @@ def path_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--link", metavar="NAME", help="Its link that is set [the main link and its copies]."
         ),
+        host_cpus_option,
         click.option(
             "--count-invalid",
             is_flag=True,

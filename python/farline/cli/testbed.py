@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from farline.cli.link_flags import link_flags, take_link_values
+from farline.cli.link_flags import host_cpus_option, link_flags, take_link_values
 from farline.cli.testbed_cc import cc
 from farline.cli.testbed_link import capture, change, cut, restore
 from farline.cli.testbed_status import status
@@ -50,6 +51,33 @@ class _InOrder(click.Group):
         return list(self.commands)
 
 
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def _topology_options(command: _Command) -> _Command:
+    """What is stated instead of the topology's own values; see `_resolved`."""
+    options = (
+        link_flags(),
+        click.option("--seed", type=click.IntRange(0), help="Seed of every packet's fate."),
+        click.option(
+            "--precise",
+            is_flag=True,
+            help="Spin instead of sleep: to some 10 us, for a CPU of its own.",
+        ),
+        host_cpus_option,
+        click.option(
+            "--set",
+            "parameters",
+            multiple=True,
+            metavar="NAME=N",
+            help="A number that the topology leaves open, such as k=8.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 @click.group(cls=_InOrder, help=_HELP, short_help="Hosts and emulated links on this machine.")
 def command() -> None:
     """Chooses the command."""
@@ -58,22 +86,11 @@ def command() -> None:
 @command.command(short_help="Bring a testbed up.")
 @click.argument("source", metavar="PRESET|FILE")
 @click.option("--name", help="Name of the testbed [the topology's].")
-@link_flags()
-@click.option("--seed", type=click.IntRange(0), help="Seed of every packet's fate.")
-@click.option(
-    "--precise", is_flag=True, help="Spin instead of sleep: to some 10 us, for a CPU of its own."
-)
-@click.option(
-    "--set", "parameters", multiple=True, metavar="NAME=N",
-    help="A number that the topology leaves open, such as k=8.",
-)  # fmt: skip
+@_topology_options
 @click.option("--json", "as_json", is_flag=True, help="Print what came up as JSON.")
 def up(
     source: str,
     name: str | None,
-    seed: int | None,
-    precise: bool,
-    parameters: tuple[str, ...],
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -84,7 +101,7 @@ def up(
     """
     from farline.testbed import Testbed
 
-    topology = _resolved(source, seed, precise, parameters, options)
+    topology = _resolved(source, options)
     bed = Testbed.up(topology, name or topology["name"], keep=True)
     for line in bed.warnings:
         click.echo(f"farline: {line}", err=True)
@@ -95,21 +112,16 @@ def up(
         click.echo(line)
 
 
-def _resolved(
-    source: str,
-    seed: int | None,
-    precise: bool,
-    parameters: tuple[str, ...],
-    options: dict[str, Any],
-) -> Topology:
+def _resolved(source: str, options: dict[str, Any]) -> Topology:
     from farline.testbed import load
 
     stated = take_link_values(options)
-    if seed is not None:
-        stated["seed"] = seed
-    if precise:
+    for name in ("seed", "host_cpus"):
+        if options[name] is not None:
+            stated[name] = options[name]
+    if options["precise"]:
         stated["mode"] = "precise"
-    for text in parameters:
+    for text in options["parameters"]:
         key, equals, value = text.partition("=")
         if not equals:
             raise click.UsageError(f"--set {text!r}: write NAME=N, such as k=8")
@@ -304,21 +316,11 @@ def presets(as_json: bool) -> None:
 
 @command.command(short_help="Print a topology as it would come up.")
 @click.argument("source", metavar="PRESET|FILE")
-@link_flags()
-@click.option("--seed", type=click.IntRange(0), help="Seed of every packet's fate.")
-@click.option("--precise", is_flag=True, help="Spin instead of sleep.")
-@click.option("--set", "parameters", multiple=True, metavar="NAME=N", help="A number left open.")
+@_topology_options
 @click.option("--json", "as_json", is_flag=True, help="As JSON instead of TOML.")
-def show(
-    source: str,
-    seed: int | None,
-    precise: bool,
-    parameters: tuple[str, ...],
-    as_json: bool,
-    **options: Any,
-) -> None:
+def show(source: str, as_json: bool, **options: Any) -> None:
     """Print a topology resolved: a file that `up` takes, to start one of your own from."""
-    topology = _resolved(source, seed, precise, parameters, options)
+    topology = _resolved(source, options)
     if as_json:
         click.echo(json.dumps(topology, indent=2))
         return

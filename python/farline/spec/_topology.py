@@ -863,7 +863,7 @@ TOPOLOGY_FIELDS: dict[str, tuple[OptionRow, ...]] = {
         "minimum": 0,
         "maximum": 4095,
         "default": (),
-        "help": "CPUs the host's programs may use; all if empty.",
+        "help": "CPUs the host's programs may use; all if empty. Those that no host may use are the emulator's alone.",
         "sweep": True,
     },
     {

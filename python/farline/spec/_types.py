@@ -315,7 +315,8 @@ class HostSpec(TypedDict):
     name: str
     # Kernel settings of the host, `net.ipv4.tcp_rmem` and its like.
     sysctls: NotRequired[dict[str, str]]
-    # CPUs the host's programs may use; all if empty.
+    # CPUs the host's programs may use; all if empty. Those that no host may use are the emulator's
+    # alone.
     cpus: NotRequired[list[int]]
     # CPU time the host's programs get together, in CPUs; without limit if absent.
     cpu_limit: NotRequired[float | None]

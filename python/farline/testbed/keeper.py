@@ -18,7 +18,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -316,10 +316,20 @@ def _say(ready: int, failure: dict[str, Any] | None) -> None:
         json.dump({"failed": failure} if failure else {"ok": None}, pipe)
 
 
+def own_cpus(hosts: Iterable[Mapping[str, Any]], allowed: set[int]) -> set[int]:
+    """CPUs of the emulator: those that no host may use, or all where that leaves none.
+
+    It goes before every program on its CPU, so a host's program that shares one waits for it.
+    """
+    given = [set(host.get("cpus") or allowed) for host in hosts]
+    return allowed.difference(*given) or allowed
+
+
 def _begin(folder: Path) -> Service:
     document = json.loads((folder / START_FILE).read_text(encoding="utf-8"))
     start = Start(**document)
     owner = _owner(start.owner_pid)
+    os.sched_setaffinity(0, own_cpus(start.topology["hosts"], os.sched_getaffinity(0)))
     if start.user_namespace:
         checked(_native.make_user_namespace)
     keeper = Keeper(folder, start)

@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from farline.spec.links import LINK_OPTION_BY_KEY, RTT, LinkOption, read_link_value
+from farline.spec.values import option_at, read_list
 from farline.testbed.links import merged, set_rtt
 from farline.testbed.repeat import Parameters
 
 _TOPOLOGY_FIELDS = ("seed", "mode", "interval_s", "main_link")
+_HOST_CPUS = "host_cpus"
+"""CPUs of every host: the emulator keeps to the others."""
 _EVERY_LINK = ("mtu_bytes",)
 """Options that hold for every link: a path is only as wide as its narrowest link."""
 
@@ -24,6 +27,7 @@ class Overrides:
     main: dict[str, Any] = field(default_factory=dict)
     every: dict[str, Any] = field(default_factory=dict)
     rtt_s: float | None = None
+    host_cpus: list[object] | None = None
 
 
 def sorted_out(given: Mapping[str, object], parameters: Parameters) -> Overrides:
@@ -38,10 +42,14 @@ def sorted_out(given: Mapping[str, object], parameters: Parameters) -> Overrides
             wanted.parameters[name] = raw
         elif name in _TOPOLOGY_FIELDS:
             wanted.topology[name] = raw
+        elif name == _HOST_CPUS:
+            wanted.host_cpus = _read_cpus(raw)
         elif name in LINK_OPTION_BY_KEY:
             _put(wanted, LINK_OPTION_BY_KEY[name], raw)
         else:
-            known = ", ".join([*parameters.values, *_TOPOLOGY_FIELDS, *LINK_OPTION_BY_KEY])
+            known = ", ".join(
+                [*parameters.values, *_TOPOLOGY_FIELDS, _HOST_CPUS, *LINK_OPTION_BY_KEY]
+            )
             raise ValueError(f"{name}: there is no such option; allowed are {known}")
     if wanted.rtt_s is not None and "delay_s" in wanted.main:
         raise ValueError("rtt_s and delay_s say two things about one delay")
@@ -61,8 +69,20 @@ def _put(wanted: Overrides, option: LinkOption, raw: object) -> None:
     (into.setdefault(section, {}) if section else into)[name] = value
 
 
+def _read_cpus(raw: object) -> list[object]:
+    if not isinstance(raw, str):
+        raise ValueError(f"{_HOST_CPUS}: {raw!r} is not a text such as 0,2-3")
+    try:
+        return read_list(option_at("client_cpus"), raw)
+    except ValueError as error:
+        raise ValueError(f"{_HOST_CPUS}: {error}") from None
+
+
 def apply(wanted: Overrides, topology: dict[str, Any], main_links: list[str]) -> None:
-    """Puts the overrides into a topology: both directions of the links they act on."""
+    """Puts the overrides into a topology: its hosts, both directions of the links they act on."""
+    if wanted.host_cpus is not None:
+        for host in topology["hosts"]:
+            host["cpus"] = wanted.host_cpus
     for link in topology["links"]:
         is_main = link.get("name") in main_links
         for direction in ("forward", "reverse"):

@@ -68,11 +68,12 @@ def presets() -> dict[str, Preset]:
 def load(source: str | Path, **overrides: object) -> Topology:
     """A whole topology from a preset's name, a TOML file, or TOML text (anything with a line end).
 
-    Overrides are parameters of the topology by name, `seed`, `mode` and `interval_s`, and
-    options of a link by name (`rate_bps`, `loss`, `capacity_bdp`, `mtu_bytes`, ...) besides
-    `rtt_s`: they act on both directions of the main link, and where that is one of several
-    copies, on all of them; `mtu_bytes` on every link. `main_link` names another main link, and
-    then they act on that one alone. Values are numbers or texts with units.
+    Overrides are parameters of the topology by name, `seed`, `mode`, `interval_s`, `host_cpus`
+    (CPUs of every host, such as `0,2-3`; the emulator keeps to the others), and options of a link
+    by name (`rate_bps`, `loss`, `capacity_bdp`, `mtu_bytes`, ...) besides `rtt_s`: they act on
+    both directions of the main link, and where that is one of several copies, on all of them;
+    `mtu_bytes` on every link. `main_link` names another main link, and then they act on that one
+    alone. Values are numbers or texts with units.
 
     Raises:
         UsageError: when there is no such preset or file, or it is not TOML.

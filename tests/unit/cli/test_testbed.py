@@ -175,6 +175,14 @@ def test_a_new_testbed_starts_at_the_largest_of_what_varies() -> None:
     assert (link["forward"]["delay_s"], link["forward"]["mtu_bytes"]) == (0.05, 1500)
 
 
+def test_cpus_of_the_hosts_need_a_new_testbed() -> None:
+    plan = Plan(place=PathPlace(host_cpus="1"))
+    hosts = emulated.new_topology(plan)["hosts"]
+    assert [host["cpus"] for host in hosts] == [[1]] * len(hosts)
+    with pytest.raises(UsageError, match="testbed 'b' is up, and host_cpus needs a new one"):
+        emulated.refuse_bed_options(plan, "b")
+
+
 def test_client_and_server_are_on_the_two_sides_of_the_link() -> None:
     dumbbell = load("dumbbell")
     assert emulated.end_hosts(dumbbell, Plan()) == ("source", "sink")

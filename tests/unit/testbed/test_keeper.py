@@ -455,6 +455,22 @@ def test_who_asks_an_owner_that_has_gone_is_told() -> None:
     os.close(descriptor)
 
 
+@pytest.mark.parametrize(
+    ("hosts", "own"),
+    [
+        ([[0], [0]], {1, 2}),
+        ([[0], [1, 2]], {0, 1, 2}),
+        ([[0], []], {0, 1, 2}),
+        ([[], []], {0, 1, 2}),
+    ],
+)
+def test_the_emulator_keeps_to_the_cpus_that_no_host_may_use(
+    hosts: list[list[int]], own: set[int]
+) -> None:
+    given = [{"name": str(number), "cpus": cpus} for number, cpus in enumerate(hosts)]
+    assert keeper.own_cpus(given, {0, 1, 2}) == own
+
+
 def test_limits_become_lines_of_control_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -165,6 +165,15 @@ def test_a_queue_that_is_stated_anew_is_no_shorter_than_stated() -> None:
     assert queue.get("capacity_bytes") is None
 
 
+def test_cpus_of_the_hosts_are_those_of_every_host() -> None:
+    hosts = load("dumbbell", host_cpus="0,2-3")["hosts"]
+    assert [host["cpus"] for host in hosts] == [[0, 2, 3]] * len(hosts)
+    with pytest.raises(SpecError, match=r"long-path: host_cpus: 'x' is not a whole number"):
+        load("long-path", host_cpus="x")
+    with pytest.raises(SpecError, match=r"host_cpus: 0 is not a text such as 0,2-3"):
+        load("long-path", host_cpus=0)
+
+
 def test_overrides_act_on_every_copy_of_the_main_link() -> None:
     topology: Any = load("multi-nic", rtt_s="5ms")
     assert [link["forward"]["delay_s"] for link in topology["links"]] == [0.0025] * 4
