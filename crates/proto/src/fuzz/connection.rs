@@ -122,8 +122,8 @@ impl Play {
             4 => self.in_flight[end].extend(self.in_flight[end].front().cloned()),
             5 => self.in_flight[end].rotate_left(self.in_flight[end].len().min(1)),
             _ if choice == 0 => self.ends[0].close(self.now_ns),
-            _ if choice < 4 => self.ends[end].finish(self.now_ns),
-            _ => self.ends[end].flush(self.now_ns),
+            _ if choice < 4 => self.ends[end].finish(),
+            _ => self.ends[end].flush(),
         }
         self.exchange();
     }

@@ -77,9 +77,9 @@ impl Delivery {
         }
     }
 
-    /// A burst of `packets` went that begins with index `first`; `in_flight` packets were under way without it.
+    /// A burst of `packets` went; `in_flight` packets were under way without it.
     /// `is_app_limited`: there was nothing more to send after it, although more was allowed.
-    pub fn on_sent(&mut self, now_ns: u64, _first: u64, packets: u64, in_flight: u64, is_app_limited: bool) {
+    pub fn on_sent(&mut self, now_ns: u64, packets: u64, in_flight: u64, is_app_limited: bool) {
         if in_flight == 0 {
             // What was sent before is resolved; a pause does not count as time it took to deliver.
             self.bursts.clear();
@@ -105,8 +105,8 @@ impl Delivery {
         self.forget_resolved();
     }
 
-    /// An acknowledgement, on a path whose least round-trip time is `min_rtt_ns`: so many packets have arrived and were marked lost since the start. Nothing if it brings no
-    /// news.
+    /// An acknowledgement, on a path whose least round-trip time is `min_rtt_ns`: so many packets have arrived and
+    /// were marked lost since the start. Nothing if it brings no news.
     pub fn on_ack(
         &mut self,
         now_ns: u64,
@@ -186,7 +186,7 @@ mod tests {
     fn bursts(delivery: &mut Delivery, from: u64, to: u64) {
         for burst in from..to {
             let in_flight = delivery.transmitted - delivery.delivered - delivery.lost;
-            delivery.on_sent(burst * MS, burst * 10, 10, in_flight, false);
+            delivery.on_sent(burst * MS, 10, in_flight, false);
         }
     }
 
@@ -248,13 +248,13 @@ mod tests {
     #[test]
     fn a_sender_without_data_says_so_until_its_gap_has_passed() {
         let mut delivery = Delivery::new(0);
-        delivery.on_sent(0, 0, 10, 0, true);
-        delivery.on_sent(50 * MS, 10, 10, 10, false);
+        delivery.on_sent(0, 10, 0, true);
+        delivery.on_sent(50 * MS, 10, 10, false);
         let sample = delivery.on_ack(51 * MS, 10, 0, None, 0).expect("news");
         assert!(sample.is_app_limited);
         let sample = delivery.on_ack(70 * MS, 20, 0, None, 0).expect("news");
         assert!(sample.is_app_limited, "sent when the gap was under way");
-        delivery.on_sent(80 * MS, 20, 10, 0, false);
+        delivery.on_sent(80 * MS, 10, 0, false);
         let sample = delivery.on_ack(100 * MS, 30, 0, None, 0).expect("news");
         assert!(!sample.is_app_limited);
     }
@@ -264,7 +264,7 @@ mod tests {
         let mut delivery = Delivery::new(0);
         bursts(&mut delivery, 0, 20);
         // Of 200 packets 30 are marked lost before the next burst goes; the acknowledgement counts them later.
-        delivery.on_sent(20 * MS, 200, 10, 170, false);
+        delivery.on_sent(20 * MS, 10, 170, false);
         let sample = delivery.on_ack(21 * MS, 20, 30, None, 0).expect("news");
         assert_eq!(sample.rtt_ns, Some(17 * MS), "the fifth burst was resolved last");
     }
@@ -275,14 +275,11 @@ mod tests {
             steps in proptest::collection::vec((0u64..3, 0u64..5_000_000, 1u64..45, 0u64..400), 1..300)
         ) {
             let mut delivery = Delivery::new(0);
-            let (mut now_ns, mut delivered, mut lost, mut sent) = (0, 0, 0, 0);
+            let (mut now_ns, mut delivered, mut lost) = (0, 0, 0);
             for (what, wait_ns, packets, in_flight) in steps {
                 now_ns += wait_ns;
                 match what {
-                    0 => {
-                        delivery.on_sent(now_ns, sent, packets, in_flight, wait_ns % 7 == 0);
-                        sent += packets;
-                    }
+                    0 => delivery.on_sent(now_ns, packets, in_flight, wait_ns % 7 == 0),
                     1 => delivered += packets,
                     _ => lost += packets,
                 }

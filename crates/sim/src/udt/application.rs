@@ -118,7 +118,7 @@ impl Application {
             while self.write_block(now_ns, connection) {}
         }
         if self.work.total == Some(self.figures.written) {
-            connection.finish(now_ns);
+            connection.finish();
             self.is_finished = true;
         }
     }

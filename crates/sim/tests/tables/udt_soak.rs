@@ -114,8 +114,8 @@ fn run(config: &FlowConfig, hours: f64) -> (World<End>, Flow) {
     world
         .run_until(ns(hours * HOUR_S))
         .expect("no packet unaccounted for");
-    world.command(flow.sender, |now_ns, end| {
-        end.command(|connection| connection.finish(now_ns))
+    world.command(flow.sender, |_, end| {
+        end.command(|connection| connection.finish())
     });
     world
         .run_until(ns(hours * HOUR_S + 120.0))

@@ -47,8 +47,6 @@ pub(super) struct Driver {
     refused_since_ns: Option<u64>,
     strays: u64,
     has_started: bool,
-    /// Bytes that the send buffer has room for when everything is acknowledged.
-    empty_bytes: u64,
     /// Bytes read since the last turn of [`Self::fill`], and when that was.
     unturned_bytes: usize,
     turned_ns: u64,
@@ -64,10 +62,8 @@ impl Driver {
     ) -> Result<Self, Failure> {
         let config = setup.config(&agreed, options)?;
         let gso = setup.choose_gso(packet_bytes(&agreed));
-        let now_ns = time::now_ns();
-        let connection = Connection::new(&config, &agreed, now_ns);
+        let connection = Connection::new(&config, &agreed, time::now_ns());
         Ok(Self {
-            empty_bytes: connection.statistics(now_ns).send_buffer_free_bytes,
             connection,
             outlet: Outlet::new(config.burst_packets, gso),
             buffer: PageBuffer::new(RECEIVE_BYTES),
@@ -228,7 +224,7 @@ impl Driver {
     fn note_refusal(&mut self) -> Result<(), Failure> {
         self.outlet.is_refused = false;
         let now_ns = time::now_ns();
-        if self.connection.state() == State::Finishing && self.has_delivered() {
+        if self.connection.state() == State::Finishing && self.connection.is_delivered() {
             // It has everything and need not wait for our last word.
             self.connection.close(now_ns);
             return Ok(());
@@ -244,11 +240,6 @@ impl Driver {
                 self.member.port.remote
             ),
         ))
-    }
-
-    /// Whether the other end has acknowledged everything that was written.
-    pub(super) fn has_delivered(&self) -> bool {
-        self.statistics().send_buffer_free_bytes == self.empty_bytes
     }
 
     /// From now on another thread may drive.
@@ -320,7 +311,7 @@ impl Driver {
         until_ns: u64,
         interrupted: &dyn Fn() -> Result<(), Failure>,
     ) -> Result<bool, Failure> {
-        self.connection.finish(time::now_ns());
+        self.connection.finish();
         loop {
             interrupted()?;
             let moved = self.turn(&mut Reader::none());
@@ -334,7 +325,7 @@ impl Driver {
             }
             let now_ns = time::now_ns();
             if now_ns >= until_ns {
-                return Ok(self.has_delivered());
+                return Ok(self.connection.is_delivered());
             }
             if moved? == 0 {
                 self.wait(until_ns.min(now_ns + super::SLICE_NS))?;

@@ -182,6 +182,7 @@ impl Setup {
             control: self.udt.congestion_control,
             max_payload_bps: (rate_bps > 0).then_some(rate_bps),
             token: chance::word()?,
+            // Two streams of a run that drew alike would probe in step.
             seed: options.spec.seed ^ u64::from(chance::word()?),
         })
     }

@@ -37,13 +37,11 @@ const CONFIRM_TIME: Duration = Duration::from_secs(1);
 /// Sends the preamble of `key` and waits until the other end has it.
 pub(super) fn introduce(socket: &mut Socket, key: &StreamKey, deadline: Instant) -> Result<(), Failure> {
     let late = timed_out(format!("data stream to {}", socket.peer_addr()));
-    let empty = socket.statistics().send_buffer_free_bytes;
     if socket.send(&encode(key), deadline)? < PREAMBLE_BYTES {
         return Err(late);
     }
     socket.flush()?;
-    // What is acknowledged leaves the send buffer.
-    while socket.statistics().send_buffer_free_bytes < empty {
+    while !socket.driver.connection.is_delivered() {
         let left = time_left(deadline).ok_or_else(|| late.clone())?;
         let moved = socket.driver.turn(&mut Reader::none())?;
         if let Some(closed) = socket.driver.closed() {

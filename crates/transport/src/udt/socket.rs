@@ -115,7 +115,7 @@ impl Socket {
     /// When the connection is over, or the socket fails.
     pub fn flush(&mut self) -> Result<(), Failure> {
         let now_ns = time::now_ns();
-        self.driver.connection.flush(now_ns);
+        self.driver.connection.flush();
         self.turn(now_ns)?;
         self.still_open()
     }

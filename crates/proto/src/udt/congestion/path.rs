@@ -152,8 +152,7 @@ impl Run {
         while self.has_room() && self.ready_ns <= self.now_ns as f64 {
             let rate_pps = self.control.rate_pps();
             let quantum = rate_pps.map_or(44, |pps| ((pps * 0.00025).ceil() as u64).clamp(1, 44));
-            self.delivery
-                .on_sent(self.now_ns, self.sent, quantum, self.in_flight, false);
+            self.delivery.on_sent(self.now_ns, quantum, self.in_flight, false);
             self.sent += quantum;
             self.in_flight += quantum;
             let now = self.now_ns as f64;

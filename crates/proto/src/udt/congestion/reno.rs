@@ -64,7 +64,10 @@ impl Control for Reno {
         // A window that is not used says nothing about the path (RFC 7661), and one that recovers does not grow,
         // unless it recovers from a time-out.
         let was_in_flight = ack.in_flight + ack.acked_packets;
-        let is_used = was_in_flight as f64 >= self.window_packets / 2.0;
+        // While holes are repaired there is something to send; what a time-out took for lost may have arrived, and then
+        // less is counted as under way than is.
+        let is_repairing = ack.next < self.reduced_until;
+        let is_used = is_repairing || was_in_flight as f64 >= self.window_packets / 2.0;
         if is_used && ack.next >= self.recovered_from {
             self.grow(ack.acked_packets as f64);
         }

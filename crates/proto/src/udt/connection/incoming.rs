@@ -54,7 +54,7 @@ impl Connection {
         if is_ours && !matches!(self.state, State::Closed(_)) {
             self.expiry.heard(now_ns, &self.rtt);
             self.settle_arrivals(now_ns, &tally);
-            self.settle(now_ns);
+            self.part(now_ns);
         }
     }
 
@@ -74,17 +74,16 @@ impl Connection {
         let is_bypass = self.kind == SocketKind::Stream
             && payload.len() <= reader.room()
             && self.receive.can_bypass(index);
-        if is_bypass {
-            let highest = self.receive.highest();
-            reader.put(payload);
-            self.counted.delivered_bytes += payload.len() as u64;
-            self.receive.bypass(1);
-            if index < highest {
-                self.fill_gap(index);
-            }
-        } else {
+        if !is_bypass {
             self.store(now_ns, index, &header, payload, tally);
             return;
+        }
+        let highest = self.receive.highest();
+        reader.put(payload);
+        self.counted.delivered_bytes += payload.len() as u64;
+        self.receive.bypass(1);
+        if index < highest {
+            self.fill_gap(index);
         }
         tally.fresh += 1;
         tally.first_index.get_or_insert(index);
@@ -211,6 +210,9 @@ impl Connection {
             rtt_ns,
             self.rtt.min_ns(),
         );
+        if let Some(rtt_ns) = sample.and_then(|sample| sample.rtt_ns) {
+            self.rtt.resolved(rtt_ns);
+        }
         let event = AckEvent {
             now_ns,
             acked_packets: acked.packets,
@@ -267,9 +269,9 @@ impl Connection {
     fn handle_nak(&mut self, now_ns: u64, ranges: LossRanges<'_>) {
         self.counted.received_naks += 1;
         let (acked, sent) = (self.send.acked(), self.send.sent());
-        // A repetition so young cannot have been missed: the report crossed it. libudt reports a loss once only.
+        // libudt reports a loss once only.
         let min_age_ns = if self.is_peer_farline() {
-            self.rtt.min_ns() / 4
+            self.rtt.report_age_ns()
         } else {
             0
         };
@@ -355,7 +357,7 @@ impl Connection {
         }
         // libudt closes without a last ACK: one that ends well has what was sent to it.
         let all_sent = self.send.sent() == self.send.end() && self.send.lost_packets() == 0;
-        let all_arrived = self.send.acked() == self.send.end() || (!self.is_peer_farline() && all_sent);
+        let all_arrived = self.is_delivered() || (!self.is_peer_farline() && all_sent);
         self.state = State::Closed(match (is_abort, self.state) {
             (true, _) => Closed::Aborted,
             (false, State::Finishing) if all_arrived => Closed::ByUs,

@@ -147,7 +147,8 @@ pub struct Connection {
     token: u32,
     is_elastic: bool,
     max_payload_bps: Option<u64>,
-    is_fixed: bool,
+    /// The same in full packets.
+    stated_pps: Option<f64>,
     opened_ns: u64,
     state: State,
 
@@ -216,7 +217,7 @@ impl Connection {
             kind: agreed.kind,
         };
         let part_bytes = part_bytes(&send, agreed);
-        let control = control_of(config, packet_bytes, now_ns);
+        let stated_pps = stated_pps(config, payload_bytes);
         Self {
             kind: agreed.kind,
             socket: agreed.socket,
@@ -229,11 +230,11 @@ impl Connection {
             token: config.token,
             is_elastic: config.send_buffer_packets.is_none(),
             max_payload_bps: config.max_payload_bps,
-            is_fixed: config.control == UdtControl::Fixed,
+            stated_pps,
             opened_ns: now_ns,
             state: State::Open,
             send: SendBuffer::new(send),
-            control,
+            control: control_of(config, packet_bytes, stated_pps, now_ns),
             delivery: Delivery::new(now_ns),
             pacing: Pacing::new(now_ns, config.max_payload_bps),
             window_edge: u64::from(agreed.peer_flight_packets),
@@ -346,14 +347,13 @@ impl Connection {
         let expires_ns = ttl_ns.map(|ttl_ns| now_ns.saturating_add(ttl_ns));
         let taken = self.send.write_message(message, in_order, expires_ns);
         if taken {
-            self.flush(now_ns);
+            self.flush();
         }
         taken
     }
 
     /// What was written goes as soon as window and rate allow.
-    pub fn flush(&mut self, now_ns: u64) {
-        let _ = now_ns;
+    pub fn flush(&mut self) {
         self.flush_below = self.send.end();
     }
 
@@ -392,9 +392,9 @@ impl Connection {
     }
 
     /// Nothing more will be written; when everything is acknowledged the connection ends.
-    pub fn finish(&mut self, now_ns: u64) {
+    pub fn finish(&mut self) {
         if self.state == State::Open {
-            self.flush(now_ns);
+            self.flush();
             self.state = State::Finishing;
         }
     }
@@ -404,9 +404,13 @@ impl Connection {
         if matches!(self.state, State::Closed(_)) {
             return;
         }
-        let is_whole = self.send.acked() == self.send.end();
-        self.parting.say(now_ns, is_whole);
+        self.parting.say(now_ns, self.is_delivered());
         self.state = State::Closed(Closed::ByUs);
+    }
+
+    /// Whether the other end has acknowledged everything that was written, or it was given up on purpose.
+    pub fn is_delivered(&self) -> bool {
+        self.send.acked() == self.send.end()
     }
 
     /// Whether the other end has said that it is farline.
@@ -437,7 +441,7 @@ impl Connection {
             receive_window_limited_ns: limits.window_ns,
             send_buffer_limited_ns: limits.buffer_ns,
             paced_wait_ns: limits.pacing_ns,
-            send_period_ns: self.send_period_ns(),
+            send_period_ns: self.rate_pps().map_or(0, period_ns),
             flow_window_packets: self.window_edge.saturating_sub(self.send.acked()),
             congestion_window_packets: self.control.window_packets().min(1e15) as u64,
             flight_packets: self.flight_packets(),
@@ -454,18 +458,6 @@ impl Connection {
             ..self.counted
         }
     }
-
-    fn send_period_ns(&self) -> u64 {
-        let paced = self.control.rate_pps();
-        let stated = self
-            .max_payload_bps
-            .map(|bps| bps as f64 / (8.0 * self.payload_bytes() as f64));
-        match (paced, stated) {
-            (Some(paced), Some(stated)) => period_ns(paced.min(stated)),
-            (Some(rate), None) | (None, Some(rate)) => period_ns(rate),
-            (None, None) => 0,
-        }
-    }
 }
 
 /// A quarter of what may be under way, less one byte: a packet that is not full ends it.
@@ -477,11 +469,20 @@ fn part_bytes(send: &SendLayout, agreed: &Agreed) -> usize {
         .max(1)
 }
 
-fn control_of(config: &Config, packet_bytes: usize, now_ns: u64) -> Box<dyn Control> {
-    let payload_bits = 8.0 * (packet_bytes - HEADER_BYTES) as f64;
+fn stated_pps(config: &Config, payload_bytes: usize) -> Option<f64> {
+    let bps = config.max_payload_bps?;
+    Some(bps as f64 / (8.0 * payload_bytes as f64))
+}
+
+fn control_of(
+    config: &Config,
+    packet_bytes: usize,
+    max_rate_pps: Option<f64>,
+    now_ns: u64,
+) -> Box<dyn Control> {
     control_for(&ControlConfig {
         kind: config.control,
-        max_rate_pps: config.max_payload_bps.map(|bps| bps as f64 / payload_bits),
+        max_rate_pps,
         packet_bytes,
         burst_packets: config.burst_packets,
         now_ns,

@@ -192,13 +192,8 @@ impl Connection {
         let payload_bytes = burst.bytes.len() - burst.packets * HEADER_BYTES;
         self.pacing.sent(now_ns, rate_pps, burst.packets, payload_bytes);
         self.counted.sent_packets += burst.packets as u64;
-        self.delivery.on_sent(
-            now_ns,
-            burst.first,
-            burst.packets as u64,
-            in_flight,
-            is_app_limited,
-        );
+        self.delivery
+            .on_sent(now_ns, burst.packets as u64, in_flight, is_app_limited);
         if burst.is_repeat {
             self.counted.repeated_packets += burst.packets as u64;
         } else {
@@ -219,12 +214,18 @@ impl Connection {
     /// The congestion control's rate where it is the lower one. The stated rate is held by a schedule of its own, which
     /// makes up for lateness.
     fn paced_pps(&self) -> Option<f64> {
-        let stated_pps = self.max_payload_bps.map_or(f64::INFINITY, |bps| {
-            bps as f64 / (8.0 * self.payload_bytes() as f64)
-        });
-        self.control
-            .rate_pps()
-            .filter(|&rate_pps| !self.is_fixed && rate_pps < stated_pps)
+        let stated_pps = self.stated_pps.unwrap_or(f64::INFINITY);
+        self.control.rate_pps().filter(|&rate_pps| rate_pps < stated_pps)
+    }
+
+    /// The lower of the congestion control's rate and the stated one.
+    pub(super) fn rate_pps(&self) -> Option<f64> {
+        self.paced_pps().or(self.stated_pps)
+    }
+
+    /// Packets that should go together.
+    fn quantum_packets(&self) -> usize {
+        self.pacing.quantum_packets(self.rate_pps(), self.burst_packets)
     }
 
     /// What may go now, or why nothing may.
@@ -237,9 +238,7 @@ impl Connection {
         if self.pacing.ready_ns() > now_ns {
             return Err(Holdup::Pacing);
         }
-        let quantum = self
-            .pacing
-            .quantum_packets(self.paced_pps(), self.payload_bytes(), self.burst_packets);
+        let quantum = self.quantum_packets();
         if lost > 0 {
             // What is lost was counted by the windows when it was first sent.
             let room = self.control.window_packets() - self.flight_packets() as f64;
@@ -304,10 +303,7 @@ impl Connection {
             return end;
         }
         let whole = self.send.unsent_bytes() / self.payload_bytes() as u64;
-        let burst = self
-            .pacing
-            .quantum_packets(self.paced_pps(), self.payload_bytes(), self.burst_packets)
-            as u64;
+        let burst = self.quantum_packets() as u64;
         let ready = sent + whole / burst * burst;
         ready.max(self.flush_below.min(end))
     }
@@ -319,9 +315,7 @@ impl Connection {
         if !has_new && !has_lost {
             return None;
         }
-        let quantum = self
-            .pacing
-            .quantum_packets(self.paced_pps(), self.payload_bytes(), self.burst_packets);
+        let quantum = self.quantum_packets();
         let is_blocked =
             !has_lost && (self.window_room(quantum) == 0 || self.window_edge <= self.send.sent());
         if is_blocked {

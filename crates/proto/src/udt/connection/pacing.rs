@@ -20,7 +20,6 @@ pub(super) struct Pacing {
     peak_ns: f64,
     quantum_ns: f64,
     stated: Option<Pacer>,
-    stated_bps: Option<u64>,
 }
 
 impl Pacing {
@@ -30,7 +29,6 @@ impl Pacing {
             peak_ns: now_ns as f64,
             quantum_ns: QUANTUM_MAX_NS as f64,
             stated: stated_bps.map(|bps| Pacer::new(bps, now_ns)),
-            stated_bps,
         }
     }
 
@@ -58,23 +56,11 @@ impl Pacing {
         self.ready_ns = self.ready_ns.max(now_ns as f64);
     }
 
-    /// Packets that should go together, of `burst_packets` that can.
-    pub(super) fn quantum_packets(
-        &self,
-        rate_pps: Option<f64>,
-        payload_bytes: usize,
-        burst_packets: usize,
-    ) -> usize {
-        let stated_pps = self
-            .stated_bps
-            .map(|bps| bps as f64 / (8.0 * payload_bytes as f64));
-        let rate_pps = match (rate_pps, stated_pps) {
-            (Some(rate), Some(stated)) => rate.min(stated),
-            (Some(rate), None) | (None, Some(rate)) => rate,
-            (None, None) => return burst_packets,
-        };
+    /// Packets that should go together at `rate_pps`, of `burst_packets` that can.
+    pub(super) fn quantum_packets(&self, rate_pps: Option<f64>, burst_packets: usize) -> usize {
+        let quantum = rate_pps.map_or(f64::INFINITY, |rate| (rate * self.quantum_ns / 1e9).ceil());
         // Saturates: a rate without bound is a large number.
-        ((rate_pps * self.quantum_ns / 1e9).ceil() as usize).clamp(1, burst_packets)
+        (quantum as usize).clamp(1, burst_packets)
     }
 
     /// Notes that `packets` with `payload_bytes` in all went now at `rate_pps`.
@@ -124,19 +110,19 @@ mod tests {
     #[test]
     fn slow_paths_get_small_bursts() {
         let pacing = Pacing::new(0, None);
-        assert_eq!(pacing.quantum_packets(Some(100.0), 1456, 44), 1);
-        assert_eq!(pacing.quantum_packets(Some(40_000.0), 1456, 44), 10);
-        assert_eq!(pacing.quantum_packets(Some(1e7), 1456, 44), 44);
-        assert_eq!(pacing.quantum_packets(None, 1456, 44), 44);
+        assert_eq!(pacing.quantum_packets(Some(100.0), 44), 1);
+        assert_eq!(pacing.quantum_packets(Some(40_000.0), 44), 10);
+        assert_eq!(pacing.quantum_packets(Some(1e7), 44), 44);
+        assert_eq!(pacing.quantum_packets(None, 44), 44);
     }
 
     #[test]
     fn short_paths_get_smaller_bursts_than_long_ones() {
         let mut pacing = Pacing::new(0, None);
         pacing.set_round_trip(50_000);
-        assert_eq!(pacing.quantum_packets(Some(100_000.0), 1456, 44), 10);
+        assert_eq!(pacing.quantum_packets(Some(100_000.0), 44), 10);
         pacing.set_round_trip(100_000_000);
-        assert_eq!(pacing.quantum_packets(Some(100_000.0), 1456, 44), 25);
+        assert_eq!(pacing.quantum_packets(Some(100_000.0), 44), 25);
     }
 
     #[test]

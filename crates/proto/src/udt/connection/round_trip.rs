@@ -3,6 +3,8 @@
 /// Before the first sample (libudt 4.11).
 const INITIAL_NS: u64 = 100_000_000;
 const INITIAL_VARIANCE_NS: u64 = 50_000_000;
+/// How much longer than the path's a round trip is by the wait of an ACK, and by what it waits for a CPU.
+const ACK_DELAY_NS: u64 = 2_000_000;
 
 /// Estimate of the round-trip time with the weights of draft-gg-udt, section 3.6: 1/8 and 1/4.
 #[derive(Debug, Clone)]
@@ -10,6 +12,8 @@ pub(super) struct RoundTrip {
     smoothed_ns: u64,
     variance_ns: u64,
     min_ns: Option<u64>,
+    /// That of the packets resolved last: unlike the smoothed one it does not grow while holes are being filled.
+    latest_ns: u64,
 }
 
 impl RoundTrip {
@@ -18,6 +22,7 @@ impl RoundTrip {
             smoothed_ns: INITIAL_NS,
             variance_ns: INITIAL_VARIANCE_NS,
             min_ns: None,
+            latest_ns: 0,
         }
     }
 
@@ -33,6 +38,19 @@ impl RoundTrip {
         self.variance_ns = (3 * self.variance_ns + difference_ns) / 4;
         self.smoothed_ns = (7 * self.smoothed_ns + rtt_ns) / 8;
         self.min_ns = self.min_ns.map(|min_ns| min_ns.min(rtt_ns));
+    }
+
+    /// Packets were resolved that had been sent `rtt_ns` ago.
+    pub(super) fn resolved(&mut self, rtt_ns: u64) {
+        // After a cut one packet may have taken as long as that; the smoothed time does not follow at once.
+        self.latest_ns = rtt_ns.min(self.smoothed_ns);
+    }
+
+    /// What was sent less than this ago cannot have been missed at the other end: a report crossed it, or it still
+    /// waits in a queue. Less an eighth and the delay of an ACK, which a report does not have.
+    pub(super) fn report_age_ns(&self) -> u64 {
+        let latest_ns = (self.latest_ns - self.latest_ns / 8).saturating_sub(ACK_DELAY_NS);
+        latest_ns.max(self.min_ns() / 4)
     }
 
     pub(super) fn smoothed_ns(&self) -> u64 {

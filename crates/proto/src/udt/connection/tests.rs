@@ -181,7 +181,7 @@ impl Pair {
             sent += self.ends[0].write(self.now_ns, &bytes[sent..]);
             assert!(self.step());
         }
-        self.ends[0].finish(self.now_ns);
+        self.ends[0].finish();
         while self.now_ns < limit_ns
             && self
                 .ends

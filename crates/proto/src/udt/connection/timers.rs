@@ -295,8 +295,9 @@ impl Connection {
         self.counted.send_lost_packets += lost;
     }
 
-    fn part(&mut self, now_ns: u64) {
-        if self.state != State::Finishing || self.send.acked() < self.send.end() {
+    /// Ends a connection that has finished when everything written has arrived.
+    pub(super) fn part(&mut self, now_ns: u64) {
+        if self.state != State::Finishing || !self.is_delivered() {
             return;
         }
         if !self.parting.has_begun {
@@ -321,10 +322,5 @@ impl Connection {
         } else {
             SYN_NS
         }
-    }
-
-    /// Whether everything written has arrived and shutting down may begin.
-    pub(super) fn settle(&mut self, now_ns: u64) {
-        self.part(now_ns);
     }
 }

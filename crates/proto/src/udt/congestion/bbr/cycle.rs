@@ -5,11 +5,15 @@ use crate::udt::congestion::AckEvent;
 
 /// Growth of the rate per round that shows that startup has not found the path's rate yet.
 const STARTUP_GROWTH: f64 = 1.25;
-/// Rounds, and at least as much time, without such growth: on very short paths a round is one acknowledgement.
+/// Rounds, and at least as much time, without such growth: on very short paths a round is one acknowledgement. One is
+/// enough where a queue can be seen.
 const STARTUP_ROUNDS: u64 = 3;
 const STARTUP_LEAST_NS: u64 = 10_000_000;
 /// A path with a shorter round trip gets several rounds' losses counted together.
 const SHORT_NS: u64 = 10_000_000;
+/// Round-trip time that shows a queue, in least ones, and by how much it must be longer at least: hosts are late too.
+const QUEUED: f64 = 1.2;
+const QUEUED_LEAST_NS: f64 = 5_000_000.0;
 /// Most rounds of draining after startup.
 const DRAIN_ROUNDS: u64 = 5;
 /// Time between two probes for more rate, drawn between these, in seconds.
@@ -65,6 +69,8 @@ impl Phase {
     /// Window in bandwidth-delay products.
     pub(super) fn window_gain(self) -> f64 {
         match self {
+            // Not the draft's 2: with clumps and bursts on top, a queue of one product would overflow at the end.
+            Self::Startup => 1.75,
             Self::Up => 2.25,
             Self::ProbeRtt => 0.5,
             _ => 2.0,
@@ -188,7 +194,9 @@ impl Bbr {
 
     fn advance_startup(&mut self, ack: &AckEvent, is_round_start: bool) {
         let is_limited = ack.sample.is_some_and(|sample| sample.is_app_limited);
-        if !is_round_start || is_limited {
+        // A host that sends as fast as it can looks like a slow application; a queue shows that the path is full.
+        let has_queue = self.has_queue(ack);
+        if !is_round_start || (is_limited && !has_queue) {
             return;
         }
         let max_pps = self.bandwidth.max_pps();
@@ -199,9 +207,15 @@ impl Bbr {
         }
         let rounds = self.round - self.cycle.plateau_round;
         let time_ns = ack.now_ns.saturating_sub(self.cycle.plateau_ns);
-        if rounds >= STARTUP_ROUNDS && time_ns >= STARTUP_LEAST_NS {
+        let enough_rounds = if has_queue { 1 } else { STARTUP_ROUNDS };
+        if rounds >= enough_rounds && time_ns >= STARTUP_LEAST_NS {
             self.enter(Phase::Drain, ack.now_ns);
         }
+    }
+
+    /// Whether round trips have become so much longer that packets must be waiting on the path.
+    fn has_queue(&self, ack: &AckEvent) -> bool {
+        ack.smoothed_rtt_ns as f64 > QUEUED * self.rtt.ns() as f64 + QUEUED_LEAST_NS
     }
 
     fn advance_drain(&mut self, ack: &AckEvent) {

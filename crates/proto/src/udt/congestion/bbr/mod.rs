@@ -47,6 +47,8 @@ pub(super) struct Bbr {
     cycle: Cycle,
     /// Most packets under way that the path was seen to take.
     bound_packets: Option<f64>,
+    /// Losses of packets before this index have been answered.
+    answered_below: u64,
     window_packets: f64,
     /// The window is held down until something arrives again.
     is_stalled: bool,
@@ -69,6 +71,7 @@ impl Bbr {
             losses: Losses::default(),
             cycle: Cycle::new(config.now_ns),
             bound_packets: None,
+            answered_below: 0,
             window_packets: first_packets,
             is_stalled: false,
             round: 0,
@@ -165,9 +168,14 @@ impl Control for Bbr {
     }
 
     fn on_loss(&mut self, loss: &LossEvent) {
+        // What was under way when the flow drew back tells nothing new.
+        if loss.first < self.answered_below {
+            return;
+        }
         self.losses.note_lost(loss.packets);
         let round_packets = self.bandwidth.pps() * self.losses.round_s(self.rtt.ns());
         if self.losses.is_news(round_packets) {
+            self.answered_below = loss.largest_sent + 1;
             self.bound(loss.now_ns);
         }
     }
