@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -40,18 +41,15 @@ def up(topology: Topology) -> Iterator[Testbed]:
 
 
 def run(bed: Testbed, measure: Callable[[], T], settle_s: float = 0.0) -> Run[T]:
-    """One run with its stamp, which leaves out the first `settle_s` seconds."""
-    marks = [bed.mark()]
-    timer = threading.Timer(settle_s, lambda: marks.append(bed.mark()))
-    if settle_s:
-        timer.start()
-    try:
-        value = measure()
-    finally:
-        if settle_s:
-            timer.cancel()
-            timer.join()
-    return Run(value, bed.stamp(marks[-1]))
+    """One run with its stamp, which leaves out the first `settle_s` seconds if it lasts longer."""
+    mark, done = bed.mark(), threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        later = pool.submit(lambda: mark if done.wait(settle_s) else bed.mark())
+        try:
+            value = measure()
+        finally:
+            done.set()
+    return Run(value, bed.stamp(later.result() if settle_s else mark))
 
 
 def nothing(_value: object) -> str:

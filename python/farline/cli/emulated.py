@@ -128,7 +128,7 @@ def planned_topology(plan: Plan) -> Mapping[str, Any]:
     else:
         topology = bed.topology()
         bed.close()
-        refuse_bed_options(plan, bed.name)
+        refuse_bed_options(plan, bed.name, topology)
     end_hosts(topology, plan)
     return topology
 
@@ -153,7 +153,7 @@ def _single(values: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     return {name: (value,) for name, value in values.items()}
 
 
-def refuse_bed_options(plan: Plan, name: str) -> None:
+def refuse_bed_options(plan: Plan, name: str, topology: Mapping[str, Any]) -> None:
     """Refuses options that only a new testbed can have, where one is up.
 
     Raises:
@@ -163,13 +163,25 @@ def refuse_bed_options(plan: Plan, name: str) -> None:
 
     own = [path.removeprefix("path.") for path in plan.fixed if path.startswith("path.")]
     new = [key for key in own if key not in VARIABLE_KEYS]
-    if plan.place.host_cpus is not None:
+    if not _has_cpus(topology, plan.place.host_cpus):
         new.append("host_cpus")
     if new:
         raise UsageError(
             f"testbed {name!r} is up, and {', '.join(new)} needs a new one;"
             f" what can change in use is {', '.join(VARIABLE_KEYS)}"
         )
+
+
+def _has_cpus(topology: Mapping[str, Any], wanted: str | None) -> bool:
+    from farline.testbed.overrides import read_cpus
+
+    if wanted is None:
+        return True
+    try:
+        cpus = read_cpus(wanted)
+    except ValueError as error:
+        raise UsageError(f"[path] {error}") from None
+    return all((host.get("cpus") or []) == cpus for host in topology["hosts"])
 
 
 def end_hosts(topology: Mapping[str, Any], plan: Plan) -> tuple[str, str]:

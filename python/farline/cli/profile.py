@@ -124,8 +124,8 @@ def _topology_here(plan: Plan) -> Mapping[str, Any] | None:
             " or run this on one of them (farline testbed exec)"
         )
     bed = link_setter(plan.place.link).bed
-    refuse_bed_options(plan, bed.name)
     topology: Mapping[str, Any] = bed.topology()
+    refuse_bed_options(plan, bed.name, topology)
     return topology
 
 

@@ -62,7 +62,11 @@ class Keeper:
         self.start = start
         known = _noted(folder)
         topology = json.dumps(start.topology)
+        allowed = os.sched_getaffinity(0)
+        # The emulator's threads have the CPUs of the thread that starts them.
+        os.sched_setaffinity(0, own_cpus(start.topology["hosts"], allowed))
         self.emulator = start_emulator(topology, str(folder / known.hosts_file))
+        os.sched_setaffinity(0, allowed)
         self.layout = json.loads(checked(self.emulator.layout))
         self.namespaces = {
             host["name"]: json.loads(checked(self.emulator.namespaces, host["name"]))
@@ -319,7 +323,8 @@ def _say(ready: int, failure: dict[str, Any] | None) -> None:
 def own_cpus(hosts: Iterable[Mapping[str, Any]], allowed: set[int]) -> set[int]:
     """CPUs of the emulator: those that no host may use, or all where that leaves none.
 
-    It goes before every program on its CPU, so a host's program that shares one waits for it.
+    It goes before every program on its CPU, so a host's program that shares one waits for it, and
+    so would this process.
     """
     given = [set(host.get("cpus") or allowed) for host in hosts]
     return allowed.difference(*given) or allowed
@@ -329,7 +334,6 @@ def _begin(folder: Path) -> Service:
     document = json.loads((folder / START_FILE).read_text(encoding="utf-8"))
     start = Start(**document)
     owner = _owner(start.owner_pid)
-    os.sched_setaffinity(0, own_cpus(start.topology["hosts"], os.sched_getaffinity(0)))
     if start.user_namespace:
         checked(_native.make_user_namespace)
     keeper = Keeper(folder, start)

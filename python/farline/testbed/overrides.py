@@ -43,7 +43,7 @@ def sorted_out(given: Mapping[str, object], parameters: Parameters) -> Overrides
         elif name in _TOPOLOGY_FIELDS:
             wanted.topology[name] = raw
         elif name == _HOST_CPUS:
-            wanted.host_cpus = _read_cpus(raw)
+            wanted.host_cpus = read_cpus(raw)
         elif name in LINK_OPTION_BY_KEY:
             _put(wanted, LINK_OPTION_BY_KEY[name], raw)
         else:
@@ -69,20 +69,25 @@ def _put(wanted: Overrides, option: LinkOption, raw: object) -> None:
     (into.setdefault(section, {}) if section else into)[name] = value
 
 
-def _read_cpus(raw: object) -> list[object]:
-    if not isinstance(raw, str):
-        raise ValueError(f"{_HOST_CPUS}: {raw!r} is not a text such as 0,2-3")
+def read_cpus(raw: object) -> list[object]:
+    """A list as `--client-cpus` takes it.
+
+    Raises:
+        ValueError: when it is none, or empty.
+    """
     try:
-        return read_list(option_at("client_cpus"), raw)
+        if not isinstance(raw, str) or not (cpus := read_list(option_at("client_cpus"), raw)):
+            raise ValueError(f"{raw!r} is no list of CPUs such as 0,2-3")
     except ValueError as error:
         raise ValueError(f"{_HOST_CPUS}: {error}") from None
+    return cpus
 
 
 def apply(wanted: Overrides, topology: dict[str, Any], main_links: list[str]) -> None:
     """Puts the overrides into a topology: its hosts, both directions of the links they act on."""
     if wanted.host_cpus is not None:
         for host in topology["hosts"]:
-            host["cpus"] = wanted.host_cpus
+            host["cpus"] = list(wanted.host_cpus)
     for link in topology["links"]:
         is_main = link.get("name") in main_links
         for direction in ("forward", "reverse"):

@@ -177,10 +177,14 @@ def test_a_new_testbed_starts_at_the_largest_of_what_varies() -> None:
 
 def test_cpus_of_the_hosts_need_a_new_testbed() -> None:
     plan = Plan(place=PathPlace(host_cpus="1"))
-    hosts = emulated.new_topology(plan)["hosts"]
-    assert [host["cpus"] for host in hosts] == [[1]] * len(hosts)
+    topology = emulated.new_topology(plan)
+    assert [host["cpus"] for host in topology["hosts"]] == [[1]] * len(topology["hosts"])
+    emulated.refuse_bed_options(plan, "b", topology)
     with pytest.raises(UsageError, match="testbed 'b' is up, and host_cpus needs a new one"):
-        emulated.refuse_bed_options(plan, "b")
+        emulated.refuse_bed_options(plan, "b", load("back-to-back"))
+    wrong = Plan(place=PathPlace(host_cpus="x"))
+    with pytest.raises(UsageError, match=r"\[path\] host_cpus: 'x' is not a whole number"):
+        emulated.refuse_bed_options(wrong, "b", load("back-to-back"))
 
 
 def test_client_and_server_are_on_the_two_sides_of_the_link() -> None:

@@ -170,8 +170,9 @@ def test_cpus_of_the_hosts_are_those_of_every_host() -> None:
     assert [host["cpus"] for host in hosts] == [[0, 2, 3]] * len(hosts)
     with pytest.raises(SpecError, match=r"long-path: host_cpus: 'x' is not a whole number"):
         load("long-path", host_cpus="x")
-    with pytest.raises(SpecError, match=r"host_cpus: 0 is not a text such as 0,2-3"):
-        load("long-path", host_cpus=0)
+    for raw in (0, "", ","):
+        with pytest.raises(SpecError, match=r"host_cpus: .* is no list of CPUs such as 0,2-3"):
+            load("long-path", host_cpus=raw)
 
 
 def test_overrides_act_on_every_copy_of_the_main_link() -> None:

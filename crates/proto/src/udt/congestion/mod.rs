@@ -72,6 +72,8 @@ pub struct LossEvent {
     pub now_ns: u64,
     /// Smallest index among them.
     pub first: u64,
+    /// Largest index reported with them.
+    pub last: u64,
     /// How many.
     pub packets: u64,
     /// Largest index sent so far.

@@ -229,6 +229,7 @@ impl Run {
         self.control.on_loss(&LossEvent {
             now_ns: self.now_ns,
             first: self.sent - self.in_flight - packets,
+            last: self.sent - self.in_flight - 1,
             packets,
             largest_sent: self.sent - 1,
             in_flight: self.in_flight,

@@ -38,6 +38,7 @@ fn loss(first: u64, packets: u64, largest_sent: u64) -> LossEvent {
     LossEvent {
         now_ns: 0,
         first,
+        last: first + packets - 1,
         packets,
         largest_sent,
         in_flight: largest_sent - first,
@@ -49,6 +50,24 @@ fn steady_use(kind: UdtControl, path: Path) -> f64 {
     let mut run = Run::new(kind, None, path);
     run.run_until_s(10.0);
     run.used_until_s(30.0)
+}
+
+#[test]
+fn reno_grows_while_it_repairs_what_a_time_out_took_for_lost() {
+    let mut reno = control_for(&config(UdtControl::Reno, None));
+    reno.on_ack(&ack(20, 1, 1));
+    reno.on_timeout(400 * MS, 1_000);
+    let least = reno.window_packets();
+    // Packets that had arrived count as lost too, so that nothing seems to be under way.
+    for step in 1..10 {
+        let event = AckEvent {
+            in_flight: 0,
+            largest_sent: 1_000,
+            ..ack(400 + step, 1, 1 + step)
+        };
+        reno.on_ack(&event);
+    }
+    assert!(reno.window_packets() >= least + 8.0, "{}", reno.window_packets());
 }
 
 #[test]
@@ -108,6 +127,34 @@ fn bbr_keeps_the_queue_of_a_deep_buffer_below_one_bandwidth_delay_product() {
         assert!(run.most_queue < 0.7 * bdp, "later: {}", run.most_queue / bdp);
         assert_eq!(run.lost, 0);
     }
+}
+
+#[test]
+fn bbr_starts_without_losses_where_the_queue_holds_a_bandwidth_delay_product() {
+    for rtt_ns in [50 * MS, 100 * MS, 366 * MS] {
+        let mut run = Run::new(UdtControl::Bbr, None, Path::new(rtt_ns));
+        run.run_until_s(15.0);
+        assert_eq!(run.lost, 0, "{rtt_ns} ns");
+    }
+}
+
+#[test]
+fn bbr_answers_the_losses_of_what_was_under_way_once() {
+    let mut run = Run::new(UdtControl::Bbr, None, Path::new(100 * MS));
+    run.run_until_s(4.0);
+    let before_pps = run.control.rate_pps().unwrap();
+    let under_way = run.sent - 40_000;
+    let report = |run: &mut Run, first: u64| {
+        run.control.on_loss(&loss(first, 20_000, run.sent - 1));
+        run.control.rate_pps().unwrap()
+    };
+    let answered_pps = report(&mut run, under_way);
+    assert!(answered_pps < 0.99 * before_pps, "{answered_pps} of {before_pps}");
+    run.run_until_s(4.3);
+    let later_pps = run.control.rate_pps().unwrap();
+    assert_eq!(report(&mut run, under_way + 20_000), later_pps);
+    let fresh = run.sent - 20_000;
+    assert!(report(&mut run, fresh) < 0.99 * later_pps);
 }
 
 #[test]

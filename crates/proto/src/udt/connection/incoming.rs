@@ -275,7 +275,7 @@ impl Connection {
         } else {
             0
         };
-        let (mut lost, mut first_lost) = (0, None);
+        let (mut lost, mut first_lost, mut last_lost) = (0, None, 0);
         // Ranges that overlap again and again would cost more than they can tell.
         let mut looked_at = 0;
         for (first, last) in ranges.take(NAK_RANGES) {
@@ -297,6 +297,7 @@ impl Connection {
             if newly > 0 {
                 lost += newly;
                 first_lost = Some(first_lost.map_or(first, |earlier: u64| earlier.min(first)));
+                last_lost = last_lost.max(last);
             }
         }
         let Some(first) = first_lost else { return };
@@ -304,6 +305,7 @@ impl Connection {
         let event = LossEvent {
             now_ns,
             first,
+            last: last_lost,
             packets: lost,
             largest_sent: sent - 1,
             in_flight: self.flight_packets(),

@@ -202,6 +202,7 @@ impl Connection {
         }
         if is_idle {
             self.expiry.resumed(now_ns, &self.rtt);
+            self.rtt.resumed();
         }
         self.limits.note(now_ns, Holdup::Sending);
         Some(Transmit {

@@ -42,15 +42,21 @@ impl RoundTrip {
 
     /// Packets were resolved that had been sent `rtt_ns` ago.
     pub(super) fn resolved(&mut self, rtt_ns: u64) {
-        // After a cut one packet may have taken as long as that; the smoothed time does not follow at once.
-        self.latest_ns = rtt_ns.min(self.smoothed_ns);
+        self.latest_ns = rtt_ns;
+    }
+
+    /// Packets are sent after a pause: queues may have drained since.
+    pub(super) fn resumed(&mut self) {
+        self.latest_ns = 0;
     }
 
     /// What was sent less than this ago cannot have been missed at the other end: a report crossed it, or it still
     /// waits in a queue. Less an eighth and the delay of an ACK, which a report does not have.
     pub(super) fn report_age_ns(&self) -> u64 {
-        let latest_ns = (self.latest_ns - self.latest_ns / 8).saturating_sub(ACK_DELAY_NS);
-        latest_ns.max(self.min_ns() / 4)
+        // After a cut one packet may have taken as long as that; the smoothed time does not follow at once.
+        let latest_ns = self.latest_ns.min(self.smoothed_ns);
+        let crossed_ns = (latest_ns - latest_ns / 8).saturating_sub(ACK_DELAY_NS);
+        crossed_ns.max(self.min_ns() / 4)
     }
 
     pub(super) fn smoothed_ns(&self) -> u64 {
@@ -85,5 +91,18 @@ mod tests {
         rtt.sample(16_000);
         assert_eq!((rtt.smoothed_ns(), rtt.variance_ns()), (9_000, 5_000));
         assert_eq!(rtt.min_ns(), 8_000);
+    }
+
+    #[test]
+    fn a_report_younger_than_the_latest_round_trip_tells_nothing_of_a_repetition() {
+        let mut rtt = RoundTrip::new();
+        rtt.sample(80_000_000);
+        assert_eq!(rtt.report_age_ns(), 20_000_000, "nothing was resolved");
+        rtt.resolved(80_000_000);
+        assert_eq!(rtt.report_age_ns(), 68_000_000);
+        rtt.resolved(5_000_000_000);
+        assert_eq!(rtt.report_age_ns(), 68_000_000, "sent before a cut");
+        rtt.resumed();
+        assert_eq!(rtt.report_age_ns(), 20_000_000, "after a pause");
     }
 }

@@ -5,13 +5,15 @@ use crate::udt::congestion::AckEvent;
 
 /// Growth of the rate per round that shows that startup has not found the path's rate yet.
 const STARTUP_GROWTH: f64 = 1.25;
-/// Rounds, and at least as much time, without such growth: on very short paths a round is one acknowledgement. One is
-/// enough where a queue can be seen.
+/// Rounds, and at least as much time, without such growth: on very short paths a round is one acknowledgement.
 const STARTUP_ROUNDS: u64 = 3;
+/// The same where a queue of this flow's own can be seen. Not one: where round trips vary, one may grow by less.
+const QUEUED_ROUNDS: u64 = 2;
 const STARTUP_LEAST_NS: u64 = 10_000_000;
-/// A path with a shorter round trip gets several rounds' losses counted together.
+/// A shorter round trip: several rounds' losses are counted together, and longer ones are as likely the hosts' as a queue's.
 const SHORT_NS: u64 = 10_000_000;
-/// Round-trip time that shows a queue, in least ones, and by how much it must be longer at least: hosts are late too.
+/// Round-trip time that shows a queue, in least ones, packets under way that show that it is this flow's own, in
+/// bandwidth-delay products, and by how much the time must be longer at least: hosts are late too.
 const QUEUED: f64 = 1.2;
 const QUEUED_LEAST_NS: f64 = 5_000_000.0;
 /// Most rounds of draining after startup.
@@ -38,7 +40,7 @@ const PROBE_RTT_NS: u64 = 200_000_000;
 /// Phases of draft-ietf-ccwg-bbr, section 4.3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Doubles the rate every round.
+    /// Multiplies the rate every round.
     Startup,
     /// Empties the queue that startup made.
     Drain,
@@ -63,17 +65,6 @@ impl Phase {
             Self::Down => 0.9,
             Self::Up => 1.25,
             Self::Cruise | Self::Refill | Self::ProbeRtt => 1.0,
-        }
-    }
-
-    /// Window in bandwidth-delay products.
-    pub(super) fn window_gain(self) -> f64 {
-        match self {
-            // Not the draft's 2: with clumps and bursts on top, a queue of one product would overflow at the end.
-            Self::Startup => 1.75,
-            Self::Up => 2.25,
-            Self::ProbeRtt => 0.5,
-            _ => 2.0,
         }
     }
 }
@@ -141,12 +132,13 @@ impl Bbr {
         }
     }
 
-    /// More was lost than chance explains.
-    pub(super) fn bound(&mut self, now_ns: u64) {
+    /// More was lost than chance explains. Gives whether that changes anything.
+    pub(super) fn bound(&mut self, now_ns: u64) -> bool {
         match self.cycle.phase {
             // On a short path one burst that a queue cannot take is as much as that; it must happen twice.
             Phase::Startup if self.rtt.ns() < SHORT_NS && !self.cycle.is_loss_seen => {
                 self.cycle.is_loss_seen = true;
+                return false;
             }
             Phase::Startup => {
                 self.bound_packets = Some(self.needed_packets());
@@ -158,8 +150,9 @@ impl Bbr {
                 self.enter_down(now_ns);
             }
             Phase::Cruise => self.bandwidth.lower(BETA),
-            Phase::Drain | Phase::Down | Phase::Refill | Phase::ProbeRtt => {}
+            Phase::Drain | Phase::Down | Phase::Refill | Phase::ProbeRtt => return false,
         }
+        true
     }
 
     fn enter(&mut self, phase: Phase, now_ns: u64) {
@@ -207,15 +200,32 @@ impl Bbr {
         }
         let rounds = self.round - self.cycle.plateau_round;
         let time_ns = ack.now_ns.saturating_sub(self.cycle.plateau_ns);
-        let enough_rounds = if has_queue { 1 } else { STARTUP_ROUNDS };
+        let enough_rounds = if has_queue { QUEUED_ROUNDS } else { STARTUP_ROUNDS };
         if rounds >= enough_rounds && time_ns >= STARTUP_LEAST_NS {
             self.enter(Phase::Drain, ack.now_ns);
         }
     }
 
-    /// Whether round trips have become so much longer that packets must be waiting on the path.
+    /// Window in bandwidth-delay products.
+    pub(super) fn window_gain(&self) -> f64 {
+        match self.cycle.phase {
+            // With clumps and bursts on top of 2, a queue of one product would overflow at the end.
+            Phase::Startup if self.rtt.ns() >= SHORT_NS => 1.75,
+            Phase::Up => 2.25,
+            Phase::ProbeRtt => 0.5,
+            _ => 2.0,
+        }
+    }
+
+    /// Whether round trips have become so much longer, with so much under way, that packets of this flow must be waiting
+    /// on the path. The time of the newest packet tells: older ones waited for the acknowledgement too. On a short path
+    /// a host that is late looks the same.
     fn has_queue(&self, ack: &AckEvent) -> bool {
-        ack.smoothed_rtt_ns as f64 > QUEUED * self.rtt.ns() as f64 + QUEUED_LEAST_NS
+        let rtt_ns = ack.sample.and_then(|sample| sample.rtt_ns).unwrap_or(0);
+        let is_longer =
+            rtt_ns.min(ack.smoothed_rtt_ns) as f64 > QUEUED * self.rtt.ns() as f64 + QUEUED_LEAST_NS;
+        let is_own = ack.in_flight as f64 >= QUEUED * self.bdp_packets();
+        is_longer && is_own && self.rtt.ns() >= SHORT_NS
     }
 
     fn advance_drain(&mut self, ack: &AckEvent) {

@@ -1,6 +1,7 @@
 //! From a model of the path: after BBR (draft-ietf-ccwg-bbr, which describes its version 3).
 //!
-//! The rate is what the path was seen to deliver, the window is twice what fills it at its least round-trip time.
+//! The rate is what the path was seen to deliver, the window is twice what fills it at its least
+//! round-trip time.
 //! Losses do not slow it down while they are so few that they may be by chance (2 % of a round); more of them bound
 //! what is under way. From time to time it sends more than the path was seen to carry, to find out if it carries
 //! more.
@@ -9,7 +10,8 @@
 //!
 //! What differs from the draft, since a UDT peer acknowledges on a clock (every 1 or 10 ms) and packets go in bursts:
 //! the window has room for the clumps in which acknowledgements come and for three bursts; a round-trip time within
-//! two bursts of the least one counts as the least one; startup ends on a plateau of 10 ms or more; the bound rises by shares
+//! two bursts of the least one counts as the least one; startup ends on a plateau of 10 ms or more, earlier where a
+//! queue of its own can be seen, and with a smaller window on long paths; losses of what was under way at an answer are not answered again; the bound rises by shares
 //! of itself, not by packets; the flow draws back to half a bandwidth-delay product every ten seconds only if the
 //! least round-trip time was not seen meanwhile.
 
@@ -20,7 +22,7 @@ use super::{AckEvent, Control, ControlConfig, LossEvent, Random, first_window};
 use cycle::Cycle;
 use model::{Bandwidth, Clumps, Losses, RoundTrip};
 
-/// 4 ln 2: the least rate gain that doubles the rate of delivery every round (draft, section 5.6.2).
+/// 4 ln 2: the least rate gain that lets the rate of delivery double every round (draft, section 5.6.2).
 const STARTUP_GAIN: f64 = 2.77;
 /// Half the rate of the path, so that startup's queue drains in about a round (draft, section 5.3.2).
 const DRAIN_GAIN: f64 = 0.5;
@@ -140,7 +142,7 @@ impl Bbr {
     }
 
     fn update_window(&mut self, arrived: u64) {
-        let target = self.cycle.phase.window_gain() * self.bdp_packets() + self.slack_packets();
+        let target = self.window_gain() * self.bdp_packets() + self.slack_packets();
         if self.cycle.is_startup_over() {
             self.window_packets = target;
         } else if self.window_packets < target || self.delivered < 2 * self.first_packets as u64 {
@@ -169,19 +171,19 @@ impl Control for Bbr {
 
     fn on_loss(&mut self, loss: &LossEvent) {
         // What was under way when the flow drew back tells nothing new.
-        if loss.first < self.answered_below {
+        if loss.last < self.answered_below {
             return;
         }
         self.losses.note_lost(loss.packets);
         let round_packets = self.bandwidth.pps() * self.losses.round_s(self.rtt.ns());
-        if self.losses.is_news(round_packets) {
+        if self.losses.is_news(round_packets) && self.bound(loss.now_ns) {
             self.answered_below = loss.largest_sent + 1;
-            self.bound(loss.now_ns);
         }
     }
 
     fn on_timeout(&mut self, _now_ns: u64, _in_flight: u64) {
         self.is_stalled = true;
+        self.answered_below = 0;
     }
 
     fn window_packets(&self) -> f64 {
