@@ -44,12 +44,12 @@ def run(bed: Testbed, measure: Callable[[], T], settle_s: float = 0.0) -> Run[T]
     """One run with its stamp, which leaves out the first `settle_s` seconds if it lasts longer."""
     mark, done = bed.mark(), threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        later = pool.submit(lambda: mark if done.wait(settle_s) else bed.mark())
+        later = pool.submit(lambda: bed.mark() if settle_s and not done.wait(settle_s) else mark)
         try:
             value = measure()
         finally:
             done.set()
-    return Run(value, bed.stamp(later.result() if settle_s else mark))
+    return Run(value, bed.stamp(later.result()))
 
 
 def nothing(_value: object) -> str:

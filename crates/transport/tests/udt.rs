@@ -2,6 +2,7 @@
 //! reorders.
 
 mod relay;
+mod small_mtu;
 
 use std::net::SocketAddr;
 use std::sync::Mutex;
@@ -620,26 +621,9 @@ fn a_vanished_receiver_is_noticed() {
     assert_eq!(failure.kind, FailureKind::Protocol, "{failure}");
 }
 
-/// What needs a path of a small MTU runs again in a network namespace of its own, if this user may make one.
 #[test]
 fn on_a_path_of_a_small_mtu() {
-    let set_up =
-        "ip link set lo mtu 1500 up && exec \"$0\" --exact in_a_small_mtu --ignored --test-threads 1";
-    let this = std::env::current_exe().unwrap();
-    let outcome = std::process::Command::new("unshare")
-        .args(["-rn", "sh", "-c", set_up])
-        .arg(this)
-        .output();
-    let may_unshare = std::process::Command::new("unshare")
-        .args(["-rn", "ip", "link"])
-        .output();
-    if !may_unshare.is_ok_and(|it| it.status.success()) {
-        println!("not run: no network namespaces for this user, or no unshare and ip");
-        return;
-    }
-    let outcome = outcome.unwrap();
-    let text = String::from_utf8_lossy(&outcome.stdout);
-    assert!(outcome.status.success() && text.contains("1 passed"), "{text}");
+    small_mtu::run_in_a_small_mtu();
 }
 
 #[test]

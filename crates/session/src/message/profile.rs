@@ -194,7 +194,6 @@ mod tests {
     use super::*;
     use crate::message::ServerMessage;
     use crate::message::frame::encode;
-
     use std::collections::HashMap;
 
     fn rows(count: usize, stream: i64, value: i64) -> Samples {

@@ -62,9 +62,8 @@ impl Driver {
     ) -> Result<Self, Failure> {
         let config = setup.config(&agreed, options)?;
         let gso = setup.choose_gso(packet_bytes(&agreed));
-        let connection = Connection::new(&config, &agreed, time::now_ns());
         Ok(Self {
-            connection,
+            connection: Connection::new(&config, &agreed, time::now_ns()),
             outlet: Outlet::new(config.burst_packets, gso),
             buffer: PageBuffer::new(RECEIVE_BYTES),
             reads: if setup.gro { BATCH_READS } else { SINGLE_READS },

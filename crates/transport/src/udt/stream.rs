@@ -156,10 +156,7 @@ impl Feed {
             if let Some(closed) = driver.closed() {
                 return Err(driver.failure(closed));
             }
-            if taken == wanted || gauges.tally.is_aborted() {
-                return Ok(taken);
-            }
-            if time::now_ns() >= until_ns {
+            if taken == wanted || gauges.tally.is_aborted() || time::now_ns() >= until_ns {
                 return Ok(taken);
             }
             if moved == 0 && written == 0 {

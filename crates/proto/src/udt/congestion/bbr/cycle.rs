@@ -186,10 +186,13 @@ impl Bbr {
     }
 
     fn advance_startup(&mut self, ack: &AckEvent, is_round_start: bool) {
+        if !is_round_start {
+            return;
+        }
         let is_limited = ack.sample.is_some_and(|sample| sample.is_app_limited);
         // A host that sends as fast as it can looks like a slow application; a queue shows that the path is full.
         let has_queue = self.has_queue(ack);
-        if !is_round_start || (is_limited && !has_queue) {
+        if is_limited && !has_queue {
             return;
         }
         let max_pps = self.bandwidth.max_pps();

@@ -1,7 +1,6 @@
 //! From a model of the path: after BBR (draft-ietf-ccwg-bbr, which describes its version 3).
 //!
-//! The rate is what the path was seen to deliver, the window is twice what fills it at its least
-//! round-trip time.
+//! The rate is what the path was seen to deliver, the window is twice what fills it at its least round-trip time.
 //! Losses do not slow it down while they are so few that they may be by chance (2 % of a round); more of them bound
 //! what is under way. From time to time it sends more than the path was seen to carry, to find out if it carries
 //! more.
@@ -10,10 +9,10 @@
 //!
 //! What differs from the draft, since a UDT peer acknowledges on a clock (every 1 or 10 ms) and packets go in bursts:
 //! the window has room for the clumps in which acknowledgements come and for three bursts; a round-trip time within
-//! two bursts of the least one counts as the least one; startup ends on a plateau of 10 ms or more, earlier where a
-//! queue of its own can be seen, and with a smaller window on long paths; losses of what was under way at an answer are not answered again; the bound rises by shares
-//! of itself, not by packets; the flow draws back to half a bandwidth-delay product every ten seconds only if the
-//! least round-trip time was not seen meanwhile.
+//! two bursts of the least one counts as the least one; startup has a smaller window on long paths, and ends on a
+//! plateau of 10 ms or more, earlier where a queue of its own can be seen; losses of what was under way at an answer
+//! are not answered again; the bound rises by shares of itself, not by packets; the flow draws back to half a
+//! bandwidth-delay product every ten seconds only if the least round-trip time was not seen meanwhile.
 
 mod cycle;
 mod model;
