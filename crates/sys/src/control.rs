@@ -10,6 +10,9 @@ use crate::call::check_length;
 #[repr(C, align(8))]
 pub(crate) struct ControlBuffer([u64; 32]);
 
+/// Most pieces that one call takes (UIO_MAXIOV).
+pub(crate) const MAX_PIECES: usize = 1024;
+
 /// One control message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Control<'a> {
@@ -33,18 +36,25 @@ pub(crate) fn receive<'a>(
     controls: &'a mut ControlBuffer,
     flags: libc::c_int,
 ) -> io::Result<Message<'a>> {
-    let mut piece = libc::iovec {
-        iov_base: data.as_mut_ptr().cast(),
-        iov_len: data.len(),
-    };
+    receive_pieces(fd, &mut [io::IoSliceMut::new(data)], controls, flags)
+}
+
+/// As [`receive`], with the data going into `pieces` one after the other; at most [`MAX_PIECES`] of them.
+pub(crate) fn receive_pieces<'a>(
+    fd: BorrowedFd<'_>,
+    pieces: &mut [io::IoSliceMut<'_>],
+    controls: &'a mut ControlBuffer,
+    flags: libc::c_int,
+) -> io::Result<Message<'a>> {
     // SAFETY: msghdr is integers and pointers for which all zeros is valid (no name wanted).
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
-    header.msg_iov = &mut piece;
-    header.msg_iovlen = 1;
+    // IoSliceMut has the layout of iovec (its documentation promises so).
+    header.msg_iov = pieces.as_mut_ptr().cast();
+    header.msg_iovlen = pieces.len() as _;
     header.msg_control = controls.0.as_mut_ptr().cast();
     header.msg_controllen = size_of::<ControlBuffer>() as _;
-    // SAFETY: the kernel writes at most `data.len()` bytes through `piece` and at most the size of
-    // `controls` through msg_control; both are borrowed exclusively.
+    // SAFETY: the kernel writes at most what is in `pieces` and at most the size of `controls` through msg_control;
+    // both are borrowed exclusively.
     let bytes = check_length(unsafe { libc::recvmsg(fd.as_raw_fd(), &mut header, flags) })?;
     header.msg_iov = std::ptr::null_mut();
     Ok(Message {

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::call::check_length;
-use crate::control::{ControlBuffer, receive, u32_at, u64_at};
+use crate::control::{ControlBuffer, MAX_PIECES, Message, receive, receive_pieces, u32_at, u64_at};
 use crate::option::set;
 
 /// Most payload bytes of one send call, segmented or not (IPv4: 65,535 less 28 bytes of headers).
@@ -102,6 +102,14 @@ pub fn note_arrivals(fd: BorrowedFd<'_>) -> io::Result<()> {
     set::<libc::c_int>(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
 }
 
+/// Ends what [`note_arrivals`] began.
+///
+/// # Errors
+/// The kernel's.
+pub fn forget_arrivals(fd: BorrowedFd<'_>) -> io::Result<()> {
+    set::<libc::c_int>(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 0)
+}
+
 /// Datagrams that one call brought: `bytes` long in all, cut every `segment_bytes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch {
@@ -129,9 +137,25 @@ pub fn receive_batch_now(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Ba
     receive_with(fd, buffer, libc::MSG_DONTWAIT)
 }
 
+/// As [`receive_batch_now`], with the bytes going into `pieces` one after the other: headers and payloads of datagrams of
+/// a known size can go where each belongs. The pieces together should hold [`RECEIVE_BYTES`]; what they do not hold is lost.
+///
+/// # Errors
+/// `InvalidInput` for more than 1024 pieces; the kernel's; `WouldBlock` if nothing is there.
+pub fn receive_scattered_now(fd: BorrowedFd<'_>, pieces: &mut [io::IoSliceMut<'_>]) -> io::Result<Batch> {
+    if pieces.len() > MAX_PIECES {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    let mut controls = ControlBuffer::default();
+    receive_pieces(fd, pieces, &mut controls, libc::MSG_DONTWAIT).map(|message| batch_of(&message))
+}
+
 fn receive_with(fd: BorrowedFd<'_>, buffer: &mut [u8], flags: libc::c_int) -> io::Result<Batch> {
     let mut controls = ControlBuffer::default();
-    let message = receive(fd, buffer, &mut controls, flags)?;
+    receive(fd, buffer, &mut controls, flags).map(|message| batch_of(&message))
+}
+
+fn batch_of(message: &Message<'_>) -> Batch {
     let (mut segment_bytes, mut arrived_ns) = (None, None);
     message.each_control(|control| match (control.level, control.kind) {
         (libc::SOL_UDP, libc::UDP_GRO) => segment_bytes = u32_at(control.data, 0),
@@ -139,11 +163,11 @@ fn receive_with(fd: BorrowedFd<'_>, buffer: &mut [u8], flags: libc::c_int) -> io
         _ => {}
     });
     let segment_bytes = segment_bytes.map_or(message.bytes, |size| size as usize).max(1);
-    Ok(Batch {
+    Batch {
         bytes: message.bytes,
         segment_bytes,
         arrived_ns,
-    })
+    }
 }
 
 /// Reads `struct timespec`: two 64-bit integers, seconds and nanoseconds.
@@ -202,6 +226,31 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_is_scattered_over_pieces() {
+        let (near, far) = pair();
+        allow_batches(far.as_fd()).unwrap();
+        let sent: Vec<u8> = (0..250u8).collect();
+        send_segments(near.as_fd(), &sent, 100).unwrap();
+        let mut pieces = [10, 90, 10, 90, 10, 90].map(|size| vec![0u8; size]);
+        let mut slices: Vec<_> = pieces
+            .iter_mut()
+            .map(|piece| io::IoSliceMut::new(piece))
+            .collect();
+        let batch = receive_scattered_now(far.as_fd(), &mut slices).unwrap();
+        assert_eq!((batch.bytes, batch.segment_bytes), (250, 100));
+        assert_eq!(pieces[2][..], sent[100..110]);
+        assert_eq!(pieces[5][..40], sent[210..]);
+        let mut byte = [0];
+        let mut many: Vec<_> = std::iter::repeat_with(|| io::IoSliceMut::new(&mut []))
+            .take(1025)
+            .collect();
+        let refused = receive_scattered_now(far.as_fd(), &mut many).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
+        let empty = receive_scattered_now(far.as_fd(), &mut [io::IoSliceMut::new(&mut byte)]).unwrap_err();
+        assert_eq!(empty.kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
     fn two_senders_on_one_socket_cut_as_each_likes() {
         let (near, far) = pair();
         let mut buffer = [0; RECEIVE_BYTES];
@@ -238,6 +287,10 @@ mod tests {
         };
         let (first_ns, second_ns) = (arrived_ns(), arrived_ns());
         assert!(second_ns - first_ns >= 29_000_000, "{}", second_ns - first_ns);
+        forget_arrivals(far.as_fd()).unwrap();
+        send(near.as_fd(), b"third").unwrap();
+        let third = receive_batch_now(far.as_fd(), &mut buffer).unwrap();
+        assert_eq!(third.arrived_ns, None);
     }
 
     #[test]

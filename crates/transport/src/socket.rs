@@ -51,6 +51,17 @@ fn not_here(address: SocketAddr) -> String {
     format!("{} is not an address of this host", address.ip())
 }
 
+/// A UDP socket on `local`, which several of this user's sockets may share if all of them say so: the kernel
+/// gives a datagram to the one that is connected to where it comes from, and to the listening one otherwise.
+pub(crate) fn bound_socket(local: SocketAddr, spec: &RunSpec, shared: bool) -> Result<Socket, Failure> {
+    let failed = |error: io::Error| while_listening(local, &error);
+    let socket = open(local, Type::DGRAM, Some(Protocol::UDP)).map_err(failed)?;
+    socket.set_reuse_port(shared).map_err(failed)?;
+    set_tos(&socket, spec, family(local))?;
+    socket.bind(&local.into()).map_err(failed)?;
+    Ok(socket)
+}
+
 /// Binds to the source address and device that `request` names.
 pub(crate) fn bind_source(socket: &Socket, request: &Connect<'_>, remote: SocketAddr) -> Result<(), Failure> {
     if let Some(device) = request.source_device {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use farline_spec::{Failure, RunSpec};
@@ -25,7 +25,7 @@ const BACKLOG: i32 = 1024;
 const PREAMBLE_TIME: Duration = Duration::from_secs(5);
 
 /// A listening socket and those who have not yet said who they are.
-pub(super) struct TcpListener {
+pub(crate) struct TcpListener {
     socket: Socket,
     local: SocketAddr,
     openers: Vec<Opener>,
@@ -47,7 +47,7 @@ enum Progress {
 }
 
 impl TcpListener {
-    pub(super) fn bind(local: SocketAddr, spec: &RunSpec) -> Result<Self, Failure> {
+    pub(crate) fn bind(local: SocketAddr, spec: &RunSpec) -> Result<Self, Failure> {
         let failed = |error: io::Error| while_listening(local, &error);
         let socket = options::open(local, spec)?;
         socket.set_reuse_address(true).map_err(failed)?;
@@ -66,13 +66,27 @@ impl TcpListener {
         })
     }
 
+    /// A connection of one of `expected` that has proved who it is, without waiting. It does not block.
+    ///
+    /// # Errors
+    /// The kernel's, of the listening socket.
+    pub(crate) fn next(&mut self, expected: &[StreamKey]) -> Result<Option<(u16, Socket)>, Failure> {
+        self.take_connections(MAX_STRANGERS + expected.len())?;
+        Ok(self.next_proved(expected))
+    }
+
+    /// What to wait on before [`Self::next`] can have anything new.
+    pub(crate) fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        let openers = self.openers.iter().map(|opener| opener.socket.as_fd());
+        std::iter::once(self.socket.as_fd()).chain(openers).collect()
+    }
+
     /// Waits for a connection or a byte of a preamble, at most until `deadline`.
     fn wait(&mut self, deadline: Instant) -> Result<(), Failure> {
         let Some(left) = time_left(deadline) else {
             return Err(timed_out(format!("data port {}", self.local)));
         };
-        let mut fds = vec![self.socket.as_fd()];
-        fds.extend(self.openers.iter().map(|opener| opener.socket.as_fd()));
+        let fds = self.fds();
         let oldest = self.openers.first().map(|opener| opener.since + PREAMBLE_TIME);
         let patience = oldest.map_or(left, |oldest| {
             left.min(oldest.saturating_duration_since(Instant::now()))
@@ -191,8 +205,7 @@ impl Listener for TcpListener {
         deadline: Instant,
     ) -> Result<(u16, Box<dyn Stream>), Failure> {
         let (number, socket) = loop {
-            self.take_connections(MAX_STRANGERS + expected.len())?;
-            if let Some(proved) = self.next_proved(expected) {
+            if let Some(proved) = self.next(expected)? {
                 break proved;
             }
             self.wait(deadline)?;

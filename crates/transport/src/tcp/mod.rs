@@ -14,7 +14,7 @@
 
 mod drain;
 mod feed;
-mod listener;
+pub(crate) mod listener;
 mod options;
 mod stream;
 

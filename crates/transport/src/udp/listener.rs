@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use farline_spec::{Failure, RunSpec};
 use farline_sys::wake::poll_readable;
-use socket2::{Protocol, Socket, Type};
+use socket2::Socket;
 
 use super::handshake::{Sign, read_sign, tell};
 use super::header::{Kind, Token};
 use super::stream::UdpStream;
 use crate::failure::{is_slice, refused, timed_out};
 use crate::preamble::{PREAMBLE_BYTES, identify};
-use crate::socket::{family, labelled, open, set_tos, time_left, while_listening};
+use crate::socket::{bound_socket, labelled, time_left, while_listening};
 use crate::{Listener, Role, Stream, StreamKey};
 
 /// Time between two welcomes to an opener that has not confirmed.
@@ -143,17 +143,6 @@ impl Unconfirmed {
         }
         false
     }
-}
-
-/// A socket on `local`, which several of this user's sockets may share if all of them say so: the kernel
-/// gives a datagram to the one that is connected to where it comes from, and to the listening one otherwise.
-fn bound_socket(local: SocketAddr, spec: &RunSpec, shared: bool) -> Result<Socket, Failure> {
-    let failed = |error: io::Error| while_listening(local, &error);
-    let socket = open(local, Type::DGRAM, Some(Protocol::UDP)).map_err(failed)?;
-    socket.set_reuse_port(shared).map_err(failed)?;
-    set_tos(&socket, spec, family(local))?;
-    socket.bind(&local.into()).map_err(failed)?;
-    Ok(socket)
 }
 
 impl Listener for UdpListener {
