@@ -10,11 +10,12 @@
 //! several of one size at once, ready to be handed to the kernel in one call; bytes for the application. Every time
 //! is nanoseconds (`u64`) of a monotonic clock of the caller's choice.
 //!
-//! Start with [`udt`].
+//! Start with [`udt`] or [`rbudp`].
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 pub mod pace;
+pub mod rbudp;
 pub mod udt;
 
 pub use pace::Pacer;

@@ -11,10 +11,14 @@ const PS_PER_S: u128 = 1_000_000_000_000;
 const PS_PER_NS: u128 = 1_000;
 /// How much lateness the mean makes up for.
 const MEMORY_PS: u128 = PS_PER_S;
-/// How fast at most, as a multiple of the rate: enough for a sender that gets half of a CPU.
-const PEAK: u128 = 2;
+/// How fast at most, in per cent of the rate: enough for a sender that gets half of a CPU.
+const PEAK_PERCENT: u128 = 200;
 /// How much lateness is made up for at once.
 const BURST_PS: u128 = PS_PER_S / 1_000;
+/// The same where the path has no queue for what is made up for.
+const STRICT_PEAK_PERCENT: u128 = 110;
+const STRICT_BURST_PS: u128 = PS_PER_S / 1_000;
+const STRICT_MEMORY_PS: u128 = PS_PER_S / 125;
 
 /// One bucket: the time at which it is next empty enough.
 #[derive(Debug, Clone)]
@@ -41,6 +45,18 @@ pub struct Pacer {
 impl Pacer {
     /// A pacer for `rate_bps` payload bits per second (at least 1) whose schedule begins at `start_ns`.
     pub fn new(rate_bps: u64, start_ns: u64) -> Self {
+        Self::with(rate_bps, start_ns, MEMORY_PS, (PEAK_PERCENT, BURST_PS))
+    }
+
+    /// As [`Self::new`], but what was missed is made up for at no more than a tenth above the rate, after a burst of at most
+    /// a millisecond, and what is older than eight milliseconds is not: for a rate that is all the path has, and whose queue
+    /// holds ten.
+    pub fn strict(rate_bps: u64, start_ns: u64) -> Self {
+        let peak = (STRICT_PEAK_PERCENT, STRICT_BURST_PS);
+        Self::with(rate_bps, start_ns, STRICT_MEMORY_PS, peak)
+    }
+
+    fn with(rate_bps: u64, start_ns: u64, memory_ps: u128, (peak_percent, burst_ps): (u128, u128)) -> Self {
         let rate_bps = u128::from(rate_bps.max(1));
         let schedule = |rate_bps, depth_ps| Schedule {
             rate_bps,
@@ -48,8 +64,8 @@ impl Pacer {
             ready_ps: u128::from(start_ns) * PS_PER_NS,
         };
         Self {
-            mean: schedule(rate_bps, MEMORY_PS),
-            peak: schedule(rate_bps * PEAK, BURST_PS),
+            mean: schedule(rate_bps, memory_ps),
+            peak: schedule((rate_bps * peak_percent / 100).max(1), burst_ps),
         }
     }
 
@@ -123,6 +139,26 @@ mod tests {
             after <= 20_000 + 2_002,
             "{after} blocks in the 10 ms after the stall"
         );
+    }
+
+    #[test]
+    fn a_strict_one_makes_up_for_a_stall_slowly() {
+        let mut pacer = Pacer::strict(8_000_000_000, 0);
+        let times = run(&mut pacer, 1000, 1_000_000_000, |index| {
+            if index == 1000 { 10_000_000 } else { 0 }
+        });
+        // Of the ten milliseconds eight are made up for.
+        assert!((997_000..=998_010).contains(&times.len()), "{}", times.len());
+        for from in (11_000_000..100_000_000).step_by(10_000_000) {
+            let within = times
+                .iter()
+                .filter(|&&time| (from..from + 10_000_000).contains(&time))
+                .count();
+            assert!(
+                within <= 11_000 + 1_101,
+                "{within} blocks in 10 ms after the stall"
+            );
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub mod datagram;
 mod endpoint;
 pub mod formula;
 mod random;
+pub mod rbudp;
 mod sample;
 pub mod scenario;
 pub mod table;

@@ -34,8 +34,8 @@ pub use host::{CpuFacts, HostFacts, InterfaceFacts};
 pub use options::{AddressPair, Direction, IpVersion, RunSpec, Transport};
 pub use parse::from_json;
 pub use record::{
-    CpuUse, EndReport, Granted, LimitedBy, RunRecord, RunStatus, StreamRecord, Summary, Throughput, Verdict,
-    VersionInfo,
+    Blast, CpuUse, EndReport, Granted, LimitedBy, PathCheck, RunRecord, RunStatus, StreamRecord, Summary,
+    Throughput, Verdict, VersionInfo,
 };
 pub use server::{Limits, Scope, ServerConfig, TicketClaims};
 pub use topology::{
@@ -43,7 +43,10 @@ pub use topology::{
     LossSpec, PipeChange, PipeSpec, QueueDiscipline, QueueSpec, ScheduledChange, Topology, ValidityStamp,
 };
 
-pub use tuning::{ReceiveMode, SendMode, TcpOptions, UdpOptions, UdtControl, UdtOptions};
+pub use tuning::{
+    RbudpOptions, RbudpReceiver, ReceiveMode, SendMode, SharedPath, TcpOptions, UdpOptions, UdpReceiveMode,
+    UdtControl, UdtOptions,
+};
 
 /// Version of the documents defined in this crate. It grows by one whenever a
 /// field changes meaning or goes away; new optional fields leave it alone.

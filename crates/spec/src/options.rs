@@ -10,10 +10,10 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tuning::{TcpOptions, UdpOptions, UdtControl, UdtOptions};
+use crate::tuning::{RbudpOptions, RbudpReceiver, TcpOptions, UdpOptions, UdtControl, UdtOptions};
 use crate::unit::{
-    BlockBytes, CpuIndex, DurationS, FlowLabel, IntervalS, OmitS, RateBps, StreamCount, TimeoutMs,
-    TotalBytes, TypeOfService,
+    BlastCount, BlockBytes, CpuIndex, DurationS, FlowLabel, IntervalS, OmitS, RateBps, StreamCount,
+    TimeoutMs, TotalBytes, TypeOfService,
 };
 use crate::{Failure, FailureKind, SCHEMA_VERSION};
 
@@ -27,13 +27,21 @@ pub enum Transport {
     Udp,
     /// UDT4 over datagrams: reliable, with congestion control in user space.
     Udt,
+    /// Blasts over datagrams at a stated rate, repeated until nothing is missing: for dedicated paths.
+    Rbudp,
     /// No network: the harness's own ceiling.
     Null,
 }
 
 impl Transport {
     /// Every transport.
-    pub const ALL: [Transport; 4] = [Transport::Tcp, Transport::Udp, Transport::Udt, Transport::Null];
+    pub const ALL: [Transport; 5] = [
+        Transport::Tcp,
+        Transport::Udp,
+        Transport::Udt,
+        Transport::Rbudp,
+        Transport::Null,
+    ];
 
     /// The word used in JSON and on the command line.
     pub const fn word(self) -> &'static str {
@@ -41,10 +49,14 @@ impl Transport {
             Self::Tcp => "tcp",
             Self::Udp => "udp",
             Self::Udt => "udt",
+            Self::Rbudp => "rbudp",
             Self::Null => "null",
         }
     }
 }
+
+/// Most memory that the blasts of one run may ask a receiver for.
+const RBUDP_MEMORY_BYTES: u64 = 16 << 30;
 
 /// Which way the data go, seen from the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -103,7 +115,7 @@ pub struct RunSpec {
     /// Parallel data streams, each with a thread of its own at both ends.
     #[schemars(extend("x-flags" = ["-P", "--streams", "--parallel"]))]
     pub streams: StreamCount,
-    /// Bytes handed to one send or receive call; 128 KiB (TCP, UDT, null) or 64 KiB (UDP) if absent.
+    /// Bytes handed to one send or receive call; 128 KiB (TCP, UDT, RBUDP, null) or 64 KiB (UDP) if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["-l", "--block", "--length"]))]
     pub block_bytes: Option<BlockBytes>,
@@ -122,7 +134,7 @@ pub struct RunSpec {
     /// Seconds between two samples.
     #[schemars(extend("x-flags" = ["-i", "--interval"]))]
     pub interval_s: IntervalS,
-    /// Payload rate of each stream; 0 is without limit; if absent, 1 Mbit/s for UDP and no limit otherwise.
+    /// Payload rate of each stream; 0 is without limit; RBUDP needs it stated; if absent, 1 Mbit/s for UDP and no limit otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["-b", "--rate", "--bitrate"]))]
     pub rate_bps: Option<RateBps>,
@@ -172,6 +184,9 @@ pub struct RunSpec {
     /// Parameters of UDT; only with `transport` "udt".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub udt: Option<UdtOptions>,
+    /// Parameters of RBUDP; only with `transport` "rbudp".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rbudp: Option<RbudpOptions>,
 }
 
 impl Default for RunSpec {
@@ -200,6 +215,7 @@ impl Default for RunSpec {
             tcp: None,
             udp: None,
             udt: None,
+            rbudp: None,
         }
     }
 }
@@ -217,7 +233,7 @@ impl RunSpec {
             self.duration_s = Some(DurationS::new(10.0).expect("in range"));
         }
         let (block, rate) = match self.transport {
-            Transport::Tcp | Transport::Udt | Transport::Null => (131_072, 0),
+            Transport::Tcp | Transport::Udt | Transport::Rbudp | Transport::Null => (131_072, 0),
             Transport::Udp => (65_507, 1_000_000),
         };
         self.block_bytes
@@ -227,6 +243,7 @@ impl RunSpec {
             Transport::Tcp => drop(self.tcp.get_or_insert_default()),
             Transport::Udp => drop(self.udp.get_or_insert_default()),
             Transport::Udt => drop(self.udt.get_or_insert_default()),
+            Transport::Rbudp => self.resolve_rbudp(),
             Transport::Null => {}
         }
         Ok(self)
@@ -249,6 +266,7 @@ impl RunSpec {
             ("tcp", self.tcp.is_some()),
             ("udp", self.udp.is_some()),
             ("udt", self.udt.is_some()),
+            ("rbudp", self.rbudp.is_some()),
         ];
         for (name, given) in sections {
             if given && name != self.transport.word() {
@@ -259,6 +277,7 @@ impl RunSpec {
                 ));
             }
         }
+        self.check_rbudp()?;
         let is_fixed = self
             .udt
             .as_ref()
@@ -270,6 +289,54 @@ impl RunSpec {
             ));
         }
         self.check_lengths()
+    }
+
+    /// As many blasts under way as memory holds.
+    fn resolve_rbudp(&mut self) {
+        let streams = self.stream_total() as u64;
+        let options = self.rbudp.get_or_insert_default();
+        let most = RBUDP_MEMORY_BYTES / (options.payload_bytes.get() * streams);
+        let most = u8::try_from(most).unwrap_or(u8::MAX);
+        let in_flight = most.clamp(BlastCount::MIN.get(), BlastCount::MAX.get());
+        options
+            .in_flight
+            .get_or_insert(BlastCount::new(in_flight).expect("in range"));
+    }
+
+    fn check_rbudp(&self) -> Result<(), Failure> {
+        if self.transport != Transport::Rbudp {
+            return Ok(());
+        }
+        if self.rate_bps.is_none() {
+            return Err(refused(
+                "rate_bps",
+                "rbudp blasts at a stated rate: give one (0 is as fast as the host can)",
+            ));
+        }
+        let options = self.rbudp.clone().unwrap_or_default();
+        check_text("rbudp.file", options.file.as_deref(), 1, 4096)?;
+        if options.file.is_some() && self.stream_total() > 1 {
+            return Err(refused("rbudp.file", "goes with one stream in one direction"));
+        }
+        if options.file.is_some()
+            && options.receiver != RbudpReceiver::Naive
+            && self.direction == Direction::Reverse
+        {
+            return Err(refused(
+                "rbudp.receiver",
+                "what is received into a file is moved there: give naive",
+            ));
+        }
+        let streams = self.stream_total() as u64;
+        let in_flight = options.in_flight.map_or(1, |count| u64::from(count.get()));
+        let memory = options.payload_bytes.get() * in_flight * streams;
+        if memory > RBUDP_MEMORY_BYTES {
+            let reason = format!(
+                "{memory} bytes in flight (payload_bytes times in_flight, over all streams), allowed are {RBUDP_MEMORY_BYTES}"
+            );
+            return Err(refused("rbudp.payload_bytes", reason));
+        }
+        Ok(())
     }
 
     fn check_lengths(&self) -> Result<(), Failure> {
@@ -394,6 +461,30 @@ mod tests {
         let plain = resolve(r#"{"transport":"udt"}"#).unwrap();
         assert_eq!(plain.rate_bps.unwrap().get(), 0);
         assert_eq!(plain.udt.unwrap().congestion_control, UdtControl::Bbr);
+    }
+
+    #[test]
+    fn a_blast_states_its_rate_and_bounds_its_memory() {
+        let message = resolve(r#"{"transport":"rbudp"}"#).unwrap_err().message;
+        assert!(
+            message.starts_with("rate_bps: rbudp blasts at a stated rate"),
+            "{message}"
+        );
+        let spec = resolve(r#"{"transport":"rbudp","rate_bps":0}"#).unwrap();
+        let options = spec.rbudp.unwrap();
+        assert_eq!(
+            (options.payload_bytes.get(), options.in_flight.unwrap().get()),
+            (16 << 20, 64)
+        );
+        let many = resolve(r#"{"transport":"rbudp","rate_bps":0,"streams":256}"#).unwrap();
+        assert_eq!(many.rbudp.unwrap().in_flight.unwrap().get(), 4);
+        let greedy =
+            r#"{"transport":"rbudp","rate_bps":0,"streams":256,"rbudp":{"payload_bytes":8589934592}}"#;
+        let message = resolve(greedy).unwrap_err().message;
+        assert!(message.contains("allowed are 17179869184"), "{message}");
+        let two = r#"{"transport":"rbudp","rate_bps":0,"streams":2,"rbudp":{"file":"a"}}"#;
+        let message = resolve(two).unwrap_err().message;
+        assert_eq!(message, "rbudp.file: goes with one stream in one direction");
     }
 
     #[test]

@@ -89,6 +89,42 @@ pub struct Granted {
     pub notes: Vec<String>,
 }
 
+/// One blast of RBUDP: a payload that is sent until nothing of it is missing (papers/4, section 3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Blast {
+    /// Payload bytes.
+    pub bytes: u64,
+    /// How often packets of it were sent and a report was waited for: 1 when nothing was missing (papers/4: N_resend + 1).
+    pub passes: u32,
+    /// Packets it consists of.
+    pub packets: u64,
+    /// Of these, missing after they had been sent once.
+    pub first_pass_lost_packets: u64,
+    /// Packets sent in all, repeated ones included; 0 at the receiver.
+    pub sent_packets: u64,
+    /// Microseconds from its first packet until this end knew that it was whole.
+    pub elapsed_us: u64,
+}
+
+/// What a path carried of a short train at the stated rate before the blasts began.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PathCheck {
+    /// Payload rate of the trains, over all streams.
+    pub rate_bps: u64,
+    /// Payload rate at which the path let the best train through, losses left out.
+    pub carried_bps: u64,
+    /// Smallest round-trip time before the trains.
+    pub min_rtt_us: u64,
+    /// Median round-trip time before the trains: what is above the smallest is others' queue.
+    pub idle_rtt_us: u64,
+    /// Share of the trains' packets that never came.
+    pub lost_share: f64,
+    /// Whether others use the path, or it cannot carry the rate without queues.
+    pub shared: bool,
+}
+
 /// What one end of one stream did.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -127,8 +163,21 @@ pub struct StreamRecord {
     pub thread_cpu_us: u64,
     /// Time in which this end's thread of the stream could have run but had no CPU, in microseconds.
     pub thread_wait_us: u64,
+    /// Blasts that ended whole, the first 256 of them; RBUDP only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub blasts: Vec<Blast>,
+    /// All blasts that ended whole.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub whole_blasts: u64,
+    /// What the path carried before the blasts began, where it was measured; RBUDP only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_check: Option<PathCheck>,
     /// What the kernel granted.
     pub granted: Granted,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A throughput with what is needed to judge it.

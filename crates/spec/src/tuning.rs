@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::unit::{
-    BatchPackets, BufferBytes, FlowWindowPackets, LingerS, MssBytes, PacketBytes, RateBps, UdtPacketBytes,
+    BatchPackets, BlastBytes, BlastCount, BufferBytes, FlowWindowPackets, LingerS, LossShare, MssBytes,
+    PacketBytes, RateBps, RbudpPacketBytes, UdtPacketBytes,
 };
 
 /// How a TCP sender gives bytes to the kernel.
@@ -89,6 +90,16 @@ impl Default for TcpOptions {
     }
 }
 
+/// What a UDP receiver does with the datagrams that came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum UdpReceiveMode {
+    /// Read into one buffer, over and over: what iperf3 does.
+    Read,
+    /// Read, then copy into application memory: app_perf of papers/4, section 3.
+    Copy,
+}
+
 /// Tunable parameters of UDP.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -118,6 +129,9 @@ pub struct UdpOptions {
     /// Forbid fragmentation: a datagram over the path's MTU is an error, not fragments.
     #[schemars(extend("x-flags" = ["--dont-fragment"]))]
     pub dont_fragment: bool,
+    /// What the receiver does with the datagrams that came.
+    #[schemars(extend("x-flags" = ["--receive-mode"]))]
+    pub receive_mode: UdpReceiveMode,
 }
 
 impl Default for UdpOptions {
@@ -130,6 +144,7 @@ impl Default for UdpOptions {
             send_buffer_bytes: None,
             receive_buffer_bytes: None,
             dont_fragment: false,
+            receive_mode: UdpReceiveMode::Read,
         }
     }
 }
@@ -217,6 +232,117 @@ impl Default for UdtOptions {
             udp_send_buffer_bytes: None,
             udp_receive_buffer_bytes: None,
             linger_s: LingerS::new(180.0).expect("in range"),
+            gso: true,
+            gro: true,
+        }
+    }
+}
+
+/// How an RBUDP receiver puts packets where they belong (papers/4, section 3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RbudpReceiver {
+    /// Look at each packet that came, then move it to its place.
+    Naive,
+    /// Predict which packets come next and receive them straight into their places; move those that were guessed wrong.
+    #[default]
+    Gather,
+    /// Keep account of the packets and never move them: what the protocol costs by itself. Nothing arrives in memory.
+    Fake,
+}
+
+impl RbudpReceiver {
+    /// Every receiver.
+    pub const ALL: [RbudpReceiver; 3] = [Self::Naive, Self::Gather, Self::Fake];
+
+    /// The word used in JSON and on the command line.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Naive => "naive",
+            Self::Gather => "gather",
+            Self::Fake => "fake",
+        }
+    }
+}
+
+/// What to do when the path shows that others use it, or cannot carry the stated rate without queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SharedPath {
+    /// Measure, say what the blast does to others, and blast.
+    #[default]
+    Warn,
+    /// Measure, and refuse to blast.
+    Refuse,
+    /// Do not measure.
+    Allow,
+}
+
+/// Tunable parameters of Reliable Blast UDP (papers/4). The sending rate of the blasts is `rate_bps`, which must be stated; for dedicated paths only.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RbudpOptions {
+    /// UDP payload of one datagram, RBUDP's 16-byte header included; what fits the path's MTU if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--packet"]))]
+    pub packet_bytes: Option<RbudpPacketBytes>,
+    /// Payload of one blast (papers/4's S); a longer payload goes in several.
+    #[schemars(extend("x-flags" = ["--payload"]))]
+    pub payload_bytes: BlastBytes,
+    /// Blasts under way at once, so that new data go while the gaps of earlier ones are filled; 1 is the paper's way. 64, or fewer where 16 GiB hold no more of them over all streams, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--in-flight"]))]
+    pub in_flight: Option<BlastCount>,
+    /// Ask for reports while a blast goes on and fill its gaps at once; off is the paper's way, one report after each pass.
+    #[schemars(extend("x-flags" = ["--early"]))]
+    pub early: bool,
+    /// How the receiver puts packets where they belong.
+    #[schemars(extend("x-flags" = ["--receiver"]))]
+    pub receiver: RbudpReceiver,
+    /// Check every packet where it was put, and each blast as a whole.
+    #[schemars(extend("x-flags" = ["--checksum"]))]
+    pub checksum: bool,
+    /// Lower the rate while a larger share of packets than this is lost, and raise it again up to `rate_bps`; never if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--loss-bound"]))]
+    pub loss_bound: Option<LossShare>,
+    /// What to do when the path shows that others use it, or cannot carry the stated rate without queues.
+    #[schemars(extend("x-flags" = ["--shared-path"]))]
+    pub shared_path: SharedPath,
+    /// The client's file: what it sends, or what it receives is put into; memory if absent. The server's side is memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096), extend("x-flags" = ["-F", "--file"]))]
+    pub file: Option<String>,
+    /// Send buffer of the UDP socket (SO_SNDBUF, forced past wmem_max where permitted).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--udp-send-buffer"]))]
+    pub udp_send_buffer_bytes: Option<BufferBytes>,
+    /// Receive buffer of the UDP socket (SO_RCVBUF, forced past rmem_max where permitted).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--udp-receive-buffer"]))]
+    pub udp_receive_buffer_bytes: Option<BufferBytes>,
+    /// Let the kernel or the NIC cut a batch into datagrams (UDP_SEGMENT).
+    #[schemars(extend("x-flags" = ["--gso"]))]
+    pub gso: bool,
+    /// Take datagrams from the kernel in batches (UDP_GRO).
+    #[schemars(extend("x-flags" = ["--gro"]))]
+    pub gro: bool,
+}
+
+impl Default for RbudpOptions {
+    fn default() -> Self {
+        Self {
+            packet_bytes: None,
+            payload_bytes: BlastBytes::new(16 << 20).expect("in range"),
+            in_flight: None,
+            early: true,
+            receiver: RbudpReceiver::default(),
+            checksum: true,
+            loss_bound: None,
+            shared_path: SharedPath::default(),
+            file: None,
+            udp_send_buffer_bytes: None,
+            udp_receive_buffer_bytes: None,
             gso: true,
             gro: true,
         }

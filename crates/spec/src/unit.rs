@@ -171,6 +171,18 @@ count! {
     UdtPacketBytes: u16 in 64 ..= 65_507, "bytes"
 }
 count! {
+    /// UDP payload of one RBUDP datagram, RBUDP's 16-byte header included; the smallest opens a stream.
+    RbudpPacketBytes: u16 in 64 ..= 65_507, "bytes"
+}
+count! {
+    /// Payload of one blast.
+    BlastBytes: u64 in 1 ..= 8_589_934_592, "bytes"
+}
+count! {
+    /// Blasts under way at once.
+    BlastCount: u8 in 1 ..= 64, "blasts"
+}
+count! {
     /// Packets that may be under way at once; UDT allows no fewer than 32.
     FlowWindowPackets: u32 in 32 ..= 16_777_216, "packets"
 }
@@ -233,6 +245,10 @@ quantity! {
 quantity! {
     /// A probability.
     Probability in 0.0 ..= 1.0, "probability"
+}
+quantity! {
+    /// Share of packets that may be lost before the rate is lowered.
+    LossShare in 0.0 ..= 0.5, "share"
 }
 quantity! {
     /// Capacity of a queue in bandwidth-delay products.

@@ -23,6 +23,7 @@ mod nap;
 mod null;
 mod payload;
 mod preamble;
+mod rbudp;
 mod socket;
 mod tally;
 mod tcp;
@@ -37,7 +38,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
-use farline_spec::{Failure, Granted, RunSpec};
+use farline_spec::{Blast, Failure, Granted, PathCheck, RunSpec};
 
 /// Opens a data stream: names it and proves that the opener holds the control session.
 ///
@@ -169,7 +170,26 @@ pub trait Stream: Send {
 
     /// What the kernel granted; asked after set-up and again at the end.
     fn granted(&self) -> Granted;
+
+    /// What the protocol itself has to tell; asked at the end.
+    fn report(&self) -> StreamReport {
+        StreamReport::default()
+    }
 }
+
+/// What a protocol has to tell about one end of a stream, besides its counters.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct StreamReport {
+    /// Blasts that ended whole, the first [`MAX_BLASTS`] of them.
+    pub blasts: Vec<Blast>,
+    /// All blasts that ended whole.
+    pub whole_blasts: u64,
+    /// What the path carried before the blasts began.
+    pub path_check: Option<PathCheck>,
+}
+
+/// Most blasts that one end of a stream keeps for its record.
+pub const MAX_BLASTS: usize = 256;
 
 /// A stream as other threads see it.
 pub trait Probe: Send + Sync {
@@ -268,6 +288,7 @@ pub fn transport_for(spec: &RunSpec) -> Box<dyn Transport> {
         farline_spec::Transport::Tcp => Box::new(tcp::Tcp),
         farline_spec::Transport::Udp => Box::new(udp::Udp),
         farline_spec::Transport::Udt => Box::new(udt::Udt),
+        farline_spec::Transport::Rbudp => Box::new(rbudp::Rbudp),
         farline_spec::Transport::Null => Box::new(null::Null),
     }
 }

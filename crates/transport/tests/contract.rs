@@ -79,6 +79,8 @@ contract! {
     udp: r#"{"transport":"udp","udp":{"packet_bytes":1472}}"#;
     /// Datagrams one by one.
     udp_single: r#"{"transport":"udp","udp":{"packet_bytes":1472,"gso":false,"gro":false}}"#;
+    /// Datagrams received into application memory.
+    udp_copy: r#"{"transport":"udp","udp":{"packet_bytes":1472,"receive_mode":"copy"}}"#;
     /// UDT as it comes, with packets for Ethernet.
     udt: r#"{"transport":"udt","udt":{"packet_bytes":1472}}"#;
     /// UDT with what fits the path and buffers of a fixed size.
@@ -87,6 +89,12 @@ contract! {
     udt_single: r#"{"transport":"udt","udt":{"packet_bytes":1472,"gso":false,"gro":false,"congestion_control":"native"}}"#;
     /// UDT in blocks that are larger than the payload kept in memory.
     udt_large_blocks: r#"{"transport":"udt","block_bytes":9000001}"#;
+    /// RBUDP as it comes, with packets for Ethernet.
+    rbudp: r#"{"transport":"rbudp","rate_bps":0,"rbudp":{"packet_bytes":1472}}"#;
+    /// RBUDP in the paper's way: one blast at a time, one report after each pass, each packet looked at and moved.
+    rbudp_paper: r#"{"transport":"rbudp","rate_bps":0,"rbudp":{"in_flight":1,"early":false,"receiver":"naive","shared_path":"allow"}}"#;
+    /// RBUDP in many small blasts, datagram by datagram.
+    rbudp_single: r#"{"transport":"rbudp","rate_bps":0,"rbudp":{"packet_bytes":1472,"payload_bytes":100000,"in_flight":3,"gso":false,"gro":false,"checksum":false,"shared_path":"allow"}}"#;
     /// No network.
     null: r#"{"transport":"null"}"#;
 }

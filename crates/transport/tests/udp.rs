@@ -155,6 +155,20 @@ fn a_datagram_that_came_twice_counts_once() {
 }
 
 #[test]
+fn received_into_application_memory_the_account_is_the_same() {
+    let spec =
+        spec(r#""rate_bps":20000000,"udp":{"packet_bytes":100,"batch_packets":10,"receive_mode":"copy"}"#);
+    let count = AtomicUsize::new(0);
+    let pass = |_: Way, datagram: &[u8]| {
+        let is_fifth = kind_of(datagram) == DATA && count.fetch_add(1, Ordering::Relaxed) % 5 == 4;
+        vec![datagram.to_vec(); if is_fifth { 2 } else { 1 }]
+    };
+    let (bytes, sent, received, _) = through(&spec, true, 5_000, &pass);
+    assert_eq!((bytes, sent.packets), (500_000, 5_000));
+    assert_eq!((received.lost_packets, received.duplicate_packets), (0, 1_000));
+}
+
+#[test]
 fn swapped_neighbours_are_reordered_not_lost() {
     let held = std::sync::Mutex::new(None::<Vec<u8>>);
     let pass = |_, datagram: &[u8]| {

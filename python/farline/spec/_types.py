@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 # Protocol that carries the data.
-Transport: TypeAlias = Literal["tcp", "udp", "udt", "null"]
+Transport: TypeAlias = Literal["tcp", "udp", "udt", "rbudp", "null"]
 
 # Which way the data go, seen from the client.
 Direction: TypeAlias = Literal["forward", "reverse", "bidirectional"]
@@ -22,8 +22,17 @@ SendMode: TypeAlias = Literal["copy", "zerocopy", "sendfile", "splice"]
 # What a TCP receiver does with the bytes that came.
 ReceiveMode: TypeAlias = Literal["read", "copy", "discard"]
 
+# What a UDP receiver does with the datagrams that came.
+UdpReceiveMode: TypeAlias = Literal["read", "copy"]
+
 # How a UDT sender decides how fast to send.
 UdtControl: TypeAlias = Literal["bbr", "native", "reno", "fixed"]
+
+# How an RBUDP receiver puts packets where they belong (papers/4, section 3).
+RbudpReceiver: TypeAlias = Literal["naive", "gather", "fake"]
+
+# What to do when the path shows that others use it, or cannot carry the stated rate without queues.
+SharedPath: TypeAlias = Literal["warn", "refuse", "allow"]
 
 # How the emulator waits for the moment at which a packet is due.
 EmulatorMode: TypeAlias = Literal["shared", "precise"]
@@ -83,7 +92,8 @@ class RunSpec(TypedDict, total=False):
     direction: Direction
     # Parallel data streams, each with a thread of its own at both ends.
     streams: int
-    # Bytes handed to one send or receive call; 128 KiB (TCP, UDT, null) or 64 KiB (UDP) if absent.
+    # Bytes handed to one send or receive call; 128 KiB (TCP, UDT, RBUDP, null) or 64 KiB (UDP) if
+    # absent.
     block_bytes: int | None
     # Seconds to send for, counted from the end of omit_s; 10 if neither this nor total_bytes is
     # given. A server's limit on the duration is on both together.
@@ -95,8 +105,8 @@ class RunSpec(TypedDict, total=False):
     omit_s: float | None
     # Seconds between two samples.
     interval_s: float
-    # Payload rate of each stream; 0 is without limit; if absent, 1 Mbit/s for UDP and no limit
-    # otherwise.
+    # Payload rate of each stream; 0 is without limit; RBUDP needs it stated; if absent, 1 Mbit/s
+    # for UDP and no limit otherwise.
     rate_bps: int | None
     # NIC-to-NIC connections; streams take them in turn.
     pairs: list[AddressPair]
@@ -124,6 +134,8 @@ class RunSpec(TypedDict, total=False):
     udp: UdpOptions | None
     # Parameters of UDT; only with `transport` "udt".
     udt: UdtOptions | None
+    # Parameters of RBUDP; only with `transport` "rbudp".
+    rbudp: RbudpOptions | None
 
 
 class AddressPair(TypedDict, total=False):
@@ -179,6 +191,8 @@ class UdpOptions(TypedDict, total=False):
     receive_buffer_bytes: int | None
     # Forbid fragmentation: a datagram over the path's MTU is an error, not fragments.
     dont_fragment: bool
+    # What the receiver does with the datagrams that came.
+    receive_mode: UdpReceiveMode
 
 
 class UdtOptions(TypedDict, total=False):
@@ -204,6 +218,45 @@ class UdtOptions(TypedDict, total=False):
     udp_receive_buffer_bytes: int | None
     # Seconds to wait at the end for the other end to have everything (UDT_LINGER).
     linger_s: float
+    # Let the kernel or the NIC cut a batch into datagrams (UDP_SEGMENT).
+    gso: bool
+    # Take datagrams from the kernel in batches (UDP_GRO).
+    gro: bool
+
+
+class RbudpOptions(TypedDict, total=False):
+    """Tunable parameters of Reliable Blast UDP (papers/4). The sending rate of the blasts is
+    `rate_bps`, which must be stated; for dedicated paths only.
+    """
+
+    # UDP payload of one datagram, RBUDP's 16-byte header included; what fits the path's MTU if
+    # absent.
+    packet_bytes: int | None
+    # Payload of one blast (papers/4's S); a longer payload goes in several.
+    payload_bytes: int
+    # Blasts under way at once, so that new data go while the gaps of earlier ones are filled; 1 is
+    # the paper's way. 64, or fewer where 16 GiB hold no more of them over all streams, if absent.
+    in_flight: int | None
+    # Ask for reports while a blast goes on and fill its gaps at once; off is the paper's way, one
+    # report after each pass.
+    early: bool
+    # How the receiver puts packets where they belong.
+    receiver: RbudpReceiver
+    # Check every packet where it was put, and each blast as a whole.
+    checksum: bool
+    # Lower the rate while a larger share of packets than this is lost, and raise it again up to
+    # `rate_bps`; never if absent.
+    loss_bound: float | None
+    # What to do when the path shows that others use it, or cannot carry the stated rate without
+    # queues.
+    shared_path: SharedPath
+    # The client's file: what it sends, or what it receives is put into; memory if absent. The
+    # server's side is memory.
+    file: str | None
+    # Send buffer of the UDP socket (SO_SNDBUF, forced past wmem_max where permitted).
+    udp_send_buffer_bytes: int | None
+    # Receive buffer of the UDP socket (SO_RCVBUF, forced past rmem_max where permitted).
+    udp_receive_buffer_bytes: int | None
     # Let the kernel or the NIC cut a batch into datagrams (UDP_SEGMENT).
     gso: bool
     # Take datagrams from the kernel in batches (UDP_GRO).
@@ -666,8 +719,51 @@ class StreamRecord(TypedDict):
     thread_cpu_us: int
     # Time in which this end's thread of the stream could have run but had no CPU, in microseconds.
     thread_wait_us: int
+    # Blasts that ended whole, the first 256 of them; RBUDP only.
+    blasts: NotRequired[list[Blast]]
+    # All blasts that ended whole.
+    whole_blasts: NotRequired[int]
+    # What the path carried before the blasts began, where it was measured; RBUDP only.
+    path_check: NotRequired[PathCheck | None]
     # What the kernel granted.
     granted: Granted
+
+
+class Blast(TypedDict):
+    """One blast of RBUDP: a payload that is sent until nothing of it is missing (papers/4, section
+    3).
+    """
+
+    # Payload bytes.
+    bytes: int
+    # How often packets of it were sent and a report was waited for: 1 when nothing was missing
+    # (papers/4: N_resend + 1).
+    passes: int
+    # Packets it consists of.
+    packets: int
+    # Of these, missing after they had been sent once.
+    first_pass_lost_packets: int
+    # Packets sent in all, repeated ones included; 0 at the receiver.
+    sent_packets: int
+    # Microseconds from its first packet until this end knew that it was whole.
+    elapsed_us: int
+
+
+class PathCheck(TypedDict):
+    """What a path carried of a short train at the stated rate before the blasts began."""
+
+    # Payload rate of the trains, over all streams.
+    rate_bps: int
+    # Payload rate at which the path let the best train through, losses left out.
+    carried_bps: int
+    # Smallest round-trip time before the trains.
+    min_rtt_us: int
+    # Median round-trip time before the trains: what is above the smallest is others' queue.
+    idle_rtt_us: int
+    # Share of the trains' packets that never came.
+    lost_share: float
+    # Whether others use the path, or it cannot carry the rate without queues.
+    shared: bool
 
 
 class Granted(TypedDict):

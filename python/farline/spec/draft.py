@@ -124,8 +124,10 @@ def _put_sizes(draft: Draft, values: Mapping[str, Any]) -> None:
         draft.put(path, draft.read(path, values["length"], "-l"), "-l")
     if values.get("window") is not None:
         for section in draft.sections():
+            # RBUDP has no buffers but those of its socket.
+            own = "udp_" if section == "rbudp" else ""
             for end in ("send", "receive"):
-                path = f"{section}.{end}_buffer_bytes"
+                path = f"{section}.{own}{end}_buffer_bytes"
                 draft.put(path, draft.read(path, values["window"], "-w"), "-w")
     if values.get("blocks") is not None:
         draft.put("total_bytes", _blocks_bytes(draft, values["blocks"]), "-k")

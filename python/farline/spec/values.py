@@ -55,7 +55,7 @@ def read_text(option: Option, text: str) -> Value:
     """A scalar from a text with units, its range not yet checked."""
     if option.kind == "word":
         return _word(option, text)
-    if option.unit == "probability":
+    if option.unit in ("probability", "share"):
         return units.parse_probability(text)
     return _READERS[option.kind](text) if option.kind in _READERS else text
 

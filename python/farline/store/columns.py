@@ -95,6 +95,7 @@ _KINDS = {
     "ms": "int64",
     "integer": "int64",
     "seconds": "double",
+    "number": "double",
     "flag": "bool",
 }
 """Arrow types of the kinds of options; words, texts and lists (as JSON) are strings."""

@@ -170,7 +170,7 @@ class NativeTool:
         """Every transport and direction, with samples."""
         return Capabilities(
             "native",
-            ("tcp", "udp", "udt", "null"),
+            ("tcp", "udp", "udt", "rbudp", "null"),
             ("forward", "reverse", "bidirectional"),
             samples=True,
         )

@@ -56,7 +56,10 @@ def test_units_ranges_and_lists() -> None:
         ({"grid": {"streams": [1, 300]}}, r"\[grid\] streams: 300 .*allowed is 1 to 256"),
         ({"grid": {"streams": [1, 1]}}, r"\[grid\] streams: 1 stands there twice"),
         ({"grid": {"streams": []}}, r"\[grid\] streams: an empty list"),
-        ({"grid": {"transport": ["sctp"]}}, r"\[grid\] transport: 'sctp' .*tcp, udp, udt, null"),
+        (
+            {"grid": {"transport": ["sctp"]}},
+            r"\[grid\] transport: 'sctp' .*tcp, udp, udt, rbudp, null",
+        ),
         ({"grid": {"title": ["a"]}}, r"\[grid\] title: cannot be varied"),
         ({"fixed": {"seed": 1}}, r"\[fixed\] seed: stands in \[campaign\]"),
         (

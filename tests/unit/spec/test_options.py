@@ -128,7 +128,7 @@ def test_letters_mean_what_they_mean_in_iperf3(
     ("arguments", "reason"),
     [
         (["-M", "7"], "allowed is 88 to 32767 bytes"),
-        (["--transport", "sctp"], "allowed are tcp, udp, udt, null"),
+        (["--transport", "sctp"], "allowed are tcp, udp, udt, rbudp, null"),
         (["-R", "--bidir"], "contradict each other on direction"),
         (["-u", "--transport", "tcp"], "contradict each other on transport"),
         (["-w", "1M", "--send-buffer", "2M"], "contradict each other on tcp.send_buffer_bytes"),

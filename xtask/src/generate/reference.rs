@@ -51,6 +51,7 @@ fn options(definitions: &Definitions) -> String {
         ("tcp", "TCP"),
         ("udp", "UDP"),
         ("udt", "UDT"),
+        ("rbudp", "RBUDP"),
     ] {
         let of_section: Vec<&OptionRow> = rows.iter().filter(|row| row.section == section).collect();
         page.push_str(&format!("\n## {title}\n\n"));

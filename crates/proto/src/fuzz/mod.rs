@@ -5,12 +5,14 @@
 //! together and a regression shows at once.
 //! What it must not do: know more than a peer can. It looks at results, never inside.
 //!
-//! In both targets most of what goes in is almost right: a valid datagram of each form ([`each_datagram`]) with a few
+//! In the targets for UDT most of what goes in is almost right: a valid datagram of each form ([`each_datagram`]) with a few
 //! bytes changed. Random bytes alone hardly ever get past a header.
 
+mod blasts;
 mod connection;
 mod datagrams;
 
+pub use blasts::{rbudp_machines, rbudp_wire};
 pub use connection::udt_connection;
 pub use datagrams::udt_datagrams;
 

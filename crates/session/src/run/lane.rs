@@ -123,12 +123,19 @@ impl Lane {
         // A thread that never came back may have moved bytes to the end.
         let last_byte = self.end.as_ref().map_or(Some(over), |(_, end)| end.last_byte);
         let elapsed = last_byte.map_or(Duration::ZERO, |at| at.saturating_duration_since(zero));
+        let (granted, report) = self
+            .end
+            .map(|(_, end)| (end.granted, end.report))
+            .unwrap_or_default();
         StreamRecord {
             stream: self.name.stream.into(),
             end: end.number(),
             role: self.name.role,
             elapsed_us: micros(elapsed).unsigned_abs(),
-            granted: self.end.map(|(_, end)| end.granted).unwrap_or_default(),
+            blasts: report.blasts,
+            whole_blasts: report.whole_blasts,
+            path_check: report.path_check,
+            granted,
             ..rows::totals(&self.first, &self.before)
         }
     }

@@ -9,7 +9,7 @@ use crossbeam_channel::{Receiver, Sender};
 use farline_spec::unit::CpuIndex;
 use farline_spec::{Failure, FailureKind, Granted};
 use farline_sys::thread::{self, CpuClock};
-use farline_transport::{Received, Role, Stream};
+use farline_transport::{Received, Role, Stream, StreamReport};
 
 use super::OpenStream;
 use super::budget::Budget;
@@ -42,6 +42,7 @@ pub(super) struct WorkerEnd {
     /// Time without a CPU to run on; −1 where the kernel does not tell.
     pub(super) wait_us: i64,
     pub(super) granted: Granted,
+    pub(super) report: StreamReport,
 }
 
 /// One stream and what its thread needs.
@@ -91,6 +92,7 @@ impl Worker {
             .map_err(|failure| self.named(failure));
         let mut granted = self.open.io.granted();
         granted.cpu = self.open.cpu.map(|cpu| cpu.get().into());
+        let report = self.open.io.report();
         let cpu_us = micros(thread::cpu_time());
         let wait_us = thread::wait_time().map_or(-1, micros);
         let end = WorkerEnd {
@@ -100,6 +102,7 @@ impl Worker {
             cpu_us,
             wait_us,
             granted,
+            report,
         };
         // The sampler may have given up on this thread; then nobody wants to know.
         let _ = self.notes.send(Note::Ended {

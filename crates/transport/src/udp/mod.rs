@@ -21,8 +21,9 @@
 //! ```
 //!
 //! Start with [`stream`]; [`handshake`] opens, [`sender`] and [`receiver`] move, [`header`] is the
-//! wire, [`sequence`] and [`jitter`] are pure, [`options`] sets and reads back.
+//! wire, [`sequence`] and [`jitter`] are pure, [`options`] sets and reads back, [`application`] is who wants a copy.
 
+mod application;
 mod handshake;
 mod header;
 mod jitter;

@@ -4,10 +4,11 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use farline_spec::Failure;
+use farline_spec::{Failure, RunSpec};
 use farline_sys::datagram::{Batch, RECEIVE_BYTES, receive_batch, receive_batch_now};
 use farline_sys::{thread, time};
 
+use super::application::Application;
 use super::handshake::{Sign, sign_of, tell};
 use super::header::{HEADER_BYTES, Header, Kind, Token, parse};
 use super::jitter::Jitter;
@@ -27,6 +28,8 @@ pub(super) struct Receiver {
     key: StreamKey,
     token: Token,
     buffer: PageBuffer,
+    /// Where the payloads are copied to, if that is asked for.
+    application: Option<Application>,
     last: Option<Batch>,
     tracker: Tracker,
     jitter: Jitter,
@@ -46,11 +49,12 @@ struct End {
 
 impl Receiver {
     /// A receiver whose socket has a buffer of `socket_bytes`, as the kernel reports it.
-    pub(super) fn new(key: &StreamKey, socket_bytes: usize) -> Self {
+    pub(super) fn new(spec: &RunSpec, key: &StreamKey, socket_bytes: usize) -> Self {
         Self {
             key: key.clone(),
             token: Token::of(key),
             buffer: PageBuffer::new(RECEIVE_BYTES),
+            application: Application::of(spec),
             last: None,
             tracker: Tracker::new(),
             jitter: Jitter::default(),
@@ -116,6 +120,7 @@ impl Receiver {
         }
         self.buffer = buffer;
         self.last = Some(batch);
+        self.copy_last();
         link.packets.add(packets);
         if packets > 0 {
             link.tally.count_block(bytes);
@@ -176,8 +181,31 @@ impl Receiver {
         true
     }
 
+    /// Copies the payloads of the last batch to where the application wants them.
+    fn copy_last(&mut self) {
+        let Some(mut application) = self.application.take() else {
+            return;
+        };
+        application.begin_batch();
+        self.each_payload(&mut |payload| application.put(payload));
+        application.end_batch();
+        self.application = Some(application);
+    }
+
     /// Shows the payload of the datagrams of the last batch, headers and padding left out.
     pub(super) fn visit_last(&self, visit: &mut dyn FnMut(&[u8])) {
+        let mut copied = self.application.as_ref().map(Application::last);
+        self.each_payload(&mut |payload| match &mut copied {
+            None => visit(payload),
+            Some(left) => {
+                let (one, rest) = left.split_at(payload.len());
+                visit(one);
+                *left = rest;
+            }
+        });
+    }
+
+    fn each_payload(&self, visit: &mut dyn FnMut(&[u8])) {
         let Some(batch) = self.last else { return };
         for datagram in self.buffer[..batch.bytes].chunks(batch.segment_bytes) {
             if let Some(header) = parse(datagram, self.token).filter(|header| header.kind == Kind::Data) {

@@ -54,7 +54,7 @@ impl UdpStream {
                 let buffer = socket
                     .recv_buffer_size()
                     .map_err(|error| Failure::system("SO_RCVBUF", &error))?;
-                Engine::Receiver(Receiver::new(key, buffer))
+                Engine::Receiver(Receiver::new(spec, key, buffer))
             }
         };
         Ok(Self {

@@ -1,0 +1,466 @@
+//! The sending end: drives the machine that knows what is to be sent, at the stated rate.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use farline_proto::rbudp::wire::{HEADER_BYTES, Header, Message, encode_mark, packet_hash};
+use farline_proto::rbudp::{Burst, Sender as Machine, SenderOptions};
+use farline_spec::{Failure, FailureKind, RunSpec};
+use farline_sys::wake::{Interest, wait_ready};
+use farline_sys::{datagram, thread, time};
+
+use super::feedback::{DEAD_AFTER, Feedback};
+use super::link::Link;
+use super::options::{Setup, in_flight_of, options_of};
+use super::receiver::{or_aborted, violated};
+use super::source::Source;
+use super::stream::Parts;
+use crate::buffer::PageBuffer;
+use crate::failure::{aborted, is_slice, while_moving};
+use crate::limit::Turn;
+use crate::socket::{SLICE, errno};
+use crate::tally::as_i64;
+use crate::{MAX_BLASTS, StreamReport};
+
+/// How often the connection is looked at while datagrams go.
+const LOOK_NS: u64 = 100_000;
+/// How often the figures are published.
+const PUBLISH_NS: u64 = 1_000_000;
+/// Bytes between a sender and a receiver on one machine that are still in its cache when they are read.
+const CACHED_BYTES: u64 = 16 << 20;
+/// The fastest that a host sends.
+const UNPACED_BPS: u64 = 100_000_000_000;
+/// Pause after the device's queue was full.
+const QUEUE_FULL: Duration = Duration::from_millis(1);
+
+/// Most on the way at once where no rate is stated: what stays in a cache until the receiver takes it, and on a longer path
+/// what [`UNPACED_BPS`] fill it with.
+fn window_bytes(rtt_ns: u64) -> u64 {
+    let path_bytes = u128::from(rtt_ns) * u128::from(UNPACED_BPS) / 8_000_000_000;
+    CACHED_BYTES + u64::try_from(path_bytes).unwrap_or(u64::MAX / 2)
+}
+
+/// What became of an attempt to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// A burst went, or a part of one.
+    Sent,
+    /// There is one, but its turn has not come, or the kernel takes none now.
+    NotYet,
+    /// There is none.
+    Nothing,
+}
+
+pub(super) struct Sender {
+    machine: Machine,
+    feedback: Feedback,
+    pub(super) setup: Setup,
+    token: u32,
+    checksum: bool,
+    source: Source,
+    block_bytes: u64,
+    /// Payload given to the machine so far, and what of it is not among the packets sent yet.
+    given_bytes: u64,
+    unsent_bytes: u64,
+    burst: Burst,
+    /// Datagrams of a burst, back to back.
+    slots: PageBuffer,
+    /// Hashes of the packets of a burst.
+    hashes: Vec<u64>,
+    mark: Vec<u8>,
+    turn: Option<Turn>,
+    rate_bps: u64,
+    looked_ns: u64,
+    published_ns: u64,
+    report: StreamReport,
+    is_started: bool,
+}
+
+impl Sender {
+    /// A sender of what `spec` asks for.
+    ///
+    /// # Errors
+    /// `Spec` when the client's file cannot be sent.
+    pub(super) fn new(parts: Parts, spec: &RunSpec, stream: u16) -> Result<Self, Failure> {
+        let options = options_of(spec);
+        let rate_bps = spec.rate_bps.map_or(0, |rate| rate.get());
+        let machine = Machine::new(SenderOptions {
+            packet_bytes: parts.setup.packet_bytes(),
+            payload_bytes: options.payload_bytes.get(),
+            in_flight: in_flight_of(&options),
+            early: options.early,
+            rtt_ns: parts.rtt_ns,
+            rate_bps,
+            loss_bound: options.loss_bound.map(|bound| bound.get()),
+            window_bytes: (rate_bps == 0).then(|| window_bytes(parts.rtt_ns)),
+            checksum: options.checksum,
+        });
+        Ok(Self {
+            machine,
+            feedback: parts.feedback,
+            token: parts.token,
+            checksum: options.checksum,
+            source: Source::new(spec, stream, parts.is_client)?,
+            block_bytes: spec.block_bytes.map_or(131_072, |block| block.get()),
+            given_bytes: 0,
+            unsent_bytes: 0,
+            burst: Burst::default(),
+            slots: PageBuffer::new(parts.setup.datagram_bytes * parts.setup.burst_packets),
+            hashes: Vec::new(),
+            mark: Vec::new(),
+            turn: (rate_bps > 0).then(|| Turn::strict(rate_bps)),
+            rate_bps,
+            looked_ns: 0,
+            published_ns: 0,
+            report: StreamReport {
+                path_check: parts.check,
+                ..StreamReport::default()
+            },
+            is_started: false,
+            setup: parts.setup,
+        })
+    }
+
+    /// Takes up to `limit` bytes of payload and sends what can go; gives the bytes taken within a time slice.
+    pub(super) fn send(&mut self, link: &Link, limit: usize) -> Result<usize, Failure> {
+        let result = self.send_some(link, limit);
+        self.settle(link, result)
+    }
+
+    fn settle<T>(&mut self, link: &Link, result: Result<T, Failure>) -> Result<T, Failure> {
+        let result = or_aborted(link, result);
+        if let Err(failure) = &result {
+            self.publish(link);
+            if failure.kind != FailureKind::Interrupted {
+                let told = self.feedback.put(&Message::Failed(failure.message.clone()));
+                let _ = told.and_then(|()| self.feedback.flush());
+            }
+        }
+        result
+    }
+
+    fn send_some(&mut self, link: &Link, limit: usize) -> Result<usize, Failure> {
+        if !std::mem::replace(&mut self.is_started, true) {
+            // Here, not in `new`: it is the thread that sends that has to wake in time.
+            thread::set_finest_timer_slack();
+        }
+        let until_ns = time::now_ns() + SLICE.as_nanos() as u64;
+        let wanted = (limit as u64)
+            .min(self.block_bytes)
+            .min(self.source.length() - self.given_bytes);
+        if wanted == 0 && limit > 0 {
+            let length = self.source.length();
+            let line = format!(
+                "rbudp.file: its {length} bytes are sent before the run is over; give total_bytes (-n)"
+            );
+            return Err(Failure::new(FailureKind::Spec, line));
+        }
+        let mut taken = 0;
+        loop {
+            if link.tally.is_aborted() {
+                return Err(aborted());
+            }
+            // A burst's worth at a time: what waits here has not been sent, and counts as if it had.
+            let burst_bytes = self.full_burst_bytes();
+            taken += self.give((wanted - taken).min(burst_bytes.saturating_sub(self.unsent_bytes)));
+            let step = self.send_burst(link, burst_bytes)?;
+            self.converse(link, step != Step::Sent)?;
+            if (taken == wanted && step == Step::Nothing) || time::now_ns() >= until_ns {
+                break;
+            }
+            let has_no_room = self.machine.room() == 0 || self.unsent_bytes >= burst_bytes;
+            if step == Step::Nothing && has_no_room {
+                self.wait(link, until_ns)?;
+            }
+        }
+        // Never more than `limit`.
+        let taken = taken as usize;
+        if taken > 0 {
+            link.tally.count_block(taken);
+        }
+        Ok(taken)
+    }
+
+    /// Sends what is left and hears that all of it has arrived, unless `deadline` comes first.
+    pub(super) fn finish(&mut self, link: &Link, deadline: Instant) -> Result<(), Failure> {
+        let result = self.finish_all(link, deadline);
+        self.publish(link);
+        self.settle(link, result)
+    }
+
+    fn finish_all(&mut self, link: &Link, deadline: Instant) -> Result<(), Failure> {
+        self.machine.finish(time::now_ns());
+        while !self.machine.is_finished() && Instant::now() < deadline {
+            if link.tally.is_aborted() {
+                return Err(aborted());
+            }
+            let step = self.send_burst(link, 0)?;
+            self.converse(link, step != Step::Sent)?;
+            if step == Step::Nothing && !self.machine.is_finished() {
+                let left = deadline.saturating_duration_since(Instant::now()).min(SLICE);
+                self.wait(link, time::now_ns() + left.as_nanos() as u64)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn full_burst_bytes(&self) -> u64 {
+        (self.setup.burst_packets * self.setup.packet_bytes()) as u64
+    }
+
+    /// Gives the machine what it has room for of `most` bytes.
+    fn give(&mut self, most: u64) -> u64 {
+        let bytes = self.machine.room().min(most);
+        if bytes > 0 {
+            self.machine.give(bytes);
+            self.given_bytes += bytes;
+            self.unsent_bytes += bytes;
+        }
+        bytes
+    }
+
+    /// Sends one burst: gaps whenever there are any, new packets once `least` bytes of them wait or their blast is full.
+    fn send_burst(&mut self, link: &Link, least: u64) -> Result<Step, Failure> {
+        let is_due =
+            self.machine.has_gaps() || self.unsent_bytes >= least.max(1) || self.machine.is_blast_full();
+        if !is_due {
+            return Ok(Step::Nothing);
+        }
+        if !self.wait_for_turn(link) {
+            return Ok(Step::NotYet);
+        }
+        let now_ns = time::now_ns();
+        if !self
+            .machine
+            .next_burst(now_ns, self.setup.burst_packets, &mut self.burst)
+        {
+            return Ok(Step::Nothing);
+        }
+        let (bytes, payload_bytes) = self.fill()?;
+        let sent = match self.hand_over(link, bytes) {
+            Ok(packets) => packets,
+            Err(error) => {
+                self.judge(link, &error)?;
+                0
+            }
+        };
+        let count = self.burst.packets.len();
+        if sent < count {
+            self.machine.not_sent(&self.burst, sent);
+        }
+        if self.checksum && !self.burst.is_repeat {
+            let sum = self.hashes[..sent]
+                .iter()
+                .fold(0, |sum: u64, &hash| sum.wrapping_add(hash));
+            self.machine.add_hashes(self.burst.blast, sum);
+        }
+        let packet_bytes = self.setup.packet_bytes();
+        let sent_bytes = if sent == count {
+            payload_bytes
+        } else {
+            sent * packet_bytes
+        };
+        if !self.burst.is_repeat {
+            self.unsent_bytes -= sent_bytes as u64;
+        }
+        if let Some(turn) = &mut self.turn {
+            turn.sent(sent_bytes);
+        }
+        Ok(if sent > 0 { Step::Sent } else { Step::NotYet })
+    }
+
+    fn wait_for_turn(&mut self, link: &Link) -> bool {
+        let Some(turn) = &mut self.turn else { return true };
+        let rate_bps = self.machine.rate_bps();
+        if rate_bps != self.rate_bps {
+            self.rate_bps = rate_bps;
+            turn.set_rate(rate_bps);
+        }
+        let may_send = turn.wait();
+        link.tally.paced_wait_us.set(turn.waited_us());
+        may_send
+    }
+
+    /// Writes the datagrams of the burst; gives their length and that of the payload in them.
+    fn fill(&mut self) -> Result<(usize, usize), Failure> {
+        let (full, packet_bytes) = (self.setup.datagram_bytes, self.setup.packet_bytes());
+        let (mut bytes, mut payload_bytes) = (0, 0);
+        self.hashes.clear();
+        let last = self.burst.packets.len() - 1;
+        for (index, &packet) in self.burst.packets.iter().enumerate() {
+            let length = if index == last {
+                self.burst.last_bytes
+            } else {
+                packet_bytes
+            };
+            let slot = &mut self.slots[index * full..index * full + HEADER_BYTES + length];
+            let offset = self.burst.offset + u64::from(packet) * packet_bytes as u64;
+            self.source
+                .fill(offset, &mut slot[HEADER_BYTES..])
+                .map_err(|error| Failure::system("reading what is to be sent", &error))?;
+            let hash = if self.checksum {
+                packet_hash(self.burst.blast, packet, &slot[HEADER_BYTES..])
+            } else {
+                0
+            };
+            let header = Header {
+                token: self.token,
+                blast: self.burst.blast,
+                packet,
+                // The low half.
+                check: hash as u32,
+            };
+            header.write(slot);
+            self.hashes.push(hash);
+            bytes += slot.len();
+            payload_bytes += length;
+        }
+        Ok((bytes, payload_bytes))
+    }
+
+    /// Gives the first `bytes` of the slots to the kernel; gives the datagrams taken.
+    fn hand_over(&self, link: &Link, bytes: usize) -> io::Result<usize> {
+        let (full, datagrams) = (self.setup.datagram_bytes, &self.slots[..bytes]);
+        if self.setup.gso && bytes > full {
+            // A datagram is at most 65,507 bytes.
+            return datagram::send_segments(link.socket.as_fd(), datagrams, full as u16)
+                .map(|sent| sent.div_ceil(full));
+        }
+        for (taken, one) in datagrams.chunks(full).enumerate() {
+            match datagram::send(link.socket.as_fd(), one) {
+                Err(error) if taken == 0 => return Err(error),
+                Err(_) => return Ok(taken),
+                Ok(_) => {}
+            }
+        }
+        Ok(bytes.div_ceil(full))
+    }
+
+    /// Whether to go on after `error`, and how.
+    fn judge(&mut self, link: &Link, error: &io::Error) -> Result<(), Failure> {
+        if link.tally.is_aborted() {
+            return Err(aborted());
+        }
+        match error.raw_os_error() {
+            // Where the receiver is gone the connection tells.
+            _ if is_slice(error) || error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
+            Some(errno::ENOBUFS) => {
+                std::thread::sleep(QUEUE_FULL);
+                Ok(())
+            }
+            Some(errno::EINVAL | errno::EMSGSIZE | errno::EIO)
+                if self.setup.gso && self.burst.packets.len() > 1 =>
+            {
+                self.setup.reduce(error);
+                Ok(())
+            }
+            _ => Err(while_moving("sending", error)),
+        }
+    }
+
+    /// Hears and says what is to be said.
+    fn converse(&mut self, link: &Link, is_idle: bool) -> Result<(), Failure> {
+        let now_ns = time::now_ns();
+        if is_idle || now_ns >= self.looked_ns + LOOK_NS {
+            self.looked_ns = now_ns;
+            self.feedback.read()?;
+            while let Some(message) = self.feedback.next()? {
+                if let Message::Failed(reason) = message {
+                    let line = format!("data stream: the receiver gave up: {reason}");
+                    return Err(Failure::new(FailureKind::Protocol, line));
+                }
+                self.machine.handle_message(now_ns, message).map_err(violated)?;
+            }
+            if self.feedback.is_closed() && !self.machine.is_finished() {
+                let line = "data stream: the receiver closed it before it had everything";
+                return Err(Failure::new(FailureKind::Protocol, line));
+            }
+            self.machine.handle_timeout(now_ns);
+            self.check_alive(now_ns)?;
+        }
+        self.speak(link, now_ns)?;
+        while let Some(blast) = self.machine.poll_blast() {
+            self.report.whole_blasts += 1;
+            if self.report.blasts.len() < MAX_BLASTS {
+                self.report.blasts.push(blast);
+            }
+        }
+        if now_ns >= self.published_ns + PUBLISH_NS {
+            self.published_ns = now_ns;
+            self.publish(link);
+        }
+        Ok(())
+    }
+
+    fn check_alive(&self, now_ns: u64) -> Result<(), Failure> {
+        let waited_ns = self
+            .machine
+            .waiting_since()
+            .map_or(0, |since| now_ns.saturating_sub(since));
+        if waited_ns < DEAD_AFTER.as_nanos() as u64 {
+            return Ok(());
+        }
+        let line = format!("data stream: no report for {} s", DEAD_AFTER.as_secs());
+        Err(Failure::new(FailureKind::Timeout, line))
+    }
+
+    fn speak(&mut self, link: &Link, now_ns: u64) -> Result<(), Failure> {
+        while let Some((done, copies)) = self.machine.poll_mark(now_ns) {
+            self.mark.clear();
+            encode_mark(self.token, &done, &mut self.mark);
+            for _ in 0..copies {
+                // One that is lost here is as one lost on the way.
+                let _ = datagram::send(link.socket.as_fd(), &self.mark);
+            }
+        }
+        while let Some(message) = self.machine.poll_message() {
+            self.feedback.put(&message)?;
+        }
+        self.feedback.flush()
+    }
+
+    /// Waits for a report, a time-out of the machine, or `until_ns`.
+    fn wait(&mut self, link: &Link, until_ns: u64) -> Result<(), Failure> {
+        if self.machine.has_gaps() || self.machine.is_finished() {
+            // What was just heard is to be acted upon first.
+            return Ok(());
+        }
+        let now_ns = time::now_ns();
+        let due_ns = self
+            .machine
+            .poll_timeout()
+            .map_or(until_ns, |due_ns| due_ns.min(until_ns));
+        let interest = if self.feedback.has_waiting() {
+            Interest::Writable
+        } else {
+            Interest::Readable
+        };
+        if link.tally.is_aborted() {
+            return Err(aborted());
+        }
+        if let Some(turn) = &mut self.turn {
+            turn.restart();
+        }
+        let left = Duration::from_nanos(due_ns.saturating_sub(now_ns));
+        wait_ready([(self.feedback.fd(), interest)], left)
+            .map(drop)
+            .map_err(|error| Failure::system("waiting for reports", &error))
+    }
+
+    fn publish(&self, link: &Link) {
+        let statistics = self.machine.statistics();
+        link.packets.set(as_i64(statistics.sent_packets));
+        link.repeated_packets.set(as_i64(statistics.repeated_packets));
+        link.lost_packets.set(as_i64(statistics.reported_lost_packets));
+        link.reports.set(as_i64(statistics.received_reports));
+        link.flight_packets.set(as_i64(statistics.unacknowledged_packets));
+        let rate_bps = self.machine.rate_bps();
+        link.rate_bps
+            .set(if rate_bps == 0 { -1 } else { as_i64(rate_bps) });
+    }
+
+    pub(super) fn report(&self) -> StreamReport {
+        self.report.clone()
+    }
+}

@@ -1,0 +1,140 @@
+//! Where the payload of a sender comes from: memory, over and over, or a file.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use farline_spec::{Failure, RunSpec};
+
+use crate::buffer::PageBuffer;
+use crate::failure::refused;
+use crate::payload::{MAX_PAYLOAD_BYTES, payload};
+
+/// A payload that can be read at any place, as often as it takes.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// The payload of the seed and the stream, of the length of a block, over and over.
+    Memory(PageBuffer),
+    /// A file and its length.
+    File(File, u64),
+}
+
+impl Source {
+    /// The source that `spec` asks for at the client; the server's is always memory.
+    ///
+    /// # Errors
+    /// `Spec` when the file cannot be read or is shorter than what is to be sent.
+    pub(super) fn new(spec: &RunSpec, stream: u16, is_client: bool) -> Result<Self, Failure> {
+        let file = spec.rbudp.as_ref().and_then(|rbudp| rbudp.file.as_deref());
+        if let Some(path) = file.filter(|_| is_client) {
+            return open(Path::new(path), spec.total_bytes.map(|total| total.get()));
+        }
+        let block = spec
+            .block_bytes
+            .map_or(MAX_PAYLOAD_BYTES as u64, |block| block.get());
+        let length = usize::try_from(block)
+            .unwrap_or(usize::MAX)
+            .min(MAX_PAYLOAD_BYTES);
+        let mut pages = PageBuffer::new(length);
+        pages.copy_from_slice(&payload(spec.seed, stream, length));
+        Ok(Self::Memory(pages))
+    }
+
+    /// Bytes there are in all; without limit in memory.
+    pub(super) fn length(&self) -> u64 {
+        match self {
+            Self::Memory(_) => u64::MAX,
+            Self::File(_, length) => *length,
+        }
+    }
+
+    /// Fills `place` with the payload from `offset` on.
+    ///
+    /// # Errors
+    /// The kernel's; `UnexpectedEof` for a file that has become shorter.
+    pub(super) fn fill(&self, offset: u64, place: &mut [u8]) -> io::Result<()> {
+        match self {
+            Self::Memory(payload) => {
+                repeat(payload, offset, place);
+                Ok(())
+            }
+            Self::File(file, _) => file.read_exact_at(place, offset),
+        }
+    }
+}
+
+fn repeat(payload: &[u8], offset: u64, place: &mut [u8]) {
+    // A remainder fits where the divisor does.
+    let mut at = (offset % payload.len() as u64) as usize;
+    let mut filled = 0;
+    while filled < place.len() {
+        let piece = (payload.len() - at).min(place.len() - filled);
+        place[filled..filled + piece].copy_from_slice(&payload[at..at + piece]);
+        filled += piece;
+        at = 0;
+    }
+}
+
+fn open(path: &Path, total: Option<u64>) -> Result<Source, Failure> {
+    let failed = |error: io::Error| refused("rbudp.file", format!("{}: {error}", path.display()));
+    let file = File::open(path).map_err(failed)?;
+    let facts = file.metadata().map_err(failed)?;
+    if !facts.is_file() {
+        return Err(refused(
+            "rbudp.file",
+            format!("{}: is no regular file", path.display()),
+        ));
+    }
+    let length = facts.len();
+    if length == 0 || total.is_some_and(|total| total > length) {
+        let wanted = total.unwrap_or(1);
+        let reason = format!("{}: has {length} bytes, {wanted} are to be sent", path.display());
+        return Err(refused("rbudp.file", reason));
+    }
+    Ok(Source::File(file, length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farline_spec::from_json;
+    use std::io::Write;
+
+    #[test]
+    fn memory_repeats_its_payload_at_any_place() {
+        let spec = from_json::<RunSpec>(r#"{"block_bytes":1000}"#).unwrap();
+        let source = Source::new(&spec, 3, true).unwrap();
+        let whole = payload(0, 3, 1000);
+        let mut place = [0; 1500];
+        source.fill(5_000_000_700, &mut place).unwrap();
+        assert_eq!(place[..300], whole[700..]);
+        assert_eq!(place[300..1300], whole[..]);
+    }
+
+    #[test]
+    fn a_file_is_read_by_the_client_alone_and_must_be_long_enough() {
+        let path = std::env::temp_dir().join(format!("farline-rbudp-source-{}", std::process::id()));
+        File::create(&path).unwrap().write_all(b"0123456789").unwrap();
+        let name = path.to_str().unwrap();
+        let spec = |total: u64| {
+            let text = format!(r#"{{"total_bytes":{total},"rbudp":{{"file":{name:?}}}}}"#);
+            from_json::<RunSpec>(&text).unwrap()
+        };
+        let source = Source::new(&spec(10), 0, true).unwrap();
+        let mut place = [0; 4];
+        source.fill(6, &mut place).unwrap();
+        assert_eq!((&place, source.length()), (b"6789", 10));
+        assert_eq!(
+            source.fill(7, &mut place).unwrap_err().kind(),
+            io::ErrorKind::UnexpectedEof
+        );
+        let refusal = Source::new(&spec(11), 0, true).unwrap_err();
+        assert!(
+            refusal.message.contains("has 10 bytes, 11 are to be sent"),
+            "{refusal}"
+        );
+        assert_eq!(Source::new(&spec(11), 0, false).unwrap().length(), u64::MAX);
+        std::fs::remove_file(&path).unwrap();
+    }
+}

@@ -1,0 +1,130 @@
+//! One open stream of blasts.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use farline_proto::rbudp::wire::HEADER_BYTES;
+use farline_spec::{Failure, FailureKind, Granted, PathCheck, RunSpec};
+use socket2::Socket;
+
+use super::feedback::Feedback;
+use super::link::Link;
+use super::options::{Setup, granted};
+use super::receiver::Receiver;
+use super::sender::Sender;
+use crate::{Probe, Received, Role, Stream, StreamReport};
+
+/// What opening leaves behind.
+pub(super) struct Parts {
+    pub(super) udp: Socket,
+    pub(super) feedback: Feedback,
+    pub(super) setup: Setup,
+    pub(super) token: u32,
+    pub(super) rtt_ns: u64,
+    pub(super) check: Option<PathCheck>,
+    pub(super) is_client: bool,
+}
+
+impl Setup {
+    /// Payload of a packet.
+    pub(super) fn packet_bytes(&self) -> usize {
+        self.datagram_bytes - HEADER_BYTES
+    }
+}
+
+/// One open stream, used by one thread.
+pub(super) struct RbudpStream {
+    link: Arc<Link>,
+    engine: Engine,
+    spec: RunSpec,
+}
+
+#[allow(clippy::large_enum_variant, reason = "one of them for the life of a thread")]
+enum Engine {
+    Sender(Sender),
+    Receiver(Receiver, Setup),
+}
+
+impl RbudpStream {
+    /// Takes over what opening left.
+    pub(super) fn new(mut parts: Parts, spec: &RunSpec, role: Role, stream: u16) -> Result<Self, Failure> {
+        let failed = |error| Failure::system("UDP socket", &error);
+        let socket = parts.udp.try_clone().map_err(failed)?;
+        // A sender waits for the kernel to take its bursts; a receiver waits for either of its sockets.
+        socket.set_nonblocking(false).map_err(failed)?;
+        socket
+            .set_write_timeout(Some(crate::socket::SLICE))
+            .map_err(failed)?;
+        let link = Link::new(socket, parts.feedback.breaker()?, role);
+        let engine = match role {
+            Role::Sender => Engine::Sender(Sender::new(parts, spec, stream)?),
+            Role::Receiver => {
+                let socket_bytes = link.socket.recv_buffer_size().map_err(failed)?;
+                let setup = parts.setup.clone();
+                parts.setup.notes.clear();
+                Engine::Receiver(Receiver::new(parts, spec, socket_bytes)?, setup)
+            }
+        };
+        Ok(Self {
+            link: Arc::new(link),
+            engine,
+            spec: spec.clone(),
+        })
+    }
+}
+
+impl Stream for RbudpStream {
+    fn send_block(&mut self, limit: usize) -> Result<usize, Failure> {
+        match &mut self.engine {
+            Engine::Sender(sender) => sender.send(&self.link, limit),
+            Engine::Receiver(..) => Err(wrong_end("send on a receiving stream")),
+        }
+    }
+
+    fn receive_block(&mut self) -> Result<Received, Failure> {
+        match &mut self.engine {
+            Engine::Receiver(receiver, _) => receiver.receive(&self.link),
+            Engine::Sender(_) => Err(wrong_end("receive on a sending stream")),
+        }
+    }
+
+    /// Shows each blast once, when it is whole.
+    fn visit_received(&self, visit: &mut dyn FnMut(&[u8])) {
+        if let Engine::Receiver(receiver, _) = &self.engine {
+            receiver.visit_delivered(visit);
+        }
+    }
+
+    fn finish_sending(&mut self, deadline: Instant) -> Result<(), Failure> {
+        match &mut self.engine {
+            Engine::Sender(sender) => sender.finish(&self.link, deadline),
+            Engine::Receiver(..) => Err(wrong_end("finish sending on a receiving stream")),
+        }
+    }
+
+    fn probe(&self) -> Arc<dyn Probe> {
+        Arc::<Link>::clone(&self.link)
+    }
+
+    fn granted(&self) -> Granted {
+        match &self.engine {
+            Engine::Sender(sender) => granted(&self.link, &sender.setup, &self.spec),
+            Engine::Receiver(receiver, setup) => {
+                let mut granted = granted(&self.link, setup, &self.spec);
+                granted.notes.extend(receiver.notes());
+                granted
+            }
+        }
+    }
+
+    fn report(&self) -> StreamReport {
+        match &self.engine {
+            Engine::Sender(sender) => sender.report(),
+            Engine::Receiver(receiver, _) => receiver.report(),
+        }
+    }
+}
+
+fn wrong_end(what: &str) -> Failure {
+    Failure::new(FailureKind::Internal, what)
+}
