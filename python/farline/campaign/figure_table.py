@@ -12,6 +12,7 @@ x_label = "Block size (n)"
 y = ["total_bps"]                       # results, one above the other
 kind = "curves"                         # or bars; series: runs over time, a curve per value
 caption = "papers/1, Fig. 6"
+[[figure.model]]                        # lines of a model: see model_table.py
 ```
 """
 
@@ -21,6 +22,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from farline.campaign.model_table import read_models
 from farline.campaign.path_table import PATH, read_link_option
 from farline.campaign.plan_values import flatten, read_option
 from farline.campaign.points import POINT, Together
@@ -35,9 +37,13 @@ _USUAL_NAMES, _USUAL_STARTS = (
 )
 """Names of the figures that a report has anyway."""
 _TEXTS = ("name", "kind", "x", "curves", "x_scale", "x_label", "caption")
-_KEYS = (*_TEXTS, "panels", "where", "y")
+_KEYS = (*_TEXTS, "panels", "where", "y", "model")
 _WORDS = {"kind": KINDS, "x_scale": SCALES}
-_NOT_IN = {"curves": (), "bars": ("panels", "x_scale"), "series": ("x", "x_scale", "x_label", "y")}
+_NOT_IN = {
+    "curves": (),
+    "bars": ("panels", "x_scale", "model"),
+    "series": ("x", "x_scale", "x_label", "y", "model"),
+}
 """Keys that mean nothing in a figure of a kind."""
 
 
@@ -108,6 +114,9 @@ def _figure(table: Mapping[str, Any], together: Mapping[str, Together]) -> Wante
         values["where"] = _where(place, table["where"], together)
     if "y" in table:
         values["y"] = _columns(place, table["y"])
+    if "model" in table:
+        over = together[shown_x].options if (shown_x := str(table["x"])) in together else (shown_x,)
+        values["model"] = read_models(place, table["model"], over)
     return wanted_figure(values)
 
 

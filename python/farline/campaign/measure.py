@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from farline.campaign.path_watch import PathSeen, PathWatch
-from farline.spec._types import RunRecord, RunSpec
+from farline.spec._types import RunRecord, RunSpec, Verdict
 from farline.tools import EventSink, StopQuestion, Tool, ignore_event, never_stop
 
 if TYPE_CHECKING:
     from farline.tools import Samples
+
+
+Judge = Callable[[RunRecord, "Samples"], Verdict]
+"""Says what limited a run, from its record and samples."""
 
 
 class Keeper(Protocol):
@@ -59,8 +63,11 @@ def measure(
     labels: Mapping[str, Any] | None = None,
     keep: Callable[[Mapping[str, Any]], bool] = keep_all,
     path: PathWatch | None = None,
+    judge: Judge | None = None,
 ) -> Measured:
     """Runs `spec` towards `target`; adds summary and verdict, and keeps all in `store`.
+
+    The verdict is `judge`'s, or that of `explain.verdict` if absent.
 
     With `path` the record says which emulated path it went over and how far that can be trusted.
 
@@ -80,7 +87,7 @@ def measure(
     record: RunRecord = {
         **raw,
         "summary": summarise(raw, result.samples),
-        "verdict": verdict(raw, result.samples),
+        "verdict": (judge or verdict)(raw, result.samples),
     }
     if store is not None and keep(record):
         links = seen.links if seen is not None else None

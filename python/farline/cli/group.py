@@ -25,7 +25,11 @@ class Verb:
 COMMANDS: dict[str, Verb] = {
     "serve": Verb("farline.cli.serve", "Serve profiling runs to other hosts."),
     "probe": Verb("farline.cli.probe", "Run once towards a host and say what limited it."),
+    "app-perf": Verb(
+        "farline.cli.app_perf", "Measure what a host takes in, with and without one copy more."
+    ),
     "profile": Verb("farline.cli.profile", "Run a campaign over a grid of parameters."),
+    "model": Verb("farline.cli.model", "Say what a transport should reach on a path."),
     "testbed": Verb("farline.cli.testbed", "Emulate a wide-area network on this machine."),
     "runs": Verb("farline.cli.runs", "List the runs that were kept."),
     "show": Verb("farline.cli.show", "Show one run."),

@@ -4,8 +4,8 @@ As in iperf3, intervals are the client's own view; at the end both ends count,
 from the end of what was omitted on.
 `sender` says whether the client sent. Figures that the kernel did not give are
 left out of an interval and 0 at the end. `socket` is the number of the stream
-plus one, not a file descriptor. UDT, which iperf3 does not know, has the shape
-of TCP.
+plus one, not a file descriptor. UDT and RBUDP, which iperf3 does not know, have
+the shape of TCP.
 """
 
 from __future__ import annotations
@@ -109,8 +109,11 @@ def _connection(stream: StreamRecord) -> Document:
 
 
 def _buffers(record: RunRecord) -> Document:
-    spec = record["spec"]
-    asked = (spec.get(spec.get("transport", "tcp")) or {}).get("send_buffer_bytes") or 0  # type: ignore[attr-defined]
+    spec: dict[str, Any] = dict(record["spec"])
+    transport = spec.get("transport", "tcp")
+    # RBUDP has no buffer but that of its socket.
+    name = "udp_send_buffer_bytes" if transport == "rbudp" else "send_buffer_bytes"
+    asked = (spec.get(transport) or {}).get(name) or 0
     near = next((s["granted"] for s in record["streams"] if s["end"] == CLIENT), None)
     if near is None:
         return {}

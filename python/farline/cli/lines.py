@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from farline.cli.blast_text import blast_lines
 from farline.cli.intervals import Interval
 from farline.cli.path_text import path_lines
 from farline.spec._types import RunRecord, RunSpec, Summary, Throughput
@@ -40,20 +41,33 @@ def spec_line(spec: RunSpec, address: str) -> str:
     )
     words = [f"{transport} to {address}", spec.get("direction", "forward")]
     words.append(f"{streams} stream{'s' if streams != 1 else ''}")
-    if transport != "udp" and (block := spec.get("block_bytes")):
+    if transport not in ("udp", "rbudp") and (block := spec.get("block_bytes")):
         words.append(f"block {size_text(block)}")
-    if transport in ("udp", "udt"):
+    if transport in ("udp", "udt", "rbudp"):
         words.append(_packet_text(spec, transport))
     if transport == "udt":
         words.append((spec.get("udt") or {}).get("congestion_control", "bbr"))
+    if transport == "rbudp":
+        words += _blast_words(spec)
     if rate := spec.get("rate_bps"):
         words.append(f"rate {rate_text(rate)} a stream")
     return ", ".join([*words, length])
 
 
-def _packet_text(spec: RunSpec, transport: Literal["udp", "udt"]) -> str:
+def _packet_text(spec: RunSpec, transport: Literal["udp", "udt", "rbudp"]) -> str:
     packet = (spec.get(transport) or {}).get("packet_bytes")
     return f"packet {size_text(packet)}" if packet else "packet as the MTU allows"
+
+
+def _blast_words(spec: RunSpec) -> list[str]:
+    """Payload of a blast, how many go at once, the receiver, the file."""
+    options = spec.get("rbudp") or {}
+    payload, at_once = options.get("payload_bytes"), options.get("in_flight")
+    words = [f"blasts of {size_text(payload)}"] if payload else []
+    words += [f"{at_once} at once"] if at_once else []
+    words += [f"receiver {options['receiver']}"] if "receiver" in options else []
+    name = options.get("file")
+    return [*words, f"file {name}"] if name else words
 
 
 def interval_cells(interval: Interval, transport: str, both_ways: bool) -> list[str]:
@@ -61,7 +75,8 @@ def interval_cells(interval: Interval, transport: str, both_ways: bool) -> list[
     cells = [f"{interval.start_s:.2f}-{interval.end_s:.2f} s"]
     sides = (True, False) if both_ways else (bool(interval.side(sends=True)),)
     cells += [rate_human(interval.bits_per_second(side)) for side in sides]
-    cells += _udp_cells(interval) if transport == "udp" else _tcp_cells(interval)
+    own_cells = {"udp": _udp_cells, "rbudp": _rbudp_cells}.get(transport, _tcp_cells)
+    cells += own_cells(interval)
     if transport == "udt":
         cells += _udt_cells(interval)
     return [*cells, cpu_cell(interval.cpu)]
@@ -75,7 +90,11 @@ def cpu_cell(cpu: float | None) -> str:
 def interval_heads(transport: str, both_ways: bool) -> list[str]:
     """Heads of the columns of `interval_cells`."""
     rates = ["sent", "received"] if both_ways else ["rate"]
-    facts = {"udp": ["lost", "jitter"], "udt": ["resent", "RTT", "cwnd", "flight", "lost"]}
+    facts = {
+        "udp": ["lost", "jitter"],
+        "udt": ["resent", "RTT", "cwnd", "flight", "lost"],
+        "rbudp": ["missing", "repeated", "RTT"],
+    }
     return ["interval", *rates, *facts.get(transport, ["retransmits", "RTT", "cwnd"]), "CPU here"]
 
 
@@ -93,6 +112,17 @@ def _udt_cells(interval: Interval) -> list[str]:
     """Packets under way; packets found missing, by the receiver here or as it told the sender."""
     flight, lost = interval.mean("flight_packets"), interval.total("lost_packets")
     return ["-" if flight is None else f"{flight:.0f}", "-" if lost is None else str(lost)]
+
+
+def _rbudp_cells(interval: Interval) -> list[str]:
+    """Packets found missing, by the receiver here or as it told the sender; packets sent again."""
+    missing, repeated = interval.total("lost_packets"), interval.total("retransmits")
+    rtt_us = interval.mean("rtt_us")
+    return [
+        "-" if missing is None else str(missing),
+        "-" if repeated is None else str(repeated),
+        "-" if rtt_us is None else time_human(rtt_us),
+    ]
 
 
 def _udp_cells(interval: Interval) -> list[str]:
@@ -117,6 +147,7 @@ def summary_lines(record: RunRecord) -> list[str]:
     lines += [
         line for line in (_loss_line(summary), _rtt_line(summary), _cpu_line(summary)) if line
     ]
+    lines += blast_lines(record)
     lines += path_lines(record)
     return lines + [f"{'granted':<9}{line}" for line in granted_lines(record)]
 
@@ -176,8 +207,8 @@ def _cpu_line(summary: Summary) -> str:
 def granted_lines(record: RunRecord) -> list[str]:
     """What the kernel granted and the server changed, each thing said once."""
     lines = []
-    # UDT's own buffers are as asked for; the kernel grants those of its socket.
-    socket = "UDP " if record["spec"].get("transport") == "udt" else ""
+    # UDT's own buffers are as asked for; the kernel grants those of its socket, as of RBUDP's.
+    socket = "UDP " if record["spec"].get("transport") in ("udt", "rbudp") else ""
     for stream in record["streams"]:
         granted, end = stream["granted"], ("client", "server")[stream["end"]]
         sizes = {"send": granted["send_buffer_bytes"], "receive": granted["receive_buffer_bytes"]}
@@ -191,6 +222,16 @@ def granted_lines(record: RunRecord) -> list[str]:
         lines += [f"{end}: {known}"] if known else []
         lines += [f"{end}: {note}" for note in granted["notes"]]
     return list(dict.fromkeys([*lines, *(f"server: {note}" for note in record["server_notes"])]))
+
+
+def brief_lines(record: RunRecord) -> list[str]:
+    """Of a run that is one of several: its throughput and what limited it, in a line."""
+    summary, verdict = record.get("summary"), record.get("verdict")
+    if summary is None or verdict is None:
+        return []
+    ways = [way for way in (summary["forward"], summary["reverse"]) if way is not None]
+    moved = " and ".join(rate_human(way["total_bps"]) for way in ways) or "nothing"
+    return [f"run {record['run_id']}: {moved}; {verdict_lines(record)[0]}"]
 
 
 def verdict_lines(record: RunRecord) -> list[str]:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from farline.campaign.measure import Measured, came_about
 from farline.cli import lines
+from farline.cli.blast_text import blast_table
 from farline.cli.intervals import Interval, IntervalFeed, intervals_of
 from farline.profiles.series import CLIENT, SERVER
 from farline.spec._types import RunSpec
@@ -26,10 +27,14 @@ _STAGES = {"PROFILING_START": "running"}
 
 
 class LiveView:
-    """Redraws itself while the run goes on; what is left on the screen is the whole table."""
+    """Redraws itself while the run goes on; what is left on the screen is the whole table.
 
-    def __init__(self, width_s: float, verbose: bool) -> None:
+    Where a run is `brief`, one of several, a line takes the place of summary and verdict.
+    """
+
+    def __init__(self, width_s: float, verbose: bool, brief: bool = False) -> None:
         """One row per `width_s`."""
+        self._brief = brief
         self._feed = IntervalFeed(width_s)
         self._verbose = verbose
         self._console = Console(highlight=False)
@@ -134,11 +139,17 @@ class LiveView:
         self._say_heading()
         self._live.update(Group(self._table(len(self._intervals)), self._sparkline()))
         self.close()
-        for line in lines.summary_lines(measured.record):
-            self._console.print(Text(line))
-        for number, line in enumerate(lines.verdict_lines(measured.record)):
-            style = "bold" if number == 0 else ""
-            self._console.print(Text(line, style=style))
+        if self._brief:
+            self._print(lines.brief_lines(measured.record))
+            return
+        self._print(lines.summary_lines(measured.record))
+        if (table := blast_table(measured.record)) is not None:
+            self._console.print(table)
+        self._print(lines.verdict_lines(measured.record), first_style="bold")
+
+    def _print(self, texts: list[str], first_style: str = "") -> None:
+        for number, text in enumerate(texts):
+            self._console.print(Text(text, style=first_style if number == 0 else ""))
 
     def close(self) -> None:
         """Stops drawing; harmless when done twice."""

@@ -17,12 +17,13 @@ from farline.cli.common import (
     target_text,
 )
 from farline.cli.path_here import path_watch
+from farline.cli.payload_file import with_file_size
 from farline.spec.options import run_options, spec_from_options
 
 if TYPE_CHECKING:
     from farline.campaign.measure import Measured
     from farline.cli.views import View
-    from farline.spec._types import RunSpec
+    from farline.spec._types import RunRecord, RunSpec
 
 SHOWN_S = 1.0
 """Seconds per line when `-i` is not given."""
@@ -64,13 +65,14 @@ def command(
     if sum((as_json, as_iperf3, as_stream)) > 1:
         raise click.UsageError("one of --json, --json=iperf3 (-J) and --json-stream at a time")
     target = target_text(host, client, port)
-    spec, shown_s = _resolved(spec_from_options(options))
+    document = with_file_size(spec_from_options(options))
+    spec, shown_s = sampled_spec(document)
     store = open_store(store_path, no_store)
     view = _view(shown_s, as_json, as_iperf3, as_stream, verbose)
-    return _exit_code(_watch(target, spec, store, view))
+    return exit_code(_watch(target, spec, store, view).record)
 
 
-def _resolved(document: dict[str, Any]) -> tuple[RunSpec, float]:
+def sampled_spec(document: dict[str, Any]) -> tuple[RunSpec, float]:
     """The whole spec, and the seconds per line that are shown."""
     from farline.campaign.settings import sampling_interval_s
     from farline.tools.native import resolve_spec
@@ -98,26 +100,28 @@ def _view(shown_s: float, as_json: bool, as_iperf3: bool, as_stream: bool, verbo
 
 def _watch(target: str, spec: RunSpec, store: Any, view: View) -> Measured:
     from farline.campaign.measure import came_about, measure
+    from farline.cli.known_bounds import judge_for
     from farline.tools.native import parse_target
 
     address = parse_target(target).address
+    judge = judge_for(spec, store, address)
     with interruptible() as asked:
         try:
             view.start(spec, address)
             measured = measure(
-                target, spec, store, view.event, asked, keep=came_about, path=path_watch()
-            )
+                target, spec, store, view.event, asked,
+                keep=came_about, path=path_watch(), judge=judge,
+            )  # fmt: skip
             view.finish(measured)
         finally:
             view.close()
     return measured
 
 
-def _exit_code(measured: Measured) -> int:
+def exit_code(record: RunRecord) -> int:
     """0, or the code of what went wrong; a run stopped without a reason was interrupted."""
     from farline.errors import InterruptedRun, from_failure
 
-    record = measured.record
     error = record.get("error")
     if record["status"] == "complete":
         return 0

@@ -58,9 +58,11 @@ def _started(row: Row) -> str:
 
 
 def _block(row: Row) -> str:
+    """Block of a run; of RBUDP the payload of a blast, which is what matters there."""
     from farline.spec.units import size_text
 
-    return "-" if row["block_bytes"] is None else size_text(row["block_bytes"])
+    size = row["rbudp.payload_bytes" if row["transport"] == "rbudp" else "block_bytes"]
+    return "-" if size is None else size_text(size)
 
 
 def _congestion(row: Row) -> str:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from farline.spec.values import option_at
+
 if TYPE_CHECKING:
     from farline.store import RunFilter, Store
 
@@ -17,7 +19,9 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _FILTERS = (
     click.option("--campaign", help="Only runs of this campaign (a name, or last)."),
     click.option(
-        "--transport", type=click.Choice(["tcp", "udp", "udt", "null"]), help="Only this one."
+        "--transport",
+        type=click.Choice(option_at("transport").choices),
+        help="Only this one.",
     ),
     click.option(
         "--status", type=click.Choice(["complete", "partial", "failed"]), help="Only such runs."

@@ -27,15 +27,24 @@ LAST = "last"
 @click.option(
     "--perfmon", "as_perfmon", is_flag=True, help="Show a UDT run's statistics by libudt's names."
 )
+@click.option("--blasts", "with_blasts", is_flag=True, help="Show each blast of an RBUDP run.")
 @store_option
 def command(
-    run_id: str, as_json: bool, with_samples: bool, as_perfmon: bool, store_path: Path | None
+    run_id: str,
+    as_json: bool,
+    with_samples: bool,
+    as_perfmon: bool,
+    with_blasts: bool,
+    store_path: Path | None,
 ) -> None:
     """Show everything about one run: RUN is its name, its beginning or its end, or "last"."""
-    if with_samples and as_perfmon:
-        raise click.UsageError("--samples, --perfmon: show one of the two at a time")
+    if sum((with_samples, as_perfmon, with_blasts)) > 1:
+        raise click.UsageError("--samples, --perfmon, --blasts: show one of them at a time")
     store = read_store(store_path)
     row = _find(store, run_id)
+    if with_blasts:
+        _show_blasts(json.loads(row["record"]), as_json)
+        return
     if as_perfmon:
         _show_perfmon(store, row, as_json)
         return
@@ -47,6 +56,27 @@ def command(
     _print_run(json.loads(row["record"]), row, links)
     if samples is not None:
         _print_samples(samples)
+
+
+def _show_blasts(record: Any, as_json: bool) -> None:
+    """Every blast that was kept, as a table or as JSON rows.
+
+    Raises:
+        UsageError: when the run is no RBUDP run, or no blast of it became whole.
+    """
+    from farline.cli.blast_text import blast_document, print_blasts
+    from farline.errors import UsageError
+    from farline.profiles.blasts import blast_rows
+
+    transport = record["spec"].get("transport", "tcp")
+    if transport != "rbudp":
+        raise UsageError(f"run {record['run_id']} went over {transport}: blasts are RBUDP's")
+    if not blast_rows(record):
+        raise UsageError(f"run {record['run_id']}: no blast of it became whole")
+    if as_json:
+        click.echo(json.dumps(blast_document(record), indent=2))
+    else:
+        print_blasts(record)
 
 
 def _show_perfmon(store: Store, row: Mapping[str, Any], as_json: bool) -> None:

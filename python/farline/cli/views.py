@@ -9,6 +9,7 @@ import click
 
 from farline.campaign.measure import Measured, came_about
 from farline.cli import lines
+from farline.cli.blast_text import blast_table_text
 from farline.cli.intervals import Interval, IntervalFeed, intervals_of
 from farline.cli.iperf3 import (
     end_document,
@@ -17,7 +18,7 @@ from farline.cli.iperf3 import (
     iperf3_document,
     start_document,
 )
-from farline.spec._types import RunSpec
+from farline.spec._types import RunRecord, RunSpec
 from farline.tools import Event
 
 
@@ -38,10 +39,14 @@ class View(Protocol):
 
 
 class PlainView:
-    """Lines of text: intervals as they end, then the summary and the verdict."""
+    """Lines of text: intervals as they end, then the summary and the verdict.
 
-    def __init__(self, width_s: float, verbose: bool) -> None:
+    Where a run is `brief`, one of several, a line takes their place.
+    """
+
+    def __init__(self, width_s: float, verbose: bool, brief: bool = False) -> None:
         """One line per `width_s`."""
+        self._brief = brief
         self._feed = IntervalFeed(width_s)
         self._verbose = verbose
         self._transport, self._both_ways = "tcp", False
@@ -78,11 +83,18 @@ class PlainView:
             return
         self._show(self._feed.rest())
         self._say_heading()
-        for line in [*lines.summary_lines(measured.record), *lines.verdict_lines(measured.record)]:
+        for line in _closing_lines(measured.record, self._brief):
             click.echo(line)
 
     def close(self) -> None:
         """Text needs no closing."""
+
+
+def _closing_lines(record: RunRecord, brief: bool) -> list[str]:
+    if brief:
+        return lines.brief_lines(record)
+    table = blast_table_text(record)
+    return [*lines.summary_lines(record), *table, *lines.verdict_lines(record)]
 
 
 def _row(cells: list[str]) -> str:
@@ -93,6 +105,22 @@ def _event_line(event: Event) -> str:
     if event.kind == "server_key":
         return f"farline: server key {event.text}"
     return f"farline: {event.text}"
+
+
+class QuietView:
+    """Nothing: a run is one of several, and one document about all of them comes at the end."""
+
+    def start(self, spec: RunSpec, address: str) -> None:
+        """Nothing."""
+
+    def event(self, event: Event) -> None:
+        """Nothing."""
+
+    def finish(self, measured: Measured) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing."""
 
 
 class JsonView:

@@ -9,11 +9,18 @@ from typing import Any
 import numpy as np
 
 from farline.explain.path_payload import path_payload_bps
+from farline.explain.rbudp_figures import RbudpFigures, rbudp_figures_of
 from farline.explain.udt_figures import UdtFigures, udt_figures_of
 from farline.profiles.series import RECEIVER, SENDER, Columns, progress, rows_of
 from farline.spec._types import EndReport, RunRecord, StreamRecord
 
-_BLOCK_BYTES = {"tcp": 128 << 10, "udp": 64 << 10, "udt": 128 << 10, "null": 128 << 10}
+_BLOCK_BYTES = {
+    "tcp": 128 << 10,
+    "udp": 64 << 10,
+    "udt": 128 << 10,
+    "rbudp": 128 << 10,
+    "null": 128 << 10,
+}
 """Block of each transport when none is asked for, as `block_bytes` documents it."""
 
 _INTERVALS = 3
@@ -86,6 +93,7 @@ class Figures:
     sender_sysctls: dict[str, str]
     builds: tuple[str, ...]
     udt: UdtFigures | None
+    rbudp: RbudpFigures | None
 
     @property
     def bdp_bytes(self) -> float | None:
@@ -111,7 +119,7 @@ class Figures:
 
     @property
     def lost_share(self) -> float:
-        """Datagrams that never came (with UDT: did not at first), of all that were sent."""
+        """Datagrams that never came (UDT, RBUDP: not at first), of all that were sent."""
         return self.lost_packets / self.sent_packets if self.sent_packets else 0.0
 
 
@@ -144,6 +152,7 @@ def figures_of(record: RunRecord, samples: Columns, sender_end: int) -> Figures:
         path_payload_bps=path_payload_bps(record, senders),
         builds=tuple(end["version"]["profile"] for end in ends if end),
         udt=udt_figures_of(record, samples, senders, receivers, sender_end),
+        rbudp=rbudp_figures_of(record, samples, senders, receivers, sender_end),
     )
 
 

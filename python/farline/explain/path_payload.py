@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from farline.profiles.blasts import RBUDP_HEADER_BYTES
 from farline.profiles.perfmon import UDT_HEADER_BYTES
 from farline.spec._types import RunRecord, StreamRecord
 
 FRAMING_BYTES = 38
 """Around each packet where a link says nothing: Ethernet, its preamble and gap included."""
 
-_HEADERS = {"tcp": (20 + 12, 20), "udp": (8, 20), "udt": (UDT_HEADER_BYTES + 8, 20)}
+_OWN_HEADER = {"udt": UDT_HEADER_BYTES, "rbudp": RBUDP_HEADER_BYTES}
+"""Bytes that a protocol of ours adds inside the UDP payload."""
+
+_HEADERS = {
+    "tcp": (20 + 12, 20),
+    "udp": (8, 20),
+    **{name: (header + 8, 20) for name, header in _OWN_HEADER.items()},
+}
 """Bytes of the transport (TCP with time stamps, RFC 7323) and of IPv4; IPv6 has 20 more."""
 
 
@@ -29,8 +37,7 @@ def path_payload_bps(record: RunRecord, senders: Sequence[StreamRecord]) -> floa
     payload = granted["mss_bytes"] if transport == "tcp" else granted["packet_bytes"]
     if not payload:
         return None
-    if transport == "udt":
-        payload -= UDT_HEADER_BYTES
+    payload -= _OWN_HEADER.get(transport, 0)
     if ":" in granted["local"].rpartition(":")[0]:
         network += 20
     around = header + network + _framing_bytes(path.get("topology") or {}, path["rate_bps"])

@@ -97,7 +97,7 @@ def udt_figures_of(
         ),
         link_capacity_bps=_mean(samples, "link_capacity_bps", rows),
         rate_growth=_rate_growth(samples, sender_end),
-        wire_loss=_wire_loss(path["topology"] if path else None),
+        wire_loss=wire_loss(path["topology"] if path else None),
         emulated=bool(path),
         drops=path["stamp"]["receive_buffer_drops"] if path else 0,
         offloads_off=_offloads_off(senders, receivers),
@@ -135,7 +135,7 @@ def _rate_growth(samples: Columns, end: int) -> float | None:
     return float(last / middle) if middle >= first > 0 else None
 
 
-def _wire_loss(topology: Any) -> bool | None:
+def wire_loss(topology: Any) -> bool | None:
     """Whether any link loses packets by order; None where no path is known."""
     if not topology:
         return None

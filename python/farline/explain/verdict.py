@@ -8,11 +8,12 @@ split into receiver window, send buffer and congestion window), then the path.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from farline.explain import tcp_rules, udp_rules, udt_rules
+from farline.explain import rbudp_rules, rbudp_text, tcp_rules, udp_rules, udt_rules
 from farline.explain.figures import Figures, directions_of, figures_of
 from farline.explain.finding import Finding, larger_packets, percent
+from farline.profiles.application_bound import Bound
 from farline.profiles.series import Columns
 from farline.spec._types import RunRecord, Verdict
 from farline.spec.units import rate_human, size_human, time_human
@@ -26,18 +27,24 @@ PATH_FULL = 0.97
 Rule = Callable[[Figures], Finding | None]
 
 
-def verdict(record: RunRecord, samples: Columns) -> Verdict:
-    """What limited the run; with data both ways, what limited the slower way."""
+def verdict(record: RunRecord, samples: Columns, bounds: Sequence[Bound] = ()) -> Verdict:
+    """What limited the run; with data both ways, what limited the slower way.
+
+    `bounds` are what was measured before of what the receiving application can take in, oldest
+    first: an RBUDP run is told whether its rate is above that.
+    """
     judged = [figures_of(record, samples, end) for end in directions_of(record)]
     slowest = min(judged, key=lambda figures: figures.throughput_bps)
-    found = judge(slowest)
-    line = found.line
+    found = rbudp_text.for_others(slowest, judge(slowest))
+    bound, above = rbudp_text.bound_text(slowest, bounds)
+    line = f"{found.line}; {bound}" if above else found.line
     if len(judged) > 1:
         line = f"{slowest.direction} (the slower way): {line}"
+    known = [bound] if bound and not above else []
     return {
         "limit": found.limit,
         "line": line + _zerocopy_note(slowest),
-        "evidence": [*found.evidence, *_common_evidence(slowest)],
+        "evidence": [*found.evidence, *_common_evidence(slowest), *known],
         "remedies": list(found.remedies),
     }
 
@@ -75,13 +82,17 @@ def _rate(figures: Figures) -> Finding | None:
     if reached < RATE_REACHED or udp_rules.is_lossy(figures):
         return None
     line = f"rate: {percent(reached)} of {rate_human(figures.asked_bps)} reached"
-    remedy = f"a higher rate, or none: {figures.asked_by} 0"
-    return Finding("rate", line, (f"asked for {rate_human(figures.asked_bps)} in all",), (remedy,))
+    none = (f"a higher rate, or none: {figures.asked_by} 0",)
+    remedies = none if figures.rbudp is None else rbudp_rules.rate_remedies(figures)
+    return Finding("rate", line, (f"asked for {rate_human(figures.asked_bps)} in all",), remedies)
 
 
 def _full_path(figures: Figures) -> Finding | None:
     """An emulated link carries what it can, whatever else is nearly busy too."""
     most = figures.path_payload_bps
+    # RBUDP does not slow down on a full path: its own rules say what is lost of a rate beyond it.
+    if figures.rbudp is not None:
+        return None
     if not most or figures.throughput_bps < PATH_FULL * most or udp_rules.is_lossy(figures):
         return None
     share = percent(figures.throughput_bps / most)
@@ -98,6 +109,10 @@ def _for_udt(rule: Rule) -> Rule:
     return lambda figures: rule(figures) if figures.udt is not None else None
 
 
+def _for_rbudp(rule: Rule) -> Rule:
+    return lambda figures: rule(figures) if figures.rbudp is not None else None
+
+
 def _for_tcp(rule: Rule) -> Rule:
     return lambda figures: rule(figures) if figures.transport == "tcp" else None
 
@@ -111,6 +126,7 @@ RULES: tuple[Rule, ...] = (
     *map(_for_udp, udp_rules.RULES),
     *map(_for_tcp, tcp_rules.RULES),
     *map(_for_udt, udt_rules.RULES),
+    *map(_for_rbudp, rbudp_rules.RULES),
 )
 """Every rule, in the order they are asked."""
 
@@ -143,7 +159,7 @@ def _common_evidence(figures: Figures) -> list[str]:
         f"busiest sender thread {percent(figures.sender_cpu)} of a CPU, "
         f"busiest receiver thread {percent(figures.receiver_cpu)}"
     )
-    return lines + udt_rules.evidence(figures) + _warnings(figures)
+    return lines + udt_rules.evidence(figures) + rbudp_text.evidence(figures) + _warnings(figures)
 
 
 def _congestion_share(figures: Figures) -> str:

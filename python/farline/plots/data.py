@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from farline.plots.blast_rows import with_blasts
 from farline.plots.labels import QUANTITIES, THROUGHPUT, Quantity
 from farline.plots.link_series import LINK_COLUMNS, columns_of
 from farline.plots.plan_text import grid_axes, plan_toml, rerun_command, shown_names, varied_of
@@ -110,7 +111,7 @@ def campaign_data(
     links: Mapping[str, LinkColumns] | None = None,
 ) -> CampaignData:
     """Points and parameters of a campaign's rows."""
-    rows = _with_shown_names(rows, plan or {})
+    rows = _with_shown_names(with_blasts(rows), plan or {})
     grid, references = split_reference(rows)
     parameters = _parameters(grid, plan or {})
     columns = [q.column for q in QUANTITIES if q is THROUGHPUT or _has_figures(rows, q.column)]

@@ -38,6 +38,9 @@ QUANTITIES: tuple[Quantity, ...] = (
     Quantity("retransmits", "Retransmissions", "", False),
     Quantity("lost_packets", "Lost packets", "", False),
     Quantity("mean_rtt_us", "Mean round-trip time", "µs", None),
+    Quantity("blast_bps", "Throughput of a blast", "bit/s", True),
+    Quantity("first_blast_loss", "Loss of the first blast", "%", False),
+    Quantity("blast_passes", "Passes of a blast", "", False),
 )
 
 LIMIT_TEXT: Mapping[str, str] = {
@@ -76,6 +79,9 @@ _WORDS = {
     "pairs": "Address pairs",
     "udp_send_buffer_bytes": "UDP socket send buffer",
     "udp_receive_buffer_bytes": "UDP socket receive buffer",
+    "payload_bytes": "Payload of a blast",
+    "in_flight": "Blasts under way at once",
+    "early": "Early reports",
 }
 _PATH_WORDS = {
     "rtt_s": "Round-trip time of the path",
@@ -175,7 +181,10 @@ def size_unit(sizes_bytes: Iterable[float]) -> tuple[float, str]:
 
 
 def size_text(size_bytes: float) -> str:
-    """A size in the largest binary unit that keeps it exact, or three digits: "8956 B", "1 MiB"."""
+    """A size in the largest unit that keeps it exact, or three digits: "8956 B", "1 MiB", "600 MB".
+
+    Binary units, but for whole numbers of megabytes that are no such number of kibibytes.
+    """
     whole = int(size_bytes)
     if whole == size_bytes and whole > 0:
         power = min((whole & -whole).bit_length() // 10, len(_BINARY) - 1)
@@ -183,6 +192,8 @@ def size_text(size_bytes: float) -> str:
         scaled = whole // 1024**power
         if scaled < 10_000:
             return f"{scaled} {_BINARY[power]}"
+        if whole % 10**6 == 0:
+            return f"{whole // 10**9} GB" if whole % 10**9 == 0 else f"{whole // 10**6} MB"
     factor, unit = size_unit([size_bytes])
     return f"{digits(size_bytes / factor)} {unit}"
 

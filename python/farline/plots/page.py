@@ -132,9 +132,8 @@ def _typical_record(data: CampaignData) -> dict[str, Any]:
 
 
 def _heading(record: Mapping[str, Any]) -> str:
-    transport = {"tcp": "TCP", "udp": "UDP", "udt": "UDT", "null": "Harness"}.get(
-        str(record.get("spec", {}).get("transport")), "Transport"
-    )
+    words = {"tcp": "TCP", "udp": "UDP", "udt": "UDT", "rbudp": "RBUDP", "null": "Harness"}
+    transport = words.get(str(record.get("spec", {}).get("transport")), "Transport")
     ends = [(record.get(end) or {}).get("host", {}).get("hostname") for end in ("client", "server")]
     server = ends[1] or record.get("server_address", "server")
     if ends[0] and ends[0] == server:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
+from farline.plots.model_line import ModelLine, model_line
+
 Kind = Literal["curves", "bars", "series"]
 """Means over a parameter; bars of means; throughput of one run of each setting over time."""
 
@@ -27,7 +29,7 @@ class WantedFigure:
 
     `x` and `curves` are names of what the plan varies, `panels` values of `curves` (without
     curves: of `x`) that go into one panel each, `where` what else is held at which value. `y`
-    are columns of results, drawn one above the other.
+    are columns of results, drawn one above the other, `models` lines in those of throughput.
     """
 
     name: str
@@ -39,12 +41,14 @@ class WantedFigure:
     x_scale: Scale = "auto"
     x_label: str | None = None
     y: tuple[str, ...] = (THROUGHPUT_COLUMN,)
+    models: tuple[ModelLine, ...] = ()
     caption: str = ""
 
     def document(self) -> dict[str, Any]:
         """The table that reads to this; what was not said is not in it."""
         said = {item.name: getattr(self, item.name) for item in fields(self)}
         said |= {"panels": [list(panel) for panel in self.panels], "y": list(self.y)}
+        said["model"] = [line.document() for line in said.pop("models")]
         usual = {"kind": "curves", "x_scale": "auto", "y": [THROUGHPUT_COLUMN]}
         return {
             key: dict(value) if isinstance(value, Mapping) else value
@@ -66,4 +70,6 @@ def wanted_figure(table: Mapping[str, Any]) -> WantedFigure:
         values["panels"] = tuple(tuple(panel) for panel in values["panels"])
     if "y" in values:
         values["y"] = tuple(values["y"])
+    if "model" in values:
+        values["models"] = tuple(model_line(line) for line in values.pop("model"))
     return WantedFigure(**values)

@@ -24,6 +24,7 @@ from farline.plots.labels import (
     setting_text,
     settings_text,
 )
+from farline.plots.model_line import line_places
 from farline.plots.payload import payload_bytes
 from farline.plots.response_figure import (
     curve_figures,
@@ -32,7 +33,7 @@ from farline.plots.response_figure import (
     with_unit,
 )
 from farline.plots.series import RunSeries, run_series
-from farline.plots.style import COLUMN_INCHES, FAILED, MARKERS, PAGE_INCHES, palette
+from farline.plots.style import COLUMN_INCHES, FAILED, INK, MARKERS, PAGE_INCHES, palette
 from farline.plots.wanted import WantedFigure
 from farline.profiles.response import ResponsePoint, Setting, setting_of, setting_order
 
@@ -44,6 +45,9 @@ TEXT_ROOM = {True: 26, False: 40}
 """Characters that fit side by side above or below a panel with neighbours, and one without."""
 
 HEADROOM = 1.15
+
+MODEL_STYLES = ("-", "--", "-.", ":")
+"""Kinds of line of the models of a figure."""
 
 
 def draw_wanted(data: CampaignData, wanted: WantedFigure) -> Figure | None:
@@ -146,12 +150,28 @@ def _draw_row(panels: Sequence[Axes], curve_sets: Sequence[CurveSet], wanted: Wa
             _draw_bars(panel, curve_set, factor)
         else:
             draw_panel(panel, curve_set, factor)
+            figures += _draw_models(panel, curve_set, wanted, factor)
         widest = max(map(len, curve_set.axis.texts))
         room = TEXT_ROOM[len(panels) > 1] // max(2, widest)
         draw_parameter_axis(panel, curve_set.axis, wanted.x_label, room)
         _head(panel, curve_set.curve_parameter, number if len(panels) > 1 else None)
     panels[0].set_ylim(*_from_zero(max(figures, default=0.0) / factor))
     panels[0].set_ylabel(with_unit(curve_sets[0].quantity, unit))
+
+
+def _draw_models(
+    panel: Axes, curve_set: CurveSet, wanted: WantedFigure, factor: float
+) -> list[float]:
+    """The lines of models in a panel of throughput; every throughput that they reach."""
+    if curve_set.quantity.unit != THROUGHPUT.unit:
+        return []
+    reached: list[float] = []
+    for line, style in zip(wanted.models, MODEL_STYLES * len(wanted.models), strict=False):
+        places, rates = line_places(line, curve_set.axis)
+        heights = [rate / factor for rate in rates]
+        panel.plot(places, heights, ls=style, color=INK, lw=1.0, label=line.name, zorder=2)
+        reached += rates
+    return reached
 
 
 def _from_zero(highest: float) -> tuple[float, float]:
@@ -167,13 +187,13 @@ def _head(panel: Axes, curve_parameter: str | None, number: int | None) -> None:
     if number is not None:
         panel.set_title(f"({chr(ord('a') + number)})")
     handles, texts = panel.get_legend_handles_labels()
-    if curve_parameter is None or (len(handles) < 2 and number is None):
+    if len(handles) < 2 and (number is None or curve_parameter is None):
         return
     columns = TEXT_ROOM[number is not None] // (max(map(len, texts)) + 3)
     panel.legend(
         handles,
         texts,
-        title=parameter_label(curve_parameter),
+        title=parameter_label(curve_parameter) if curve_parameter else None,
         loc="lower center",
         bbox_to_anchor=(0.5, 1.1 if number is not None else 1.0),
         ncols=min(len(texts), max(1, columns)),

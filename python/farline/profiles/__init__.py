@@ -2,7 +2,8 @@
 
 What it does: computes what one run comes to (`summary`: total and steady
 throughput, warm-up by `warmup`), how throughput responds to parameters over
-many runs (`response`), and how settings compare (`compare`).
+many runs (`response`), how settings compare (`compare`), what RBUDP's blasts
+came to (`blasts`), and what a host can take in (`application_bound`).
 
 What it must not do: I/O of any kind, drawing, choosing what to run next. Its
 functions are pure: the same rows give the same values.

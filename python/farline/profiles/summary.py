@@ -32,7 +32,8 @@ def summarise(record: RunRecord, samples: Columns) -> Summary:
     senders = [stream for stream in record["streams"] if stream["role"] == SENDER]
     receivers = [stream for stream in record["streams"] if stream["role"] == RECEIVER]
     transport = record["spec"].get("transport", "tcp")
-    resends, datagrams = transport in ("tcp", "udt"), transport in ("udp", "udt")
+    resends = transport in ("tcp", "udt", "rbudp")
+    datagrams = transport in ("udp", "udt", "rbudp")
     return {
         "forward": _throughput(record, samples, SERVER),
         "reverse": _throughput(record, samples, CLIENT),

@@ -16,6 +16,7 @@ from farline.cli.common import Interruption, target_text
 from farline.spec._types import RunRecord, RunSpec
 from farline.tools import Event, EventSink, RunResult, StopQuestion
 from farline.tools.native import NativeTool
+from tests.support.blasts import blast, rbudp_record
 from tests.support.runs import (
     CLIENT,
     RECEIVER,
@@ -269,3 +270,31 @@ def test_sparkline_and_granted_lines() -> None:
     granted = lines.granted_lines(record)
     assert granted[0].startswith("client: cubic, MSS 1448")
     assert granted[1:] == ["client: mss 9000 refused", "server: rate 1G"]
+
+
+def test_a_file_says_how_much_an_rbudp_probe_sends(
+    probe: Probe, asked: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "payload").write_bytes(b"x" * 12_345)
+    named = ["far.example", "--transport", "rbudp", "-b", "1G", "-F", str(tmp_path / "payload")]
+    assert probe(rbudp_record(blast()), *named)[0] == 0
+    assert (asked["spec"]["total_bytes"], asked["spec"].get("duration_s")) == (12_345, None)
+    probe(rbudp_record(blast()), *named, "-n", "1000")
+    assert asked["spec"]["total_bytes"] == 1_000
+    code, _, err = probe(rbudp_record(blast()), *named[:-1], str(tmp_path / "missing"))
+    assert (code, err.count("\n")) == (1, 1) and "no such file or directory" in err
+
+
+def test_an_rbudp_probe_takes_iperf3s_letters(probe: Probe, asked: dict[str, Any]) -> None:
+    letters = ["-b", "2G", "-n", "1G", "-w", "4M", "--gsro", "-P", "2", "--payload", "32M"]
+    probe(rbudp_record(blast()), "far.example", "--transport", "rbudp", *letters)
+    spec = asked["spec"]
+    assert (spec["rate_bps"], spec["total_bytes"], spec["streams"]) == (2 * 10**9, 1 << 30, 2)
+    options = spec["rbudp"]
+    assert options["udp_send_buffer_bytes"] == options["udp_receive_buffer_bytes"] == 4 << 20
+    assert options["payload_bytes"] == 32 << 20 and options["gso"]
+
+
+def test_an_rbudp_probe_needs_a_rate(probe: Probe) -> None:
+    code, _, err = probe(rbudp_record(blast()), "far.example", "--transport", "rbudp")
+    assert (code, err.count("\n")) == (1, 1) and "rate_bps: rbudp blasts at a stated rate" in err

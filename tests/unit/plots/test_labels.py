@@ -69,6 +69,7 @@ def test_small_words() -> None:
 @given(st.integers(1, 2**50))
 def test_sizes_are_exact_or_say_three_digits(size_bytes: int) -> None:
     number, unit = size_text(size_bytes).split(" ")
-    factor = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}[unit]
+    binary = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+    factor = {"B": 1, **binary, "MB": 10**6, "GB": 10**9}[unit]
     number = number.replace("\N{NARROW NO-BREAK SPACE}", "")
     assert float(number) * factor == pytest.approx(size_bytes, rel=0.006)

@@ -1,0 +1,203 @@
+"""`farline model`: what a transport should reach on a stated path, before anything is sent.
+
+`rbudp` is the model there is. Options are here, runs of the store in `model_runs`, what is asked
+of the models in `model_answer`, words in `model_text`, the document in `model_json`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from farline.cli.limits import RATE, SECONDS, SIZE, UnitType
+from farline.cli.selection import store_option
+from farline.spec import units
+
+if TYPE_CHECKING:
+    from farline.cli.model_answer import Request
+    from farline.models.rbudp import Case
+    from farline.models.rbudp_measured import Measured
+
+SHARE = UnitType("share", units.parse_probability)
+FORMATS = ("png", "svg")
+_FLAGS = {
+    "payload_bytes": "--payload",
+    "rate_bps": "--rate",
+    "rtt_s": "--rtt",
+    "loss": "--loss",
+    "packet_payload_bytes": "--packet",
+    "wire_overhead_bytes": "--overhead",
+    "settle_s": "--settle",
+    "interval_s": "--interval",
+    "initial_window_segments": "--initial-window",
+}
+"""What a quantity of a case is called on the command line."""
+
+_HELP = """What a transport should reach on a stated path, before anything is sent."""
+
+_RBUDP_HELP = """Say how long an RBUDP blast takes, and at what throughput.
+
+\b
+  farline model rbudp --payload 600MB --rate 610Mbit --rtt 110ms --loss 7%
+
+Three models stand beside each other: papers/4's equations 1 to 6 as they are
+printed; corrected, with one report after each pass, the paper's protocol;
+corrected, with reports while the blast goes on, farline's default. Below the
+table is where the printed ones mislead. No packet is sent.
+"""
+
+
+@click.group("model", help=_HELP, short_help="Say what a transport should reach on a path.")
+def command() -> None:
+    """Chooses the model; all work is the model's."""
+
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def _case_options(command: _Command) -> _Command:
+    """The quantities of a case."""
+    for option in reversed((
+        click.option("--payload", type=SIZE, required=True,
+                     help="Payload of the blast: 600MB is decimal, as in papers/4, 600M is not."),
+        click.option("--rate", type=RATE, required=True, help="Rate of sending, of payload."),
+        click.option("--rtt", type=SECONDS, required=True, help="Round-trip time: 2 T_prop."),
+        click.option("--loss", type=SHARE, default="0", show_default=True,
+                     help="Share of the packets that each pass loses, such as 7% or 0.07."),
+        click.option("--packet", type=click.IntRange(64, 65_507), default=1472, show_default=True,
+                     help="UDP payload of a packet, RBUDP's 16-byte header included; the printed"
+                     " equations have 1500 bytes of payload."),
+        click.option("--overhead", type=click.IntRange(0, 65_535), default=0, show_default=True,
+                     help="Bytes besides its payload that a packet takes of --rate: 82 where it is"
+                     " an Ethernet line's. Corrected models only."),
+        click.option("--settle", type=SECONDS,
+                     help="Wait for stragglers before gaps are reported [RTT/8, 0.2 to 50 ms]."),
+        click.option("--interval", type=SECONDS,
+                     help="Time between early reports [RTT/4, 5 to 50 ms]."),
+        click.option("--initial-window", type=click.IntRange(1, 1 << 20), default=10,
+                     show_default=True, help="Segments TCP sends of a report in its first round."),
+        click.option("--in-flight", type=click.IntRange(1, 64), default=1, show_default=True,
+                     help="Blasts under way at once, of a payload that goes in several."),
+    )):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def _answer_options(command: _Command) -> _Command:
+    """Which models, and what else is to be said of them."""
+    for option in reversed((
+        click.option("--printed", is_flag=True, help="Show the equations as printed."),
+        click.option("--passes", is_flag=True, help="Show a report after each pass."),
+        click.option("--early", is_flag=True,
+                     help="Show early reports. All three are shown where none is chosen."),
+        click.option("--efficiency", type=SHARE,
+                     help="Say which payload reaches this share of --rate."),
+        click.option("--curve", "over", type=click.Choice(["payload", "rate"]),
+                     help="Throughput over payload or over rate."),
+        click.option("--beside", metavar="RATE[@LOSS]",
+                     help="A second case for the curve over payload, such as 550Mbit@0%."),
+        click.option("--against", multiple=True, metavar="RUN|last",
+                     help="Put the blasts of a kept run beside the model; may come several times."),
+        click.option("--campaign", metavar="NAME|last", help="Put a whole campaign's there."),
+        click.option("--plot", type=click.Path(path_type=Path, dir_okay=False),
+                     help="Draw into FILE.png or FILE.svg, over payload unless --curve says rate."),
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+    )):  # fmt: skip
+        command = option(command)
+    return command
+
+
+@command.command("rbudp", help=_RBUDP_HELP, short_help="Reliable Blast UDP (papers/4).")
+@_case_options
+@_answer_options
+@store_option
+def rbudp(
+    against: tuple[str, ...],
+    campaign: str | None,
+    as_json: bool,
+    store_path: Path | None,
+    **options: Any,
+) -> None:
+    """Predicts, compares and draws."""
+    from farline.cli.model_answer import answer_of, draw
+    from farline.cli.model_json import document
+    from farline.cli.model_text import print_answer
+
+    request = _request(options)
+    measured: tuple[Measured, ...] = ()
+    if against or campaign:
+        from farline.cli.model_runs import measured_runs
+
+        measured = measured_runs(store_path, against, campaign, request.case)
+    elif store_path is not None:
+        raise click.UsageError("--store goes with --against or --campaign")
+    answer = answer_of(request, measured)
+    if request.plot is not None:
+        draw(request, measured, request.plot)
+    if as_json:
+        click.echo(json.dumps(document(request, answer), indent=2))
+    else:
+        print_answer(request, answer)
+
+
+def _request(options: dict[str, Any]) -> Request:
+    """What was asked for.
+
+    Raises:
+        click.UsageError: when options contradict each other or make no case.
+    """
+    from farline.cli.model_answer import Request
+    from farline.models.rbudp import HEADER_BYTES, MODEL_NAMES, Case
+
+    over, plot, efficiency = options["over"], options["plot"], options["efficiency"]
+    if efficiency is not None and not 0 < efficiency < 1:
+        raise click.UsageError(f"--efficiency: {efficiency:g} is not between 0 and 100 %")
+    if plot is not None and plot.suffix.lstrip(".") not in FORMATS:
+        raise click.UsageError(f"--plot {plot}: write a file that ends in .png or .svg")
+    try:
+        case = Case(
+            payload_bytes=int(options["payload"]),
+            rate_bps=options["rate"],
+            rtt_s=options["rtt"],
+            loss=options["loss"],
+            packet_payload_bytes=options["packet"] - HEADER_BYTES,
+            wire_overhead_bytes=options["overhead"],
+            settle_s=options["settle"],
+            interval_s=options["interval"],
+            initial_window_segments=options["initial_window"],
+        )
+        beside = _beside(options["beside"], case, over, plot)
+    except ValueError as error:
+        raise _refused(error) from None
+    chosen = tuple(name for name in MODEL_NAMES if options[name])
+    return Request(case, chosen or MODEL_NAMES, options["in_flight"], efficiency,
+                   over, beside, plot)  # fmt: skip
+
+
+def _beside(text: str | None, case: Case, over: str | None, plot: Path | None) -> Case | None:
+    """The second case: the first one at another rate and loss."""
+    from dataclasses import replace
+
+    if text is None:
+        return None
+    if over == "rate" or (over is None and plot is None):
+        raise click.UsageError("--beside goes with --curve payload or --plot")
+    rate, at, loss = text.partition("@")
+    try:
+        return replace(
+            case,
+            rate_bps=units.parse_rate(rate),
+            loss=units.parse_probability(loss) if at else 0.0,
+        )
+    except ValueError as error:
+        raise click.UsageError(f"--beside: {error}") from None
+
+
+def _refused(error: ValueError) -> click.UsageError:
+    """A refusal of the models, in the words of the command line."""
+    name, colon, rest = str(error).partition(":")
+    return click.UsageError(f"{_FLAGS.get(name, name)}{colon}{rest}")

@@ -1,0 +1,25 @@
+"""Analytical models: what a transport should reach on a path, before anything is sent.
+
+What it does: turns a stated case (payload, rate, round-trip time, loss) into a prediction with
+its parts, a distribution where chance decides, curves, the payload that a wanted efficiency
+needs, and measured blasts beside what was predicted for them. Today: RBUDP (papers/4, section 4),
+its equations as printed and corrected.
+
+What it must not do: I/O of any kind, drawing, fitting to samples of a run; correct a published
+formula in silence. What is corrected stands beside what was printed, and `rbudp_gaps` says in
+words where the two part. Its functions are pure: the same case gives the same values.
+
+In: a `Case`, arrays of payloads or rates, records of runs. Out: frozen values in bits per second,
+bytes and seconds.
+
+```text
+Case ─┬─► rbudp_printed.printed                      equations 1 to 6 as they stand
+      └─► rbudp_corrected.by_passes, early ◄─ rbudp_passes (how many passes, by chance)
+              │                             ◄─ rbudp_report (size of a report, TCP's rounds for it)
+              ├─► rbudp_curves    curves, payload for an efficiency, where two curves cross
+              ├─► rbudp_measured  blasts of a record beside the model
+              └─► rbudp_gaps      where the printed equations mislead
+```
+
+Start with rbudp.py. Derivations and the list of corrections are in docs/design/rbudp-model.md.
+"""
