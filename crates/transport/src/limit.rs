@@ -55,7 +55,8 @@ impl Turn {
 
     /// Begins the schedule anew at the next turn: there was nothing to send, which is nothing to make up for.
     pub(crate) fn restart(&mut self) {
-        self.pacer = None;
+        let is_owing = |pacer: &Pacer| pacer.ready_ns() > time::now_ns();
+        self.pacer = self.pacer.take().filter(is_owing);
     }
 
     /// Waits until the next bytes may go; false if that is not within the next 100 ms, of which most
@@ -85,7 +86,8 @@ impl Turn {
     pub(crate) fn set_rate(&mut self, rate_bps: u64) {
         self.rate_bps = rate_bps;
         if let Some(pacer) = &mut self.pacer {
-            *pacer = (self.make)(rate_bps, time::now_ns());
+            // What has gone already is paid for first.
+            *pacer = (self.make)(rate_bps, pacer.ready_ns().max(time::now_ns()));
         }
     }
 

@@ -8,7 +8,13 @@
 //! 58  zero                                    6 bytes
 //! ```
 
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
+
+use farline_spec::Failure;
+
 use crate::StreamKey;
+use crate::failure::is_slice;
 
 /// Length of a preamble.
 pub(crate) const PREAMBLE_BYTES: usize = 64;
@@ -24,6 +30,11 @@ pub(crate) fn encode(key: &StreamKey) -> [u8; PREAMBLE_BYTES] {
     bytes
 }
 
+/// Whether `bytes` look like a preamble, whoever's.
+pub(crate) fn is_preamble(bytes: &[u8]) -> bool {
+    bytes.len() == PREAMBLE_BYTES && bytes.starts_with(&MAGIC)
+}
+
 /// The one of `expected` that `bytes` prove, if any.
 ///
 /// The proof is compared in a time that does not depend on where it is wrong.
@@ -37,6 +48,30 @@ pub(crate) fn identify<'a>(bytes: &[u8; PREAMBLE_BYTES], expected: &'a [StreamKe
         .iter()
         .find(named)
         .filter(|key| is_same(&bytes[24..56], &key.proof))
+}
+
+/// The next hello of one of `expected` on a socket that does not block, and where it came from; what is none is passed over.
+///
+/// # Errors
+/// The kernel's, but for an ICMP error of an answer to somebody who is gone.
+pub(crate) fn next_hello<'a>(
+    socket: &UdpSocket,
+    local: SocketAddr,
+    expected: &'a [StreamKey],
+) -> Result<Option<(&'a StreamKey, SocketAddr)>, Failure> {
+    let mut buffer = [0; 2 * PREAMBLE_BYTES];
+    loop {
+        let (length, from) = match socket.recv_from(&mut buffer) {
+            Ok(received) => received,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+            Err(error) if is_slice(&error) || error.kind() == ErrorKind::ConnectionRefused => continue,
+            Err(error) => return Err(Failure::system(&format!("data port {local}"), &error)),
+        };
+        let hello: Option<&[u8; PREAMBLE_BYTES]> = buffer[..length].try_into().ok();
+        if let Some(key) = hello.and_then(|hello| identify(hello, expected)) {
+            return Ok(Some((key, from)));
+        }
+    }
 }
 
 fn is_same(given: &[u8], wanted: &[u8; 32]) -> bool {

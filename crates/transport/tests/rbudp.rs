@@ -188,6 +188,67 @@ fn every_receiver_gets_every_byte_over_a_path_that_loses_doubles_and_overtakes()
 }
 
 #[test]
+fn packets_and_blasts_of_any_size_arrive() {
+    let pass = |_: Way, datagram: &[u8]| vec![datagram.to_vec()];
+    for receiver in ["naive", "gather"] {
+        for (packet, payload, total) in [
+            (64, 1_000_000, 200_000),
+            (1016, 500, 100_000),
+            (65_507, 100_000, 900_001),
+            (1016, 1_000_000, 1),
+        ] {
+            let text = format!(
+                r#"{{"transport":"rbudp","rate_bps":100000000,"total_bytes":{total},"rbudp":{{"packet_bytes":{packet},
+                    "payload_bytes":{payload},"receiver":"{receiver}","shared_path":"allow"}}}}"#
+            );
+            let spec = from_json::<RunSpec>(&text).unwrap().resolved().unwrap();
+            with_stream(&spec, &pass, |[mut sender, mut receiver], _| {
+                std::thread::scope(|scope| {
+                    let receiving = scope.spawn(|| receive_all(receiver.as_mut()));
+                    send_all(sender.as_mut(), total).unwrap();
+                    assert_eq!(
+                        receiving.join().unwrap().unwrap(),
+                        (total, total),
+                        "{packet} {payload}"
+                    );
+                });
+            });
+        }
+    }
+}
+
+#[test]
+fn an_offer_that_holds_nothing_is_refused() {
+    let spec = spec("");
+    let transport = transport_for(&spec);
+    let mut listener = transport.listen("127.0.0.1:0".parse().unwrap(), &spec).unwrap();
+    let at = listener.local_addr();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut tcp = TcpStream::connect(at).unwrap();
+            tcp.set_read_timeout(Some(PATIENCE)).unwrap();
+            tcp.write_all(&preamble()).unwrap();
+            let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+            udp.connect(at).unwrap();
+            udp.send(&preamble()).unwrap();
+            tcp.read_exact(&mut [0; 8]).unwrap();
+            tcp.write_all(b"RB\0\x01\0\0\0\x11").unwrap();
+            let _ = tcp.read_to_end(&mut Vec::new());
+        });
+        let deadline = Instant::now() + PATIENCE;
+        let refused = listener
+            .accept(&spec, &[key()], &|_| Role::Sender, deadline)
+            .err()
+            .unwrap();
+        assert_eq!(refused.kind, FailureKind::Protocol, "{refused}");
+        assert!(
+            refused.message.contains("datagrams of 17 bytes only"),
+            "{refused}"
+        );
+    });
+}
+
+#[test]
 fn a_packet_that_was_changed_on_the_way_is_asked_for_again() {
     let chance = Chance::new();
     let pass = |way: Way, datagram: &[u8]| {

@@ -14,6 +14,8 @@ use crate::failure::while_moving;
 
 /// Messages that wait for a peer which does not read, at most.
 const MAX_WAITING_BYTES: usize = 64 << 20;
+/// Reads before what has come is looked at.
+const MOST_READS: usize = 64;
 /// Bytes taken from the kernel at once.
 const READ_BYTES: usize = 64 << 10;
 /// Time after which a peer that answers nothing at all is taken for dead.
@@ -63,7 +65,10 @@ impl Feedback {
     /// # Errors
     /// The kernel's. An end is none: [`Self::is_closed`] tells, once all messages before it have been taken.
     pub(super) fn read(&mut self) -> Result<(), Failure> {
-        while !self.is_closed {
+        for _ in 0..MOST_READS {
+            if self.is_closed {
+                break;
+            }
             match self.socket.read(&mut self.buffer) {
                 Ok(0) => self.is_closed = true,
                 Ok(count) => {
@@ -94,6 +99,10 @@ impl Feedback {
     /// # Errors
     /// `Protocol` when the other end does not read.
     pub(super) fn put(&mut self, message: &Message) -> Result<(), Failure> {
+        if self.written > MAX_WAITING_BYTES / 64 {
+            self.waiting.drain(..self.written);
+            self.written = 0;
+        }
         encode(message, &mut self.waiting);
         if self.waiting.len() - self.written > MAX_WAITING_BYTES {
             let line = format!("data stream: the other end left {MAX_WAITING_BYTES} bytes of reports unread");

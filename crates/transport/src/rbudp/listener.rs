@@ -10,8 +10,8 @@ use farline_sys::wake::poll_readable;
 use socket2::Socket;
 
 use super::opening::Opened;
-use crate::failure::{is_slice, refused, timed_out};
-use crate::preamble::{PREAMBLE_BYTES, identify};
+use crate::failure::{refused, timed_out};
+use crate::preamble::next_hello;
 use crate::socket::{bound_socket, labelled, time_left, while_listening};
 use crate::tcp::listener::TcpListener;
 use crate::{Listener, Role, Stream, StreamKey};
@@ -94,7 +94,8 @@ impl RbudpListener {
             self.half(stream).tcp.get_or_insert(socket);
             progress = true;
         }
-        while let Some((stream, from)) = self.next_hello(expected)? {
+        while let Some((key, from)) = next_hello(&self.udp, self.local, expected)? {
+            let stream = key.stream;
             if self.half(stream).udp.is_none() {
                 let socket = bound_socket(self.local, spec, true)?;
                 let target = labelled(&socket, spec, from)?;
@@ -105,26 +106,6 @@ impl RbudpListener {
             }
         }
         Ok(progress)
-    }
-
-    /// Next hello of an expected stream.
-    fn next_hello(&self, expected: &[StreamKey]) -> Result<Option<(u16, SocketAddr)>, Failure> {
-        let mut buffer = [0; 2 * PREAMBLE_BYTES];
-        loop {
-            let (length, from) = match self.udp.recv_from(&mut buffer) {
-                Ok(received) => received,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-                // An ICMP error of an answer to someone who is gone.
-                Err(error) if is_slice(&error) || error.kind() == io::ErrorKind::ConnectionRefused => {
-                    continue;
-                }
-                Err(error) => return Err(Failure::system(&format!("data port {}", self.local), &error)),
-            };
-            let hello: Option<&[u8; PREAMBLE_BYTES]> = buffer[..length].try_into().ok();
-            if let Some(key) = hello.and_then(|hello| identify(hello, expected)) {
-                return Ok(Some((key.stream, from)));
-            }
-        }
     }
 
     fn take_complete(&mut self) -> Option<(u16, Socket, Socket)> {
@@ -170,7 +151,15 @@ impl Listener for RbudpListener {
                     is_client: false,
                 };
                 let until = Instant::now() + OPENING_TIME;
-                return Ok((stream, opened.finish(spec, role_of(stream), key, until)?));
+                // A time-out here is the opener's, not that of waiting for one.
+                let opened =
+                    opened
+                        .finish(spec, role_of(stream), key, until)
+                        .map_err(|failure| match failure.kind {
+                            FailureKind::Timeout => Failure::new(FailureKind::Protocol, failure.message),
+                            _ => failure,
+                        })?;
+                return Ok((stream, opened));
             }
             if !progress {
                 self.wait(deadline)?;

@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 
-use farline_proto::rbudp::wire::HEADER_BYTES;
+use farline_spec::unit::RbudpPacketBytes;
 use farline_spec::{Failure, FailureKind, Granted, RbudpOptions, RunSpec};
 use farline_sys::datagram::{self, MAX_BATCH_BYTES, MAX_BATCH_SEGMENTS};
 use farline_sys::option::{self, Family};
@@ -95,7 +95,7 @@ impl Setup {
             ));
             self.datagram_bytes = other_bytes;
         }
-        if self.datagram_bytes <= HEADER_BYTES {
+        if self.datagram_bytes < usize::from(RbudpPacketBytes::MIN.get()) {
             let line = format!("data stream: the other end takes datagrams of {other_bytes} bytes only");
             return Err(Failure::new(FailureKind::Protocol, line));
         }
@@ -222,6 +222,7 @@ mod tests {
         assert_eq!((jumbo.datagram_bytes, jumbo.burst_packets), (1472, 44));
         assert!(jumbo.notes[0].contains("fits the other end"));
         assert!(setup(1472).agree(16, 0).is_err());
+        assert!(setup(1472).agree(63, 0).is_err());
     }
 
     #[test]

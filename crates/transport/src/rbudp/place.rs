@@ -19,6 +19,10 @@ use farline_sys::datagram::{Batch, RECEIVE_BYTES, receive_batch_now, receive_sca
 use super::memory::Slots;
 use crate::buffer::PageBuffer;
 use crate::failure::refused;
+use crate::preamble::is_preamble;
+
+/// No call brings more datagrams than this, however short they are.
+const MOST_SEGMENTS: usize = 512;
 
 /// Where packets belong.
 pub(super) enum Store {
@@ -70,7 +74,7 @@ impl Intake {
     ) -> Self {
         let datagram_bytes = packet_bytes + HEADER_BYTES;
         // Whatever one call can bring has a place, be it a spare one.
-        let segments = RECEIVE_BYTES.div_ceil(datagram_bytes);
+        let segments = RECEIVE_BYTES.div_ceil(datagram_bytes).min(MOST_SEGMENTS);
         let is_gather = way == RbudpReceiver::Gather && matches!(store, Store::Memory(_));
         let spares = if is_gather { segments } else { 0 };
         Self {
@@ -153,7 +157,8 @@ impl Intake {
     fn sort(&mut self, datagram: &[u8], machine: &mut Receiver, now_ns: u64) -> io::Result<usize> {
         let header = Header::read(datagram).filter(|header| header.token == self.token);
         let Some(header) = header else {
-            self.figures.strays += 1;
+            // The opener's hello, once more, is nobody's fault.
+            self.figures.strays += u64::from(!is_preamble(datagram));
             return Ok(0);
         };
         if header.packet == MARK {
@@ -182,7 +187,8 @@ impl Intake {
                 place
             }
             Store::File(file) => {
-                file.put(blast, at as u64, payload)?;
+                file.put(blast, at as u64, payload)
+                    .map_err(|error| file.named(&error))?;
                 payload
             }
             Store::Nothing => payload,
@@ -216,7 +222,7 @@ impl Intake {
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.store {
-            Store::File(file) => file.flush(),
+            Store::File(file) => file.flush().map_err(|error| file.named(&error)),
             Store::Memory(_) | Store::Nothing => Ok(()),
         }
     }
@@ -225,9 +231,14 @@ impl Intake {
     fn gather(&mut self, fd: BorrowedFd<'_>, machine: &mut Receiver, now_ns: u64) -> io::Result<usize> {
         let most = self.headers.len() / HEADER_BYTES;
         let blast = machine.expected(most, &mut self.expected);
+        if self.expected.is_empty() {
+            // Nothing of a full size is to come: no place is taken for a guess.
+            let batch = receive_batch_now(fd, &mut self.buffer[..RECEIVE_BYTES])?;
+            return self.sort_buffer(batch.bytes, batch.segment_bytes, machine, now_ns);
+        }
         let batch = self.receive_into_places(fd, blast)?;
         let full = self.packet_bytes + HEADER_BYTES;
-        if batch.segment_bytes != full && batch.bytes > full {
+        if batch.segment_bytes != full && batch.bytes > batch.segment_bytes.min(full) {
             // Datagrams of another size: none of them is where it was expected.
             self.line_up(blast, 0, batch.bytes);
             return self.sort_buffer(batch.bytes, batch.segment_bytes, machine, now_ns);
@@ -397,9 +408,9 @@ impl FileStore {
         Ok(())
     }
 
-    /// The file that is being written, for messages.
-    pub(super) fn name(&self) -> &std::path::Path {
-        &self.name
+    /// An error with the name of the file.
+    fn named(&self, error: &io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("writing {}: {error}", self.name.display()))
     }
 }
 

@@ -61,7 +61,11 @@ impl Receiver {
             None if options.receiver == RbudpReceiver::Fake => Store::Nothing,
             None => {
                 let slot_bytes = slot_bytes(payload_bytes, packet_bytes);
-                let touched = slots_needed(spec, parts.rtt_ns, slot_bytes);
+                let blasts = spec
+                    .total_bytes
+                    .map_or(u64::MAX, |total| total.get().div_ceil(payload_bytes));
+                let touched = slots_needed(spec, parts.rtt_ns, slot_bytes)
+                    .min(usize::try_from(blasts).unwrap_or(usize::MAX));
                 Store::Memory(Slots::new(slot_bytes, touched.min(in_flight as usize)))
             }
         };
@@ -147,7 +151,7 @@ impl Receiver {
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok((fresh, true)),
                 Err(error) if is_slice(&error) || error.kind() == ErrorKind::ConnectionRefused => {}
-                Err(error) => return Err(self.named(&error)),
+                Err(error) => return Err(while_moving("receiving", &error)),
             }
             for done in self.intake.dones() {
                 self.machine.handle_done(now_ns, done).map_err(violated)?;
@@ -157,13 +161,6 @@ impl Receiver {
             }
         }
         Ok((fresh, false))
-    }
-
-    fn named(&mut self, error: &std::io::Error) -> Failure {
-        match self.intake.store() {
-            Store::File(file) => Failure::system(&format!("writing {}", file.name().display()), error),
-            Store::Memory(_) | Store::Nothing => while_moving("receiving", error),
-        }
     }
 
     /// Hears and says what is to be said over the connection.

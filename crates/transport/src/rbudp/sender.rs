@@ -202,6 +202,12 @@ impl Sender {
                 self.wait(link, time::now_ns() + left.as_nanos() as u64)?;
             }
         }
+        if !self.machine.is_finished() {
+            // What the other end does not have yet, it will not get: it must not wait for it.
+            let last_word = "not everything had arrived when the time was over".to_owned();
+            let told = self.feedback.put(&Message::Failed(last_word));
+            let _ = told.and_then(|()| self.feedback.flush());
+        }
         Ok(())
     }
 
@@ -271,12 +277,16 @@ impl Sender {
     }
 
     fn wait_for_turn(&mut self, link: &Link) -> bool {
-        let Some(turn) = &mut self.turn else { return true };
         let rate_bps = self.machine.rate_bps();
         if rate_bps != self.rate_bps {
             self.rate_bps = rate_bps;
-            turn.set_rate(rate_bps);
+            match &mut self.turn {
+                _ if rate_bps == 0 => self.turn = None,
+                Some(turn) => turn.set_rate(rate_bps),
+                None => self.turn = Some(Turn::strict(rate_bps)),
+            }
         }
+        let Some(turn) = &mut self.turn else { return true };
         let may_send = turn.wait();
         link.tally.paced_wait_us.set(turn.waited_us());
         may_send
@@ -394,6 +404,10 @@ impl Sender {
     }
 
     fn check_alive(&self, now_ns: u64) -> Result<(), Failure> {
+        if self.machine.has_gaps() || self.machine.is_blast_full() {
+            // There is much to send yet; the connection's own probes tell of a peer that is gone.
+            return Ok(());
+        }
         let waited_ns = self
             .machine
             .waiting_since()

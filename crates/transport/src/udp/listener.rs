@@ -12,8 +12,8 @@ use socket2::Socket;
 use super::handshake::{Sign, read_sign, tell};
 use super::header::{Kind, Token};
 use super::stream::UdpStream;
-use crate::failure::{is_slice, refused, timed_out};
-use crate::preamble::{PREAMBLE_BYTES, identify};
+use crate::failure::{refused, timed_out};
+use crate::preamble::next_hello;
 use crate::socket::{bound_socket, labelled, time_left, while_listening};
 use crate::{Listener, Role, Stream, StreamKey};
 
@@ -63,23 +63,12 @@ impl UdpListener {
         &self,
         expected: &'a [StreamKey],
     ) -> Result<Option<(&'a StreamKey, SocketAddr)>, Failure> {
-        let mut buffer = [0; 2 * PREAMBLE_BYTES];
-        loop {
-            let (length, from) = match self.socket.recv_from(&mut buffer) {
-                Ok(received) => received,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-                // An ICMP error of an answer to someone who is gone.
-                Err(error) if is_slice(&error) || error.kind() == io::ErrorKind::ConnectionRefused => {
-                    continue;
-                }
-                Err(error) => return Err(Failure::system(&format!("data port {}", self.local), &error)),
-            };
-            let hello: Option<&[u8; PREAMBLE_BYTES]> = buffer[..length].try_into().ok();
-            let is_new = |key: &&StreamKey| !self.unconfirmed.iter().any(|open| open.key == **key);
-            if let Some(key) = hello.and_then(|hello| identify(hello, expected)).filter(is_new) {
+        while let Some((key, from)) = next_hello(&self.socket, self.local, expected)? {
+            if !self.unconfirmed.iter().any(|open| open.key == *key) {
                 return Ok(Some((key, from)));
             }
         }
+        Ok(None)
     }
 
     fn welcome(&self, key: &StreamKey, peer: SocketAddr, spec: &RunSpec) -> Result<Unconfirmed, Failure> {

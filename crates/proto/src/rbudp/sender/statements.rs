@@ -48,8 +48,10 @@ impl Sender {
             .find(|blast| blast.is_due(now_ns, &options))?;
         let sent_since_ns = (blast.unstated_packets > 0).then_some(blast.unstated_ns);
         let ends_pass = blast.ends_pass(&options);
-        // TCP is slow where much is lost, and a DONE that waits there holds up those behind it.
-        let needs_tcp = is_idle || (blast.is_due_again && blast.is_idle(&options));
+        // TCP is slow where much is lost, and a DONE that waits there holds up those behind it. One that adds the total to what
+        // was stated before is not made again by the clock.
+        let says_total_alone = sent_since_ns.is_none();
+        let needs_tcp = is_idle || says_total_alone || (blast.is_due_again && blast.is_idle(&options));
         let done = blast.state(now_ns, &options);
         if let (Some(adapt), Some(since_ns)) = (&mut self.adapt, sent_since_ns) {
             adapt.state(now_ns, since_ns, &done);
