@@ -14,18 +14,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from farline.errors import UsageError
-from farline.plots.data import CampaignData, load_campaign
+from farline.plots.data import CampaignData
 from farline.plots.labels import setting_text
 from farline.profiles.response import ResponsePoint, Setting, setting_order
+from scripts.page_tables import markdown, run
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "design" / "tpg-profiles.md"
 CONTROL = "udt.congestion_control"
 CONTROLS = ("native", "bbr")
 PAPER_MBPS = dict(enumerate((450, 1762, 2487, 2584, 2810, 2847, 7216, 8713, 6300, 6536), 1))
 """papers/1, Table I: throughput of each experiment in Mb/s."""
-
-Rows = Sequence[Sequence[str]]
 
 
 def table_1(data: CampaignData) -> str:
@@ -64,16 +62,6 @@ def grid_table(data: CampaignData, x: str, curves: str) -> str:
     return markdown(["", *(setting_text(x, value) for value in across)], rows)
 
 
-def made_from(data: CampaignData) -> str:
-    """Where a table comes from: campaign, runs of each setting, and how long one is."""
-    counts = sorted({point.n for point in data.throughput})
-    runs = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    invalid = sum(point.invalid for point in data.throughput)
-    left_out = f"; {invalid} runs left out as not valid" if invalid else ""
-    seconds = ", ".join(f"{row:g}" for row in sorted({row["duration_s"] for row in data.rows}))
-    return f"Campaign {data.name}: {runs} runs of {seconds} s of each setting{left_out}."
-
-
 TABLES: Mapping[str, Callable[[CampaignData], str]] = {
     "tpg-packet-size": lambda data: grid_table(data, "udt.packet_bytes", "buffers_bytes"),
     "tpg-block-size": lambda data: grid_table(data, "block_bytes", "buffers_bytes"),
@@ -95,25 +83,6 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> float:
     from scipy.stats import spearmanr
 
     return float(spearmanr(first, second).statistic)
-
-
-def markdown(head: Sequence[str], rows: Rows) -> str:
-    """A table; the columns after the first stand on the right."""
-    rule = [":--", *("--:" for _ in head[1:])]
-    return "\n".join(f"| {' | '.join(row)} |" for row in [head, rule, *rows])
-
-
-def put_in(page: str, name: str, table: str) -> str:
-    """The page with the table between the marks of that name.
-
-    Raises:
-        ValueError: when the page has no such marks.
-    """
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    if begin not in page or end not in page:
-        raise ValueError(f"no marks {begin} ... {end}")
-    before, rest = page.split(begin, 1)
-    return f"{before}{begin}\n{table}\n{end}{rest.split(end, 1)[1]}"
 
 
 def _by_point(data: CampaignData, column: str, control: str) -> dict[Setting, ResponsePoint]:
@@ -147,24 +116,5 @@ def _spread(point: ResponsePoint | None, factor: float, places: int) -> str:
     return f"{point.mean / factor:.{places}f}{half}"
 
 
-def main(store: Path) -> int:
-    """Prints every table that can be made, and puts it into the page."""
-    page = PAGE.read_text(encoding="utf-8")
-    for name, table_of in TABLES.items():
-        try:
-            data = load_campaign(store, name)
-        except UsageError as error:
-            print(f"{name}: {error.message}", file=sys.stderr)
-            continue
-        if data.unfinished:
-            print(f"{name}: {data.name} has not come to its end", file=sys.stderr)
-            continue
-        table = f"{table_of(data)}\n\n{made_from(data)}"
-        print(f"{table}\n")
-        page = put_in(page, name, table)
-    PAGE.write_text(page, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])) if len(sys.argv) == 2 else f"usage: {sys.argv[0]} STORE")
+    sys.exit(run(PAGE, TABLES, sys.argv))

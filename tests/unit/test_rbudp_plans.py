@@ -13,7 +13,6 @@ from matplotlib.axes import Axes
 # Benches are programs, not a package: their modules are found beside them.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benches"))
 
-from _rbudp import papers4
 from farline.campaign.plan import Plan, load_plan, plan_from_document
 from farline.campaign.settings import Setting
 from farline.errors import SpecError
@@ -25,6 +24,7 @@ from farline.plots.style import paper_style
 from farline.plots.wanted import wanted_figures
 from farline.plots.wanted_figure import draw_wanted
 from farline.testbed import load
+from scripts import rbudp_papers4 as papers4
 from tests.support.planned import planned_data
 
 PLANS = Path(__file__).parents[2] / "plans"

@@ -8,7 +8,8 @@ import pytest
 
 from farline.campaign.plan import load_plan
 from farline.campaign.settings import Setting
-from scripts.tpg_profiles import PAGE, PAPER_MBPS, TABLES, made_from, put_in, ranks
+from scripts.page_tables import made_from, put_in
+from scripts.tpg_profiles import PAGE, PAPER_MBPS, TABLES, ranks
 from tests.support.planned import planned_data
 
 PLANS = Path(__file__).parents[2] / "plans"

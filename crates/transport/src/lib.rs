@@ -188,6 +188,16 @@ pub struct StreamReport {
     pub path_check: Option<PathCheck>,
 }
 
+impl StreamReport {
+    /// Counts a blast that ended whole, and keeps it while there is room.
+    pub(crate) fn keep(&mut self, blast: Blast) {
+        self.whole_blasts += 1;
+        if self.blasts.len() < MAX_BLASTS {
+            self.blasts.push(blast);
+        }
+    }
+}
+
 /// Most blasts that one end of a stream keeps for its record.
 pub const MAX_BLASTS: usize = 256;
 

@@ -131,6 +131,14 @@ pub(crate) fn labelled(socket: &Socket, spec: &RunSpec, remote: SocketAddr) -> R
     Ok(SocketAddr::from(remote).into())
 }
 
+/// One end's address as records have it; empty where the kernel no longer tells.
+pub(crate) fn address_text(address: io::Result<SockAddr>) -> String {
+    address
+        .ok()
+        .and_then(|address| address.as_socket())
+        .map_or_else(String::new, |address| address.to_string())
+}
+
 /// Headers of IP and UDP in front of every datagram.
 pub(crate) fn header_bytes(family: Family) -> usize {
     match family {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use farline_proto::rbudp::wire::{Decoder, Message, encode};
 use farline_spec::{Failure, FailureKind};
 use farline_sys::tcp_info::TcpInfo;
+use farline_sys::wake::Interest;
 use socket2::{SockRef, TcpKeepalive};
 
 use crate::failure::while_moving;
@@ -139,8 +140,27 @@ impl Feedback {
         self.is_closed
     }
 
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+    /// What to wait for: room for what the kernel has not taken yet, or the other end's next word.
+    pub(super) fn wanted(&self) -> (BorrowedFd<'_>, Interest) {
+        let interest = if self.has_waiting() {
+            Interest::Writable
+        } else {
+            Interest::Readable
+        };
+        (self.socket.as_fd(), interest)
+    }
+
+    /// Tells the other end why this one gives up, as far as it still listens.
+    pub(super) fn give_up(&mut self, reason: &str) {
+        let told = self.put(&Message::Failed(reason.to_owned()));
+        let _ = told.and_then(|()| self.flush());
+    }
+
+    /// As [`Self::give_up`], unless it is the user who ended it.
+    pub(super) fn give_up_for(&mut self, failure: &Failure) {
+        if failure.kind != FailureKind::Interrupted {
+            self.give_up(&failure.message);
+        }
     }
 
     /// A handle by which another thread may end all waits.

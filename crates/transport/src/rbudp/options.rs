@@ -11,7 +11,9 @@ use socket2::Socket;
 use super::link::Link;
 use crate::Role;
 use crate::failure::refused;
-use crate::socket::{buffer_note, family, force_receive_buffer, force_send_buffer, header_bytes, tos_note};
+use crate::socket::{
+    address_text, buffer_note, family, force_receive_buffer, force_send_buffer, header_bytes, tos_note,
+};
 
 /// Receive buffer of the UDP socket where none is asked for: a receiver that is off its CPU for 4 ms at 30 Gbit/s needs
 /// 15 MB, and the kernel charges more than twice of that for small packets.
@@ -161,16 +163,10 @@ fn set_buffers(socket: &Socket, options: &RbudpOptions, role: Role) -> Result<()
 /// What the kernel granted, and where that differs from `spec`.
 pub(super) fn granted(link: &Link, setup: &Setup, spec: &RunSpec) -> Granted {
     let socket = &link.socket;
-    let text = |address: std::io::Result<socket2::SockAddr>| {
-        address
-            .ok()
-            .and_then(|address| address.as_socket())
-            .map_or_else(String::new, |it| it.to_string())
-    };
     let is_sender = link.role() == Role::Sender;
     let mut granted = Granted {
-        local: text(socket.local_addr()),
-        remote: text(socket.peer_addr()),
+        local: address_text(socket.local_addr()),
+        remote: address_text(socket.peer_addr()),
         send_buffer_bytes: socket.send_buffer_size().ok().map(|bytes| bytes as u64),
         receive_buffer_bytes: socket.recv_buffer_size().ok().map(|bytes| bytes as u64),
         // A datagram is at most 65,507 bytes, a burst at most 128 datagrams.

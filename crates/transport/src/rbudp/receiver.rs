@@ -20,7 +20,7 @@ use crate::failure::{aborted, is_slice, while_moving};
 use crate::nap::Nap;
 use crate::socket::SLICE;
 use crate::tally::as_i64;
-use crate::{MAX_BLASTS, Received, StreamReport};
+use crate::{Received, StreamReport};
 
 /// Bytes after which the caller gets to look around.
 const BLOCK_BYTES: usize = 256 << 10;
@@ -94,7 +94,7 @@ impl Receiver {
         let result = or_aborted(link, self.receive_some(link));
         self.publish(link);
         if let Err(failure) = &result {
-            self.say_why(failure);
+            self.feedback.give_up_for(failure);
         }
         result
     }
@@ -180,10 +180,7 @@ impl Receiver {
             self.feedback.put(&message)?;
         }
         while let Some(blast) = self.machine.poll_blast() {
-            self.report.whole_blasts += 1;
-            if self.report.blasts.len() < MAX_BLASTS {
-                self.report.blasts.push(blast);
-            }
+            self.report.keep(blast);
         }
         self.feedback.flush()
     }
@@ -221,26 +218,10 @@ impl Receiver {
                 return Ok(());
             }
         }
-        let feedback = if self.feedback.has_waiting() {
-            Interest::Writable
-        } else {
-            Interest::Readable
-        };
-        let fds = [
-            (link.socket.as_fd(), Interest::Readable),
-            (self.feedback.fd(), feedback),
-        ];
+        let fds = [(link.socket.as_fd(), Interest::Readable), self.feedback.wanted()];
         wait_ready(fds, Duration::from_nanos(left_ns))
             .map(drop)
             .map_err(|error| Failure::system("waiting for datagrams", &error))
-    }
-
-    /// Tells the sender why this end gives up, as far as it still listens.
-    fn say_why(&mut self, failure: &Failure) {
-        if failure.kind != FailureKind::Interrupted {
-            let told = self.feedback.put(&Message::Failed(failure.message.clone()));
-            let _ = told.and_then(|()| self.feedback.flush());
-        }
     }
 
     fn publish(&self, link: &Link) {

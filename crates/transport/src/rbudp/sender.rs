@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use farline_proto::rbudp::wire::{HEADER_BYTES, Header, Message, encode_mark, packet_hash};
 use farline_proto::rbudp::{Burst, Sender as Machine, SenderOptions};
 use farline_spec::{Failure, FailureKind, RunSpec};
-use farline_sys::wake::{Interest, wait_ready};
+use farline_sys::wake::wait_ready;
 use farline_sys::{datagram, thread, time};
 
 use super::feedback::{DEAD_AFTER, Feedback};
@@ -16,12 +16,12 @@ use super::options::{Setup, in_flight_of, options_of};
 use super::receiver::{or_aborted, violated};
 use super::source::Source;
 use super::stream::Parts;
+use crate::StreamReport;
 use crate::buffer::PageBuffer;
 use crate::failure::{aborted, is_slice, while_moving};
 use crate::limit::Turn;
 use crate::socket::{SLICE, errno};
 use crate::tally::as_i64;
-use crate::{MAX_BLASTS, StreamReport};
 
 /// How often the connection is looked at while datagrams go.
 const LOOK_NS: u64 = 100_000;
@@ -132,10 +132,7 @@ impl Sender {
         let result = or_aborted(link, result);
         if let Err(failure) = &result {
             self.publish(link);
-            if failure.kind != FailureKind::Interrupted {
-                let told = self.feedback.put(&Message::Failed(failure.message.clone()));
-                let _ = told.and_then(|()| self.feedback.flush());
-            }
+            self.feedback.give_up_for(failure);
         }
         result
     }
@@ -204,9 +201,8 @@ impl Sender {
         }
         if !self.machine.is_finished() {
             // What the other end does not have yet, it will not get: it must not wait for it.
-            let last_word = "not everything had arrived when the time was over".to_owned();
-            let told = self.feedback.put(&Message::Failed(last_word));
-            let _ = told.and_then(|()| self.feedback.flush());
+            self.feedback
+                .give_up("not everything had arrived when the time was over");
         }
         Ok(())
     }
@@ -391,10 +387,7 @@ impl Sender {
         }
         self.speak(link, now_ns)?;
         while let Some(blast) = self.machine.poll_blast() {
-            self.report.whole_blasts += 1;
-            if self.report.blasts.len() < MAX_BLASTS {
-                self.report.blasts.push(blast);
-            }
+            self.report.keep(blast);
         }
         if now_ns >= self.published_ns + PUBLISH_NS {
             self.published_ns = now_ns;
@@ -445,11 +438,6 @@ impl Sender {
             .machine
             .poll_timeout()
             .map_or(until_ns, |due_ns| due_ns.min(until_ns));
-        let interest = if self.feedback.has_waiting() {
-            Interest::Writable
-        } else {
-            Interest::Readable
-        };
         if link.tally.is_aborted() {
             return Err(aborted());
         }
@@ -457,7 +445,7 @@ impl Sender {
             turn.restart();
         }
         let left = Duration::from_nanos(due_ns.saturating_sub(now_ns));
-        wait_ready([(self.feedback.fd(), interest)], left)
+        wait_ready([self.feedback.wanted()], left)
             .map(drop)
             .map_err(|error| Failure::system("waiting for reports", &error))
     }

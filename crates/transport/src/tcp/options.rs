@@ -11,7 +11,7 @@ use socket2::{Protocol, Socket, Type};
 
 use crate::Role;
 use crate::failure::refused;
-use crate::socket::{self, buffer_note, tos_note};
+use crate::socket::{self, address_text, buffer_note, tos_note};
 
 /// A TCP or MPTCP socket for `address`.
 pub(super) fn open(address: SocketAddr, spec: &RunSpec) -> Result<Socket, Failure> {
@@ -99,15 +99,9 @@ fn unknown_congestion_control(name: &str, error: &io::Error) -> Failure {
 /// What the kernel granted to an open connection, and where that differs from `spec`.
 pub(super) fn granted(socket: &Socket, spec: &RunSpec, role: Role, earlier_notes: &[String]) -> Granted {
     let info = TcpInfo::of(socket.as_fd()).ok();
-    let address = |address: io::Result<socket2::SockAddr>| {
-        address
-            .ok()
-            .and_then(|address| address.as_socket())
-            .map_or_else(String::new, |address| address.to_string())
-    };
     let mut granted = Granted {
-        local: address(socket.local_addr()),
-        remote: address(socket.peer_addr()),
+        local: address_text(socket.local_addr()),
+        remote: address_text(socket.peer_addr()),
         congestion_control: socket.tcp_congestion().ok().map(|name| name_of(&name)),
         mss_bytes: info.map(|info| info.raw().snd_mss),
         send_buffer_bytes: socket.send_buffer_size().ok().map(|bytes| bytes as u64),

@@ -12,7 +12,7 @@ use socket2::Socket;
 use super::options::Setup;
 use super::receiver::Receiver;
 use super::sender::Sender;
-use crate::socket::{SLICE, buffer_note, family, tos_note};
+use crate::socket::{SLICE, address_text, buffer_note, family, tos_note};
 use crate::tally::{Count, Tally};
 use crate::{Counters, Probe, Received, Role, Stream, StreamKey};
 
@@ -122,16 +122,10 @@ impl Stream for UdpStream {
 
     fn granted(&self) -> Granted {
         let socket = &self.link.socket;
-        let text = |address: std::io::Result<socket2::SockAddr>| {
-            address
-                .ok()
-                .and_then(|address| address.as_socket())
-                .map_or_else(String::new, |it| it.to_string())
-        };
         let is_sender = self.link.role == Role::Sender;
         let mut granted = Granted {
-            local: text(socket.local_addr()),
-            remote: text(socket.peer_addr()),
+            local: address_text(socket.local_addr()),
+            remote: address_text(socket.peer_addr()),
             send_buffer_bytes: socket.send_buffer_size().ok().map(|bytes| bytes as u64),
             receive_buffer_bytes: socket.recv_buffer_size().ok().map(|bytes| bytes as u64),
             packet_bytes: is_sender.then_some(self.setup.packet_bytes as u32),

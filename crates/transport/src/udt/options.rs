@@ -12,7 +12,9 @@ use socket2::Socket;
 
 use super::chance;
 use crate::failure::refused;
-use crate::socket::{buffer_note, family, force_receive_buffer, force_send_buffer, header_bytes, tos_note};
+use crate::socket::{
+    address_text, buffer_note, family, force_receive_buffer, force_send_buffer, header_bytes, tos_note,
+};
 
 /// Receive buffer of the UDP socket where none is asked for, as far as the kernel grants it. The window of a fast
 /// stream is larger than the usual 200 KB by far, and whoever is off the CPU for 4 ms at 30 Gbit/s needs 15 MB; the
@@ -200,15 +202,9 @@ impl Setup {
 
     /// Where the socket differs from what was asked for, and what it is.
     pub(super) fn granted(&self, socket: &Socket, spec: &RunSpec) -> Granted {
-        let text = |address: std::io::Result<socket2::SockAddr>| {
-            address
-                .ok()
-                .and_then(|address| address.as_socket())
-                .map_or_else(String::new, |it| it.to_string())
-        };
         let mut granted = Granted {
-            local: text(socket.local_addr()),
-            remote: text(socket.peer_addr()),
+            local: address_text(socket.local_addr()),
+            remote: address_text(socket.peer_addr()),
             send_buffer_bytes: socket.send_buffer_size().ok().map(|bytes| bytes as u64),
             receive_buffer_bytes: socket.recv_buffer_size().ok().map(|bytes| bytes as u64),
             gro: Some(self.gro),

@@ -28,16 +28,20 @@ pub struct Relay<'a> {
 impl<'a> Relay<'a> {
     /// Runs `test` with a relay, which is told where to by [`Self::towards`].
     pub fn run<T>(pass: &'a Pass<'a>, test: impl FnOnce(&Self) -> T) -> T {
-        let socket = || {
-            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        Self::run_on(UdpSocket::bind("127.0.0.1:0").unwrap(), pass, test)
+    }
+
+    /// As [`Self::run`], with `outer` towards the opener.
+    pub fn run_on<T>(outer: UdpSocket, pass: &'a Pass<'a>, test: impl FnOnce(&Self) -> T) -> T {
+        let prepared = |socket: UdpSocket| {
             socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
             // A relay that is off the CPU for a moment must not lose what it was not told to lose.
             let _ = force_receive_buffer(socket.as_fd(), 16 << 20);
             socket
         };
         let relay = Self {
-            outer: socket(),
-            inner: socket(),
+            outer: prepared(outer),
+            inner: prepared(UdpSocket::bind("127.0.0.1:0").unwrap()),
             is_over: AtomicBool::new(false),
             pass,
         };

@@ -1,7 +1,7 @@
 //! What stands between two ends of a stream that is a connection and datagrams: a relay for both, on one port.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -21,14 +21,9 @@ impl Twin {
         listener: SocketAddr,
         test: impl FnOnce(&Twin, SocketAddr) -> T,
     ) -> T {
-        Relay::run(pass, |datagrams| {
+        let (door, outer) = free_port();
+        Relay::run_on(outer, pass, |datagrams| {
             let outer = datagrams.towards(listener);
-            // The same number as the datagrams' port; another test's connection may have it for a moment.
-            let door = std::iter::repeat_with(|| {
-                std::thread::sleep(Duration::from_millis(10));
-                TcpListener::bind(outer)
-            });
-            let door = door.take(100).find_map(Result::ok).unwrap();
             door.set_nonblocking(true).unwrap();
             let twin = Twin {
                 connections: Mutex::default(),
@@ -67,6 +62,16 @@ impl Twin {
             self.cut();
         });
     }
+}
+
+/// A port that is free for connections and datagrams: what the kernel gives for the one may be taken for the other.
+fn free_port() -> (TcpListener, UdpSocket) {
+    let port = || {
+        let door = TcpListener::bind("127.0.0.1:0").unwrap();
+        let outer = UdpSocket::bind(door.local_addr().unwrap());
+        outer.ok().map(|outer| (door, outer))
+    };
+    std::iter::repeat_with(port).take(100).flatten().next().unwrap()
 }
 
 /// Carries bytes until either end closes, and then closes the other.

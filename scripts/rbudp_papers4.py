@@ -1,6 +1,6 @@
 """Tables of papers/4's experiments as they came out here, beside the model.
 
-    .venv/bin/python benches/_rbudp/papers4.py STORE
+    .venv/bin/python -m scripts.rbudp_papers4 STORE
 
 reads the newest campaign of each plan `plans/rbudp-*.toml` from a store, prints the tables and
 puts them into docs/design/rbudp-papers4.md, each between its two marks. A campaign that is not
@@ -13,20 +13,15 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-if __name__ == "__main__":
-    sys.path[:0] = [str(ROOT)]
+from farline.plots.blast_rows import BLAST_PASSES, BLAST_RATE, FIRST_BLAST_LOSS
+from farline.plots.data import CampaignData
+from farline.plots.labels import setting_text
+from farline.plots.model_line import ModelLine
+from farline.plots.wanted import wanted_figures
+from farline.profiles.response import Setting, setting_order
+from scripts.page_tables import markdown, run
 
-from farline.errors import UsageError  # noqa: E402
-from farline.plots.blast_rows import BLAST_PASSES, BLAST_RATE, FIRST_BLAST_LOSS  # noqa: E402
-from farline.plots.data import CampaignData, load_campaign  # noqa: E402
-from farline.plots.labels import setting_text  # noqa: E402
-from farline.plots.model_line import ModelLine  # noqa: E402
-from farline.plots.wanted import wanted_figures  # noqa: E402
-from farline.profiles.response import Setting, setting_order  # noqa: E402
-from scripts.tpg_profiles import markdown, put_in  # noqa: E402
-
-PAGE = ROOT / "docs" / "design" / "rbudp-papers4.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "design" / "rbudp-papers4.md"
 RATE, RECEIVER, PAYLOAD, POINT = "rate_bps", "rbudp.receiver", "payload_bytes", "point"
 RECEIVERS = ("naive", "gather", "fake")
 COLUMNS = (BLAST_RATE, FIRST_BLAST_LOSS, BLAST_PASSES)
@@ -112,33 +107,5 @@ def number(value: Setting) -> float:
     return float(value)
 
 
-def made_from(data: CampaignData) -> str:
-    """Where a table comes from: campaign and runs of each setting."""
-    counts = sorted({point.n for point in data.throughput})
-    runs = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    invalid = sum(point.invalid for point in data.throughput)
-    left_out = f"; {invalid} runs left out as not valid" if invalid else ""
-    return f"Campaign {data.name}: {runs} runs of each setting{left_out}."
-
-
-def main(store: Path) -> int:
-    """Prints every table that can be made, and puts it into the page."""
-    page = PAGE.read_text(encoding="utf-8")
-    for name, table_of in TABLES.items():
-        try:
-            data = load_campaign(store, name)
-        except UsageError as error:
-            print(f"{name}: {error.message}", file=sys.stderr)
-            continue
-        if data.unfinished:
-            print(f"{name}: {data.name} has not come to its end", file=sys.stderr)
-            continue
-        table = f"{table_of(data)}\n\n{made_from(data)}"
-        print(f"{table}\n")
-        page = put_in(page, name, table)
-    PAGE.write_text(page, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])) if len(sys.argv) == 2 else f"usage: {sys.argv[0]} STORE")
+    sys.exit(run(PAGE, TABLES, sys.argv))
