@@ -307,9 +307,14 @@ def test_a_path_that_others_fill_is_refused_and_an_idle_one_is_not(
     words = ("--no-store", "--json-stream", "-i", "0.1", "-C", "cubic", "-t", "60")
     background = Probe(ending(start(client, FARLINE, "probe", served.ticket, *words)))
     time.sleep(1.0)  # until cubic fills the queue
-    done = client.run(
-        [FARLINE, "probe", served.ticket, "--no-store", "--json", *careful], timeout=60
-    )
+    # A check lasts half a second, and cubic makes room after a loss: nine of ten find the flow
+    # (docs/design/rbudp-path-check.md).
+    for _ in range(3):
+        done = client.run(
+            [FARLINE, "probe", served.ticket, "--no-store", "--json", *careful], timeout=60
+        )
+        if done.returncode:
+            break
     document = json.loads(done.stdout)
     checks = [one.get("path_check") for one in document["streams"]]
     assert done.returncode not in (0, 130), checks

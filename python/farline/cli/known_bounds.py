@@ -38,6 +38,9 @@ def known_bounds(store: Store, address: str) -> list[Bound]:
 
     rows: list[dict[str, Any]] = []
     for transport in TRANSPORTS:
+        # Where nobody measured a bound, which is nearly everywhere, no engine need start.
+        if not store.may_hold(f"{transport}.receive_mode", APPLICATION):
+            continue
         where = {"server_address": (address,), f"{transport}.receive_mode": (APPLICATION,)}
         wanted = RunFilter(transport=transport, where=where)
         found = store.runs(wanted, limit=NEWEST_RUNS)

@@ -14,6 +14,7 @@ from farline.store.compact import Compaction, compact
 from farline.store.disk import make_folder, publish
 from farline.store.entry import Entry, checked_run_id, sample_table, write_fresh, write_links
 from farline.store.filters import RunFilter, pick_campaign
+from farline.store.glance import may_hold
 from farline.store.layout import Layout, fresh_links_path
 from farline.store.reader import Reader, open_reader
 
@@ -119,6 +120,10 @@ class Store:
         """Rows of the runs that fit, oldest first, with the columns of `columns.run_columns`."""
         with self.read() as reader:
             return reader.arrow(queries.select_runs(reader.runs, wanted, limit))
+
+    def may_hold(self, column: str, value: str) -> bool:
+        """Whether asking for runs with `value` in a text column could find any; cheap."""
+        return may_hold(self.layout, column, value)
 
     def samples(self, run_ids: Sequence[str]) -> pa.Table:
         """Samples of some runs: `run_id` and the sample columns, null where unknown."""

@@ -217,3 +217,13 @@ def test_since_reads_ages_dates_and_times() -> None:
     assert read_since("2026-11-20").startswith("2026-11-")
     with pytest.raises(SpecError, match="an age"):
         read_since("yesterday")
+
+
+def test_a_glance_says_whether_asking_can_find_anything(store: Store) -> None:
+    asked = ("tcp.congestion_control", "bbr")
+    assert not store.may_hold(*asked)
+    fill(store)
+    for _ in range(2):
+        assert store.may_hold(*asked)
+        assert not store.may_hold("tcp.congestion_control", "htcp")
+        store.compact()
