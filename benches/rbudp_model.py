@@ -5,7 +5,7 @@ Rows over payload (1 MB to 2 GB), rate (0.1 to 9 Gb/s), round trip (0 to 366 ms)
 lossy ones also the number of passes. A group per cell, named like 600MB-0.6G-rtt110-loss7.
 `--cases` (or CASES=...) runs some and leaves the others' rows; `--resume` (RESUME=1) goes on
 where a run stopped; `--short` (SHORT=1) shows that everything works; `--grid` (GRID=1) is every
-combination, some hours. Alone on an idle machine the chosen ones take about 10 minutes.
+combination, some hours. Alone on an idle machine the chosen ones take about a quarter of an hour.
 """
 
 from __future__ import annotations

@@ -34,8 +34,10 @@ from farline.testbed import Testbed
 
 ALLOWED = 0.03
 RUNS, SHORT_RUNS = 5, 2
-# Blasts that take longer are run less often.
+# Blasts that take longer are run less often, and where chance decides short ones more often: for
+# so long in all, with what starting a run costs.
 LONG_S, LONG_RUNS = 8.0, 3
+CHANCE_S, START_S, MOST_RUNS = 40.0, 0.6, 60
 # Of all rows with chance in them, one in a hundred benches has one outside by chance.
 CONFIDENCE = 0.999
 CONFIDENCE_Z = 3.29
@@ -64,7 +66,11 @@ def rows(effort: Effort, cell: Cell) -> Iterator[Figure]:
 
 def runs_of(cell: Cell) -> int:
     """How often a cell's blast is sent."""
-    return LONG_RUNS if cell.prediction().time_s > LONG_S else RUNS
+    time_s = cell.prediction().time_s
+    if time_s > LONG_S:
+        return LONG_RUNS
+    often = int(CHANCE_S / (time_s + START_S)) if cell.loss else RUNS
+    return min(max(often, RUNS), MOST_RUNS)
 
 
 def base_rtt_s(bed: Testbed, cell: Cell) -> float:
