@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint fmt gen bpf bench emulator-table docs lock clean
+.PHONY: help setup spark demo test lint fmt gen bpf bench emulator-table docs lock clean
 
 # Would keep bytecode from being written, and slow down every start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -14,6 +14,10 @@ help: ## Say what there is.
 
 setup: ## Make .venv with the farline command (release build).
 	@scripts/setup.sh
+
+spark: setup ## Add PySpark to .venv (434 MB), for --engine pyspark and its tests; needs Java 17.
+	@.venv/bin/uv pip install --quiet --python .venv/bin/python --require-hashes --no-deps \
+	    -r requirements-spark.lock
 
 demo: setup ## Profile TCP over loopback and leave demo/report/report.html.
 	@.venv/bin/python scripts/demo.py
@@ -47,9 +51,11 @@ docs: setup ## Build the pages into docs/site.
 	@.venv/bin/python -m sphinx --quiet --fail-on-warning -b html docs docs/site
 	@echo "docs/site/index.html"
 
-lock: setup ## Write requirements.lock anew from pyproject.toml.
+lock: setup ## Write requirements.lock and requirements-spark.lock anew from pyproject.toml.
 	@.venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --group dev \
 	    --generate-hashes --no-emit-index-url --no-header --no-annotate pyproject.toml -o requirements.lock
+	@echo 'pyspark>=4.0,<4.1' | .venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
+	    --generate-hashes --no-emit-index-url --no-header --no-annotate - -o requirements-spark.lock
 
 clean: ## Remove what was built; the store and reports stay.
 	@rm -rf .venv target docs/site python/farline/_native*.so

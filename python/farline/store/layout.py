@@ -65,6 +65,11 @@ class Layout:
         return self.root / "campaigns"
 
     @property
+    def transfers(self) -> Path:
+        """Transfers of logs that were taken in."""
+        return self.root / "transfers"
+
+    @property
     def use_lock(self) -> Path:
         """Held shared by readers, exclusively by who deletes."""
         return self.root / "use.lock"
@@ -74,12 +79,17 @@ class Layout:
         """Held by the one process that merges."""
         return self.root / "merge.lock"
 
+    @property
+    def transfers_lock(self) -> Path:
+        """Held by the one process that takes in logs."""
+        return self.root / "transfers.lock"
+
     def create(self) -> None:
         """Makes what is not there yet."""
         with system_failures(f"making the store {self.root}"):
             for folder in (
                 *(self.fresh, self.fresh_links, self.runs, self.samples, self.links),
-                *(self.temp, self.campaigns),
+                *(self.temp, self.campaigns, self.transfers),
             ):
                 folder.mkdir(parents=True, exist_ok=True)
         with locked(self.use_lock, exclusive=True, wait=False):

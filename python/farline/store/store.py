@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farline.errors import SpecError, UsageError
-from farline.store import queries
+from farline.store import kept_logs, queries
 from farline.store.compact import Compaction, compact
-from farline.store.disk import make_folder, publish
+from farline.store.disk import locked, make_folder, publish
 from farline.store.entry import Entry, checked_run_id, sample_table, write_fresh, write_links
 from farline.store.filters import RunFilter, pick_campaign
 from farline.store.glance import may_hold
+from farline.store.kept_logs import Kept, KeptLog, Look
 from farline.store.layout import Layout, fresh_links_path
 from farline.store.reader import Reader, open_reader
 
@@ -166,7 +167,49 @@ class Store:
             raise UsageError(f"campaign {wanted!r} is not in {self.path}; the newest are {newest}")
         return found
 
+    def append_transfers(
+        self,
+        tables: Iterable[pa.Table],
+        source: Path,
+        *,
+        reader: str,
+        counts: Callable[[], Mapping[str, int]] = dict,
+    ) -> Kept:
+        """Keeps the transfers of the log `source`; when this returns, they are on disk.
+
+        `tables` have the columns of `farline.store.transfers.transfer_schema`, and are not touched
+        if the same log was taken in before by the same `reader` (its name and version, and what
+        else decides what it makes of a log). `counts` is asked after the last table: the reader's
+        tally. What was done stands in the answer's `look.outcome`.
+
+        Raises:
+            SpecError: when a table's columns are others, or `reader` is not one line.
+            SystemFailure: when log or disk refuse.
+        """
+        return kept_logs.append(
+            self.layout, tables, source, kept_logs.checked_reader(reader), counts
+        )
+
+    def look_at_log(self, source: Path, *, reader: str) -> Look:
+        """What the log `source` would be to this store: new, the same, grown, read otherwise."""
+        return kept_logs.look_at(self.layout, source, kept_logs.checked_reader(reader))
+
+    def transfer_logs(self) -> Sequence[KeptLog]:
+        """The logs that were taken in, oldest first."""
+        with locked(self.layout.use_lock, exclusive=False):
+            logs = kept_logs.kept_view(self.layout).logs
+        return tuple(sorted(logs, key=lambda kept: kept.kept_at))
+
+    def forget_transfers(self, wanted: str) -> KeptLog:
+        """Deletes the transfers of one log, named by its name or the beginning of its digest.
+
+        Raises:
+            UsageError: when none or several are called so.
+            SystemFailure: when somebody is reading the store.
+        """
+        return kept_logs.forget(self.layout, wanted)
+
     def damaged(self) -> Sequence[str]:
         """One line per file that cannot be read."""
         with self.read() as reader:
-            return reader.view.damaged
+            return (*reader.view.damaged, *kept_logs.kept_view(self.layout).damaged)

@@ -1,0 +1,107 @@
+"""Our own runs as transfers: a row for each direction in which a run sent data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from farline.spec.transfers import TRANSFER_COLUMNS
+from farline.store import queries
+from farline.store.filters import RunFilter
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    import pyarrow as pa
+
+    from farline.store.store import Store
+
+TOOL = "farline"
+SOURCE = "farline's own runs"
+_WAYS = {"forward": ("client", "server"), "reverse": ("server", "client")}
+
+
+def run_transfers(store: Store, wanted: RunFilter) -> pa.Table:
+    """The runs of a store that fit, as rows with the columns of a transfer."""
+    from farline.store.transfers.rows import checked_table
+
+    with store.read() as reader:
+        runs = queries.select_runs(reader.runs, wanted)
+        return checked_table(reader.arrow(transfers_of_runs(runs)))
+
+
+def transfers_of_runs(runs: ir.Table) -> ir.Table:
+    """Rows with the columns of a transfer from rows of the runs table.
+
+    The round-trip time is that of the emulated path, else the smallest that was measured. A run
+    over a path that did not do what it was asked is not complete: its rate means nothing.
+    """
+    parts = []
+    for way, ends in _WAYS.items():
+        there = runs.filter(runs.direction.isin([way, "bidirectional"]))
+        parts.append(there.select(**_columns(there, way, *ends)))
+    return parts[0].union(*parts[1:])
+
+
+def _columns(runs: ir.Table, way: str, sender: str, receiver: str) -> dict[str, Any]:
+    import ibis
+
+    valid = runs.valid.fill_null(True)
+    complete = (runs.status == "complete") & valid & (runs[f"{way}_total_bps"] > 0)
+    word = ibis.ifelse((runs.status == "complete") & ~valid, "not valid", runs.status)
+    rtt_ms = ibis.coalesce(runs["path.rtt_s"] * 1000.0, runs.min_rtt_us / 1000.0)
+    both_ways = runs.direction == "bidirectional"
+    found = {
+        "tool": ibis.literal(TOOL),
+        # The bytes came from a disk or went to one at the client's end.
+        "modality": ibis.ifelse(runs["rbudp.file"].notnull(), "E", "T"),
+        "started_at": runs.started_at.cast("timestamp"),
+        "duration_s": runs[f"{way}_elapsed_s"],
+        "bytes": runs[f"{way}_bytes"],
+        "rate_bps": runs[f"{way}_total_bps"],
+        "complete": complete.fill_null(False),
+        "code": ibis.coalesce(runs.error_kind, word),
+        "from_host": _host(runs, sender),
+        "to_host": _host(runs, receiver),
+        "rtt_ms": rtt_ms.round(6),
+        "streams": runs.streams.cast("int32"),
+        "buffer_bytes": _buffer(runs),
+        "block_bytes": runs.block_bytes,
+        "congestion_control": _of_transport(
+            runs, {"tcp": runs["tcp.congestion_control"], "udt": runs["udt.congestion_control"]}
+        ),
+        "transport": runs.transport,
+        # One figure for both ways says nothing of either.
+        "retransmits": ibis.ifelse(both_ways, ibis.null("int64"), runs.retransmits),
+        "source": ibis.literal(SOURCE),
+    }
+    nothing = {"timestamp": "timestamp", "double": "float64", "bool": "boolean"}
+    return {
+        name: found[name] if name in found else ibis.null(nothing.get(kind, kind))
+        for name, kind in TRANSFER_COLUMNS.items()
+    }
+
+
+def _host(runs: ir.Table, end: str) -> Any:
+    """Name of an end: in its testbed, else its own, else how the server was addressed."""
+    import ibis
+
+    names = [runs[f"path.{end}_host"], runs[f"{end}_host"]]
+    if end == "server":
+        names.append(runs.server_address.re_replace(r":\d+$", ""))
+    return ibis.coalesce(*names)
+
+
+def _buffer(runs: ir.Table) -> Any:
+    """The smaller of both buffers, of the transport used: it bounds what is under way."""
+    import ibis
+
+    sizes = {}
+    for section in ("tcp", "udp", "udt"):
+        ends = [runs[f"{section}.{end}_buffer_bytes"] for end in ("send", "receive")]
+        sizes[section] = ibis.ifelse(
+            ends[0].isnull() | ends[1].isnull(), ibis.coalesce(*ends), ibis.least(*ends)
+        )
+    return _of_transport(runs, sizes)
+
+
+def _of_transport(runs: ir.Table, values: dict[str, Any]) -> Any:
+    return runs.transport.cases(*values.items())
