@@ -2,15 +2,16 @@
 
 What it does: turns a stated case (payload, rate, round-trip time, loss) into a prediction with
 its parts, a distribution where chance decides, curves, the payload that a wanted efficiency
-needs, and measured blasts beside what was predicted for them. Today: RBUDP (papers/4, section 4),
-its equations as printed and corrected.
+needs, and measured blasts beside what was predicted for them. RBUDP (papers/4, section 4), its
+equations as printed and corrected; TCP's rates, windows and dedicated lines as functions of RTT;
+models fitted to a throughput profile (papers/5), and which of them predicts best.
 
 What it must not do: I/O of any kind, drawing, fitting to samples of a run; correct a published
 formula in silence. What is corrected stands beside what was printed, and `rbudp_gaps` says in
 words where the two part. Its functions are pure: the same case gives the same values.
 
-In: a `Case`, arrays of payloads or rates, records of runs. Out: frozen values in bits per second,
-bytes and seconds.
+In: a `Case`, arrays of payloads, rates, RTTs and means, records of runs. Out: frozen values and
+fitted models in bits per second, bytes and seconds.
 
 ```text
 Case ─┬─► rbudp_printed.printed                      equations 1 to 6 as they stand
@@ -21,5 +22,13 @@ Case ─┬─► rbudp_printed.printed                      equations 1 to 6 as
               └─► rbudp_gaps      where the printed equations mislead
 ```
 
-Start with rbudp.py. Derivations and the list of corrections are in docs/design/rbudp-model.md.
+```text
+tcp_steady, window_bound, dedicated_channel                  formulas over arrays
+profile_model.Regressor ◄─ power_law, window_fit, dedicated_fit, sigmoid_pair, concave_convex,
+      │                    monotone, piecewise                fit, predict, in words
+      └─► profile_models.MODELS ─► model_choice.choose, best_subset
+```
+
+Start with rbudp.py or profile_model.py. Derivations are in docs/design/rbudp-model.md and
+docs/design/profile-models.md.
 """

@@ -3,14 +3,23 @@
 What it does: computes what one run comes to (`summary`: total and steady
 throughput, warm-up by `warmup`), how throughput responds to parameters over
 many runs (`response`), how settings compare (`compare`), what RBUDP's blasts
-came to (`blasts`), and what a host can take in (`application_bound`).
+came to (`blasts`), and what a host can take in (`application_bound`). And the
+analytics of papers/5: what an infrastructure delivers over round-trip time.
 
 What it must not do: I/O of any kind, drawing, choosing what to run next. Its
 functions are pure: the same rows give the same values.
 
-In: a run's record and its sample columns, or rows of the store. Out: a
-`Summary` document, points with confidence intervals, comparisons.
+In: a run's record and its sample columns, rows of the store, or cells. Out: a
+`Summary` document, points with confidence intervals, comparisons, profiles and
+their coefficients.
 
-Start with `summary.summarise` for one run and `response.response` for many;
-`series` puts sample rows of several streams on one clock.
+```text
+rows ──► cells ──► merging ──► ThroughputProfile ─┬─► coefficients (cautions), running, regions
+(store's table)    near RTTs       (spread)       ├─► calculus: evaluate, restrict, −, /, compare
+                                                  └─► method_profile (bootstrap)
+```
+
+Start with `summary.summarise` for one run, `response.response` for many, and
+`throughput_profile.ThroughputProfile` for analytics; docs/design/analytics.md
+has the definitions. `series` puts sample rows of several streams on one clock.
 """
