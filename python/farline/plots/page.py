@@ -1,22 +1,15 @@
-"""The page: one HTML file that holds styles, scripts and data and asks nobody for anything.
-
-Its content security policy allows exactly the scripts and styles that are in it, by their
-SHA-256, and no connection at all; a browser refuses whatever else might be slipped in.
-"""
+"""The page: one HTML file that holds styles, scripts and data and asks nobody for anything."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
 from farline.plots.data import CampaignData, middle_run
 from farline.plots.distribution_figure import BOX_FROM
 from farline.plots.findings import beats_reference, findings, reference_gain
 from farline.plots.labels import LIMIT_TEXT, digits, percent, plural, rate_range_text
+from farline.plots.page_parts import Tile, render
 from farline.plots.payload import payload
 from farline.plots.response_figure import ALL_POINTS_UP_TO
 from farline.plots.tables import host_facts, plan_lines, runs_table, settings_table
@@ -33,33 +26,10 @@ _SCRIPTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """One figure in large, with what it is and what it rests on."""
-
-    label: str
-    figure: str
-    note: str
-    bad: bool = False
-
-
 def render_page(data: CampaignData, figure_names: Sequence[str] = ()) -> str:
     """The whole page as text."""
-    from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
-
-    room = files("farline.plots")
-    styles = [(room / "static" / name).read_text("utf-8") for name in _STYLES]
-    scripts = [_script(name) for name in _SCRIPTS]
-    environment = Environment(autoescape=True, undefined=StrictUndefined)
-    template = environment.from_string((room / "templates/report.html.j2").read_text("utf-8"))
-    return template.render(
-        page=page_values(data, figure_names),
-        policy=_policy(styles, scripts),
-        styles=[Markup(style) for style in styles],
-        scripts=[Markup(script) for script in scripts],
-        data=Markup(payload(data)),
-    )
+    values = page_values(data, figure_names)
+    return render("report.html.j2", values, _STYLES, _SCRIPTS, payload(data))
 
 
 def page_values(data: CampaignData, figure_names: Sequence[str]) -> dict[str, Any]:
@@ -92,33 +62,6 @@ def page_values(data: CampaignData, figure_names: Sequence[str]) -> dict[str, An
         "version_text": _version_text(record),
         "figure_names": figure_names,
     }
-
-
-def _script(name: str) -> str:
-    room = files("farline.plots") / "static"
-    text = (room / name).read_text("utf-8")
-    if name.startswith("uplot/"):
-        licence = (room / "uplot/LICENSE").read_text("utf-8").strip()
-        text = f"/*!\n{licence}\n*/\n{text}"
-    return text
-
-
-def _policy(styles: Sequence[str], scripts: Sequence[str]) -> str:
-    return "; ".join(
-        (
-            "default-src 'none'",
-            f"script-src {_hashes(scripts)}",
-            f"style-src {_hashes(styles)}",
-            "img-src data:",
-            "base-uri 'none'",
-            "form-action 'none'",
-        )
-    )
-
-
-def _hashes(texts: Sequence[str]) -> str:
-    digests = (hashlib.sha256(text.encode()).digest() for text in texts)
-    return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
 
 
 def _typical_record(data: CampaignData) -> dict[str, Any]:

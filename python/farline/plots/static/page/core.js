@@ -67,6 +67,14 @@ report.draw = (tag, attributes, ...children) => {
   return node;
 };
 
+// Text as nodes, with the index of the coefficients' names below: C_UC and others.
+report.symbols = (text) => text.split(/\b(C_(?:UC|CC|U))\b/).map((part, i) => {
+  if (i % 2 === 0) return part;
+  const node = report.make("span", {}, "C");
+  node.append(report.make("sub", {}, part.slice(2)));
+  return node;
+});
+
 // A labelled choice; `options` are [value, text] pairs, `change` gets the chosen value.
 report.choice = (text, options, chosen, change, kind = "") => {
   const select = report.make("select", { onchange: (event) => change(event.target.value) });
@@ -162,3 +170,27 @@ report.inkOn = (hue, saturation, lightness) => {
 };
 
 report.width = (box) => Math.max(240, Math.floor(box.clientWidth));
+
+// Lets the headings of a table sort its rows; rows without a figure stay last.
+report.sortable = (table) => {
+  const body = table.tBodies[0], headings = [...table.tHead.rows[0].cells];
+  const value = (row, column) => row.cells[column].dataset.sort;
+  const compare = (a, b) => {
+    if (a === "" || b === "") return (a === "") - (b === "");
+    const difference = Number(a) - Number(b);
+    return Number.isNaN(difference) ? a.localeCompare(b) : difference;
+  };
+  headings.forEach((heading, column) => {
+    const button = report.make("button", { type: "button" }, ...heading.childNodes);
+    heading.replaceChildren(button);
+    button.addEventListener("click", () => {
+      const down = heading.getAttribute("aria-sort") === "ascending";
+      headings.forEach((other) => other.removeAttribute("aria-sort"));
+      heading.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const known = [...body.rows].filter((row) => value(row, column) !== "");
+      const open = [...body.rows].filter((row) => value(row, column) === "");
+      known.sort((a, b) => compare(value(a, column), value(b, column)) * (down ? -1 : 1));
+      body.append(...known, ...open);
+    });
+  });
+};

@@ -1,5 +1,5 @@
 "use strict";
-// Repetitions as strips, verdicts as stacked bars, and tables that sort.
+// Repetitions as strips, verdicts as stacked bars.
 report.spread = (() => {
   const { data, make, draw: shape } = report;
   const $ = (id) => document.getElementById(id);
@@ -148,26 +148,3 @@ report.limits = (() => {
   };
   return { start };
 })();
-
-report.sortable = (table) => {
-  const body = table.tBodies[0], headings = [...table.tHead.rows[0].cells];
-  const value = (row, column) => row.cells[column].dataset.sort;
-  const compare = (a, b) => {
-    if (a === "" || b === "") return (a === "") - (b === "");
-    const difference = Number(a) - Number(b);
-    return Number.isNaN(difference) ? a.localeCompare(b) : difference;
-  };
-  headings.forEach((heading, column) => {
-    const button = report.make("button", { type: "button" }, heading.textContent);
-    heading.replaceChildren(button);
-    button.addEventListener("click", () => {
-      const down = heading.getAttribute("aria-sort") === "ascending";
-      headings.forEach((other) => other.removeAttribute("aria-sort"));
-      heading.setAttribute("aria-sort", down ? "descending" : "ascending");
-      const known = [...body.rows].filter((row) => value(row, column) !== "");
-      const open = [...body.rows].filter((row) => value(row, column) === "");
-      known.sort((a, b) => compare(value(a, column), value(b, column)) * (down ? -1 : 1));
-      body.append(...known, ...open);
-    });
-  });
-};
