@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import click
@@ -35,6 +35,7 @@ COMMANDS: dict[str, Verb] = {
     "show": Verb("farline.cli.show", "Show one run."),
     "export": Verb("farline.cli.export", "Write runs as CSV, Parquet or JSON."),
     "report": Verb("farline.cli.report", "Draw runs: figures and one HTML page."),
+    "analyze": Verb("farline.cli.analyze", "Turn measurements into profiles, causes and a page."),
     "host": Verb("farline.cli.host", "Say what this host can do and what holds it back."),
     "ticket": Verb("farline.cli.ticket", "Make a ticket for this host's server."),
     "trust": Verb("farline.cli.trust", "Remember a ticket or a server's key, or forget it."),
@@ -44,22 +45,24 @@ COMMANDS: dict[str, Verb] = {
 class LazyGroup(click.Group):
     """Lists verbs without importing them."""
 
+    verbs: Mapping[str, Verb] = COMMANDS
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Every verb, in the order of the table."""
-        return list(COMMANDS)
+        return list(self.verbs)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Imports the verb's module; its command is named `command`."""
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self.verbs:
             return None
-        module = importlib.import_module(COMMANDS[cmd_name].module)
+        module = importlib.import_module(self.verbs[cmd_name].module)
         command: click.Command = module.command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of verbs, from the table."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, verb.help) for name, verb in COMMANDS.items()])
+            formatter.write_dl([(name, verb.help) for name, verb in self.verbs.items()])
 
 
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:

@@ -1,0 +1,141 @@
+"""What `farline analyze ingest` prints: what was taken in, what could not be read, what is kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from farline.cli.analyze.json import print_document
+from farline.cli.analyze.logs import Refused, Taken
+from farline.cli.analyze.text import ABSENT, count, say, show_table
+
+if TYPE_CHECKING:
+    from farline.ingest import Tally
+    from farline.store.transfers import KeptLog
+
+SHOWN = 5
+"""Malformed records that are shown of each log; `--malformed` has all."""
+_OUTCOMES = {
+    "new": "taken in",
+    "same": "there already",
+    "grown": "grown: replaces what was kept",
+    "reread": "read anew: replaces what was kept",
+}
+
+
+def show_outcome(found: Sequence[Taken | Refused], as_json: bool) -> None:
+    """What became of each log; why some were refused goes to standard error."""
+    taken = [one for one in found if isinstance(one, Taken)]
+    refused = [one for one in found if isinstance(one, Refused)]
+    if as_json:
+        print_document(
+            {"logs": [document(one) for one in taken],
+             "refused": [_refusal(one) for one in refused]}
+        )  # fmt: skip
+        return
+    if taken:
+        heads = ["log", "format", "transfers", "failed", "skipped", "malformed", ""]
+        show_table(heads, [_row(one) for one in taken], words=2, note=True)
+    _show_skipped([one.tally for one in found if one.tally is not None])
+    for one in found:
+        if one.tally is not None:
+            _show_odd(one.path.name, one.tally)
+    for one in refused:
+        named = one.path.name in one.why
+        click.echo(f"farline: {one.why if named else f'{one.path}: {one.why}'}", err=True)
+
+
+def _row(one: Taken) -> list[str]:
+    counts = one.kept.counts
+    skipped = sum(many for name, many in counts.items() if name.startswith("skipped: "))
+    complete = one.kept.rows - one.kept.failed
+    return [
+        one.path.name,
+        _format(one.kept),
+        f"{complete:,}",
+        f"{one.kept.failed:,}",
+        f"{skipped:,}",
+        f"{counts.get('malformed', 0):,}",
+        _OUTCOMES[one.outcome],
+    ]
+
+
+def _format(kept: KeptLog) -> str:
+    """Of what a log was read as, the format; mapping and values stand behind it."""
+    return kept.reader.partition(";")[0]
+
+
+def _show_skipped(tallies: Sequence[Tally]) -> None:
+    """What stands in logs beside transfers, and how often."""
+    skipped: Counter[str] = Counter()
+    for tally in tallies:
+        skipped.update(tally.skipped)
+    if skipped:
+        parts = [f"{why} {many:,}" for why, many in skipped.most_common()]
+        say(f"Skipped, since they are no transfers: {', '.join(parts)}.", hang="  ")
+
+
+def _show_odd(name: str, tally: Tally) -> None:
+    """The first of the records that could not be read."""
+    if not tally.malformed:
+        return
+    say(f"{name}: {count(tally.malformed, 'record')} could not be read:", hang="  ")
+    for odd in tally.first_malformed[:SHOWN]:
+        say(f"line {odd.line}: {odd.reason}: {odd.text}", indent="  ", hang="    ")
+    if tally.malformed > SHOWN:
+        say(f"and {tally.malformed - SHOWN:,} more (--malformed FILE.tsv has all)", indent="  ")
+
+
+def document(one: Taken) -> dict[str, Any]:
+    """A log that was taken in, for programs."""
+    return {
+        "path": str(one.path),
+        "format": _format(one.kept),
+        "outcome": one.outcome,
+        **kept_document(one.kept),
+        "first_malformed": [] if one.tally is None else one.tally.first_malformed,
+    }
+
+
+def _refusal(one: Refused) -> dict[str, Any]:
+    return {"path": str(one.path), "why": one.why, "tally": one.tally}
+
+
+def kept_document(kept: KeptLog) -> dict[str, Any]:
+    """A kept log, for programs."""
+    return {
+        "name": kept.log.name,
+        "digest": kept.log.digest,
+        "size_bytes": kept.log.size_bytes,
+        "reader": kept.reader,
+        "kept_at": kept.kept_at,
+        "transfers": kept.rows - kept.failed,
+        "failed": kept.failed,
+        "counts": kept.counts,
+    }
+
+
+def show_kept(logs: Sequence[KeptLog] | None, forgotten: Sequence[KeptLog], as_json: bool) -> None:
+    """What is kept, where it was asked for, and what was forgotten."""
+    if as_json:
+        parts: dict[str, Any] = {"forgotten": [kept_document(kept) for kept in forgotten]}
+        if logs is not None:
+            parts["logs"] = [kept_document(kept) for kept in logs]
+        print_document(parts)
+        return
+    for kept in forgotten:
+        click.echo(f"forgot {kept.log.name}: {count(kept.rows, 'transfer')}")
+    if logs is None:
+        return
+    if not logs:
+        click.echo("no logs are kept; farline analyze ingest FILE takes one in")
+        return
+    rows = [
+        [kept.log.name, _format(kept), f"{kept.rows - kept.failed:,}", f"{kept.failed:,}",
+         kept.kept_at[:16].replace("T", " ") or ABSENT, kept.log.digest[:12]]
+        for kept in logs
+    ]  # fmt: skip
+    show_table(["log", "format", "transfers", "failed", "taken in (UTC)", "digest"], rows, words=2)

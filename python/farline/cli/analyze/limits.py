@@ -1,0 +1,82 @@
+"""What hosts and file systems can do: as stated, as described, or as measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from farline.cli.analyze.sources import Opened
+    from farline.profiles.cells import Cell
+    from farline.spec.infrastructure import Infrastructure, Site
+    from farline.store.transfers import Selection
+
+
+UNKNOWN = "none known"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits in bit/s of every host and file system that counts, and where they come from."""
+
+    host_bps: tuple[float, ...] = ()
+    file_bps: tuple[float, ...] = ()
+    origin: str = UNKNOWN
+
+
+def limits_from(
+    source: Opened, wanted: Selection, host_bps: Sequence[float], file_bps: Sequence[float]
+) -> Limits:
+    """The limits of the sites that are meant, of the first origin that has any."""
+    if host_bps or file_bps:
+        return Limits(tuple(host_bps), tuple(file_bps), "as stated")
+    if source.infrastructure is not None:
+        described = _described(source.infrastructure, wanted)
+        if described.host_bps or described.file_bps:
+            return described
+    return _measured(source, wanted)
+
+
+def _described(infrastructure: Infrastructure, wanted: Selection) -> Limits:
+    named = wanted.named_sites
+    # Transfers at one site have their other end anywhere.
+    whole = not named or wanted.at_site is not None
+    sites = [site for site in infrastructure.sites if whole or site.name in named]
+    return Limits(
+        tuple(site.host_bps for site in sites if site.host_bps is not None),
+        tuple(_file_limits(sites)),
+        f"of {infrastructure.name}",
+    )
+
+
+def _file_limits(sites: Iterable[Site]) -> Iterable[float]:
+    for site in sites:
+        for system in site.file_systems:
+            yield from (rate for rate in (system.read_bps, system.write_bps) if rate is not None)
+
+
+def _measured(source: Opened, wanted: Selection) -> Limits:
+    """The best that each host (H) and file system (F) did on average, whatever the settings."""
+    from farline.cli.analyze.cells import cells
+
+    found = {
+        kind: _best(cells(source, replace(wanted, modality=kind), keys), keys)
+        for kind, keys in (
+            ("H", ("from_host", "streams")),
+            ("F", ("from_host", "file_system", "streams", "concurrency")),
+        )
+    }
+    known = bool(found["H"] or found["F"])
+    return Limits(found["H"], found["F"], "as measured (H, F)" if known else UNKNOWN)
+
+
+def _best(found: Sequence[Cell], keys: Sequence[str]) -> tuple[float, ...]:
+    """For each host (and file system) the largest mean over its settings."""
+    settings = ("streams", "concurrency")
+    best: dict[tuple[object, ...], float] = {}
+    for cell in found:
+        place = tuple(cell.keys[key] for key in keys if key not in settings)
+        if cell.n:
+            best[place] = max(best.get(place, 0.0), cell.mean_bps)
+    return tuple(best.values())

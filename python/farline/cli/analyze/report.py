@@ -1,0 +1,76 @@
+"""`farline analyze report`: everything about an infrastructure as one page, and figures."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from farline.cli.analyze.options import (
+    FIGURES,
+    json_option,
+    period_option,
+    selection_options,
+    shape_from,
+    shape_options,
+    source_from,
+    source_options,
+)
+
+PAGE = "analysis.html"
+_HELP = """Write everything as one HTML page that opens offline, and figures.
+
+\b
+  farline analyze report --infrastructure sites.toml -o page
+
+Findings in words first, then profiles, coefficients, sites, what was read and what of it could
+not be. Figures are written as both PNG and SVG unless one of the two is chosen. The path of the
+page is printed.
+"""
+
+
+@click.command("report", help=_HELP, short_help="All of it as one HTML page, and figures.")
+@source_options
+@selection_options
+@shape_options
+@period_option
+@click.option(
+    "-o", "--output", "out_dir", type=click.Path(path_type=Path, file_okay=False),
+    default=Path("farline-analysis"), show_default=True,
+    help=f"Folder for {PAGE} and figures/.",
+)  # fmt: skip
+@click.option("--title", help="Heading of the page [the infrastructure's name].")
+@click.option("--png", is_flag=True, help="Figures as PNG only, unless --svg is given too.")
+@click.option("--svg", is_flag=True, help="Figures as SVG only, unless --png is given too.")
+@click.option("--log-rtt", is_flag=True, help="Round-trip times on a logarithmic axis.")
+@json_option
+def command(as_json: bool, **options: Any) -> None:
+    """Computes and writes; prints where."""
+    from dataclasses import replace
+
+    from farline.cli.analyze.data import analysis
+    from farline.cli.analyze.selection import selection_from
+    from farline.cli.analyze.sources import opened
+    from farline.plots.analysis import write_analysis_page
+
+    shape = shape_from(options)
+    with opened(source_from(options)) as source:
+        wanted = selection_from(options, source.infrastructure)
+        data = analysis(source, wanted, shape, options["period"], options["title"])
+    data = replace(data, command=_command_line(), log_rtt=options["log_rtt"])
+    formats = [kind for kind in FIGURES if options[kind]] or list(FIGURES)
+    page, *figures = write_analysis_page(data, options["out_dir"] / PAGE, formats)
+    if as_json:
+        from farline.cli.analyze.json import print_document
+
+        print_document({"page": str(page), "figures": [str(path) for path in figures]})
+    else:
+        click.echo(page)
+
+
+def _command_line() -> str:
+    """What was called, to be called again."""
+    return shlex.join(["farline", *sys.argv[1:]])

@@ -1,0 +1,165 @@
+"""Which transfers are meant: from options, and from texts such as `modality=E,site=ORNL`."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from farline.spec import units
+from farline.spec.transfers import TRANSFER_COLUMNS
+
+if TYPE_CHECKING:
+    from farline.spec.infrastructure import Infrastructure
+    from farline.store.transfers import Selection
+
+_SIZES = ("buffer_bytes", "block_bytes", "bytes")
+"""Columns whose values may have a unit."""
+_TEXT_KEYS = ("modality", "site", "sites", "since", "until", "min-rate", "min-bytes")
+"""What `--a` and `--b` know besides columns."""
+
+
+def selection_from(options: Mapping[str, Any], sites: Infrastructure | None) -> Selection:
+    """The selection that the options of `selection_options` say.
+
+    Raises:
+        SpecError: for a column, value, time or site that is not there or cannot be read.
+    """
+    from farline.store.transfers import Selection
+
+    return Selection(
+        modality=options["modality"],
+        sites=_sites(options["sites"], sites, "--sites"),
+        at_site=_site(options["at_site"], sites, "--at-site"),
+        where=dict(_where(text) for text in options["where"]),
+        since=_moment(options["since"], "--since"),
+        until=_moment(options["until"], "--until"),
+        min_rate_bps=options["min_rate"],
+        min_bytes=None if options["min_bytes"] is None else int(options["min_bytes"]),
+    )
+
+
+def narrowed(base: Selection, text: str, sites: Infrastructure | None, flag: str) -> Selection:
+    """`base` with what a text such as `modality=E,site=ORNL,streams=1,4` adds or changes.
+
+    Raises:
+        SpecError: for a key or value that is not there or cannot be read.
+    """
+    found = base
+    for key, values in _parts(text, flag):
+        found = _with(found, key, values, sites, flag)
+    return found
+
+
+def _parts(text: str, flag: str) -> list[tuple[str, str]]:
+    """Keys and values; a piece without `=` is a further value of the key before it."""
+    parts: list[tuple[str, str]] = []
+    for piece in text.split(","):
+        key, equals, value = piece.partition("=")
+        if equals:
+            parts.append((key.strip(), value.strip()))
+        elif parts:
+            parts[-1] = (parts[-1][0], f"{parts[-1][1]},{piece.strip()}")
+        else:
+            raise click.UsageError(f"{flag} {text!r}: write KEY=VALUE,..., such as modality=E")
+    return parts
+
+
+def _with(
+    base: Selection, key: str, value: str, sites: Infrastructure | None, flag: str
+) -> Selection:
+    where = f"{flag} {key}"
+    match key:
+        case "modality":
+            return replace(base, modality=value)
+        case "site":
+            return replace(base, at_site=_site(value, sites, where))
+        case "sites":
+            return replace(base, sites=_sites(value, sites, where))
+        case "since":
+            return replace(base, since=_moment(value, where))
+        case "until":
+            return replace(base, until=_moment(value, where))
+        case "min-rate":
+            return replace(base, min_rate_bps=_number(value, units.parse_rate, where))
+        case "min-bytes":
+            return replace(base, min_bytes=int(_number(value, units.parse_size, where)))
+    if key not in TRANSFER_COLUMNS:
+        allowed = ", ".join((*_TEXT_KEYS, *TRANSFER_COLUMNS))
+        raise click.UsageError(f"{flag} {key!r}: there is no such key; allowed are {allowed}")
+    return replace(base, where={**base.where, **dict([_where(f"{key}={value}", flag)])})
+
+
+def _where(text: str, flag: str = "--where") -> tuple[str, tuple[object, ...]]:
+    """A column and its allowed values, from `streams=1,4` or `buffer_bytes=4M,none`."""
+    name, equals, values = text.partition("=")
+    column = name.strip()
+    if not equals:
+        raise click.UsageError(f"{flag} {text!r}: write COLUMN=VALUE, such as streams=4")
+    if column not in TRANSFER_COLUMNS:
+        allowed = ", ".join(TRANSFER_COLUMNS)
+        raise click.UsageError(f"{flag} {column!r}: no such column; allowed are {allowed}")
+    try:
+        return column, tuple(_value(column, value.strip()) for value in values.split(","))
+    except ValueError as error:
+        raise click.UsageError(f"{flag} {column}: {error}") from None
+
+
+def _value(column: str, text: str) -> object:
+    if text == "none":
+        return None
+    if column in _SIZES:
+        return units.parse_size(text)
+    match TRANSFER_COLUMNS[column]:
+        case "string":
+            return text
+        case "bool":
+            return units.parse_switch(text)
+        case "double":
+            return units.parse_number(text)
+        case _:
+            return units.parse_integer(text)
+
+
+def _number(text: str, parse: Any, where: str) -> float:
+    try:
+        return float(parse(text))
+    except ValueError as error:
+        raise click.UsageError(f"{where}: {error}") from None
+
+
+def _sites(text: str | None, sites: Infrastructure | None, where: str) -> tuple[str, ...]:
+    if text is None:
+        return ()
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise click.UsageError(f"{where} {text!r}: name sites, such as {where} ANL,ORNL")
+    return _known(names, sites, where)
+
+
+def _site(text: str | None, sites: Infrastructure | None, where: str) -> str | None:
+    return None if text is None else _known((text.strip(),), sites, where)[0]
+
+
+def _known(names: tuple[str, ...], sites: Infrastructure | None, where: str) -> tuple[str, ...]:
+    if sites is None:
+        raise click.UsageError(f"{where}: which hosts are whose? Give --infrastructure SITES.toml")
+    return sites.sites_named(names)
+
+
+def _moment(text: str | None, where: str) -> datetime.datetime | None:
+    """A moment from a date, a time or an age; a time without a zone is the user's own."""
+    if text is None:
+        return None
+    from farline.errors import SpecError
+    from farline.store.filters import read_since
+
+    try:
+        return datetime.datetime.fromisoformat(read_since(text))
+    except SpecError:
+        raise click.UsageError(
+            f"{where} {text!r}: write a date (2026-11-21), a time, or an age (30m, 2h, 7d)"
+        ) from None

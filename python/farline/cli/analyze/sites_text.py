@@ -1,0 +1,132 @@
+"""Sites on a terminal: pairs, then each site's coefficients beside those of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from farline.cli.analyze.text import (
+    ABSENT,
+    number,
+    rate_unit,
+    rtt_text,
+    say,
+    share,
+    show_table,
+    span,
+)
+from farline.errors import SpecError
+from farline.plots.analysis_values import MODALITY_TEXT
+
+if TYPE_CHECKING:
+    from farline.explain.infrastructure_finding import SiteRank
+    from farline.plots.analysis_values import PairRow, ProfileView
+
+
+def print_sites(pairs: Sequence[PairRow], made: Sequence[ProfileView]) -> None:
+    """Pairs by rate, slowest first; then each site, worst first, and all."""
+    modality = made[0].profile.modality
+    rates = [row.mean_bps for row in pairs if row.mean_bps is not None]
+    unit, scale = rate_unit(rates)
+    click.echo(f"{MODALITY_TEXT[modality].capitalize()} ({modality}), rates in {unit}:")
+    if pairs:
+        heads = ["from", "to", "RTT ms", "n", "mean", "sd", "of L", "failed"]
+        ordered = sorted(pairs, key=lambda row: (row.mean_bps or 0.0, row.from_site, row.to_site))
+        show_table(heads, [_pair(row, scale) for row in ordered], words=2)
+        click.echo()
+    _print_scores(made)
+
+
+def _pair(row: PairRow, scale: float) -> list[str]:
+    return [
+        row.from_site,
+        row.to_site,
+        ABSENT if row.rtt_ms is None else rtt_text(row.rtt_ms),
+        f"{row.n:,}",
+        ABSENT if row.mean_bps is None else number(row.mean_bps / scale),
+        ABSENT if row.sd_bps is None else number(row.sd_bps / scale),
+        share(row.share),
+        f"{row.failed:,}",
+    ]
+
+
+def _print_scores(made: Sequence[ProfileView]) -> None:
+    known = [view for view in made if view.coefficients is not None]
+    if not known:
+        say("No coefficients: they need the capacity (--capacity, or the infrastructure's) and two"
+            " round-trip times.")  # fmt: skip
+        return
+    common = common_scores(known)
+    heads = ["site", "RTT ms", "mean m", "C_CC", "C_UC", "interval", "C_UC common"]
+    rows = []
+    for view in sorted(known, key=lambda view: (view.group == "", _c_uc(view))):
+        found = view.coefficients
+        assert found is not None
+        rows.append(
+            [
+                view.name,
+                f"{rtt_text(found.left_ms)} to {rtt_text(found.right_ms)}",
+                f"{found.mean.value:.3f}",
+                f"{found.c_cc.value:.3f}",
+                f"{found.c_uc.value:.3f}",
+                span(found.c_uc.low, found.c_uc.high),
+                ABSENT if view.name not in common else f"{common[view.name]:.3f}",
+            ]
+        )
+    show_table(heads, rows)
+
+
+def _c_uc(view: ProfileView) -> float:
+    return 0.0 if view.coefficients is None else view.coefficients.c_uc.value
+
+
+def common_scores(made: Sequence[ProfileView]) -> dict[str, float]:
+    """C_UC of each over the round-trip times that all cover; empty where there are none."""
+    from farline.profiles.calculus import common_interval
+
+    profiles = [view.profile for view in made]
+    try:
+        left, right = common_interval(*profiles)
+    except SpecError:
+        return {}
+    if not left < right:
+        return {}
+    return {
+        view.name: view.profile.coefficients(interval=(left, right)).c_uc.value for view in made
+    }
+
+
+def site_document(
+    pairs: Sequence[PairRow],
+    made: Sequence[ProfileView],
+    ranks: Sequence[SiteRank],
+    notes: Sequence[str],
+) -> dict[str, Any]:
+    """Pairs, ranks and sites for programs; sites of each modality, and all as `all`."""
+    modalities = dict.fromkeys(view.profile.modality for view in made)
+    return {
+        "pairs": pairs,
+        "sites": {
+            modality: _scores([view for view in made if view.profile.modality == modality])
+            for modality in modalities
+        },
+        "ranks": ranks,
+        "notes": notes,
+    }
+
+
+def _scores(made: Sequence[ProfileView]) -> list[dict[str, Any]]:
+    common = common_scores([view for view in made if view.coefficients is not None])
+    return [
+        {
+            "name": view.name,
+            "is_site": view.group == "site",
+            "n": int(view.profile.n.sum()),
+            "failed": view.profile.failed,
+            "coefficients": view.coefficients,
+            "c_uc_common": common.get(view.name),
+        }
+        for view in made
+    ]

@@ -1,0 +1,150 @@
+"""Cells into what is shown of a profile: the profile, its coefficients, model and regions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from farline.errors import SpecError
+from farline.plots.analysis_values import MODALITY_TEXT
+
+if TYPE_CHECKING:
+    from farline.models.model_choice import Choice
+    from farline.plots.analysis_values import Line, ProfileView, Running
+    from farline.plots.analysis_values import Region as DrawnRegion
+    from farline.profiles.cells import Cell
+    from farline.profiles.throughput_profile import ThroughputProfile
+
+AUTO, NONE = "auto", "none"
+LINE_POINTS = 200
+"""Points of a drawn model between the first and the last round-trip time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How cells become profiles, as the command line has it."""
+
+    capacity_bps: float | None = None
+    merge_ms: float = 0.5
+    confidence: float = 0.95
+    model: str = AUTO
+
+
+def profile_from(
+    found: Sequence[Cell], shape: Shape, name: str = "", modality: str | None = None
+) -> ThroughputProfile:
+    """The profile of some cells.
+
+    Raises:
+        SpecError: when none of them has a complete measurement and a round-trip time.
+    """
+    from farline.profiles.merging import MERGE_SHARE
+    from farline.profiles.throughput_profile import ThroughputProfile
+
+    return ThroughputProfile.from_cells(
+        found,
+        merge_ms=shape.merge_ms,
+        # `--merge 0` means that nothing is merged.
+        merge_share=MERGE_SHARE if shape.merge_ms > 0 else 0.0,
+        capacity_bps=shape.capacity_bps,
+        label=name,
+        modality=modality,
+    )
+
+
+def view_of(profile: ThroughputProfile, shape: Shape, group: str = "") -> ProfileView:
+    """A profile with everything that can be computed from it; what cannot is left out."""
+    from farline.plots.analysis_values import ProfileView
+
+    low, high = profile.band(shape.confidence)
+    several = profile.capacity_bps is not None and len(profile) > 1
+    choice = choice_of(profile, shape.model)
+    return ProfileView(
+        name=profile.label,
+        profile=profile,
+        coefficients=profile.coefficients(shape.confidence) if several else None,
+        running=_running(profile, shape.confidence) if several else None,
+        choice=choice,
+        fitted=None if choice is None else fitted_line(profile, choice),
+        regions=_regions(profile, shape.confidence),
+        group=group,
+        mean_low_bps=low,
+        mean_high_bps=high,
+    )
+
+
+def _running(profile: ThroughputProfile, confidence: float) -> Running:
+    from farline.plots.analysis_values import Running
+
+    found = profile.running(confidence)
+    return Running(found.rtt_ms, found.c_uc, found.low, found.high)
+
+
+def choice_of(profile: ThroughputProfile, model: str) -> Choice | None:
+    """The chosen model; with a model's name that one alone. None for "none", or too few RTTs.
+
+    Raises:
+        SpecError: for an unknown model, or a named one that cannot be fitted.
+    """
+    from farline.models.model_choice import KNOTS_NEEDED, choose
+    from farline.models.profile_models import model_named
+
+    if model == NONE:
+        return None
+    named = None if model == AUTO else [model_named(model)]
+    if named is None and len(profile) < KNOTS_NEEDED:
+        return None
+    return choose(profile.rtt_ms, profile.mean_bps, weight=profile.n, models=named)
+
+
+def fitted_line(profile: ThroughputProfile, choice: Choice) -> Line:
+    """The chosen model from the first to the last round-trip time."""
+    import numpy as np
+
+    from farline.plots.analysis_values import Line
+
+    left, right = float(profile.rtt_ms[0]), float(profile.rtt_ms[-1])
+    places = np.union1d(np.linspace(left, right, LINE_POINTS), profile.rtt_ms)
+    rates = choice.chosen.predict(places)
+    return Line(choice.chosen.name, places, rates, left, right, choice.chosen.in_words())
+
+
+def _regions(profile: ThroughputProfile, confidence: float) -> tuple[DrawnRegion, ...]:
+    """Where it bends beyond noise; what is straight is not shaded."""
+    from farline.plots.analysis_values import Region
+
+    return tuple(
+        Region(part.left_ms, part.right_ms, part.shape)
+        for part in profile.concave_regions(confidence)
+        if part.shape != "straight"
+    )
+
+
+@dataclass(frozen=True)
+class Group:
+    """Cells of one profile. `by` says what sets it apart, `name` how; both empty for all."""
+
+    by: str
+    name: str
+    modality: str
+    cells: Sequence[Cell]
+
+    @property
+    def heading(self) -> str:
+        """What the group is called in a line of its own."""
+        return f"{self.by}: {self.name}" if self.by else MODALITY_TEXT[self.modality]
+
+
+def views(groups: Iterable[Group], shape: Shape) -> tuple[list[ProfileView], list[str]]:
+    """Views of the groups, and a line for each that gives no profile."""
+    made: list[ProfileView] = []
+    left_out: list[str] = []
+    for group in groups:
+        try:
+            profile = profile_from(group.cells, shape, group.name, group.modality)
+        except SpecError as error:
+            left_out.append(f"{group.heading}: {error.message.removeprefix('no profile: ')}")
+            continue
+        made.append(view_of(profile, shape, group.by))
+    return made, left_out
