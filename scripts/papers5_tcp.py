@@ -1,10 +1,11 @@
 """TCP's throughput profiles of `plans/papers5-tcp.toml`, beside the shapes of papers/5.
 
-    .venv/bin/python -m scripts.papers5_tcp STORE
+    .venv/bin/python -m scripts.papers5_tcp STORE [clean]
 
 reads every run over an emulated path in the store, prints the profiles of each congestion control
 and number of streams, their coefficients, and how well five round-trip times stand for all
-(papers/5, Fig. 8), and puts them into docs/design/papers5-tcp.md between its two marks.
+(papers/5, Fig. 8), and puts them into docs/design/papers5-tcp.md between its marks: those of the
+plan as it is, or those of the same plan without loss.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from farline.store.transfers import Selection, open_transfers
 from scripts.page_tables import markdown, put_in
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "design" / "papers5-tcp.md"
-MARK = "papers5-tcp"
+MARKS = {(): "papers5-tcp", ("clean",): "papers5-tcp-clean"}
 BY = ("congestion_control", "streams")
 CAPACITY_BPS = 300e6
 FEW = 5
@@ -83,12 +84,13 @@ def shape_table(profiles: Profiles) -> str:
 
 def main(arguments: list[str]) -> int | str:
     """Prints the tables and puts them into the page."""
-    if len(arguments) != 2:
-        return f"usage: {arguments[0]} STORE"
+    mark = MARKS.get(tuple(arguments[2:]))
+    if len(arguments) < 2 or mark is None:
+        return f"usage: {arguments[0]} STORE [clean]"
     profiles = profiles_of(Path(arguments[1]))
     text = f"{rates_table(profiles)}\n\n{shape_table(profiles)}"
     print(text)
-    PAGE.write_text(put_in(PAGE.read_text("utf-8"), MARK, text), encoding="utf-8")
+    PAGE.write_text(put_in(PAGE.read_text("utf-8"), mark, text), encoding="utf-8")
     return 0
 
 

@@ -156,6 +156,20 @@ def test_rates_can_be_shown_as_shares_of_capacity(open_analysis: Open) -> None:
     assert f"All sites: {profile.mean_bps[0] / 1e8:.1f} %" in tip_at(page, "#profiles-chart", 0.0)
 
 
+def test_failed_transfers_are_counted_once_however_many_sites_are_shown(
+    open_analysis: Open,
+) -> None:
+    page = open_analysis("analysis").page
+    note = page.locator("#profiles-note")
+    # Each profile has 2 that failed: the whole's are those of its sites.
+    choose(page, CONTROLS, "Show", "by site, memory to memory")
+    assert "2 failed transfers" in note.inner_text()
+    page.locator(f"{CHIPS} label", has_text="All sites").locator("input").uncheck()
+    assert "failed" not in note.inner_text()
+    streams = open_analysis("streams").page
+    assert "10 failed transfers" in streams.locator("#profiles-note").inner_text()
+
+
 def test_model_and_shape_are_those_of_the_profile_that_is_chosen(open_analysis: Open) -> None:
     page = open_analysis("analysis").page
     key = page.locator("#profiles-key")

@@ -17,7 +17,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from farline.explain.infrastructure_finding import Explanation
+from farline.explain.infrastructure_finding import Cause, Explanation
 from farline.profiles.cells import Cell
 
 MSS_BYTES = 1460
@@ -33,7 +33,8 @@ Plant = Callable[["Made"], None]
 
 @dataclass(frozen=True)
 class Truth:
-    """What is wrong: names that count as right (kind and site); none where nothing is wrong."""
+    """What is wrong: names that count as right (kind and site, or both sites of a path as
+    `whose` joins them); none where nothing is wrong."""
 
     answers: frozenset[tuple[str, str | None]]
     drift: bool = False
@@ -45,7 +46,8 @@ class Case:
 
     cells: tuple[Cell, ...]
     periods: tuple[Cell, ...]
-    capacity_bps: float
+    capacity_bps: float | None
+    """That of all lines; None where cells state their own."""
     truth: Truth
 
 
@@ -148,7 +150,9 @@ class Made:
         whole = [self._cell(path, self._rates(path, path.n)) for path in self.paths]
         cells = _added_up(periods) if periods else whole
         truth = Truth(frozenset(self.answers), self.drift > 0)
-        return Case((*cells, *self.extra), tuple(periods), self.capacity_bps, truth)
+        own = any(path.capacity_bps is not None for path in self.paths)
+        capacity_bps = None if own else self.capacity_bps
+        return Case((*cells, *self.extra), tuple(periods), capacity_bps, truth)
 
     def _periods(self) -> tuple[Cell, ...]:
         count = int(self.random.integers(4, 13))
@@ -390,7 +394,7 @@ def bad_path(seed: int) -> Case:
     for path in made.paths:
         if {path.sender, path.receiver} == ends:
             path.rate_bps *= factor
-    made.answers = {("path", None)}
+    made.answers = {("path", " and ".join(sorted(made.site(end) for end in ends)))}
     return made.case()
 
 
@@ -430,6 +434,11 @@ HARMLESS: dict[str, Callable[[int], Case]] = {"no fault": no_fault, "two runs": 
 """Nothing to be named."""
 
 
+def whose(cause: Cause) -> str | None:
+    """The site that a cause names, or both of a path; None for all."""
+    return " and ".join(sorted(cause.sites)) or cause.site
+
+
 def judge(case: Case, explanation: Explanation) -> Outcome:
     """What an explanation of a case is worth.
 
@@ -438,7 +447,7 @@ def judge(case: Case, explanation: Explanation) -> Outcome:
     nothing is wrong, saying nothing is right, and counts as named.
     """
     answers = case.truth.answers
-    surely = {(one.kind, one.site) for one in explanation.causes if not one.kind_open}
+    surely = {(one.kind, whose(one)) for one in explanation.causes if not one.kind_open}
     openly = {one.site for one in explanation.causes if one.kind_open}
     told_alike = {site for kind, site in answers if kind == "io" and ("site", site) in answers}
     if surely - answers or openly - {site for _, site in answers}:

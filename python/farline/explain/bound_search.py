@@ -102,7 +102,7 @@ def laws(table: PairTable) -> Iterator[list[tuple[Term, ...]]]:
     if _varies_within_pairs(table, table.buffer_bytes):
         yield [(level, Term("buffer")) for level in levels]
     yield [(Term("level"), Term("loss", shape=alpha)) for alpha in ALPHAS]
-    if _varies_within_pairs(table, table.streams):
+    if len(np.unique(table.streams)) > 1:
         yield [(level, Term("streams", ramp=level.ramp)) for level in levels]
         yield [
             (Term("streams", ramp=ramp, shape=kappa),) for ramp in RAMPS for kappa in SATURATIONS
@@ -113,9 +113,9 @@ def _varies_within_pairs(table: PairTable, values: Floats) -> bool:
     """Whether some paths were measured with several values, and none is unknown."""
     if not np.all(np.isfinite(values)):
         return False
-    seen: dict[tuple[int, int, bool], set[float]] = {}
+    seen: dict[tuple[tuple[str, str, int], int, bool], set[float]] = {}
     for row, value in enumerate(values.tolist()):
-        key = (int(table.sender[row]), int(table.receiver[row]), bool(table.is_file[row]))
+        key = (table.lines[row], int(table.sender[row]), bool(table.is_file[row]))
         seen.setdefault(key, set()).add(value)
     return sum(len(found) > 1 for found in seen.values()) >= 2
 
@@ -258,7 +258,7 @@ def _all_candidates(table: PairTable) -> Iterator[Term]:
     if len(modalities) == 2:
         yield Term("share", files_only=True)
         yield Term("level", files_only=True)
-        if _varies_within_pairs(table, table.streams):
+        if len(np.unique(table.streams)) > 1:
             yield Term("streams", files_only=True)
     site_laws: tuple[Law, ...] = ("share", "level", "window")
     count = np.array([row.n for row in table.rows], dtype=np.float64)

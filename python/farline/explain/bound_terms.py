@@ -61,8 +61,18 @@ class PairTable:
 
     @cached_property
     def streams(self) -> Floats:
-        """Streams of each row; 1 where unknown: then a window is that of all streams together."""
+        """Streams of each row; 1 in all where any is unknown.
+
+        A window is that of all streams together then, and no law of streams can be told.
+        """
+        if not self.streams_known:
+            return np.ones(len(self))
         return np.array([row.streams or 1.0 for row in self.rows])
+
+    @property
+    def streams_known(self) -> bool:
+        """Whether every row states its streams."""
+        return all(row.streams for row in self.rows)
 
     @cached_property
     def buffer_bytes(self) -> Floats:

@@ -9,20 +9,21 @@ import numpy as np
 
 from farline.explain.bound_terms import Bools, PairTable, Term
 from farline.explain.diagnosis import FILES_REACHED, Diagnosis, Named, window_bytes
-from farline.explain.finding import percent
+from farline.explain.finding import STREAMS_MAX, counted, percent
 from farline.explain.host_finding import round_up
 from farline.explain.infrastructure_finding import Cause, Part
-from farline.spec.units import rate_human, size_human, time_human
+from farline.spec.units import rate_human, size_human
 
 KERNEL_SHARE = 2
 """Socket buffer over the window in it: the kernel keeps half of a receive buffer for itself, and
 grows a send buffer to twice the window."""
 
-OTHER_KINDS = {
-    "site": "slow by one factor whatever the RTT",
-    "io": "held at a level whatever the RTT",
-    "window": "held by a small window",
+FITS_AS_WELL = {
+    "site": "one factor at every RTT",
+    "io": "a ceiling at one rate",
+    "window": "a small window",
 }
+"""What a site's fault may be, as a thing that measurements fit."""
 
 Words = tuple[str, Part, tuple[str, ...], tuple[str, ...]]
 """Line, part, evidence, remedies."""
@@ -49,6 +50,7 @@ def cause(diagnosis: Diagnosis, named: Named) -> Cause:
         (*evidence, basis(diagnosis.table, held)),
         remedies,
         named.kind_open,
+        subject if isinstance(subject, tuple) else (),
     )
 
 
@@ -58,17 +60,18 @@ def basis(table: PairTable, held: Bools) -> str:
     if not rows:
         return "no path shows it alone"
     rates = [row.mean_bps for row in rows]
-    paths = {(row.sender, row.receiver) for row in rows}
+    own = len({(row.sender, row.receiver) for row in rows})
+    every = len({(row.sender, row.receiver) for row in table.rows})
+    paths = f"{own} of {every} paths" if own < every else counted(own, "path")
     return (
-        f"{sum(row.n for row in rows)} measurements of {len(paths)} of "
-        f"{len({(row.sender, row.receiver) for row in table.rows})} paths, RTT "
+        f"{counted(sum(row.n for row in rows), 'measurement')} of {paths}, RTT "
         f"{_ms(min(row.rtt_ms for row in rows))} to {_ms(max(row.rtt_ms for row in rows))}, means "
         f"{rate_human(min(rates))} to {rate_human(max(rates))}"
     )
 
 
 def _ms(rtt_ms: float) -> str:
-    return time_human(rtt_ms * 1e3)
+    return f"{rtt_ms:g} ms"
 
 
 def _held(diagnosis: Diagnosis, term: Term) -> Bools:
@@ -81,9 +84,10 @@ def _not_told(diagnosis: Diagnosis, named: Named) -> str:
     others = {kind for kind, subject in rivals if subject == named.name[1]} | {
         kind for kind, subject in diagnosis.names_of(diagnosis.best) if subject == named.name[1]
     }
-    words = [OTHER_KINDS[kind] for kind in sorted(others) if kind in OTHER_KINDS]
-    words = [word for word in words if word != OTHER_KINDS[named.name[0]]]
-    return f"the measurements do not tell this from {' or '.join(words) or 'other kinds'}"
+    others -= {named.name[0]}
+    words = [FITS_AS_WELL[kind] for kind in sorted(others) if kind in FITS_AS_WELL]
+    own = FITS_AS_WELL[named.name[0]]
+    return f"the measurements fit {' or '.join(words) or 'other causes'} as well as {own}"
 
 
 def _usual(diagnosis: Diagnosis, named: Named, mask: Bools) -> tuple[float, float]:
@@ -201,7 +205,7 @@ def _tool_words(diagnosis: Diagnosis, named: Named) -> Words:
 def _window_words(diagnosis: Diagnosis, named: Named) -> Words:
     term, table = named.terms[0], diagnosis.table
     who = "all hosts" if named.name[1] is None else f"the hosts of {named.name[1]}"
-    of = "each stream" if all(row.streams for row in table.rows) else "a transfer"
+    of = "each stream" if table.streams_known else "a transfer"
     held = _held(diagnosis, term)
     now, usual = _usual(diagnosis, named, held)
     most = float(np.max(np.exp(diagnosis.mended(diagnosis.best, named.terms))[held]))
@@ -219,12 +223,20 @@ def _window_words(diagnosis: Diagnosis, named: Named) -> Words:
         f"{_ms(float(np.min(table.rtt_ms[held])))} on rates fall as 1/RTT, to {rate_human(now)} "
         f"on average instead of {rate_human(usual)}"
     )
-    remedies = (
+    buffers = (
         f"buffers of {size_human(KERNEL_SHARE * wanted)} a stream: largest value of "
-        f"net.ipv4.tcp_rmem and net.ipv4.tcp_wmem {round_up(round(KERNEL_SHARE * wanted))}",
-        f"until then more streams: -P {math.ceil(streams * max(1.0, wanted / each))}",
+        f"net.ipv4.tcp_rmem and net.ipv4.tcp_wmem {round_up(round(KERNEL_SHARE * wanted))}"
     )
-    return line, "host", _window_doubt(diagnosis, term, held), remedies
+    times = max(1.0, wanted / each)
+    more = _more_streams(math.ceil(streams * times), "until then more streams")
+    if not table.streams_known:
+        more = (f"until then {math.ceil(times)} times as many streams",) if times > 1 else ()
+    return line, "host", _window_doubt(diagnosis, term, held), (buffers, *more)
+
+
+def _more_streams(wanted: int, why: str) -> tuple[str, ...]:
+    """The remedy, where farline takes so many streams."""
+    return (f"{why}: -P {wanted}",) if wanted <= STREAMS_MAX else ()
 
 
 def _window_doubt(diagnosis: Diagnosis, term: Term, held: Bools) -> tuple[str, ...]:
@@ -273,7 +285,7 @@ def _streams_words(diagnosis: Diagnosis, named: Named) -> Words:
     line = (
         f"{which} grow with streams whatever the RTT, {how}; {wanted} streams would fill the line"
     )
-    remedies = (f"more streams: -P {wanted}",)
+    remedies = _more_streams(wanted, "more streams")
     return (
         line,
         "tool" if term.files_only else "host",

@@ -239,8 +239,8 @@ class Diagnosis:
     def mended(self, fitted: Fit, terms: Sequence[Term]) -> Floats:
         """Logarithm of each row's rate if these terms were no more.
 
-        It is never more than the line carries; where no line's capacity is known and no row shows
-        what lies above, never more than the most that was seen.
+        It is never more than the line carries. Where no two paths show what lies above a bound of
+        all sites, that is what the line carries, or the most that was seen if nobody knows it.
         """
         without = [term for term in terms if term.law != "streams"]
         rows = self.table
@@ -250,22 +250,36 @@ class Diagnosis:
         rates = fitted.log_rate(rows, without)
         now = fitted.log_rate(self.table)
         most = np.log(FULL * self.table.capacity_bps)
-        level = fitted.terms[0]
-        seen = level.law == "level" and fitted.holds(self.table, level).any()
-        if not seen:
+        if not self._level_seen(fitted):
             most = np.where(np.isfinite(most), most, float(now.max()))
+            bounds = [term for term in terms if term.is_bound and term.site is None]
+            level = fitted.terms[0]
+            if level.law == "level" and bounds:
+                held = np.logical_or.reduce([fitted.holds(self.table, term) for term in bounds])
+                rates = np.where(held, fitted.log_rate(rows, [*without, level]), rates)
         return np.maximum(np.minimum(rates, most), now)
+
+    def _level_seen(self, fitted: Fit) -> bool:
+        """Whether two paths at least run at the level of all: one row is no more than a guess."""
+        level = fitted.terms[0]
+        if level.law != "level":
+            return False
+        held = fitted.holds(self.table, level).tolist()
+        return len({line for line, own in zip(self.table.lines, held, strict=True) if own}) >= 2
 
     def streams_wanted(self, fitted: Fit, term: Term) -> int:
         """Streams that fill the line, or nine tenths of it; at most some times those measured."""
         most = STREAMS_MORE * float(self.table.streams.max())
         if term.shape:
             return math.ceil(min(9 / term.shape, most))
-        level = fitted.terms[0]
-        if level.law == "level" and fitted.holds(self.table, level).any():
-            each = fitted.number(level) - fitted.number(term)
-            return math.ceil(min(math.exp(each), most))
-        return math.ceil(most)
+        known = self.table.capacity_bps[np.isfinite(self.table.capacity_bps)]
+        if self._level_seen(fitted):
+            line = fitted.number(fitted.terms[0])
+        elif len(known):
+            line = math.log(FULL * float(known.max()))
+        else:
+            return math.ceil(most)
+        return math.ceil(min(math.exp(line - fitted.number(term)), most))
 
     def gain(self, fitted: Fit, terms: Sequence[Term]) -> tuple[float, float]:
         """What the mean over the target rows would rise by if terms were mended: bit/s, share."""

@@ -8,9 +8,10 @@ and that from whole periods, since a bad week hits many paths at once.
 
 from __future__ import annotations
 
+import datetime
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,11 +19,12 @@ import numpy as np
 from farline.errors import SpecError
 from farline.explain.bound_terms import Floats
 from farline.explain.infrastructure_finding import Cause
-from farline.explain.pair_rows import PairRow, measured_pairs, pooled_cv
+from farline.explain.pair_rows import PairRow, measured_pairs, pooled_cv, same_rtt
 from farline.spec.units import rate_human
 
 if TYPE_CHECKING:
     from farline.profiles.cells import Cell
+    from farline.spec.infrastructure import Infrastructure
 
 MIN_PERIODS, MIN_PATHS = 3, 2
 DRIFT_MATTERS = 0.1
@@ -34,7 +36,10 @@ _SITE_MARGIN = 10.0
 
 @dataclass(frozen=True)
 class Series:
-    """Cells by path and period; `block` numbers paths with their setting, `time` runs 0 to 1."""
+    """Cells by path and period; `time` runs 0 to 1.
+
+    `block` numbers what is compared with itself: a path, by its RTT, with its settings.
+    """
 
     rows: tuple[PairRow, ...]
     block: Floats
@@ -71,23 +76,32 @@ class Slope:
         return float(2 * stdtr(self.degrees, -abs(self.change) / self.error))
 
 
-def drift(periods: Sequence[Cell], confidence: float = 0.95) -> Cause | None:
+def drift(
+    periods: Sequence[Cell],
+    confidence: float = 0.95,
+    infrastructure: Infrastructure | None = None,
+    period_s: float | None = None,
+) -> Cause | None:
     """The fall of rates over periods as a cause; None where there is none, or too few periods.
+
+    Cells with other settings (`streams` and the like among their keys) or another RTT are not
+    compared; cells without RTT are those of one path. With `period_s`, the length of a period of
+    which number 0 begins with 1970, the line says dates.
 
     Raises:
         SpecError: where cells have no whole number `period` among their keys.
     """
-    series = _series(periods)
+    series = _series(periods, infrastructure)
     if series is None:
         return None
     found = _steepest(series)
     fall = -math.expm1(found.change)
     if found.change >= 0 or fall < DRIFT_MATTERS or found.chance > (1 - confidence) / 5:
         return None
-    return _cause(series, found, fall)
+    return _cause(series, found, fall, period_s)
 
 
-def _series(periods: Sequence[Cell]) -> Series | None:
+def _series(periods: Sequence[Cell], infrastructure: Infrastructure | None) -> Series | None:
     """Blocks that were measured in two periods at least."""
     times: list[int] = []
     rows: list[PairRow] = []
@@ -95,26 +109,47 @@ def _series(periods: Sequence[Cell]) -> Series | None:
         period = cell.keys.get("period")
         if isinstance(period, bool) or not isinstance(period, int):
             raise SpecError(f"period: {period!r} is not the whole number of a period, in order")
-        one = measured_pairs([cell]).rows
+        # A fall can be seen without any RTT.
+        unplaced = replace(cell, rtt_ms=0.0)
+        one = measured_pairs([cell], infrastructure).rows or measured_pairs([unplaced]).rows
         rows += one
         times += [period] * len(one)
-    blocks: dict[object, int] = {}
-    number = [
-        blocks.setdefault((row.sender, row.receiver, row.modality, row.streams), len(blocks))
-        for row in rows
-    ]
+    blocks = _blocks(rows)
+    seen: dict[int, set[int]] = {}
+    for block, time in zip(blocks, times, strict=True):
+        seen.setdefault(block, set()).add(time)
+    again = [index for index, block in enumerate(blocks) if len(seen[block]) > 1]
+    rows, times = [rows[index] for index in again], [times[index] for index in again]
     if len(set(times)) < MIN_PERIODS or len({row.pair for row in rows}) < MIN_PATHS:
         return None
     period = np.array(times, dtype=np.float64)
     spread = pooled_cv(rows)
+    number = np.unique([blocks[index] for index in again], return_inverse=True)[1]
     return Series(
         tuple(rows),
-        np.array(number, dtype=np.float64),
+        number.astype(np.float64),
         period,
         (period - period.min()) / (period.max() - period.min()),
         np.log([row.mean_bps for row in rows]),
         np.array([row.n for row in rows]) / spread**2,
     )
+
+
+def _blocks(rows: Sequence[PairRow]) -> list[int]:
+    """A number for each row: the same for the same direction, RTT, modality and settings."""
+    group = [0] * len(rows)
+    last: dict[tuple[str, str], tuple[float, int]] = {}
+    for index in sorted(range(len(rows)), key=lambda index: rows[index].rtt_ms):
+        row = rows[index]
+        before_ms, number = last.get(row.pair, (row.rtt_ms, 0))
+        number += not same_rtt(before_ms, row.rtt_ms)
+        last[row.pair] = (row.rtt_ms, number)
+        group[index] = number
+    found: dict[object, int] = {}
+    return [
+        found.setdefault((row.sender, row.receiver, row.modality, row.setting, rtt), len(found))
+        for row, rtt in zip(rows, group, strict=True)
+    ]
 
 
 def _steepest(series: Series) -> Slope:
@@ -156,18 +191,18 @@ def _error_by_period(series: Series, time: Floats, left: Floats, power: float) -
     return math.sqrt(free * sum(pull**2 for pull in pulls)) / power
 
 
-def _cause(series: Series, found: Slope, fall: float) -> Cause:
+def _cause(series: Series, found: Slope, fall: float, period_s: float | None) -> Cause:
     counts = np.array([row.n for row in series.rows], dtype=np.float64)
     rates = np.exp(series.log_rate)
     touched = np.array([found.site is None or found.site in row.pair for row in series.rows])
     back = np.where(touched, np.exp(-found.change * series.time), 1.0)
     mean = float(np.average(rates, weights=counts))
     gain = float(np.average(rates * back, weights=counts)) - mean
-    first, last = int(series.period.min()), int(series.period.max())
     who = "rates" if found.site is None else f"rates to and from {found.site}"
     low, high = (-math.expm1(found.change + side * 2 * found.error) for side in (1, -1))
     line = (
-        f"{who} fell by {100 * fall:.0f} % from period {first} to {last} on the same paths; "
+        f"{who} fell by {100 * fall:.0f} % {_span(series.period.tolist(), period_s)} on the same "
+        "paths with the same settings; "
         f"as at the beginning they would be {rate_human(gain)} higher on average"
     )
     evidence = (
@@ -180,3 +215,19 @@ def _cause(series: Series, found: Slope, fall: float) -> Cause:
     return Cause(
         "drift", "whole", found.site, line, gain, gain / mean, strength, evidence, remedies
     )
+
+
+def _span(periods: Iterable[float], period_s: float | None) -> str:
+    """From when to when, as dates in UTC where it is known how long a period is."""
+    numbers = sorted({int(period) for period in periods})
+    if period_s is not None:
+        ends_s = (numbers[0] * period_s, (numbers[-1] + 1) * period_s)
+        try:
+            first, last = (datetime.datetime.fromtimestamp(end, datetime.UTC) for end in ends_s)
+        except (OverflowError, OSError, ValueError):
+            pass
+        else:
+            form = "%Y-%m-%d" if period_s % 86400 == 0 else "%Y-%m-%d %H:%M"
+            return f"from {first.strftime(form)} to {last.strftime(form)} (UTC)"
+    count = numbers[-1] - numbers[0] + 1
+    return f"from period 1 to {count} of {count}"

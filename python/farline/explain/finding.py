@@ -15,7 +15,7 @@ from farline.spec.units import size_text
 _BLOCK_GOOD, _BLOCK_MAX = 1 << 20, 1 << 30
 """A block that makes calls cheap, and the largest the spec allows."""
 
-_STREAMS_GOOD, _STREAMS_MAX = 4, 256
+_STREAMS_GOOD, STREAMS_MAX = 4, 256
 """Streams that show whether more help, and the most the spec allows."""
 
 
@@ -35,12 +35,17 @@ def percent(share: float) -> str:
     return f"{value:.0f} %" if value >= 9.95 or value == 0 else f"{value:.2g} %"
 
 
+def counted(count: int, one: str) -> str:
+    """`1 path`, `2 paths`."""
+    return f"{count} {one}" if count == 1 else f"{count} {one}s"
+
+
 def more_streams(figures: Figures, why: str = "more streams") -> tuple[str, ...]:
     """Four streams, or twice as many as there are, as far as there are CPUs for them."""
     wanted = max(_STREAMS_GOOD, 2 * figures.streams)
     if figures.sender_cpus or figures.receiver_cpus:
         wanted = min(wanted, figures.spare_streams)
-    wanted = min(wanted, _STREAMS_MAX)
+    wanted = min(wanted, STREAMS_MAX)
     return (f"{why}: -P {wanted}",) if wanted > figures.streams else ()
 
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from farline.errors import SpecError
 from farline.explain.bound_search import MOST_PATHS, MOST_SITES, search
 from farline.explain.bound_terms import table_of
-from farline.explain.cause_text import OTHER_KINDS, cause
+from farline.explain.cause_text import cause
 from farline.explain.diagnosis import MATTERS, Diagnosis, Named
 from farline.explain.drift import drift
-from farline.explain.finding import percent
+from farline.explain.finding import counted, percent
 from farline.explain.infrastructure_finding import Cause, Explanation
 from farline.explain.next_measurement import more_of_everything, next_measurements
 from farline.explain.pair_rows import Measured, measured_pairs, pooled_cv
@@ -43,14 +43,16 @@ def explain(
     infrastructure: Infrastructure | None = None,
     capacity_bps: float | None = None,
     confidence: float = 0.95,
+    period_s: float | None = None,
 ) -> Explanation:
     """What holds the infrastructure back, as far as the measurements tell.
 
     `cells` are grouped by `from_site`, `to_site` and `modality`, and where it is known by
     `streams`, `buffer_bytes` and `congestion_control`; T and E are explained, F and H are what
     sites do without the network. `periods` are cells with the key `period` besides, a whole
-    number in order of time: with three of them it is looked whether rates fell. `capacity_bps` is
-    that of lines of which nothing else is known. `confidence` is that with which all causes
+    number in order of time: with three of them it is looked whether rates fell, and `period_s`,
+    the length of one where number 0 begins with 1970, lets dates be said. `capacity_bps` is that
+    of all lines, whatever cells and connections state. `confidence` is that with which all causes
     together are right if the measurements are as they are taken: independent, and paths alike.
 
     Raises:
@@ -61,7 +63,7 @@ def explain(
     if capacity_bps is not None and not (math.isfinite(capacity_bps) and capacity_bps > 0):
         raise SpecError(f"capacity_bps: {capacity_bps} is not a rate above 0")
     measured = measured_pairs(cells, infrastructure, capacity_bps)
-    fallen = drift(periods, confidence)
+    fallen = drift(periods, confidence, infrastructure, period_s)
     if len(measured.rows) < MIN_ROWS or measured.n < MIN_RUNS:
         return _too_few(measured, fallen, infrastructure)
     table = table_of(measured.rows, pooled_cv(measured.rows))
@@ -111,18 +113,24 @@ def _not_enough(diagnosis: Diagnosis, causes: Sequence[Cause], wide: Sequence[st
 
 
 def _costs(diagnosis: Diagnosis, named: Named) -> bool:
-    return diagnosis.gain(diagnosis.best, named.terms)[1] >= MATTERS
+    return _lost(diagnosis, named) >= MATTERS
+
+
+def _lost(diagnosis: Diagnosis, named: Named) -> float:
+    """Share of what rates could be that is missing, 0 to 1: a gain is over what they are."""
+    gain = diagnosis.gain(diagnosis.best, named.terms)[1]
+    return gain / (1.0 + gain)
 
 
 def _doubt(diagnosis: Diagnosis, named: Named) -> str:
     kind, subject = named.name
-    share = percent(diagnosis.gain(diagnosis.best, named.terms)[1])
+    share = percent(_lost(diagnosis, named))
     if kind in ("files", "tool"):
         return (
             f"file transfers lose {share} against memory to memory at all sites; whether tool or "
             "file systems is not told by these measurements"
         )
-    who = " and ".join(subject) if isinstance(subject, tuple) else subject or "all sites"
+    whose = " at all sites" if subject is None else ""
     other = "nothing at all"
     if named.rival is not None:
         rivals = [name for name in diagnosis.names_of(named.rival.fit) if name != named.name]
@@ -131,14 +139,15 @@ def _doubt(diagnosis: Diagnosis, named: Named) -> str:
         ]
         other = " and ".join(words[:2]) or "chance"
     return (
-        f"not enough data: {_in_words(kind, subject)} may cost {share} ({who}), but {other} "
+        f"not enough data: {_in_words(kind, subject)} may cost {share}{whose}, but {other} "
         "would explain the measurements nearly as well"
     )
 
 
 def _in_words(kind: str, subject: object) -> str:
     words = {
-        **OTHER_KINDS,
+        "site": "one factor on everything",
+        "io": "a ceiling at one rate",
         "window": "a small window",
         "loss": "losses",
         "streams": "too few streams",
@@ -149,28 +158,46 @@ def _in_words(kind: str, subject: object) -> str:
     if subject is None:
         return words
     who = " to ".join(subject) if isinstance(subject, tuple) else str(subject)
-    return f"{who} {words}" if kind in ("site", "io") else f"{words} at {who}"
+    return f"{words} at {who}"
 
 
 def _too_few(
     measured: Measured, fallen: Cause | None, infrastructure: Infrastructure | None
 ) -> Explanation:
+    have = "no measurement between sites with a known RTT"
+    if measured.rows:
+        have = (
+            f"{counted(measured.n, 'measurement')} of {_rows_in_words(len(measured.rows))} "
+            f"between {counted(len(measured.sites), 'site')}"
+        )
     missing = (
-        f"not enough data: {measured.n} measurements of {len(measured.rows)} paths between "
-        f"{len(measured.sites)} sites; an explanation needs {MIN_RUNS} of {MIN_ROWS}"
+        f"not enough data: {have}; an explanation needs {MIN_RUNS} measurements or more, of "
+        f"{_rows_in_words(MIN_ROWS)} or more"
     )
     if measured.left_out:
-        missing += f" ({measured.left_out} more have no known site or RTT)"
+        missing += f" ({measured.left_out} more without known site or RTT)"
     causes = () if fallen is None else (fallen,)
     lead = missing if fallen is None else fallen.line
     return Explanation(lead, causes, (), more_of_everything(measured, infrastructure), missing)
 
 
+def _rows_in_words(count: int) -> str:
+    """Rows are paths, each with its settings apart."""
+    return f"{counted(count, 'path')} or setting{'' if count == 1 else 's'}"
+
+
 def _lead(measured: Measured, causes: Sequence[Cause], missing: str | None) -> str:
     """The first sentence: what costs most, or that nothing does."""
     paths = len({(row.sender, row.receiver) for row in measured.rows})
+    nameless = sum(row.n for row in measured.rows if not row.streams)
     basis = (
-        f"{measured.n} measurements of {paths} paths between {len(measured.sites)} sites"
+        f"{counted(measured.n, 'measurement')} of {counted(paths, 'path')} between "
+        f"{counted(len(measured.sites), 'site')}"
+        + (
+            f"; {nameless} do not state their streams, so those of the others are not used"
+            if 0 < nameless < measured.n
+            else ""
+        )
         + (f"; {measured.left_out} without known site or RTT left out" if measured.left_out else "")
         + (f"; {measured.failed} failed" if measured.failed else "")
         + (

@@ -45,6 +45,8 @@ class Cause:
     remedies: tuple[str, ...] = ()
     kind_open: bool = False
     """Whose it is is sure, of which kind is not: the line says what it may be as well."""
+    sites: tuple[str, ...] = ()
+    """Both ends where it is a path's; empty otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

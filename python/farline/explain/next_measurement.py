@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from farline.explain.diagnosis import Diagnosis, Named
-from farline.explain.finding import percent
+from farline.explain.finding import STREAMS_MAX, percent
 from farline.explain.infrastructure_finding import Cause, NextMeasurement
 from farline.explain.pair_rows import Measured, PairRow, pooled_cv
-from farline.spec.units import rate_human, size_text, time_human
+from farline.spec.units import rate_human, size_text
 
 if TYPE_CHECKING:
     from farline.spec.infrastructure import Infrastructure
@@ -127,9 +127,10 @@ def _measure(
     streams = f", {row.streams:g} stream{'s' if row.streams > 1 else ''}" if row.streams else ""
     what = (
         f"{kind} from {row.sender} to {row.receiver} "
-        f"(RTT {time_human(row.rtt_ms * 1e3)}{streams}), {REPEATS} runs"
+        f"(RTT {row.rtt_ms:g} ms{streams}), {REPEATS} runs"
     )
-    command = probe(row.receiver, infrastructure, row.streams, more) if kind != "files" else None
+    runs = kind != "files" and (row.streams or 1) <= STREAMS_MAX
+    command = probe(row.receiver, infrastructure, row.streams, more) if runs else None
     return NextMeasurement(what, (row.sender, row.receiver), why, command)
 
 
@@ -179,9 +180,11 @@ def _after(
         why = "larger buffers help if buffers bind and do not if losses do; retransmits are counted"
         yield _measure(memory, why, infrastructure, f" -w {size_text(buffer)}")
     elif cause.kind == "streams":
-        count = 2 * float(np.max(table.streams))
+        most = float(np.max(table.streams))
+        count = min(2 * most, STREAMS_MAX)
         why = "shows whether yet more streams help"
-        yield _measure(replace(memory, streams=count), why, infrastructure)
+        if count > most:
+            yield _measure(replace(memory, streams=count), why, infrastructure)
     elif cause.kind in ("io", "site") and not any(row.modality == "T" for row in rows):
         why = f"tells the network and hosts of {cause.site or 'the sites'} from their file systems"
         yield _measure(memory, why, infrastructure)
@@ -239,5 +242,6 @@ def _repeats(
         f"runs differ by {percent(usual)}: {wanted} of them give a mean to "
         f"± {percent(GOOD_WIDTH)}, there are {row.n}"
     )
-    command = None if row.modality == "E" else probe(row.receiver, infrastructure, row.streams)
+    runs = row.modality != "E" and (row.streams or 1) <= STREAMS_MAX
+    command = probe(row.receiver, infrastructure, row.streams) if runs else None
     yield NextMeasurement(what, (row.sender, row.receiver), why, command)

@@ -58,6 +58,11 @@ class PairRow:
         """Both sites without a direction."""
         return min(self.sender, self.receiver), max(self.sender, self.receiver)
 
+    @property
+    def setting(self) -> Setting:
+        """Streams, buffers and congestion control."""
+        return self.streams, self.buffer_bytes, self.congestion_control
+
 
 @dataclass(frozen=True, slots=True)
 class SiteLimits:
@@ -109,8 +114,9 @@ def measured_pairs(
 ) -> Measured:
     """Rows from cells with the keys `NEEDED_KEYS`; `streams` and others are used where they are.
 
-    A cell's own capacity goes before that of the connection, this before `capacity_bps`; a cell
-    without RTT takes that of the connection.
+    `capacity_bps` is that of all lines and goes before what cells and connections state; without
+    it a cell's own capacity goes before that of the connection. A cell without RTT takes that of
+    the connection.
 
     Raises:
         SpecError: where cells were not grouped by sites and modality.
@@ -172,7 +178,7 @@ def _path_of(
                 rtt_ms = connection.rtt_ms if rtt_ms is None else rtt_ms
                 capacity = capacity or connection.capacity_bps
         capacity = capacity or infrastructure.capacity_bps
-    return rtt_ms, capacity or capacity_bps
+    return rtt_ms, capacity_bps or capacity
 
 
 def _row(cell: Cell, rtt_ms: float, capacity_bps: float | None) -> PairRow:
@@ -210,8 +216,7 @@ def _merged(rows: Iterable[PairRow]) -> list[PairRow]:
     """Rows of one pair and setting with nearly one RTT become one."""
     found: dict[tuple[str, str, str, Setting], list[PairRow]] = {}
     for row in sorted(rows, key=lambda row: row.rtt_ms):
-        setting = (row.streams, row.buffer_bytes, row.congestion_control)
-        group = found.setdefault((row.sender, row.receiver, row.modality, setting), [])
+        group = found.setdefault((row.sender, row.receiver, row.modality, row.setting), [])
         if group and same_rtt(group[-1].rtt_ms, row.rtt_ms):
             group[-1] = _sum(group[-1], row)
         else:
@@ -242,7 +247,7 @@ def _sum(one: PairRow, other: PairRow) -> PairRow:
         one.streams,
         one.buffer_bytes,
         one.congestion_control,
-        one.capacity_bps if one.capacity_bps == other.capacity_bps else None,
+        max((known for known in (one.capacity_bps, other.capacity_bps) if known), default=None),
     )
 
 

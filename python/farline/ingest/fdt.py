@@ -2,7 +2,8 @@
 
 A session ends with a line of KEY=VALUE much like GridFTP's. Each session has a second one for
 its control connection, without streams and bytes: no transfer. The time of a session holds what
-FDT needs to open and to close it, some seconds.
+FDT needs to open and to close it, some seconds. Its times are those of the host's clock on the
+wall, without a zone, and are taken as UTC.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from farline.ingest.formats import formats
 from farline.ingest.mapping import Value, check_defaults, parse_mapping
 from farline.ingest.reading import OnProgress, Reading
 from farline.ingest.tally import OnMalformed, Tally
+from farline.spec.transfers import MODALITIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,10 +45,11 @@ class Log:
         """Tables with the columns of `arrow_schema()`, from the start of the log.
 
         Raises:
-            SpecError: when a table's columns are not what the mapping says.
+            SpecError: when a table's columns are not what the mapping says, or nothing says of
+                which modality a transfer is.
             SystemFailure: when the file cannot be read.
         """
-        self.tally = Tally()
+        self.tally = Tally(filled=dict.fromkeys(self._defaults, 0))
         reading = Reading(
             self.path,
             self.tally,
@@ -56,7 +58,13 @@ class Log:
             on_progress=self._on_progress,
         )
         for table in self.format.read(reading):
-            yield _filled(table, self._defaults)
+            filled = _filled(table, self._defaults, self.tally)
+            if filled["modality"].null_count:
+                raise SpecError(
+                    f"{self.path}: modality is not known: map it, or --set modality=E"
+                    f" ({', '.join(MODALITIES)})"
+                )
+            yield filled
 
 
 def read_log(
@@ -92,14 +100,15 @@ def read_log(
     return Log(Path(path), known[name], mapping, defaults, on_progress, on_malformed)
 
 
-def _filled(table: pa.Table, defaults: Mapping[str, Value]) -> pa.Table:
-    """The table with its empty cells filled in."""
+def _filled(table: pa.Table, defaults: Mapping[str, Value], tally: Tally) -> pa.Table:
+    """The table with its empty cells filled in, and counted."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     for name, value in defaults.items():
         index = table.schema.get_field_index(name)
         field = table.schema.field(index)
+        tally.filled[name] += table.column(index).null_count
         column = pc.fill_null(table.column(index), pa.scalar(value, field.type))
         table = table.set_column(index, field, column)
     return table

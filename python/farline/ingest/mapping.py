@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from farline.errors import SpecError
-from farline.ingest.rows import moment_us, time_us
+from farline.ingest.rows import Unreadable, check, moment_us, time_us
 from farline.spec import units
 from farline.spec.transfers import MODALITIES, TRANSFER_COLUMNS
 
@@ -29,6 +29,8 @@ MAPPABLE = tuple(name for name in TRANSFER_COLUMNS if name != "source")
 
 # What was measured is never filled in by hand.
 MEASURED = ("started_at", "duration_s", "bytes", "rate_bps", "complete", "code", "source")
+# What every row has already.
+_NEVER_EMPTY = ("tool",)
 
 _SIZES = ("bytes", "buffer_bytes", "block_bytes")
 _SECONDS = {"duration_s": "s", "rtt_ms": "ms"}
@@ -97,8 +99,8 @@ def _entry(match: re.Match[str]) -> Mapped:
     try:
         read = found.reader()
         if literal is not None:
-            read(literal)
-    except ValueError as failure:
+            _check(column, read(literal))
+    except (ValueError, OverflowError, Unreadable) as failure:
         raise SpecError(f"mapping: {column}: {failure}") from None
     return found
 
@@ -116,19 +118,26 @@ def check_defaults(defaults: Mapping[str, Value]) -> dict[str, Value]:
     Raises:
         SpecError: for an unknown column, one that only a measurement can fill, or a bad value.
     """
-    allowed = [name for name in TRANSFER_COLUMNS if name not in MEASURED]
+    allowed = [name for name in TRANSFER_COLUMNS if name not in (*MEASURED, *_NEVER_EMPTY)]
     checked: dict[str, Value] = {}
     for name, value in defaults.items():
         if name not in allowed:
             raise SpecError(f"{name!r} cannot be set by hand; {', '.join(allowed)} can")
         try:
             found = reader_of(name, None)(value if isinstance(value, str) else repr(value))
-        except ValueError as failure:
+            _check(name, found)
+        except (ValueError, OverflowError, Unreadable) as failure:
             raise SpecError(f"{name}: {failure}") from None
         if found is None:
             raise SpecError(f"{name}: the value is empty")
         checked[name] = found
     return checked
+
+
+def _check(column: str, value: Value | None) -> None:
+    """Raises Unreadable for a value that no row may have."""
+    if column != "complete":
+        check({"complete": False, column: value})
 
 
 def reader_of(column: str, unit: str | None) -> Read:
@@ -192,7 +201,14 @@ def _time(unit: str, per_second: float) -> Callable[[str], Value]:
         try:
             return float(text) * factor * per_second
         except ValueError:
+            pass
+        try:
             return units.parse_duration(text) * per_second
+        except ValueError:
+            raise ValueError(
+                f"{text!r} is no time: write a number of {unit}, or one with its unit such as"
+                " 100ms or 10s"
+            ) from None
 
     return read
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from farline.errors import SystemFailure
-from farline.ingest.tally import Malformed, OnMalformed, Tally, excerpt
+from farline.ingest.tally import Malformed, OnMalformed, Tally, excerpt, kind_of
 
 if TYPE_CHECKING:
     from farline.ingest.mapping import Mapped
@@ -64,8 +64,8 @@ class Reading:
 
     def malformed(self, line: int, text: str, reason: str) -> None:
         """Counts a record that could not be read, and tells whoever listens."""
-        found = Malformed(line, excerpt(text), reason)
-        self.tally.add_malformed(found)
+        found = Malformed(line, excerpt(text), excerpt(reason))
+        self.tally.add_malformed(found, kind_of(reason))
         if self._on_malformed is not None:
             self._on_malformed(found)
 

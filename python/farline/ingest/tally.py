@@ -12,12 +12,16 @@ SHOWN = 20
 EXCERPT_CHARACTERS = 160
 """How much of a malformed record is shown."""
 
+MOST_REASONS = 50
+"""Kinds of reasons that are counted apart; what comes beyond is `OTHER_REASONS`."""
+OTHER_REASONS = "other reasons"
+
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
     """A record that could not be read: the line it starts in (from 1), how it starts, and why.
 
-    In the excerpt, names of users and paths of files are replaced by `*`.
+    In both excerpts, names of users and paths of files are replaced by `*`.
     """
 
     line: int
@@ -34,7 +38,9 @@ class Tally:
 
     `lines` are lines of text. A record is a line or a document, as the format has it: it is a
     transfer, a failed transfer, skipped (known to be no transfer; `skipped` says why and how
-    often) or malformed. One record can hold several transfers.
+    often) or malformed. One record can hold several transfers. `malformed_reasons` counts kinds
+    of reasons: in them what stands in quotes, and every figure, is `…`. `filled` says of each
+    value given by hand how many empty cells it filled.
     """
 
     lines: int = 0
@@ -44,6 +50,7 @@ class Tally:
     malformed: int = 0
     malformed_reasons: dict[str, int] = field(default_factory=dict)
     first_malformed: list[Malformed] = field(default_factory=list)
+    filled: dict[str, int] = field(default_factory=dict)
 
     @property
     def skipped_total(self) -> int:
@@ -60,10 +67,13 @@ class Tally:
         if count:
             self.skipped[reason] = self.skipped.get(reason, 0) + count
 
-    def add_malformed(self, found: Malformed) -> None:
-        """Counts a record that could not be read, and keeps the first few."""
+    def add_malformed(self, found: Malformed, kind: str) -> None:
+        """Counts a record that could not be read, of a kind of reasons; keeps the first few."""
         self.malformed += 1
-        self.malformed_reasons[found.reason] = self.malformed_reasons.get(found.reason, 0) + 1
+        known = self.malformed_reasons
+        if kind not in known and len(known) >= MOST_REASONS:
+            kind = OTHER_REASONS
+        known[kind] = known.get(kind, 0) + 1
         if len(self.first_malformed) < SHOWN:
             self.first_malformed.append(found)
 
@@ -78,6 +88,16 @@ _KEY = re.compile(
 _URL = re.compile(r"(\w+://[^/\s\"]+)/[^\s\"]*")
 _PATH = re.compile(r"(?<![\w.:/*])/[^\s\",:;]+")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffd\ud800-\udfff]+")
+
+
+# A quote inside a word is an apostrophe; an excerpt may have lost the closing one.
+_QUOTED = re.compile(r"""(?<!\w)(?:'(?:[^'\\]|\\.)*(?:'|$)|"(?:[^"\\]|\\.)*(?:"|$))""")
+_FIGURE = re.compile(r"[-+]?(?<!\w)\d(?:[\w.+:-]*\w)?")
+
+
+def kind_of(reason: str) -> str:
+    """A reason without what it says of the one record: values in quotes, and figures."""
+    return _FIGURE.sub("…", _QUOTED.sub("…", reason))
 
 
 def excerpt(text: str) -> str:

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
     Truths = NDArray[np.bool_]
 
+MOST_SINGLES, PARTS = 30, 10
+"""Knots up to which each is left out alone; more are left out in so many parts, as leaving out
+each would take time that grows with the square of their number."""
+
 KNOTS_NEEDED = 4
 """Two inner knots: with one there is no telling how far its error is chance."""
 
@@ -84,13 +88,14 @@ def choose(
     rate_bps: ArrayLike,
     weight: ArrayLike | None = None,
     models: Sequence[ProfileModel] | None = None,
-    folds: Literal["leave-one-out"] | int = "leave-one-out",
+    folds: Literal["leave-one-out"] | int | None = None,
 ) -> Choice:
     """Compares models by cross-validation and takes the simplest of those that are as good.
 
     `weight` is how many measurements each mean stands for. `models` are by default one of each
-    (`profile_models.MODELS`); none is changed. `folds` may be a number of parts instead, of which
-    each is left out once: inner knots in turn. The rule is that of Breiman and others (1984), with
+    (`profile_models.MODELS`); none is changed. `folds` may be a number of parts, of which each is
+    left out once: inner knots in turn. Without it every inner knot is left out alone, above 30
+    knots in ten parts, and `rule` says so. The rule is that of Breiman and others (1984), with
     two standard errors instead of one: fewest parameters among those with a mean square within two
     of the least, or with an error at most 0.01 above it; of those with as few, the first in
     `models` whose error is no more than a tenth above the least of them.
@@ -107,6 +112,8 @@ def choose(
             f"choice of a model: {len(knots)} different RTTs are too few: "
             f"allowed is {KNOTS_NEEDED} or more"
         )
+    if folds is None:
+        folds = "leave-one-out" if len(knots) <= MOST_SINGLES else PARTS
     parts = _parts(len(knots), folds)
     kinds = [kind() for kind in MODELS.values()] if models is None else list(models)
     candidates = [_candidate(model, knots, parts) for model in kinds]
@@ -115,6 +122,8 @@ def choose(
         why = "; ".join(own.why_not for own in ranked) or "there are none"
         raise SpecError(f"choice of a model: none can be fitted: {why}")
     chosen, rule = _simplest(candidates, ranked[0])
+    if len(parts) < len(knots) - 2:
+        rule += f"; RTTs were left out in {len(parts)} parts"
     return Choice(tuple(ranked), chosen.model, rule)
 
 

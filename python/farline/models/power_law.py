@@ -45,8 +45,8 @@ class PowerLaw(Regressor):
     """min(C, k/τ^a), fitted to logarithms, exactly (`log_knee`).
 
     `exponent_` is a, at least 0; `rate_at_1_ms_bps_` is k with τ in ms, infinite where nothing
-    falls; `capacity_bps_` is infinite where no level is seen above the fall; `knee_rtt_ms_` is
-    where it begins.
+    falls or it is beyond what numbers hold; `capacity_bps_` is infinite where no level is seen
+    above the fall; `knee_rtt_ms_` is where it begins.
     """
 
     name: ClassVar[str] = "power"
@@ -70,18 +70,22 @@ class PowerLaw(Regressor):
         self._fit = fit_log_knee(knots, slope=None, level=level)
         self.parameters_ = self._fit.parameters
         self.exponent_ = self._fit.slope
-        self.rate_at_1_ms_bps_ = math.exp(self._fit.start)
-        self.capacity_bps_ = math.exp(self._fit.level)
-        self.knee_rtt_ms_ = math.exp(self._fit.knee_log_rtt)
+        # A steep fall far from 1 ms, or a knee that a gentle one never reaches, is beyond numbers.
+        with np.errstate(over="ignore"):
+            self.rate_at_1_ms_bps_ = float(np.exp(self._fit.start))
+            self.capacity_bps_ = float(np.exp(self._fit.level))
+            self.knee_rtt_ms_ = float(np.exp(self._fit.knee_log_rtt))
 
     def _curve(self, rtt_ms: Floats) -> Floats:
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             return np.asarray(np.exp(self._fit.log_rate(np.log(rtt_ms))))
 
     def _words(self) -> str:
-        if math.isinf(self.rate_at_1_ms_bps_) or self.exponent_ == 0:
+        if math.isinf(self._fit.start) or math.isinf(self.knee_rtt_ms_) or self.exponent_ == 0:
             return f"{rate_human(float(self._curve(np.ones(1))[0]))} at every RTT, no fall seen"
         fall = f"a fall as RTT to the power of −{self.exponent_:.2f}"
         if math.isinf(self.capacity_bps_):
-            return f"{fall}, {rate_human(self.rate_at_1_ms_bps_)} at 1 ms, no capacity seen"
+            at_1_ms = self.rate_at_1_ms_bps_
+            start = f", {rate_human(at_1_ms)} at 1 ms" if math.isfinite(at_1_ms) else ""
+            return f"{fall}{start}, no capacity seen"
         return f"{rate_human(self.capacity_bps_)} up to {self.knee_rtt_ms_:.3g} ms, then {fall}"

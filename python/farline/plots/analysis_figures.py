@@ -77,14 +77,23 @@ def _profile_caption(data: AnalysisData, views: Sequence[ProfileView], modality:
     of = views[0].name if len(views) == 1 else plural(len(views), "profile")
     parts = [f"Throughput over round-trip time, {what}: {of}. Means of {span} measurements"]
     parts.append(f" with {_whisker_text(data, views)}.")
-    if any(view.fitted is not None for view in views):
+    if any(view.fitted is not None and view.fitted.goes_beyond for view in views):
         parts.append(" Dashed: the model beyond what was measured.")
     if len(views) == 1 and len(views[0].profile.rtt_ms) > 2:
         parts.append(" Shaded: what lies above or below the chord of both ends.")
-    failed = sum(view.profile.failed for view in views)
+    failed = _failed(data, views)
     if failed:
-        parts.append(f" {plural(failed, 'failed transfer')} count in no mean.")
+        counted = "counts" if failed == 1 else "count"
+        parts.append(f" {plural(failed, 'failed transfer')} {counted} in no mean.")
     return "".join(parts)
+
+
+def _failed(data: AnalysisData, views: Sequence[ProfileView]) -> int:
+    """Failed transfers, each once: one between two sites is in the profiles of both."""
+    if len(views) > 1 and views[0].group == "site":
+        modality = views[0].profile.modality
+        views = [v for v in data.profiles if not v.group and v.profile.modality == modality]
+    return sum(view.profile.failed for view in views)
 
 
 def _whisker_text(data: AnalysisData, views: Sequence[ProfileView]) -> str:

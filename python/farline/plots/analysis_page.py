@@ -57,6 +57,7 @@ def page_values(data: AnalysisData, figure_names: Sequence[str]) -> dict[str, An
         "next": next_steps(explained),
         "confidence": percent(data.confidence),
         "profiles": bool(data.profiles),
+        "dashed": _any_beyond(data),
         "coefficients": coefficients_table(data) if _any_coefficients(data) else None,
         "warnings": warnings(data),
         "models": models_table(data) if fitted else None,
@@ -82,6 +83,11 @@ def _any_coefficients(data: AnalysisData) -> bool:
     return any(view.coefficients is not None for view in data.profiles)
 
 
+def _any_beyond(data: AnalysisData) -> bool:
+    """Whether a model is drawn where nothing was measured."""
+    return any(view.fitted is not None and view.fitted.goes_beyond for view in data.profiles)
+
+
 def _method(data: AnalysisData) -> list[str]:
     level = percent(data.confidence)
     return [
@@ -98,5 +104,5 @@ def _method(data: AnalysisData) -> list[str]:
         "for certain only where the profile never rises, and below 0.5 it need not be convex. "
         "Read it with m, C_CC and both ends, and compare only over the same RTTs.",
         f"Intervals are {level} confidence intervals. A model is chosen by its error on RTTs that "
-        "it was not shown, and is drawn dashed where nothing was measured.",
+        "it was not shown.",
     ]

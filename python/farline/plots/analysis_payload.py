@@ -93,6 +93,7 @@ def _profile(view: ProfileView, name: str) -> dict[str, Any]:
     low, high = whiskers(view)
     return {
         "name": name,
+        "group": view.group,
         "what": MODALITY_TEXT.get(profile.modality, profile.modality),
         "capacity": profile.capacity_bps,
         "rtt": _numbers(profile.rtt_ms, 9),

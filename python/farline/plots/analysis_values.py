@@ -50,6 +50,11 @@ class Line:
     right_ms: float
     words: str = ""
 
+    @property
+    def goes_beyond(self) -> bool:
+        """Whether a part of it lies outside of what was measured."""
+        return bool(self.rtt_ms[0] < self.left_ms or self.rtt_ms[-1] > self.right_ms)
+
 
 @dataclass(frozen=True, slots=True)
 class Region:

@@ -12,7 +12,7 @@ from farline.explain.infrastructure_finding import (
     Explanation,
     NextMeasurement,
 )
-from farline.plots.analysis_values import MODALITY_TEXT, AnalysisData, ProfileView
+from farline.plots.analysis_values import MODALITY_TEXT, AnalysisData, PairRow, ProfileView
 from farline.plots.findings import Finding
 from farline.plots.labels import digits, percent, plural, rate_range_text
 from farline.plots.page_parts import Tile
@@ -66,8 +66,8 @@ def findings(data: AnalysisData) -> list[Finding]:
     """What else a reader must know first: what is missing, what failed, what misleads."""
     said: list[Finding] = []
     explained = data.explanation
-    if explained is not None and explained.not_enough:
-        said.append(Finding(f"Not enough data: {_sentence(explained.not_enough)}", True))
+    if explained is not None and explained.not_enough not in (None, "", explained.lead):
+        said.append(Finding(_not_enough(str(explained.not_enough)), True))
     if explained is not None and explained.lead and data.profiles:
         said.append(Finding(_profile_line(data.profiles[0])))
     said += [finding for finding in (_extremes(data), _failures(data), _odd(data)) if finding]
@@ -78,6 +78,13 @@ def findings(data: AnalysisData) -> list[Finding]:
         for warning in view.coefficients.warnings
     ]
     return said
+
+
+def _not_enough(what: str) -> str:
+    """What is missing, said to be that once."""
+    head = "Not enough data"
+    whole = _sentence(what)
+    return whole if whole.startswith(head) else f"{head}: {whole}"
 
 
 def facts(data: AnalysisData) -> str:
@@ -229,7 +236,8 @@ def _failures(data: AnalysisData) -> Finding | None:
     if not failed:
         return None
     count = failed + _complete(data)
-    text = f"{failed} of {plural(count, 'measurement')} failed; they count in no mean."
+    then = "it counts" if failed == 1 else "they count"
+    text = f"{failed} of {plural(count, 'measurement')} failed; {then} in no mean."
     return Finding(text, True)
 
 
@@ -243,22 +251,26 @@ def _odd(data: AnalysisData) -> Finding | None:
 
 
 def _complete(data: AnalysisData) -> int:
-    if data.pairs:
-        return sum(pair.n for pair in data.pairs)
-    return int(sum(view.profile.n.sum() for view in _whole(data)))
+    profiles, pairs = _whole(data)
+    placed = sum(int(view.profile.n.sum()) + view.profile.unplaced for view in profiles)
+    return placed + sum(pair.n for pair in pairs)
 
 
 def _failed(data: AnalysisData) -> int:
-    if data.pairs:
-        return sum(pair.failed for pair in data.pairs)
-    return sum(view.profile.failed for view in _whole(data))
+    profiles, pairs = _whole(data)
+    return sum(view.profile.failed for view in profiles) + sum(pair.failed for pair in pairs)
 
 
-def _whole(data: AnalysisData) -> Sequence[ProfileView]:
-    """Profiles that share no measurement: those of the whole, else those of the first group."""
-    first = data.profiles[0].group if data.profiles else ""
+def _whole(data: AnalysisData) -> tuple[Sequence[ProfileView], Sequence[PairRow]]:
+    """Profiles and pairs that share no measurement and have them all.
+
+    A whole profile has what pairs lack, transfers of unknown sites. Pairs stand in for it where a
+    modality has none; without either it is the first profile of the first group.
+    """
     whole = [view for view in data.profiles if not view.group]
-    return whole or [view for view in data.profiles if view.group == first][:1]
+    known = {view.profile.modality for view in whole}
+    pairs = [pair for pair in data.pairs if pair.modality not in known]
+    return (whole if whole or pairs else data.profiles[:1]), pairs
 
 
 def _sites(data: AnalysisData) -> int:

@@ -177,7 +177,8 @@ def save(figure: Figure, stem: Path, formats: Iterable[str]) -> list[Path]:
     figure.set_layout_engine("none")
     written = []
     for kind in formats:
-        path = stem.with_suffix(f".{kind}")
+        # Not with_suffix, to which `run-1.5` ends in a suffix already.
+        path = stem.with_name(f"{stem.name}.{kind}")
         metadata = {"Date": None} if kind == "svg" else None
         figure.savefig(path, format=kind, metadata=metadata)
         written.append(path)

@@ -86,25 +86,43 @@ def drawn_means(profile: ThroughputProfile, resamples: int, random: np.random.Ge
     """Means (B, K) of measurements drawn anew.
 
     Where a knot has two or more measurements at hand they are drawn from; elsewhere the mean is
-    drawn from the normal distribution with its standard error.
+    drawn from the log-normal distribution with this mean and its standard error: no rate is 0 or
+    less, however large the error.
 
     Raises:
-        SpecError: for a derived profile, or where nothing is known of the deviation.
+        SpecError: for a derived profile, where nothing is known of the deviation, or for a mean
+            that is not above 0.
     """
     if profile.derived is not None or not profile.spread.known:
         raise SpecError(
             f"{profile.name}: a bootstrap needs measured means, and two measurements somewhere"
         )
+    if not bool(np.all(profile.mean_bps > 0)):
+        raise SpecError(f"{profile.name}: a bootstrap needs means above 0 at every RTT")
     error = profile.standard_error_bps
     means = np.empty((_checked_resamples(resamples), len(profile)))
     for place in range(len(profile)):
-        points = profile.points_bps[place] if profile.points_bps else ()
-        if len(points) == profile.n[place] and len(points) > 1:
+        if _kept(profile, place):
+            points = (profile.points_bps or ())[place]
             drawn = random.choice(np.array(points), size=(resamples, len(points)))
             means[:, place] = drawn.mean(axis=1)
         else:
-            means[:, place] = random.normal(profile.mean_bps[place], error[place], resamples)
+            variance = np.log1p((error[place] / profile.mean_bps[place]) ** 2)
+            normal = random.standard_normal(resamples)
+            factors = np.exp(np.sqrt(variance) * normal - variance / 2)
+            means[:, place] = profile.mean_bps[place] * factors
     return means
+
+
+def drawn_from_errors(profile: ThroughputProfile) -> bool:
+    """Whether `drawn_means` lacks measurements somewhere and draws from standard errors there."""
+    return not all(_kept(profile, place) for place in range(len(profile)))
+
+
+def _kept(profile: ThroughputProfile, place: int) -> bool:
+    """Whether a knot has all its measurements at hand, and more than one."""
+    points = profile.points_bps[place] if profile.points_bps else ()
+    return len(points) == profile.n[place] and len(points) > 1
 
 
 def percentile_bounds(values: Floats, confidence: float) -> tuple[Floats, Floats]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from farline.errors import SpecError
-from farline.profiles.bootstrap import drawn_means, percentile_bounds
+from farline.profiles.bootstrap import drawn_from_errors, drawn_means, percentile_bounds
 from farline.profiles.calculus import combined, common_interval, common_knots
 from farline.profiles.cautions import OVER_CAPACITY
 from farline.profiles.coefficients import Coefficients, Interval, uc_weights
@@ -87,12 +87,13 @@ def method_profile(
     )
     scores = made.coefficients(confidence) if len(made) > 1 else None
     low = high = drawn = None
-    if resamples and files.spread.known and network.spread.known:
+    said = () if scores is None else scores.warnings
+    if resamples and all(one.spread.known and one.derived is None for one in (files, network)):
+        said = (*said, *_how_drawn(files, network))
         values = _drawn_values(files, network, places, rule, resamples, seed)
         low, high = percentile_bounds(values, confidence)
         if len(made) > 1:
             drawn = _drawn_c_uc(values, made, confidence)
-    said = () if scores is None else scores.warnings
     return MethodProfile(
         made, how, cap_bps, scores, low, high, drawn, (*said, *_warnings(made, network, how))
     )
@@ -174,6 +175,17 @@ def _drawn_values(
         for one in (files, network)
     ]
     return rule(*drawn)[0]
+
+
+def _how_drawn(files: ThroughputProfile, network: ThroughputProfile) -> tuple[str, ...]:
+    """Says it where intervals do not come from the measurements themselves."""
+    names = [one.name for one in (files, network) if drawn_from_errors(one)]
+    if not names:
+        return ()
+    return (
+        f"bootstrap intervals of {' and '.join(names)} are drawn from the standard errors where "
+        "not all measurements are kept",
+    )
 
 
 def _drawn_c_uc(values: Floats, made: ThroughputProfile, confidence: float) -> Interval:

@@ -134,10 +134,10 @@ def _milliseconds(text: str) -> float:
 def _number(raw: object, parse: Callable[[str], float], place: str) -> float:
     if isinstance(raw, bool) or not isinstance(raw, int | float | str):
         raise SpecError(f"{place}: {raw!r} is neither a number nor a text with a unit")
-    if not isinstance(raw, str):
-        return float(raw)
     try:
-        return float(parse(raw))
+        return float(parse(raw) if isinstance(raw, str) else raw)
+    except OverflowError:
+        raise SpecError(f"{place}: a number of {len(str(raw))} digits is too large") from None
     except ValueError as error:
         raise SpecError(f"{place}: {error}") from None
 

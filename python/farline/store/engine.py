@@ -29,6 +29,8 @@ SPARK = "pyspark"
 MEMORY_SHARE = 0.5
 """Of this machine's memory for embedded DuckDB, which spills to disk beyond it."""
 
+_NOT_SETTINGS = {"database", "read_only", "extensions"}
+_UTC = ("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00")
 _LOCAL_SPARK = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -141,8 +143,14 @@ def _duckdb(url: str) -> Any:
     defaults = {
         "memory_limit": f"{int(total_bytes * MEMORY_SHARE / 2**20)}MiB",
         # DuckDB's own choice is the folder one happens to be in.
-        "temp_directory": str(Path(tempfile.gettempdir()) / "farline-duckdb"),
+        "temp_directory": str(Path(tempfile.gettempdir()) / f"farline-duckdb-{os.getuid()}"),
     }
+    fixed = sorted(_NOT_SETTINGS & set(settings))
+    if fixed:
+        raise SpecError(
+            f"engine {url!r}: {fixed[0]} cannot be set; a database is named by its path and is"
+            " opened read-only"
+        )
     try:
         backend = ibis.duckdb.connect(
             place or ":memory:", read_only=bool(place), **{**defaults, **settings}
@@ -196,10 +204,21 @@ def _spark(url: str) -> Iterator[Any]:
     except Exception as error:
         raise SystemFailure(f"engine {url!r}: {_first_line(error)}") from error
     try:
+        _need_utc(session)
         yield backend
     finally:
         if there is None:
             session.stop()
+
+
+def _need_utc(session: Any) -> None:
+    """Refuses a session that would shift every time without a zone."""
+    zone = session.conf.get("spark.sql.session.timeZone")
+    if zone not in _UTC:
+        raise SpecError(
+            f"engine {SPARK!r}: the time zone of the session is {zone!r}, and times here are UTC:"
+            " set its spark.sql.session.timeZone to 'UTC'"
+        )
 
 
 def _make_session(builder: Any, place: str, settings: Mapping[str, str]) -> Any:

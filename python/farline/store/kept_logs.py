@@ -13,7 +13,9 @@ at a time, under `transfers.lock`.
 from __future__ import annotations
 
 import datetime
+import functools
 import hashlib
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -82,6 +84,8 @@ class KeptView:
     logs: tuple[KeptLog, ...] = ()
     superseded: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
+    replaced: frozenset[str] = frozenset()
+    """Every name of a file that some file replaces, whether it is still there or not."""
 
 
 def kept_view(layout: Layout) -> KeptView:
@@ -101,11 +105,12 @@ def kept_view(layout: Layout) -> KeptView:
             found.append(_read_kept(layout.transfers / name))
         except SystemFailure as failure:
             damaged.append(failure.message)
-    replaced = {name for _, names in found for name in names}
+    replaced = frozenset(name for _, names in found for name in names)
     return KeptView(
         logs=tuple(log for log, _ in found if log.file not in replaced),
         superseded=tuple(name for name in names if name in replaced),
         damaged=tuple(damaged),
+        replaced=replaced,
     )
 
 
@@ -115,8 +120,13 @@ def look_at(layout: Layout, path: Path, reader: str) -> Look:
     Raises:
         SystemFailure: when it cannot be read.
     """
+    return _looked(layout, path, reader)[0]
+
+
+def _looked(layout: Layout, path: Path, reader: str) -> tuple[Look, KeptView]:
     with locked(layout.use_lock, exclusive=False):
-        known = kept_view(layout).logs
+        view = kept_view(layout)
+    known = view.logs
     log, beginnings = digest_log(path, {kept.log.size_bytes for kept in known})
     same = tuple(kept for kept in known if kept.log.digest == log.digest)
     grown = tuple(
@@ -130,7 +140,7 @@ def look_at(layout: Layout, path: Path, reader: str) -> Look:
         outcome = "same" if any(kept.reader == reader for kept in same) else "reread"
     earlier = same + grown
     beside = tuple(kept for kept in known if _alike(kept.log, log) and kept not in earlier)
-    return Look(log, reader, outcome, earlier, beside)
+    return Look(log, reader, outcome, earlier, beside), view
 
 
 def append(
@@ -150,13 +160,15 @@ def append(
     """
     make_folder(layout.transfers)
     with locked(layout.transfers_lock, exclusive=True):
-        look = look_at(layout, path, reader)
+        look, view = _looked(layout, path, reader)
         if look.outcome == "same":
             (there, *_) = (kept for kept in look.earlier if kept.reader == reader)
             return Kept(there, look)
         replaces = sorted({kept.file for kept in look.earlier})
-        kept = _write(layout, tables, look, counts, replaces)
-        clean(layout)
+        name = _file_name(look, view.replaced)
+        kept = _write(layout, tables, look, counts, replaces, name)
+        if replaces:
+            clean(layout)
         return Kept(kept, look)
 
 
@@ -215,9 +227,8 @@ def _write(
     look: Look,
     counts: Callable[[], Mapping[str, int]],
     replaces: list[str],
+    name: str,
 ) -> KeptLog:
-    by_reader = hashlib.sha256(look.reader.encode()).hexdigest()
-    name = f"{look.log.digest[:32]}-{by_reader[:8]}.parquet"
     written: list[KeptLog] = []
 
     def write(file: BinaryIO) -> None:
@@ -233,13 +244,21 @@ def _write(
                 {
                     VERSION_KEY: str(FORMAT_VERSION),
                     LOG_KEY: json.dumps(asdict(kept)),
-                    REPLACES_KEY: json.dumps([one for one in replaces if one != name]),
+                    REPLACES_KEY: json.dumps(replaces),
                 }
             )
         written.append(kept)
 
     publish(layout.temp, layout.transfers / name, write)
     return written[0]
+
+
+def _file_name(look: Look, replaced: frozenset[str]) -> str:
+    """A name that no file has replaced: a log may come back as it was before it was replaced."""
+    by_reader = hashlib.sha256(look.reader.encode()).hexdigest()
+    stem = f"{look.log.digest[:32]}-{by_reader[:8]}"
+    names = (f"{stem}{f'-{again}' if again else ''}.parquet" for again in itertools.count())
+    return next(name for name in names if name not in replaced)
 
 
 def _writer(file: BinaryIO) -> Any:
@@ -273,6 +292,16 @@ def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _read_kept(path: Path) -> tuple[KeptLog, frozenset[str]]:
+    with system_failures(f"reading {path}"):
+        state = path.stat()
+    return _read_state(path, state.st_ino, state.st_size, state.st_mtime_ns)
+
+
+# Every log that is taken in is looked up among all that are kept: each is read once.
+@functools.lru_cache(maxsize=65_536)
+def _read_state(
+    path: Path, _inode: int, _size_bytes: int, _changed_ns: int
+) -> tuple[KeptLog, frozenset[str]]:
     end = read_footer(path)
     try:
         document = json.loads(end.metadata[LOG_KEY])

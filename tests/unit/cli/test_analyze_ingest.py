@@ -173,3 +173,55 @@ def test_on_a_terminal_a_bar_runs_over_the_bytes_of_all_logs(
     monkeypatch.setattr("sys.stderr", io.StringIO())
     with progress(paths) as advance:
         assert advance(paths[0]) is None
+
+
+def test_a_log_beside_another_of_its_name_is_said_with_how_to_forget_it() -> None:
+    ingest("gridftp.log")
+    (kept,) = Store().transfer_logs()
+    Path("gridftp.log").write_text(gridftp_line("fir", "elm", 3.0, 20) + "\n")
+    result = ingest("gridftp.log")
+    digest = kept.log.digest[:12]
+    text = " ".join(result.stdout.split())
+    assert f"gridftp.log: beside {digest} of the same name, both count" in text
+    assert f"--forget {digest}" in text
+    Path("gridftp.log").write_text(gridftp_line("fir", "elm", 3.0, 21) + "\n")
+    (log,) = document("gridftp.log")["logs"]
+    assert log["beside"][0] == {"name": "gridftp.log", "digest": kept.log.digest}
+    assert len(log["beside"]) == 2
+
+
+def test_malformed_records_of_a_log_that_is_there_already_are_written_too() -> None:
+    with Path("gridftp.log").open("a") as file:
+        file.write(gridftp_lines()[0][:60] + "\n")
+    ingest("gridftp.log")
+    result = ingest("gridftp.log", "--malformed", "odd.tsv")
+    assert "there already" in result.stdout
+    assert len(Path("odd.tsv").read_text().splitlines()) == 2
+
+
+def test_a_value_that_fills_no_cell_is_said() -> None:
+    told = " ".join(ingest("gridftp.log", "--set", "streams=9", "--set", "rtt_ms=4").stdout.split())
+    assert "gridftp.log: --set streams filled no cell" in told
+    assert "--set rtt_ms" not in told
+
+
+def test_formats_are_shown_without_the_version_of_their_reader() -> None:
+    assert "gridftp 1" not in ingest("gridftp.log").stdout + ingest("--list").stdout
+    assert document("--list")["logs"][0]["reader"] == "gridftp 1"
+
+
+def test_a_log_that_is_kept_counts_once_beside_the_kept_logs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ingest("gridftp.log")
+    command = ["analyze", "profile", "gridftp.log", "--logs", "--json", "--infrastructure"]
+    assert run([*command, "sites.toml"]) == 0
+    told = capsys.readouterr()
+    assert "gridftp.log: among the kept logs already, counted once" in told.err
+    (profile,) = json.loads(told.out)["profiles"]
+    assert sum(profile["n"]) == 15
+    with Path("gridftp.log").open("a") as file:
+        file.write(gridftp_line("fir", "elm", 3.0, 20) + "\n")
+    assert run([*command, "sites.toml"]) == 1
+    told = capsys.readouterr()
+    assert "its beginning is among the kept logs" in told.err and told.err.count("\n") == 1

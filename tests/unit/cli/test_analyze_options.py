@@ -82,6 +82,8 @@ def test_a_selection_is_narrowed_by_keys_and_columns() -> None:
         ("min-rate=fast", "not a rate"),
         ("modality=Q", "not one of T, E, H, F"),
         ("rate_bps=5", "no such column with values"),
+        ("streams=1,streams=4", "--a streams: given twice"),
+        ("site=ash,modality=E,site=elm", "--a site: given twice"),
     ],
 )
 def test_what_cannot_be_selected_is_refused_in_one_line(text: str, says: str) -> None:
@@ -143,7 +145,7 @@ def test_columns_of_parquet_are_named_scaled_and_filled_as_those_of_a_log() -> N
     found = parquet_files("x.parquet", mapping, {"modality": "E"})
     assert found.columns == {"rate_bps": "mbps", "rtt_ms": "rtt"}
     assert found.scales == {"rate_bps": 1e6, "rtt_ms": 1e3}
-    assert found.values == {"modality": "E", "tool": "x"}
+    assert (found.values, found.defaults) == ({"tool": "x"}, {"modality": "E"})
     with pytest.raises(SpecError, match="complete"):
         parquet_files("x.parquet", "complete=ok:yes", {})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import pytest
 
@@ -36,8 +37,9 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.0, "0.00"), (9.306, "9.31"), (0.04217, "0.042"), (12.34, "12.3"), (1234.5, "1,234"),
-     (-0.5, "-0.500"), (None, "-"), (math.nan, "-"), (math.inf, "-")],
+    [(0.0, "0.00"), (9.306, "9.31"), (0.04217, "0.0422"), (0.0003, "0.000300"),
+     (12.34, "12.3"), (1234.5, "1,234"), (-0.5, "-0.500"),
+     (None, "-"), (math.nan, "-"), (math.inf, "-")],
 )  # fmt: skip
 def test_numbers_have_three_digits_and_no_exponent(value: float | None, text: str) -> None:
     assert number(value) == text
@@ -69,6 +71,30 @@ def test_a_table_in_a_pipe_is_not_cut(capsys: pytest.CaptureFixture[str]) -> Non
     wide = "x" * 300
     show_table(["name", "rate"], [[wide, "1.0"]])
     assert wide in capsys.readouterr().out
+
+
+def test_a_narrow_terminal_folds_words_and_cuts_no_digit(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "dumb")
+    host = "dtn-long-name-of-a-host.department.laboratory.example"
+    numbers = ["123.456", "0.123 to 0.456", "1,234,567", "98.7 %"]
+    show_table(["from", "to", "a", "b", "c", "d"], [[host, host, *numbers]], words=2)
+    lines = capsys.readouterr().out.splitlines()
+    text = "".join(lines)
+    assert all(number in text for number in numbers) and "\N{HORIZONTAL ELLIPSIS}" not in text
+    assert max(map(len, lines)) <= 80
+    assert "".join(line.split()[0] for line in lines[2:]) == host
+
+
+def test_a_wide_terminal_is_used(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "200")
+    show_table(["name", "rate"], [["x" * 150, "1.0"]])
+    assert "x" * 150 in capsys.readouterr().out
 
 
 def test_markup_in_names_is_only_text(capsys: pytest.CaptureFixture[str]) -> None:

@@ -81,6 +81,7 @@ def test_no_gain_goes_beyond_the_line() -> None:
     case = made.window_everywhere(4)
     cause = the_cause(explained(case), "window")
     mean = cause.gain_bps / cause.gain_share
+    assert case.capacity_bps is not None
     assert 0 < cause.gain_bps <= case.capacity_bps - mean
 
 
@@ -213,6 +214,79 @@ def test_two_hosts_at_many_rtts_are_explained_by_shape() -> None:
     assert [(cause.kind, cause.site) for cause in found.causes] == [("window", None)]
 
 
+def test_two_hosts_whose_rates_grow_with_streams_alone_have_too_few_of_them() -> None:
+    random = np.random.default_rng(1)
+    keys = {"from_site": "one", "to_site": "other", "modality": "T"}
+    cells = [
+        cell_of({**keys, "streams": n}, rtt, min(9e9, n * 1e9) * random.lognormal(0, 0.05, 10))
+        for rtt in (1, 11.8, 22.6, 45.6, 91.6, 183, 366)
+        for n in (1, 4, 10)
+    ]
+    found = explain(cells, capacity_bps=10e9)
+    assert [(cause.kind, cause.site) for cause in found.causes] == [("streams", None)]
+
+
+def streams_of_paths(counts: Sequence[int], each_bps: float) -> list[Cell]:
+    """Fifteen paths between six sites, each with a number of streams of its own."""
+    random = np.random.default_rng(2)
+    pairs = [(one, other) for one in range(6) for other in range(one + 1, 6)]
+    cells = []
+    for index, (one, other) in enumerate(pairs):
+        n = counts[index % len(counts)]
+        keys = {"from_site": f"s{one}", "to_site": f"s{other}", "modality": "T", "streams": n}
+        rates = n * each_bps * random.lognormal(0, 0.05, 10)
+        cells.append(cell_of(keys, 2.0 * (2**one + 2**other), rates))
+    return cells
+
+
+def test_streams_that_differ_between_paths_only_are_not_taken_for_losses() -> None:
+    found = explain(streams_of_paths((1, 2, 8, 4), 0.8e9), capacity_bps=10e9)
+    assert [(cause.kind, cause.site) for cause in found.causes] == [("streams", None)]
+
+
+@pytest.mark.parametrize(("capacity_bps", "streams"), [(10e9, 24), (100e9, 64)])
+def test_more_streams_are_promised_what_the_line_carries_or_four_times_as_many_reach(
+    capacity_bps: float, streams: int
+) -> None:
+    cells = streams_of_paths((1, 2, 1, 2, 1, 2, 4, 1, 2, 4, 1, 2, 4, 8, 16), 0.4e9)
+    cause = the_cause(explain(cells, capacity_bps=capacity_bps), "streams")
+    mean = sum(cell.mean_bps for cell in cells) / len(cells)
+    wanted = min(0.95 * capacity_bps, streams * 0.4e9)
+    assert cause.gain_bps + mean == pytest.approx(wanted, rel=0.06)
+
+
+@pytest.mark.parametrize("capacity_bps", [10e9, None])
+def test_a_window_below_every_level_is_mended_to_the_line_or_to_the_most_seen(
+    capacity_bps: float | None,
+) -> None:
+    def rate(_one: int, _other: int, rtt_ms: float) -> float:
+        return 8e3 * 2e6 / rtt_ms
+
+    cells = mesh(rate, settings=({"streams": 1},), n=20)
+    found = explain(cells, capacity_bps=capacity_bps)
+    cause = the_cause(found, "window")
+    rates = [cell.mean_bps for cell in cells]
+    most = 0.95 * capacity_bps if capacity_bps else max(rates)
+    mean = sum(rates) / len(rates)
+    assert cause.gain_bps == pytest.approx(most - mean, rel=0.1)
+
+
+def test_what_is_left_open_is_said_as_a_share_of_what_could_be() -> None:
+    cells = mesh(lambda *_: 8e9)
+    cells += [
+        replace(
+            cell,
+            keys={**cell.keys, "modality": "E"},
+            sum_bps=cell.sum_bps / 4,
+            sum_square=cell.sum_square / 16,
+        )
+        for cell in cells
+    ]
+    found = explain(cells, capacity_bps=10e9)
+    assert found.not_enough is not None
+    assert "file transfers lose 75 %" in found.not_enough
+
+
 def test_transfers_within_a_site_are_those_of_a_path_of_its_own() -> None:
     case = made.no_fault(3)
     keys = {"from_site": "site-1", "to_site": "site-1", "modality": "E", "streams": 1}
@@ -256,7 +330,29 @@ def test_too_little_says_what_is_missing_and_proposes_more() -> None:
 
 
 def test_no_cells_are_too_little() -> None:
-    assert explain([]).not_enough is not None
+    missing = explain([]).not_enough
+    assert missing is not None
+    assert "no measurement between sites with a known RTT" in missing
+    assert "12 measurements or more, of 4 paths or settings or more" in missing
+
+
+def test_streams_that_some_measurements_do_not_state_are_spoken_of() -> None:
+    case = made.window_everywhere(2)
+    bare = replace(
+        case.cells[0],
+        keys={key: own for key, own in case.cells[0].keys.items() if key != "streams"},
+    )
+    found = explain([bare, *case.cells[1:]], capacity_bps=case.capacity_bps)
+    assert f"{bare.n} do not state their streams" in found.lead
+
+
+def test_a_slow_path_has_to_be_the_planted_one() -> None:
+    case = made.bad_path(500)
+    found = explained(case)
+    assert judge(case, found) == "named"
+    (cause,) = found.causes
+    other = replace(cause, sites=("site-0", "site-99"))
+    assert judge(case, replace(found, causes=(other,))) == "wrong"
 
 
 @pytest.mark.parametrize("missing", ["from_site", "to_site", "modality"])

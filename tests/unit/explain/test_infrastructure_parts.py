@@ -14,6 +14,7 @@ from farline.errors import SpecError
 from farline.explain.bound_fit import fit
 from farline.explain.bound_terms import Term, table_of
 from farline.explain.drift import drift
+from farline.explain.infrastructure import explain
 from farline.explain.next_measurement import repeats_wanted
 from farline.explain.pair_rows import PairRow, measured_pairs, pooled_cv
 from farline.profiles.cells import Cell
@@ -55,12 +56,16 @@ def test_a_modality_that_does_not_exist_is_refused() -> None:
         measured_pairs([cell_of({**KEYS, "modality": "X"}, 10, [1e9])])
 
 
-def test_own_capacity_goes_before_that_of_the_connection_and_this_before_that_of_all() -> None:
+def test_own_capacity_goes_before_that_of_the_connection_and_what_is_asked_for_before_both() -> (
+    None
+):
     stated = Infrastructure("i", (Site("a"), Site("b")), (Connection(("b", "a"), 7.0, 2e9),), 3e9)
     own = cell_of(KEYS, 10, [1e9], capacity_bps=1e9)
     bare = cell_of({**KEYS, "modality": "E"}, None, [1e9])
     elsewhere = cell_of({**KEYS, "to_site": "c"}, 10, [1e9])
-    rows = measured_pairs([own, bare, elsewhere], stated, 4e9).rows
+    asked = measured_pairs([own, bare, elsewhere], stated, 4e9).rows
+    assert {row.capacity_bps for row in asked} == {4e9}
+    rows = measured_pairs([own, bare, elsewhere], stated).rows
     by_key = {(row.receiver, row.modality): row for row in rows}
     assert by_key["b", "T"].capacity_bps == 1e9
     assert (by_key["b", "E"].capacity_bps, by_key["b", "E"].rtt_ms) == (2e9, 7.0)
@@ -191,6 +196,82 @@ def test_a_period_that_is_no_whole_number_is_refused(period: object) -> None:
     (cell, *_) = falling(0.1)
     with pytest.raises(SpecError, match="period"):
         drift([replace(cell, keys={**cell.keys, "period": period})])
+
+
+def changed_later(keys: dict[str, object], rtt_factor: float = 1.0) -> list[Cell]:
+    """Rates that hold over six periods, but a third from the fourth on, where `keys` change."""
+    cells = []
+    for cell in falling(0.0):
+        late = int(str(cell.keys["period"])) >= 3
+        rate = cell.mean_bps / (3 if late else 1)
+        own = {**cell.keys, "streams": 8, **(keys if late else {})}
+        rtt_ms = (cell.rtt_ms or 5.0) * (rtt_factor if late else 1.0)
+        cells.append(cell_of(own, rtt_ms, [0.9 * rate, rate, 1.1 * rate]))
+    return cells
+
+
+@pytest.mark.parametrize(
+    ("keys", "rtt_factor"),
+    [
+        ({"streams": 2}, 1.0),
+        ({"buffer_bytes": 1}, 1.0),
+        ({"congestion_control": "reno"}, 1.0),
+        ({}, 2.0),
+    ],
+)
+def test_other_settings_or_another_rtt_are_no_drift(
+    keys: dict[str, object], rtt_factor: float
+) -> None:
+    assert drift(changed_later({})) is not None
+    assert drift(changed_later(keys, rtt_factor)) is None
+
+
+def test_a_path_of_one_period_alone_tells_nothing_of_a_fall() -> None:
+    once = cell_of({**KEYS, "period": 0}, 10.0, [1e9] * 3)
+    one, two = drift(falling(0.4)), drift([once, *falling(0.4)])
+    assert one is not None and two is not None
+    assert two.gain_bps == pytest.approx(one.gain_bps)
+
+
+def test_a_fall_is_seen_where_no_rtt_is_known() -> None:
+    bare = [replace(cell, rtt_ms=None) for cell in falling(0.4)]
+    cause, known = drift(bare), drift(falling(0.4))
+    assert cause is not None and known is not None
+    assert cause.gain_share == pytest.approx(known.gain_share)
+
+
+def test_a_fall_is_told_by_periods_counted_from_the_first_or_by_dates() -> None:
+    later = [
+        replace(cell, keys={**cell.keys, "period": int(str(cell.keys["period"])) + 20402})
+        for cell in falling(0.4)
+    ]
+    counted, dated = drift(later), drift(later, period_s=86400.0)
+    assert counted is not None and "from period 1 to 6 of 6" in counted.line
+    assert dated is not None and "from 2025-11-10 to 2025-11-16 (UTC)" in dated.line
+
+
+def test_near_rtts_keep_the_capacity_that_one_of_them_states() -> None:
+    cells = [cell_of(KEYS, 10, [1e9], capacity_bps=2e9), cell_of(KEYS, 10.2, [1e9])]
+    (row,) = measured_pairs(cells).rows
+    assert row.capacity_bps == 2e9
+
+
+def test_streams_that_only_some_rows_state_are_not_used() -> None:
+    rows = [PairRow("a", f"b{n}", "T", 10.0, 3, 1e9, None, n) for n in (None, 4.0, 8.0)]
+    assert table_of(rows, 0.2).streams.tolist() == [1, 1, 1]
+    assert table_of(rows[1:], 0.2).streams.tolist() == [4, 8]
+
+
+def test_no_command_asks_for_more_streams_than_farline_takes() -> None:
+    keys = {"modality": "T", "streams": 300}
+    cells = [
+        cell_of({**keys, "from_site": f"a{one}", "to_site": f"b{other}"}, 10.0 + 7 * one, [1e9])
+        for one in range(2)
+        for other in range(2)
+    ]
+    proposed = explain(cells).next
+    assert any("more runs" in one.what for one in proposed)
+    assert all("-P 300" not in (one.command or "") for one in proposed)
 
 
 def test_cases_of_one_seed_are_alike() -> None:

@@ -97,6 +97,16 @@ def test_events_of_iperf3_are_gathered_and_the_whole_after_them_is_no_second_tes
     assert rows[1]["code"] == "control socket has closed unexpectedly"
 
 
+def test_a_test_that_could_not_start_is_one_failed_transfer(tmp_path: Path) -> None:
+    error = '{"event":"error","data":"unable to connect to server"}\n'
+    end = '{"event":"end","data":{}}\n'
+    for text in (error, error + end):
+        rows, tally = given(tmp_path, text, "iperf3")
+        assert (len(rows), tally.failed, tally.malformed) == (1, 1, 0)
+    rows, _ = given(tmp_path, 2 * (error + end), "iperf3")
+    assert [row["code"] for row in rows] == 2 * ["unable to connect to server"]
+
+
 def test_events_without_an_end_are_malformed(tmp_path: Path) -> None:
     lines = text_of("iperf3-stream.json").splitlines(keepends=True)
     rows, tally = given(tmp_path, "".join(lines[:2] + lines[:3]), "iperf3")

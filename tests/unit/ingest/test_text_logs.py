@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from farline.errors import SpecError
-from farline.ingest import read_log
+from farline.ingest import Malformed, Tally, read_log
 from tests.unit.ingest.logs import MAPPING, SAMPLES, drained, given, sample, text_of
 
 
@@ -126,7 +126,7 @@ def test_a_table_is_read_as_its_mapping_says() -> None:
 
 def test_columns_with_our_names_need_no_mapping(tmp_path: Path) -> None:
     path = tmp_path / "ours.txt"
-    path.write_text("bytes\tduration_s\trtt_ms\tother\n1000\t2\t45\tx\n")
+    path.write_text("bytes\tduration_s\trtt_ms\tmodality\n1000\t2\t45\tE\n")
     rows = drained(read_log(path))
     assert (rows[0]["rate_bps"], rows[0]["rtt_ms"], rows[0]["tool"]) == (4000.0, 45.0, "csv")
 
@@ -145,13 +145,13 @@ def test_columns_with_our_names_need_no_mapping(tmp_path: Path) -> None:
 def test_rates_are_read_in_their_unit(
     tmp_path: Path, unit: str, value: str, rate_bps: float
 ) -> None:
-    rows, _ = given(tmp_path, f"r,x\n{value},1\n", "csv", mapping=f"rate_bps=r{unit}")
+    rows, _ = given(tmp_path, f"r,x\n{value},1\n", "csv", mapping=f"rate_bps=r{unit},modality=T")
     assert rows[0]["rate_bps"] == pytest.approx(rate_bps)
 
 
 def test_sizes_times_and_quoted_names_are_read_too(tmp_path: Path) -> None:
     text = '"took, s",MB,rtt us,when\n"2.5",10,45000,1772359200.25\n'
-    mapping = 'duration_s="took, s", bytes=MB:MB, rtt_ms=rtt us:us, started_at=when:s'
+    mapping = 'duration_s="took, s", bytes=MB:MB, rtt_ms=rtt us:us, started_at=when:s, modality=T'
     rows, _ = given(tmp_path, text, "csv", mapping=mapping)
     assert (rows[0]["bytes"], rows[0]["duration_s"]) == (10_000_000, 2.5)
     assert rows[0]["rtt_ms"] == pytest.approx(45.0)
@@ -167,6 +167,9 @@ def test_sizes_times_and_quoted_names_are_read_too(tmp_path: Path) -> None:
         ("rate_bps=r,rate_bps=x", "column rate_bps comes twice"),
         ("rate_bps=r:apples", "rate_bps: '1000000apples' is not a rate"),
         ("rate_bps=r,streams=x:MB", "streams: it has no units"),
+        ("rate_bps=r,streams='5000000000'", "streams is 5000000000: it must be between 1"),
+        ("rate_bps=r,rtt_ms='1e400'", "rtt_ms is inf: it must be"),
+        ("rate_bps=r", "modality is not known: map it, or --set modality=E (T, E, H, F)"),
         ("rate_bps=r,modality='Q'", "modality: 'Q' is no modality: use T, E, H, F"),
         ("rate_bps=r,started_at=x:weeks", "started_at: 'weeks' is none of s, ms, us"),
         ("rate_bps=speed", "rate_bps: column 'speed' is not in the header; there are r, x"),
@@ -185,9 +188,16 @@ def test_a_mapping_that_cannot_be_names_the_column(
 @pytest.mark.parametrize(
     ("defaults", "complaint"),
     [
-        ({"rate_bps": "1G"}, "'rate_bps' cannot be set by hand; tool, modality"),
+        ({"rate_bps": "1G"}, "'rate_bps' cannot be set by hand; modality, from_host"),
+        ({"tool": "fast"}, "'tool' cannot be set by hand"),
         ({"speed": "1"}, "'speed' cannot be set by hand"),
-        ({"rtt_ms": "soon"}, "rtt_ms: 'soon' is not a duration"),
+        ({"rtt_ms": "soon"}, "rtt_ms: 'soon' is no time: write a number of ms, or"),
+        ({"rtt_ms": "-5"}, "rtt_ms: rtt_ms is -5: it must be a number from 0"),
+        ({"rtt_ms": "1e400"}, "rtt_ms: rtt_ms is inf: it must be"),
+        ({"streams": "0"}, "must be between 1 and 2147483647"),
+        ({"streams": "5000000000"}, "must be between 1 and 2147483647"),
+        ({"streams": "1e400"}, "streams: "),
+        ({"buffer_bytes": "1e400"}, "buffer_bytes: "),
         ({"streams": "1.5"}, "streams: '1.5' is not a whole number"),
         ({"modality": "Q"}, "modality: 'Q' is no modality"),
         ({"file_system": " "}, "file_system: the value is empty"),
@@ -204,3 +214,35 @@ def test_defaults_fill_what_is_empty_and_nothing_else() -> None:
     assert [row["rtt_ms"] for row in rows] == [45.1, 9.0, 9.0]
     assert {row["buffer_bytes"] for row in rows} == {4 << 20}
     assert {row["streams"] for row in rows} == {2}
+
+
+def test_a_default_says_how_many_cells_it_filled() -> None:
+    defaults = {"rtt_ms": "9ms", "streams": "2", "modality": "E"}
+    _, tally = sample("nuttcp.txt", defaults=defaults)
+    assert (tally.filled["rtt_ms"], tally.filled["modality"]) == (2, 0)
+
+
+def test_reasons_are_counted_by_kind_without_what_a_record_holds(tmp_path: Path) -> None:
+    lines = [f"user{number}@host,{number}\n" for number in range(300)]
+    text = "rate_bps,rtt_ms\n" + "".join(lines) + "x" * 5000 + ",1\n" + "5,6,7\n7,8,9,10\n"
+    _, tally = given(tmp_path, text, "csv", defaults={"modality": "E"})
+    assert tally.malformed == 303
+    assert len(tally.malformed_reasons) == 2
+    assert tally.malformed_reasons["… fields, but the header has …"] == 2
+    assert "user" not in "".join(tally.malformed_reasons)
+
+
+def test_a_reason_is_an_excerpt_like_the_record(tmp_path: Path) -> None:
+    text = "rate_bps,modality\n/home/someone/secret,E\n" + "x" * 5000 + ",E\n"
+    _, tally = given(tmp_path, text, "csv")
+    first, second = tally.first_malformed
+    assert "someone" not in first.reason and "/*" in first.reason
+    assert len(second.reason) < 200
+
+
+def test_kinds_of_reasons_are_bounded() -> None:
+    tally = Tally()
+    for number in range(200):
+        tally.add_malformed(Malformed(number, "", ""), "x" * number)
+    assert len(tally.malformed_reasons) == 51
+    assert tally.malformed_reasons["other reasons"] == 150

@@ -91,6 +91,18 @@ def test_parts_may_be_larger() -> None:
     assert more_than_knots.candidates[0].error == single.candidates[0].error
 
 
+def test_above_thirty_knots_parts_are_left_out_and_the_rule_says_so() -> None:
+    few_ms, many_ms = np.linspace(1, 100, 30), np.linspace(1, 100, 31)
+    assert "parts" not in choose(few_ms, 1e11 / few_ms, models=[Constant()]).rule
+    many = choose(many_ms, 1e11 / many_ms, models=[Constant()])
+    assert "RTTs were left out in 10 parts" in many.rule
+    tenths = choose(many_ms, 1e11 / many_ms, models=[Constant()], folds=10)
+    assert many.candidates[0].error == tenths.candidates[0].error
+    single = choose(many_ms, 1e11 / many_ms, models=[Constant()], folds="leave-one-out")
+    assert "parts" not in single.rule
+    assert single.candidates[0].error != tenths.candidates[0].error
+
+
 def test_of_models_that_say_the_same_the_first_is_taken() -> None:
     level_bps = np.full(11, 2e9)
     for models in ([Constant(), WindowBound()], [WindowBound(), Constant()]):

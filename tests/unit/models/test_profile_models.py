@@ -194,6 +194,22 @@ def test_a_power_law_finds_itself(exponent: float, knee_ms: float, capacity_bps:
     assert known.exponent_ == pytest.approx(exponent, rel=1e-5)
 
 
+def test_a_fall_beyond_what_numbers_hold_at_1_ms_is_still_a_power_law() -> None:
+    rtts_ms, rates_bps = [10, 50, 100, 200, 203], [5e9, 5e9, 5e9, 5e9, 0.4e9]
+    model = PowerLaw().fit(rtts_ms, rates_bps)
+    assert model.predict(rtts_ms) == pytest.approx(rates_bps, rel=1e-6)
+    assert "power of −169" in model.in_words()
+    steep = PowerLaw().fit([200, 201, 202, 203], 5e9 * np.exp(-200.0 * np.arange(4) / 10))
+    assert math.isinf(steep.rate_at_1_ms_bps_)
+    assert "no fall" not in steep.in_words() and "inf" not in steep.in_words()
+
+
+def test_a_fall_too_gentle_for_its_knee_to_be_a_number_is_a_level() -> None:
+    model = PowerLaw(1e9).fit(MORE_MS, np.full(len(MORE_MS), 2e9))
+    assert "no fall seen" in model.in_words()
+    assert model.predict(MORE_MS) == pytest.approx(np.full(len(MORE_MS), 1e9))
+
+
 @pytest.mark.parametrize(
     ("observed_s", "window_bytes"), [(10, math.inf), (10, 250e6), (60, math.inf)]
 )

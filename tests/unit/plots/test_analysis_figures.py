@@ -31,6 +31,7 @@ from tests.support.analyses import (
     made_empty,
     made_grids,
     made_io,
+    made_line,
     made_pairs,
     made_profile,
     made_single,
@@ -274,7 +275,16 @@ def test_every_kind_of_figure_has_a_name_of_its_own_and_a_caption(data: Analysis
     assert all(drawn.caption.endswith(".") for drawn in found)
     captions = {drawn.name: drawn.caption for drawn in found}
     assert "95\u202f% confidence intervals" in captions["profile-t-all-sites"]
-    assert "2 failed transfers count in no mean." in captions["profile-t-all-sites"]
+    whole = captions["profile-t-all-sites"]
+    assert "2 failed transfers count in no mean." in whole
+    # Two sites with 2 failed transfers each, which are those of the whole.
+    assert "2 failed transfers count in no mean." in captions["profiles-t-site"]
+    assert "Dashed" in whole and "Dashed" not in captions["profile-e-all-sites-files"]
+    inside = replace(data.profiles[0], fitted=made_line(end_ms=366.0))
+    (only, *_) = analysis_figures(AnalysisData("", (inside,)))
+    assert "Dashed" not in only.caption
+    (sites, *_) = analysis_figures(AnalysisData("", data.profiles[2:4]))
+    assert "failed" not in sites.caption
 
 
 def test_nothing_measured_gives_no_figure_but_the_failed_pair() -> None:

@@ -35,6 +35,7 @@ from tests.support.analyses import (
     made_choice,
     made_empty,
     made_explanation,
+    made_line,
     made_profile,
     made_single,
     made_streams,
@@ -256,6 +257,23 @@ def test_ranks_and_tallies_keep_their_numbers() -> None:
         "1\u202f200", "1\u202f150", "31", "14 log level lines", "5",
     ]  # fmt: skip
     assert tally[6].bad
+
+
+def test_sites_are_ranked_where_no_cause_stands_out(data: AnalysisData) -> None:
+    bare = replace(data, explanation=replace(made_explanation(), causes=()))
+    html = render_analysis(bare)
+    assert 'id="causes"' not in html
+    assert 'href="#ranks"' in html and "Site beside site" in html and 'id="ranks-table"' in html
+
+
+def test_a_dashed_line_is_explained_only_where_one_is_drawn(data: AnalysisData) -> None:
+    assert "dashed beyond" in render_analysis(data)
+    inside = replace(data.profiles[0], fitted=made_line(end_ms=366.0))
+    assert "dashed" not in body_of(render_analysis(replace(data, profiles=(inside,))))
+
+
+def body_of(html: str) -> str:
+    return html[html.index("<main>") : html.index("</main>")]
 
 
 @pytest.mark.parametrize("made", [made_streams, made_single, made_empty])

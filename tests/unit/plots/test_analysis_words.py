@@ -63,7 +63,7 @@ def test_a_shape_is_named_only_where_its_interval_leaves_no_doubt() -> None:
 
 def test_what_failed_and_what_could_not_be_read_is_said() -> None:
     said = texts(made_analysis())
-    assert "18 of 1348 measurements failed; they count in no mean." in said
+    assert "4 of 564 measurements failed; they count in no mean." in said
     assert "5 lines were no records and could not be taken in; they are listed below." in said
 
 
@@ -77,6 +77,12 @@ def test_too_little_data_is_said_and_nothing_is_said_twice() -> None:
     said = texts(data)
     assert said[0] == "Not enough data: One round-trip time tells no cause from another."
     assert lead(data) not in said
+    assert data.explanation is not None
+    whole = "Not enough data: two pairs; three are needed"
+    told = replace(data, explanation=replace(data.explanation, not_enough=whole))
+    assert texts(told)[0] == f"{whole}."
+    led = replace(data, explanation=replace(data.explanation, lead=whole, not_enough=whole))
+    assert lead(led) == f"{whole}." and not [said for said in texts(led) if "Not enough" in said]
 
 
 def test_an_analysis_of_nothing_says_so() -> None:
@@ -88,7 +94,7 @@ def test_an_analysis_of_nothing_says_so() -> None:
 
 def test_few_failures_are_counted_without_alarm() -> None:
     (tile,) = [tile for tile in tiles(made_analysis()) if tile.label == "Measurements"]
-    assert tile.note == "18 failed, in no mean" and not tile.bad
+    assert tile.note == "4 failed, in no mean" and not tile.bad
 
 
 def test_the_coefficient_is_never_shown_without_mean_and_shape() -> None:
@@ -99,6 +105,18 @@ def test_the_coefficient_is_never_shown_without_mean_and_shape() -> None:
 def test_measurements_are_counted_once_where_profiles_share_them() -> None:
     data = made_streams()
     assert facts(data).startswith("80 complete measurements")
+
+
+def test_transfers_of_unknown_sites_are_counted_and_pairs_stand_in_for_a_whole() -> None:
+    data = made_analysis()
+    pairs = sum(pair.n for pair in data.pairs if pair.modality == "E")
+    assert facts(data).startswith("560 complete")
+    unplaced = replace(data.profiles[0].profile, unplaced=5)
+    more = replace(data, profiles=(replace(data.profiles[0], profile=unplaced),))
+    assert facts(more).startswith(f"{285 + pairs} complete")
+    only = replace(data, profiles=data.profiles[2:4])
+    every = f"{sum(pair.n for pair in data.pairs):,}".replace(",", "\u202f")
+    assert facts(only).startswith(f"{every} complete")
 
 
 def test_every_kind_of_cause_has_a_name() -> None:

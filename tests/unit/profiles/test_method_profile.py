@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farline.errors import SpecError
+from farline.profiles.bootstrap import drawn_means
+from farline.profiles.calculus import difference
 from farline.profiles.method_profile import method_profile
 from farline.profiles.throughput_profile import ThroughputProfile
 
@@ -134,7 +136,31 @@ def test_a_bootstrap_is_left_out_where_none_is_asked_for_or_nothing_was_repeated
     assert (single.low, single.c_uc_bootstrap) == (None, None)
 
 
-def test_means_with_deviations_are_drawn_from_the_normal_distribution() -> None:
+def test_means_with_large_errors_are_drawn_above_zero_and_that_is_said() -> None:
+    t = ThroughputProfile.from_means([0, 9], [8e9, 6e9], [2, 2], [9e9, 7e9])
+    e = ThroughputProfile.from_means([0, 9], [4e9, 3e9], [2, 2], [4e9, 3e9])
+    found = method_profile(e, t)
+    assert found.low is not None and bool(np.all(found.low > 0))
+    assert any("drawn from the standard errors" in line for line in found.warnings)
+    kept = method_profile(repeated([0, 9], [4, 3], 0.1, 1), repeated([0, 9], [8, 6], 0.1, 2))
+    assert not any("drawn from" in line for line in kept.warnings)
+
+
+def test_drawn_means_have_the_mean_and_the_error_of_what_they_are_drawn_for() -> None:
+    noisy = ThroughputProfile.from_means([0, 9], [8e9, 6e9], [4, 4], [6e9, 1e9])
+    drawn = drawn_means(noisy, 200_000, np.random.default_rng(1))
+    assert bool(np.all(drawn > 0))
+    assert drawn.mean(axis=0) == pytest.approx(noisy.mean_bps, rel=0.01)
+    assert drawn.std(axis=0) == pytest.approx(noisy.standard_error_bps, rel=0.02)
+
+
+def test_derived_profiles_have_no_bootstrap() -> None:
+    e, t = repeated([0, 9], [4, 3], 0.1, 1), repeated([0, 9], [8, 6], 0.1, 2)
+    found = method_profile(difference(t, e), t)
+    assert (found.low, found.high, found.c_uc_bootstrap) == (None, None, None)
+
+
+def test_means_with_deviations_are_drawn_from_them() -> None:
     e = ThroughputProfile.from_means([0, 9], [4e9, 3e9], [10, 10], [4e8, 3e8])
     t = ThroughputProfile.from_means([0, 9], [8e9, 6e9], [10, 10], [4e8, 3e8])
     found = method_profile(e, t)

@@ -177,6 +177,7 @@ def test_pairs_have_one_name() -> None:
         ("[sites.A]\nlatitude = 91", "sites.A.latitude: 91 is not between -90 and 90"),
         ("[sites.A]\nlongitude = 'x'", "sites.A.longitude"),
         ("[sites.A]\nfile_systems.s.speed = 1", "file_systems.s: there is no key 'speed'"),
+        (f"capacity_bps = {'9' * 400}\n[sites.A]", "capacity_bps: a number of 400 digits is too"),
         ("capacity_bps = nan\n[sites.A]", "capacity_bps: nan is not a rate"),
         ("name = ' '\n[sites.A]", "name: ' ' is not a text"),
         ("[sites.A]\n[connections]\n'A' = 1", "write two sites"),

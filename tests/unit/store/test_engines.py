@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from farline.errors import FarlineError, SpecError, SystemFailure
-from farline.store.engine import open_engine
+from farline.store.engine import _need_utc, open_engine
 from farline.store.transfers import ParquetFiles, open_transfers
 from tests.support.engine_answers import answers
 from tests.support.transfers import random_transfers
@@ -112,6 +112,8 @@ def test_tables_of_an_engine_are_rows_too(tmp_path: Path) -> None:
         ("", SpecError, "engine '': write duckdb"),
         ("duckdb:///nowhere/at/all.duckdb", SpecError, "engine 'duckdb:///nowhere"),
         ("duckdb://?threads=none", SpecError, "engine 'duckdb://.threads=none'"),
+        ("duckdb://?read_only=1", SpecError, "read_only cannot be set; a database is named"),
+        ("duckdb://?database=x", SpecError, "database cannot be set"),
         ("trino://nobody@127.0.0.1:1/a/b", FarlineError, "trino"),
     ],
 )
@@ -141,8 +143,8 @@ def test_what_fails_inside_an_engine_is_one_line(tmp_path: Path) -> None:
     content[4 : len(content) // 2] = bytes(len(content) // 2 - 4)
     path.write_bytes(content)
     with (
-        open_transfers(files=[str(path)]) as opened,
         pytest.raises(SystemFailure, match="duckdb: ") as caught,
+        open_transfers(files=[str(path)]) as opened,
     ):
         opened.cells()
     assert "\n" not in caught.value.message
@@ -155,3 +157,24 @@ def test_asking_for_help_loads_no_engine() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+class Session:
+    """A Spark session with a time zone and nothing else."""
+
+    def __init__(self, zone: str) -> None:
+        self.conf = {"spark.sql.session.timeZone": zone}
+
+
+def test_a_spark_session_that_is_not_in_utc_is_refused() -> None:
+    _need_utc(Session("UTC"))
+    with pytest.raises(SpecError, match="'Europe/Berlin', and times here are UTC: set its spark"):
+        _need_utc(Session("Europe/Berlin"))
+
+
+def test_the_folder_that_duckdb_spills_into_is_the_users_own() -> None:
+    with open_engine() as engine:
+        (place,) = engine.backend.raw_sql(
+            "select value from duckdb_settings() where name = 'temp_directory'"
+        ).fetchone()
+    assert place.endswith(f"farline-duckdb-{os.getuid()}")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
 import contextlib
+import gzip
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +20,7 @@ import pytest
 from farline.errors import SpecError, SystemFailure, UsageError, VersionError
 from farline.store import Store
 from farline.store.disk import locked
+from farline.store.entry import Footer, read_footer
 from farline.store.log_file import HEAD_BYTES
 from farline.store.transfers import Selection, open_transfers, transfer_schema
 from tests.support.transfers import transfers_table
@@ -116,6 +119,63 @@ def test_a_log_that_lost_its_end_is_not_taken_for_what_it_was(store: Store, tmp_
     assert take_in(store, log(tmp_path, "1e9\n2e9\n3e9\n")) == "grown"
     assert take_in(store, log(tmp_path, "1e9\n9e9\n")) == "new"
     assert rates(store) == [1e9, 1e9, 2e9, 3e9, 9e9]
+
+
+def test_a_log_that_is_as_it_was_before_it_grew_is_not_lost(store: Store, tmp_path: Path) -> None:
+    for content in ("1e9\n", "1e9\n2e9\n"):
+        take_in(store, log(tmp_path, content))
+    again = store.append_transfers(rows_of(log(tmp_path, "1e9\n")), log(tmp_path, "1e9\n"),
+                                   reader="lines 1")  # fmt: skip
+    assert (again.look.outcome, len(again.look.beside)) == ("new", 1)
+    assert again.log in store.transfer_logs()
+    assert rates(store) == [1e9, 1e9, 2e9]
+
+
+def test_readers_may_take_turns_and_nothing_is_lost(store: Store, tmp_path: Path) -> None:
+    path = log(tmp_path, "1e9\n")
+    with open_transfers(store=store):
+        # Nothing can be deleted meanwhile, so all that was replaced lies there beside.
+        for reader in ("a 1", "b 1", "a 1", "b 1", "a 1"):
+            take_in(store, path, reader)
+            assert [one.reader for one in store.transfer_logs()] == [reader]
+            assert rates(store) == [1e9]
+    for reader in ("b 1", "a 1", "b 1"):
+        assert take_in(store, path, reader) == "reread"
+        assert rates(store) == [1e9]
+        assert len(list(store.layout.transfers.iterdir())) == 1
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
+def test_a_log_that_was_packed_is_the_same_log(
+    store: Store, tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    text = "".join(f"{number}\n" for number in range(1, 40_000))
+    store.append_transfers([], log(tmp_path, text[:-50]), reader="lines 1")
+    packed = tmp_path / "gridftp.log.packed"
+    packed.write_bytes(pack(text[:-50].encode()))
+    assert store.look_at_log(packed, reader="lines 1").outcome == "same"
+    packed.write_bytes(pack(text.encode()))
+    assert store.look_at_log(packed, reader="lines 1").outcome == "grown"
+    # What is damaged inside is recognised by its own bytes.
+    packed.write_bytes(pack(text.encode())[:-20])
+    look = store.look_at_log(packed, reader="lines 1")
+    assert (look.outcome, look.log.size_bytes) == ("new", packed.stat().st_size)
+
+
+def test_a_kept_log_is_read_once_however_often_it_is_looked_up(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Path] = []
+
+    def counting(path: Path) -> Footer:
+        read.append(path)
+        return read_footer(path)
+
+    monkeypatch.setattr("farline.store.kept_logs.read_footer", counting)
+    for number in range(1, 11):
+        take_in(store, log(tmp_path, f"{number}e9\n", f"{number}.log"))
+    assert len(store.transfer_logs()) == 10
+    assert len(read) == len(set(read)) == 10
 
 
 def test_another_version_of_the_reader_replaces_the_rows(store: Store, tmp_path: Path) -> None:

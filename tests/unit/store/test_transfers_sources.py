@@ -139,6 +139,46 @@ def test_a_rate_is_found_from_bytes_and_seconds(tmp_path: Path) -> None:
     assert sorted(row["complete"] for row in rows) == [False, False, True]
 
 
+def test_a_rate_that_one_row_lacks_is_found_from_its_bytes_but_not_of_what_failed(
+    tmp_path: Path,
+) -> None:
+    columns = {
+        "rate_bps": [7.0, None, None], "bytes": [1000] * 3, "duration_s": [2.0] * 3,
+        "modality": ["E"] * 3,
+    }  # fmt: skip
+    path = write(tmp_path / "a.parquet", columns)
+    rows = rows_of(files=[path])
+    assert sorted(row["rate_bps"] for row in rows) == [7.0, 4000.0, 4000.0]
+    assert all(row["complete"] for row in rows)
+    path = write(tmp_path / "b.parquet", {**columns, "complete": [True, True, False]})
+    rows = rows_of(files=[path])
+    assert [row["rate_bps"] for row in rows if not row["complete"]] == [None]
+    assert sorted(row["rate_bps"] for row in rows if row["complete"]) == [7.0, 4000.0]
+
+
+def test_a_default_fills_what_is_empty_and_a_value_is_for_all(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.parquet", {"rate_bps": [1.0, 2.0], "rtt_ms": [5.0, None], "streams": [1, 2]}
+    )
+    defaults = {"rtt_ms": 45.0, "streams": 9, "modality": "E", "parallelism": 3}
+    source = ParquetFiles(path, values={"streams": 4}, defaults=defaults)
+    rows = sorted(rows_of(files=[source]), key=lambda row: float(row["rate_bps"]))
+    assert [row["rtt_ms"] for row in rows] == [5.0, 45.0]
+    assert {(row["streams"], row["parallelism"], row["modality"]) for row in rows} == {(4, 3, "E")}
+
+
+@pytest.mark.parametrize("wrong", ["memory", None])
+def test_a_modality_that_is_none_is_refused_not_lost(tmp_path: Path, wrong: str | None) -> None:
+    path = write(tmp_path / "a.parquet", {"rate_bps": [1.0, 2.0], "modality": ["T", wrong]})
+    with pytest.raises(SpecError, match=f"modality {wrong!r} is not one of T, E, H, F"):
+        rows_of(files=[path])
+    if wrong is None:
+        rows = rows_of(files=[ParquetFiles(path, defaults={"modality": "E"})])
+        assert sorted(row["modality"] for row in rows) == ["E", "T"]
+    rows = rows_of(files=[ParquetFiles(path, values={"modality": "E"})])
+    assert [row["modality"] for row in rows] == ["E", "E"]
+
+
 def test_files_of_a_pattern_may_have_different_columns(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", {"rate_bps": [1e9], "modality": ["T"]})
     write(tmp_path / "b.parquet", {"rate_bps": [2e9], "modality": ["T"], "tool": ["iperf3"]})

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 SITE = "site"
 """Cells by site: each cell counts for the sites at both its ends."""
+SETTINGS = ("streams", "buffer_bytes", "congestion_control")
+"""What a path is measured with: rates with others of these are not of one kind."""
 _ENDS = ("from_site", "to_site")
 _HOSTS = ("from_host", "to_host")
 
@@ -72,8 +74,8 @@ def fine_cells(
 
 
 def period_cells(source: Opened, wanted: Selection, period_s: float) -> list[Cell]:
-    """Cells by sites and period, in which transfers started at a known time."""
-    found = site_cells(source, wanted, ("period",), period_s)
+    """Cells by sites, settings and period, in which transfers started at a known time."""
+    found = site_cells(source, wanted, ("period", *SETTINGS), period_s)
     return [cell for cell in found if cell.keys["period"] is not None]
 
 

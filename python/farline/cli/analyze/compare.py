@@ -38,8 +38,8 @@ min-rate, min-bytes, or any column; it adds to what --modality, --where and the 
 With --method the file transfer method itself is profiled (papers/5, section 3.4): what file
 transfers (A, modality E unless said otherwise) reach of what memory to memory (B, modality T),
 hosts and file systems allow. `strict` takes the least of these at each round-trip time, `paper` is
-equation 2.2 as printed. Limits are as stated here, else the infrastructure's, else as measured
-(modality H and F).
+equation 2.2 as printed. Limits of hosts, and of file systems, are as stated here, else those that
+the infrastructure has of the sites of A, else as measured there (modality H and F).
 """
 
 
@@ -75,8 +75,10 @@ def command(as_json: bool, **options: Any) -> None:
         )
         if method is not None:
             from farline.cli.analyze.limits import limits_from
+            from farline.cli.analyze.selection import at_the_sites_of
 
-            limits = limits_from(source, base, options["host_limit"], options["file_limit"])
+            there = at_the_sites_of(base, texts[0], source.infrastructure, "--a")
+            limits = limits_from(source, there, options["host_limit"], options["file_limit"])
     if method is None:
         _compare(a, b, shape, options, as_json)
     else:
@@ -89,13 +91,22 @@ def _selections(options: dict[str, Any]) -> tuple[str, str]:
     """The two selections as texts; with `--method` they are E and T unless stated."""
     first, second = options["first"], options["second"]
     if options["method"] is not None:
-        return first or "modality=E", second or "modality=T"
+        return _of_modality(first, "E", "--a"), _of_modality(second, "T", "--b")
     for name in ("host_limit", "file_limit"):
         if options[name]:
             raise click.UsageError(f"--{name.replace('_', '-')} goes with --method")
     if first is None or second is None:
         raise click.UsageError("compare what? Give --a and --b, such as --a modality=E")
     return first, second
+
+
+def _of_modality(text: str | None, modality: str, flag: str) -> str:
+    """A selection with this modality, unless it states one."""
+    from farline.cli.analyze.selection import keys_of
+
+    if not text:
+        return f"modality={modality}"
+    return text if "modality" in keys_of(text, flag) else f"modality={modality},{text}"
 
 
 def _profile(

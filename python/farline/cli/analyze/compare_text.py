@@ -12,6 +12,7 @@ from farline.spec.units import rate_human
 
 if TYPE_CHECKING:
     from farline.plots.analysis_values import Comparison as Drawn
+    from farline.plots.analysis_values import Floats
     from farline.profiles.calculus import Comparison
     from farline.profiles.coefficients import Coefficients, Interval
     from farline.profiles.throughput_profile import ThroughputProfile
@@ -56,7 +57,7 @@ def _print_knots(a: ThroughputProfile, b: ThroughputProfile, found: Comparison) 
         for index in range(len(places))
     ]
     show_table(["RTT ms", "A", "B", "A - B", "+-", "A / B", "+-"], rows, words=0)
-    say("+- is one standard error; - where single measurements do not tell it.")
+    say("+- of rates and ratios is one standard error; - where single measurements do not tell it.")
 
 
 def _print_coefficients(first: Coefficients | None, second: Coefficients | None) -> None:
@@ -79,6 +80,8 @@ def _print_coefficients(first: Coefficients | None, second: Coefficients | None)
         )
     ]
     show_table(["", "A", "B", "A - B"], rows)
+    if first.mean.half_width is not None or second.mean.half_width is not None:
+        say(f"+- of coefficients is half of their {100 * first.confidence:g} % interval.")
 
 
 def _value(found: Interval) -> str:
@@ -95,13 +98,26 @@ def comparison_document(
         "left_ms": found.left_ms,
         "right_ms": found.right_ms,
         "rtt_ms": places,
-        "a": {"selection": a.label, "rate_bps": a(places), "coefficients": found.first},
-        "b": {"selection": b.label, "rate_bps": b(places), "coefficients": found.second},
+        "a": _one_document(a, places, found.first),
+        "b": _one_document(b, places, found.second),
         "difference_bps": found.difference.mean_bps,
         "difference_error_bps": found.difference.standard_error_bps,
         "ratio": found.ratio.mean_bps,
         "ratio_error": found.ratio.standard_error_bps,
         "warnings": found.warnings,
+    }
+
+
+def _one_document(
+    profile: ThroughputProfile, places: Floats, scores: Coefficients | None
+) -> dict[str, Any]:
+    return {
+        "selection": profile.label,
+        "rate_bps": profile(places),
+        "coefficients": scores,
+        "failed": profile.failed,
+        "unplaced": profile.unplaced,
+        "notes": profile.notes,
     }
 
 

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from farline.cli.analyze.cells import by_site, ends_of, grouped, period_cells, value_text
+from farline.cli.analyze.cells import (
+    SETTINGS,
+    by_site,
+    ends_of,
+    grouped,
+    period_cells,
+    value_text,
+)
+from farline.cli.analyze.text import count
 from farline.cli.analyze.views import Group, Shape, views
 from farline.errors import SpecError
 from farline.plots.analysis_values import MODALITY_TEXT
@@ -27,7 +35,6 @@ if TYPE_CHECKING:
 
 NETWORK = ("T", "E")
 """Modalities that have round-trip times; H and F are of one site."""
-SETTINGS = ("streams", "buffer_bytes", "congestion_control")
 KNOBS = ("concurrency", "parallelism")
 _SITES = ("from_site", "to_site", "modality")
 SITES_MAX = 60
@@ -39,12 +46,13 @@ class Measured:
     """Everything that was asked of the engine.
 
     `fine` are cells told apart by sites, modality, settings, knobs and file system; `periods` by
-    sites, modality and period.
+    sites, modality, settings and period, each of `period_s` seconds since 1970.
     """
 
     fine: tuple[Cell, ...]
     periods: tuple[Cell, ...]
     counts: Counts
+    period_s: float | None = None
 
     def by(self, *keys: str, modalities: Sequence[str] = NETWORK) -> list[Cell]:
         """Cells added up by these keys alone; modality is always one."""
@@ -73,7 +81,7 @@ def measure(source: Opened, wanted: Selection, period_s: float | None) -> Measur
         raise SpecError("no transfers fit: nothing to analyse")
     fine = fine_cells(source, wanted, keys)
     periods = period_cells(source, wanted, period_s) if period_s is not None else []
-    return Measured(tuple(fine), tuple(periods), counts)
+    return Measured(tuple(fine), tuple(periods), counts, period_s)
 
 
 def explanation_of(source: Opened, found: Measured, shape: Shape) -> Explanation:
@@ -91,25 +99,51 @@ def explanation_of(source: Opened, found: Measured, shape: Shape) -> Explanation
         infrastructure=source.infrastructure,
         capacity_bps=shape.capacity_bps,
         confidence=shape.confidence,
+        period_s=found.period_s,
     )
 
 
-def profile_groups(found: Measured) -> Iterator[Group]:
-    """All transfers; then by site; then by each setting that was varied."""
-    for (modality,), cells in grouped(found.by(), ("modality",)).items():
-        yield Group("", "all sites", str(modality), cells)
-    for (modality,), cells in grouped(found.of_sites(), ("modality",)).items():
-        sites = by_site(cells)
-        if 1 < len(sites) <= SITES_MAX:
-            yield from (Group("site", site, str(modality), own) for site, own in sites.items())
-    for setting in SETTINGS:
-        for (modality,), cells in grouped(found.by(setting), ("modality",)).items():
-            values = grouped(cells, (setting,))
-            if 1 < len(values) <= SITES_MAX:
-                yield from (
-                    Group(setting, value_text(setting, value), str(modality), own)
-                    for (value,), own in values.items()
-                )
+def profile_groups(
+    found: Measured, settings: Sequence[str] = SETTINGS
+) -> tuple[list[Group], list[str]]:
+    """All transfers; then by site; then by each setting that was varied.
+
+    Besides a line for each kind of which there are too many.
+    """
+    whole = grouped(found.by(), ("modality",))
+    groups = [Group("", "all sites", str(kind), cells) for (kind,), cells in whole.items()]
+    too_many = []
+    for (kind,), cells in grouped(found.of_sites(), ("modality",)).items():
+        own, line = _most_measured("site", str(kind), [*by_site(cells).items()])
+        groups += own
+        too_many += line
+    for setting in settings:
+        for (kind,), cells in grouped(found.by(setting), ("modality",)).items():
+            values = grouped(cells, (setting,)).items()
+            named = [(value_text(setting, value), own) for (value,), own in values]
+            own, line = _most_measured(setting, str(kind), named)
+            groups += own
+            too_many += line
+    return groups, too_many
+
+
+def _most_measured(
+    by: str, modality: str, named: Sequence[tuple[str, list[Cell]]]
+) -> tuple[list[Group], list[str]]:
+    """A group for each name; if there are too many of those with most transfers, and a line."""
+    if len(named) < 2:
+        return [], []
+    often = sorted(range(len(named)), key=lambda at: -sum(cell.n for cell in named[at][1]))
+    groups = [Group(by, named[at][0], modality, named[at][1]) for at in sorted(often[:SITES_MAX])]
+    further = len(named) - len(groups)
+    if not further:
+        return groups, []
+    kind = "site" if by == "site" else f"value of {by}"
+    many = "sites" if by == "site" else f"values of {by}"
+    return groups, [
+        f"No profile of {count(further, f'further {kind}', f'further {many}')}"
+        f" ({MODALITY_TEXT[modality]}): only the {SITES_MAX} with most transfers have one."
+    ]
 
 
 def pair_rows(source: Opened, found: Measured, shape: Shape) -> list[PairRow]:
@@ -181,8 +215,13 @@ def _common(first: ProfileView, second: ProfileView) -> tuple[float, float] | No
     return (left, right) if left < right else None
 
 
-def comparisons(source: Opened, wanted: Selection, made: Sequence[ProfileView]) -> list[Comparison]:
-    """Memory to memory less files, and the file transfer method, where both were measured."""
+def comparisons(
+    source: Opened, wanted: Selection, made: Sequence[ProfileView]
+) -> tuple[list[Comparison], list[str]]:
+    """Memory to memory less files, and the file transfer method, where both were measured.
+
+    Besides a line for what cannot be compared.
+    """
     from farline.cli.analyze.compare_text import drawn_difference
     from farline.cli.analyze.limits import limits_from
     from farline.cli.analyze.method import drawn_method
@@ -191,16 +230,20 @@ def comparisons(source: Opened, wanted: Selection, made: Sequence[ProfileView]) 
 
     whole = {view.profile.modality: view for view in made if not view.group}
     if not {"E", "T"} <= set(whole) or _common(whole["E"], whole["T"]) is None:
-        return []
+        return [], []
     files, network = (whole[kind].profile.relabelled(MODALITY_TEXT[kind]) for kind in ("E", "T"))
     limits = limits_from(source, wanted, (), ())
     method = method_profile(
         files, network, host_bps=limits.host_bps, file_bps=limits.file_bps, resamples=0
     )
-    return [
-        drawn_difference(network, files, compare(network, files)),
-        drawn_method(files, network, method),
-    ]
+    of_method = drawn_method(files, network, method)
+    try:
+        found = compare(network, files)
+    except SpecError as error:
+        return [of_method], [
+            f"No difference of {network.name} and {files.name}: {error.message} (--capacity)."
+        ]
+    return [drawn_difference(network, files, found), of_method], []
 
 
 def analysis(
@@ -217,7 +260,9 @@ def analysis(
     from farline.plots.analysis_values import AnalysisData
 
     found = measure(source, wanted, period_s)
-    made, left_out = views(profile_groups(found), shape)
+    groups, too_many = profile_groups(found)
+    made, left_out = views(groups, shape)
+    compared, not_compared = comparisons(source, wanted, made)
     known = source.infrastructure
     return AnalysisData(
         title=title or (known.name if known is not None else "Throughput analysis"),
@@ -228,10 +273,10 @@ def analysis(
         bars=tuple(use_bars(made, shape)),
         heat=tuple(heat_grids(found, shape)),
         io=tuple(io_curves(found)),
-        comparisons=tuple(comparisons(source, wanted, made)),
+        comparisons=tuple(compared),
         tallies=tuple(tallies(source)),
         confidence=shape.confidence,
-        notes=tuple(notes(source, found, left_out)),
+        notes=(*notes(source, found, [*left_out, *too_many]), *not_compared),
         made=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         version=version("farline"),
     )

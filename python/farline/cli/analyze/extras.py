@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from farline.cli.analyze.cells import grouped
-from farline.cli.analyze.text import count
+from farline.cli.analyze.cells import ends_of, grouped
+from farline.cli.analyze.logs import format_of
+from farline.cli.analyze.text import count, sentence
 from farline.cli.analyze.views import Shape, profile_from
 from farline.errors import SpecError
 from farline.plots.analysis_values import MODALITY_TEXT
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 KNOBS = ("concurrency", "parallelism")
 UNKNOWN_SHOWN = 5
+REASONS_SHOWN = 5
 
 
 def heat_grids(found: Measured, shape: Shape) -> Iterator[HeatGrid]:
@@ -134,7 +136,7 @@ def tallies(source: Opened) -> Iterator[LogTally]:
         skipped = dict(_beginning(kept, "skipped: "))
         malformed = kept.counts.get("malformed", 0)
         yield LogTally(
-            kept.log.name, kept.reader.partition(";")[0],
+            kept.log.name, format_of(kept),
             kept.rows + malformed + sum(skipped.values()), kept.rows - kept.failed, kept.failed,
             malformed, skipped,
         )  # fmt: skip
@@ -157,12 +159,18 @@ def notes(source: Opened, found: Measured, left_out: Sequence[str]) -> Iterator[
         )
     if source.infrastructure is None:
         yield "No infrastructure is described, so each host is a site of its own."
+        unnamed = sum(cell.n + cell.failed for cell in found.fine if None in ends_of(cell))
+        if unnamed:
+            yield f"At no site, since a host is not named: {count(unnamed, 'transfer')}."
     yield from _strangers(source, counts)
     for kept in source.kept:
-        reasons = ", ".join(f"{why} ({many:,})" for why, many in _beginning(kept, "malformed: "))
+        reasons = sorted(_beginning(kept, "malformed: "), key=lambda one: -one[1])
         if reasons:
-            yield f"Of {kept.log.name} could not be read: {reasons}."
-    yield from (f"No profile of {line}." for line in left_out)
+            shown = ", ".join(f"{why} ({many:,})" for why, many in reasons[:REASONS_SHOWN])
+            more = len(reasons) - REASONS_SHOWN
+            end = f" and {more} more" if more > 0 else ""
+            yield f"Of {kept.log.name} could not be read: {shown}{end}."
+    yield from map(sentence, left_out)
 
 
 def stranger_notes(source: Opened, wanted: Selection) -> list[str]:

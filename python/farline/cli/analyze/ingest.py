@@ -103,10 +103,15 @@ def _take(
         done = store.append_transfers(
             _rows(log), path, reader=reading.name_of(log), counts=_counts(log)
         )
+        if done.look.outcome == "same" and on_malformed is not None:
+            # Its rows are kept; its malformed records are nowhere but in the log.
+            for _ in log.batches():
+                pass
     except FarlineError as error:
         return Refused(path, error.message, log.tally if log is not None else None)
     there = done.look.outcome == "same"
-    return Taken(path, done.log, done.look.outcome, None if there else log.tally)
+    tally = None if there and on_malformed is None else log.tally
+    return Taken(path, done.log, done.look.outcome, tally, done.look.beside)
 
 
 def _rows(log: Log) -> Iterator[pa.Table]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farline.cli.analyze.json import print_document
-from farline.cli.analyze.logs import Refused, Taken
+from farline.cli.analyze.logs import Refused, Taken, format_of, unused_defaults
 from farline.cli.analyze.text import ABSENT, count, say, show_table
 
 if TYPE_CHECKING:
@@ -43,6 +43,9 @@ def show_outcome(found: Sequence[Taken | Refused], as_json: bool) -> None:
     for one in found:
         if one.tally is not None:
             _show_odd(one.path.name, one.tally)
+            for line in unused_defaults(one.path.name, one.tally):
+                say(line, hang="  ")
+    _show_beside(taken)
     for one in refused:
         named = one.path.name in one.why
         click.echo(f"farline: {one.why if named else f'{one.path}: {one.why}'}", err=True)
@@ -54,18 +57,13 @@ def _row(one: Taken) -> list[str]:
     complete = one.kept.rows - one.kept.failed
     return [
         one.path.name,
-        _format(one.kept),
+        format_of(one.kept),
         f"{complete:,}",
         f"{one.kept.failed:,}",
         f"{skipped:,}",
         f"{counts.get('malformed', 0):,}",
         _OUTCOMES[one.outcome],
     ]
-
-
-def _format(kept: KeptLog) -> str:
-    """Of what a log was read as, the format; mapping and values stand behind it."""
-    return kept.reader.partition(";")[0]
 
 
 def _show_skipped(tallies: Sequence[Tally]) -> None:
@@ -89,12 +87,35 @@ def _show_odd(name: str, tally: Tally) -> None:
         say(f"and {tally.malformed - SHOWN:,} more (--malformed FILE.tsv has all)", indent="  ")
 
 
+def _show_beside(taken: Sequence[Taken]) -> None:
+    """Of logs taken in now, others of the same name: perhaps the same transfers again."""
+    lines = [
+        f"{one.path.name}: beside {kept.log.digest[:12]} {_likeness(one, kept)}, both count; if"
+        f" they overlap, --forget {kept.log.digest[:12]}"
+        for one in taken
+        if one.outcome != "same"
+        for kept in one.beside
+    ]
+    for line in lines[:SHOWN]:
+        say(line, hang="  ")
+    if len(lines) > SHOWN:
+        say(f"and {len(lines) - SHOWN:,} more logs beside others (--json has all)")
+
+
+def _likeness(one: Taken, kept: KeptLog) -> str:
+    if kept.log.name == one.kept.log.name:
+        return "of the same name"
+    return f"({kept.log.name}), which begins alike"
+
+
 def document(one: Taken) -> dict[str, Any]:
     """A log that was taken in, for programs."""
     return {
         "path": str(one.path),
-        "format": _format(one.kept),
+        "format": format_of(one.kept),
         "outcome": one.outcome,
+        "beside": [{"name": k.log.name, "digest": k.log.digest} for k in one.beside],
+        "filled": None if one.tally is None else one.tally.filled,
         **kept_document(one.kept),
         "first_malformed": [] if one.tally is None else one.tally.first_malformed,
     }
@@ -134,7 +155,7 @@ def show_kept(logs: Sequence[KeptLog] | None, forgotten: Sequence[KeptLog], as_j
         click.echo("no logs are kept; farline analyze ingest FILE takes one in")
         return
     rows = [
-        [kept.log.name, _format(kept), f"{kept.rows - kept.failed:,}", f"{kept.failed:,}",
+        [kept.log.name, format_of(kept), f"{kept.rows - kept.failed:,}", f"{kept.failed:,}",
          kept.kept_at[:16].replace("T", " ") or ABSENT, kept.log.digest[:12]]
         for kept in logs
     ]  # fmt: skip

@@ -63,6 +63,8 @@ def _knots(profile: ThroughputProfile) -> dict[str, Any]:
         "modality": profile.modality,
         "capacity_bps": profile.capacity_bps,
         "failed": profile.failed,
+        "unplaced": profile.unplaced,
+        "notes": profile.notes,
         "rtt_ms": profile.rtt_ms,
         "n": profile.n,
         "mean_bps": profile.mean_bps,

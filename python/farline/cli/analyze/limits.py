@@ -28,14 +28,30 @@ class Limits:
 def limits_from(
     source: Opened, wanted: Selection, host_bps: Sequence[float], file_bps: Sequence[float]
 ) -> Limits:
-    """The limits of the sites that are meant, of the first origin that has any."""
-    if host_bps or file_bps:
-        return Limits(tuple(host_bps), tuple(file_bps), "as stated")
+    """The limits of the sites that are meant: of each kind as stated, else described, or measured.
+
+    So a limit of hosts that is stated leaves those of file systems as they are described.
+    """
+    stated = Limits(tuple(host_bps), tuple(file_bps), "as stated")
+    found = _filled(Limits(), stated)
     if source.infrastructure is not None:
-        described = _described(source.infrastructure, wanted)
-        if described.host_bps or described.file_bps:
-            return described
-    return _measured(source, wanted)
+        found = _filled(found, _described(source.infrastructure, wanted))
+    if not (found.host_bps and found.file_bps):
+        found = _filled(found, _measured(source, wanted))
+    return found
+
+
+def _filled(found: Limits, further: Limits) -> Limits:
+    """What is known, and of the kind of which nothing is known what is known further."""
+    host_bps = () if found.host_bps else further.host_bps
+    file_bps = () if found.file_bps else further.file_bps
+    if not (host_bps or file_bps):
+        return found
+    origin = further.origin
+    if found.origin != UNKNOWN:
+        kinds = ("file systems", "hosts") if host_bps else ("hosts", "file systems")
+        origin = f"{kinds[0]} {found.origin}, {kinds[1]} {further.origin}"
+    return Limits(found.host_bps or host_bps, found.file_bps or file_bps, origin)
 
 
 def _described(infrastructure: Infrastructure, wanted: Selection) -> Limits:
@@ -67,8 +83,7 @@ def _measured(source: Opened, wanted: Selection) -> Limits:
             ("F", ("from_host", "file_system", "streams", "concurrency")),
         )
     }
-    known = bool(found["H"] or found["F"])
-    return Limits(found["H"], found["F"], "as measured (H, F)" if known else UNKNOWN)
+    return Limits(found["H"], found["F"], "as measured (H, F)")
 
 
 def _best(found: Sequence[Cell], keys: Sequence[str]) -> tuple[float, ...]:

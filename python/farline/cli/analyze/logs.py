@@ -79,12 +79,16 @@ class ReadLog:
 
 @dataclass(frozen=True)
 class Taken:
-    """A log that was taken in, or was there already; `tally` is None then."""
+    """A log that was taken in, or was there already; `tally` is None if it was not read.
+
+    `beside` are other logs of its name, or that begin like it; all of them count.
+    """
 
     path: Path
     kept: KeptLog
     outcome: Outcome
     tally: Tally | None
+    beside: tuple[KeptLog, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,8 +124,24 @@ def read_whole(path: Path, reading: Reading, on_progress: OnProgress | None = No
     return ReadLog(path, log.format.name, tables, log.tally)
 
 
+def format_of(kept: KeptLog) -> str:
+    """Of what a log was read as, the format; its version, mapping and values stand behind it."""
+    return kept.reader.partition(";")[0].partition(" ")[0]
+
+
+def unused_defaults(name: str, tally: Tally) -> list[str]:
+    """A line for each value given by hand that filled no cell of a log."""
+    return [
+        f"{name}: --set {column} filled no cell: every transfer has its own"
+        for column, cells in tally.filled.items()
+        if not cells and tally.transfers + tally.failed
+    ]
+
+
 def warn_of_odd_lines(log: ReadLog) -> None:
-    """A line on standard error where a log has lines that are no records."""
+    """Lines on standard error where a log has what is no record, or needed no `--set`."""
+    for line in unused_defaults(log.path.name, log.tally):
+        click.echo(f"farline: {line}", err=True)
     bad = log.tally.malformed
     if bad:
         first = log.tally.first_malformed[0]

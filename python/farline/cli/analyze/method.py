@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from farline.cli.analyze.text import number, rtt_text, say, show_table, span
+from farline.cli.analyze.text import number, rtt_text, say, score_span, show_table, span
 from farline.spec.units import rate_human
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ def document(
         "coefficients": found.coefficients,
         "c_uc_bootstrap": found.c_uc_bootstrap,
         "warnings": found.warnings,
+        "notes": {"a": files.notes, "b": network.notes},
     }
 
 
@@ -110,24 +111,27 @@ def _print(
     from farline.cli.analyze.profile_text import print_scores
 
     say(f"{_words(found)}: {files.label} over {network.label}.")
+    for profile in (files, network):
+        for note in profile.notes:
+            say(f"note: {profile.label}: {note}", hang="  ")
     say(f"Limits of hosts and file systems: {limits.origin}.")
-    profile = found.profile
+    made = found.profile
     rows = [
         [
-            rtt_text(float(profile.rtt_ms[index])),
-            number(float(profile.mean_bps[index])),
-            number(float(profile.standard_error_bps[index])),
+            rtt_text(float(made.rtt_ms[index])),
+            number(float(made.mean_bps[index])),
+            number(float(made.standard_error_bps[index])),
             "-"
             if found.low is None or found.high is None
             else span(float(found.low[index]), float(found.high[index])),
         ]
-        for index in range(len(profile))
+        for index in range(len(made))
     ]
     show_table(["RTT ms", "reached", "std error", "bootstrap"], rows, words=0)
     if found.coefficients is not None:
         print_scores(found.coefficients)
     drawn = found.c_uc_bootstrap
     if drawn is not None:
-        say(f"C_UC by bootstrap: {drawn.value:.3f} ({span(drawn.low, drawn.high)}).")
+        say(f"C_UC by bootstrap: {drawn.value:.3f} ({score_span(drawn.low, drawn.high)}).")
     for warning in found.warnings:
         say(f"warning: {warning}", hang="  ")

@@ -130,8 +130,8 @@ def shape_options(command: _Command) -> _Command:
     for option in reversed((
         click.option("--capacity", type=RATE,
                      help="L, the capacity of connections [from the infrastructure]."),
-        click.option("--merge", type=RTT_MS, default="0.5ms", show_default=True,
-                     help="Round-trip times so close are one."),
+        click.option("--merge", type=RTT_MS,
+                     help="Round-trip times so close are one [0.5ms, or 1 % if that is more]."),
         click.option("--confidence", type=click.FloatRange(0.5, 0.999), default=0.95,
                      show_default=True, help="Of intervals."),
     )):  # fmt: skip

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def parquet_files(pattern: str, mapping: str | None, defaults: Mapping[str, str]) -> ParquetFiles:
     """What the engine has to read, with names, units and values of columns.
 
-    A value (`--set`, or a quoted one of the mapping) is for every row.
+    A quoted value of the mapping is for every row, one of `--set` for those that have none.
 
     Raises:
         SpecError: for a mapping or a value that is not allowed.
@@ -31,7 +31,8 @@ def parquet_files(pattern: str, mapping: str | None, defaults: Mapping[str, str]
         pattern,
         columns={entry.column: entry.name for entry in named},
         scales={entry.column: _scale(entry) for entry in named if entry.unit is not None},
-        values={**check_defaults(defaults), **fixed},
+        values=fixed,
+        defaults=check_defaults(defaults),
     )
 
 

@@ -18,7 +18,7 @@ from farline.cli.analyze.options import (
     source_from,
     source_options,
 )
-from farline.errors import UsageError
+from farline.errors import SpecError, UsageError
 from farline.spec import units
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def command(as_json: bool, **options: Any) -> None:
     from farline.cli.analyze.extras import stranger_notes
     from farline.cli.analyze.selection import selection_from
     from farline.cli.analyze.sources import opened
+    from farline.cli.analyze.text import sentence
 
     asked, by = read_rtts(options["at"]), read_by(options["by"])
     _check(options)
@@ -78,28 +79,50 @@ def command(as_json: bool, **options: Any) -> None:
         made, left_out = profile_views(source, wanted, by, shape)
         said = stranger_notes(source, wanted)
     if not made:
-        raise UsageError(f"no profile: {'; '.join(left_out) or 'no transfers fit'}")
-    values = {
-        index: view.profile.evaluate(asked, "mark" if options["extrapolate"] else "raise")
-        for index, view in enumerate(made)
-        if asked
-    }
+        raise UsageError("; ".join(left_out) or "no profile: no transfers fit")
+    values, not_told = at_rtts(made, asked, options["extrapolate"])
     if options["figure"] is not None:
         from farline.cli.analyze.figure import save_figure
         from farline.plots.profile_figure import draw_profiles
 
         save_figure(lambda: draw_profiles(made), options["figure"])
-    notes = [*said, *(f"No profile of {line}." for line in left_out)]
+    notes = [*said, *map(sentence, left_out), *not_told]
     if as_json:
         _print_document(made, values, notes)
     else:
         _print(made, values, notes, shape, options)
 
 
+def at_rtts(
+    made: Sequence[ProfileView], asked: Sequence[float], extrapolate: bool
+) -> tuple[dict[int, Evaluated], list[str]]:
+    """Each profile by its place at other RTTs, and a line for each that does not cover them.
+
+    Raises:
+        SpecError: when none does.
+    """
+    values: dict[int, Evaluated] = {}
+    refused: list[SpecError] = []
+    for index, view in enumerate(made if asked else ()):
+        try:
+            values[index] = view.profile.evaluate(asked, "mark" if extrapolate else "raise")
+        except SpecError as error:
+            refused.append(error)
+    hint = "" if extrapolate else " (--extrapolate)"
+    lines = [f"Not at other round-trip times: {error.message}{hint}." for error in refused]
+    if refused and not values:
+        raise SpecError(f"{refused[0].message}{hint}")
+    return values, lines
+
+
 def _check(options: Mapping[str, Any]) -> None:
     check_figure(options["figure"])
     if options["extrapolate"] and not options["at"]:
         raise click.UsageError("--extrapolate goes with --at")
+    if options["model"] not in ("auto", "none"):
+        from farline.models.profile_models import model_named
+
+        model_named(options["model"])
 
 
 def read_rtts(text: str | None) -> list[float]:
@@ -162,11 +185,14 @@ def _print(
 ) -> None:
     from farline.cli.analyze.profile_text import print_asked, print_profile
     from farline.cli.analyze.text import say
+    from farline.models.model_choice import KNOTS_NEEDED
 
     for index, view in enumerate(made):
         if index:
             click.echo()
         print_profile(view, shape.confidence, options["running"])
+        if shape.model == "auto" and len(view.profile) < KNOTS_NEEDED:
+            say(f"No model: to choose one needs {KNOTS_NEEDED} round-trip times.")
         if index in values:
             print_asked(values[index])
     for line in notes:

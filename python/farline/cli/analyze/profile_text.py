@@ -14,6 +14,7 @@ from farline.cli.analyze.text import (
     rate_unit,
     rtt_text,
     say,
+    score_span,
     share,
     show_table,
     span,
@@ -115,7 +116,7 @@ def print_scores(found: Coefficients) -> None:
     of = "" if found.capacity_bps == 1 else f", rates as shares of {rate_human(found.capacity_bps)}"
     click.echo(f"Coefficients over {ends}{of}:")
     rows = [
-        [name, _coefficient(value), span(value.low, value.high), words]
+        [name, _coefficient(value), score_span(value.low, value.high), words]
         for name, value, words in _coefficients(found)
     ]
     show_table(["", "value", f"{100 * found.confidence:g} % CI", ""], rows, note=True)
@@ -189,7 +190,7 @@ def print_running(view: ProfileView) -> None:
             f"{float(running.c_uc[index]):.3f}",
             ABSENT
             if running.low is None or running.high is None
-            else span(float(running.low[index]), float(running.high[index])),
+            else score_span(float(running.low[index]), float(running.high[index])),
         ]
         for index in range(len(running.rtt_ms))
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,7 @@ def selection_from(options: Mapping[str, Any], sites: Infrastructure | None) -> 
         modality=options["modality"],
         sites=_sites(options["sites"], sites, "--sites"),
         at_site=_site(options["at_site"], sites, "--at-site"),
-        where=dict(_where(text) for text in options["where"]),
+        where=_columns(options["where"]),
         since=_moment(options["since"], "--since"),
         until=_moment(options["until"], "--until"),
         min_rate_bps=options["min_rate"],
@@ -54,6 +54,27 @@ def narrowed(base: Selection, text: str, sites: Infrastructure | None, flag: str
     return found
 
 
+def keys_of(text: str, flag: str) -> set[str]:
+    """The keys that a text such as `modality=E,site=ORNL` states.
+
+    Raises:
+        UsageError: when it begins with none, or states one twice.
+    """
+    return {key for key, _ in _parts(text, flag)}
+
+
+def at_the_sites_of(
+    base: Selection, text: str, sites: Infrastructure | None, flag: str
+) -> Selection:
+    """`base` at the sites that `narrowed` has; what else the text says is of transfers alone.
+
+    Raises:
+        SpecError: for a key or value that is not there or cannot be read.
+    """
+    found = narrowed(base, text, sites, flag)
+    return replace(base, sites=found.sites, at_site=found.at_site)
+
+
 def _parts(text: str, flag: str) -> list[tuple[str, str]]:
     """Keys and values; a piece without `=` is a further value of the key before it."""
     parts: list[tuple[str, str]] = []
@@ -65,7 +86,21 @@ def _parts(text: str, flag: str) -> list[tuple[str, str]]:
             parts[-1] = (parts[-1][0], f"{parts[-1][1]},{piece.strip()}")
         else:
             raise click.UsageError(f"{flag} {text!r}: write KEY=VALUE,..., such as modality=E")
+    _check_once([key for key, _ in parts], flag)
     return parts
+
+
+def _check_once(names: Sequence[str], flag: str) -> None:
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise click.UsageError(f"{flag} {twice}: given twice; several values are one {twice}=A,B")
+
+
+def _columns(texts: Sequence[str]) -> dict[str, tuple[object, ...]]:
+    """Columns with their allowed values, each of a text such as `streams=1,4`."""
+    found = [_where(text) for text in texts]
+    _check_once([column for column, _ in found], "--where")
+    return dict(found)
 
 
 def _with(

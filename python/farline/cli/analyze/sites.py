@@ -51,11 +51,11 @@ def command(as_json: bool, **options: Any) -> None:
     with opened(source_from(options)) as source:
         wanted = selection_from(options, source.infrastructure)
         measured = measure(source, wanted, None)
-        groups = [group for group in profile_groups(measured) if group.by in ("", "site")]
+        groups, too_many = profile_groups(measured, ())
         made, left_out = views(groups, shape)
         pairs = pair_rows(source, measured, shape)
         ranks = explanation_of(source, measured, shape).sites
-        said = list(notes(source, measured, left_out))
+        said = list(notes(source, measured, [*left_out, *too_many]))
     if as_json:
         from farline.cli.analyze.json import print_document
 
@@ -68,10 +68,13 @@ def command(as_json: bool, **options: Any) -> None:
 
 
 def _print(pairs: Sequence[PairRow], made: Sequence[ProfileView], show: Any) -> None:
-    for place, modality in enumerate(dict.fromkeys(view.profile.modality for view in made)):
+    # Pairs are shown where there is no profile of them, too.
+    found = [*(view.profile.modality for view in made), *(row.modality for row in pairs)]
+    for place, modality in enumerate(dict.fromkeys(found)):
         if place:
             click.echo()
         show(
+            modality,
             [row for row in pairs if row.modality == modality],
             [view for view in made if view.profile.modality == modality],
         )

@@ -13,9 +13,9 @@ from farline.cli.analyze.text import (
     rate_unit,
     rtt_text,
     say,
+    score_span,
     share,
     show_table,
-    span,
 )
 from farline.errors import SpecError
 from farline.plots.analysis_values import MODALITY_TEXT
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from farline.plots.analysis_values import PairRow, ProfileView
 
 
-def print_sites(pairs: Sequence[PairRow], made: Sequence[ProfileView]) -> None:
-    """Pairs by rate, slowest first; then each site, worst first, and all."""
-    modality = made[0].profile.modality
+def print_sites(modality: str, pairs: Sequence[PairRow], made: Sequence[ProfileView]) -> None:
+    """Pairs by rate, slowest first; then each site, worst first, and all, where there are any."""
     rates = [row.mean_bps for row in pairs if row.mean_bps is not None]
     unit, scale = rate_unit(rates)
     click.echo(f"{MODALITY_TEXT[modality].capitalize()} ({modality}), rates in {unit}:")
@@ -36,7 +35,8 @@ def print_sites(pairs: Sequence[PairRow], made: Sequence[ProfileView]) -> None:
         ordered = sorted(pairs, key=lambda row: (row.mean_bps or 0.0, row.from_site, row.to_site))
         show_table(heads, [_pair(row, scale) for row in ordered], words=2)
         click.echo()
-    _print_scores(made)
+    if made:
+        _print_scores(made)
 
 
 def _pair(row: PairRow, scale: float) -> list[str]:
@@ -71,7 +71,7 @@ def _print_scores(made: Sequence[ProfileView]) -> None:
                 f"{found.mean.value:.3f}",
                 f"{found.c_cc.value:.3f}",
                 f"{found.c_uc.value:.3f}",
-                span(found.c_uc.low, found.c_uc.high),
+                score_span(found.c_uc.low, found.c_uc.high),
                 ABSENT if view.name not in common else f"{common[view.name]:.3f}",
             ]
         )

@@ -17,6 +17,8 @@ WIDTH_MAX = 100
 UNBOUNDED = 1000
 """Width of a table that goes into a file or a pipe."""
 ABSENT = "-"
+DECIMALS_MAX = 9
+"""Decimals of the smallest numbers: a rate of 1 bit/s beside Gbit/s is not yet 0."""
 _UNITS = (("Tbit/s", 1e12), ("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3))
 
 
@@ -27,7 +29,8 @@ def show_table(
     from rich.console import Console
 
     console = Console(highlight=False)
-    console.width = min(console.width, WIDTH_MAX) if sys.stdout.isatty() else UNBOUNDED
+    if not sys.stdout.isatty():
+        console.width = UNBOUNDED
     with console.capture() as captured:
         console.print(_table(heads, rows, words, note))
     for line in captured.get().splitlines():
@@ -42,8 +45,9 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int, note
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
     for index, head in enumerate(heads):
         left = index < words or (note and index == len(heads) - 1)
+        # Only words are folded where a terminal is narrow: a number without its end is another.
         table.add_column(
-            head, justify="left" if left else "right", no_wrap=True, overflow="ellipsis"
+            head, justify="left" if left else "right", no_wrap=not left, overflow="fold"
         )
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
@@ -80,8 +84,7 @@ def number(value: float | None, digits: int = 3) -> str:
         return ABSENT
     size = abs(value)
     decimals = digits - 1 - (math.floor(math.log10(size)) if size > 0 else 0)
-    text = f"{value:,.{min(max(decimals, 0), digits)}f}"
-    return text
+    return f"{value:,.{min(max(decimals, 0), DECIMALS_MAX)}f}"
 
 
 def rtt_text(rtt_ms: float) -> str:
@@ -104,6 +107,13 @@ def span(low: float | None, high: float | None, digits: int = 3) -> str:
     if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
         return ABSENT
     return f"{number(low, digits)} to {number(high, digits)}"
+
+
+def score_span(low: float | None, high: float | None) -> str:
+    """The same of coefficients, which have three decimals."""
+    if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
+        return ABSENT
+    return f"{low:.3f} to {high:.3f}"
 
 
 def sentence(text: str) -> str:

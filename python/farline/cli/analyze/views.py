@@ -23,10 +23,13 @@ LINE_POINTS = 200
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How cells become profiles, as the command line has it."""
+    """How cells become profiles, as the command line has it.
+
+    Round-trip times within `merge_ms` are one; None is the larger of 0.5 ms and 1 %.
+    """
 
     capacity_bps: float | None = None
-    merge_ms: float = 0.5
+    merge_ms: float | None = None
     confidence: float = 0.95
     model: str = AUTO
 
@@ -39,27 +42,28 @@ def profile_from(
     Raises:
         SpecError: when none of them has a complete measurement and a round-trip time.
     """
-    from farline.profiles.merging import MERGE_SHARE
+    from farline.profiles.merging import MERGE_MS, MERGE_SHARE
     from farline.profiles.throughput_profile import ThroughputProfile
 
     return ThroughputProfile.from_cells(
         found,
-        merge_ms=shape.merge_ms,
-        # `--merge 0` means that nothing is merged.
-        merge_share=MERGE_SHARE if shape.merge_ms > 0 else 0.0,
+        merge_ms=MERGE_MS if shape.merge_ms is None else shape.merge_ms,
+        # What `--merge` says is all that is merged.
+        merge_share=MERGE_SHARE if shape.merge_ms is None else 0.0,
         capacity_bps=shape.capacity_bps,
         label=name,
         modality=modality,
     )
 
 
-def view_of(profile: ThroughputProfile, shape: Shape, group: str = "") -> ProfileView:
+def view_of(
+    profile: ThroughputProfile, choice: Choice | None, shape: Shape, group: str = ""
+) -> ProfileView:
     """A profile with everything that can be computed from it; what cannot is left out."""
     from farline.plots.analysis_values import ProfileView
 
     low, high = profile.band(shape.confidence)
     several = profile.capacity_bps is not None and len(profile) > 1
-    choice = choice_of(profile, shape.model)
     return ProfileView(
         name=profile.label,
         profile=profile,
@@ -137,14 +141,20 @@ class Group:
 
 
 def views(groups: Iterable[Group], shape: Shape) -> tuple[list[ProfileView], list[str]]:
-    """Views of the groups, and a line for each that gives no profile."""
+    """Views of the groups, and a line for each that gives no profile, or not the model named."""
     made: list[ProfileView] = []
     left_out: list[str] = []
     for group in groups:
         try:
             profile = profile_from(group.cells, shape, group.name, group.modality)
         except SpecError as error:
-            left_out.append(f"{group.heading}: {error.message.removeprefix('no profile: ')}")
+            why = error.message.removeprefix("no profile: ")
+            left_out.append(f"no profile of {group.heading}: {why}")
             continue
-        made.append(view_of(profile, shape, group.by))
+        choice = None
+        try:
+            choice = choice_of(profile, shape.model)
+        except SpecError as error:
+            left_out.append(f"no model of {group.heading}: {error.message}")
+        made.append(view_of(profile, choice, shape, group.by))
     return made, left_out

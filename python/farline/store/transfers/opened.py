@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from farline.errors import LimitError, SpecError
 from farline.spec.infrastructure import Infrastructure
+from farline.spec.transfers import MODALITIES
 from farline.store.disk import locked
 from farline.store.engine import EMBEDDED, Engine, open_engine
 from farline.store.filters import RunFilter
@@ -18,7 +19,14 @@ from farline.store.layout import Layout
 from farline.store.transfers import cell_query
 from farline.store.transfers.cell_table import cell_table, row_sites
 from farline.store.transfers.own_runs import run_transfers
-from farline.store.transfers.rows import ParquetFiles, canonical, checked_table, transfer_schema
+from farline.store.transfers.rows import (
+    ParquetFiles,
+    canonical,
+    checked_table,
+    rate_is_to_fill,
+    transfer_schema,
+    unknown_modality,
+)
 from farline.store.transfers.selection import (
     EVERYTHING,
     SITE_KEYS,
@@ -260,12 +268,32 @@ def open_transfers(
 
 def _parquet(engine: Engine, source: ParquetFiles | str) -> ir.Table:
     named = ParquetFiles(source) if isinstance(source, str) else source
-    return canonical(engine.parquet([named.pattern]), named)
+    return _others(engine, engine.parquet([named.pattern]), named)
 
 
 def _view(engine: Engine, source: ParquetFiles | str) -> ir.Table:
     named = ParquetFiles(source) if isinstance(source, str) else source
-    return canonical(engine.table(named.pattern), named)
+    return _others(engine, engine.table(named.pattern), named)
+
+
+def _others(engine: Engine, table: ir.Table, named: ParquetFiles) -> ir.Table:
+    """Other people's rows, of which two things have to be asked first.
+
+    Each question ends at the first row that it finds.
+
+    Raises:
+        SpecError: when a row is of no modality that is known.
+    """
+    rows = canonical(table, named)
+    if "modality" not in named.values:
+        odd = engine.arrow(rows.filter(unknown_modality(rows)).select("modality").limit(1))
+        if len(odd):
+            raise SpecError(
+                f"{named.pattern}: modality {odd['modality'][0].as_py()!r} is not one of"
+                f" {', '.join(MODALITIES)}; map it, or give rows without one a value"
+            )
+    to_fill = rows.filter(rate_is_to_fill(rows)).select("rate_bps").limit(1)
+    return canonical(table, named, fill_rates=True) if len(engine.arrow(to_fill)) else rows
 
 
 def _kept(engine: Engine, layout: Layout) -> tuple[list[ir.Table], tuple[str, ...]]:

@@ -40,7 +40,8 @@ class ParquetFiles:
     `pattern` is a path, a pattern with `*`, or whatever URL the engine can read; `table` instead
     names a table that the engine has. `columns` says, for a column of a transfer, what it is called
     there; a column that is not named has the same name. `scales` multiplies a figure, such as
-    `{"rate_bps": 1e6}` for Mbit/s. `values` are for all rows, such as `{"modality": "E"}`.
+    `{"rate_bps": 1e6}` for Mbit/s. `values` are for all rows, such as `{"modality": "E"}`;
+    `defaults` for those where the column is empty, or not there.
 
     Raises:
         SpecError: for an unknown column, or one that has both a name and a value.
@@ -50,10 +51,11 @@ class ParquetFiles:
     columns: Mapping[str, str] = field(default_factory=dict)
     scales: Mapping[str, float] = field(default_factory=dict)
     values: Mapping[str, object] = field(default_factory=dict)
+    defaults: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Checks the columns that are named."""
-        for name in (*self.columns, *self.scales, *self.values):
+        for name in (*self.columns, *self.scales, *self.values, *self.defaults):
             checked_column(name)
         both = sorted(set(self.columns) & set(self.values))
         if both:
@@ -96,12 +98,13 @@ def checked_table(table: pa.Table) -> pa.Table:
         raise SpecError(f"transfers: {error}") from error
 
 
-def canonical(table: ir.Table, source: ParquetFiles) -> ir.Table:
+def canonical(table: ir.Table, source: ParquetFiles, fill_rates: bool = False) -> ir.Table:
     """`table` with exactly the columns of a transfer, each of its type.
 
     A column that is not there is null. Of those that a transfer cannot lack: `rate_bps` is payload
-    over duration where it is not given, `complete` is whether there is a rate, `source` the
-    pattern, `tool` is `unknown`; `modality` must be there or be given a value.
+    over duration where there is no such column (and with `fill_rates` where it is empty, but for
+    what failed), `complete` is whether there is a rate, `source` the pattern, `tool` is `unknown`;
+    `modality` must be there or be given a value.
 
     Raises:
         SpecError: for a column of a wrong type, or one that is needed and not there.
@@ -118,18 +121,35 @@ def canonical(table: ir.Table, source: ParquetFiles) -> ir.Table:
     for name in TRANSFER_COLUMNS:
         theirs = source.columns.get(name, name)
         if name in source.values:
-            found[name] = _literal(name, source)
+            found[name] = _literal(name, source.values[name], source)
         elif theirs in table.columns:
             found[name] = _cast(table[theirs], name, source)
+            if name in source.defaults:
+                default = _literal(name, source.defaults[name], source)
+                found[name] = ibis.coalesce(found[name], default)
+        elif name in source.defaults:
+            found[name] = _literal(name, source.defaults[name], source)
         else:
             found[name] = ibis.null(IBIS_TYPES[TRANSFER_COLUMNS[name]])
-    present = set(source.values) | {
+    present = {*source.values, *source.defaults} | {
         name for name in TRANSFER_COLUMNS if source.columns.get(name, name) in table.columns
     }
-    return table.select(**_completed(found, present, source))
+    return table.select(**_completed(found, present, source, fill_rates))
 
 
-def _completed(found: dict[str, Any], present: set[str], source: ParquetFiles) -> dict[str, Any]:
+def rate_is_to_fill(rows: ir.Table) -> Any:
+    """Of canonical rows: those without a rate that have what it is found from."""
+    return rows.rate_bps.isnull() & (rows.bytes > 0) & (rows.duration_s > 0)
+
+
+def unknown_modality(rows: ir.Table) -> Any:
+    """Of canonical rows: those that are of none of `MODALITIES`."""
+    return rows.modality.isnull() | ~rows.modality.isin(MODALITIES)
+
+
+def _completed(
+    found: dict[str, Any], present: set[str], source: ParquetFiles, fill_rates: bool
+) -> dict[str, Any]:
     """The columns that a transfer cannot lack, where the source has them not."""
     import ibis
 
@@ -143,17 +163,28 @@ def _completed(found: dict[str, Any], present: set[str], source: ParquetFiles) -
             raise SpecError(
                 f"{source.pattern}: no column rate_bps, nor bytes and duration_s to find it from"
             )
-        found["rate_bps"] = ibis.ifelse(
-            found["duration_s"] > 0,
-            found["bytes"] * 8.0 / found["duration_s"],
-            ibis.null("float64"),
-        )
+        found["rate_bps"] = _from_bytes(found)
+    elif fill_rates:
+        rate_bps = _from_bytes(found)
+        if "complete" in present:
+            rate_bps = ibis.ifelse(found["complete"], rate_bps, ibis.null("float64"))
+        found["rate_bps"] = ibis.coalesce(found["rate_bps"], rate_bps)
     if "complete" not in present:
         found["complete"] = found["rate_bps"].notnull()
     for name, value in (("tool", "unknown"), ("source", source.pattern)):
         if name not in present:
             found[name] = ibis.literal(value)
     return found
+
+
+def _from_bytes(found: Mapping[str, Any]) -> Any:
+    import ibis
+
+    return ibis.ifelse(
+        found["duration_s"] > 0,
+        found["bytes"] * 8.0 / found["duration_s"],
+        ibis.null("float64"),
+    )
 
 
 def _cast(column: Any, name: str, source: ParquetFiles) -> Any:
@@ -190,10 +221,10 @@ def _fits(theirs: dt.DataType, kind: str) -> bool:
     return bool(theirs.is_numeric() and not theirs.is_boolean())
 
 
-def _literal(name: str, source: ParquetFiles) -> Any:
+def _literal(name: str, value: object, source: ParquetFiles) -> Any:
     import ibis
 
-    value, kind = source.values[name], IBIS_TYPES[TRANSFER_COLUMNS[name]]
+    kind = IBIS_TYPES[TRANSFER_COLUMNS[name]]
     if name == "modality" and value not in MODALITIES:
         raise SpecError(
             f"{source.pattern}: modality {value!r} is not one of {', '.join(MODALITIES)}"

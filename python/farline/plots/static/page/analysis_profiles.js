@@ -157,12 +157,19 @@ report.profiles = (() => {
     $("profiles-key").replaceChildren(...items);
   };
 
+  // Profiles shown that share no transfer: the whole has those of all, and two sites those between them.
+  const apart = () => {
+    const all = shown().map((index) => data.profiles[index]), whole = all.filter((p) => p.group === "");
+    if (whole.length) return whole;
+    return all.length > 1 && all[0].group === "site" ? [] : all;
+  };
+
   const note = (focused, limit) => {
     const said = [];
     const far = [...new Set(shown().map((index) => data.profiles[index].capacity).filter((c) => c && !state.share && c > limit))];
     if (far.length) said.push(`Capacity ${far.map((c) => report.figure("bit/s", c)).join(" and ")} is above the picture.`);
-    const failed = shown().reduce((sum, index) => sum + data.profiles[index].failed, 0);
-    if (failed) said.push(`${failed} failed transfers of the profiles shown count in no mean.`);
+    const failed = apart().reduce((sum, p) => sum + p.failed, 0);
+    if (failed) said.push(`${failed} failed ${failed === 1 ? "transfer" : "transfers"} of the profiles shown ${failed === 1 ? "counts" : "count"} in no mean.`);
     if (focused?.fitted?.words) said.push(`Model: ${focused.fitted.words}.`.replace("..", "."));
     if (focused?.regions.length) said.push("The strip on the axis marks where the profile is concave or convex as far as the measurements tell.");
     $("profiles-note").textContent = said.join(" ");
