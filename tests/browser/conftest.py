@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -70,9 +71,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return pages
 
 
-@pytest.fixture
-def open_report(browser: Browser, reports: dict[str, Path]) -> Iterator[Open]:
-    """Opens a report from its file, offline, and waits until it has drawn itself."""
+@contextlib.contextmanager
+def opening(browser: Browser, pages: Mapping[str, Path]) -> Iterator[Open]:
+    """Opens pages from their files, offline, and waits until each has drawn itself."""
     contexts = []
 
     def opened(name: str, width: int = 1200, scheme: str = "light") -> Opened:
@@ -86,13 +87,20 @@ def open_report(browser: Browser, reports: dict[str, Path]) -> Iterator[Open]:
         seen.page.on("request", lambda request: seen.requests.append(request.url))
         seen.page.on("console", lambda message: seen.complaints.append(message.text))
         seen.page.on("pageerror", lambda error: seen.complaints.append(str(error)))
-        seen.page.goto(reports[name].as_uri())
+        seen.page.goto(pages[name].as_uri())
         seen.page.wait_for_selector("body[data-ready]", timeout=20_000)
         return seen
 
     yield opened
     for context in contexts:
         context.close()
+
+
+@pytest.fixture
+def open_report(browser: Browser, reports: dict[str, Path]) -> Iterator[Open]:
+    """Opens a report."""
+    with opening(browser, reports) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from farline.plots.analysis import write_analysis_page
-from tests.browser.conftest import Open, Opened
+from tests.browser.conftest import Open, opening
 from tests.browser.test_report_page import INK, PICTURE, choices, choose
 from tests.support.analyses import (
     SITES,
@@ -42,27 +42,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture
 def open_analysis(browser: Browser, pages: dict[str, Path]) -> Iterator[Open]:
-    """Opens a page from its file, offline, and waits until it has drawn itself."""
-    contexts = []
-
-    def opened(name: str, width: int = 1200, scheme: str = "light") -> Opened:
-        context = browser.new_context(
-            viewport={"width": width, "height": 900},
-            color_scheme=scheme,  # type: ignore[arg-type]
-            offline=True,
-        )
-        contexts.append(context)
-        seen = Opened(context.new_page())
-        seen.page.on("request", lambda request: seen.requests.append(request.url))
-        seen.page.on("console", lambda message: seen.complaints.append(message.text))
-        seen.page.on("pageerror", lambda error: seen.complaints.append(str(error)))
-        seen.page.goto(pages[name].as_uri())
-        seen.page.wait_for_selector("body[data-ready]", timeout=20_000)
-        return seen
-
-    yield opened
-    for context in contexts:
-        context.close()
+    """Opens a page of an analysis."""
+    with opening(browser, pages) as opened:
+        yield opened
 
 
 def tip_at(page: Page, chart: str, share: float) -> str:

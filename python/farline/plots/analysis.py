@@ -54,14 +54,6 @@ def write_analysis_figures(
 
 def _figures(data: AnalysisData, folder: Path, formats: Sequence[str]) -> list[Path]:
     from farline.plots.analysis_figures import analysis_figures
-    from farline.plots.figures import CAPTIONS
-    from farline.plots.style import paper_style, save
+    from farline.plots.figures import write_drawn
 
-    folder.mkdir(parents=True, exist_ok=True)
-    written, captions = [], []
-    with paper_style():
-        for drawn in analysis_figures(data):
-            written += save(drawn.figure, folder / drawn.name, formats)
-            captions.append(f"{drawn.name}: {drawn.caption}\n")
-    (folder / CAPTIONS).write_text("\n".join(captions), encoding="utf-8")
-    return written
+    return write_drawn(analysis_figures(data), folder, formats)

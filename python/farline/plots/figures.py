@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,10 +56,15 @@ class Drawn:
 
 def write_figures(data: CampaignData, folder: Path, formats: Sequence[str]) -> list[Path]:
     """Draw every figure of the campaign into `folder`; returns the files."""
+    return write_drawn(_figures(data), folder, formats)
+
+
+def write_drawn(figures: Iterable[Drawn], folder: Path, formats: Sequence[str]) -> list[Path]:
+    """Draw figures into `folder`, with their captions beside them; returns the figures' files."""
     folder.mkdir(parents=True, exist_ok=True)
     written, captions = [], []
     with paper_style():
-        for drawn in _figures(data):
+        for drawn in figures:
             written += save(drawn.figure, folder / drawn.name, formats)
             captions.append(f"{drawn.name}: {drawn.caption}\n")
     (folder / CAPTIONS).write_text("\n".join(captions), encoding="utf-8")
