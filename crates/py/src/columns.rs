@@ -1,6 +1,6 @@
 //! Sample rows as columns.
 
-use farline_spec::{LinkSamples, Samples};
+use farline_spec::{LinkSamples, MoverSamples, Samples};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -17,6 +17,7 @@ pub struct Columns(Rows);
 enum Rows {
     Streams(Samples),
     Links(LinkSamples),
+    Movers(MoverSamples),
 }
 
 impl Columns {
@@ -30,10 +31,16 @@ impl Columns {
         Self(Rows::Links(rows))
     }
 
+    /// Rows about the files of a copy.
+    pub fn of_movers(rows: MoverSamples) -> Self {
+        Self(Rows::Movers(rows))
+    }
+
     fn columns(&self) -> Vec<(&'static str, &[i64])> {
         match &self.0 {
             Rows::Streams(rows) => rows.columns(),
             Rows::Links(rows) => rows.columns(),
+            Rows::Movers(rows) => rows.columns(),
         }
     }
 }

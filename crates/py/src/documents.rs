@@ -2,8 +2,8 @@
 
 use farline_session::Target;
 use farline_spec::{
-    Failure, FailureKind, HostFacts, Limits, LinkChange, RunRecord, RunSpec, Samples, Scope, ServerConfig,
-    TicketClaims, Topology, VersionInfo, from_json,
+    CopyProgress, Failure, FailureKind, HostFacts, Limits, LinkChange, MoverSamples, ReceiptLine, RunRecord,
+    RunSpec, Samples, Scope, ServerConfig, TicketClaims, Topology, VersionInfo, from_json,
 };
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -37,11 +37,14 @@ pub fn parse_target(py: Python<'_>, text: &str) -> PyResult<String> {
 
 type Check = fn(&str) -> Result<String, Failure>;
 
-const CHECKS: [(&str, Check); 12] = [
+const CHECKS: [(&str, Check); 15] = [
+    ("copy-progress", checked::<CopyProgress>),
     ("failure", checked::<Failure>),
     ("host-facts", checked::<HostFacts>),
     ("limits", checked::<Limits>),
     ("link-change", checked::<LinkChange>),
+    ("mover-samples", checked::<MoverSamples>),
+    ("receipt-line", checked::<ReceiptLine>),
     ("run-record", checked::<RunRecord>),
     ("run-spec", checked::<RunSpec>),
     ("samples", checked::<Samples>),

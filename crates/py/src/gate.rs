@@ -1,5 +1,6 @@
 //! The one way from Python into Rust, and the one way back for failures.
 
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -79,6 +80,17 @@ pub fn seconds(name: &str, value: f64) -> PyResult<Duration> {
     }
     let message = format!("{name}: {value} is out of range: allowed is 0 to {MAX_S} s");
     Err(native_error(&Failure::new(FailureKind::Usage, message)))
+}
+
+/// An address and a port from `10.0.0.1:99` or `[::1]:99`.
+///
+/// # Errors
+/// [`FailureKind::Usage`] that names the argument.
+pub fn socket_address(name: &str, text: &str) -> Result<SocketAddr, Failure> {
+    text.parse().map_err(|_| {
+        let line = format!("{name}: {text:?} is no address and port: allowed is 10.0.0.1:99 or [::1]:99");
+        Failure::new(FailureKind::Usage, line)
+    })
 }
 
 /// The exception for a failure.

@@ -1,13 +1,14 @@
 //! A run as Python holds it.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use farline_session::{Event, RunHandle, Target};
+use farline_session::{Event, Local, RunHandle, Target};
 use farline_spec::{Failure, FailureKind, RunSpec, from_json};
 use pyo3::prelude::*;
 
 use crate::columns::Columns;
-use crate::gate::{gate, gate_wait, is_forked_child, seconds, to_json};
+use crate::gate::{gate, gate_wait, is_forked_child, seconds, socket_address, to_json};
 
 /// A run that goes on by itself; dropping it aborts it.
 #[pyclass(frozen, module = "farline._native")]
@@ -21,13 +22,28 @@ impl Run {
     }
 }
 
-/// Starts a run towards a target.
+/// Starts a run towards a target; the receipt of a copy goes to the file `receipt`. With `listen`
+/// (`address:port`) the server is waited for there instead of being connected to.
 #[pyfunction]
-pub fn start_run(py: Python<'_>, target_json: &str, spec_json: &str) -> PyResult<Run> {
+#[pyo3(signature = (target_json, spec_json, receipt=None, listen=None))]
+pub fn start_run(
+    py: Python<'_>,
+    target_json: &str,
+    spec_json: &str,
+    receipt: Option<PathBuf>,
+    listen: Option<&str>,
+) -> PyResult<Run> {
     let handle = gate(py, || {
+        let listen = listen
+            .map(|address| socket_address("listen", address))
+            .transpose()?;
         let target: Target = from_json(target_json)?;
         let spec: RunSpec = from_json(spec_json)?;
-        Ok(farline_session::start_run(target, spec))
+        Ok(farline_session::start_run_with(
+            target,
+            spec,
+            Local { receipt, listen },
+        ))
     })?;
     Ok(Run { handle: Some(handle) })
 }
@@ -36,7 +52,7 @@ type PolledEvent = (&'static str, String, Option<Columns>);
 
 #[pymethods]
 impl Run {
-    /// Next event as (kind, JSON, columns of a `samples` event), or None after `timeout_s`.
+    /// Next event as (kind, JSON, columns of a `samples` or `mover_samples` event), or None after `timeout_s`.
     fn poll(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<PolledEvent>> {
         gate_wait(py, seconds("timeout_s", timeout_s)?, |slice| {
             next_event(self.handle(), slice)?.map(to_python).transpose()
@@ -87,9 +103,16 @@ impl Drop for Run {
 fn to_python(event: Event) -> Result<PolledEvent, Failure> {
     Ok(match event {
         Event::Stage(name) => ("stage", to_json(&name)?, None),
+        Event::Listening(address) => ("listening", to_json(&address.to_string())?, None),
         Event::ServerKey(key) => ("server_key", to_json(&key.to_string())?, None),
         Event::Notice(text) => ("notice", to_json(&text)?, None),
         Event::Samples(samples) => ("samples", "null".to_owned(), Some(Columns::of_streams(samples))),
+        Event::MoverSamples(samples) => (
+            "mover_samples",
+            "null".to_owned(),
+            Some(Columns::of_movers(samples)),
+        ),
+        Event::Progress(progress) => ("progress", to_json(&progress)?, None),
         Event::Done(record) => ("done", to_json(&record)?, None),
     })
 }

@@ -6,7 +6,7 @@ use farline_session::Server as SessionServer;
 use farline_spec::{Limits, Scope, ServerConfig, from_json};
 use pyo3::prelude::*;
 
-use crate::gate::{gate, gate_wait, is_forked_child, seconds, to_json};
+use crate::gate::{gate, gate_wait, is_forked_child, seconds, socket_address, to_json};
 
 /// A server that serves by itself; dropping it stops it.
 #[pyclass(frozen, module = "farline._native")]
@@ -20,11 +20,17 @@ impl Server {
     }
 }
 
-/// Starts a server.
+/// Starts a server; with `connect_to` (`address:port`) it listens nowhere, connects to a client that
+/// waits there, and ends after that session.
 #[pyfunction]
-pub fn start_server(py: Python<'_>, config_json: &str) -> PyResult<Server> {
+#[pyo3(signature = (config_json, connect_to=None))]
+pub fn start_server(py: Python<'_>, config_json: &str, connect_to: Option<&str>) -> PyResult<Server> {
     let server = gate(py, || {
-        SessionServer::start(from_json::<ServerConfig>(config_json)?)
+        let config: ServerConfig = from_json(config_json)?;
+        match connect_to {
+            None => SessionServer::start(config),
+            Some(client) => SessionServer::connect_back(&config, socket_address("connect_to", client)?),
+        }
     })?;
     Ok(Server { server: Some(server) })
 }

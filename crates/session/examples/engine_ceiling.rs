@@ -93,6 +93,9 @@ fn start(spec: &RunSpec, end: End, streams: Vec<OpenStream>) -> Outcome<Run> {
         watchdog: Duration::from_secs(110),
         events,
         wake: Arc::new(Waker::new()?),
+        copy: None,
+        rate: None,
+        give_way: None,
     };
     Ok(Run::start(request)?)
 }

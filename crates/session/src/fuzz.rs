@@ -290,10 +290,13 @@ fn server_event(choice: u8) -> ServerEvent {
             grant: grant(spec(choice / 8)),
             duration_limit: None,
         },
-        1 => ServerEvent::Bound(vec![ListenerAddress {
-            destination: None,
-            port: 1,
-        }]),
+        1 => ServerEvent::Bound(Listeners {
+            listeners: vec![ListenerAddress {
+                destination: None,
+                port: 1,
+            }],
+            messages_port: None,
+        }),
         2 => ServerEvent::StreamsOpen,
         3 => ServerEvent::SendersDone,
         4 => ServerEvent::AllDone,
@@ -316,6 +319,7 @@ fn server_message(choice: u8) -> ServerMessage {
             notes: vec!["note".into(); more.into()],
         })),
         2 => ServerMessage::CreateStreams(Listeners {
+            messages_port: None,
             listeners: vec![
                 ListenerAddress {
                     destination: None,

@@ -18,6 +18,7 @@
 
 mod channel;
 pub mod client;
+mod copy;
 mod facts;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
@@ -32,7 +33,7 @@ mod target;
 mod ticket;
 mod tls;
 
-pub use client::{Event, RunHandle, start_run};
+pub use client::{Event, Local, RunHandle, start_run, start_run_with};
 pub use facts::{host_facts, version_info};
 pub use server::{Happening, Server, ServerEvent, SessionEnd, SessionStart};
 pub use target::{DEFAULT_PORT, Target};

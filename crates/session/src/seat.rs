@@ -6,11 +6,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, bounded, unbounded};
-use farline_spec::{Failure, FailureKind, RunSpec, Samples};
+use farline_spec::{CopyProgress, Failure, FailureKind, MoverSamples, RunSpec, Samples};
 use farline_sys::wake::Waker;
 
+use crate::copy::{CopyPlan, Copying, prepare};
 use crate::message::profile::MAX_ROWS;
 use crate::run::{End, OpenStream, Run, RunEvent, RunOutcome, RunRequest};
+use crate::streams::data_total;
 
 /// What happened to the streams and the run since the last look.
 #[allow(
@@ -25,6 +27,10 @@ pub enum SeatEvent {
     NotOpen(Failure),
     /// One interval of this end.
     Samples(Samples),
+    /// The same of a copy's files.
+    MoverSamples(MoverSamples),
+    /// How far a copy is.
+    Progress(CopyProgress),
     /// The run's senders have sent all they had.
     SendersDone,
     /// All streams of the run have ended.
@@ -99,20 +105,37 @@ impl Seat {
         Ok(())
     }
 
-    /// Starts the run over the open streams.
+    /// Starts the run over the open streams, with the files of `plan` if it is a copy.
     ///
     /// # Errors
-    /// Those of [`Run::start`]; [`FailureKind::Internal`] without open streams.
-    pub fn start(&mut self, spec: &RunSpec, watchdog: Duration, bounds: Bounds) -> Result<(), Failure> {
+    /// Those of [`Run::start`] and of the copy; [`FailureKind::Internal`] without open streams.
+    pub fn start(
+        &mut self,
+        spec: &RunSpec,
+        watchdog: Duration,
+        bounds: Bounds,
+        plan: Option<CopyPlan>,
+    ) -> Result<(), Failure> {
         let (events, inbox) = unbounded();
-        let run = Run::start(RunRequest {
+        let prepared = prepare(std::mem::take(&mut self.streams), spec)?;
+        let copy = plan
+            .map(|plan| Copying::start(spec, self.end, plan))
+            .transpose()?;
+        let copy = copy.map(Arc::new);
+        let started = Run::start(RunRequest {
             spec: spec.clone(),
             end: self.end,
-            streams: std::mem::take(&mut self.streams),
+            streams: prepared.streams,
             max_rate_bps: bounds.rate_bps,
             watchdog,
             events,
             wake: Arc::clone(&self.waker),
+            copy: copy.clone(),
+            rate: prepared.rate,
+            give_way: prepared.give_way,
+        });
+        let run = started.inspect_err(|failure| {
+            copy.iter().for_each(|copy| copy.abort(failure));
         })?;
         self.bytes_allowed = bounds.bytes;
         self.run = Some((run, inbox));
@@ -161,28 +184,32 @@ impl Seat {
                     _ => SeatEvent::Samples(samples),
                 }
             }
+            RunEvent::MoverSamples(samples) => SeatEvent::MoverSamples(samples),
+            RunEvent::Progress(progress) => SeatEvent::Progress(progress),
             RunEvent::SendersDone => SeatEvent::SendersDone,
             RunEvent::AllDone => SeatEvent::AllDone,
             RunEvent::Failed(failure) => SeatEvent::RunFailed(failure),
         }
     }
 
-    /// Joins the run, at the latest after `within`, and gives what it came to and the samples
+    /// Joins the run, at the latest after `within`, and gives what it came to and the samples and progress
     /// that [`Self::poll`] has not given yet. Without a run nothing comes.
-    pub fn finish(&mut self, within: Duration) -> (RunOutcome, Vec<Samples>) {
+    pub fn finish(&mut self, within: Duration) -> (RunOutcome, Vec<SeatEvent>) {
         let Some((run, inbox)) = self.run.take() else {
             return (RunOutcome::default(), Vec::new());
         };
         let outcome = run.finish(Instant::now() + within);
         let rest = inbox.try_iter().filter_map(|event| match event {
-            RunEvent::Samples(samples) => Some(samples),
+            RunEvent::Samples(samples) => Some(SeatEvent::Samples(samples)),
+            RunEvent::MoverSamples(samples) => Some(SeatEvent::MoverSamples(samples)),
+            RunEvent::Progress(progress) => Some(SeatEvent::Progress(progress)),
             _ => None,
         });
         (outcome, rest.collect())
     }
 
     /// Ends everything now. The streams still being opened are given up; their thread ends by itself.
-    pub fn abort(&mut self) -> (RunOutcome, Vec<Samples>) {
+    pub fn abort(&mut self) -> (RunOutcome, Vec<SeatEvent>) {
         self.give_up();
         self.streams.clear();
         if let Some((run, _)) = &self.run {
@@ -229,13 +256,14 @@ pub fn check_rows(spec: &RunSpec) -> Result<(), Failure> {
     Err(Failure::new(FailureKind::Spec, line))
 }
 
-/// Payload bytes that an end sent and received.
-pub fn payload_bytes(outcome: &RunOutcome) -> (u64, u64) {
+/// Payload bytes that an end of a run of `spec` sent and received; a copy's messages are no payload.
+pub fn payload_bytes(spec: &RunSpec, outcome: &RunOutcome) -> (u64, u64) {
+    let data = u32::from(data_total(spec));
     let total = |role| {
         outcome
             .streams
             .iter()
-            .filter(|record| record.role == role)
+            .filter(|record| record.role == role && record.stream < data)
             .map(|record| record.bytes)
             .sum()
     };

@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use farline_spec::{Failure, FailureKind, Limits, Scope, TicketClaims, from_json};
+use farline_spec::{Direction, Failure, FailureKind, Limits, Scope, TicketClaims, from_json};
 use ring::hmac;
 
 use crate::message::Task;
@@ -142,20 +142,26 @@ impl TicketOffice {
     }
 }
 
-/// Refuses a task that `scope` does not cover.
+/// Refuses a task that `scope` does not cover; gives the folder that a copy may not leave.
 ///
 /// # Errors
 /// [`FailureKind::Auth`] that names what the ticket is for.
-pub fn check_scope(scope: &Scope, task: &Task) -> Result<(), Failure> {
-    match (scope, task) {
-        (Scope::Profile, Task::Profile(_)) => Ok(()),
-        (Scope::Read { .. }, Task::Profile(_)) => {
-            Err(auth("the ticket is for reading files, not for profiling"))
-        }
-        (Scope::Write { .. }, Task::Profile(_)) => {
-            Err(auth("the ticket is for writing files, not for profiling"))
-        }
+pub fn check_scope<'a>(scope: &'a Scope, task: &Task) -> Result<Option<&'a str>, Failure> {
+    let Task::Profile(spec) = task;
+    let wanted = match (&spec.copy, spec.direction) {
+        (None, _) => "profiling",
+        (Some(_), Direction::Reverse) => "reading files",
+        (Some(_), _) => "writing files",
+    };
+    let (allowed, root) = match scope {
+        Scope::Profile => ("profiling", None),
+        Scope::Read { root } => ("reading files", Some(root.as_str())),
+        Scope::Write { root } => ("writing files", Some(root.as_str())),
+    };
+    if allowed == wanted {
+        return Ok(root);
     }
+    Err(auth(&format!("the ticket is for {allowed}, not for {wanted}")))
 }
 
 /// Makes a ticket for the server whose state is in `state_dir` and which clients reach at
@@ -311,6 +317,31 @@ mod tests {
         let refusal = check_scope(&Scope::Read { root: "/".into() }, &task).unwrap_err();
         assert_eq!(refusal.kind, FailureKind::Auth);
         assert!(check_scope(&Scope::Write { root: "/".into() }, &task).is_err());
+    }
+
+    #[test]
+    fn a_copy_needs_a_ticket_for_its_own_direction() {
+        let (read, write) = (
+            Scope::Read { root: "/r".into() },
+            Scope::Write { root: "/w".into() },
+        );
+        let copy = |direction: &str| {
+            let text =
+                format!(r#"{{"direction":"{direction}","copy":{{"sources":["s"],"destination":"d"}}}}"#);
+            Task::Profile(from_json(&text).unwrap())
+        };
+        assert_eq!(check_scope(&write, &copy("forward")).unwrap(), Some("/w"));
+        assert_eq!(check_scope(&read, &copy("reverse")).unwrap(), Some("/r"));
+        for (scope, direction) in [
+            (&read, "forward"),
+            (&write, "reverse"),
+            (&Scope::Profile, "forward"),
+        ] {
+            assert_eq!(
+                check_scope(scope, &copy(direction)).unwrap_err().kind,
+                FailureKind::Auth
+            );
+        }
     }
 
     #[test]

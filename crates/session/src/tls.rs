@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use farline_spec::{Failure, FailureKind};
+use farline_spec::{Cipher, Failure, FailureKind};
 use farline_transport::StreamKey;
 use ring::{digest, hmac};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -22,12 +22,14 @@ use rustls::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::copy::SealKeys;
 use crate::message::SessionId;
 use crate::state_dir::StateDir;
 
 const KEY_FILE: &str = "server.pem";
 const PROTOCOL_NAME: &[u8] = b"farline";
 const EXPORTER_LABEL: &[u8] = b"EXPORTER-farline-data-1";
+const SEAL_LABEL: &[u8] = b"EXPORTER-farline-seal-1";
 const FINGERPRINT_PREFIX: &str = "sha256-";
 
 /// SHA-256 of a server's certificate; written `sha256-` and base64url.
@@ -273,9 +275,7 @@ impl StreamKeys {
     /// # Errors
     /// [`FailureKind::Internal`] before the handshake is through.
     pub fn new(connection: &Connection, session: SessionId) -> Result<Self, Failure> {
-        let secret = connection
-            .export_keying_material([0; 32], EXPORTER_LABEL, Some(&session.0))
-            .map_err(|error| Failure::new(FailureKind::Internal, format!("TLS exporter: {error}")))?;
+        let secret = exported(connection, EXPORTER_LABEL, session)?;
         Ok(Self {
             session,
             secret: hmac::Key::new(hmac::HMAC_SHA256, &secret),
@@ -292,6 +292,20 @@ impl StreamKeys {
             proof,
         }
     }
+}
+
+/// Seals for what the streams of `session` carry, which both ends agreed on over `connection`.
+///
+/// # Errors
+/// As [`StreamKeys::new`].
+pub fn seal_keys(connection: &Connection, session: SessionId, cipher: Cipher) -> Result<SealKeys, Failure> {
+    exported(connection, SEAL_LABEL, session).map(|secret| SealKeys::new(&secret, cipher))
+}
+
+fn exported(connection: &Connection, label: &[u8], session: SessionId) -> Result<[u8; 32], Failure> {
+    connection
+        .export_keying_material([0; 32], label, Some(&session.0))
+        .map_err(|error| Failure::new(FailureKind::Internal, format!("TLS exporter: {error}")))
 }
 
 #[cfg(test)]

@@ -451,3 +451,22 @@ fn a_server_on_a_bad_folder_or_port_does_not_start() {
         FailureKind::Spec
     );
 }
+
+#[test]
+fn a_connection_that_ends_before_its_first_byte_is_nobodys_trouble() {
+    let server = serve(OPEN);
+    drop(TcpStream::connect(server.address()).unwrap());
+    server.serves_still();
+    server.server.stop();
+    server.server.join();
+    let mut said = Vec::new();
+    server.event(|what| {
+        let is_last = matches!(what, Happening::Stopped { .. });
+        said.push(what);
+        is_last.then_some(())
+    });
+    assert!(
+        !said.iter().any(|what| matches!(what, Happening::Refused { .. })),
+        "{said:?}"
+    );
+}

@@ -39,6 +39,23 @@ macro_rules! samples {
                 vec![$((stringify!($name), self.$name.as_slice()),)+]
             }
 
+            /// Number of rows.
+            pub fn len(&self) -> usize {
+                self.columns().first().map_or(0, |(_, values)| values.len())
+            }
+
+            /// Whether there is no row.
+            pub fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+
+            /// Whether all columns have the same length, which a peer may get wrong.
+            pub fn is_rectangular(&self) -> bool {
+                self.columns()
+                    .iter()
+                    .all(|(_, values)| values.len() == self.len())
+            }
+
             /// Moves all rows of `other` behind the rows of this one.
             pub fn append(&mut self, other: &mut Self) {
                 $(self.$name.append(&mut other.$name);)+
@@ -185,23 +202,41 @@ samples! {
     delay_ns,
 }
 
-impl Samples {
-    /// Number of rows.
-    pub fn len(&self) -> usize {
-        self.end.len()
-    }
-
-    /// Whether there is no row.
-    pub fn is_empty(&self) -> bool {
-        self.end.is_empty()
-    }
-
-    /// Whether all columns have the same length, which a peer may get wrong.
-    pub fn is_rectangular(&self) -> bool {
-        self.columns()
-            .iter()
-            .all(|(_, values)| values.len() == self.len())
-    }
+samples! {
+    /// Interval samples of the files of a copy at one end, as columns of equal length. Times are sums over threads.
+    MoverSamples, MOVER_SAMPLE_COLUMNS:
+    /// Which end took the sample: 0 client, 1 server.
+    end,
+    /// What this end does: 0 sends files, 1 receives them.
+    role,
+    /// Start of the interval in microseconds since this end started the run.
+    start_us,
+    /// End of the interval in microseconds since this end started the run.
+    end_us,
+    /// Bytes read from files in the interval, or written to them.
+    file_bytes,
+    /// Payload bytes sent or received in the interval.
+    moved_bytes,
+    /// Names settled in the interval.
+    settled_files,
+    /// Time in the interval in reading or writing files.
+    file_us,
+    /// Time in the interval in opening, naming and closing files.
+    name_us,
+    /// Time in the interval in hashing.
+    hash_us,
+    /// Time in the interval in sealing or opening frames.
+    cipher_us,
+    /// Time in the interval in sending or receiving.
+    stream_us,
+    /// Time in the interval in bringing data to the device.
+    sync_us,
+    /// Time in the interval in which streams had nothing to send, or nowhere to put what came.
+    starved_us,
+    /// Frames that wait between files and streams at the end of the interval.
+    queued_frames,
+    /// Rate that the sender holds itself to at the end of the interval; -1 where it does not.
+    held_rate_bps,
 }
 
 #[cfg(test)]

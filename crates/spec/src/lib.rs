@@ -18,6 +18,7 @@
 //! field's name here is its name in Rust, Python, JSON, plan files and columns.
 
 mod columns;
+mod copy;
 mod failure;
 mod host;
 mod options;
@@ -28,7 +29,15 @@ mod topology;
 mod tuning;
 pub mod unit;
 
-pub use columns::{LINK_SAMPLE_COLUMNS, LinkSamples, SAMPLE_COLUMNS, SampleColumn, Samples};
+pub use columns::{
+    LINK_SAMPLE_COLUMNS, LinkSamples, MOVER_SAMPLE_COLUMNS, MoverSamples, SAMPLE_COLUMNS, SampleColumn,
+    Samples,
+};
+pub use copy::{
+    Cipher, CopyEnd, CopyProgress, CopyReport, CopySpec, FileEngine, FileKind, FileStatus, FileTally,
+    Overwrite, PARTIAL_EXIT_CODE, PathText, ReceiptLine, SymbolicLinks, SyncLevel, VANISHED_EXIT_CODE,
+    Verify,
+};
 pub use failure::{Failure, FailureKind, Fault};
 pub use host::{CpuFacts, HostFacts, InterfaceFacts};
 pub use options::{AddressPair, Direction, IpVersion, RunSpec, Transport};

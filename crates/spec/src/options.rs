@@ -15,7 +15,7 @@ use crate::unit::{
     BlastCount, BlockBytes, CpuIndex, DurationS, FlowLabel, IntervalS, OmitS, RateBps, StreamCount,
     TimeoutMs, TotalBytes, TypeOfService,
 };
-use crate::{Failure, FailureKind, SCHEMA_VERSION};
+use crate::{CopySpec, Failure, FailureKind, SCHEMA_VERSION};
 
 /// Protocol that carries the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -187,6 +187,9 @@ pub struct RunSpec {
     /// Parameters of RBUDP; only with `transport` "rbudp".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rbudp: Option<RbudpOptions>,
+    /// Files to move; without it the streams carry a payload made up on the spot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copy: Option<CopySpec>,
 }
 
 impl Default for RunSpec {
@@ -216,6 +219,7 @@ impl Default for RunSpec {
             udp: None,
             udt: None,
             rbudp: None,
+            copy: None,
         }
     }
 }
@@ -229,7 +233,7 @@ impl RunSpec {
     /// [`FailureKind::Spec`] when options contradict each other.
     pub fn resolved(mut self) -> Result<Self, Failure> {
         self.check()?;
-        if self.duration_s.is_none() && self.total_bytes.is_none() {
+        if self.duration_s.is_none() && self.total_bytes.is_none() && self.copy.is_none() {
             self.duration_s = Some(DurationS::new(10.0).expect("in range"));
         }
         let (block, rate) = match self.transport {
@@ -261,6 +265,15 @@ impl RunSpec {
                 "total_bytes",
                 "goes without duration_s: give one of the two",
             ));
+        }
+        if let Some(copy) = &self.copy {
+            copy.check(self.transport, self.direction, self.streams)?;
+            if self.duration_s.is_some() || self.total_bytes.is_some() || self.omit_s.is_some() {
+                return Err(refused(
+                    "duration_s",
+                    "a copy ends when all is copied: no duration_s, total_bytes or omit_s",
+                ));
+            }
         }
         let sections = [
             ("tcp", self.tcp.is_some()),

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{EmulatedPath, Failure, HostFacts, RunSpec};
+use crate::{CopyReport, EmulatedPath, Failure, HostFacts, RunSpec};
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -55,6 +55,9 @@ pub struct EndReport {
     pub version: VersionInfo,
     /// CPU time used.
     pub cpu: CpuUse,
+    /// What this end of a copy did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copy: Option<CopyReport>,
 }
 
 /// What the kernel really granted to one end of a stream.
@@ -250,6 +253,12 @@ pub enum LimitedBy {
     Rate,
     /// farline itself: there was no network in the run.
     Harness,
+    /// The disk at the sender.
+    SenderDisk,
+    /// The disk at the receiver.
+    ReceiverDisk,
+    /// Making and naming many small files.
+    FileNames,
     /// Nothing stands out.
     #[default]
     Unknown,
@@ -310,4 +319,7 @@ pub struct RunRecord {
     /// The emulated path it went over, where it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<EmulatedPath>,
+    /// What a copy came to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy: Option<CopyReport>,
 }

@@ -79,6 +79,10 @@ pub struct ServerConfig {
     pub anonymous: bool,
     /// Bounds on clients without a ticket.
     pub anonymous_limits: Limits,
+    /// Whether files move only under a cipher; otherwise a client may choose clear text.
+    pub require_cipher: bool,
+    /// Take data streams in on the control port too, so that a firewall needs one opening only; TCP alone can.
+    pub single_port: bool,
     /// Stop after this many sessions; never if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_after_sessions: Option<SessionCount>,
@@ -100,6 +104,8 @@ impl Default for ServerConfig {
                 duration_s: Some(DurationS::new(60.0).expect("in range")),
                 ..Limits::default()
             },
+            require_cipher: false,
+            single_port: false,
             stop_after_sessions: None,
         }
     }

@@ -163,6 +163,22 @@ count! {
     MssBytes: u16 in 88 ..= 32_767, "bytes"
 }
 count! {
+    /// Bytes of a file that a stream takes at a time; a power of two.
+    ChunkBytes: u64 in 65_536 ..= 16_777_216, "bytes"
+}
+count! {
+    /// Threads that read or write; 0: none of their own.
+    ThreadCount: u16 in 0 ..= 256, "threads"
+}
+count! {
+    /// Files at once.
+    FileCount: u32 in 1 ..= 1_000_000, "files"
+}
+count! {
+    /// Files to delete.
+    DeleteCount: u64 in 0 ..= 1_000_000_000, "files"
+}
+count! {
     /// UDP payload of one datagram, farline's own 32-byte header included.
     PacketBytes: u16 in 32 ..= 65_507, "bytes"
 }

@@ -98,6 +98,20 @@ pub fn receive_repeated(fd: BorrowedFd<'_>, buffer: &mut [u8], length: usize) ->
     check_length(unsafe { libc::recvmsg(fd.as_raw_fd(), &mut message, 0) })
 }
 
+/// Receives what has come, up to the length of `buffer`, without waiting. Gives the bytes received; 0 is the end of the
+/// stream.
+///
+/// # Errors
+/// The kernel's; `WouldBlock` when nothing has come; `InvalidInput` for an empty buffer.
+pub fn receive_now(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
+    if buffer.is_empty() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let (start, length) = (buffer.as_mut_ptr().cast(), buffer.len());
+    // SAFETY: the kernel writes at most `length` bytes, which lie inside `buffer`.
+    check_length(unsafe { libc::recv(fd.as_raw_fd(), start, length, libc::MSG_DONTWAIT) })
+}
+
 /// A file in memory whose pages can be sent without copying them through user space.
 #[derive(Debug)]
 pub struct MemoryFile {
@@ -305,6 +319,23 @@ mod tests {
         assert_eq!(&buffer, b"8567");
         assert_eq!(receive_repeated(far.as_fd(), &mut buffer, 4).unwrap(), 1);
         assert!(receive_repeated(far.as_fd(), &mut [], 4).is_err());
+    }
+
+    #[test]
+    fn what_has_come_is_received_without_waiting() {
+        let (mut near, far) = pair();
+        let mut buffer = [0; 8];
+        let nothing = receive_now(far.as_fd(), &mut buffer).unwrap_err();
+        assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+        near.write_all(b"0123456789").unwrap();
+        crate::wake::poll_readable(&[far.as_fd()], None).unwrap();
+        assert_eq!(receive_now(far.as_fd(), &mut buffer).unwrap(), 8);
+        assert_eq!(receive_now(far.as_fd(), &mut buffer[..1]).unwrap(), 1);
+        assert!(receive_now(far.as_fd(), &mut []).is_err());
+        drop(near);
+        assert_eq!(receive_now(far.as_fd(), &mut buffer).unwrap(), 1);
+        crate::wake::poll_readable(&[far.as_fd()], None).unwrap();
+        assert_eq!(receive_now(far.as_fd(), &mut buffer).unwrap(), 0);
     }
 
     #[test]

@@ -52,6 +52,16 @@ fn as_int(bytes: usize) -> libc::c_int {
     libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX)
 }
 
+/// Calls a stream socket readable once `bytes` are there, or the end is (`SO_RCVLOWAT`). For `poll`: a call that waits for
+/// itself takes what comes first and then waits for as much again.
+/// A TCP receive buffer that cannot hold so much grows, unless its size was asked for.
+///
+/// # Errors
+/// The kernel's, on sockets that have no such mark.
+pub fn set_receive_low_water(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
+    set(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, as_int(bytes))
+}
+
 /// Sets the send buffer past `net.core.wmem_max` (`SO_SNDBUFFORCE`); the kernel doubles the figure.
 ///
 /// # Errors

@@ -1,7 +1,9 @@
-//! CPU time of the process, and CPU time the hypervisor gave to others.
+//! CPU time of the process, its memory and open files, and CPU time the hypervisor gave to others.
 
 use std::io;
 use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit};
 
 use crate::call::check;
 
@@ -86,9 +88,62 @@ fn parse_steal_by_cpu(text: &str) -> Option<Vec<u64>> {
     ticks.filter(|ticks| !ticks.is_empty())
 }
 
+/// Most memory that this process has had in use, in bytes (`VmHWM` in `/proc/self/status`).
+///
+/// # Errors
+/// When `/proc/self/status` cannot be read or has no such line.
+pub fn peak_memory_bytes() -> io::Result<u64> {
+    let text = std::fs::read_to_string("/proc/self/status")?;
+    parse_peak_memory(&text).ok_or_else(|| {
+        let line = "/proc/self/status: no line VmHWM in kB";
+        io::Error::new(io::ErrorKind::InvalidData, line)
+    })
+}
+
+fn parse_peak_memory(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// Lets the process open as many files as it may at all (RLIMIT_NOFILE, soft up to hard); gives how many.
+///
+/// # Errors
+/// The kernel's.
+pub fn raise_open_files() -> io::Result<u64> {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    rustix::process::setrlimit(Resource::Nofile, raised)?;
+    Ok(limit.maximum.unwrap_or(u64::MAX))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_largest_memory_is_that_of_the_process() {
+        assert_eq!(
+            parse_peak_memory("VmPeak:\t 9 kB\nVmHWM:\t   12 kB\n"),
+            Some(12 * 1024)
+        );
+        assert_eq!(parse_peak_memory("VmHWM:\t 12 MB\n"), None);
+        let before = peak_memory_bytes().unwrap();
+        let held = vec![1_u8; 64 << 20];
+        let after = peak_memory_bytes().unwrap();
+        assert!(after >= before && after >= 64 << 20, "{after}");
+        assert!(held.iter().all(|byte| *byte == 1));
+    }
+
+    #[test]
+    fn all_files_that_may_be_open_at_all_may_be_open_now() {
+        let limit = raise_open_files().unwrap();
+        assert!(limit >= 64, "{limit}");
+        assert_eq!(raise_open_files().unwrap(), limit);
+    }
 
     #[test]
     fn steal_is_the_eighth_figure() {

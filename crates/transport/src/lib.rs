@@ -16,7 +16,6 @@
 //!
 //! Start with [`Transport`] and [`transport_for`], the one place that chooses.
 
-mod buffer;
 mod failure;
 mod limit;
 mod nap;
@@ -24,6 +23,7 @@ mod null;
 mod payload;
 mod preamble;
 mod rbudp;
+mod share;
 mod socket;
 mod tally;
 mod tcp;
@@ -33,6 +33,9 @@ pub mod udt;
 pub use farline_proto::Pacer;
 pub use limit::Limited;
 pub use payload::{MAX_PAYLOAD_BYTES, payload};
+pub use preamble::{is_data_preamble, session_of_preamble, stream_of_preamble};
+pub use share::SharedRate;
+pub use tcp::handoff::{handoff_listener, needs_own_listener};
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -161,6 +164,51 @@ pub trait Stream: Send {
         let _ = visit;
     }
 
+    /// Sends some of `bytes`, which belong to somebody; gives how many were taken. Blocks at most about 100 ms; 0 means
+    /// that nothing could be sent in that time: look around and go on.
+    ///
+    /// Bytes arrive in order and whole, or the stream fails. What calls take is not what receives give: it is a stream.
+    /// A stream is used with blocks or with bytes, never with both.
+    ///
+    /// # Errors
+    /// `Spec` from a transport that carries nobody's bytes; the transport's own.
+    fn send(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
+        let _ = bytes;
+        Err(carries_no_files())
+    }
+
+    /// Receives what [`Self::send`] took at the other end into `into`. Blocks for about 100 ms at most.
+    ///
+    /// # Errors
+    /// As [`Self::send`]; also when the other end is gone before it has finished.
+    fn receive(&mut self, into: &mut [u8]) -> Result<Received, Failure> {
+        let _ = into;
+        Err(carries_no_files())
+    }
+
+    /// Nothing may follow for a while: what was sent must not wait for more to fill a packet, a burst or a blast.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    fn flush(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Whether the protocol lives within calls alone. Then [`Self::tend`] is to be called about a hundred times a second
+    /// while nothing else is, or the other end takes this one for dead.
+    fn lives_within_calls(&self) -> bool {
+        false
+    }
+
+    /// Does what time and the other end demand, without waiting: this end has nothing to send for a while, or no room for
+    /// what comes. Gives whether there is more to do at once.
+    ///
+    /// # Errors
+    /// The transport's own.
+    fn tend(&mut self) -> Result<bool, Failure> {
+        Ok(false)
+    }
+
     /// Tells the other end that all is sent, and waits until the transport has
     /// delivered what it can, or until `deadline`.
     fn finish_sending(&mut self, deadline: Instant) -> Result<(), Failure>;
@@ -175,6 +223,11 @@ pub trait Stream: Send {
     fn report(&self) -> StreamReport {
         StreamReport::default()
     }
+}
+
+/// What a transport says that moves blocks of its own making only.
+fn carries_no_files() -> Failure {
+    failure::refused("transport", "this one carries no files; tcp, udt and rbudp do")
 }
 
 /// What a protocol has to tell about one end of a stream, besides its counters.

@@ -7,8 +7,9 @@ use farline_spec::{Failure, Granted};
 use farline_sys::{thread, time};
 
 use crate::failure::aborted;
+use crate::share::{Share, SharedRate};
 use crate::tally::{Tally, as_i64};
-use crate::{Counters, Pacer, Probe, Received, Stream};
+use crate::{Counters, Pacer, Probe, Received, Stream, StreamReport};
 
 /// Longest wait inside one call, so that the caller can look at its stop flag.
 const SLICE_NS: u64 = 100_000_000;
@@ -124,33 +125,60 @@ fn spin_ns(wait_ns: u64) -> u64 {
 /// A stream held to a rate; at the receiving end it changes nothing.
 pub struct Limited {
     inner: Box<dyn Stream>,
-    turn: Turn,
+    hold: Hold,
     tally: Arc<Tally>,
 }
 
+/// Whose rate a stream is held to.
+enum Hold {
+    /// Its own, block by block.
+    Own(Turn),
+    /// One that others share and may change.
+    Shared(Share),
+}
+
 impl Limited {
-    /// `inner`, sending at most `rate_bps` payload bits per second on the long-term mean.
+    /// `inner`, sending blocks at `rate_bps` payload bits per second at most, on the long-term mean.
     pub fn new(inner: Box<dyn Stream>, rate_bps: u64) -> Self {
+        Self::held(inner, Hold::Own(Turn::new(rate_bps)))
+    }
+
+    /// `inner`, sending files in its share of `rate`, in pieces so small that the rate is even.
+    pub fn with_rate(inner: Box<dyn Stream>, rate: Arc<SharedRate>) -> Self {
+        Self::held(inner, Hold::Shared(Share::of(rate)))
+    }
+
+    fn held(inner: Box<dyn Stream>, hold: Hold) -> Self {
         Self {
             inner,
-            turn: Turn::new(rate_bps),
+            hold,
             tally: Arc::default(),
         }
+    }
+
+    fn note_wait(&self, waited_us: i64) -> Result<(), Failure> {
+        self.tally.paced_wait_us.set(waited_us);
+        if self.tally.is_aborted() {
+            return Err(aborted());
+        }
+        Ok(())
     }
 }
 
 impl Stream for Limited {
     fn send_block(&mut self, limit: usize) -> Result<usize, Failure> {
-        let may_send = self.turn.wait();
-        self.tally.paced_wait_us.set(self.turn.waited_us());
-        if self.tally.is_aborted() {
-            return Err(aborted());
-        }
+        let Hold::Own(turn) = &mut self.hold else {
+            return self.inner.send_block(limit);
+        };
+        let (may_send, waited_us) = (turn.wait(), turn.waited_us());
+        self.note_wait(waited_us)?;
         if !may_send {
             return Ok(0);
         }
         let sent = self.inner.send_block(limit)?;
-        self.turn.sent(sent);
+        if let Hold::Own(turn) = &mut self.hold {
+            turn.sent(sent);
+        }
         Ok(sent)
     }
 
@@ -160,6 +188,38 @@ impl Stream for Limited {
 
     fn visit_received(&self, visit: &mut dyn FnMut(&[u8])) {
         self.inner.visit_received(visit);
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
+        let Hold::Shared(share) = &mut self.hold else {
+            return self.inner.send(bytes);
+        };
+        let (piece, waited_us) = (share.wait(bytes.len()), share.waited_us());
+        self.note_wait(waited_us)?;
+        if piece == 0 {
+            return Ok(0);
+        }
+        let sent = self.inner.send(&bytes[..piece]);
+        if let Hold::Shared(share) = &mut self.hold {
+            share.sent(sent.as_ref().map_or(0, |sent| *sent));
+        }
+        sent
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Result<Received, Failure> {
+        self.inner.receive(into)
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        self.inner.flush()
+    }
+
+    fn lives_within_calls(&self) -> bool {
+        self.inner.lives_within_calls()
+    }
+
+    fn tend(&mut self) -> Result<bool, Failure> {
+        self.inner.tend()
     }
 
     fn finish_sending(&mut self, deadline: Instant) -> Result<(), Failure> {
@@ -176,6 +236,10 @@ impl Stream for Limited {
     fn granted(&self) -> Granted {
         self.inner.granted()
     }
+
+    fn report(&self) -> StreamReport {
+        self.inner.report()
+    }
 }
 
 struct LimitedProbe {
@@ -185,9 +249,10 @@ struct LimitedProbe {
 
 impl Probe for LimitedProbe {
     fn sample(&self) -> Counters {
+        let inner = self.inner.sample();
         Counters {
-            paced_wait_us: self.tally.paced_wait_us.get(),
-            ..self.inner.sample()
+            paced_wait_us: inner.paced_wait_us.max(0) + self.tally.paced_wait_us.get(),
+            ..inner
         }
     }
 

@@ -35,6 +35,25 @@ pub(crate) fn is_preamble(bytes: &[u8]) -> bool {
     bytes.len() == PREAMBLE_BYTES && bytes.starts_with(&MAGIC)
 }
 
+/// Whether a connection that begins with `first`, 8 bytes or more, is a data stream. Those of TLS begin otherwise.
+pub fn is_data_preamble(first: &[u8]) -> bool {
+    first.starts_with(&MAGIC)
+}
+
+/// The session that a data stream which begins with `first` says it belongs to; `None` for fewer than 24 bytes, and for what
+/// is no data stream. Nothing is proved by it.
+pub fn session_of_preamble(first: &[u8]) -> Option<[u8; 16]> {
+    let session = first.get(8..24).filter(|_| is_data_preamble(first))?;
+    session.try_into().ok()
+}
+
+/// The number of the stream that a connection which begins with `first` says it is; `None` for fewer than 58 bytes, and for
+/// what is no data stream. Nothing is proved by it.
+pub fn stream_of_preamble(first: &[u8]) -> Option<u16> {
+    let stream = first.get(56..58).filter(|_| is_data_preamble(first))?;
+    Some(u16::from_be_bytes(stream.try_into().ok()?))
+}
+
 /// The one of `expected` that `bytes` prove, if any.
 ///
 /// The proof is compared in a time that does not depend on where it is wrong.
@@ -101,6 +120,18 @@ mod tests {
         assert_eq!(identify(&encode(&key(258)), &expected), Some(&expected[2]));
         assert_eq!(identify(&encode(&key(2)), &expected), None);
         assert_eq!(identify(&encode(&key(1)), &[]), None);
+    }
+
+    #[test]
+    fn a_port_for_everything_knows_whose_stream_it_is() {
+        let bytes = encode(&key(1));
+        assert!(is_data_preamble(&bytes[..8]) && !is_data_preamble(&bytes[..7]));
+        assert!(!is_data_preamble(&[22, 3, 1, 2, 0, 1, 0, 1]), "a TLS greeting");
+        assert_eq!(session_of_preamble(&bytes[..24]), Some([3; 16]));
+        assert_eq!(session_of_preamble(&bytes[..23]), None);
+        assert_eq!(session_of_preamble(&[0; 24]), None);
+        assert_eq!(stream_of_preamble(&encode(&key(258))), Some(258));
+        assert_eq!(stream_of_preamble(&bytes[..57]), None);
     }
 
     proptest! {

@@ -8,6 +8,8 @@
 
 #[path = "contract/checks.rs"]
 mod checks;
+#[path = "contract/files.rs"]
+mod files;
 #[path = "contract/harness.rs"]
 mod harness;
 #[path = "contract/strangers.rs"]
@@ -97,4 +99,54 @@ contract! {
     rbudp_single: r#"{"transport":"rbudp","rate_bps":0,"rbudp":{"packet_bytes":1472,"payload_bytes":100000,"in_flight":3,"gso":false,"gro":false,"checksum":false,"shared_path":"allow"}}"#;
     /// No network.
     null: r#"{"transport":"null"}"#;
+}
+
+/// The part of the contract that concerns files, for the transports that carry them.
+macro_rules! files {
+    ($($(#[doc = $about:literal])+ $name:ident: $spec:literal;)+) => {$(
+        $(#[doc = $about])+
+        mod $name {
+            use crate::{files, harness::Subject};
+
+            const SUBJECT: Subject = Subject { spec: $spec };
+
+            contract!(@tests SUBJECT,
+                files: files_arrive_as_they_were_given_forward,
+                files: files_arrive_as_they_were_given_reverse,
+                files: a_quarter_of_a_gigabyte_arrives,
+                files: what_is_flushed_arrives_although_nothing_follows,
+                files: a_sender_waits_for_a_receiver_that_has_no_room,
+                files: nothing_to_send_is_an_end,
+                files: a_stream_of_files_carries_no_blocks,
+                files: aborting_ends_a_blocked_send_of_files,
+                files: aborting_ends_a_blocked_receive_of_files,
+                files: a_receiver_that_is_gone_fails_the_send,
+                files: a_sender_that_is_gone_ends_the_receive,
+                files: a_rate_is_kept_by_files,
+            );
+        }
+    )+};
+}
+
+files! {
+    /// Over TCP as it comes.
+    tcp_files: r#"{"transport":"tcp"}"#;
+    /// Over Multipath TCP.
+    mptcp_files: r#"{"transport":"tcp","tcp":{"mptcp":true}}"#;
+    /// Over UDT, with packets for Ethernet.
+    udt_files: r#"{"transport":"udt","udt":{"packet_bytes":1472}}"#;
+    /// Over RBUDP, with packets for Ethernet.
+    rbudp_files: r#"{"transport":"rbudp","rate_bps":0,"rbudp":{"packet_bytes":1472,"shared_path":"allow"}}"#;
+    /// Over RBUDP in the paper's way, each packet looked at and moved.
+    rbudp_paper_files: r#"{"transport":"rbudp","rate_bps":0,"rbudp":{"payload_bytes":3000000,"in_flight":1,"early":false,"receiver":"naive","shared_path":"allow"}}"#;
+}
+
+#[test]
+fn the_path_without_a_network_and_datagrams_carry_no_files() {
+    files::the_path_without_a_network_and_datagrams_carry_no_files();
+}
+
+#[test]
+fn options_that_say_what_blocks_are_made_of_are_refused() {
+    files::options_that_say_what_blocks_are_made_of_are_refused();
 }

@@ -34,6 +34,24 @@ RbudpReceiver: TypeAlias = Literal["naive", "gather", "fake"]
 # What to do when the path shows that others use it, or cannot carry the stated rate without queues.
 SharedPath: TypeAlias = Literal["warn", "refuse", "allow"]
 
+# What is done with symbolic links in a source.
+SymbolicLinks: TypeAlias = Literal["keep", "follow", "skip"]
+
+# What makes a file at the destination the same as the source's.
+SyncLevel: TypeAlias = Literal["exists", "size", "time", "checksum"]
+
+# What is done with a file that is at the destination already.
+Overwrite: TypeAlias = Literal["never", "older", "different", "always"]
+
+# How far a file's content is proved.
+Verify: TypeAlias = Literal["none", "tree", "read-back"]
+
+# What payload is sealed with between the two ends.
+Cipher: TypeAlias = Literal["aes128-gcm", "aes256-gcm", "none"]
+
+# How files are read or written.
+FileEngine: TypeAlias = Literal["auto", "buffered", "direct", "uring", "null", "memory"]
+
 # How the emulator waits for the moment at which a packet is due.
 EmulatorMode: TypeAlias = Literal["shared", "precise"]
 
@@ -65,6 +83,20 @@ FailureKind: TypeAlias = Literal[
     "internal",
 ]
 
+# What kind of thing a name is.
+FileKind: TypeAlias = Literal["file", "folder", "link", "hard-link", "other"]
+
+# What became of one name.
+FileStatus: TypeAlias = Literal[
+    "copied",
+    "present",
+    "would-copy",
+    "would-delete",
+    "deleted",
+    "skipped",
+    "failed",
+]
+
 # What can limit a run.
 LimitedBy: TypeAlias = Literal[
     "receive-window",
@@ -77,6 +109,9 @@ LimitedBy: TypeAlias = Literal[
     "path",
     "rate",
     "harness",
+    "sender-disk",
+    "receiver-disk",
+    "file-names",
     "unknown",
 ]
 
@@ -136,6 +171,8 @@ class RunSpec(TypedDict, total=False):
     udt: UdtOptions | None
     # Parameters of RBUDP; only with `transport` "rbudp".
     rbudp: RbudpOptions | None
+    # Files to move; without it the streams carry a payload made up on the spot.
+    copy: CopySpec | None
 
 
 class AddressPair(TypedDict, total=False):
@@ -263,6 +300,81 @@ class RbudpOptions(TypedDict, total=False):
     gro: bool
 
 
+class CopySpec(TypedDict, total=False):
+    """What to copy and how. `direction` of the run says which end has the sources: forward is a
+    push, reverse a pull.
+    """
+
+    # Files and folders at the sending end; a folder with a slash at its end means what is in it.
+    sources: list[str]
+    # File at the client with one name a line, relative to the one source, instead of the whole of
+    # it.
+    source_list: str | None
+    # Where it goes at the receiving end; a slash at its end means a folder.
+    destination: str
+    # Who copies, a hash of host, user and working folder: what tells copies of the same names from
+    # different places apart. Set by the client.
+    origin: str | None
+    # Rules for names below a source, the first that fits decides: `+ pattern` takes, `- pattern`
+    # leaves out (rsync's patterns).
+    filters: list[str]
+    # Take what is in folders too; without it a folder is left out and named as failed.
+    recursive: bool
+    # Permission bits are the source's.
+    modes: bool
+    # Times of last change are the source's.
+    times: bool
+    # Names of one file stay names of one file.
+    hard_links: bool
+    # Extended attributes (`user.*`, access control lists) are the source's.
+    xattrs: bool
+    # Holes stay holes and are not sent.
+    sparse: bool
+    # What is done with symbolic links.
+    links: SymbolicLinks
+    # What makes a file at the destination the same as the source's.
+    sync_level: SyncLevel
+    # What is done with a file that is there already and is not the same.
+    overwrite: Overwrite
+    # Delete what the destination has and the sources have not, if it is exactly this many; no
+    # deletion if absent.
+    delete: int | None
+    # Say what would be done and change nothing.
+    dry_run: bool
+    # How far a file's content is proved.
+    verify: Verify
+    # What payload is sealed with.
+    cipher: Cipher
+    # Write what was received to the device before it takes its name, so that a power cut cannot
+    # take it back.
+    fsync: bool
+    # Bytes that a stream takes of a file at a time, a power of two: what is hashed, sent and
+    # remembered as one; 256 KiB, or 1 MiB past the page cache, if absent.
+    chunk_bytes: int | None
+    # Threads that read at the sending end; 0: each stream reads for itself; chosen by the file
+    # system if absent.
+    readers: int | None
+    # Threads that write at the receiving end; 0: each stream writes for itself; chosen by the file
+    # system if absent.
+    writers: int | None
+    # Files of which chunks are under way at once, at most; as many as it takes to fill the streams
+    # if absent.
+    concurrency: int | None
+    # Files announced to the receiving end before it has answered for the first of them.
+    pipeline: int
+    # How files are read.
+    read_engine: FileEngine
+    # How files are written.
+    write_engine: FileEngine
+    # Payload rate over all streams; without limit if absent.
+    total_rate_bps: int | None
+    # Give way to other traffic: slow down as soon as the path's queues grow.
+    give_way: bool
+    # Seconds without a byte of progress after which the session is given up (and tried again from
+    # the journal).
+    stall_timeout_s: float
+
+
 class ServerConfig(TypedDict, total=False):
     """How `farline serve` runs."""
 
@@ -283,6 +395,11 @@ class ServerConfig(TypedDict, total=False):
     anonymous: bool
     # Bounds on clients without a ticket.
     anonymous_limits: Limits
+    # Whether files move only under a cipher; otherwise a client may choose clear text.
+    require_cipher: bool
+    # Take data streams in on the control port too, so that a firewall needs one opening only; TCP
+    # alone can.
+    single_port: bool
     # Stop after this many sessions; never if absent.
     stop_after_sessions: int | None
 
@@ -565,6 +682,8 @@ class RunRecord(TypedDict):
     verdict: NotRequired[Verdict | None]
     # The emulated path it went over, where it did.
     path: NotRequired[EmulatedPath | None]
+    # What a copy came to.
+    copy: NotRequired[CopyReport | None]
 
 
 class Failure(TypedDict):
@@ -587,6 +706,8 @@ class EndReport(TypedDict):
     version: VersionInfo
     # CPU time used.
     cpu: CpuUse
+    # What this end of a copy did.
+    copy: NotRequired[CopyReport | None]
 
 
 class HostFacts(TypedDict):
@@ -680,6 +801,100 @@ class CpuUse(TypedDict):
     wall_s: float
     # Time the hypervisor gave to others, over all CPUs.
     steal_s: float
+
+
+class CopyReport(TypedDict):
+    """What a copy came to."""
+
+    # Names found at the sources.
+    found: FileTally
+    # Regular files copied now.
+    copied: FileTally
+    # What was there already.
+    present: FileTally
+    # What failed.
+    failed: FileTally
+    # What was skipped.
+    skipped: FileTally
+    # What was deleted, or would be.
+    deleted: FileTally
+    # Folders, links and further names made.
+    made: int
+    # Bytes that a journal proved and that were not sent again.
+    resumed_bytes: int
+    # Bytes of holes that were not sent.
+    hole_bytes: int
+    # Chunks that came spoiled and were sent again.
+    repeated_chunks: int
+    # Cipher in use.
+    cipher: str
+    # Chunk in use, in bytes.
+    chunk_bytes: int
+    # The first hundred names that failed.
+    failures: list[ReceiptLine]
+    # The end that had the files.
+    sender: CopyEnd
+    # The end that got them.
+    receiver: CopyEnd
+
+
+class FileTally(TypedDict):
+    """Names and bytes that ended alike."""
+
+    # Names.
+    files: int
+    # Bytes in them.
+    bytes: int
+
+
+class ReceiptLine(TypedDict):
+    """One line of a receipt: what became of one name. Lines come in the order in which names were
+    settled.
+    """
+
+    # Path below the destination.
+    path: str
+    # What it is.
+    kind: FileKind
+    # What became of it.
+    status: FileStatus
+    # Length.
+    bytes: int
+    # Bytes that did not have to be sent, because a journal proved them.
+    resumed_bytes: NotRequired[int]
+    # BLAKE3 of the content in hexadecimal; absent where nothing was hashed.
+    blake3: NotRequired[str | None]
+    # Why it failed or was skipped.
+    reason: NotRequired[str | None]
+
+
+class CopyEnd(TypedDict):
+    """What one end of a copy used and how long its threads were at what. Times are sums over
+    threads.
+    """
+
+    # How files were read or written, the word of [`FileEngine`] that was chosen.
+    engine: str
+    # Type of the file system (`ext4`, `tmpfs`).
+    file_system: str
+    # Threads that read or wrote for the streams; 0: each stream for itself.
+    threads: int
+    # Microseconds in reading or writing files.
+    file_us: int
+    # Microseconds in opening, naming and closing them.
+    name_us: int
+    # Microseconds in hashing.
+    hash_us: int
+    # Microseconds in sealing or opening frames.
+    cipher_us: int
+    # Microseconds in sending or receiving.
+    stream_us: int
+    # Microseconds in bringing data to the device.
+    sync_us: int
+    # Microseconds in which streams had nothing to send, or nowhere to put what came.
+    starved_us: int
+    # Largest memory of the process, in bytes.
+    peak_memory_bytes: int
 
 
 class StreamRecord(TypedDict):
@@ -1038,6 +1253,70 @@ class LinkSamples(TypedDict):
     delay_ns: list[int]
 
 
+class MoverSamples(TypedDict):
+    """Interval samples of the files of a copy at one end, as columns of equal length. Times are
+    sums over threads.
+    """
+
+    # Which end took the sample: 0 client, 1 server.
+    end: list[int]
+    # What this end does: 0 sends files, 1 receives them.
+    role: list[int]
+    # Start of the interval in microseconds since this end started the run.
+    start_us: list[int]
+    # End of the interval in microseconds since this end started the run.
+    end_us: list[int]
+    # Bytes read from files in the interval, or written to them.
+    file_bytes: list[int]
+    # Payload bytes sent or received in the interval.
+    moved_bytes: list[int]
+    # Names settled in the interval.
+    settled_files: list[int]
+    # Time in the interval in reading or writing files.
+    file_us: list[int]
+    # Time in the interval in opening, naming and closing files.
+    name_us: list[int]
+    # Time in the interval in hashing.
+    hash_us: list[int]
+    # Time in the interval in sealing or opening frames.
+    cipher_us: list[int]
+    # Time in the interval in sending or receiving.
+    stream_us: list[int]
+    # Time in the interval in bringing data to the device.
+    sync_us: list[int]
+    # Time in the interval in which streams had nothing to send, or nowhere to put what came.
+    starved_us: list[int]
+    # Frames that wait between files and streams at the end of the interval.
+    queued_frames: list[int]
+    # Rate that the sender holds itself to at the end of the interval; -1 where it does not.
+    held_rate_bps: list[int]
+
+
+class CopyProgress(TypedDict):
+    """How far a copy is, told a few times a second."""
+
+    # Names found so far.
+    found_files: int
+    # Bytes in them.
+    found_bytes: int
+    # Whether all have been found: only then are the two above totals.
+    all_found: bool
+    # Names settled: copied, present, skipped.
+    settled_files: int
+    # Bytes settled, or on the destination's side of the path: what a bar shows.
+    settled_bytes: int
+    # Names that failed.
+    failed_files: int
+    # Payload bytes sent or received by this end.
+    moved_bytes: int
+    # Bytes that needed no sending.
+    spared_bytes: int
+    # Streams that moved something since the last time.
+    busy_streams: int
+    # Microseconds since the copy began.
+    elapsed_us: int
+
+
 # What the holder of a ticket may do.
 Scope: TypeAlias = ScopeProfile | ScopeRead | ScopeWrite
 
@@ -1107,4 +1386,24 @@ LINK_SAMPLE_COLUMNS: dict[str, str] = {
     "in_flight_packets": "Packets waiting, being sent or under way at the end of the interval.",
     "rate_bps": "Rate on the wire at the end of the interval; 0 is without limit.",
     "delay_ns": "Propagation delay at the end of the interval.",
+}
+
+# Columns of samples of files, in their order, with what each holds.
+MOVER_SAMPLE_COLUMNS: dict[str, str] = {
+    "end": "Which end took the sample: 0 client, 1 server.",
+    "role": "What this end does: 0 sends files, 1 receives them.",
+    "start_us": "Start of the interval in microseconds since this end started the run.",
+    "end_us": "End of the interval in microseconds since this end started the run.",
+    "file_bytes": "Bytes read from files in the interval, or written to them.",
+    "moved_bytes": "Payload bytes sent or received in the interval.",
+    "settled_files": "Names settled in the interval.",
+    "file_us": "Time in the interval in reading or writing files.",
+    "name_us": "Time in the interval in opening, naming and closing files.",
+    "hash_us": "Time in the interval in hashing.",
+    "cipher_us": "Time in the interval in sealing or opening frames.",
+    "stream_us": "Time in the interval in sending or receiving.",
+    "sync_us": "Time in the interval in bringing data to the device.",
+    "starved_us": "Time in the interval in which streams had nothing to send, or nowhere to put what came.",
+    "queued_frames": "Frames that wait between files and streams at the end of the interval.",
+    "held_rate_bps": "Rate that the sender holds itself to at the end of the interval; -1 where it does not.",
 }

@@ -1,8 +1,8 @@
 //! Types to schemas.
 
 use farline_spec::{
-    Failure, FailureKind, HostFacts, LinkChange, LinkSamples, RunRecord, RunSpec, Samples, ServerConfig,
-    TicketClaims, Topology, VersionInfo,
+    CopyProgress, Failure, FailureKind, HostFacts, LinkChange, LinkSamples, MoverSamples, ReceiptLine,
+    RunRecord, RunSpec, Samples, ServerConfig, TicketClaims, Topology, VersionInfo,
 };
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
@@ -52,6 +52,9 @@ pub fn documents() -> Vec<Document> {
         Document::of::<RunRecord>("run-record", as_written()),
         Document::of::<Samples>("samples", as_written()),
         Document::of::<LinkSamples>("link-samples", as_written()),
+        Document::of::<MoverSamples>("mover-samples", as_written()),
+        Document::of::<ReceiptLine>("receipt-line", as_written()),
+        Document::of::<CopyProgress>("copy-progress", as_written()),
         Document::of::<HostFacts>("host-facts", as_written()),
         Document::of::<Failure>("failure", as_written()),
         Document::of::<VersionInfo>("version-info", as_written()),
@@ -76,6 +79,9 @@ impl Definitions {
         register::<RunRecord>(&mut records);
         register::<Samples>(&mut records);
         register::<LinkSamples>(&mut records);
+        register::<MoverSamples>(&mut records);
+        register::<ReceiptLine>(&mut records);
+        register::<CopyProgress>(&mut records);
         register::<FailureKind>(&mut records);
         let mut by_name = inputs.take_definitions(true);
         for (name, schema) in records.take_definitions(true) {

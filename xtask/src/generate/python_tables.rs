@@ -1,6 +1,6 @@
 //! Tables for Python: options of runs and of links, and failures.
 
-use farline_spec::FailureKind;
+use farline_spec::{FailureKind, PARTIAL_EXIT_CODE, VANISHED_EXIT_CODE};
 use serde_json::Value;
 
 use super::document::{self, Definitions, description};
@@ -220,7 +220,10 @@ pub fn failures(definitions: &Definitions) -> String {
             python_string(&first_paragraph(meaning))
         ));
     }
-    page.push_str("}\n");
+    page.push_str(&format!(
+        "}}\n\n# Some names of a copy are not as they should be at the destination.\nPARTIAL_EXIT_CODE = {PARTIAL_EXIT_CODE}\n\n\
+         # Nothing failed in a copy but sources that vanished meanwhile.\nVANISHED_EXIT_CODE = {VANISHED_EXIT_CODE}\n"
+    ));
     page
 }
 

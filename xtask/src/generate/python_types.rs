@@ -1,6 +1,6 @@
 //! Types for Python: a TypedDict for each structure, a Literal for each enumeration.
 
-use farline_spec::{LINK_SAMPLE_COLUMNS, SAMPLE_COLUMNS};
+use farline_spec::{LINK_SAMPLE_COLUMNS, MOVER_SAMPLE_COLUMNS, SAMPLE_COLUMNS};
 use serde_json::Value;
 
 use super::document::{self, Definitions, description};
@@ -143,6 +143,7 @@ fn sample_columns() -> String {
     let tables = [
         ("samples", "SAMPLE_COLUMNS", SAMPLE_COLUMNS),
         ("samples of links", "LINK_SAMPLE_COLUMNS", LINK_SAMPLE_COLUMNS),
+        ("samples of files", "MOVER_SAMPLE_COLUMNS", MOVER_SAMPLE_COLUMNS),
     ];
     let texts = tables.map(|(what, name, columns)| {
         let lines = columns.iter().map(|column| {

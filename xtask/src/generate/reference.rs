@@ -1,6 +1,9 @@
 //! Reference pages.
 
-use farline_spec::{FailureKind, LINK_SAMPLE_COLUMNS, SAMPLE_COLUMNS, SCHEMA_VERSION, SampleColumn};
+use farline_spec::{
+    FailureKind, LINK_SAMPLE_COLUMNS, MOVER_SAMPLE_COLUMNS, PARTIAL_EXIT_CODE, SAMPLE_COLUMNS,
+    SCHEMA_VERSION, SampleColumn, VANISHED_EXIT_CODE,
+};
 use serde_json::Value;
 
 use super::document::{self, Definitions, description};
@@ -52,6 +55,7 @@ fn options(definitions: &Definitions) -> String {
         ("udp", "UDP"),
         ("udt", "UDT"),
         ("rbudp", "RBUDP"),
+        ("copy", "Files"),
     ] {
         let of_section: Vec<&OptionRow> = rows.iter().filter(|row| row.section == section).collect();
         page.push_str(&format!("\n## {title}\n\n"));
@@ -224,9 +228,11 @@ fn samples() -> String {
         "# Columns of samples\n\nOne row per stream, end and interval. Every column is a list of 64-bit \
          integers; -1 means \"not known here\". Counters are differences over the interval, gauges are \
          values at its end.\n\n{}\n## Columns of link samples\n\nOne row per link of an emulated path, direction \
-         and interval; `farline export --links` writes them.\n\n{}",
+         and interval; `farline export --links` writes them.\n\n{}\n## Columns of file samples\n\nOne row per end of a copy \
+         and interval; `farline export --files` writes them.\n\n{}",
         rows(SAMPLE_COLUMNS),
         rows(LINK_SAMPLE_COLUMNS),
+        rows(MOVER_SAMPLE_COLUMNS),
     )
 }
 
@@ -245,7 +251,9 @@ fn exit_codes(definitions: &Definitions) -> String {
     });
     format!(
         "# Exit codes\n\n0 is success. A failure is one line on standard error; with `--json` it is a \
-         document too. The kind is also the exception class in Python.\n\n{}",
+         document too. The kind is also the exception class in Python.\n\n{}\n`farline copy` has two more, rsync's: \
+         {PARTIAL_EXIT_CODE} when some names are not as they should be at the destination (the receipt names each with its reason), \
+         {VANISHED_EXIT_CODE} when nothing failed but sources that vanished meanwhile.\n",
         table(
             &["code", "kind", "who has to act", "worth trying again", "meaning"],
             rows

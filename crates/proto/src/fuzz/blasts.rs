@@ -131,6 +131,7 @@ impl Play {
             2 => drop(self.datagrams.pop_front()),
             3 => self.datagrams.extend(self.datagrams.front().cloned()),
             4 => self.datagrams.rotate_left(self.datagrams.len().min(1)),
+            _ if choice >= 240 => self.sender.close_blast(),
             _ => self.send(usize::from(choice % 4)),
         }
         self.exchange(usize::from(choice % 8));

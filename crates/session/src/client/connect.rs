@@ -13,7 +13,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::message::Listeners;
 use crate::run::OpenStream;
-use crate::streams::{End, cpu, pair, role};
+use crate::streams::{End, Part, cpu, own_spec, pair, part, role};
 use crate::target::Target;
 
 /// Streams that are being opened at once.
@@ -126,12 +126,32 @@ pub struct StreamPlan {
     pub spec: RunSpec,
     /// Names and proofs, in the order of the streams.
     pub keys: Vec<StreamKey>,
-    /// Where the control channel goes.
-    pub server: SocketAddr,
-    /// Where the server listens.
-    pub listeners: Listeners,
+    /// Whose they are and where they go.
+    pub way: Way,
     /// When to give up.
     pub deadline: Instant,
+}
+
+/// Which end opens the streams.
+pub enum Way {
+    /// The client, to where the server listens.
+    ToServer {
+        /// Where the control channel goes.
+        server: SocketAddr,
+        /// Where the server listens.
+        listeners: Listeners,
+    },
+    /// The server, to the one port on which the client listens.
+    ToClient(SocketAddr),
+}
+
+impl Way {
+    const fn end(&self) -> End {
+        match self {
+            Self::ToServer { .. } => End::Client,
+            Self::ToClient(_) => End::Server,
+        }
+    }
 }
 
 impl StreamPlan {
@@ -176,37 +196,49 @@ impl StreamPlan {
 
     fn open_one(&self, key: &StreamKey) -> Result<OpenStream, Failure> {
         let pair = pair(&self.spec, key.stream);
-        let role = role(&self.spec, End::Client, key.stream);
-        let io = transport_for(&self.spec).connect(&Connect {
-            spec: &self.spec,
+        let role = role(&self.spec, self.way.end(), key.stream);
+        let (source, source_device) = match self.way {
+            Way::ToServer { .. } => (pair.source, pair.source_device.as_deref()),
+            Way::ToClient(_) => (pair.destination, None),
+        };
+        let spec = own_spec(&self.spec, key.stream);
+        let io = transport_for(&spec).connect(&Connect {
+            spec: &spec,
             role,
-            source: pair.source,
-            source_device: pair.source_device.as_deref(),
-            remote: self.remote(&pair)?,
+            source,
+            source_device,
+            remote: self.remote(&pair, part(&self.spec, key.stream))?,
             key,
             deadline: self.deadline,
         })?;
         Ok(OpenStream {
             stream: key.stream,
             role,
-            cpu: cpu(&self.spec, End::Client, key.stream),
+            cpu: cpu(&self.spec, self.way.end(), key.stream),
             io,
         })
     }
 
-    fn remote(&self, pair: &AddressPair) -> Result<SocketAddr, Failure> {
-        let listener = self
-            .listeners
+    fn remote(&self, pair: &AddressPair, part: Part) -> Result<SocketAddr, Failure> {
+        let (server, listeners) = match &self.way {
+            Way::ToServer { server, listeners } => (*server, listeners),
+            // Nowhere else, whatever the spec says: that is a client's word, and it has no business at other hosts.
+            Way::ToClient(client) => return Ok(*client),
+        };
+        let listener = listeners
             .listeners
             .iter()
             .find(|listener| listener.destination == pair.destination);
-        let port = listener.map(|listener| listener.port);
+        let port = match part {
+            Part::Data => listener.map(|listener| listener.port),
+            Part::Catalogue | Part::Feedback => listeners.messages_port,
+        };
         let port = port
             .ok_or_else(|| Failure::new(FailureKind::Protocol, "the server has no listener for a stream"))?;
         let mut remote = match pair.destination {
             Some(destination) => SocketAddr::new(destination, port),
             // With its scope, should it be link-local.
-            None => self.server,
+            None => server,
         };
         remote.set_port(port);
         Ok(remote)
@@ -279,17 +311,22 @@ mod tests {
         let plan = StreamPlan {
             spec: RunSpec::default(),
             keys: vec![],
-            server,
-            listeners: Listeners {
-                listeners: vec![address(None, 7), address(named, 8)],
+            way: Way::ToServer {
+                server,
+                listeners: Listeners {
+                    listeners: vec![address(None, 7), address(named, 8)],
+                    messages_port: Some(9),
+                },
             },
             deadline: Instant::now(),
         };
         let to = |destination| {
-            plan.remote(&AddressPair {
+            let pair = AddressPair {
                 destination,
                 ..AddressPair::default()
-            })
+            };
+            assert_eq!(plan.remote(&pair, Part::Feedback).unwrap().port(), 9);
+            plan.remote(&pair, Part::Data)
         };
         assert_eq!(to(None).unwrap(), "[fe80::1%3]:7".parse().unwrap());
         assert_eq!(to(named).unwrap(), "10.0.0.7:8".parse().unwrap());

@@ -1,33 +1,42 @@
 //! Does what the client's machine says.
 
-use std::net::SocketAddr;
+use std::collections::VecDeque;
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-use crossbeam_channel::Sender;
-use farline_spec::{Failure, FailureKind, RunSpec, Samples};
+use crossbeam_channel::{Sender, unbounded};
+use farline_mover::Root;
+use farline_spec::{Cipher, Failure, FailureKind, RunSpec};
 
-use super::connect::{self, StreamPlan};
+use super::back::BackDoor;
+use super::connect::{self, StreamPlan, Way};
 use super::record::Ending;
-use super::{Event, Orders};
+use super::{Event, Local, Orders};
 use crate::channel::{Arrival, Channel};
-use crate::machine::{ClientAction, ClientEvent, ClientMachine, ClientPlan, Timing};
+use crate::copy::{CopyPlan, origin};
+use crate::machine::{ClientAction, ClientEvent, ClientMachine, ClientPlan, ClientState, Timing};
 use crate::message::{ClientMessage, ClientProfile, Listeners, ServerMessage, SessionId, VERSIONS};
 use crate::run::RunOutcome;
 use crate::seat::{Bounds, Seat, SeatEvent, check_rows, payload_bytes};
 use crate::streams::{End, numbers};
 use crate::target::Target;
-use crate::tls::{ClientSide, SeenKey, StreamKeys};
+use crate::tls::{ClientSide, SeenKey, StreamKeys, seal_keys};
 
 /// Longest that the TLS handshake may take once the connection stands, should the spec allow more.
 const MAX_HANDSHAKE: Duration = Duration::from_secs(30);
+/// Longest that somebody who connects may take over it, where the server is waited for.
+const STRANGER_TIME: Duration = Duration::from_secs(5);
+/// Connections that are greeted at once, where the server is waited for.
+const MAX_GUESTS: usize = 16;
 
 /// One run from the first step to the record.
-pub(super) fn run(target: &Target, spec: RunSpec, events: &Sender<Event>, orders: Orders) {
+pub(super) fn run(target: &Target, spec: RunSpec, local: &Local, events: &Sender<Event>, orders: Orders) {
     let began = Instant::now();
     let mut ending = Ending::new(target.address(), spec.clone());
-    let connected = prepare(target, spec).and_then(|spec| {
+    let connected = prepare(target, spec, local).and_then(|spec| {
         ending.spec = spec.clone();
-        Driver::connect(target, spec, events, orders, began)
+        Driver::connect(target, spec, local, events, orders, began)
     });
     match connected {
         Ok(driver) => driver.drive(&mut ending),
@@ -35,6 +44,12 @@ pub(super) fn run(target: &Target, spec: RunSpec, events: &Sender<Event>, orders
     }
     if let Some(server) = &mut ending.server {
         emit(events, Event::Samples(std::mem::take(&mut server.samples)));
+        if !server.mover_samples.is_empty() {
+            emit(
+                events,
+                Event::MoverSamples(std::mem::take(&mut server.mover_samples)),
+            );
+        }
     }
     ending.session = began.elapsed();
     emit(events, Event::Done(Box::new(ending.into_record())));
@@ -45,11 +60,29 @@ fn emit(events: &Sender<Event>, event: Event) {
     let _ = events.send(event);
 }
 
-fn prepare(target: &Target, spec: RunSpec) -> Result<RunSpec, Failure> {
-    let spec = spec.resolved()?;
+/// Tells the caller what the run was seen to do; what else a seat says is the machine's.
+fn emit_one(events: &Sender<Event>, seen: SeatEvent) {
+    match seen {
+        SeatEvent::Samples(samples) => emit(events, Event::Samples(samples)),
+        SeatEvent::MoverSamples(samples) => emit(events, Event::MoverSamples(samples)),
+        SeatEvent::Progress(progress) => emit(events, Event::Progress(progress)),
+        _ => {}
+    }
+}
+
+fn prepare(target: &Target, spec: RunSpec, local: &Local) -> Result<RunSpec, Failure> {
+    let mut spec = spec.resolved()?;
     check_rows(&spec)?;
+    let direction = spec.direction;
+    if let Some(copy) = spec.copy.as_mut().filter(|copy| copy.origin.is_none()) {
+        copy.origin = Some(origin(copy, direction, &target.address()));
+    }
     if target.ticket.is_some() && target.pin.is_none() {
         let line = "a ticket is sent only to a server whose key is known: give its URL with ?key=sha256-...";
+        return Err(Failure::new(FailureKind::Usage, line));
+    }
+    if local.listen.is_some() && target.pin.is_none() {
+        let line = "a server is waited for only if its key is known: give its URL with ?key=sha256-...";
         return Err(Failure::new(FailureKind::Usage, line));
     }
     Ok(spec)
@@ -62,6 +95,10 @@ struct Driver<'a> {
     seat: Seat,
     events: &'a Sender<Event>,
     orders: Orders,
+    session: Option<SessionId>,
+    receipt: Option<PathBuf>,
+    /// Where this end listens, if the server connects.
+    back: Option<BackDoor>,
     /// What machine time counts from.
     began: Instant,
     run_began: Option<SystemTime>,
@@ -74,20 +111,34 @@ impl<'a> Driver<'a> {
     fn connect(
         target: &Target,
         spec: RunSpec,
+        local: &Local,
         events: &'a Sender<Event>,
         orders: Orders,
         began: Instant,
     ) -> Result<Self, Failure> {
         let allowed = Duration::from_millis(spec.connect_timeout_ms.get().into());
         let unwanted = || orders.is_stopped() || orders.interrupt.is_raised();
-        let socket = connect::control(target, &spec, began + allowed, &unwanted)?;
-        let server = socket
-            .peer_addr()
-            .map_err(|error| Failure::system("control socket", &error))?;
-        let (tls, seen) = ClientSide::new(target.pin)?.split();
-        let deadline = Instant::now() + allowed.min(MAX_HANDSHAKE);
-        let channel = Channel::open(socket, tls, orders.interrupt.clone(), deadline);
-        let channel = report_key(&seen, events, channel)?;
+        let back = local
+            .listen
+            .map(|address| BackDoor::open(address, &spec))
+            .transpose()?;
+        let deadline = began + allowed;
+        let (server, channel) = match &back {
+            None => {
+                let socket = connect::control(target, &spec, deadline, &unwanted)?;
+                greet(
+                    socket,
+                    target,
+                    events,
+                    &orders,
+                    Instant::now() + allowed.min(MAX_HANDSHAKE),
+                )?
+            }
+            Some(door) => {
+                emit(events, Event::Listening(door.address()));
+                await_server(door, target, events, &orders, deadline)?
+            }
+        };
         let ticket = target.ticket.clone();
         let plan = ClientPlan {
             spec,
@@ -102,6 +153,9 @@ impl<'a> Driver<'a> {
             seat: Seat::new(End::Client, orders.interrupt.waker().clone()),
             events,
             orders,
+            session: None,
+            receipt: local.receipt.clone(),
+            back,
             began,
             run_began: None,
             outcome: RunOutcome::default(),
@@ -116,7 +170,7 @@ impl<'a> Driver<'a> {
 
     fn drive(mut self, ending: &mut Ending) {
         self.act();
-        while !self.machine.is_over() {
+        while !self.machine.is_over() && !self.has_all() {
             let timeout = self
                 .machine
                 .poll_timeout()
@@ -131,6 +185,11 @@ impl<'a> Driver<'a> {
             self.act();
         }
         self.close(ending);
+    }
+
+    /// Whether only the server's last word is missing: for a copy, which many wait for, that is not worth a round trip.
+    fn has_all(&self) -> bool {
+        self.machine.spec().copy.is_some() && self.machine.state() == ClientState::Finishing
     }
 
     fn take(&mut self, arrival: Arrival<ServerMessage>) {
@@ -161,7 +220,9 @@ impl<'a> Driver<'a> {
             match event {
                 SeatEvent::StreamsOpen => self.event(ClientEvent::StreamsOpen),
                 SeatEvent::NotOpen(failure) => self.event(ClientEvent::Failed(failure)),
-                SeatEvent::Samples(samples) => self.emit_samples([samples]),
+                seen @ (SeatEvent::Samples(_) | SeatEvent::MoverSamples(_) | SeatEvent::Progress(_)) => {
+                    self.emit_seen([seen]);
+                }
                 SeatEvent::SendersDone => self.event(ClientEvent::SendersDone),
                 SeatEvent::AllDone => self.event(ClientEvent::AllDone),
                 SeatEvent::RunFailed(failure) => self.event(ClientEvent::RunFailed(failure)),
@@ -174,10 +235,8 @@ impl<'a> Driver<'a> {
         self.act();
     }
 
-    fn emit_samples(&self, batches: impl IntoIterator<Item = Samples>) {
-        batches
-            .into_iter()
-            .for_each(|samples| emit(self.events, Event::Samples(samples)));
+    fn emit_seen(&self, seen: impl IntoIterator<Item = SeatEvent>) {
+        seen.into_iter().for_each(|event| emit_one(self.events, event));
     }
 
     fn act(&mut self) {
@@ -198,8 +257,9 @@ impl<'a> Driver<'a> {
             ClientAction::OpenStreams { session, listeners } => self.open_streams(session, listeners)?,
             ClientAction::StartRun(watchdog) => {
                 self.run_began = Some(SystemTime::now());
+                let plan = self.copy_plan()?;
                 self.seat
-                    .start(self.machine.spec(), watchdog, Bounds::default())?;
+                    .start(self.machine.spec(), watchdog, Bounds::default(), plan)?;
             }
             ClientAction::StopRun => self.seat.stop(),
             ClientAction::FinishRun(within) => self.finish_run(within),
@@ -210,21 +270,52 @@ impl<'a> Driver<'a> {
     fn open_streams(&mut self, session: SessionId, listeners: Listeners) -> Result<(), Failure> {
         let spec = self.machine.spec().clone();
         let keys = StreamKeys::new(self.channel.tls(), session)?;
+        self.session = Some(session);
         let allowed = Duration::from_millis(spec.connect_timeout_ms.get().into());
-        let plan = StreamPlan {
-            keys: numbers(&spec).map(|stream| keys.key(stream)).collect(),
-            spec,
+        let deadline = Instant::now() + allowed;
+        let keys: Vec<_> = numbers(&spec).map(|stream| keys.key(stream)).collect();
+        if let Some(door) = self.back.take() {
+            return self
+                .seat
+                .open(move |cancelled| door.streams(&spec, session, &keys, deadline, cancelled));
+        }
+        let way = Way::ToServer {
             server: self.server,
             listeners,
-            deadline: Instant::now() + allowed,
+        };
+        let plan = StreamPlan {
+            spec,
+            keys,
+            way,
+            deadline,
         };
         self.seat.open(move |cancelled| plan.open(cancelled))
     }
 
+    /// The client's end of a copy: its own files, wherever its user may go.
+    fn copy_plan(&mut self) -> Result<Option<CopyPlan>, Failure> {
+        let Some(copy) = &self.machine.spec().copy else {
+            return Ok(None);
+        };
+        let missing = || Failure::new(FailureKind::Internal, "a copy without a session");
+        let session = self.session.ok_or_else(missing)?;
+        let line = match copy.cipher {
+            Cipher::None => "files go in clear text: no cipher".to_owned(),
+            cipher => format!("files are sealed with {}", cipher.word()),
+        };
+        emit(self.events, Event::Notice(line));
+        Ok(Some(CopyPlan {
+            root: Root::own(),
+            receipt: self.receipt.take(),
+            most_bytes: None,
+            seals: seal_keys(self.channel.tls(), session, copy.cipher)?,
+        }))
+    }
+
     fn finish_run(&mut self, within: Duration) {
         let (outcome, rest) = self.seat.finish(within);
-        self.emit_samples(rest);
-        let (bytes_sent, bytes_received) = payload_bytes(&outcome);
+        self.emit_seen(rest);
+        let (bytes_sent, bytes_received) = payload_bytes(self.machine.spec(), &outcome);
         let profile = ClientProfile {
             bytes_sent,
             bytes_received,
@@ -239,8 +330,8 @@ impl<'a> Driver<'a> {
         let (mut aborted, mut rest) = (RunOutcome::default(), Vec::new());
         let abort = || (aborted, rest) = self.seat.abort();
         self.channel.farewell(self.last_words.as_ref(), abort);
-        rest.into_iter()
-            .for_each(|samples| emit(self.events, Event::Samples(samples)));
+        let events = self.events;
+        rest.into_iter().for_each(|seen| emit_one(events, seen));
         ending.outcome = if aborted.streams.is_empty() {
             self.outcome
         } else {
@@ -255,6 +346,92 @@ impl<'a> Driver<'a> {
             ending.started_at = began;
         }
     }
+}
+
+type Greeted = (SocketAddr, Channel<ServerMessage>);
+
+/// TLS over a connection, as the client of it whoever opened it.
+fn greet(
+    socket: TcpStream,
+    target: &Target,
+    events: &Sender<Event>,
+    orders: &Orders,
+    deadline: Instant,
+) -> Result<Greeted, Failure> {
+    let server = socket
+        .peer_addr()
+        .map_err(|error| Failure::system("control socket", &error))?;
+    let (tls, seen) = ClientSide::new(target.pin)?.split();
+    let channel = Channel::open(socket, tls, orders.interrupt.clone(), deadline);
+    Ok((server, report_key(&seen, events, channel)?))
+}
+
+/// Takes connections until one of them is the server's: whoever else comes is closed. Several are greeted at once, so that
+/// one who says nothing keeps nobody out.
+fn await_server(
+    door: &BackDoor,
+    target: &Target,
+    events: &Sender<Event>,
+    orders: &Orders,
+    deadline: Instant,
+) -> Result<Greeted, Failure> {
+    let (said, outcomes) = unbounded();
+    let unwanted = || orders.is_stopped() || orders.interrupt.is_raised() || !outcomes.is_empty();
+    std::thread::scope(|scope| {
+        let mut guests = Guests::default();
+        loop {
+            if let Ok((peer, outcome)) = outcomes.try_recv() {
+                guests.0.retain(|guest| guest.peer_addr().ok() != Some(peer));
+                let Ok(greeted) = outcome else { continue };
+                // It is the pinned one; what strangers showed is nobody's business.
+                target
+                    .pin
+                    .iter()
+                    .for_each(|&key| emit(events, Event::ServerKey(key)));
+                return Ok(greeted);
+            }
+            let socket = match door.next(deadline, &unwanted) {
+                Ok(socket) => socket,
+                Err(_) if !outcomes.is_empty() => continue,
+                Err(failure) => return Err(failure),
+            };
+            let Some(peer) = guests.take(&socket) else {
+                continue;
+            };
+            let said = said.clone();
+            scope.spawn(move || {
+                let by = deadline.min(Instant::now() + STRANGER_TIME);
+                // Who waits no longer has the server already, or has given up.
+                let _ = said.send((peer, greet(socket, target, &unbounded().0, orders, by)));
+            });
+        }
+    })
+}
+
+/// Connections that are being greeted; closed when dropped.
+#[derive(Default)]
+struct Guests(VecDeque<TcpStream>);
+
+impl Guests {
+    /// Where `socket` comes from, once there is a place for it: the oldest gives way.
+    fn take(&mut self, socket: &TcpStream) -> Option<SocketAddr> {
+        let (own, peer) = (socket.try_clone().ok()?, socket.peer_addr().ok()?);
+        self.0.push_back(own);
+        let oldest = (self.0.len() > MAX_GUESTS).then(|| self.0.pop_front());
+        oldest.flatten().iter().for_each(close);
+        Some(peer)
+    }
+}
+
+impl Drop for Guests {
+    fn drop(&mut self) {
+        self.0.iter().for_each(close);
+    }
+}
+
+fn close(guest: &TcpStream) {
+    // Refused by one that is closed already.
+    let _ = guest.shutdown(Shutdown::Both);
 }
 
 fn report_key<T>(seen: &SeenKey, events: &Sender<Event>, opened: Result<T, Failure>) -> Result<T, Failure> {

@@ -10,17 +10,20 @@
 //! Start with [`start_run`], then `driver.rs`; `connect.rs` has every connection that is opened,
 //! `record.rs` what remains.
 
-mod connect;
+mod back;
+pub(crate) mod connect;
 mod driver;
 pub mod record;
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use farline_spec::{Failure, RunRecord, RunSpec, Samples};
+use farline_spec::{CopyProgress, Failure, MoverSamples, RunRecord, RunSpec, Samples};
 
 use crate::channel::Interrupt;
 use crate::target::Target;
@@ -36,12 +39,18 @@ use record::Ending;
 pub enum Event {
     /// The session has reached this state of papers/1.
     Stage(&'static str),
+    /// Where the server is waited for, if it has to connect to the client.
+    Listening(SocketAddr),
     /// The key that the server showed. With a pin it is the pinned one, or the run has failed.
     ServerKey(Fingerprint),
     /// Something the user should read: what the server changed about the spec, for one.
     Notice(String),
     /// Samples of one end: the client's while the run lasts, the server's after it.
     Samples(Samples),
+    /// The same of a copy's files.
+    MoverSamples(MoverSamples),
+    /// How far a copy is at this end; ten times a second.
+    Progress(CopyProgress),
     /// It is over; nothing follows.
     Done(Box<RunRecord>),
 }
@@ -73,8 +82,22 @@ impl Orders {
     }
 }
 
+/// What concerns the client's own machine, and no server.
+#[derive(Debug, Clone, Default)]
+pub struct Local {
+    /// Where the receipt of a copy goes, a line for each name.
+    pub receipt: Option<PathBuf>,
+    /// Where to wait for the server's connections instead of connecting to it; port 0 lets the kernel choose.
+    pub listen: Option<SocketAddr>,
+}
+
 /// Starts a run of `spec` against `target` and returns at once. Every failure comes as [`Event::Done`].
 pub fn start_run(target: Target, spec: RunSpec) -> RunHandle {
+    start_run_with(target, spec, Local::default())
+}
+
+/// As [`start_run`], with what concerns this machine alone.
+pub fn start_run_with(target: Target, spec: RunSpec, local: Local) -> RunHandle {
     let (sender, events) = unbounded();
     let spare = (target.address(), spec.clone(), sender.clone());
     let started = Interrupt::new().and_then(|interrupt| {
@@ -85,7 +108,7 @@ pub fn start_run(target: Target, spec: RunSpec) -> RunHandle {
         let own = orders.clone();
         let thread = std::thread::Builder::new()
             .name("fl-client".into())
-            .spawn(move || driver::run(&target, spec, &sender, own))
+            .spawn(move || driver::run(&target, spec, &local, &sender, own))
             .map_err(|error| Failure::system("starting thread fl-client", &error))?;
         Ok(Running { orders, thread })
     });

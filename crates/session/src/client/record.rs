@@ -5,9 +5,11 @@ use std::time::{Duration, SystemTime};
 use farline_spec::{EndReport, Failure, FailureKind, RunRecord, RunSpec, RunStatus, SCHEMA_VERSION};
 use time::OffsetDateTime;
 
+use crate::copy::merged;
 use crate::facts::{host_facts, version_info};
 use crate::message::ServerProfile;
 use crate::run::RunOutcome;
+use crate::streams::{End, has_files};
 
 /// What the client knows at the end of a session.
 pub struct Ending {
@@ -52,6 +54,15 @@ impl Ending {
         let (server, far_streams) = self.server.map(|server| (server.report, server.streams)).unzip();
         let mut streams = self.outcome.streams;
         streams.extend(far_streams.into_iter().flatten());
+        let far = server
+            .as_ref()
+            .and_then(|server: &EndReport| server.copy.as_ref());
+        let client_sends = has_files(&self.spec, End::Client);
+        let copy = self
+            .outcome
+            .copy
+            .as_ref()
+            .map(|own| merged(own, far, client_sends));
         RunRecord {
             schema: SCHEMA_VERSION,
             run_id: ulid::Ulid::new().to_string(),
@@ -67,12 +78,14 @@ impl Ending {
                 host: host_facts(),
                 version: version_info(self.version),
                 cpu: self.outcome.cpu,
+                copy: self.outcome.copy,
             }),
             server,
             streams,
             summary: None,
             verdict: None,
             path: None,
+            copy,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use farline_spec::unit::RateBps;
 use farline_spec::{Failure, FailureKind, RunSpec};
 
 use super::table::state_table;
@@ -260,7 +261,7 @@ impl ClientMachine {
             ServerMessage::ExchangeProfile(part) => self.on_profile(part),
             ServerMessage::TpgDone => Ok(()),
             ServerMessage::Error(failure) => {
-                self.failure = Some(as_seen_from_here(tame_failure(failure)));
+                self.note_failure(as_seen_from_here(tame_failure(failure)));
                 Ok(())
             }
         };
@@ -337,6 +338,9 @@ impl ClientMachine {
             task: Task::Profile(self.plan.spec.clone()),
         };
         self.send(ClientMessage::Handshake(Box::new(handshake)));
+        if self.asks_at_once() {
+            self.send(ClientMessage::CreateStreams);
+        }
         Ok(())
     }
 
@@ -351,8 +355,15 @@ impl ClientMachine {
             .collect();
         self.actions
             .extend(self.notes.iter().cloned().map(ClientAction::Notice));
-        self.send(ClientMessage::CreateStreams);
+        if !self.asks_at_once() {
+            self.send(ClientMessage::CreateStreams);
+        }
         Ok(())
+    }
+
+    /// A copy asks for its listeners together with its task: one round trip less before the first byte of a small file.
+    fn asks_at_once(&self) -> bool {
+        self.plan.spec.copy.is_some()
     }
 
     fn on_listening(&mut self, listeners: Listeners) -> Result<(), Failure> {
@@ -364,6 +375,10 @@ impl ClientMachine {
             .collect();
         if given != wanted {
             let line = format!("CREATE_STREAMS: listeners for {given:?}, asked for {wanted:?}");
+            return Err(Failure::new(FailureKind::Protocol, line));
+        }
+        if listeners.messages_port.is_some() != self.plan.spec.copy.is_some() {
+            let line = "CREATE_STREAMS: a port for messages is for a copy, and every copy has one";
             return Err(Failure::new(FailureKind::Protocol, line));
         }
         self.actions.push_back(ClientAction::OpenStreams {
@@ -408,14 +423,15 @@ impl ClientMachine {
             return;
         }
         match before {
+            // The other end hears of it before it sees streams that end.
             ClientState::Running | ClientState::Draining => {
-                self.stop_run(now);
                 self.say_end(true);
+                self.stop_run(now);
             }
             // The other end still sends, and knows only that this one does not.
             ClientState::Ending => {
-                self.stop_run(now);
                 self.send(ClientMessage::ProfilingEnd(ProfilingEnd { stopped: true }));
+                self.stop_run(now);
             }
             _ if self.state == ClientState::Failed => return self.report(stopped()),
             _ => return,
@@ -475,7 +491,15 @@ impl ClientMachine {
         self.actions
             .retain(|action| matches!(action, ClientAction::Stage(_) | ClientAction::Notice(_)));
         self.send(ClientMessage::Error(failure.clone()));
-        self.failure = Some(failure);
+        self.note_failure(failure);
+    }
+
+    /// What follows from a stop by the user is no failure: it stays a stop.
+    fn note_failure(&mut self, failure: Failure) {
+        let is_stopped = |noted: &Failure| noted.kind == FailureKind::Interrupted && self.clock.stopped();
+        if !self.failure.as_ref().is_some_and(is_stopped) {
+            self.failure = Some(failure);
+        }
     }
 
     /// As [`Self::advance`]; an input that is not valid is a defect of the driver.
@@ -515,19 +539,29 @@ fn input_of(message: &ServerMessage) -> ClientInput {
     }
 }
 
-/// Refuses a grant that differs from what was asked for in anything but a lower rate.
+/// Refuses a grant that differs from what was asked for in anything but lower rates.
 fn check_grant(asked: &RunSpec, granted: &RunSpec) -> Result<(), Failure> {
-    let rate = |spec: &RunSpec| spec.rate_bps.map_or(0, |rate| rate.get());
-    let lower = rate(granted) != 0 && (rate(asked) == 0 || rate(granted) < rate(asked));
-    let same = RunSpec {
+    let total = |spec: &RunSpec| spec.copy.as_ref().and_then(|copy| copy.total_rate_bps);
+    let mut at_the_same_rates = RunSpec {
         rate_bps: asked.rate_bps,
         ..granted.clone()
-    } == *asked;
-    if same && (lower || granted.rate_bps == asked.rate_bps) {
+    };
+    if let Some(copy) = &mut at_the_same_rates.copy {
+        copy.total_rate_bps = total(asked);
+    }
+    let rates = [(asked.rate_bps, granted.rate_bps), (total(asked), total(granted))];
+    if at_the_same_rates == *asked && rates.into_iter().all(is_same_or_lower) {
         return Ok(());
     }
     let line = "HANDSHAKE: the server granted another run than was asked for; only the rate may be lower";
     Err(Failure::new(FailureKind::Protocol, line))
+}
+
+/// Whether `granted` is no more than `asked`; 0 and nothing are without limit.
+fn is_same_or_lower((asked, granted): (Option<RateBps>, Option<RateBps>)) -> bool {
+    let rate = |rate: Option<RateBps>| rate.map_or(0, RateBps::get);
+    let lower = rate(granted) != 0 && (rate(asked) == 0 || rate(granted) < rate(asked));
+    lower || granted == asked
 }
 
 /// What someone over there stopped was not stopped by the caller here: it is the other end's doing.

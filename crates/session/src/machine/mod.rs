@@ -33,7 +33,7 @@ pub mod timing;
 #[cfg(test)]
 mod tests;
 
-pub use client::{ClientAction, ClientEvent, ClientMachine, ClientPlan};
+pub use client::{ClientAction, ClientEvent, ClientMachine, ClientPlan, ClientState};
 pub use server::{ServerAction, ServerEvent, ServerMachine, ServerPlan};
 pub use timing::{Timing, watchdog};
 

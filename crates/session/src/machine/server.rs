@@ -10,8 +10,8 @@ use super::table::state_table;
 use super::timing::{Clock, Timing};
 use super::{misplaced, out_of_place, overdue};
 use crate::message::{
-    ClientMessage, ClientProfile, Established, Grant, Handshake, ListenerAddress, Listeners, ProfilingEnd,
-    ServerMessage, ServerProfile, SessionId, VersionRange, tame_failure,
+    ClientMessage, ClientProfile, Established, Grant, Handshake, Listeners, ProfilingEnd, ServerMessage,
+    ServerProfile, SessionId, VersionRange, tame_failure,
 };
 use crate::streams::End;
 
@@ -97,7 +97,7 @@ pub enum ServerEvent {
         duration_limit: Option<DurationS>,
     },
     /// The listeners stand.
-    Bound(Vec<ListenerAddress>),
+    Bound(Listeners),
     /// All data streams are open.
     StreamsOpen,
     /// The run's senders have sent all they had.
@@ -338,9 +338,9 @@ impl ServerMachine {
         }
     }
 
-    fn on_bound(&mut self, now: Duration, listeners: Vec<ListenerAddress>) {
+    fn on_bound(&mut self, now: Duration, listeners: Listeners) {
         if self.advance_own(now, ServerInput::Bound) {
-            self.send(ServerMessage::CreateStreams(Listeners { listeners }));
+            self.send(ServerMessage::CreateStreams(listeners));
             self.actions.push_back(ServerAction::Accept(self.clock.connect));
         }
     }

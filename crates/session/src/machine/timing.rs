@@ -11,6 +11,9 @@ use crate::streams::{End, sends};
 /// Rate below which a run of a stated number of bytes without a stated rate counts as stuck, in bit/s.
 const SLOWEST_RATE_BPS: f64 = 1e6;
 
+/// As good as no limit, and nothing that a clock could not add.
+const UNLIMITED: Duration = Duration::from_secs(10 * 365 * 86_400);
+
 /// Limits on waiting. The defaults are those of decision 0001; tests shorten them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
@@ -44,8 +47,12 @@ impl Default for Timing {
 /// Time after its start at which a run is ended whatever it does: duration + omit + max(30 s, duration / 4).
 ///
 /// Where `spec` gives bytes instead of a duration, the duration is what they take at the stated
-/// rate, or at 1 Mbit/s without one, but no more than `limit` and no more than a run may last.
+/// rate, or at 1 Mbit/s without one, but no more than `limit` and no more than a run may last. How long
+/// files take nobody knows: a copy has `limit`, or ten years; one that stands still ends by its own rule.
 pub fn watchdog(spec: &RunSpec, limit: Option<DurationS>) -> Duration {
+    if spec.copy.is_some() {
+        return limit.map_or(UNLIMITED, |limit| Duration::from_secs_f64(limit.get()));
+    }
     let stated = spec.duration_s.map(DurationS::get);
     let most = limit.map_or(DurationS::MAX.get(), DurationS::get);
     let duration_s = stated.unwrap_or_else(|| seconds_for_bytes(spec).min(most));
@@ -174,5 +181,12 @@ mod tests {
         assert_eq!(seconds(r#"{"total_bytes":125000}"#, None), 31.0);
         assert_eq!(seconds(r#"{"total_bytes":1000000000000}"#, Some(60.0)), 90.0);
         assert!(seconds(r#"{"total_bytes":1000000000000000}"#, None) < 760_000.0);
+    }
+
+    #[test]
+    fn a_copy_has_the_time_of_its_ticket_or_any() {
+        let copy = r#"{"copy":{"sources":["s"],"destination":"d"}}"#;
+        assert_eq!(seconds(copy, Some(60.0)), 60.0);
+        assert!(seconds(copy, None) > 3e8);
     }
 }

@@ -9,7 +9,7 @@
 //!        ◄── CTRL_CHAN_EST ───────────  versions it speaks, name of the session
 //! HANDSHAKE ─────────────────────────►  version chosen, ticket, task
 //!        ◄─────────────── HANDSHAKE ──  the task as granted, notes
-//! CREATE_STREAMS ────────────────────►
+//! CREATE_STREAMS ────────────────────►  of a copy: together with HANDSHAKE
 //!        ◄────────── CREATE_STREAMS ──  where it listens
 //!        ═════════ data streams ══════
 //! PROFILING_START ───────────────────►
@@ -213,7 +213,7 @@ impl fmt::Debug for Handshake {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Task {
-    /// One run, memory to memory.
+    /// One run, memory to memory or, with `copy` in its spec, of files.
     Profile(RunSpec),
 }
 
@@ -221,7 +221,7 @@ pub enum Task {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grant {
-    /// The spec asked for; only its rate may have been lowered.
+    /// The spec asked for; only its rate, and the total rate of a copy, may have been lowered.
     pub spec: RunSpec,
     /// What was changed and why, one line each.
     pub notes: Vec<String>,
@@ -233,6 +233,9 @@ pub struct Grant {
 pub struct Listeners {
     /// One entry per destination address of the spec.
     pub listeners: Vec<ListenerAddress>,
+    /// Port of the message streams of a copy, at its first destination; absent of any other run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages_port: Option<u16>,
 }
 
 /// One listener.
@@ -282,13 +285,12 @@ pub fn tame_line(text: &str) -> String {
 }
 
 /// A failure as a peer reports it, made fit to be shown and acted on here: what is wrong
-/// with the peer's machine or its farline is the peer's fault, not this end's.
+/// with the peer's machine stays that and says whose it is; a defect of its farline is the peer's fault, not this end's.
 pub fn tame_failure(failure: Failure) -> Failure {
     let line = tame_line(&failure.message);
     let (kind, message) = match failure.kind {
-        FailureKind::System | FailureKind::Internal => {
-            (FailureKind::Protocol, format!("the other end failed: {line}"))
-        }
+        FailureKind::System => (FailureKind::System, format!("the other end: {line}")),
+        FailureKind::Internal => (FailureKind::Protocol, format!("the other end failed: {line}")),
         kind => (kind, line),
     };
     let retry_after_s = failure.retry_after_s.map(|seconds| seconds.clamp(0.0, 86_400.0));
@@ -375,6 +377,11 @@ mod tests {
         failure.retry_after_s = Some(1e300);
         assert_eq!(tame_failure(failure).retry_after_s, Some(86_400.0));
         let theirs = tame_failure(Failure::new(FailureKind::System, "disk full"));
-        assert_eq!(theirs.kind, FailureKind::Protocol);
+        assert_eq!(
+            (theirs.kind, theirs.message.as_str()),
+            (FailureKind::System, "the other end: disk full")
+        );
+        let defect = tame_failure(Failure::new(FailureKind::Internal, "a panic"));
+        assert_eq!(defect.kind, FailureKind::Protocol);
     }
 }

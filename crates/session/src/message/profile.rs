@@ -1,12 +1,15 @@
 //! The server's profile: what it measured, cut into frames and put together again.
 
 use farline_spec::{
-    EndReport, Failure, FailureKind, InterfaceFacts, RunSpec, SAMPLE_COLUMNS, Samples, StreamRecord,
+    EndReport, Failure, FailureKind, InterfaceFacts, MoverSamples, RunSpec, SAMPLE_COLUMNS, Samples,
+    StreamRecord,
 };
 use serde::{Deserialize, Serialize};
 
 use super::frame::MAX_FRAME_BYTES;
 use super::tame_failure;
+use crate::copy::for_the_wire;
+use crate::streams;
 
 /// Rows of samples that one end may send over. A spec that would make more is refused beforehand.
 pub const MAX_ROWS: usize = 2_000_000;
@@ -26,6 +29,8 @@ pub struct ServerProfile {
     pub streams: Vec<StreamRecord>,
     /// Every row of samples.
     pub samples: Samples,
+    /// Every row about the files of a copy.
+    pub mover_samples: MoverSamples,
     /// What went wrong at the server's end of the run.
     pub failure: Option<Failure>,
 }
@@ -36,6 +41,9 @@ pub struct ServerProfile {
 pub enum ProfilePart {
     /// Rows of samples.
     Samples(Box<Samples>),
+    /// Rows about the files of a copy.
+    #[serde(rename = "mover_samples")]
+    MoverSamples(Box<MoverSamples>),
     /// Records of streams.
     Streams(Vec<StreamRecord>),
     /// Interfaces of the host.
@@ -62,6 +70,11 @@ impl ServerProfile {
             .map(|some| ProfilePart::Samples(Box::new(some)))
             .collect();
         parts.extend(
+            cut_mover_samples(self.mover_samples)
+                .into_iter()
+                .map(|some| ProfilePart::MoverSamples(Box::new(some))),
+        );
+        parts.extend(
             self.streams
                 .chunks(STREAMS_PER_FRAME)
                 .map(|some| ProfilePart::Streams(some.to_vec())),
@@ -69,6 +82,7 @@ impl ServerProfile {
         let interfaces = std::mem::take(&mut self.report.host.interfaces);
         let some_each = interfaces.chunks(INTERFACES_PER_FRAME);
         parts.extend(some_each.map(|some| ProfilePart::Interfaces(some.to_vec())));
+        self.report.copy = self.report.copy.map(for_the_wire);
         let end = ProfileEnd {
             report: self.report,
             failure: self.failure,
@@ -89,12 +103,24 @@ fn cut_samples(mut rest: Samples) -> Vec<Samples> {
     pieces
 }
 
+/// As [`cut_samples`]; these rows are shorter, so as many of them fit.
+fn cut_mover_samples(mut rest: MoverSamples) -> Vec<MoverSamples> {
+    let mut pieces = Vec::new();
+    while !rest.is_empty() {
+        let start = (rest.len() - 1) / ROWS_PER_FRAME * ROWS_PER_FRAME;
+        pieces.push(rest.split_off(start));
+    }
+    pieces.reverse();
+    pieces
+}
+
 /// Puts a profile together from its parts and holds the sender to what the spec allows.
 #[derive(Debug)]
 pub struct ProfileAssembler {
     profile: ServerProfile,
     interfaces: Vec<InterfaceFacts>,
     stream_total: usize,
+    is_copy: bool,
 }
 
 impl ProfileAssembler {
@@ -103,7 +129,8 @@ impl ProfileAssembler {
         Self {
             profile: ServerProfile::default(),
             interfaces: Vec::new(),
-            stream_total: spec.stream_total(),
+            stream_total: streams::total(spec),
+            is_copy: spec.copy.is_some(),
         }
     }
 
@@ -115,6 +142,7 @@ impl ProfileAssembler {
     pub fn add(&mut self, part: ProfilePart) -> Result<Option<ServerProfile>, Failure> {
         match part {
             ProfilePart::Samples(samples) => self.add_samples(*samples)?,
+            ProfilePart::MoverSamples(samples) => self.add_mover_samples(*samples)?,
             ProfilePart::Streams(streams) => self.add_streams(streams)?,
             ProfilePart::Interfaces(some) => {
                 within("interfaces", some.len(), self.interfaces.len(), MAX_INTERFACES)?;
@@ -143,6 +171,22 @@ impl ProfileAssembler {
         Ok(())
     }
 
+    fn add_mover_samples(&mut self, mut samples: MoverSamples) -> Result<(), Failure> {
+        within(
+            "rows about files",
+            samples.len(),
+            self.profile.mover_samples.len(),
+            MAX_ROWS,
+        )?;
+        let own =
+            samples.end.iter().all(|&end| end == 1) && samples.role.iter().all(|role| (0..2).contains(role));
+        if !samples.is_rectangular() || !own || !self.is_copy {
+            return Err(broken("rows about files with ragged columns, or of no copy"));
+        }
+        self.profile.mover_samples.append(&mut samples);
+        Ok(())
+    }
+
     fn add_streams(&mut self, streams: Vec<StreamRecord>) -> Result<(), Failure> {
         within(
             "records of streams",
@@ -163,6 +207,7 @@ impl ProfileAssembler {
     fn close(&mut self, end: ProfileEnd) -> ServerProfile {
         let mut profile = std::mem::take(&mut self.profile);
         profile.report = end.report;
+        profile.report.copy = profile.report.copy.filter(|_| self.is_copy).map(for_the_wire);
         profile.report.host.interfaces = std::mem::take(&mut self.interfaces);
         profile.failure = end.failure.map(tame_failure);
         profile

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use farline_spec::{Failure, FailureKind};
 use farline_transport::Probe;
+
+use crate::copy::Copying;
 
 const RUNNING: u8 = 0;
 const STOPPING: u8 = 1;
@@ -13,25 +16,43 @@ const ABORTED: u8 = 2;
 pub(super) struct Control {
     phase: AtomicU8,
     probes: Vec<Arc<dyn Probe>>,
+    copy: Option<Arc<Copying>>,
 }
 
 impl Control {
-    pub(super) fn new(probes: impl Iterator<Item = Arc<dyn Probe>>) -> Self {
+    pub(super) fn new(probes: impl Iterator<Item = Arc<dyn Probe>>, copy: Option<Arc<Copying>>) -> Self {
         Self {
             phase: AtomicU8::new(RUNNING),
             probes: probes.collect(),
+            copy,
         }
+    }
+
+    /// The copy that the streams carry, if they carry one.
+    pub(super) fn copy(&self) -> Option<&Arc<Copying>> {
+        self.copy.as_ref()
     }
 
     /// Senders send no more.
     pub(super) fn stop(&self) {
         self.phase.fetch_max(STOPPING, Ordering::Relaxed);
+        if let Some(copy) = &self.copy {
+            copy.stop();
+        }
     }
 
     /// Nobody moves anything more; blocked calls return at once.
     pub(super) fn abort(&self) {
+        self.abort_because(&Failure::new(FailureKind::Interrupted, "the run was aborted"));
+    }
+
+    /// As [`Self::abort`], for a reason that a copy can name.
+    pub(super) fn abort_because(&self, why: &Failure) {
         // Release, before the probes wake anyone: who is woken sees the phase that woke him.
         self.phase.fetch_max(ABORTED, Ordering::Release);
+        if let Some(copy) = &self.copy {
+            copy.abort(why);
+        }
         self.probes.iter().for_each(|probe| probe.abort());
     }
 

@@ -96,6 +96,15 @@ impl Lane {
         rows::totals(&self.first, &self.look()).bytes
     }
 
+    /// Packets received since the start: a sign of life before they make up a whole block or blast.
+    pub(super) fn received_packets(&self) -> u64 {
+        if self.is_sender() {
+            0
+        } else {
+            rows::totals(&self.first, &self.look()).packets
+        }
+    }
+
     /// Appends the row of this interval.
     pub(super) fn push_row(&mut self, samples: &mut Samples, interval: &Interval) {
         let now = self.look();

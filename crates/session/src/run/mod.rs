@@ -28,6 +28,7 @@ mod budget;
 mod control;
 mod cpu;
 mod enforce;
+mod files;
 mod lane;
 mod rows;
 mod sampler;
@@ -47,10 +48,14 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use farline_spec::unit::CpuIndex;
-use farline_spec::{CpuUse, Failure, FailureKind, RunSpec, Samples, StreamRecord, Transport};
+use farline_spec::{
+    CopyProgress, CopyReport, CpuUse, Failure, FailureKind, MoverSamples, RunSpec, Samples, StreamRecord,
+    Transport,
+};
 use farline_sys::wake::Waker;
-use farline_transport::{Role, Stream};
+use farline_transport::{Role, SharedRate, Stream};
 
+use crate::copy::{Copying, GiveWay};
 use budget::Budget;
 use control::Control;
 use lane::Lane;
@@ -107,6 +112,12 @@ pub struct RunRequest {
     pub events: Sender<RunEvent>,
     /// Told after each event.
     pub wake: Arc<Waker>,
+    /// What the streams carry, if it is files.
+    pub copy: Option<Arc<Copying>>,
+    /// Rate that the streams which send files hold to together.
+    pub rate: Option<Arc<SharedRate>>,
+    /// What makes that rate give way to other traffic.
+    pub give_way: Option<GiveWay>,
 }
 
 /// What happens in a run, in order.
@@ -118,6 +129,10 @@ pub struct RunRequest {
 pub enum RunEvent {
     /// One interval of all streams of this end.
     Samples(Samples),
+    /// The same interval of the files of a copy.
+    MoverSamples(MoverSamples),
+    /// How far a copy is.
+    Progress(CopyProgress),
     /// Every sender of this end has sent what it had and the transport has delivered what it could.
     /// An end without senders never says so.
     SendersDone,
@@ -132,12 +147,16 @@ pub enum RunEvent {
 pub struct RunOutcome {
     /// Every row that went out as an event.
     pub samples: Samples,
+    /// Every row about files that went out as an event.
+    pub mover_samples: MoverSamples,
     /// One record per stream of this end, in the order of the request.
     pub streams: Vec<StreamRecord>,
     /// CPU time of the process from the start to the end of the last stream.
     pub cpu: CpuUse,
     /// Seconds from the start until the last stream ended.
     pub run_s: f64,
+    /// What this end of a copy did.
+    pub copy: Option<CopyReport>,
     /// The first thing that went wrong. What was measured before it is in the other fields.
     pub failure: Option<Failure>,
 }
@@ -158,7 +177,8 @@ impl Run {
     /// [`FailureKind::System`] when a thread cannot be made. Nothing runs then.
     pub fn start(request: RunRequest) -> Result<Self, Failure> {
         check(&request)?;
-        let control = Arc::new(Control::new(request.streams.iter().map(|open| open.io.probe())));
+        let probes = request.streams.iter().map(|open| open.io.probe());
+        let control = Arc::new(Control::new(probes, request.copy));
         let (notes, inbox) = unbounded();
         let (gate, barrier) = crossbeam_channel::bounded(0);
         let crew = Crew {
@@ -177,6 +197,8 @@ impl Run {
             spec: request.spec,
             max_rate_bps: request.max_rate_bps,
             watchdog: request.watchdog,
+            rate: request.rate,
+            give_way: request.give_way,
         };
         let outlet = Outlet {
             events: request.events,

@@ -5,21 +5,30 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
-use farline_spec::{CpuUse, Failure, FailureKind, RunSpec, Samples, Transport};
+use farline_spec::{CopyReport, CpuUse, Failure, FailureKind, MoverSamples, RunSpec, Samples, Transport};
 use farline_sys::thread::set_finest_timer_slack;
 use farline_sys::wake::Waker;
+use farline_transport::SharedRate;
 
 use super::control::Control;
 use super::cpu::{CpuMark, micros};
 use super::enforce::RateGuard;
+use super::files::{Files, LOOK_EVERY};
 use super::lane::Lane;
 use super::rows::Interval;
 use super::timetable::{Timetable, sending_time, take_due};
 use super::worker::{Note, WorkerEnd};
 use super::{End, MAX_ROWS, RunEvent, RunOutcome};
+use crate::copy::{GIVE_WAY_INTERVAL, GiveWay, messages_bps};
+use crate::streams::data_total;
 
 /// Time in which an aborted stream must return: many times what a transport waits at once.
 const ABORT_GRACE: Duration = Duration::from_millis(if cfg!(test) { 300 } else { 2_000 });
+/// As [`ABORT_GRACE`], of a copy: a disk may be at it.
+const COPY_ABORT_GRACE: Duration = Duration::from_millis(if cfg!(test) { 300 } else { 10_000 });
+
+/// Rows after which a copy, whose end nobody knows, is sampled half as often; again after as many more.
+const ROWS_BEFORE_HALF: usize = 20_000;
 
 /// What the sampler holds a run to.
 pub(super) struct Plan {
@@ -27,6 +36,8 @@ pub(super) struct Plan {
     pub(super) spec: RunSpec,
     pub(super) max_rate_bps: Option<u64>,
     pub(super) watchdog: Duration,
+    pub(super) rate: Option<Arc<SharedRate>>,
+    pub(super) give_way: Option<GiveWay>,
 }
 
 /// Where events go.
@@ -51,7 +62,11 @@ pub(super) struct Sampler {
     outlet: Outlet,
     times: Timetable,
     guard: Option<RateGuard>,
+    messages_guard: Option<RateGuard>,
     samples: Samples,
+    mover_samples: MoverSamples,
+    files: Option<Files>,
+    rows_before_half: usize,
     sampled_until_us: i64,
     process_cpu_us: i64,
     cpu: CpuMark,
@@ -70,9 +85,15 @@ impl Sampler {
         let sending = sending_time(&plan.spec).filter(|_| lanes.iter().any(Lane::is_sender));
         let mut times = Timetable::new(zero, interval, sending, plan.watchdog);
         let guard = plan.max_rate_bps.map(|limit_bps| RateGuard::new(limit_bps, zero));
+        let messages_guard = plan
+            .max_rate_bps
+            .map(|limit_bps| RateGuard::new(messages_bps(limit_bps), zero));
         if guard.is_some() {
             times.set_next_guard(zero);
         }
+        let files = control.copy().map(|copy| Files::new(Arc::clone(copy), zero));
+        times.look_at = files.as_ref().map(|_| zero + LOOK_EVERY);
+        times.yield_at = plan.give_way.as_ref().map(|_| zero);
         Self {
             plan,
             lanes,
@@ -80,7 +101,11 @@ impl Sampler {
             outlet,
             times,
             guard,
+            messages_guard,
             samples: Samples::default(),
+            mover_samples: MoverSamples::default(),
+            files,
+            rows_before_half: ROWS_BEFORE_HALF,
             sampled_until_us: 0,
             process_cpu_us,
             cpu,
@@ -101,8 +126,12 @@ impl Sampler {
         self.name_the_lost();
         let over = Instant::now();
         self.sample(over);
+        let copy = self.finish_copy(over);
         self.outlet.say(RunEvent::AllDone);
-        self.outcome(over, cpu)
+        RunOutcome {
+            copy,
+            ..self.outcome(over, cpu)
+        }
     }
 
     fn is_over(&self) -> bool {
@@ -162,9 +191,58 @@ impl Sampler {
     fn fail(&mut self, failure: Failure) {
         if self.failure.is_none() {
             self.failure = Some(failure.clone());
-            self.outlet.say(RunEvent::Failed(failure));
+            self.outlet.say(RunEvent::Failed(failure.clone()));
         }
-        self.control.abort();
+        self.control.abort_because(&failure);
+    }
+
+    /// Looks at the copy: it must not stand still, and its owner wants to see how far it is.
+    fn look_at_copy(&mut self, now: Instant) {
+        let Some(files) = &mut self.files else { return };
+        let data = data_total(&self.plan.spec);
+        files.note_received(self.lanes.iter().map(Lane::received_packets).sum());
+        let bytes = self
+            .lanes
+            .iter()
+            .filter(|lane| lane.stream() < data)
+            .map(Lane::bytes);
+        let progress = files.progress(now, bytes.collect());
+        let stalled = files.copy().check_stall();
+        self.outlet.say(RunEvent::Progress(progress));
+        match stalled {
+            Err(failure) if !self.control.is_aborted() => self.fail(failure),
+            _ => {}
+        }
+    }
+
+    /// What the copy came to. Its receipt is closed and its lock given back even where a stream never came back; what holds
+    /// that one may hold these too, so they are waited for no longer than it was.
+    fn finish_copy(&mut self, now: Instant) -> Option<CopyReport> {
+        self.look_at_copy(now);
+        let copy = Arc::clone(self.control.copy()?);
+        if self.lanes.iter().all(Lane::has_ended) {
+            return copy.finish().map_err(|failure| self.fail(failure)).ok();
+        }
+        let (finished, outcome) = crossbeam_channel::bounded(1);
+        let body = move || {
+            // Whoever waits no longer has said why already.
+            let _ = finished.send(copy.finish());
+        };
+        let thread = std::thread::Builder::new().name("fl-finish".into()).spawn(body);
+        if let Err(error) = thread {
+            self.fail(Failure::system("starting thread fl-finish", &error));
+            return None;
+        }
+        outcome.recv_timeout(COPY_ABORT_GRACE).ok()?.ok()
+    }
+
+    /// Time in which streams must return once they are aborted.
+    fn abort_grace(&self) -> Duration {
+        if self.files.is_some() {
+            COPY_ABORT_GRACE
+        } else {
+            ABORT_GRACE
+        }
     }
 
     fn keep_time(&mut self, now: Instant) {
@@ -178,6 +256,17 @@ impl Sampler {
         if take_due(&mut self.times.guard_at, now) {
             self.check_rate(now);
         }
+        if take_due(&mut self.times.yield_at, now) {
+            self.times.yield_at = Some(now + GIVE_WAY_INTERVAL);
+            self.plan
+                .give_way
+                .iter_mut()
+                .for_each(|give_way| give_way.look(now));
+        }
+        if take_due(&mut self.times.look_at, now) {
+            self.times.look_at = Some(now + LOOK_EVERY);
+            self.look_at_copy(now);
+        }
         if take_due(&mut self.times.watchdog_at, now) && !self.control.is_aborted() {
             let (open, limit_s) = (self.open_streams(), self.plan.watchdog.as_secs_f64());
             let message = format!(
@@ -186,13 +275,28 @@ impl Sampler {
             self.fail(Failure::new(FailureKind::Timeout, message));
         }
         if self.control.is_aborted() && self.times.give_up_at.is_none() {
-            self.times.give_up_at = Some(now + ABORT_GRACE);
+            self.times.give_up_at = Some(now + self.abort_grace());
         }
     }
 
     fn check_rate(&mut self, now: Instant) {
-        let bytes = self.lanes.iter().map(Lane::bytes).sum();
-        let verdict = self.guard.as_mut().map_or(Ok(()), |guard| guard.look(now, bytes));
+        let data = data_total(&self.plan.spec);
+        let bytes = |is_data: bool| -> u64 {
+            let lanes = self.lanes.iter().filter(|lane| (lane.stream() < data) == is_data);
+            lanes.map(Lane::bytes).sum()
+        };
+        let guards = [
+            (&mut self.guard, bytes(true), "data"),
+            (&mut self.messages_guard, bytes(false), "messages"),
+        ];
+        let look = |(guard, bytes, what): (&mut Option<RateGuard>, u64, &str)| {
+            let verdict = guard.as_mut().map_or(Ok(()), |guard| guard.look(now, bytes));
+            verdict.map_err(|failure| Failure {
+                message: format!("{what}: {}", failure.message),
+                ..failure
+            })
+        };
+        let verdict = guards.into_iter().try_for_each(look);
         match verdict {
             Ok(()) => self.times.set_next_guard(now),
             Err(failure) => self.fail(failure),
@@ -217,6 +321,22 @@ impl Sampler {
             .for_each(|lane| lane.push_row(&mut batch, &interval));
         self.outlet.say(RunEvent::Samples(batch.clone()));
         self.samples.append(&mut batch);
+        if let Some(files) = &mut self.files {
+            let held = self.plan.rate.as_ref().map_or(0, |rate| rate.rate_bps());
+            files.copy().gauges().held_rate_bps.set(held);
+            let mut row = files.row(&interval);
+            self.outlet.say(RunEvent::MoverSamples(row.clone()));
+            self.mover_samples.append(&mut row);
+        }
+        self.bound_rows();
+    }
+
+    /// A run must not fill the memory with rows. How long a copy takes nobody knows, so it is sampled less and less often.
+    fn bound_rows(&mut self) {
+        if self.files.is_some() && self.samples.len() >= self.rows_before_half {
+            self.rows_before_half += ROWS_BEFORE_HALF;
+            self.times.sample_less_often();
+        }
         if self.samples.len() + self.lanes.len() > MAX_ROWS && !self.control.is_aborted() {
             let message = format!(
                 "{} rows of samples, allowed are {MAX_ROWS}: sample less often",
@@ -231,7 +351,7 @@ impl Sampler {
         if self.lanes.iter().all(Lane::has_ended) {
             return;
         }
-        let (open, grace_s) = (self.open_streams(), ABORT_GRACE.as_secs_f64());
+        let (open, grace_s) = (self.open_streams(), self.abort_grace().as_secs_f64());
         let message = format!("{open} did not return within {grace_s} s of being aborted");
         self.fail(Failure::new(FailureKind::Internal, message));
     }
@@ -246,7 +366,9 @@ impl Sampler {
                 .map(|lane| lane.record(end, zero, over))
                 .collect(),
             cpu,
+            mover_samples: self.mover_samples,
             run_s: over.duration_since(zero).as_secs_f64(),
+            copy: None,
             failure: self.failure,
         }
     }

@@ -33,6 +33,9 @@ fn request(json: &str, end: End, streams: Vec<OpenStream>) -> (RunRequest, Recei
         watchdog: PATIENCE,
         events,
         wake,
+        copy: None,
+        rate: None,
+        give_way: None,
     };
     (request, inbox)
 }
@@ -329,6 +332,22 @@ fn a_run_beyond_its_rate_is_ended() {
     let (outcome, failure) = failure_of(bench);
     assert_eq!(failure.kind, FailureKind::Limit);
     assert!(total(&outcome) > 2_200_000 / 8);
+    far.run.abort();
+}
+
+#[test]
+fn messages_of_a_copy_have_a_limit_of_their_own() {
+    let (mut senders, receivers) = healthy(1);
+    let far = start("{}", End::Server, receivers);
+    // Beyond the streams of data.
+    senders[0].stream = 1;
+    let bench = start_with("{}", End::Client, senders, |request| {
+        request.max_rate_bps = Some(1_000_000)
+    });
+    let (outcome, failure) = failure_of(bench);
+    assert_eq!(failure.kind, FailureKind::Limit);
+    assert!(failure.message.starts_with("messages: "), "{failure}");
+    assert!(total(&outcome) > 22_000_000 / 8);
     far.run.abort();
 }
 

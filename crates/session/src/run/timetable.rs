@@ -22,6 +22,10 @@ pub(super) struct Timetable {
     pub(super) stop_at: Option<Instant>,
     /// Next look at the rate.
     pub(super) guard_at: Option<Instant>,
+    /// Next look at whether to give way to other traffic.
+    pub(super) yield_at: Option<Instant>,
+    /// Next look at the files of a copy.
+    pub(super) look_at: Option<Instant>,
     /// The run has taken longer than anything it may do.
     pub(super) watchdog_at: Option<Instant>,
     /// Streams that were aborted should have returned long ago.
@@ -42,6 +46,8 @@ impl Timetable {
             tick_at: zero + interval,
             stop_at: sending.and_then(|sending| zero.checked_add(sending)),
             guard_at: None,
+            yield_at: None,
+            look_at: None,
             watchdog_at: zero.checked_add(watchdog),
             give_up_at: None,
         }
@@ -53,7 +59,14 @@ impl Timetable {
 
     /// The earliest of all.
     pub(super) fn next(&self) -> Instant {
-        let others = [self.stop_at, self.guard_at, self.watchdog_at, self.give_up_at];
+        let others = [
+            self.stop_at,
+            self.guard_at,
+            self.yield_at,
+            self.look_at,
+            self.watchdog_at,
+            self.give_up_at,
+        ];
         others.into_iter().flatten().fold(self.tick_at, Instant::min)
     }
 
@@ -63,6 +76,11 @@ impl Timetable {
         let interval_ns = self.interval.as_nanos().max(1);
         let into_ns = now.saturating_duration_since(self.zero).as_nanos() % interval_ns;
         self.tick_at = now + Duration::from_nanos(u64::try_from(interval_ns - into_ns).unwrap_or(u64::MAX));
+    }
+
+    /// Samples half as often from the next tick on.
+    pub(super) fn sample_less_often(&mut self) {
+        self.interval *= 2;
     }
 
     pub(super) fn set_next_guard(&mut self, now: Instant) {

@@ -112,6 +112,12 @@ impl Worker {
     }
 
     fn move_blocks(&mut self, last_byte: &mut LastByte) -> Result<(), Failure> {
+        if let Some(copy) = self.control.copy() {
+            let (stream, role) = (self.open.stream, self.open.role);
+            let (at, result) = copy.work(stream, role, &mut *self.open.io, self.watchdog);
+            last_byte.at = at;
+            return result;
+        }
         match self.open.role {
             Role::Receiver => self.receive(last_byte),
             Role::Sender => {

@@ -1,10 +1,12 @@
 //! Who may do what: tickets, limits, room.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use farline_mover::Root;
 use farline_spec::unit::{DurationS, RateBps, TotalBytes};
-use farline_spec::{Failure, FailureKind, Limits, RunSpec, ServerConfig};
+use farline_spec::{Cipher, CopySpec, Failure, FailureKind, Limits, RunSpec, ServerConfig};
 
 use crate::machine::watchdog;
 use crate::message::{Grant, Handshake, Task};
@@ -13,6 +15,10 @@ use crate::ticket::{TicketOffice, check_scope, now_s};
 
 /// Slack on a limit of bytes: the last blocks of all streams.
 const BYTES_SLACK: f64 = 1.01;
+/// What the names, answers and headers of a copy may have besides the bytes of its files: a share of their limit, and the least.
+const MESSAGES_SLACK: (u64, u64) = (10, 64 << 20);
+/// When to ask again for the place of a copy, whose end nobody knows.
+const COPY_WAIT: Duration = Duration::from_secs(30);
 
 /// What an admitted client got.
 #[derive(Debug)]
@@ -25,6 +31,10 @@ pub struct Admission {
     pub bounds: Bounds,
     /// Name of the ticket; none for an anonymous client.
     pub ticket: Option<String>,
+    /// What the files of a copy may not leave, with its name.
+    pub root: Option<(String, Root)>,
+    /// Most payload bytes that a copy may move.
+    pub most_bytes: Option<u64>,
     /// Its place among the sessions; free again when dropped.
     pub slot: Slot,
 }
@@ -34,6 +44,7 @@ pub struct Admission {
 pub struct Gate {
     office: TicketOffice,
     anonymous: Option<Limits>,
+    require_cipher: bool,
     slots: Slots,
 }
 
@@ -46,6 +57,7 @@ impl Gate {
         Self {
             office,
             anonymous: config.anonymous.then(|| config.anonymous_limits.clone()),
+            require_cipher: config.require_cipher,
             slots: Slots::new(config.max_sessions.get() as usize, most),
         }
     }
@@ -65,9 +77,12 @@ impl Gate {
             .ticket
             .map(|ticket| self.office.check(&ticket, now_s()))
             .transpose()?;
-        if let Some(claims) = &claims {
-            check_scope(&claims.scope, &handshake.task)?;
-        }
+        let Task::Profile(asked) = &handshake.task;
+        let folder = match &claims {
+            Some(claims) => check_scope(&claims.scope, &handshake.task)?,
+            None if asked.copy.is_some() => return Err(no_files()),
+            None => None,
+        };
         let limits = match (&claims, &self.anonymous) {
             (Some(claims), _) => &claims.limits,
             (None, Some(limits)) => limits,
@@ -81,24 +96,66 @@ impl Gate {
         let Task::Profile(spec) = handshake.task;
         let spec = spec.resolved()?;
         check_rows(&spec)?;
+        self.check_cipher(&spec)?;
         let grant = apply(limits, spec)?;
-        let mut slot = self.slots.take(watchdog(&grant.spec, limits.duration_s))?;
+        let root =
+            folder.map(|folder| Root::beneath(Path::new(folder)).map(|root| (folder.to_owned(), root)));
+        let root = root.transpose()?;
+        let mut slot = self.slots.take(expected(&grant.spec, limits))?;
         if let Some(claims) = &claims {
             self.office.count_use(claims)?;
         }
         slot.confirmed = true;
+        let is_copy = grant.spec.copy.is_some();
         Ok(Admission {
             grant,
             duration_limit: limits.duration_s,
             bounds: Bounds {
                 rate_bps: limits.rate_bps.map(RateBps::get).filter(|&rate| rate > 0),
-                bytes: limits
-                    .total_bytes
-                    .map(|total| (total.get() as f64 * BYTES_SLACK) as u64),
+                bytes: limits.total_bytes.map(|total| most_moved(total.get(), is_copy)),
             },
+            root,
+            most_bytes: limits.total_bytes.map(TotalBytes::get),
             ticket: claims.map(|claims| claims.id),
             slot,
         })
+    }
+
+    /// Clear text is the client's choice only where the server leaves it.
+    fn check_cipher(&self, spec: &RunSpec) -> Result<(), Failure> {
+        match &spec.copy {
+            Some(copy) if self.require_cipher && copy.cipher == Cipher::None => Err(Failure::new(
+                FailureKind::Auth,
+                "copy.cipher: this server takes no clear text, allowed are aes128-gcm and aes256-gcm",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Bytes that streams may move for `total` bytes of payload. A copy counts its payload itself.
+fn most_moved(total: u64, is_copy: bool) -> u64 {
+    if is_copy {
+        total.saturating_add((total / MESSAGES_SLACK.0).max(MESSAGES_SLACK.1))
+    } else {
+        (total as f64 * BYTES_SLACK) as u64
+    }
+}
+
+fn no_files() -> Failure {
+    Failure::new(
+        FailureKind::Auth,
+        "files move only with a ticket for their folder: give the farline://... line that names it",
+    )
+}
+
+/// How long a session that asks for the last place should be told to wait.
+fn expected(spec: &RunSpec, limits: &Limits) -> Duration {
+    let most = watchdog(spec, limits.duration_s);
+    if spec.copy.is_some() {
+        most.min(COPY_WAIT)
+    } else {
+        most
     }
 }
 
@@ -109,7 +166,8 @@ fn apply(limits: &Limits, mut spec: RunSpec) -> Result<Grant, Failure> {
     let duration_note = limits
         .duration_s
         .map_or(Ok(None), |limit| check_duration(limit, &spec))?;
-    if let Some(limit) = limits.total_bytes {
+    // What a copy comes to is counted while it goes on.
+    if let Some(limit) = limits.total_bytes.filter(|_| spec.copy.is_none()) {
         check_bytes(limit, &spec)?;
     }
     let notes = rate_note.into_iter().chain(duration_note).collect();
@@ -155,6 +213,9 @@ fn apply_rate(limit: RateBps, spec: &mut RunSpec) -> Result<Option<String>, Fail
             &format!("{} bit/s over all streams", limit.get()),
         ));
     }
+    if let Some(copy) = &mut spec.copy {
+        return apply_total_rate(limit, copy);
+    }
     if asked > 0 {
         return Ok(None);
     }
@@ -162,6 +223,22 @@ fn apply_rate(limit: RateBps, spec: &mut RunSpec) -> Result<Option<String>, Fail
     spec.rate_bps = RateBps::new(each).ok();
     Ok(Some(format!(
         "rate_bps is {each} bit/s on each stream: the server allows {} bit/s over all",
+        limit.get()
+    )))
+}
+
+fn apply_total_rate(limit: RateBps, copy: &mut CopySpec) -> Result<Option<String>, Failure> {
+    let asked = copy.total_rate_bps.map_or(0, RateBps::get);
+    let allowed = format!("{} bit/s over all streams", limit.get());
+    if asked > limit.get() {
+        return Err(over("copy.total_rate_bps", &format!("{asked} bit/s"), &allowed));
+    }
+    if asked > 0 {
+        return Ok(None);
+    }
+    copy.total_rate_bps = Some(limit);
+    Ok(Some(format!(
+        "copy.total_rate_bps is {} bit/s: the server allows no more",
         limit.get()
     )))
 }

@@ -1,5 +1,6 @@
 //! The server's data ports: one listener per destination address of a session.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -7,11 +8,14 @@ use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use farline_spec::{Failure, FailureKind, RunSpec, ServerConfig};
-use farline_transport::{Listener, StreamKey, Transport, transport_for};
+use farline_transport::{
+    Listener, StreamKey, Transport, handoff_listener, needs_own_listener, transport_for,
+};
 
-use crate::message::ListenerAddress;
+use super::one_port::Handed;
+use crate::message::{ListenerAddress, Listeners};
 use crate::run::OpenStream;
-use crate::streams::{End, cpu, destinations, pair, role};
+use crate::streams::{End, Part, cpu, data_total, destinations, messages_spec, pair, part, role};
 
 /// How often a wait for streams looks whether the session still wants them.
 const SLICE: Duration = Duration::from_millis(100);
@@ -56,44 +60,108 @@ impl PortRange {
 /// Listeners of one session.
 pub struct Doors {
     doors: Vec<Door>,
+    end: End,
+    /// Kept until all streams are accepted: without it nothing is handed over any more.
+    _handed: Option<Handed>,
 }
 
 struct Door {
-    destination: Option<IpAddr>,
+    /// Where its streams go to.
+    destinations: Vec<Option<IpAddr>>,
+    carries: Carries,
     listener: Box<dyn Listener>,
 }
 
+/// What comes in by a door.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Carries {
+    Data,
+    Messages,
+}
+
+impl Carries {
+    fn of(part: Part) -> Self {
+        match part {
+            Part::Data => Self::Data,
+            Part::Catalogue | Part::Feedback => Self::Messages,
+        }
+    }
+}
+
 impl Doors {
-    /// Listens on every destination of `spec`; `local` is where the control channel came in.
+    /// Listens on every destination of `spec`; `local` is where the control channel came in. Streams over TCP that come in
+    /// there too are `handed` over.
     ///
     /// # Errors
-    /// [`FailureKind::Spec`] for a destination that is no address of this server, [`FailureKind::Busy`] when
-    /// no port of the range is free, and the transport's own.
-    pub fn open(spec: &RunSpec, local: SocketAddr, ports: &PortRange) -> Result<Self, Failure> {
-        let transport = transport_for(spec);
-        let open = |destination: Option<IpAddr>| {
-            let mut address = local;
-            if let Some(destination) = destination {
-                check_local(destination)?;
-                address = SocketAddr::new(destination, 0);
+    /// [`FailureKind::Spec`] for a destination that is no address of this server, and for an option that needs a port of
+    /// its own where there is none; [`FailureKind::Busy`] when no port of the range is free, and the transport's own.
+    pub fn open(
+        spec: &RunSpec,
+        local: SocketAddr,
+        ports: &PortRange,
+        handed: Option<Handed>,
+    ) -> Result<Self, Failure> {
+        let destinations = destinations(spec);
+        destinations
+            .iter()
+            .flatten()
+            .try_for_each(|&destination| check_local(destination))?;
+        let mut doors = match &handed {
+            Some(handed) if spec.transport == farline_spec::Transport::Tcp => {
+                vec![Door::of_data(spec, local, handed)?]
             }
-            let listener = listen(&*transport, address, spec, ports)?;
-            Ok(Door {
-                destination,
-                listener,
-            })
+            _ => {
+                let own = |destination| Door::own(spec, destination, Carries::Data, local, ports);
+                destinations.into_iter().map(own).collect::<Result<_, _>>()?
+            }
         };
-        let doors: Result<_, Failure> = destinations(spec).into_iter().map(open).collect();
-        doors.map(|doors| Self { doors })
+        if spec.copy.is_some() {
+            let destination = pair(spec, data_total(spec)).destination;
+            doors.push(match &handed {
+                Some(handed) => Door::of_messages(spec, local, handed),
+                None => Door::own(&messages_spec(spec), destination, Carries::Messages, local, ports)?,
+            });
+        }
+        Ok(Self {
+            doors,
+            end: End::Server,
+            _handed: handed,
+        })
+    }
+
+    /// Doors of `end` for streams that are all handed over, by whoever listens on `local`.
+    ///
+    /// # Errors
+    /// [`FailureKind::Spec`] for an option that needs a port of its own.
+    pub fn handed(spec: &RunSpec, end: End, local: SocketAddr, handed: Handed) -> Result<Self, Failure> {
+        let mut doors = vec![Door::of_data(spec, local, &handed)?];
+        doors.extend(
+            spec.copy
+                .as_ref()
+                .map(|_| Door::of_messages(spec, local, &handed)),
+        );
+        Ok(Self {
+            doors,
+            end,
+            _handed: Some(handed),
+        })
     }
 
     /// Where they are.
-    pub fn addresses(&self) -> Vec<ListenerAddress> {
-        let address = |door: &Door| ListenerAddress {
-            destination: door.destination,
-            port: door.listener.local_addr().port(),
+    pub fn addresses(&self) -> Listeners {
+        let mut all = Listeners {
+            listeners: Vec::new(),
+            messages_port: None,
         };
-        self.doors.iter().map(address).collect()
+        for door in &self.doors {
+            let port = door.listener.local_addr().port();
+            let address = |&destination: &Option<IpAddr>| ListenerAddress { destination, port };
+            match door.carries {
+                Carries::Data => all.listeners.extend(door.destinations.iter().map(address)),
+                Carries::Messages => all.messages_port = Some(port),
+            }
+        }
+        all
     }
 
     /// Accepts the streams of `keys`, each at its own door; all doors at once, since an opener
@@ -109,15 +177,15 @@ impl Doors {
         cancelled: &AtomicBool,
     ) -> Result<Vec<OpenStream>, Failure> {
         let accepted = Mutex::new(Ok(Vec::with_capacity(keys.len())));
+        let end = self.end;
         std::thread::scope(|scope| {
             for mut door in self.doors {
-                let own = keys
-                    .iter()
-                    .filter(|key| pair(spec, key.stream).destination == door.destination);
-                let mut expected: Vec<_> = own.cloned().collect();
+                let mut expected = door.own_keys(spec, keys);
                 let accepted = &accepted;
                 scope.spawn(move || {
-                    let streams = door.accept(spec, &mut expected, deadline, &|| gone(cancelled, accepted));
+                    let streams = door.accept((spec, end), &mut expected, deadline, &|| {
+                        gone(cancelled, accepted)
+                    });
                     merge(accepted, streams);
                 });
             }
@@ -145,14 +213,66 @@ fn merge(accepted: &Accepted, streams: Result<Vec<OpenStream>, Failure>) {
 }
 
 impl Door {
+    /// A door on a port of its own.
+    fn own(
+        spec: &RunSpec,
+        destination: Option<IpAddr>,
+        carries: Carries,
+        local: SocketAddr,
+        ports: &PortRange,
+    ) -> Result<Self, Failure> {
+        let address = destination.map_or(local, |destination| SocketAddr::new(destination, 0));
+        let listener = listen(&*transport_for(spec), address, spec, ports)?;
+        Ok(Self {
+            destinations: vec![destination],
+            carries,
+            listener,
+        })
+    }
+
+    /// The door of all data streams that are handed over.
+    fn of_data(spec: &RunSpec, local: SocketAddr, handed: &Handed) -> Result<Self, Failure> {
+        if let Some(option) = needs_own_listener(spec) {
+            let line =
+                format!("{option}: needs a data port of its own, and there is one port for everything");
+            return Err(Failure::new(FailureKind::Spec, line));
+        }
+        Ok(Self {
+            destinations: destinations(spec),
+            carries: Carries::Data,
+            listener: handoff_listener(handed.data.clone(), local),
+        })
+    }
+
+    /// The door of a copy's message streams that are handed over.
+    fn of_messages(spec: &RunSpec, local: SocketAddr, handed: &Handed) -> Self {
+        Self {
+            destinations: vec![pair(spec, data_total(spec)).destination],
+            carries: Carries::Messages,
+            listener: handoff_listener(handed.messages.clone(), local),
+        }
+    }
+
+    fn own_keys(&self, spec: &RunSpec, keys: &[StreamKey]) -> Vec<StreamKey> {
+        let is_own = |key: &&StreamKey| {
+            Carries::of(part(spec, key.stream)) == self.carries
+                && self.destinations.contains(&pair(spec, key.stream).destination)
+        };
+        keys.iter().filter(is_own).cloned().collect()
+    }
+
     fn accept(
         &mut self,
-        spec: &RunSpec,
+        (spec, end): (&RunSpec, End),
         expected: &mut Vec<StreamKey>,
         deadline: Instant,
         gone: &dyn Fn() -> bool,
     ) -> Result<Vec<OpenStream>, Failure> {
-        let role_of = |stream| role(spec, End::Server, stream);
+        let role_of = |stream| role(spec, end, stream);
+        let own_spec = match self.carries {
+            Carries::Data => Cow::Borrowed(spec),
+            Carries::Messages => Cow::Owned(messages_spec(spec)),
+        };
         let mut streams = Vec::with_capacity(expected.len());
         while !expected.is_empty() {
             if gone() {
@@ -162,7 +282,7 @@ impl Door {
                 ));
             }
             let slice = deadline.min(Instant::now() + SLICE);
-            let (stream, io) = match self.listener.accept(spec, expected, &role_of, slice) {
+            let (stream, io) = match self.listener.accept(&own_spec, expected, &role_of, slice) {
                 Err(failure) if failure.kind == FailureKind::Timeout && slice < deadline => continue,
                 Err(failure) if failure.kind == FailureKind::Timeout => return Err(missing(expected.len())),
                 accepted => accepted?,
@@ -171,7 +291,7 @@ impl Door {
             streams.push(OpenStream {
                 stream,
                 role: role_of(stream),
-                cpu: cpu(spec, End::Server, stream),
+                cpu: cpu(spec, end, stream),
                 io,
             });
         }
@@ -275,9 +395,14 @@ mod tests {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = taken.local_addr().unwrap().port();
         let spec = RunSpec::default().resolved().unwrap();
-        let refusal = Doors::open(&spec, taken.local_addr().unwrap(), &range(port, port).unwrap())
-            .err()
-            .unwrap();
+        let refusal = Doors::open(
+            &spec,
+            taken.local_addr().unwrap(),
+            &range(port, port).unwrap(),
+            None,
+        )
+        .err()
+        .unwrap();
         assert_eq!(refusal.kind, FailureKind::Busy);
         assert!(
             refusal.message.contains(&format!("from {port} to {port}")),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
-use farline_spec::{Direction, Failure, RunSpec, RunStatus, Transport};
+use farline_spec::{CopyReport, Direction, Failure, FileTally, RunSpec, RunStatus, Transport};
 use serde::Serialize;
 
 use crate::client::record::rfc3339;
@@ -71,6 +71,8 @@ pub struct SessionStart {
     pub direction: Direction,
     /// Data streams in all.
     pub streams: usize,
+    /// Whether they carry files.
+    pub copy: bool,
     /// Length of the run, if stated.
     pub duration_s: Option<f64>,
     /// Payload of the run, if stated.
@@ -95,6 +97,7 @@ impl SessionStart {
             transport: spec.transport,
             direction: spec.direction,
             streams: spec.stream_total(),
+            copy: spec.copy.is_some(),
             duration_s: spec.duration_s.map(|duration| duration.get()),
             total_bytes: spec.total_bytes.map(|total| total.get()),
             notes: notes.to_vec(),
@@ -121,6 +124,30 @@ pub struct SessionEnd {
     pub bytes_received: u64,
     /// Payload bytes that the client says it received, if it came to that.
     pub client_bytes_received: Option<u64>,
+    /// What became of the files of a copy.
+    pub copy: Option<SessionCopy>,
+}
+
+/// What became of the files of a copy, as far as this end knows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SessionCopy {
+    /// Files copied now.
+    pub copied: FileTally,
+    /// What was there already.
+    pub present: FileTally,
+    /// What failed.
+    pub failed: FileTally,
+}
+
+impl SessionCopy {
+    /// From this end's report.
+    pub fn new(report: &CopyReport) -> Self {
+        Self {
+            copied: report.copied,
+            present: report.present,
+            failed: report.failed,
+        }
+    }
 }
 
 impl ServerEvent {
@@ -208,6 +235,7 @@ mod tests {
             bytes_sent: 2,
             bytes_received: 3,
             client_bytes_received: None,
+            copy: None,
         }
     }
 

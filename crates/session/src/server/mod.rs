@@ -18,7 +18,9 @@ pub mod admission;
 pub mod data;
 pub mod events;
 mod listen;
+pub(crate) mod one_port;
 mod reception;
+mod register;
 mod session;
 
 use std::net::SocketAddr;
@@ -40,6 +42,8 @@ use admission::Gate;
 use data::PortRange;
 use events::EventLog;
 pub use events::{Happening, ServerEvent, SessionEnd, SessionStart};
+use one_port::Arrivals;
+use register::Register;
 
 /// Longest that running sessions may go on after [`Server::stop`].
 pub const GRACE: Duration = Duration::from_secs(10);
@@ -52,6 +56,9 @@ struct Shared {
     ports: PortRange,
     log: EventLog,
     timing: Timing,
+    register: Register,
+    /// Data streams that come in on the control port, where they do.
+    arrivals: Option<Arrivals>,
     /// Connections whose client has not been admitted yet.
     in_setup: Arc<AtomicUsize>,
     stopping: AtomicBool,
@@ -86,13 +93,34 @@ impl Server {
     /// As [`Self::start`].
     #[doc(hidden)]
     pub fn start_with(config: &ServerConfig, timing: Timing) -> Result<Self, Failure> {
+        let listeners = listen::bind(config)?;
+        let addresses = listen::addresses(&listeners)?;
+        Self::launch(config, timing, addresses, move |shared| {
+            reception::run(shared, listeners)
+        })
+    }
+
+    /// Serves one session over connections that it opens to a client which waits at `client`: for a server that cannot be
+    /// reached. It ends with that session.
+    ///
+    /// # Errors
+    /// As [`Self::start`]. A client that does not answer is an event.
+    pub fn connect_back(config: &ServerConfig, client: SocketAddr) -> Result<Self, Failure> {
+        let work = move |shared: &Arc<Shared>| reception::run_back(shared, client);
+        Self::launch(config, Timing::default(), Vec::new(), work)
+    }
+
+    fn launch(
+        config: &ServerConfig,
+        timing: Timing,
+        addresses: Vec<SocketAddr>,
+        work: impl FnOnce(&Arc<Shared>) + Send + 'static,
+    ) -> Result<Self, Failure> {
         let ports = PortRange::new(config)?;
         let state = StateDir::open(Path::new(&config.state_dir))?;
         let office = TicketOffice::open(&state)?;
         office.forget_expired(now_s())?;
         let identity = ServerIdentity::load(&state)?;
-        let listeners = listen::bind(config)?;
-        let addresses = listen::addresses(&listeners)?;
         let (log, events) = EventLog::new();
         let shared = Arc::new(Shared {
             identity,
@@ -100,6 +128,8 @@ impl Server {
             ports,
             log,
             timing,
+            register: Register::default(),
+            arrivals: config.single_port.then(Arrivals::default),
             in_setup: Arc::default(),
             stopping: AtomicBool::new(false),
             grace: Mutex::new(GRACE),
@@ -108,7 +138,7 @@ impl Server {
         let own = Arc::clone(&shared);
         let reception = std::thread::Builder::new()
             .name("fl-reception".into())
-            .spawn(move || reception::run(&own, listeners))
+            .spawn(move || work(&own))
             .map_err(|error| Failure::system("starting thread fl-reception", &error))?;
         Ok(Self {
             addresses,

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,16 @@ use farline_spec::{Failure, FailureKind};
 use farline_sys::wake::poll_readable;
 
 use super::events::Happening;
+use super::session::Caller;
 use super::{Shared, listen, session};
 use crate::channel::Interrupt;
 
 /// Connections in set-up at once.
 pub const MAX_IN_SETUP: usize = 16;
+/// As many where data streams come in the same way.
+const MAX_IN_SETUP_ONE_PORT: usize = 128;
+/// Longest wait for a client that is connected to.
+const CONNECT_BACK: Duration = Duration::from_secs(10);
 /// Pause after the kernel could not give a connection (no descriptor left, say).
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -43,6 +48,32 @@ pub fn run(shared: &Arc<Shared>, listeners: Vec<TcpListener>) {
     });
 }
 
+/// Serves one session over a connection to `client`; then sees its thread end.
+pub fn run_back(shared: &Arc<Shared>, client: SocketAddr) {
+    let mut crew = Crew {
+        shared: Arc::clone(shared),
+        guests: Vec::new(),
+    };
+    match TcpStream::connect_timeout(&client, CONNECT_BACK) {
+        Ok(socket) => crew.seat(socket, client, Some(client)),
+        Err(error) => {
+            let line = format!("{client}: the client does not answer: {error}");
+            crew.refuse(client, Failure::new(FailureKind::Unreachable, line));
+        }
+    }
+    while !shared.is_stopping() && !crew.guests.is_empty() {
+        if poll_readable(&[shared.bell.waker().as_fd()], None).is_err() {
+            break;
+        }
+        shared.bell.waker().drain();
+        crew.reap();
+    }
+    crew.see_out();
+    shared.log.write_last(Happening::Stopped {
+        sessions: shared.gate.slots().admitted(),
+    });
+}
+
 fn wait(shared: &Shared, listeners: &[TcpListener]) -> std::io::Result<Vec<bool>> {
     let mut fds: Vec<_> = listeners.iter().map(AsFd::as_fd).collect();
     fds.push(shared.bell.waker().as_fd());
@@ -57,8 +88,8 @@ fn wait(shared: &Shared, listeners: &[TcpListener]) -> std::io::Result<Vec<bool>
 pub struct SetupPlace(Arc<AtomicUsize>);
 
 impl SetupPlace {
-    fn take(count: &Arc<AtomicUsize>) -> Option<Self> {
-        let free = |taken| (taken < MAX_IN_SETUP).then_some(taken + 1);
+    fn take(count: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
+        let free = |taken| (taken < most).then_some(taken + 1);
         count
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, free)
             .ok()
@@ -72,9 +103,37 @@ impl Drop for SetupPlace {
     }
 }
 
+/// Serves a client, or brings a data stream to the session that waits for it.
+fn receive(shared: &Shared, socket: TcpStream, peer: SocketAddr, interrupt: Interrupt, place: SetupPlace) {
+    let sorted = match &shared.arrivals {
+        Some(arrivals) => arrivals.sort(socket, Instant::now() + shared.timing.setup),
+        None => Ok(Some(socket)),
+    };
+    match sorted {
+        Ok(Some(client)) => {
+            let caller = Caller { peer, back: None };
+            session::serve(shared, client, caller, interrupt, place);
+        }
+        Ok(None) => {}
+        Err(error) => shared.log.write(Happening::Refused { peer, error }),
+    }
+}
+
 struct Guest {
     interrupt: Interrupt,
+    /// Said before the bell rings: a thread that rang it may not have finished yet for whoever looks at once.
+    over: Arc<AtomicBool>,
     thread: JoinHandle<()>,
+}
+
+/// Rings the bell when the thread of a guest has done its work, or panicked.
+struct Leaving(Arc<AtomicBool>, Arc<Shared>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+        self.1.bell.waker().wake();
+    }
 }
 
 struct Crew {
@@ -85,7 +144,7 @@ struct Crew {
 impl Crew {
     fn take(&mut self, door: &TcpListener) {
         match door.accept() {
-            Ok((socket, peer)) => self.seat(socket, listen::plain(peer)),
+            Ok((socket, peer)) => self.seat(socket, listen::plain(peer), None),
             // The peer was gone before it was taken.
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
@@ -98,27 +157,47 @@ impl Crew {
         std::thread::sleep(PAUSE);
     }
 
-    fn seat(&mut self, socket: TcpStream, peer: SocketAddr) {
-        let Some(place) = SetupPlace::take(&self.shared.in_setup) else {
-            let line = format!("{MAX_IN_SETUP} connections are being set up, that many are allowed");
+    fn seat(&mut self, socket: TcpStream, peer: SocketAddr, back: Option<SocketAddr>) {
+        let most = if self.shared.arrivals.is_some() {
+            MAX_IN_SETUP_ONE_PORT
+        } else {
+            MAX_IN_SETUP
+        };
+        let Some(place) = SetupPlace::take(&self.shared.in_setup, most) else {
+            let line = format!("{most} connections are being set up, that many are allowed");
             return self.refuse(peer, Failure::new(FailureKind::Busy, line));
         };
-        match self.start(socket, peer, place) {
+        match self.start(socket, peer, place, back) {
             Ok(guest) => self.guests.push(guest),
             Err(failure) => self.refuse(peer, failure),
         }
     }
 
-    fn start(&self, socket: TcpStream, peer: SocketAddr, place: SetupPlace) -> Result<Guest, Failure> {
+    fn start(
+        &self,
+        socket: TcpStream,
+        peer: SocketAddr,
+        place: SetupPlace,
+        back: Option<SocketAddr>,
+    ) -> Result<Guest, Failure> {
         let interrupt = Interrupt::new()?;
         let (shared, own) = (Arc::clone(&self.shared), interrupt.clone());
+        let over = Arc::new(AtomicBool::new(false));
+        let leaving = Leaving(Arc::clone(&over), Arc::clone(&self.shared));
         let body = move || {
-            session::serve(&shared, socket, peer, own, place);
-            shared.bell.waker().wake();
+            let _leaving = leaving;
+            match back {
+                Some(_) => session::serve(&shared, socket, Caller { peer, back }, own, place),
+                None => receive(&shared, socket, peer, own, place),
+            }
         };
         let spawned = std::thread::Builder::new().name("fl-session".into()).spawn(body);
         let thread = spawned.map_err(|error| Failure::system("starting thread fl-session", &error))?;
-        Ok(Guest { interrupt, thread })
+        Ok(Guest {
+            interrupt,
+            over,
+            thread,
+        })
     }
 
     fn refuse(&self, peer: SocketAddr, error: Failure) {
@@ -128,7 +207,7 @@ impl Crew {
     fn reap(&mut self) {
         let (over, on): (Vec<_>, Vec<_>) = std::mem::take(&mut self.guests)
             .into_iter()
-            .partition(|guest| guest.thread.is_finished());
+            .partition(|guest| guest.over.load(Ordering::Acquire));
         self.guests = on;
         over.into_iter().for_each(|guest| self.join(guest));
     }

@@ -1,33 +1,60 @@
 //! One connection, from the TLS handshake to the last word: does what the server's machine says.
 
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use farline_spec::{EndReport, Failure, FailureKind, RunSpec};
+use farline_sys::wake::poll_readable;
 
 use super::admission::Admission;
 use super::data::Doors;
-use super::events::{Happening, SessionEnd, SessionStart};
+use super::events::{Happening, SessionCopy, SessionEnd, SessionStart};
 use super::reception::SetupPlace;
+use super::register::{Claim, CopyName};
 use super::{Shared, listen};
 use crate::channel::{Arrival, Channel, Interrupt};
+use crate::client::connect::{StreamPlan, Way};
 use crate::client::record::status;
+use crate::copy::CopyPlan;
 use crate::facts::{host_facts, version_info};
 use crate::machine::{ServerAction, ServerEvent, ServerMachine, ServerPlan};
-use crate::message::{ClientMessage, Handshake, ServerMessage, ServerProfile, SessionId, VERSIONS};
+use crate::message::{
+    ClientMessage, Handshake, ListenerAddress, Listeners, ServerMessage, ServerProfile, SessionId, VERSIONS,
+};
 use crate::run::RunOutcome;
 use crate::seat::{Seat, SeatEvent, payload_bytes};
 use crate::state_dir::random;
-use crate::streams::{End, numbers};
-use crate::tls::StreamKeys;
+use crate::streams::{End, destinations, has_files, numbers};
+use crate::tls::{StreamKeys, seal_keys};
+
+/// Who is at the other end of a connection.
+#[derive(Debug, Clone, Copy)]
+pub struct Caller {
+    /// Its address.
+    pub peer: SocketAddr,
+    /// Where it listens, if it was this server that connected, and so opens the streams too.
+    pub back: Option<SocketAddr>,
+}
 
 /// Serves one connection. Whatever comes of it is written to the log.
-pub fn serve(shared: &Shared, socket: TcpStream, peer: SocketAddr, interrupt: Interrupt, place: SetupPlace) {
-    match Session::open(shared, socket, peer, interrupt, place) {
-        Ok(session) => session.drive(),
-        Err(error) => shared.log.write(Happening::Refused { peer, error }),
+pub fn serve(shared: &Shared, socket: TcpStream, caller: Caller, interrupt: Interrupt, place: SetupPlace) {
+    match Session::open(shared, socket, caller, interrupt, place) {
+        Ok(Some(session)) => session.drive(),
+        Ok(None) => {}
+        Err(error) => shared.log.write(Happening::Refused {
+            peer: caller.peer,
+            error,
+        }),
     }
+}
+
+/// Whether a connection ends before its first byte: somebody measured the path, which is no client and no trouble.
+fn is_only_a_look(socket: &TcpStream, interrupt: &Interrupt, within: Duration) -> bool {
+    let fds = [socket.as_fd(), interrupt.waker().as_fd()];
+    let is_ready = poll_readable(&fds, Some(within)).is_ok_and(|ready| ready[0]);
+    is_ready && matches!(socket.peek(&mut [0; 1]), Ok(0))
 }
 
 /// A session that was admitted.
@@ -35,6 +62,8 @@ struct Admitted {
     admission: Admission,
     began: Instant,
     outcome: RunOutcome,
+    /// The copy into this server that it does.
+    claim: Option<Claim>,
 }
 
 struct Session<'a> {
@@ -43,6 +72,8 @@ struct Session<'a> {
     channel: Channel<ClientMessage>,
     id: SessionId,
     peer: SocketAddr,
+    /// Where the client listens, if it does instead of this end.
+    back: Option<SocketAddr>,
     local: SocketAddr,
     interrupt: Interrupt,
     /// Given back once the client is admitted.
@@ -59,11 +90,14 @@ impl<'a> Session<'a> {
     fn open(
         shared: &'a Shared,
         socket: TcpStream,
-        peer: SocketAddr,
+        caller: Caller,
         interrupt: Interrupt,
         place: SetupPlace,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Option<Self>, Failure> {
         let began = Instant::now();
+        if is_only_a_look(&socket, &interrupt, shared.timing.setup) {
+            return Ok(None);
+        }
         let local = socket
             .local_addr()
             .map_err(|error| Failure::system("control socket", &error))?;
@@ -80,12 +114,13 @@ impl<'a> Session<'a> {
             versions: VERSIONS,
             timing: shared.timing,
         };
-        Ok(Self {
+        Ok(Some(Self {
             shared,
             machine: ServerMachine::new(plan, began.elapsed()),
             channel,
             id,
-            peer,
+            peer: caller.peer,
+            back: caller.back,
             local: listen::plain(local),
             seat: Seat::new(End::Server, interrupt.waker().clone()),
             interrupt,
@@ -94,7 +129,7 @@ impl<'a> Session<'a> {
             doors: None,
             began,
             last_words: None,
-        })
+        }))
     }
 
     fn now(&self) -> Duration {
@@ -113,17 +148,25 @@ impl<'a> Session<'a> {
                 Err(failure) => self.event(ServerEvent::Failed(failure)),
             }
             if self.interrupt.is_raised() {
-                let failure = Failure::new(
-                    FailureKind::Interrupted,
-                    "the server is being stopped by its operator",
-                );
-                self.event(ServerEvent::Failed(failure));
+                self.event(ServerEvent::Failed(self.why_interrupted()));
             }
             self.look_at_seat();
             self.machine.handle_timeout(self.now());
             self.act();
         }
         self.close();
+    }
+
+    fn why_interrupted(&self) -> Failure {
+        let claim = self
+            .admitted
+            .as_ref()
+            .and_then(|admitted| admitted.claim.as_ref());
+        let stopped = || {
+            let line = "the server is being stopped by its operator";
+            Failure::new(FailureKind::Interrupted, line)
+        };
+        claim.and_then(Claim::replaced).unwrap_or_else(stopped)
     }
 
     fn take(&mut self, arrival: Arrival<ClientMessage>) {
@@ -145,7 +188,7 @@ impl<'a> Session<'a> {
                 SeatEvent::StreamsOpen => self.event(ServerEvent::StreamsOpen),
                 SeatEvent::NotOpen(failure) => self.event(ServerEvent::Failed(failure)),
                 // They are in what the run comes to as well.
-                SeatEvent::Samples(_) => {}
+                SeatEvent::Samples(_) | SeatEvent::MoverSamples(_) | SeatEvent::Progress(_) => {}
                 SeatEvent::SendersDone => self.event(ServerEvent::SendersDone),
                 SeatEvent::AllDone => self.event(ServerEvent::AllDone),
                 SeatEvent::RunFailed(failure) => self.event(ServerEvent::RunFailed(failure)),
@@ -179,9 +222,10 @@ impl<'a> Session<'a> {
             ServerAction::Bind(spec) => return self.bind(&spec).map(Some),
             ServerAction::Accept(within) => self.accept(within)?,
             ServerAction::StartRun(watchdog) => {
+                let plan = self.copy_plan()?;
                 let admission = &self.admitted()?.admission;
                 let (spec, bounds) = (admission.grant.spec.clone(), admission.bounds);
-                self.seat.start(&spec, watchdog, bounds)?;
+                self.seat.start(&spec, watchdog, bounds, plan)?;
             }
             ServerAction::StopRun => self.seat.stop(),
             ServerAction::FinishRun(within) => return self.finish_run(within).map(Some),
@@ -200,6 +244,7 @@ impl<'a> Session<'a> {
             admission,
             began: Instant::now(),
             outcome: RunOutcome::default(),
+            claim: None,
         });
         Ok(ServerEvent::Admitted {
             grant,
@@ -213,7 +258,12 @@ impl<'a> Session<'a> {
     }
 
     fn bind(&mut self, spec: &RunSpec) -> Result<ServerEvent, Failure> {
-        let doors = Doors::open(spec, self.local, &self.shared.ports)?;
+        if let Some(client) = self.back {
+            return Ok(ServerEvent::Bound(at_client(spec, client)));
+        }
+        let arrivals = self.shared.arrivals.as_ref();
+        let handed = arrivals.map(|arrivals| arrivals.expect(self.id, spec));
+        let doors = Doors::open(spec, self.local, &self.shared.ports, handed)?;
         let addresses = doors.addresses();
         self.doors = Some(doors);
         Ok(ServerEvent::Bound(addresses))
@@ -223,13 +273,52 @@ impl<'a> Session<'a> {
         let spec = self.admitted()?.admission.grant.spec.clone();
         let keys = StreamKeys::new(self.channel.tls(), self.id)?;
         let expected: Vec<_> = numbers(&spec).map(|stream| keys.key(stream)).collect();
+        let deadline = Instant::now() + within;
+        if let Some(client) = self.back {
+            let way = Way::ToClient(client);
+            let plan = StreamPlan {
+                spec,
+                keys: expected,
+                way,
+                deadline,
+            };
+            return self.seat.open(move |cancelled| plan.open(cancelled));
+        }
         let doors = self
             .doors
             .take()
             .ok_or_else(|| Failure::new(FailureKind::Internal, "no listeners"))?;
-        let deadline = Instant::now() + within;
         self.seat
             .open(move |cancelled| doors.accept(&spec, &expected, deadline, cancelled))
+    }
+
+    /// The server's end of a copy, held to the folder of the ticket.
+    fn copy_plan(&mut self) -> Result<Option<CopyPlan>, Failure> {
+        let client = self.peer.ip();
+        let admission = &mut self.admitted()?.admission;
+        let spec = admission.grant.spec.clone();
+        let Some(copy) = &spec.copy else {
+            return Ok(None);
+        };
+        let missing = || {
+            Failure::new(
+                FailureKind::Internal,
+                "a copy without a folder that it may not leave",
+            )
+        };
+        let (name, root) = admission.root.take().ok_or_else(missing)?;
+        let most_bytes = admission.most_bytes;
+        if !has_files(&spec, End::Server) {
+            let name = CopyName::new(client, &name, copy);
+            let claim = self.shared.register.claim(name, &self.interrupt)?;
+            self.admitted()?.claim = Some(claim);
+        }
+        Ok(Some(CopyPlan {
+            root,
+            receipt: None,
+            most_bytes,
+            seals: seal_keys(self.channel.tls(), self.id, copy.cipher)?,
+        }))
     }
 
     fn finish_run(&mut self, within: Duration) -> Result<ServerEvent, Failure> {
@@ -239,9 +328,11 @@ impl<'a> Session<'a> {
                 host: host_facts(),
                 version: version_info(VERSIONS.max),
                 cpu: outcome.cpu,
+                copy: outcome.copy.clone(),
             },
             streams: outcome.streams.clone(),
             samples: std::mem::take(&mut outcome.samples),
+            mover_samples: std::mem::take(&mut outcome.mover_samples),
             failure: outcome.failure.clone(),
         };
         self.admitted()?.outcome = outcome;
@@ -259,13 +350,9 @@ impl<'a> Session<'a> {
                 } else {
                     aborted
                 };
-                let end = session_end(
-                    self.id,
-                    self.peer,
-                    &self.machine,
-                    &outcome,
-                    admitted.began.elapsed(),
-                );
+                let spec = &admitted.admission.grant.spec;
+                let lasted = admitted.began.elapsed();
+                let end = session_end(self.id, self.peer, &self.machine, (spec, &outcome), lasted);
                 drop(admitted.admission);
                 self.shared.log.write(Happening::SessionEnded(Box::new(end)));
             }
@@ -281,11 +368,21 @@ impl<'a> Session<'a> {
     }
 }
 
+/// Where streams go that the server opens: the client's one port, whatever their destination.
+fn at_client(spec: &RunSpec, client: SocketAddr) -> Listeners {
+    let port = client.port();
+    let address = |destination| ListenerAddress { destination, port };
+    Listeners {
+        listeners: destinations(spec).into_iter().map(address).collect(),
+        messages_port: spec.copy.as_ref().map(|_| port),
+    }
+}
+
 fn session_end(
     session: SessionId,
     peer: SocketAddr,
     machine: &ServerMachine,
-    outcome: &RunOutcome,
+    (spec, outcome): (&RunSpec, &RunOutcome),
     lasted: Duration,
 ) -> SessionEnd {
     let stopped = || {
@@ -297,7 +394,7 @@ fn session_end(
         .cloned()
         .or_else(|| outcome.failure.clone())
         .or_else(stopped);
-    let (bytes_sent, bytes_received) = payload_bytes(outcome);
+    let (bytes_sent, bytes_received) = payload_bytes(spec, outcome);
     SessionEnd {
         session,
         peer,
@@ -307,5 +404,6 @@ fn session_end(
         bytes_sent,
         bytes_received,
         client_bytes_received: machine.client_profile().map(|profile| profile.bytes_received),
+        copy: outcome.copy.as_ref().map(SessionCopy::new),
     }
 }

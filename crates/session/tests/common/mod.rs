@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 pub mod proxy;
+pub mod site;
 pub mod wire;
 
 use std::net::SocketAddr;
@@ -10,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use farline_session::machine::Timing;
 use farline_session::{Event, Happening, RunHandle, Server, SessionEnd, Target, start_run};
-use farline_spec::{Failure, RunRecord, RunSpec, Samples, ServerConfig, from_json};
+use farline_spec::{
+    CopyProgress, Failure, MoverSamples, RunRecord, RunSpec, Samples, ServerConfig, from_json,
+};
 
 /// Longest that anything in a test may take.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -98,6 +101,8 @@ pub fn spec(text: &str) -> RunSpec {
 pub struct Run {
     pub record: RunRecord,
     pub samples: Samples,
+    pub mover_samples: MoverSamples,
+    pub progress: Vec<CopyProgress>,
     pub stages: Vec<&'static str>,
     pub notices: Vec<String>,
     pub keys: Vec<String>,
@@ -111,6 +116,7 @@ pub fn complete(target: Target, text: &str) -> Run {
 /// Takes all events of `handle` up to the record.
 pub fn follow(handle: &RunHandle) -> Run {
     let (mut samples, mut stages, mut notices, mut keys) = (Samples::default(), vec![], vec![], vec![]);
+    let (mut mover_samples, mut progress) = (MoverSamples::default(), vec![]);
     let until = Instant::now() + 2 * PATIENCE;
     while Instant::now() < until {
         match handle.poll(Duration::from_millis(200)) {
@@ -118,16 +124,20 @@ pub fn follow(handle: &RunHandle) -> Run {
             Some(Event::Stage(stage)) => stages.push(stage),
             Some(Event::Notice(notice)) => notices.push(notice),
             Some(Event::ServerKey(key)) => keys.push(key.to_string()),
+            Some(Event::MoverSamples(mut some)) => mover_samples.append(&mut some),
+            Some(Event::Progress(now)) => progress.push(now),
             Some(Event::Done(record)) => {
                 return Run {
                     record: *record,
                     samples,
+                    mover_samples,
+                    progress,
                     stages,
                     notices,
                     keys,
                 };
             }
-            None => {}
+            Some(Event::Listening(_)) | None => {}
         }
     }
     panic!("the run did not end; it said {stages:?}");

@@ -1,4 +1,4 @@
-//! Stands in the control channel and cuts or holds it after so many TLS records.
+//! Stands in the control channel and cuts, holds or delays it after so many TLS records.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -14,6 +14,8 @@ pub enum Fate {
     Cut,
     /// Nothing is passed on any more.
     Hold,
+    /// Each is passed on so much later.
+    Late(Duration),
 }
 
 /// A proxy for one connection.
@@ -67,6 +69,7 @@ impl Line {
                 match self.fate {
                     Fate::Cut => break,
                     Fate::Hold => continue,
+                    Fate::Late(delay) => std::thread::sleep(delay),
                 }
             }
             if (&mut &*to).write_all(&record).is_err() {

@@ -20,6 +20,9 @@ pub(super) struct Link {
     pub(super) reports: Count,
     pub(super) rate_bps: Count,
     pub(super) flight_packets: Count,
+    /// Round trips of the datagrams themselves, where they are measured; 0 where not.
+    pub(super) rtt_us: Count,
+    pub(super) min_rtt_us: Count,
     role: Role,
     breaker: Breaker,
 }
@@ -36,6 +39,8 @@ impl Link {
             reports: Count::default(),
             rate_bps: Count::default(),
             flight_packets: Count::default(),
+            rtt_us: Count::default(),
+            min_rtt_us: Count::default(),
             role,
             breaker,
         }
@@ -68,6 +73,9 @@ impl Probe for Link {
             } else {
                 i64::from(raw.min_rtt)
             };
+        }
+        if self.rtt_us.get() > 0 {
+            (rtt_us, rttvar_us, min_rtt_us) = (self.rtt_us.get(), -1, self.min_rtt_us.get());
         }
         match self.role {
             Role::Sender => Counters {

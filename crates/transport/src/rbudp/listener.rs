@@ -10,6 +10,7 @@ use farline_sys::wake::poll_readable;
 use socket2::Socket;
 
 use super::opening::Opened;
+use super::options::check;
 use crate::failure::{refused, timed_out};
 use crate::preamble::next_hello;
 use crate::socket::{bound_socket, labelled, time_left, while_listening};
@@ -40,6 +41,7 @@ struct Half {
 
 impl RbudpListener {
     pub(super) fn bind(local: SocketAddr, spec: &RunSpec) -> Result<Self, Failure> {
+        check(spec)?;
         if local.ip().is_unspecified() {
             // Datagrams must leave from the address the hello came to.
             return Err(refused(

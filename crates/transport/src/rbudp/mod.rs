@@ -1,7 +1,7 @@
 //! Reliable Blast UDP (papers/4): datagrams at a stated rate, reports of what is missing over TCP.
 //!
 //! What it does: opens a TCP connection and a UDP socket for each stream, runs the machines of `farline_proto::rbudp` over
-//! them, takes what is sent from memory or a file and puts what comes into memory or a file, in the three ways of the paper
+//! them, takes what is sent from memory, a file or the caller and puts what comes into memory or a file, in the three ways of the paper
 //! ([`place`]); checks before the first blast whether the path is somebody else's too ([`path_check`]).
 //! What it must not do: decide what is repeated, reported or whole (the machines do), slow down for others (the rate is
 //! what was asked for; `loss_bound` is the machine's), take a datagram for data that does not carry the stream's token.
@@ -17,18 +17,23 @@
 //!   pings, trains       ◄─────────►     path check, on the first stream of a direction
 //! ```
 //!
-//! Start with [`stream`]; [`opening`] and [`listener`] open, [`sender`] and [`receiver`] drive the machines, [`feedback`] is
-//! the TCP connection, [`source`] and [`place`] are where bytes come from and go to, [`options`] sets and reads back.
+//! Start with [`stream`]; [`opening`] and [`listener`] open, [`sender`] (with [`bursts`]) and [`receiver`] drive the machines, [`feedback`] is
+//! the TCP connection, [`source`] and [`place`] are where bytes come from and go to, [`outbox`] and [`handing`] where files do,
+//! [`options`] sets and reads back.
 
+mod bursts;
 mod feedback;
+mod handing;
 mod link;
 mod listener;
 mod memory;
 mod opening;
 mod options;
+mod outbox;
 mod path_check;
 mod place;
 mod receiver;
+mod round_trip;
 mod sender;
 mod source;
 mod stream;

@@ -12,7 +12,7 @@ use farline_sys::wake::poll_readable;
 use socket2::{Protocol, Socket, Type};
 
 use super::feedback::{Feedback, rtt_ns};
-use super::options::{Setup, options_of};
+use super::options::{Setup, check, options_of};
 use super::path_check::{CheckPlan, measure};
 use super::stream::{Parts, RbudpStream};
 use crate::failure::{is_slice, timed_out, while_connecting};
@@ -32,6 +32,7 @@ const OFFER: [u8; 4] = *b"RB\0\x01";
 /// Opens the stream that `request` names.
 pub(super) fn open(request: &Connect<'_>) -> Result<Box<dyn Stream>, Failure> {
     let remote = canonical(request.remote);
+    check(request.spec)?;
     let tcp = connected(request, remote, Type::STREAM, Protocol::TCP)?;
     (&tcp)
         .write_all(&preamble::encode(request.key))

@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 
 use farline_spec::unit::RbudpPacketBytes;
-use farline_spec::{Failure, FailureKind, Granted, RbudpOptions, RunSpec};
+use farline_spec::{Failure, FailureKind, Granted, RbudpOptions, RbudpReceiver, RunSpec};
 use farline_sys::datagram::{self, MAX_BATCH_BYTES, MAX_BATCH_SEGMENTS};
 use farline_sys::option::{self, Family};
 use socket2::Socket;
@@ -25,6 +25,8 @@ const BURST_US: u64 = 100;
 /// Fewer packets cost more wake-ups than they save queue, as long as they take no longer than this.
 const FEW_PACKETS: usize = 8;
 const LONG_BURST_US: u64 = 2_000;
+/// Rate of a fast host, where none is stated.
+const FAST_BPS: u64 = 40_000_000_000;
 /// Bursts that kernels before 6.9 take.
 const OLDER_BURST: usize = 64;
 
@@ -51,6 +53,48 @@ pub(super) fn options_of(spec: &RunSpec) -> RbudpOptions {
 /// Blasts under way at once.
 pub(super) fn in_flight_of(options: &RbudpOptions) -> u32 {
     options.in_flight.map_or(1, |count| u32::from(count.get()))
+}
+
+/// Blasts that a sender has under way at once. Files are given as fast as they are read: no more of them are kept than
+/// the rate and four round trips need, and four blasts besides, even where more are allowed.
+pub(super) fn in_flight_at(spec: &RunSpec, rtt_ns: u64) -> u32 {
+    let options = options_of(spec);
+    let most = in_flight_of(&options);
+    if spec.copy.is_none() {
+        return most;
+    }
+    let bytes = path_bytes(spec, 4 * rtt_ns) / u128::from(options.payload_bytes.get());
+    most.min(4 + u32::try_from(bytes).unwrap_or(u32::MAX / 2))
+}
+
+/// Payload that the stated rate sends in `time_ns`; where none is stated a fast host's.
+pub(super) fn path_bytes(spec: &RunSpec, time_ns: u64) -> u128 {
+    let rate_bps = spec.rate_bps.map_or(0, |rate| rate.get());
+    let rate_bps = if rate_bps == 0 { FAST_BPS } else { rate_bps };
+    u128::from(rate_bps) * u128::from(time_ns) / 8_000_000_000
+}
+
+/// Refuses options that say where a payload made up on the spot goes, or that it goes nowhere.
+///
+/// # Errors
+/// `Spec` that names the option.
+pub(super) fn check(spec: &RunSpec) -> Result<(), Failure> {
+    let Some(options) = spec.rbudp.as_ref().filter(|_| spec.copy.is_some()) else {
+        return Ok(());
+    };
+    if options.file.is_some() {
+        return Err(refused(
+            "rbudp.file",
+            "goes without a copy, which says itself what is sent",
+        ));
+    }
+    if options.receiver == RbudpReceiver::Fake {
+        return Err(refused(
+            "rbudp.receiver",
+            "fake drops what comes, files are received by naive or gather",
+        ));
+    }
+    Ok(())
 }
 
 impl Setup {

@@ -17,9 +17,9 @@ use farline_spec::{Failure, RbudpReceiver};
 use farline_sys::datagram::{Batch, RECEIVE_BYTES, receive_batch_now, receive_scattered_now};
 
 use super::memory::Slots;
-use crate::buffer::PageBuffer;
 use crate::failure::refused;
 use crate::preamble::is_preamble;
+use farline_sys::page_buffer::PageBuffer;
 
 /// No call brings more datagrams than this, however short they are.
 const MOST_SEGMENTS: usize = 512;
@@ -131,8 +131,16 @@ impl Intake {
 
     /// Shows the payload of a blast that is whole; nothing where it is not in memory.
     pub(super) fn visit(&self, blast: u32, bytes: u64, visit: &mut dyn FnMut(&[u8])) {
-        if let Store::Memory(slots) = &self.store {
-            visit(slots.peek(blast, usize::try_from(bytes).unwrap_or(usize::MAX)));
+        if matches!(self.store, Store::Memory(_)) {
+            visit(self.peek(blast, bytes));
+        }
+    }
+
+    /// The payload of a blast that is whole; empty where it is not in memory.
+    pub(super) fn peek(&self, blast: u32, bytes: u64) -> &[u8] {
+        match &self.store {
+            Store::Memory(slots) => slots.peek(blast, usize::try_from(bytes).unwrap_or(usize::MAX)),
+            Store::File(_) | Store::Nothing => &[],
         }
     }
 

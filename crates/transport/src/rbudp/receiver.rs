@@ -13,7 +13,7 @@ use farline_sys::{thread, time};
 use super::feedback::Feedback;
 use super::link::Link;
 use super::memory::Slots;
-use super::options::{in_flight_of, options_of};
+use super::options::{in_flight_of, options_of, path_bytes};
 use super::place::{FileStore, Intake, Store};
 use super::stream::Parts;
 use crate::failure::{aborted, is_slice, while_moving};
@@ -23,15 +23,19 @@ use crate::tally::as_i64;
 use crate::{Received, StreamReport};
 
 /// Bytes after which the caller gets to look around.
-const BLOCK_BYTES: usize = 256 << 10;
+pub(super) const BLOCK_BYTES: usize = 256 << 10;
 
 pub(super) struct Receiver {
-    machine: Machine,
-    feedback: Feedback,
-    intake: Intake,
+    pub(super) machine: Machine,
+    pub(super) feedback: Feedback,
+    pub(super) intake: Intake,
     nap: Nap,
     /// The blast that was delivered by the last call and whose slot is still its own.
-    delivered: Option<(u32, u64)>,
+    pub(super) delivered: Option<(u32, u64)>,
+    /// How many of its bytes have been handed out, where they are handed out at all.
+    pub(super) handed_bytes: usize,
+    /// When the sockets were looked at last while bytes were handed out.
+    pub(super) looked_ns: u64,
     report: StreamReport,
     is_started: bool,
 }
@@ -64,9 +68,15 @@ impl Receiver {
                 let blasts = spec
                     .total_bytes
                     .map_or(u64::MAX, |total| total.get().div_ceil(payload_bytes));
+                // A copy may be over before it needs more.
+                let most = if spec.copy.is_some() {
+                    2
+                } else {
+                    in_flight as usize
+                };
                 let touched = slots_needed(spec, parts.rtt_ns, slot_bytes)
                     .min(usize::try_from(blasts).unwrap_or(usize::MAX));
-                Store::Memory(Slots::new(slot_bytes, touched.min(in_flight as usize)))
+                Store::Memory(Slots::new(slot_bytes, touched.min(most)))
             }
         };
         Ok(Self {
@@ -81,6 +91,8 @@ impl Receiver {
             ),
             nap: Nap::new(socket_bytes),
             delivered: None,
+            handed_bytes: 0,
+            looked_ns: 0,
             report: StreamReport {
                 path_check: parts.check,
                 ..StreamReport::default()
@@ -91,7 +103,12 @@ impl Receiver {
 
     /// Receives until something is new, a blast is whole, or a time slice is over.
     pub(super) fn receive(&mut self, link: &Link) -> Result<Received, Failure> {
-        let result = or_aborted(link, self.receive_some(link));
+        let result = self.receive_some(link);
+        self.settle(link, result)
+    }
+
+    pub(super) fn settle<T>(&mut self, link: &Link, result: Result<T, Failure>) -> Result<T, Failure> {
+        let result = or_aborted(link, result);
         self.publish(link);
         if let Err(failure) = &result {
             self.feedback.give_up_for(failure);
@@ -99,11 +116,15 @@ impl Receiver {
         result
     }
 
-    fn receive_some(&mut self, link: &Link) -> Result<Received, Failure> {
+    pub(super) fn start(&mut self) {
         if !std::mem::replace(&mut self.is_started, true) {
             // Here, not in `new`: it is the thread that receives that has to wake in time.
             thread::set_finest_timer_slack();
         }
+    }
+
+    fn receive_some(&mut self, link: &Link) -> Result<Received, Failure> {
+        self.start();
         if let Some((blast, _)) = self.delivered.take() {
             self.machine.release(blast);
             self.intake.release(blast);
@@ -139,7 +160,7 @@ impl Receiver {
     }
 
     /// Takes bursts until `most` bytes are new or nothing is there; gives what is new and whether nothing is there.
-    fn take_bursts(&mut self, link: &Link, most: usize) -> Result<(usize, bool), Failure> {
+    pub(super) fn take_bursts(&mut self, link: &Link, most: usize) -> Result<(usize, bool), Failure> {
         let mut fresh = 0;
         // Duplicates are not new, but they must not keep the thread from looking around either.
         for _ in 0..=BLOCK_BYTES / 4096 {
@@ -164,7 +185,7 @@ impl Receiver {
     }
 
     /// Hears and says what is to be said over the connection.
-    fn converse(&mut self, now_ns: u64, is_idle: bool) -> Result<(), Failure> {
+    pub(super) fn converse(&mut self, now_ns: u64, is_idle: bool) -> Result<(), Failure> {
         // Only once every datagram that has come is in its place: a DONE must not overtake the packets it is about.
         if is_idle {
             self.feedback.read()?;
@@ -196,14 +217,14 @@ impl Receiver {
     }
 
     /// The last word has been said: a file gets its name.
-    fn end(&mut self) -> Result<Received, Failure> {
+    pub(super) fn end(&mut self) -> Result<Received, Failure> {
         if let Store::File(file) = self.intake.store() {
             file.finish()?;
         }
         Ok(Received::End)
     }
 
-    fn wait(&mut self, link: &Link, until_ns: u64) -> Result<(), Failure> {
+    pub(super) fn wait(&mut self, link: &Link, until_ns: u64) -> Result<(), Failure> {
         let now_ns = time::now_ns();
         self.nap.received(now_ns, 0);
         let due_ns = self
@@ -285,8 +306,6 @@ fn slot_bytes(payload_bytes: u64, packet_bytes: usize) -> usize {
 
 /// Slots that are under way at once at the stated rate: what is sent in two round-trip times, and the one being filled.
 fn slots_needed(spec: &RunSpec, rtt_ns: u64, slot_bytes: usize) -> usize {
-    let rate_bps = spec.rate_bps.map_or(0, |rate| rate.get());
-    let rate_bps = if rate_bps == 0 { 40_000_000_000 } else { rate_bps };
-    let bytes = u128::from(rate_bps) * u128::from(2 * rtt_ns) / 8_000_000_000;
-    2 + usize::try_from(bytes / slot_bytes.max(1) as u128).unwrap_or(usize::MAX)
+    let slots = path_bytes(spec, 2 * rtt_ns) / slot_bytes.max(1) as u128;
+    2 + usize::try_from(slots).unwrap_or(usize::MAX / 2)
 }

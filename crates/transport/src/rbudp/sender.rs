@@ -1,27 +1,28 @@
 //! The sending end: drives the machine that knows what is to be sent, at the stated rate.
 
-use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use farline_proto::rbudp::wire::{HEADER_BYTES, Header, Message, encode_mark, packet_hash};
-use farline_proto::rbudp::{Burst, Sender as Machine, SenderOptions};
+use farline_proto::rbudp::wire::{Message, encode_mark};
+use farline_proto::rbudp::{Burst, Sender as Machine, SenderOptions, settle_ns};
 use farline_spec::{Failure, FailureKind, RunSpec};
 use farline_sys::wake::wait_ready;
 use farline_sys::{datagram, thread, time};
 
+use super::bursts::Step;
 use super::feedback::{DEAD_AFTER, Feedback};
 use super::link::Link;
-use super::options::{Setup, in_flight_of, options_of};
+use super::options::{Setup, in_flight_at, options_of};
 use super::receiver::{or_aborted, violated};
+use super::round_trip::RoundTrips;
 use super::source::Source;
 use super::stream::Parts;
 use crate::StreamReport;
-use crate::buffer::PageBuffer;
-use crate::failure::{aborted, is_slice, while_moving};
+use crate::failure::aborted;
 use crate::limit::Turn;
-use crate::socket::{SLICE, errno};
+use crate::socket::SLICE;
 use crate::tally::as_i64;
+use farline_sys::page_buffer::PageBuffer;
 
 /// How often the connection is looked at while datagrams go.
 const LOOK_NS: u64 = 100_000;
@@ -31,8 +32,8 @@ const PUBLISH_NS: u64 = 1_000_000;
 const CACHED_BYTES: u64 = 16 << 20;
 /// The fastest that a host sends.
 const UNPACED_BPS: u64 = 100_000_000_000;
-/// Pause after the device's queue was full.
-const QUEUE_FULL: Duration = Duration::from_millis(1);
+/// Time in which a stream that is tended does what is due.
+const TENDED: Duration = Duration::from_millis(10);
 
 /// Most on the way at once where no rate is stated: what stays in a cache until the receiver takes it, and on a longer path
 /// what [`UNPACED_BPS`] fill it with.
@@ -41,39 +42,30 @@ fn window_bytes(rtt_ns: u64) -> u64 {
     CACHED_BYTES + u64::try_from(path_bytes).unwrap_or(u64::MAX / 2)
 }
 
-/// What became of an attempt to send.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
-    /// A burst went, or a part of one.
-    Sent,
-    /// There is one, but its turn has not come, or the kernel takes none now.
-    NotYet,
-    /// There is none.
-    Nothing,
-}
-
 pub(super) struct Sender {
-    machine: Machine,
+    pub(super) machine: Machine,
     feedback: Feedback,
     pub(super) setup: Setup,
-    token: u32,
-    checksum: bool,
-    source: Source,
+    pub(super) token: u32,
+    pub(super) checksum: bool,
+    pub(super) source: Source,
     block_bytes: u64,
     /// Payload given to the machine so far, and what of it is not among the packets sent yet.
     given_bytes: u64,
-    unsent_bytes: u64,
-    burst: Burst,
+    pub(super) unsent_bytes: u64,
+    pub(super) burst: Burst,
     /// Datagrams of a burst, back to back.
-    slots: PageBuffer,
+    pub(super) slots: PageBuffer,
     /// Hashes of the packets of a burst.
-    hashes: Vec<u64>,
+    pub(super) hashes: Vec<u64>,
     mark: Vec<u8>,
-    turn: Option<Turn>,
-    rate_bps: u64,
+    pub(super) turn: Option<Turn>,
+    pub(super) rate_bps: u64,
     looked_ns: u64,
     published_ns: u64,
     report: StreamReport,
+    /// Of files alone: what gives way has to see the path's queue.
+    trips: Option<RoundTrips>,
     is_started: bool,
 }
 
@@ -88,7 +80,7 @@ impl Sender {
         let machine = Machine::new(SenderOptions {
             packet_bytes: parts.setup.packet_bytes(),
             payload_bytes: options.payload_bytes.get(),
-            in_flight: in_flight_of(&options),
+            in_flight: in_flight_at(spec, parts.rtt_ns),
             early: options.early,
             rtt_ns: parts.rtt_ns,
             rate_bps,
@@ -117,6 +109,10 @@ impl Sender {
                 path_check: parts.check,
                 ..StreamReport::default()
             },
+            trips: spec
+                .copy
+                .is_some()
+                .then(|| RoundTrips::new(settle_ns(parts.rtt_ns))),
             is_started: false,
             setup: parts.setup,
         })
@@ -124,8 +120,57 @@ impl Sender {
 
     /// Takes up to `limit` bytes of payload and sends what can go; gives the bytes taken within a time slice.
     pub(super) fn send(&mut self, link: &Link, limit: usize) -> Result<usize, Failure> {
-        let result = self.send_some(link, limit);
+        let result = self
+            .wanted(limit)
+            .and_then(|wanted| self.send_some(link, wanted, &[]));
         self.settle(link, result)
+    }
+
+    /// Takes what there is room for of `files` and sends what can go; gives the bytes taken within a time slice.
+    pub(super) fn send_files(&mut self, link: &Link, files: &[u8]) -> Result<usize, Failure> {
+        let result = self.send_some(link, files.len() as u64, files);
+        self.settle(link, result)
+    }
+
+    /// What was taken must not wait for more: sends it, as far as a time slice allows.
+    pub(super) fn flush(&mut self, link: &Link) -> Result<(), Failure> {
+        self.machine.close_blast();
+        self.tend_for(link, SLICE).map(drop)
+    }
+
+    /// Sends and hears what is due for a moment; gives whether more is.
+    pub(super) fn tend(&mut self, link: &Link) -> Result<bool, Failure> {
+        self.tend_for(link, TENDED)
+    }
+
+    fn tend_for(&mut self, link: &Link, time: Duration) -> Result<bool, Failure> {
+        let until_ns = time::now_ns() + time.as_nanos() as u64;
+        let result = self.send_due(link, until_ns);
+        self.settle(link, result)
+    }
+
+    fn send_due(&mut self, link: &Link, until_ns: u64) -> Result<bool, Failure> {
+        loop {
+            let step = self.send_burst(link, self.full_burst_bytes())?;
+            self.converse(link, step != Step::Sent)?;
+            if link.tally.is_aborted() {
+                return Err(aborted());
+            }
+            if step == Step::Nothing && !self.machine.has_gaps() {
+                self.rest();
+                return Ok(false);
+            }
+            if time::now_ns() >= until_ns {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// There is nothing to send: nothing is to be made up for later.
+    fn rest(&mut self) {
+        if let Some(turn) = &mut self.turn {
+            turn.restart();
+        }
     }
 
     fn settle<T>(&mut self, link: &Link, result: Result<T, Failure>) -> Result<T, Failure> {
@@ -137,12 +182,8 @@ impl Sender {
         result
     }
 
-    fn send_some(&mut self, link: &Link, limit: usize) -> Result<usize, Failure> {
-        if !std::mem::replace(&mut self.is_started, true) {
-            // Here, not in `new`: it is the thread that sends that has to wake in time.
-            thread::set_finest_timer_slack();
-        }
-        let until_ns = time::now_ns() + SLICE.as_nanos() as u64;
+    /// Bytes of a block that is to be sent now.
+    fn wanted(&self, limit: usize) -> Result<u64, Failure> {
         let wanted = (limit as u64)
             .min(self.block_bytes)
             .min(self.source.length() - self.given_bytes);
@@ -153,6 +194,16 @@ impl Sender {
             );
             return Err(Failure::new(FailureKind::Spec, line));
         }
+        Ok(wanted)
+    }
+
+    /// Sends `wanted` bytes: of `files`, or if that is empty of what is sent over and over.
+    fn send_some(&mut self, link: &Link, wanted: u64, files: &[u8]) -> Result<usize, Failure> {
+        if !std::mem::replace(&mut self.is_started, true) {
+            // Here, not in `new`: it is the thread that sends that has to wake in time.
+            thread::set_finest_timer_slack();
+        }
+        let until_ns = time::now_ns() + SLICE.as_nanos() as u64;
         let mut taken = 0;
         loop {
             if link.tally.is_aborted() {
@@ -160,7 +211,8 @@ impl Sender {
             }
             // A burst's worth at a time: what waits here has not been sent, and counts as if it had.
             let burst_bytes = self.full_burst_bytes();
-            taken += self.give((wanted - taken).min(burst_bytes.saturating_sub(self.unsent_bytes)));
+            let most = (wanted - taken).min(burst_bytes.saturating_sub(self.unsent_bytes));
+            taken += self.give(most, &files[(taken as usize).min(files.len())..]);
             let step = self.send_burst(link, burst_bytes)?;
             self.converse(link, step != Step::Sent)?;
             if (taken == wanted && step == Step::Nothing) || time::now_ns() >= until_ns {
@@ -211,158 +263,17 @@ impl Sender {
         (self.setup.burst_packets * self.setup.packet_bytes()) as u64
     }
 
-    /// Gives the machine what it has room for of `most` bytes.
-    fn give(&mut self, most: u64) -> u64 {
+    /// Gives the machine what it has room for of `most` bytes, the first of `files` if there are any.
+    fn give(&mut self, most: u64, files: &[u8]) -> u64 {
         let bytes = self.machine.room().min(most);
-        if bytes > 0 {
-            self.machine.give(bytes);
-            self.given_bytes += bytes;
-            self.unsent_bytes += bytes;
-        }
+        let Some(blast) = self.machine.give(bytes) else {
+            return 0;
+        };
+        // No more than `files` holds, where it holds any.
+        self.source.put(blast, &files[..files.len().min(bytes as usize)]);
+        self.given_bytes += bytes;
+        self.unsent_bytes += bytes;
         bytes
-    }
-
-    /// Sends one burst: gaps whenever there are any, new packets once `least` bytes of them wait or their blast is full.
-    fn send_burst(&mut self, link: &Link, least: u64) -> Result<Step, Failure> {
-        let is_due =
-            self.machine.has_gaps() || self.unsent_bytes >= least.max(1) || self.machine.is_blast_full();
-        if !is_due {
-            return Ok(Step::Nothing);
-        }
-        if !self.wait_for_turn(link) {
-            return Ok(Step::NotYet);
-        }
-        let now_ns = time::now_ns();
-        if !self
-            .machine
-            .next_burst(now_ns, self.setup.burst_packets, &mut self.burst)
-        {
-            return Ok(Step::Nothing);
-        }
-        let (bytes, payload_bytes) = self.fill()?;
-        let sent = match self.hand_over(link, bytes) {
-            Ok(packets) => packets,
-            Err(error) => {
-                self.judge(link, &error)?;
-                0
-            }
-        };
-        let count = self.burst.packets.len();
-        if sent < count {
-            self.machine.not_sent(&self.burst, sent);
-        }
-        if self.checksum && !self.burst.is_repeat {
-            let sum = self.hashes[..sent]
-                .iter()
-                .fold(0, |sum: u64, &hash| sum.wrapping_add(hash));
-            self.machine.add_hashes(self.burst.blast, sum);
-        }
-        let packet_bytes = self.setup.packet_bytes();
-        let sent_bytes = if sent == count {
-            payload_bytes
-        } else {
-            sent * packet_bytes
-        };
-        if !self.burst.is_repeat {
-            self.unsent_bytes -= sent_bytes as u64;
-        }
-        if let Some(turn) = &mut self.turn {
-            turn.sent(sent_bytes);
-        }
-        Ok(if sent > 0 { Step::Sent } else { Step::NotYet })
-    }
-
-    fn wait_for_turn(&mut self, link: &Link) -> bool {
-        let rate_bps = self.machine.rate_bps();
-        if rate_bps != self.rate_bps {
-            self.rate_bps = rate_bps;
-            match &mut self.turn {
-                _ if rate_bps == 0 => self.turn = None,
-                Some(turn) => turn.set_rate(rate_bps),
-                None => self.turn = Some(Turn::strict(rate_bps)),
-            }
-        }
-        let Some(turn) = &mut self.turn else { return true };
-        let may_send = turn.wait();
-        link.tally.paced_wait_us.set(turn.waited_us());
-        may_send
-    }
-
-    /// Writes the datagrams of the burst; gives their length and that of the payload in them.
-    fn fill(&mut self) -> Result<(usize, usize), Failure> {
-        let (full, packet_bytes) = (self.setup.datagram_bytes, self.setup.packet_bytes());
-        let (mut bytes, mut payload_bytes) = (0, 0);
-        self.hashes.clear();
-        let last = self.burst.packets.len() - 1;
-        for (index, &packet) in self.burst.packets.iter().enumerate() {
-            let length = if index == last {
-                self.burst.last_bytes
-            } else {
-                packet_bytes
-            };
-            let slot = &mut self.slots[index * full..index * full + HEADER_BYTES + length];
-            let offset = self.burst.offset + u64::from(packet) * packet_bytes as u64;
-            self.source
-                .fill(offset, &mut slot[HEADER_BYTES..])
-                .map_err(|error| Failure::system("reading what is to be sent", &error))?;
-            let hash = if self.checksum {
-                packet_hash(self.burst.blast, packet, &slot[HEADER_BYTES..])
-            } else {
-                0
-            };
-            let header = Header {
-                token: self.token,
-                blast: self.burst.blast,
-                packet,
-                // The low half.
-                check: hash as u32,
-            };
-            header.write(slot);
-            self.hashes.push(hash);
-            bytes += slot.len();
-            payload_bytes += length;
-        }
-        Ok((bytes, payload_bytes))
-    }
-
-    /// Gives the first `bytes` of the slots to the kernel; gives the datagrams taken.
-    fn hand_over(&self, link: &Link, bytes: usize) -> io::Result<usize> {
-        let (full, datagrams) = (self.setup.datagram_bytes, &self.slots[..bytes]);
-        if self.setup.gso && bytes > full {
-            // A datagram is at most 65,507 bytes.
-            return datagram::send_segments(link.socket.as_fd(), datagrams, full as u16)
-                .map(|sent| sent.div_ceil(full));
-        }
-        for (taken, one) in datagrams.chunks(full).enumerate() {
-            match datagram::send(link.socket.as_fd(), one) {
-                Err(error) if taken == 0 => return Err(error),
-                Err(_) => return Ok(taken),
-                Ok(_) => {}
-            }
-        }
-        Ok(bytes.div_ceil(full))
-    }
-
-    /// Whether to go on after `error`, and how.
-    fn judge(&mut self, link: &Link, error: &io::Error) -> Result<(), Failure> {
-        if link.tally.is_aborted() {
-            return Err(aborted());
-        }
-        match error.raw_os_error() {
-            // Where the receiver is gone the connection tells.
-            _ if is_slice(error) || error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
-            Some(errno::ENOBUFS) => {
-                std::thread::sleep(QUEUE_FULL);
-                Ok(())
-            }
-            Some(errno::EINVAL | errno::EMSGSIZE | errno::EIO)
-                if self.setup.gso && self.burst.packets.len() > 1 =>
-            {
-                self.setup.reduce(error);
-                Ok(())
-            }
-            _ => Err(while_moving("sending", error)),
-        }
     }
 
     /// Hears and says what is to be said.
@@ -376,6 +287,9 @@ impl Sender {
                     let line = format!("data stream: the receiver gave up: {reason}");
                     return Err(Failure::new(FailureKind::Protocol, line));
                 }
+                if let (Some(trips), Message::Missing(report)) = (&mut self.trips, &message) {
+                    trips.heard(now_ns, report);
+                }
                 self.machine.handle_message(now_ns, message).map_err(violated)?;
             }
             if self.feedback.is_closed() && !self.machine.is_finished() {
@@ -387,6 +301,7 @@ impl Sender {
         }
         self.speak(link, now_ns)?;
         while let Some(blast) = self.machine.poll_blast() {
+            self.source.release_oldest();
             self.report.keep(blast);
         }
         if now_ns >= self.published_ns + PUBLISH_NS {
@@ -414,6 +329,9 @@ impl Sender {
 
     fn speak(&mut self, link: &Link, now_ns: u64) -> Result<(), Failure> {
         while let Some((done, copies)) = self.machine.poll_mark(now_ns) {
+            if let Some(trips) = &mut self.trips {
+                trips.said(now_ns, &done);
+            }
             self.mark.clear();
             encode_mark(self.token, &done, &mut self.mark);
             for _ in 0..copies {
@@ -441,9 +359,7 @@ impl Sender {
         if link.tally.is_aborted() {
             return Err(aborted());
         }
-        if let Some(turn) = &mut self.turn {
-            turn.restart();
-        }
+        self.rest();
         let left = Duration::from_nanos(due_ns.saturating_sub(now_ns));
         wait_ready([self.feedback.wanted()], left)
             .map(drop)
@@ -457,6 +373,10 @@ impl Sender {
         link.lost_packets.set(as_i64(statistics.reported_lost_packets));
         link.reports.set(as_i64(statistics.received_reports));
         link.flight_packets.set(as_i64(statistics.unacknowledged_packets));
+        if let Some((now_us, least_us)) = self.trips.as_ref().and_then(RoundTrips::figures_us) {
+            link.rtt_us.set(as_i64(now_us));
+            link.min_rtt_us.set(as_i64(least_us));
+        }
         let rate_bps = self.machine.rate_bps();
         link.rate_bps
             .set(if rate_bps == 0 { -1 } else { as_i64(rate_bps) });

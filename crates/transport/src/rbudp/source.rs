@@ -1,15 +1,18 @@
-//! Where the payload of a sender comes from: memory, over and over, or a file.
+//! Where the payload of a sender comes from: memory, over and over, a file, or somebody who gives it piece by piece.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use farline_proto::rbudp::Burst;
 use farline_spec::{Failure, RunSpec};
 
-use crate::buffer::PageBuffer;
+use super::options::options_of;
+use super::outbox::Outbox;
 use crate::failure::refused;
 use crate::payload::{MAX_PAYLOAD_BYTES, payload};
+use farline_sys::page_buffer::PageBuffer;
 
 /// A payload that can be read at any place, as often as it takes.
 #[derive(Debug)]
@@ -18,6 +21,8 @@ pub(super) enum Source {
     Memory(PageBuffer),
     /// A file and its length.
     File(File, u64),
+    /// What was given and is not known to have arrived.
+    Given(Outbox),
 }
 
 impl Source {
@@ -26,6 +31,12 @@ impl Source {
     /// # Errors
     /// `Spec` when the file cannot be read or is shorter than what is to be sent.
     pub(super) fn new(spec: &RunSpec, stream: u16, is_client: bool) -> Result<Self, Failure> {
+        if spec.copy.is_some() {
+            let bytes = options_of(spec).payload_bytes.get();
+            return Ok(Self::Given(Outbox::new(
+                usize::try_from(bytes).unwrap_or(usize::MAX),
+            )));
+        }
         let file = spec.rbudp.as_ref().and_then(|rbudp| rbudp.file.as_deref());
         if let Some(path) = file.filter(|_| is_client) {
             return open(Path::new(path), spec.total_bytes.map(|total| total.get()));
@@ -41,25 +52,44 @@ impl Source {
         Ok(Self::Memory(pages))
     }
 
-    /// Bytes there are in all; without limit in memory.
+    /// Bytes there are in all; without limit but for a file.
     pub(super) fn length(&self) -> u64 {
         match self {
-            Self::Memory(_) => u64::MAX,
+            Self::Memory(_) | Self::Given(_) => u64::MAX,
             Self::File(_, length) => *length,
         }
     }
 
-    /// Fills `place` with the payload from `offset` on.
+    /// Fills `place` with the payload of `packet` of the blast that `burst` is of.
     ///
     /// # Errors
-    /// The kernel's; `UnexpectedEof` for a file that has become shorter.
-    pub(super) fn fill(&self, offset: u64, place: &mut [u8]) -> io::Result<()> {
+    /// The kernel's; `UnexpectedEof` for a file that has become shorter, or a blast that is no longer here.
+    pub(super) fn fill(&self, burst: &Burst, packet: u32, place: &mut [u8]) -> io::Result<()> {
+        let within = u64::from(packet) * burst.packet_bytes as u64;
         match self {
-            Self::Memory(payload) => {
-                repeat(payload, offset, place);
-                Ok(())
+            Self::Memory(payload) => repeat(payload, burst.offset + within, place),
+            Self::File(file, _) => file.read_exact_at(place, burst.offset + within)?,
+            Self::Given(outbox) => {
+                let within = usize::try_from(within).unwrap_or(usize::MAX);
+                if !outbox.fill(burst.blast, within, place) {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
             }
-            Self::File(file, _) => file.read_exact_at(place, offset),
+        }
+        Ok(())
+    }
+
+    /// Takes `bytes` that belong to blast `number`.
+    pub(super) fn put(&mut self, number: u32, bytes: &[u8]) {
+        if let Self::Given(outbox) = self {
+            outbox.put(number, bytes);
+        }
+    }
+
+    /// The oldest blast under way has arrived.
+    pub(super) fn release_oldest(&mut self) {
+        if let Self::Given(outbox) = self {
+            outbox.release_oldest();
         }
     }
 }
@@ -101,13 +131,20 @@ mod tests {
     use farline_spec::from_json;
     use std::io::Write;
 
+    fn at(offset: u64) -> Burst {
+        Burst {
+            offset,
+            ..Burst::default()
+        }
+    }
+
     #[test]
     fn memory_repeats_its_payload_at_any_place() {
         let spec = from_json::<RunSpec>(r#"{"block_bytes":1000}"#).unwrap();
         let source = Source::new(&spec, 3, true).unwrap();
         let whole = payload(0, 3, 1000);
         let mut place = [0; 1500];
-        source.fill(5_000_000_700, &mut place).unwrap();
+        source.fill(&at(5_000_000_700), 0, &mut place).unwrap();
         assert_eq!(place[..300], whole[700..]);
         assert_eq!(place[300..1300], whole[..]);
     }
@@ -123,10 +160,10 @@ mod tests {
         };
         let source = Source::new(&spec(10), 0, true).unwrap();
         let mut place = [0; 4];
-        source.fill(6, &mut place).unwrap();
+        source.fill(&at(6), 0, &mut place).unwrap();
         assert_eq!((&place, source.length()), (b"6789", 10));
         assert_eq!(
-            source.fill(7, &mut place).unwrap_err().kind(),
+            source.fill(&at(7), 0, &mut place).unwrap_err().kind(),
             io::ErrorKind::UnexpectedEof
         );
         let refusal = Source::new(&spec(11), 0, true).unwrap_err();

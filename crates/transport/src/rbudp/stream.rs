@@ -76,6 +76,7 @@ impl RbudpStream {
 impl Stream for RbudpStream {
     fn send_block(&mut self, limit: usize) -> Result<usize, Failure> {
         match &mut self.engine {
+            _ if self.spec.copy.is_some() => Err(wrong_end("send a block among files")),
             Engine::Sender(sender) => sender.send(&self.link, limit),
             Engine::Receiver(..) => Err(wrong_end("send on a receiving stream")),
         }
@@ -83,8 +84,44 @@ impl Stream for RbudpStream {
 
     fn receive_block(&mut self) -> Result<Received, Failure> {
         match &mut self.engine {
+            _ if self.spec.copy.is_some() => Err(wrong_end("receive a block among files")),
             Engine::Receiver(receiver, _) => receiver.receive(&self.link),
             Engine::Sender(_) => Err(wrong_end("receive on a sending stream")),
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
+        match &mut self.engine {
+            Engine::Sender(sender) if self.spec.copy.is_some() => sender.send_files(&self.link, bytes),
+            _ => Err(wrong_end("send files on another stream")),
+        }
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Result<Received, Failure> {
+        match &mut self.engine {
+            _ if into.is_empty() => Ok(Received::Bytes(0)),
+            Engine::Receiver(receiver, _) if self.spec.copy.is_some() => {
+                receiver.receive_files(&self.link, into)
+            }
+            _ => Err(wrong_end("receive files on another stream")),
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        match &mut self.engine {
+            Engine::Sender(sender) => sender.flush(&self.link),
+            Engine::Receiver(..) => Ok(()),
+        }
+    }
+
+    fn lives_within_calls(&self) -> bool {
+        true
+    }
+
+    fn tend(&mut self) -> Result<bool, Failure> {
+        match &mut self.engine {
+            Engine::Sender(sender) => sender.tend(&self.link),
+            Engine::Receiver(receiver, _) => receiver.tend(&self.link),
         }
     }
 

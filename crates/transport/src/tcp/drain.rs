@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use farline_spec::ReceiveMode;
 use farline_sys::byte_stream::{discard, receive_repeated};
 
-use crate::buffer::PageBuffer;
+use farline_sys::page_buffer::PageBuffer;
 
 /// Memory that `read` fills over and over, however long the block: as with the payload, what stays in a
 /// core's cache costs the receiver nothing but the kernel's copy.

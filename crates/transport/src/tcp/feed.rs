@@ -10,8 +10,8 @@ use farline_sys::option::allow_zerocopy;
 use farline_sys::wake::poll_readable;
 use farline_sys::zerocopy::ZerocopySender;
 
-use crate::buffer::PageBuffer;
 use crate::failure::refused;
+use farline_sys::page_buffer::PageBuffer;
 
 /// How many completions may be outstanding before they are fetched: often enough that the kernel's limit on
 /// them (`net.core.optmem_max`) is not reached, rarely enough to cost nothing.

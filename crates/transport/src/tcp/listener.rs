@@ -1,16 +1,17 @@
 //! Sorts those who open connections: the ones we wait for from strangers and the silent.
 
 use std::io::{self, Read};
-use std::net::SocketAddr;
+use std::net::{self, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use farline_spec::{Failure, RunSpec};
+use crossbeam_channel::{Receiver, TryRecvError};
+use farline_spec::{Failure, FailureKind, RunSpec};
 use farline_sys::flow_label;
 use farline_sys::wake::poll_readable;
 use socket2::Socket;
 
-use super::{held_to_rate, options, stream};
+use super::{bytes, held_to_rate, options, stream};
 use crate::failure::timed_out;
 use crate::preamble::{PREAMBLE_BYTES, identify};
 use crate::socket::{family, set_tos, time_left, while_listening};
@@ -23,13 +24,22 @@ const MAX_STRANGERS: usize = 64;
 const BACKLOG: i32 = 1024;
 /// Time an opener has for its preamble.
 const PREAMBLE_TIME: Duration = Duration::from_secs(5);
+/// How often a wait for a byte of a preamble looks whether another connection has been handed on: no descriptor tells.
+const HANDED_LOOK: Duration = Duration::from_millis(10);
 
-/// A listening socket and those who have not yet said who they are.
+/// A port and those who have come to it and not yet said who they are.
 pub(crate) struct TcpListener {
-    socket: Socket,
+    door: Door,
     local: SocketAddr,
     openers: Vec<Opener>,
     notes: Vec<String>,
+}
+
+/// Where connections come from.
+enum Door {
+    Own(Socket),
+    /// Somebody else accepts them.
+    Handed(Receiver<net::TcpStream>),
 }
 
 /// A connection that has not proved anything yet.
@@ -49,6 +59,7 @@ enum Progress {
 impl TcpListener {
     pub(crate) fn bind(local: SocketAddr, spec: &RunSpec) -> Result<Self, Failure> {
         let failed = |error: io::Error| while_listening(local, &error);
+        bytes::check(spec)?;
         let socket = options::open(local, spec)?;
         socket.set_reuse_address(true).map_err(failed)?;
         options::before_connection(&socket, spec, Role::Receiver)?;
@@ -58,12 +69,21 @@ impl TcpListener {
         socket.listen(BACKLOG).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
         let local = socket.local_addr().map_err(failed)?.as_socket().unwrap_or(local);
-        Ok(Self {
-            socket,
+        Ok(Self::new(Door::Own(socket), local, notes))
+    }
+
+    /// Waits for those whom somebody else who listens on `local` hands on.
+    pub(super) fn handed(door: Receiver<net::TcpStream>, local: SocketAddr) -> Self {
+        Self::new(Door::Handed(door), local, Vec::new())
+    }
+
+    fn new(door: Door, local: SocketAddr, notes: Vec<String>) -> Self {
+        Self {
+            door,
             local,
             openers: Vec::new(),
             notes,
-        })
+        }
     }
 
     /// A connection of one of `expected` that has proved who it is, without waiting. It does not block.
@@ -75,10 +95,14 @@ impl TcpListener {
         Ok(self.next_proved(expected))
     }
 
-    /// What to wait on before [`Self::next`] can have anything new.
+    /// What to wait on before [`Self::next`] can have anything new, as far as there are descriptors for it.
     pub(crate) fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        let own = match &self.door {
+            Door::Own(socket) => Some(socket.as_fd()),
+            Door::Handed(_) => None,
+        };
         let openers = self.openers.iter().map(|opener| opener.socket.as_fd());
-        std::iter::once(self.socket.as_fd()).chain(openers).collect()
+        own.into_iter().chain(openers).collect()
     }
 
     /// Waits for a connection or a byte of a preamble, at most until `deadline`.
@@ -86,20 +110,53 @@ impl TcpListener {
         let Some(left) = time_left(deadline) else {
             return Err(timed_out(format!("data port {}", self.local)));
         };
-        let fds = self.fds();
         let oldest = self.openers.first().map(|opener| opener.since + PREAMBLE_TIME);
         let patience = oldest.map_or(left, |oldest| {
             left.min(oldest.saturating_duration_since(Instant::now()))
         });
+        match &self.door {
+            Door::Handed(door) if self.openers.is_empty() => {
+                if let Ok(stream) = door.recv_timeout(patience) {
+                    self.add_opener(stream.into(), MAX_STRANGERS);
+                }
+                return Ok(());
+            }
+            Door::Handed(_) | Door::Own(_) => {}
+        }
+        let patience = match self.door {
+            Door::Own(_) => patience,
+            Door::Handed(_) => patience.min(HANDED_LOOK),
+        };
         let failed = |error| Failure::system("waiting for data streams", &error);
-        poll_readable(&fds, Some(patience)).map(drop).map_err(failed)
+        poll_readable(&self.fds(), Some(patience))
+            .map(drop)
+            .map_err(failed)
     }
 
     fn take_connections(&mut self, places: usize) -> Result<(), Failure> {
+        while let Some(socket) = self.next_connection()? {
+            self.add_opener(socket, places);
+        }
+        Ok(())
+    }
+
+    /// A connection that has come.
+    fn next_connection(&self) -> Result<Option<Socket>, Failure> {
+        let door = match &self.door {
+            Door::Own(socket) => socket,
+            Door::Handed(door) => {
+                return match door.try_recv() {
+                    Ok(stream) => Ok(Some(stream.into())),
+                    Err(TryRecvError::Empty) => Ok(None),
+                    Err(TryRecvError::Disconnected) if !self.openers.is_empty() => Ok(None),
+                    Err(TryRecvError::Disconnected) => Err(nobody_hands_on(self.local)),
+                };
+            }
+        };
         loop {
-            match self.socket.accept() {
-                Ok((socket, _)) => self.add_opener(socket, places),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            match door.accept() {
+                Ok((socket, _)) => return Ok(Some(socket)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 Err(error) if is_openers_fault(&error) => {}
                 Err(error) => return Err(Failure::system(&format!("data port {}", self.local), &error)),
             }
@@ -159,6 +216,13 @@ impl Opener {
     }
 }
 
+fn nobody_hands_on(local: SocketAddr) -> Failure {
+    Failure::new(
+        FailureKind::Interrupted,
+        format!("port {local}: nobody hands connections on any more"),
+    )
+}
+
 fn is_again(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -204,6 +268,9 @@ impl Listener for TcpListener {
         role_of: &dyn Fn(u16) -> Role,
         deadline: Instant,
     ) -> Result<(u16, Box<dyn Stream>), Failure> {
+        if matches!(self.door, Door::Handed(_)) {
+            super::handoff::check(spec)?;
+        }
         let (number, socket) = loop {
             if let Some(proved) = self.next(expected)? {
                 break proved;

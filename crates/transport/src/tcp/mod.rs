@@ -9,11 +9,13 @@
 //! In: options as asked for. Out: streams, and in their `Granted` what the kernel made of the
 //! options. A request that cannot be honoured at all is a failure, one that the kernel changed a note.
 //!
-//! Start with [`stream`]; [`options`] sets and reads back, [`listener`] sorts openers,
-//! [`feed`] and [`drain`] are the ways bytes go and come.
+//! Start with [`stream`]; [`options`] sets and reads back, [`listener`] sorts openers, of a port of its own or not ([`handoff`]),
+//! [`feed`] and [`drain`] are the ways bytes go and come, [`bytes`] those of files.
 
+mod bytes;
 mod drain;
 mod feed;
+pub(crate) mod handoff;
 pub(crate) mod listener;
 mod options;
 mod stream;
@@ -21,13 +23,14 @@ mod stream;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 use farline_spec::{Failure, RunSpec};
 use farline_sys::option::bind_address_without_port;
 
 use crate::failure::{timed_out, while_connecting};
 use crate::socket::{bind_source, canonical, family, labelled, set_tos, time_left};
-use crate::{Capabilities, Connect, Limited, Listener, Role, Stream, Transport, preamble};
+use crate::{Capabilities, Connect, Limited, Listener, Role, SharedRate, Stream, Transport, preamble};
 
 /// The kernel's TCP.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +52,7 @@ impl Transport for Tcp {
 
     fn connect(&self, request: &Connect<'_>) -> Result<Box<dyn Stream>, Failure> {
         let (spec, remote) = (request.spec, canonical(request.remote));
+        bytes::check(spec)?;
         let socket = options::open(remote, spec)?;
         options::before_connection(&socket, spec, request.role)?;
         set_tos(&socket, spec, family(remote))?;
@@ -73,6 +77,10 @@ impl Transport for Tcp {
 /// `stream`, held to the rate of `spec` if it sends and there is one.
 fn held_to_rate(stream: Box<dyn Stream>, spec: &RunSpec, role: Role) -> Box<dyn Stream> {
     match spec.rate_bps.map_or(0, |rate| rate.get()) {
+        rate_bps @ 1.. if role == Role::Sender && spec.copy.is_some() => {
+            let rate = Arc::new(SharedRate::new(rate_bps));
+            Box::new(Limited::with_rate(stream, rate))
+        }
         rate_bps @ 1.. if role == Role::Sender => Box::new(Limited::new(stream, rate_bps)),
         _ => stream,
     }

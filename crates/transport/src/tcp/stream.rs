@@ -1,5 +1,6 @@
 //! One open TCP stream.
 
+use std::io;
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -11,17 +12,20 @@ use farline_sys::tcp_info::TcpInfo;
 use farline_sys::wake::poll_readable;
 use socket2::Socket;
 
+use super::bytes::{self, Intake};
 use super::drain::Drain;
 use super::feed::Feed;
 use super::options;
-use crate::failure::{aborted, is_slice, while_moving};
+use crate::failure::{aborted, is_slice, timed_out, while_moving};
 use crate::payload::{MAX_PAYLOAD_BYTES, payload};
 use crate::socket::SLICE;
 use crate::tally::{Count, Tally, as_i64};
 use crate::{Counters, Probe, Received, Role, Stream};
 
-/// How long to sleep between two looks at a send queue that drains.
-const DRAIN_LOOK: Duration = Duration::from_millis(1);
+/// How long to sleep between two looks at a send queue that drains: an eighth of the time it has taken, within these bounds.
+const DRAIN_LOOKS: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(20));
+/// How long to sleep between two looks at zero-copy sends that complete.
+const COMPLETION_LOOK: Duration = Duration::from_millis(1);
 
 /// One open TCP stream, used by one thread.
 pub(super) struct TcpStream {
@@ -36,6 +40,9 @@ pub(super) struct TcpStream {
 enum Engine {
     Sender(Sender),
     Receiver(Drain),
+    /// Files go out: no payload is made for them.
+    FileSender,
+    FileReceiver(Intake),
 }
 
 struct Sender {
@@ -70,6 +77,8 @@ impl TcpStream {
         }
         let block = block_bytes(spec);
         let engine = match role {
+            Role::Sender if spec.copy.is_some() => Engine::FileSender,
+            Role::Receiver if spec.copy.is_some() => Engine::FileReceiver(Intake::default()),
             Role::Receiver => {
                 let mode = spec
                     .tcp
@@ -125,17 +134,13 @@ impl Sender {
         // What a time slice cut short is completed first, so that blocks begin where the payload begins.
         let to_end = self.payload_bytes - self.offset;
         let whole = if self.offset == 0 { self.block } else { to_end };
-        match self.feed.send(link.socket.as_fd(), self.offset, whole.min(limit)) {
-            Ok(sent) => {
-                self.offset = (self.offset + sent) % self.payload_bytes;
-                link.tally.count_block(sent);
-                self.count_completions(link);
-                Ok(sent)
-            }
-            Err(_) if link.tally.is_aborted() => Err(aborted()),
-            Err(error) if is_slice(&error) => Ok(0),
-            Err(error) => Err(while_moving("sending", &error)),
+        let given = self.feed.send(link.socket.as_fd(), self.offset, whole.min(limit));
+        let sent = link.sent(given)?;
+        if sent > 0 {
+            self.offset = (self.offset + sent) % self.payload_bytes;
+            self.count_completions(link);
         }
+        Ok(sent)
     }
 
     fn count_completions(&self, link: &Link) {
@@ -150,22 +155,68 @@ impl Sender {
         let failed = |error| while_moving("finishing", &error);
         let completing = self.feed.settle(link.socket.as_fd()).map_err(failed)?;
         self.count_completions(link);
-        Ok(completing == 0 && unacknowledged_bytes(link.socket.as_fd()).map_err(failed)? == 0)
+        Ok(completing == 0 && link.is_acknowledged()?)
+    }
+}
+
+impl Link {
+    /// Counts what a call gave the kernel; nothing if its time was over.
+    fn sent(&self, given: io::Result<usize>) -> Result<usize, Failure> {
+        match given {
+            Ok(sent) => {
+                self.tally.count_block(sent);
+                Ok(sent)
+            }
+            Err(_) if self.tally.is_aborted() => Err(aborted()),
+            Err(error) if is_slice(&error) => Ok(0),
+            Err(error) => Err(while_moving("sending", &error)),
+        }
     }
 
-    fn finish(&mut self, link: &Link, deadline: Instant) -> Result<(), Failure> {
+    /// Counts what a call took from the kernel; nothing if its time was over.
+    fn received(&self, taken: io::Result<usize>) -> Result<Received, Failure> {
+        match taken {
+            Ok(0) if self.tally.is_aborted() => Err(aborted()),
+            Ok(0) => Ok(Received::End),
+            Ok(received) => {
+                self.tally.count_block(received);
+                Ok(Received::Bytes(received))
+            }
+            Err(_) if self.tally.is_aborted() => Err(aborted()),
+            Err(error) if is_slice(&error) => Ok(Received::Bytes(0)),
+            Err(error) => Err(while_moving("receiving", &error)),
+        }
+    }
+
+    /// Says the end and waits until `is_drained`, at most until `deadline`; false if it was not by then.
+    fn finish(
+        &self,
+        deadline: Instant,
+        mut is_drained: impl FnMut() -> Result<bool, Failure>,
+    ) -> Result<bool, Failure> {
         // Refused by a connection that is gone already; then the look below says why.
-        let _ = link.socket.shutdown(Shutdown::Write);
-        while !self.is_drained(link)? && Instant::now() < deadline {
-            if link.tally.is_aborted() {
+        let _ = self.socket.shutdown(Shutdown::Write);
+        let began = Instant::now();
+        while !is_drained()? {
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+            if self.tally.is_aborted() {
                 return Err(aborted());
             }
-            if let Ok(Some(error)) = link.socket.take_error() {
+            if let Ok(Some(error)) = self.socket.take_error() {
                 return Err(while_moving("finishing", &error));
             }
-            std::thread::sleep(DRAIN_LOOK);
+            std::thread::sleep((began.elapsed() / 8).clamp(DRAIN_LOOKS.0, DRAIN_LOOKS.1));
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Whether the other end has acknowledged all.
+    fn is_acknowledged(&self) -> Result<bool, Failure> {
+        let left = unacknowledged_bytes(self.socket.as_fd());
+        left.map(|left| left == 0)
+            .map_err(|error| while_moving("finishing", &error))
     }
 }
 
@@ -173,7 +224,8 @@ impl Stream for TcpStream {
     fn send_block(&mut self, limit: usize) -> Result<usize, Failure> {
         match &mut self.engine {
             Engine::Sender(sender) => sender.send(&self.link, limit),
-            Engine::Receiver(_) => Err(wrong_end("send on a receiving stream")),
+            Engine::FileSender => Err(wrong_end("send a block among files")),
+            Engine::Receiver(_) | Engine::FileReceiver(_) => Err(wrong_end("send on a receiving stream")),
         }
     }
 
@@ -181,17 +233,31 @@ impl Stream for TcpStream {
         let Engine::Receiver(drain) = &mut self.engine else {
             return Err(wrong_end("receive on a sending stream"));
         };
-        match drain.receive(self.link.socket.as_fd()) {
-            Ok(0) if self.link.tally.is_aborted() => Err(aborted()),
-            Ok(0) => Ok(Received::End),
-            Ok(received) => {
-                self.link.tally.count_block(received);
-                Ok(Received::Bytes(received))
-            }
-            Err(_) if self.link.tally.is_aborted() => Err(aborted()),
-            Err(error) if is_slice(&error) => Ok(Received::Bytes(0)),
-            Err(error) => Err(while_moving("receiving", &error)),
+        self.link.received(drain.receive(self.link.socket.as_fd()))
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
+        let Engine::FileSender = &self.engine else {
+            return Err(wrong_end("send files on a stream of blocks or a receiving one"));
+        };
+        self.link.sent(bytes::send(self.link.socket.as_fd(), bytes))
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Result<Received, Failure> {
+        let Engine::FileReceiver(intake) = &mut self.engine else {
+            return Err(wrong_end("receive files on a stream of blocks or a sending one"));
+        };
+        if into.is_empty() {
+            return Ok(Received::Bytes(0));
         }
+        let received = self
+            .link
+            .received(intake.receive(self.link.socket.as_fd(), into))?;
+        if received == Received::End {
+            // The other end waits for the acknowledgement of its end, which the kernel would keep back for 40 ms (tcp(7)).
+            let _ = self.link.socket.set_tcp_quickack(true);
+        }
+        Ok(received)
     }
 
     fn visit_received(&self, visit: &mut dyn FnMut(&[u8])) {
@@ -200,10 +266,33 @@ impl Stream for TcpStream {
         }
     }
 
+    fn flush(&mut self) -> Result<(), Failure> {
+        let Engine::FileSender = &self.engine else {
+            return Ok(());
+        };
+        let failed = |error| while_moving("sending", &error);
+        let is_prompt = self.spec.tcp.as_ref().is_some_and(|tcp| tcp.no_delay);
+        // What is queued goes at once even when the option is taken back (tcp(7)).
+        for no_delay in [true, false].into_iter().filter(|_| !is_prompt) {
+            self.link.socket.set_tcp_nodelay(no_delay).map_err(failed)?;
+        }
+        Ok(())
+    }
+
     fn finish_sending(&mut self, deadline: Instant) -> Result<(), Failure> {
         match &mut self.engine {
-            Engine::Sender(sender) => sender.finish(&self.link, deadline),
-            Engine::Receiver(_) => Err(wrong_end("finish sending on a receiving stream")),
+            Engine::Sender(sender) => {
+                let link = &self.link;
+                // What a run measured stands, whether its last bytes arrived or not.
+                link.finish(deadline, || sender.is_drained(link)).map(drop)
+            }
+            Engine::FileSender => match self.link.finish(deadline, || self.link.is_acknowledged())? {
+                true => Ok(()),
+                false => Err(timed_out("data stream, finishing")),
+            },
+            Engine::Receiver(_) | Engine::FileReceiver(_) => {
+                Err(wrong_end("finish sending on a receiving stream"))
+            }
         }
     }
 
@@ -239,8 +328,8 @@ impl Drop for TcpStream {
                 .settle(self.link.socket.as_fd())
                 .is_ok_and(|left| left > 0)
         {
-            let _ = poll_readable(&[self.link.socket.as_fd()], Some(DRAIN_LOOK));
-            std::thread::sleep(DRAIN_LOOK);
+            let _ = poll_readable(&[self.link.socket.as_fd()], Some(COMPLETION_LOOK));
+            std::thread::sleep(COMPLETION_LOOK);
         }
     }
 }

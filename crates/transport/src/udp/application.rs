@@ -4,7 +4,7 @@
 use farline_spec::{RunSpec, UdpReceiveMode};
 use farline_sys::datagram::RECEIVE_BYTES;
 
-use crate::buffer::PageBuffer;
+use farline_sys::page_buffer::PageBuffer;
 
 /// Most memory that an application has here. Bounds what a client can make a server allocate.
 const MOST_BYTES: usize = 4 << 20;

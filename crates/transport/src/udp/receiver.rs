@@ -14,10 +14,10 @@ use super::header::{HEADER_BYTES, Header, Kind, Token, parse};
 use super::jitter::Jitter;
 use super::sequence::{Arrival, Tracker};
 use super::stream::Link;
-use crate::buffer::PageBuffer;
 use crate::failure::{aborted, is_slice, while_moving};
 use crate::nap::Nap;
 use crate::{Received, StreamKey};
+use farline_sys::page_buffer::PageBuffer;
 
 /// Time after the end mark in which datagrams that were overtaken may still come.
 const STRAGGLERS: Duration = Duration::from_millis(100);

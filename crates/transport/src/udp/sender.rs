@@ -14,11 +14,11 @@ use super::header::{HEADER_BYTES, Kind, Token, prepare, stamp};
 use super::options::{Setup, over_mtu_now};
 use super::stream::Link;
 use crate::StreamKey;
-use crate::buffer::PageBuffer;
 use crate::failure::{aborted, is_slice, while_moving};
 use crate::limit::Turn;
 use crate::payload::payload;
 use crate::socket::{errno, time_left};
+use farline_sys::page_buffer::PageBuffer;
 
 /// Time between two end marks at first; it doubles up to [`SLOWEST_END`].
 const FASTEST_END: Duration = Duration::from_millis(10);

@@ -16,7 +16,7 @@ use farline_sys::{datagram, thread, time};
 use super::options::{Setup, SocketOptions, packet_bytes};
 use super::outlet::Outlet;
 use super::port::Member;
-use crate::buffer::PageBuffer;
+use farline_sys::page_buffer::PageBuffer;
 
 /// Receive calls of one turn, where the kernel collects datagrams and where it does not.
 const BATCH_READS: usize = 16;

@@ -24,6 +24,7 @@ mod chance;
 mod driver;
 mod gauges;
 mod listener;
+mod moving;
 mod opening;
 mod options;
 mod outlet;

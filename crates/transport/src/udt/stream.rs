@@ -3,25 +3,22 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use farline_proto::udt::{Closed, Reader};
+use farline_proto::udt::Reader;
 use farline_spec::{Failure, FailureKind, Granted, RunSpec};
-use farline_sys::datagram::RECEIVE_BYTES;
 use farline_sys::time;
 
-use super::SLICE_NS;
 use super::driver::Driver;
 use super::gauges::{Gauges, Sizes};
+use super::moving::{Drain, Feed, nap, read_some, write_bytes};
 use super::socket::Socket;
-use crate::buffer::PageBuffer;
 use crate::failure::aborted;
 use crate::nap::Nap;
-use crate::payload::{MAX_PAYLOAD_BYTES, payload};
 use crate::{Probe, Received, Role, Stream};
 
 /// How often the figures are published.
 const PUBLISH_NS: u64 = 1_000_000;
-/// Bytes written between two turns: what leaves while it is still in the cache.
-const PIECE_BYTES: usize = RECEIVE_BYTES;
+/// Turns in which a stream that is tended does what there is to do.
+const MOST_TURNS: usize = 64;
 
 /// One open stream, used by one thread.
 pub(super) struct UdtStream {
@@ -36,22 +33,9 @@ pub(super) struct UdtStream {
 enum Engine {
     Sender(Feed),
     Receiver(Drain),
-}
-
-/// What is sent: the payload, over and over.
-struct Feed {
-    payload: PageBuffer,
-    block: usize,
-    /// Where in the payload the next byte lies.
-    offset: usize,
-}
-
-/// Where bytes are received to.
-struct Drain {
-    buffer: PageBuffer,
-    /// Bytes of the last call that are still in the buffer.
-    kept: usize,
-    nap: Nap,
+    /// Files go out: no payload is made for them.
+    FileSender,
+    FileReceiver(Nap),
 }
 
 impl UdtStream {
@@ -72,6 +56,8 @@ impl UdtStream {
             usize::try_from(block.get()).unwrap_or(usize::MAX)
         });
         let engine = match role {
+            Role::Sender if spec.copy.is_some() => Engine::FileSender,
+            Role::Receiver if spec.copy.is_some() => Engine::FileReceiver(nap(&driver)),
             Role::Sender => Engine::Sender(Feed::new(spec.seed, stream, block)),
             Role::Receiver => Engine::Receiver(Drain::new(&driver, block)),
         };
@@ -89,8 +75,8 @@ impl UdtStream {
 
     fn role(&self) -> Role {
         match self.engine {
-            Engine::Sender(_) => Role::Sender,
-            Engine::Receiver(_) => Role::Receiver,
+            Engine::Sender(_) | Engine::FileSender => Role::Sender,
+            Engine::Receiver(_) | Engine::FileReceiver(_) => Role::Receiver,
         }
     }
 
@@ -111,6 +97,13 @@ impl UdtStream {
         }
     }
 
+    /// Counts what a call has brought.
+    fn received(&mut self, received: Option<usize>) -> Result<Received, Failure> {
+        self.count(received.unwrap_or(0));
+        self.look_around()?;
+        Ok(received.map_or(Received::End, Received::Bytes))
+    }
+
     fn look_around(&self) -> Result<(), Failure> {
         if self.gauges.tally.is_aborted() {
             return Err(aborted());
@@ -119,103 +112,11 @@ impl UdtStream {
     }
 }
 
-impl Feed {
-    fn new(seed: u64, stream: u16, block: usize) -> Self {
-        let bytes = payload(seed, stream, block.min(MAX_PAYLOAD_BYTES));
-        let mut payload = PageBuffer::new(bytes.len());
-        payload.copy_from_slice(&bytes);
-        Self {
-            payload,
-            block,
-            offset: 0,
-        }
-    }
-
-    /// Writes up to `most` bytes to the connection; gives how many it took.
-    #[inline]
-    fn write(&mut self, driver: &mut Driver, most: usize) -> usize {
-        let end = self.payload.len().min(self.offset + most.min(PIECE_BYTES));
-        let piece = &self.payload[self.offset..end];
-        let taken = driver.connection.write(time::now_ns(), piece);
-        self.offset = (self.offset + taken) % self.payload.len();
-        taken
-    }
-
-    /// Sends a block of at most `limit` bytes; gives what the connection took within a slice.
-    fn send(&mut self, driver: &mut Driver, gauges: &Gauges, limit: usize) -> Result<usize, Failure> {
-        // What a time slice cut short is completed first, so that blocks begin where the payload begins.
-        let to_end = self.payload.len() - self.offset;
-        let whole = if self.offset == 0 { self.block } else { to_end };
-        let wanted = whole.min(limit);
-        let until_ns = time::now_ns() + SLICE_NS;
-        let mut taken = 0;
-        loop {
-            let written = self.write(driver, wanted - taken);
-            taken += written;
-            let moved = driver.turn(&mut Reader::none())?;
-            if let Some(closed) = driver.closed() {
-                return Err(driver.failure(closed));
-            }
-            if taken == wanted || gauges.tally.is_aborted() || time::now_ns() >= until_ns {
-                return Ok(taken);
-            }
-            if moved == 0 && written == 0 {
-                driver.wait(until_ns)?;
-            }
-        }
-    }
-}
-
-impl Drain {
-    fn new(driver: &Driver, block: usize) -> Self {
-        let socket_bytes = driver.member.port.socket.recv_buffer_size().unwrap_or(0);
-        Self {
-            buffer: PageBuffer::new(block.min(MAX_PAYLOAD_BYTES)),
-            kept: 0,
-            nap: Nap::new(socket_bytes),
-        }
-    }
-
-    /// Receives up to a block, or as much of it as is kept; none at the end.
-    fn receive(&mut self, driver: &mut Driver, gauges: &Gauges) -> Result<Option<usize>, Failure> {
-        let until_ns = time::now_ns() + SLICE_NS;
-        loop {
-            self.kept = driver.fill(&mut self.buffer)?;
-            if self.kept > 0 {
-                return Ok(Some(self.kept));
-            }
-            if driver.connection.readable_bytes() > 0 {
-                continue;
-            }
-            match driver.closed() {
-                None => {}
-                Some(Closed::ByPeer | Closed::ByUs) => return Ok(None),
-                Some(closed) => return Err(driver.failure(closed)),
-            }
-            if gauges.tally.is_aborted() || time::now_ns() >= until_ns {
-                return Ok(Some(0));
-            }
-            self.rest(driver, until_ns)?;
-        }
-    }
-
-    fn rest(&mut self, driver: &mut Driver, until_ns: u64) -> Result<(), Failure> {
-        self.nap.received(time::now_ns(), 0);
-        match self.nap.length_ns() {
-            0 => driver.wait(until_ns),
-            nap_ns => {
-                driver.nap(nap_ns);
-                Ok(())
-            }
-        }
-    }
-}
-
 impl Stream for UdtStream {
     fn send_block(&mut self, limit: usize) -> Result<usize, Failure> {
         self.look_around()?;
         let Engine::Sender(feed) = &mut self.engine else {
-            return Err(wrong_end("send on a receiving stream"));
+            return Err(wrong_end("send blocks on another stream"));
         };
         let taken = feed.send(&mut self.driver, &self.gauges, limit)?;
         self.count(taken);
@@ -225,17 +126,57 @@ impl Stream for UdtStream {
     fn receive_block(&mut self) -> Result<Received, Failure> {
         self.look_around()?;
         let Engine::Receiver(drain) = &mut self.engine else {
-            return Err(wrong_end("receive on a sending stream"));
+            return Err(wrong_end("receive blocks on another stream"));
         };
         drain.kept = 0;
-        let received = drain.receive(&mut self.driver, &self.gauges)?;
-        let bytes = received.unwrap_or(0);
-        if bytes > 0 {
-            drain.nap.received(time::now_ns(), bytes);
-        }
-        self.count(bytes);
+        let received = read_some(&mut self.driver, &self.gauges, &mut drain.nap, &mut drain.buffer)?;
+        drain.kept = received.unwrap_or(0);
+        self.received(received)
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
         self.look_around()?;
-        Ok(received.map_or(Received::End, Received::Bytes))
+        let Engine::FileSender = &self.engine else {
+            return Err(wrong_end("send files on another stream"));
+        };
+        let taken = write_bytes(&mut self.driver, &self.gauges, bytes)?;
+        self.count(taken);
+        Ok(taken)
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Result<Received, Failure> {
+        self.look_around()?;
+        let Engine::FileReceiver(nap) = &mut self.engine else {
+            return Err(wrong_end("receive files on another stream"));
+        };
+        if into.is_empty() {
+            return Ok(Received::Bytes(0));
+        }
+        let received = read_some(&mut self.driver, &self.gauges, nap, into)?;
+        self.received(received)
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        self.driver.connection.flush();
+        self.tend().map(drop)
+    }
+
+    fn lives_within_calls(&self) -> bool {
+        true
+    }
+
+    fn tend(&mut self) -> Result<bool, Failure> {
+        self.look_around()?;
+        let mut is_busy = true;
+        for _ in 0..MOST_TURNS {
+            is_busy = self.driver.turn(&mut Reader::none())? > 0;
+            if !is_busy {
+                break;
+            }
+        }
+        // One that has ended says so where that matters: to who sends or receives.
+        self.publish();
+        Ok(is_busy)
     }
 
     fn visit_received(&self, visit: &mut dyn FnMut(&[u8])) {

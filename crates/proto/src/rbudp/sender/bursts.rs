@@ -105,7 +105,7 @@ impl Outgoing {
         }
         let last = burst.packets.last().copied().unwrap_or(0);
         burst.blast = self.number;
-        burst.offset = u64::from(self.number) * options.payload_bytes;
+        burst.offset = self.offset;
         burst.packet_bytes = options.packet_bytes;
         burst.last_bytes = self.packet_bytes(last, options);
         if self.unstated_packets == 0 {

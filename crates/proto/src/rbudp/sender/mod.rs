@@ -84,15 +84,16 @@ pub struct SenderStatistics {
 
 /// The sending end: which packets go now, and when a DONE is due.
 ///
-/// Give it payload (`room`, `give`, `finish`), take bursts (`next_burst`, then `not_sent` and `add_hashes` as they went),
+/// Give it payload (`room`, `give`, `close_blast`, `finish`), take bursts (`next_burst`, then `not_sent` and `add_hashes` as they went),
 /// and after each burst, message and time-out ask for `poll_mark` and `poll_message`.
 #[derive(Debug)]
 pub struct Sender {
     options: SenderOptions,
     /// Those under way, in order; what is whole waits for those before it.
     blasts: VecDeque<Outgoing>,
-    /// Number of the next one.
+    /// Number of the next one, and payload bytes given in all: where it begins.
     next_blast: u32,
+    given_bytes: u64,
     is_complete: bool,
     has_ended: bool,
     is_finished: bool,
@@ -116,6 +117,7 @@ impl Sender {
             options,
             blasts: VecDeque::new(),
             next_blast: 0,
+            given_bytes: 0,
             is_complete: false,
             has_ended: false,
             is_finished: false,
@@ -142,28 +144,37 @@ impl Sender {
         }
     }
 
-    /// Adds new payload to the newest blast, or opens one if that is full. At most `room` bytes are taken.
-    pub fn give(&mut self, bytes: u64) {
+    /// Adds new payload to the newest blast, or opens one if that takes no more. At most `room` bytes are taken. Gives the
+    /// number of the blast that they belong to; `None` if none were taken.
+    pub fn give(&mut self, bytes: u64) -> Option<u32> {
         let bytes = bytes.min(self.room());
         if bytes == 0 {
-            return;
+            return None;
         }
         if self.blasts.back().is_none_or(|newest| newest.is_closed) {
-            self.blasts.push_back(Outgoing::new(self.next_blast));
+            self.blasts
+                .push_back(Outgoing::new(self.next_blast, self.given_bytes));
             self.next_blast += 1;
         }
+        self.given_bytes += bytes;
+        let newest = self.blasts.back_mut()?;
+        newest.bytes += bytes;
+        newest.is_closed = newest.bytes == self.options.payload_bytes;
+        Some(newest.number)
+    }
+
+    /// Nothing may be given for a while: the newest blast ends where it is, and what is given next opens another. A blast
+    /// without a byte is none.
+    pub fn close_blast(&mut self) {
         if let Some(newest) = self.blasts.back_mut() {
-            newest.bytes += bytes;
-            newest.is_closed = newest.bytes == self.options.payload_bytes;
+            newest.is_closed = true;
         }
     }
 
     /// No more payload comes.
     pub fn finish(&mut self, now_ns: u64) {
         self.is_complete = true;
-        if let Some(newest) = self.blasts.back_mut() {
-            newest.is_closed = true;
-        }
+        self.close_blast();
         self.end_if_done(now_ns);
     }
 

@@ -14,6 +14,8 @@ use crate::rbudp::wire::{Done, Missing, Total};
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) number: u32,
+    /// Where it begins in the stream's payload.
+    pub(super) offset: u64,
     /// Payload given so far.
     pub(super) bytes: u64,
     /// No more is given.
@@ -45,9 +47,10 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(super) fn new(number: u32) -> Self {
+    pub(super) fn new(number: u32, offset: u64) -> Self {
         Self {
             number,
+            offset,
             bytes: 0,
             is_closed: false,
             upto: 0,

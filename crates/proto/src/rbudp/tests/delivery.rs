@@ -55,6 +55,41 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn blasts_may_end_before_they_are_full(
+        path in path(), (packet_bytes, payload_bytes, in_flight, payload) in sizes(),
+        early: bool, checksum: bool, pause_every in 1u64..4_000, kernel_takes in 1usize..50,
+    ) {
+        let shortest = payload_bytes.min(pause_every) as usize;
+        let payload = payload.min(200 * shortest);
+        let options = SenderOptions { packet_bytes, payload_bytes, in_flight, early, checksum, ..options(&path) };
+        let mut world = World::new(path, options, payload);
+        (world.pause_every, world.kernel_takes) = (pause_every, kernel_takes);
+        world.run();
+        let of_pause = |bytes: u64| bytes.div_ceil(payload_bytes);
+        let (pauses, rest) = (payload as u64 / pause_every, payload as u64 % pause_every);
+        let blasts = pauses * of_pause(pause_every) + of_pause(rest);
+        let came: Vec<_> = std::iter::from_fn(|| world.receiver.poll_blast()).collect();
+        prop_assert_eq!(came.len() as u64, blasts);
+        prop_assert!(came.iter().all(|blast| blast.bytes <= payload_bytes.min(pause_every)));
+    }
+}
+
+#[test]
+fn closing_what_is_empty_makes_no_blast() {
+    let path = Path::default();
+    let mut sender = Sender::new(options(&path));
+    sender.close_blast();
+    assert_eq!(sender.give(0), None);
+    assert_eq!(sender.give(10), Some(0));
+    sender.close_blast();
+    sender.close_blast();
+    assert_eq!((sender.give(7), sender.give(7)), (Some(1), Some(1)));
+}
+
 #[test]
 fn a_clean_path_takes_one_pass_and_no_packet_twice() {
     for early in [false, true] {

@@ -65,6 +65,8 @@ pub struct World {
     pub messages: Vec<(u64, Message)>,
     /// Most bytes that the application gives at once.
     pub most_given: u64,
+    /// The application pauses after so many bytes, and what it gave must not wait for more.
+    pub pause_every: u64,
     /// Of a burst the kernel takes this many packets at most.
     pub kernel_takes: usize,
     /// What the application got.
@@ -105,6 +107,7 @@ impl World {
             marks: Vec::new(),
             messages: Vec::new(),
             most_given: u64::MAX,
+            pause_every: u64::MAX,
             kernel_takes: usize::MAX,
             output: Vec::new(),
             payload: Vec::new(),
@@ -175,9 +178,13 @@ impl World {
             return;
         }
         let rest = (self.payload.len() - self.given) as u64;
-        let bytes = rest.min(self.sender.room()).min(self.most_given);
-        self.sender.give(bytes);
+        let to_pause = self.pause_every - self.given as u64 % self.pause_every;
+        let bytes = rest.min(self.sender.room()).min(self.most_given).min(to_pause);
+        assert_eq!(self.sender.give(bytes).is_some(), bytes > 0);
         self.given += bytes as usize;
+        if bytes == to_pause {
+            self.sender.close_blast();
+        }
         if self.given == self.payload.len() && rest > 0 {
             self.sender.finish(self.now_ns);
         }

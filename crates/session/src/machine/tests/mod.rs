@@ -9,8 +9,8 @@ use farline_spec::{RunSpec, from_json};
 
 use super::*;
 use crate::message::{
-    ClientMessage, ClientProfile, Grant, ListenerAddress, ServerMessage, ServerProfile, SessionId, Task,
-    VERSIONS,
+    ClientMessage, ClientProfile, Grant, ListenerAddress, Listeners, ServerMessage, ServerProfile, SessionId,
+    Task, VERSIONS,
 };
 use crate::streams::{End, destinations, sends};
 
@@ -59,6 +59,8 @@ pub(super) struct Pair {
     pub deaf: bool,
     /// Whether the receivers never see the end of the data.
     pub end_is_lost: bool,
+    /// How long a run lasts whose spec does not say.
+    pub lasts_s: f64,
     latency: Duration,
     queue: Vec<(Duration, Item)>,
     server_spec: Option<RunSpec>,
@@ -75,6 +77,7 @@ impl Pair {
             stages: Vec::new(),
             deaf: false,
             end_is_lost: false,
+            lasts_s: 5.0,
             latency: Duration::from_millis(latency_ms),
             queue: Vec::new(),
             server_spec: None,
@@ -168,9 +171,10 @@ impl Pair {
             }
             ServerAction::Bind(spec) => {
                 let address = |destination| ListenerAddress { destination, port: 1 };
-                self.at_server(ServerEvent::Bound(
-                    destinations(&spec).into_iter().map(address).collect(),
-                ));
+                self.at_server(ServerEvent::Bound(Listeners {
+                    listeners: destinations(&spec).into_iter().map(address).collect(),
+                    messages_port: spec.copy.as_ref().map(|_| 2),
+                }));
             }
             ServerAction::Accept(_) => {}
             ServerAction::StartRun(_) => self.start(End::Server),
@@ -188,7 +192,7 @@ impl Pair {
             .client
             .spec()
             .duration_s
-            .map_or(5.0, |duration| duration.get());
+            .map_or(self.lasts_s, |duration| duration.get());
         self.end_sending(end, Duration::from_secs_f64(duration));
     }
 

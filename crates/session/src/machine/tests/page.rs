@@ -46,7 +46,8 @@ fn page() -> String {
          Messages go by the names of papers/1, section III.A.\n\n\
          How long a state lasts at most: *setup* 5 s from the TCP connection; *message* 30 s since the last message; \
          *connect* the spec's connect time-out and 10 s, at the server no more than 40 s; *own* 60 s; \
-         *watchdog* duration + omit + max(30 s, duration / 4) + 10 s; *peerend* the watchdog while the other end \
+         *watchdog* duration + omit + max(30 s, duration / 4) + 10 s, for a copy the time of its ticket or ten years: \
+         one that stands still is ended by the run itself; *peerend* the watchdog while the other end \
          has streams to send on, 30 s otherwise; *drain* 10 s, or the watchdog while this end still sends; \
          *grace* 1 s. Any input that is not named is an error: from the other end it is a `protocol` failure, \
          from this end an `internal` one; both are sent as ERROR before the channel is closed.\n\n\

@@ -215,6 +215,10 @@ fn the_newest_common_version_is_named() {
     assert_eq!(handshake.version, 5);
 }
 
+fn hold(spec: &mut RunSpec, bps: u64) {
+    spec.copy.as_mut().unwrap().total_rate_bps = RateBps::new(bps).ok();
+}
+
 #[test]
 fn a_grant_may_lower_the_rate_and_nothing_else() {
     let granted = |asked: &str, change: fn(&mut RunSpec)| {
@@ -235,6 +239,21 @@ fn a_grant_may_lower_the_rate_and_nothing_else() {
         (rate(5), &["a b".to_owned()][..])
     );
     assert!(granted("{}", |_| ()).failure().is_none());
+    let copy = r#"{"copy":{"sources":["s"],"destination":"d","total_rate_bps":100}}"#;
+    assert!(granted(copy, |spec| hold(spec, 50)).failure().is_none());
+    assert!(
+        granted(copy, |spec| hold(spec, 200)).failure().is_some(),
+        "no higher rate"
+    );
+    assert!(
+        granted(copy, |spec| hold(spec, 0)).failure().is_some(),
+        "0 is without limit"
+    );
+    let weaker = |spec: &mut RunSpec| spec.copy.as_mut().unwrap().cipher = farline_spec::Cipher::None;
+    assert!(
+        granted(copy, weaker).failure().is_some(),
+        "a cipher is never downgraded"
+    );
     for (asked, change) in [
         ("{}", (|spec| spec.seed = 1) as fn(&mut RunSpec)),
         (r#"{"rate_bps":100}"#, |spec| {
@@ -256,7 +275,10 @@ fn a_grant_may_lower_the_rate_and_nothing_else() {
 fn listeners_must_be_those_of_the_spec() {
     let mut pair = one_of("forward");
     pair.run_until(|pair| pair.client.state() == ClientState::CreatingStreams);
-    let listeners = crate::message::Listeners { listeners: vec![] };
+    let listeners = crate::message::Listeners {
+        listeners: vec![],
+        messages_port: None,
+    };
     pair.client
         .handle_message(pair.now, ServerMessage::CreateStreams(listeners));
     assert_eq!(pair.client.failure().unwrap().kind, FailureKind::Protocol);
@@ -364,4 +386,54 @@ fn a_failure_that_is_no_echo_is_told_at_once() {
         "watchdog",
     )));
     assert_eq!(pair.client.state(), ClientState::Failed);
+}
+
+#[test]
+fn a_copy_may_take_hours_at_either_end_and_is_given_up_by_nobody() {
+    for direction in ["forward", "reverse"] {
+        let text = format!(r#"{{"direction":"{direction}","copy":{{"sources":["s"],"destination":"d"}}}}"#);
+        let mut pair = Pair::new(&text, 50);
+        pair.lasts_s = 20.0 * 3600.0;
+        pair.run();
+        assert_eq!(
+            (pair.client.failure(), pair.server.failure()),
+            (None, None),
+            "{direction}"
+        );
+        assert!(pair.now > Duration::from_secs(20 * 3600) && pair.now < Duration::from_secs(20 * 3600 + 60));
+        assert!(pair.profile().is_some());
+    }
+}
+
+#[test]
+fn a_stopped_copy_ends_soon_at_both_ends() {
+    let text = r#"{"copy":{"sources":["s"],"destination":"d"}}"#;
+    let mut pair = Pair::new(text, 50);
+    pair.lasts_s = 20.0 * 3600.0;
+    pair.pass_to(Duration::from_secs(60));
+    pair.at_client(ClientEvent::Stop);
+    pair.run();
+    assert_eq!(pair.client.failure().unwrap().kind, FailureKind::Interrupted);
+    assert!(pair.now < Duration::from_secs(120) && pair.profile().is_some());
+}
+
+#[test]
+fn a_port_for_messages_is_for_copies_and_for_all_of_them() {
+    let listeners = |messages_port| {
+        let listeners = vec![ListenerAddress {
+            destination: None,
+            port: 7,
+        }];
+        ServerMessage::CreateStreams(Listeners {
+            listeners,
+            messages_port,
+        })
+    };
+    let copy = r#"{"copy":{"sources":["s"],"destination":"d"}}"#;
+    for (text, port) in [(copy, None), ("{}", Some(7))] {
+        let mut pair = Pair::new(text, 1);
+        pair.run_until(|pair| pair.client.state() == ClientState::CreatingStreams);
+        pair.client.handle_message(pair.now, listeners(port));
+        assert_eq!(pair.client.failure().unwrap().kind, FailureKind::Protocol);
+    }
 }

@@ -16,9 +16,9 @@ use farline_spec::Failure;
 use farline_sys::datagram::{RECEIVE_BYTES, receive_batch_now, send};
 use socket2::Socket;
 
-use crate::buffer::PageBuffer;
 use crate::failure::while_moving;
 use crate::socket::errno;
+use farline_sys::page_buffer::PageBuffer;
 
 /// Packet number that tells a check's datagrams from the stream's.
 const CHECK: u32 = u32::MAX - 1;

@@ -13,11 +13,11 @@ use socket2::Socket;
 
 use super::CheckPlan;
 use super::datagram::{Datagram, is_of_the_past};
-use crate::buffer::PageBuffer;
 use crate::failure::{refused, while_moving};
 use crate::limit::Turn;
 use crate::payload::payload;
 use crate::socket::errno;
+use farline_sys::page_buffer::PageBuffer;
 
 /// A sender that is later than this begins its schedule anew.
 const LATE_NS: u64 = 300_000;

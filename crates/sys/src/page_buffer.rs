@@ -4,11 +4,11 @@ use std::ops::{Deref, DerefMut};
 
 /// Size of a page, to which buffers are aligned. What an allocator gives for a large buffer begins 16 bytes
 /// into a page, and the kernel's copies then straddle every cache line.
-const PAGE_BYTES: usize = 4096;
+pub const PAGE_BYTES: usize = 4096;
 
 /// A buffer that begins at a page and whose pages exist before the run.
 #[derive(Debug, Default)]
-pub(crate) struct PageBuffer {
+pub struct PageBuffer {
     storage: Box<[u8]>,
     start: usize,
     length: usize,
@@ -16,7 +16,7 @@ pub(crate) struct PageBuffer {
 
 impl PageBuffer {
     /// A buffer of `length` bytes that have been written once.
-    pub(crate) fn new(length: usize) -> Self {
+    pub fn new(length: usize) -> Self {
         // Not zeros: those would be untouched pages until the run is under way.
         let storage = vec![0xa5; length + PAGE_BYTES].into_boxed_slice();
         let start = storage.as_ptr().align_offset(PAGE_BYTES).min(PAGE_BYTES);

@@ -1,0 +1,271 @@
+//! Frames: what goes over a stream of a copy, whole or not at all.
+//!
+//! ```text
+//! prefix    8 bytes   the session's: length, kind of seal; never the mover's business
+//! header   64 bytes   this file
+//! payload   n bytes   begins at a page, so that a disk can be read into it without the page cache
+//! trailer  16 bytes   the session's: the seal
+//! ```
+//! All four lie one behind the other, so that a frame is sent with one call and sealed where it stands.
+//!
+//! Header, little-endian: kind 1, flags 1, zero 2, payload bytes 4, file 8, offset 8, BLAKE3 32, check 8.
+//! The check is XXH3-64 of what is before it; it finds damage where there is no cipher.
+
+use farline_spec::{Failure, FailureKind};
+use farline_sys::page_buffer::{PAGE_BYTES, PageBuffer};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Bytes before the header that belong to the session.
+pub const PREFIX_BYTES: usize = 8;
+/// Bytes of a header.
+pub const HEADER_BYTES: usize = 64;
+/// Bytes behind the payload that belong to the session.
+pub const TRAILER_BYTES: usize = 16;
+/// Largest payload of any frame.
+pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
+
+const CHECKED_BYTES: usize = HEADER_BYTES - 8;
+
+/// What a frame carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrameKind {
+    /// One chunk of one file: `file`, `offset` and the payload.
+    Chunk,
+    /// Whole small files, one behind the other ([`crate::pack`]).
+    Pack,
+    /// Messages of the sending end ([`crate::message::Catalogue`]).
+    Catalogue,
+    /// Messages of the receiving end ([`crate::message::Feedback`]).
+    Feedback,
+}
+
+impl FrameKind {
+    const ALL: [Self; 4] = [Self::Chunk, Self::Pack, Self::Catalogue, Self::Feedback];
+
+    const fn number(self) -> u8 {
+        match self {
+            Self::Chunk => 1,
+            Self::Pack => 2,
+            Self::Catalogue => 3,
+            Self::Feedback => 4,
+        }
+    }
+}
+
+/// What is said of a payload before it comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// What it is.
+    pub kind: FrameKind,
+    /// Number of the file, for a chunk; 0 otherwise.
+    pub file: u64,
+    /// Where in the file a chunk belongs; 0 otherwise.
+    pub offset: u64,
+    /// Chaining value of the chunk in the file's BLAKE3 tree ([`crate::tree_hash`]); `None` where nothing is hashed.
+    pub hash: Option<[u8; 32]>,
+    /// Length of the payload.
+    pub payload_bytes: u32,
+}
+
+impl Header {
+    /// Header of messages.
+    pub const fn of_messages(kind: FrameKind) -> Self {
+        Self {
+            kind,
+            file: 0,
+            offset: 0,
+            hash: None,
+            payload_bytes: 0,
+        }
+    }
+
+    fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[0] = self.kind.number();
+        bytes[1] = self.hash.is_some().into();
+        bytes[4..8].copy_from_slice(&self.payload_bytes.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.file.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.offset.to_le_bytes());
+        bytes[24..CHECKED_BYTES].copy_from_slice(&self.hash.unwrap_or_default());
+        let check = xxh3_64(&bytes[..CHECKED_BYTES]);
+        bytes[CHECKED_BYTES..].copy_from_slice(&check.to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Self, Failure> {
+        let number = |range: std::ops::Range<usize>| {
+            let mut eight = [0; 8];
+            eight[..range.len()].copy_from_slice(&bytes[range]);
+            u64::from_le_bytes(eight)
+        };
+        if number(CHECKED_BYTES..HEADER_BYTES) != xxh3_64(&bytes[..CHECKED_BYTES]) {
+            return Err(broken("a frame's header came damaged"));
+        }
+        let kind = FrameKind::ALL.into_iter().find(|kind| kind.number() == bytes[0]);
+        let kind = kind.ok_or_else(|| broken("a frame of a kind that there is not"))?;
+        if bytes[1] > 1 || bytes[2..4] != [0; 2] {
+            return Err(broken("a frame with flags that there are not"));
+        }
+        let mut hash = [0; 32];
+        hash.copy_from_slice(&bytes[24..CHECKED_BYTES]);
+        Ok(Self {
+            kind,
+            file: number(8..16),
+            offset: number(16..24),
+            hash: (bytes[1] == 1).then_some(hash),
+            payload_bytes: number(4..8) as u32,
+        })
+    }
+}
+
+fn broken(line: &str) -> Failure {
+    Failure::new(FailureKind::Protocol, line)
+}
+
+/// Memory of one frame. Used over and over; its payload begins at a page.
+#[derive(Debug)]
+pub struct Frame {
+    memory: PageBuffer,
+    payload_bytes: usize,
+}
+
+impl Frame {
+    /// Room for payloads of up to `capacity` bytes.
+    pub fn new(capacity: usize) -> Self {
+        let room = capacity.next_multiple_of(PAGE_BYTES);
+        Self {
+            memory: PageBuffer::new(PAGE_BYTES + room + PAGE_BYTES),
+            payload_bytes: 0,
+        }
+    }
+
+    /// Largest payload.
+    pub fn capacity(&self) -> usize {
+        self.memory.len().saturating_sub(2 * PAGE_BYTES)
+    }
+
+    /// The payload.
+    pub fn payload(&self) -> &[u8] {
+        &self.memory[PAGE_BYTES..PAGE_BYTES + self.payload_bytes]
+    }
+
+    /// The payload, to be changed in place.
+    pub fn payload_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[PAGE_BYTES..PAGE_BYTES + self.payload_bytes]
+    }
+
+    /// All the room that payload may take; begins at a page and is whole pages long.
+    pub fn room(&mut self) -> &mut [u8] {
+        let end = self.memory.len() - PAGE_BYTES;
+        &mut self.memory[PAGE_BYTES..end]
+    }
+
+    /// Takes the memory out while somebody else owns it: a request of the kernel's. Until [`Self::give_back`] the frame has
+    /// no room. The payload begins at [`PAGE_BYTES`].
+    pub(crate) fn lend(&mut self) -> PageBuffer {
+        std::mem::take(&mut self.memory)
+    }
+
+    /// Puts lent memory back.
+    pub(crate) fn give_back(&mut self, memory: PageBuffer) {
+        self.memory = memory;
+    }
+
+    /// Says what the frame carries: the first `header.payload_bytes` of [`Self::room`].
+    ///
+    /// # Panics
+    /// When there is less room than that.
+    pub fn set(&mut self, header: &Header) {
+        let payload_bytes = header.payload_bytes as usize;
+        assert!(
+            payload_bytes <= self.capacity(),
+            "a payload larger than its frame"
+        );
+        self.payload_bytes = payload_bytes;
+        self.memory[PAGE_BYTES - HEADER_BYTES..PAGE_BYTES].copy_from_slice(&header.encode());
+    }
+
+    /// What the frame carries.
+    ///
+    /// # Errors
+    /// [`FailureKind::Protocol`] for a header that came damaged or says what cannot be.
+    pub fn header(&self) -> Result<Header, Failure> {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes.copy_from_slice(&self.memory[PAGE_BYTES - HEADER_BYTES..PAGE_BYTES]);
+        let header = Header::decode(&bytes)?;
+        if header.payload_bytes as usize != self.payload_bytes {
+            return Err(broken("a frame that is not as long as it says"));
+        }
+        Ok(header)
+    }
+
+    /// Prefix, header, payload and trailer, one behind the other: what the session seals and sends.
+    pub fn wire(&mut self) -> &mut [u8] {
+        let end = PAGE_BYTES + self.payload_bytes + TRAILER_BYTES;
+        &mut self.memory[PAGE_BYTES - HEADER_BYTES - PREFIX_BYTES..end]
+    }
+
+    /// Makes room for a frame of `payload_bytes` that is about to come and gives it as [`Self::wire`] does.
+    ///
+    /// # Errors
+    /// [`FailureKind::Protocol`] for one that is larger than what was agreed on.
+    pub fn expect(&mut self, payload_bytes: usize) -> Result<&mut [u8], Failure> {
+        if payload_bytes > self.capacity() {
+            return Err(broken("a frame larger than what was agreed on"));
+        }
+        self.payload_bytes = payload_bytes;
+        Ok(self.wire())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn header(hash: Option<[u8; 32]>) -> Header {
+        Header {
+            kind: FrameKind::Chunk,
+            file: 7,
+            offset: 1 << 40,
+            hash,
+            payload_bytes: 100,
+        }
+    }
+
+    #[test]
+    fn a_header_is_read_as_it_was_written_and_damage_is_found() {
+        for hash in [None, Some([3; 32])] {
+            let mut frame = Frame::new(100);
+            frame.set(&header(hash));
+            assert_eq!(frame.header().unwrap(), header(hash));
+            assert_eq!(
+                frame.wire().len(),
+                PREFIX_BYTES + HEADER_BYTES + 100 + TRAILER_BYTES
+            );
+            for place in 0..HEADER_BYTES {
+                frame.wire()[PREFIX_BYTES + place] ^= 1;
+                assert!(frame.header().is_err(), "at {place}");
+                frame.wire()[PREFIX_BYTES + place] ^= 1;
+            }
+        }
+    }
+
+    #[test]
+    fn a_payload_begins_at_a_page_and_has_its_room() {
+        let mut frame = Frame::new(5000);
+        assert_eq!(frame.capacity(), 8192);
+        assert_eq!(frame.room().as_ptr() as usize % PAGE_BYTES, 0);
+        assert!(frame.expect(8193).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_a_header_panic(bytes in prop::array::uniform32(any::<u8>()), more in prop::array::uniform32(any::<u8>())) {
+            let mut all = [0; HEADER_BYTES];
+            all[..32].copy_from_slice(&bytes);
+            all[32..].copy_from_slice(&more);
+            let _ = Header::decode(&all);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Figures of one end of a copy, written by its threads and read by whoever shows or records them.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Instant;
+
+macro_rules! gauges {
+    ($($(#[doc = $meaning:literal])+ $name:ident),+ $(,)?) => {
+        /// Counters since the copy began; relaxed: a reader sees each of them a moment old.
+        #[derive(Debug, Default)]
+        pub struct Gauges {
+            $($(#[doc = $meaning])+ pub $name: Gauge,)+
+        }
+    };
+}
+
+gauges! {
+    /// Names found at the sources.
+    found_files,
+    /// Bytes in them.
+    found_bytes,
+    /// 1 once all have been found.
+    all_found,
+    /// Names settled: copied, present, made, skipped.
+    settled_files,
+    /// Bytes of them, and of files under way what is on the destination's side.
+    settled_bytes,
+    /// Names that failed.
+    failed_files,
+    /// Payload bytes sent or received by this end, packs' item headers left out.
+    moved_bytes,
+    /// Bytes that needed no sending: present, proved by a journal, holes.
+    spared_bytes,
+    /// Bytes read from files, or written to them.
+    file_bytes,
+    /// Nanoseconds in reading or writing files, over all threads.
+    file_ns,
+    /// Nanoseconds in opening, naming and closing files.
+    name_ns,
+    /// Nanoseconds in hashing.
+    hash_ns,
+    /// Nanoseconds in sealing or opening frames; the session's streams count it.
+    cipher_ns,
+    /// Nanoseconds in sending or receiving; the session's streams count it.
+    stream_ns,
+    /// Nanoseconds in bringing data to the device.
+    sync_ns,
+    /// Nanoseconds in which streams had nothing to send, or nowhere to put what came.
+    starved_ns,
+    /// Frames that wait between files and streams now.
+    queued_frames,
+    /// Rate that the sender holds itself to now, bit/s; 0 where it does not.
+    held_rate_bps,
+}
+
+/// One figure.
+#[derive(Debug, Default)]
+pub struct Gauge(AtomicU64);
+
+impl Gauge {
+    /// Adds to it.
+    pub fn add(&self, amount: u64) {
+        self.0.fetch_add(amount, Ordering::Relaxed);
+    }
+
+    /// Takes from it; never below 0.
+    pub fn take(&self, amount: u64) {
+        let less = |now: u64| Some(now.saturating_sub(amount));
+        // The closure always gives a value.
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+
+    /// Sets it.
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    /// What it is now.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Does `work` and adds the nanoseconds it took.
+    pub fn time<T>(&self, work: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let done = work();
+        self.add(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        done
+    }
+}
+
+/// When something last moved, in nanoseconds since `zero`; how stalls are found.
+#[derive(Debug)]
+pub struct Pulse {
+    zero: Instant,
+    last_ns: AtomicI64,
+}
+
+impl Default for Pulse {
+    fn default() -> Self {
+        Self {
+            zero: Instant::now(),
+            last_ns: AtomicI64::new(0),
+        }
+    }
+}
+
+impl Pulse {
+    /// Something moved now.
+    pub fn beat(&self) {
+        let now = i64::try_from(self.zero.elapsed().as_nanos()).unwrap_or(i64::MAX);
+        self.last_ns.fetch_max(now, Ordering::Relaxed);
+    }
+
+    /// Time since the last beat, or since the start.
+    pub fn silence(&self) -> std::time::Duration {
+        let last = u64::try_from(self.last_ns.load(Ordering::Relaxed)).unwrap_or(0);
+        self.zero
+            .elapsed()
+            .saturating_sub(std::time::Duration::from_nanos(last))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_add_up_and_do_not_go_below_nothing() {
+        let gauges = Gauges::default();
+        gauges.file_bytes.add(5);
+        gauges.file_bytes.take(7);
+        assert_eq!(gauges.file_bytes.get(), 0);
+        assert_eq!(gauges.hash_ns.time(|| 3), 3);
+    }
+
+    #[test]
+    fn a_beat_ends_silence() {
+        let pulse = Pulse::default();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(pulse.silence().as_millis() >= 20);
+        pulse.beat();
+        assert!(pulse.silence().as_millis() < 20);
+    }
+}

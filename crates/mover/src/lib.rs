@@ -1,0 +1,82 @@
+//! Files to frames and frames to files.
+//!
+//! What it does: finds what is to be copied, cuts it into chunks that any stream can take, reads, hashes, and hands out
+//! frames; at the other end takes frames, writes, proves, remembers in a journal what is proved, and gives a file its
+//! name when it is whole, verified and on the device.
+//! What it must not do: know a transport, a ticket, a cipher or the control channel; open a socket; decide about retries.
+//! Nothing that comes from the other end may lead out of the [`Root`], nor ask for memory without bound.
+//!
+//! ```text
+//! SendEnd    walk ─► Catalogue ─────────────── catalogue stream ─► names, journal     ReceiveEnd
+//!             └► supply ◄── Answers ◄───────── feedback stream ◄─────┘
+//!                 └► readers ─► frames ─► n data streams ─► frames ─► writers ─► placement ─► name
+//! ```
+//!
+//! In: an [`EndSetup`] and streams lent as [`Outlet`] and [`Inlet`]; one thread of the session's on each runs the job that
+//! this room gives for it. Out: [`Gauges`] while it goes on, a receipt line for each name, a `CopyReport` at the end.
+//!
+//! Start with [`message`] (what the ends say), [`frame`] and [`pack`] (what data look like), then [`source`] and [`sink`].
+
+pub mod engine;
+pub mod frame;
+pub mod gauges;
+pub mod link;
+pub mod message;
+pub mod pack;
+pub mod path_text;
+mod receipt;
+mod root;
+pub mod sink;
+pub mod source;
+pub mod tree_hash;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use farline_spec::CopySpec;
+
+pub use frame::Frame;
+pub use gauges::{Gauges, Pulse};
+pub use link::{Arrived, Inlet, Outlet};
+pub use root::Root;
+pub use sink::ReceiveEnd;
+pub use source::SendEnd;
+
+/// Chunk that any end takes where the spec does not say: the most that a sending end chooses by itself.
+const MOST_CHOSEN_CHUNK_BYTES: u64 = 1 << 20;
+
+/// Largest payload that any frame of a copy can have; the chunk in use is told by [`message::Catalogue::Begin`].
+pub fn most_frame_bytes(spec: &CopySpec) -> usize {
+    let chunk = spec
+        .chunk_bytes
+        .map_or(MOST_CHOSEN_CHUNK_BYTES, |chunk| chunk.get());
+    usize::try_from(chunk).map_or(frame::MAX_PAYLOAD_BYTES, |chunk| {
+        chunk.clamp(message::MESSAGE_FRAME_BYTES, frame::MAX_PAYLOAD_BYTES)
+    })
+}
+
+/// Most entries that the sending end has said and not yet seen settled; a receiving end may take more for an error.
+pub fn most_entries_under_way(spec: &CopySpec) -> usize {
+    (spec.pipeline.get() as usize).max(4_096) * 4
+}
+
+/// What either end of a copy needs to begin.
+#[derive(Debug)]
+pub struct EndSetup {
+    /// What to copy and how.
+    pub spec: CopySpec,
+    /// What its paths are relative to, and may not leave.
+    pub root: Root,
+    /// Who asks: host, user and working folder of whoever named the sources, as far as the session knows; only told apart.
+    pub origin: String,
+    /// Data streams that there will be.
+    pub streams: u16,
+    /// Where the receipt goes, a JSON document a line ([`farline_spec::ReceiptLine`]); nowhere if absent.
+    pub receipt: Option<PathBuf>,
+    /// Most payload bytes that may move; a ticket's limit.
+    pub most_bytes: Option<u64>,
+    /// Figures, for others to read.
+    pub gauges: Arc<Gauges>,
+    /// Beats when anything moves.
+    pub pulse: Arc<Pulse>,
+}

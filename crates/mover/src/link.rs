@@ -1,0 +1,40 @@
+//! The streams of a copy as the mover sees them; the session lends them.
+
+use farline_spec::Failure;
+
+use crate::frame::Frame;
+
+/// What a receive brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrived {
+    /// A whole frame.
+    Frame,
+    /// Nothing within about 100 ms: look whether the copy is still wanted, and go on.
+    Nothing,
+    /// The other end has finished; nothing more will come.
+    End,
+}
+
+/// A stream on which this end sends. Used by one thread.
+pub trait Outlet: Send {
+    /// Sends `frame` whole; its bytes are changed by the seal. Blocks until the transport took them.
+    ///
+    /// # Errors
+    /// The transport's; [`FailureKind::Interrupted`](farline_spec::FailureKind::Interrupted) when the run is aborted.
+    fn send(&mut self, frame: &mut Frame) -> Result<(), Failure>;
+
+    /// Nothing may follow for a while: what was sent must not wait for more.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    fn flush(&mut self) -> Result<(), Failure>;
+}
+
+/// A stream on which this end receives. Used by one thread.
+pub trait Inlet: Send {
+    /// Receives the next frame into `frame`, opened and checked as far as the seal goes.
+    ///
+    /// # Errors
+    /// The transport's; [`FailureKind::Protocol`](farline_spec::FailureKind::Protocol) for what is no frame or was changed on its way.
+    fn receive(&mut self, frame: &mut Frame) -> Result<Arrived, Failure>;
+}

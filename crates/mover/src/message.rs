@@ -1,0 +1,296 @@
+//! What the two ends of a copy tell each other besides the data, in frames of postcard messages one behind the other.
+//!
+//! ```text
+//! sending end                                      receiving end
+//! Catalogue: Begin                 ──►
+//!                                   ◄── Feedback ── Ready
+//! Catalogue: Entry, Entry, …, End  ──►              makes folders and links, looks at what is there and what a journal proves
+//!                                   ◄── Feedback ── Answers
+//!   data streams: Chunk, Pack      ══►              writes, checks
+//! Catalogue: Hole, Settled, Lost   ──►
+//!                                   ◄── Feedback ── Done, Failed, Again
+//!                                   ◄── Feedback ── Finished   after End, when every entry is settled
+//! ```
+//!
+//! Entries are numbered from 0 in the order in which they come. A frame of data may overtake the message that its file is
+//! about, because it goes over another stream: the receiving end waits for the entry.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use farline_spec::{Failure, FailureKind};
+
+/// Longest path, in bytes (PATH_MAX).
+pub const MAX_PATH_BYTES: usize = 4096;
+/// Most bytes of messages in one frame.
+pub const MESSAGE_FRAME_BYTES: usize = 256 * 1024;
+/// Most bytes of extended attributes of one entry, names and values together.
+pub const MOST_XATTR_BYTES: usize = 64 * 1024;
+
+/// Whether an extended attribute of this name is copied: what a user says about his files and access control lists, nothing
+/// else that gives rights or belongs to one host.
+pub fn takes_xattr(name: &[u8]) -> bool {
+    let is_list = matches!(name, b"system.posix_acl_access" | b"system.posix_acl_default");
+    (is_list || name.starts_with(b"user.")) && !name.contains(&0)
+}
+
+/// One name at the sources.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Path below the destination; `/` between names, no `.` or `..` among them, not empty, not beginning or ending with `/`.
+    #[serde(with = "serde_bytes")]
+    pub path: Vec<u8>,
+    /// What it is.
+    pub kind: EntryKind,
+    /// Permission bits, the lowest twelve.
+    pub mode: u32,
+    /// Time of last change, nanoseconds since 1970.
+    pub mtime_ns: i64,
+    /// Time of last change of anything about it: with it a journal knows its source again.
+    pub ctime_ns: i64,
+    /// Extended attributes, where asked for: name and value.
+    pub xattrs: Vec<Xattr>,
+}
+
+/// One extended attribute.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Xattr {
+    /// Name, with its namespace (`user.comment`).
+    #[serde(with = "serde_bytes")]
+    pub name: Vec<u8>,
+    /// Value.
+    #[serde(with = "serde_bytes")]
+    pub value: Vec<u8>,
+}
+
+/// What a name stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EntryKind {
+    /// A regular file.
+    File {
+        /// Its length.
+        bytes: u64,
+        /// Its BLAKE3, where the sync level asks for it.
+        hash: Option<[u8; 32]>,
+    },
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Link {
+        /// Where it points, as it is written.
+        #[serde(with = "serde_bytes")]
+        target: Vec<u8>,
+    },
+    /// One more name of the file with this number.
+    HardLink {
+        /// Number of the entry that has the content.
+        to: u64,
+    },
+}
+
+/// What the sending end says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Catalogue {
+    /// The first message.
+    Begin {
+        /// Chunk in use, in bytes: what the spec says, or what the sending end chose.
+        chunk_bytes: u64,
+    },
+    /// The next entry.
+    Entry(Entry),
+    /// This part of a file is a hole: whole chunks of zeros that are not sent.
+    Hole {
+        /// Number of the file.
+        file: u64,
+        /// Where it begins, a multiple of the chunk.
+        offset: u64,
+        /// How long it is: whole chunks, or to the end of the file.
+        bytes: u64,
+    },
+    /// All of a file has been read and it did not change meanwhile: it may take its name once it is whole. A file that
+    /// goes in a pack has this in the pack instead.
+    Settled {
+        /// Number of the file.
+        file: u64,
+        /// Its BLAKE3 as the sending end knows it; `None` where nothing is hashed.
+        hash: Option<[u8; 32]>,
+    },
+    /// A file cannot be sent: it vanished, changed while it was read, cannot be read. Nothing that came under this number
+    /// may take its name.
+    Lost {
+        /// Number of the file.
+        file: u64,
+        /// Why, one line.
+        reason: String,
+        /// Whether it is tried once more, as a later entry of the same path: then it has not failed yet.
+        again: bool,
+    },
+    /// There are no more entries.
+    End {
+        /// How many there were.
+        entries: u64,
+        /// Whether every folder could be read: only then may what is not among the entries be deleted.
+        whole: bool,
+    },
+    /// A name that the sources have and that is not copied (a device, a link that is skipped): it and what is below it are
+    /// not deleted. It has no number and no answer.
+    Kept {
+        /// Path below the destination, as an entry's.
+        #[serde(with = "serde_bytes")]
+        path: Vec<u8>,
+    },
+}
+
+/// A part of a file that the receiving end has on disk and proved before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proved {
+    /// Where it begins, a multiple of the chunk.
+    pub offset: u64,
+    /// How long it is.
+    pub bytes: u64,
+    /// Chaining value of this part in the file's BLAKE3 tree, where it is a subtree of it; `None` where nothing was hashed.
+    pub hash: Option<[u8; 32]>,
+}
+
+/// What the receiving end wants of an entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Wants {
+    /// All of its content.
+    All,
+    /// What is not among these parts.
+    Rest(Vec<Proved>),
+    /// Nothing: it is there already. The hash where a journal has it.
+    Present(Option<[u8; 32]>),
+    /// Nothing: it was made (folders, links, further names, empty files) or would be (a dry run).
+    Made,
+    /// Nothing: it may not be there, or cannot be made; one line says why.
+    Refused(String),
+}
+
+/// What the receiving end says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Feedback {
+    /// The first message.
+    Ready {
+        /// Whether nothing of the destination was there: every file will be wanted whole, no answer need be waited for.
+        fresh: bool,
+    },
+    /// Answers for the entries from `first` on, in order.
+    Answers {
+        /// Number of the first.
+        first: u64,
+        /// One for each.
+        wants: Vec<Wants>,
+    },
+    /// The file is whole, proved, and has its name.
+    Done {
+        /// Number of the file.
+        file: u64,
+        /// Its BLAKE3 as the receiving end knows it; `None` where nothing is hashed.
+        hash: Option<[u8; 32]>,
+    },
+    /// The file could not be made; nothing of it has its name.
+    Failed {
+        /// Number of the file.
+        file: u64,
+        /// Why, one line.
+        reason: String,
+    },
+    /// The chunk came damaged: once more.
+    Again {
+        /// Number of the file.
+        file: u64,
+        /// Where the chunk begins.
+        offset: u64,
+    },
+    /// What was deleted, or would be in a dry run.
+    Deleted {
+        /// Path below the destination.
+        #[serde(with = "serde_bytes")]
+        path: Vec<u8>,
+    },
+    /// Every entry is settled, folders have their times, the journal is gone. The last message.
+    Finished {
+        /// What went wrong besides files: deletion refused for a count that is another, say; one line each.
+        problems: Vec<String>,
+    },
+}
+
+/// Appends one message to the payload of a frame under way.
+///
+/// # Errors
+/// [`FailureKind::Internal`] when it cannot be written down.
+pub fn append<M: Serialize>(payload: &mut Vec<u8>, message: &M) -> Result<(), Failure> {
+    let taken = std::mem::take(payload);
+    *payload = postcard::to_extend(message, taken)
+        .map_err(|error| Failure::new(FailureKind::Internal, format!("message: {error}")))?;
+    Ok(())
+}
+
+/// The messages of a frame's payload.
+///
+/// # Errors
+/// [`FailureKind::Protocol`] at the first that is none.
+pub fn messages<M: DeserializeOwned>(mut payload: &[u8]) -> Result<Vec<M>, Failure> {
+    let mut found = Vec::new();
+    while !payload.is_empty() {
+        let (message, rest) = postcard::take_from_bytes(payload).map_err(|error| {
+            Failure::new(FailureKind::Protocol, format!("a message that is none: {error}"))
+        })?;
+        found.push(message);
+        payload = rest;
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn entry(path: &[u8]) -> Catalogue {
+        Catalogue::Entry(Entry {
+            path: path.to_vec(),
+            kind: EntryKind::File {
+                bytes: 1 << 50,
+                hash: None,
+            },
+            mode: 0o644,
+            mtime_ns: -1,
+            ctime_ns: i64::MAX,
+            xattrs: vec![Xattr {
+                name: b"user.a".to_vec(),
+                value: vec![0, 255],
+            }],
+        })
+    }
+
+    #[test]
+    fn messages_follow_one_another_in_a_frame() {
+        let all = [
+            entry(b"a\xff\n/b"),
+            Catalogue::End {
+                entries: 1,
+                whole: true,
+            },
+        ];
+        let mut payload = Vec::new();
+        for message in &all {
+            append(&mut payload, message).unwrap();
+        }
+        assert_eq!(messages::<Catalogue>(&payload).unwrap(), all);
+        payload.pop();
+        assert_eq!(
+            messages::<Catalogue>(&payload).unwrap_err().kind,
+            FailureKind::Protocol
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_decoders_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = messages::<Catalogue>(&bytes);
+            let _ = messages::<Feedback>(&bytes);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What is wanted of a file, by what is at the destination and what a journal proves.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use farline_spec::{Failure, Overwrite, SyncLevel};
+use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
+
+use super::journal::{Resumable, Source, path_key};
+use super::place::{Folders, split, word};
+use super::shared::{Mode, POISONED, Shared};
+use crate::message::Proved;
+
+/// Parts of a file that are told; the sending end reads the rest again.
+const MOST_PARTS: usize = 2_000;
+/// What is read at once to hash a file.
+const READ_BYTES: usize = 1 << 20;
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// What is to be done about a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is made; `true`: in the place of what has its name.
+    Make(bool),
+    /// It is there; its hash where that is known.
+    Present(Option<[u8; 32]>),
+    /// It may not be.
+    Refused(String),
+}
+
+/// A file as the sending end announced it.
+#[derive(Debug, Clone, Copy)]
+pub struct Announced<'a> {
+    /// What it is known by.
+    pub source: &'a Source,
+    /// Its hash, where the sync level asks for it.
+    pub hash: Option<[u8; 32]>,
+}
+
+impl Shared {
+    /// What is to be done about a regular file.
+    ///
+    /// # Errors
+    /// That the copy is over.
+    pub fn verdict(
+        &self,
+        folders: &mut Option<Folders>,
+        announced: Announced<'_>,
+    ) -> Result<Verdict, Failure> {
+        let (site, source) = (self.site(), announced.source);
+        let Some(folders) = folders.as_mut().filter(|_| !site.fresh) else {
+            return Ok(Verdict::Make(false));
+        };
+        let facts = match folders.facts(&source.path) {
+            Ok(None) => return Ok(Verdict::Make(false)),
+            Ok(Some(facts)) => facts,
+            Err(error) => return Ok(Verdict::Refused(format!("{error}"))),
+        };
+        if let Some(kept) = site.kept_if_any()
+            && let Some(hash) = kept.memory.done(&source.key())
+            && facts.kind == FileKind::File
+            && facts.bytes == source.bytes
+            && (!self.spec.times || is_same_time(facts.mtime_ns, source.mtime_ns))
+            && announced.hash.is_none_or(|said| Some(said) == hash)
+        {
+            return Ok(Verdict::Present(hash));
+        }
+        if facts.kind == FileKind::Folder {
+            return Ok(Verdict::Refused(
+                "a folder has its name at the destination".to_owned(),
+            ));
+        }
+        self.compared(folders, announced, &facts)
+    }
+
+    fn compared(
+        &self,
+        folders: &mut Folders,
+        announced: Announced<'_>,
+        facts: &FileFacts,
+    ) -> Result<Verdict, Failure> {
+        let source = announced.source;
+        if self.spec.overwrite == Overwrite::Always {
+            return Ok(Verdict::Make(true));
+        }
+        let is_file = facts.kind == FileKind::File;
+        let same_size = is_file && facts.bytes == source.bytes;
+        let difference = match self.spec.sync_level {
+            SyncLevel::Exists => None,
+            _ if !is_file => Some(format!("is {} at the destination", word(facts.kind))),
+            _ if !same_size => Some(format!("has {} bytes at the destination", facts.bytes)),
+            SyncLevel::Size => None,
+            SyncLevel::Time if is_same_time(facts.mtime_ns, source.mtime_ns) => None,
+            SyncLevel::Time => Some("has another time at the destination".to_owned()),
+            SyncLevel::Checksum => {
+                let found = self.hash_of(folders, &source.path)?;
+                match found {
+                    Ok(found) if Some(found) == announced.hash => return Ok(Verdict::Present(Some(found))),
+                    Ok(_) => Some("has other content at the destination".to_owned()),
+                    Err(error) => return Ok(Verdict::Refused(format!("at the destination: {error}"))),
+                }
+            }
+        };
+        let Some(difference) = difference else {
+            return Ok(Verdict::Present(None));
+        };
+        Ok(self.replacement(difference, facts, source.mtime_ns))
+    }
+
+    /// Whether something different may be replaced.
+    pub fn replacement(&self, difference: String, facts: &FileFacts, mtime_ns: i64) -> Verdict {
+        match self.spec.overwrite {
+            Overwrite::Always | Overwrite::Different => Verdict::Make(true),
+            Overwrite::Older if facts.mtime_ns < mtime_ns => Verdict::Make(true),
+            Overwrite::Older => Verdict::Refused(format!("{difference} and is not older")),
+            Overwrite::Never => Verdict::Refused(format!("{difference}; overwrite=different replaces it")),
+        }
+    }
+
+    /// BLAKE3 of a file at the destination; the copy may end meanwhile.
+    fn hash_of(&self, folders: &mut Folders, path: &[u8]) -> Result<io::Result<[u8; 32]>, Failure> {
+        let (parent, name) = split(path);
+        let flags = OpenFlags::READ | OpenFlags::NO_FOLLOW | OpenFlags::NO_WAIT;
+        let opened = folders
+            .get(parent)
+            .and_then(|folder| file::open_beneath(folder.as_fd(), name, flags, 0));
+        let file = match opened {
+            Ok(file) => file,
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut hasher = blake3::Hasher::new();
+        let mut buffer = vec![0; READ_BYTES];
+        let mut offset = 0;
+        loop {
+            self.check()?;
+            self.pulse.beat();
+            let read = match self
+                .gauges
+                .file_ns
+                .time(|| file::read_at(file.as_fd(), &mut buffer, offset))
+            {
+                Ok(0) => return Ok(Ok(*hasher.finalize().as_bytes())),
+                Ok(read) => read,
+                Err(error) => return Ok(Err(error)),
+            };
+            self.gauges.hash_ns.time(|| hasher.update(&buffer[..read]));
+            offset += read as u64;
+        }
+    }
+
+    /// What an earlier session left of a file, if it is still the same; removed if not.
+    ///
+    /// # Errors
+    /// [`FailureKind::System`](farline_spec::FailureKind::System) when it cannot be removed.
+    pub fn left_of(&self, source: &Source) -> Result<Option<Resumable>, Failure> {
+        let site = self.site();
+        if self.mode != Mode::Real {
+            return Ok(None);
+        }
+        let kept = site.kept();
+        let left = kept.left.lock().expect(POISONED).remove(&path_key(&source.path));
+        let Some(left) = left else {
+            return Ok(None);
+        };
+        if left.source == *source {
+            return Ok(Some(left));
+        }
+        kept.staging
+            .remove_left(left.id, &left.source)
+            .map_err(|error| Failure::system("staging folder .farline-partial", &error))?;
+        Ok(None)
+    }
+}
+
+/// Whether two times are the same as far as a file system keeps them: some keep whole seconds only.
+pub const fn is_same_time(found_ns: i64, wanted_ns: i64) -> bool {
+    let whole = found_ns % SECOND_NS == 0;
+    found_ns == wanted_ns || (whole && found_ns.div_euclid(SECOND_NS) == wanted_ns.div_euclid(SECOND_NS))
+}
+
+/// The largest of `parts`, as they are told, by offset.
+pub fn told(mut parts: Vec<Proved>) -> Vec<Proved> {
+    if parts.len() > MOST_PARTS {
+        parts.sort_unstable_by_key(|part| std::cmp::Reverse(part.bytes));
+        parts.truncate(MOST_PARTS);
+        parts.sort_unstable_by_key(|part| part.offset);
+    }
+    parts
+}

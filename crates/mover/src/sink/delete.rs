@@ -1,0 +1,193 @@
+//! Deletion of what the destination has and the sources have not: all of it, if it is as many as was said, or nothing.
+
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::AsFd;
+
+use farline_spec::{Failure, FileKind as Kind, FileStatus};
+use farline_sys::file::{self, FileKind, OpenFlags};
+
+use super::entry::End;
+use super::place::{Folders, split};
+use super::settle::line;
+use super::shared::{Mode, Shared};
+use super::staging::STAGING_NAME;
+use crate::message::Feedback;
+use crate::path_text;
+use crate::source::filter::Filters;
+
+/// Deletions that are said and not yet sent.
+const MOST_SAID: usize = 10_000;
+
+/// What the destination has and the sources have not.
+#[derive(Debug, Default)]
+struct Extraneous {
+    /// A folder before what is in it.
+    names: Vec<(Vec<u8>, Kind)>,
+    /// Folders that keep something that a rule protects.
+    kept: HashSet<Vec<u8>>,
+}
+
+/// A folder to be looked into.
+struct Visit {
+    path: Vec<u8>,
+    /// Whether the sources have it.
+    is_seen: bool,
+}
+
+impl Shared {
+    /// Deletes, or says what would be deleted; what stood in the way, a line each.
+    ///
+    /// # Errors
+    /// What ended the copy.
+    pub fn delete(&self, folders: &Folders, end: End) -> Result<Vec<String>, Failure> {
+        let Some(wanted) = self.spec.delete else {
+            return Ok(Vec::new());
+        };
+        if self.site().single.is_some() {
+            return Ok(Vec::new());
+        }
+        if !end.whole || self.lost.load(std::sync::atomic::Ordering::Relaxed) {
+            let line = "nothing was deleted: not everything at the sources could be read";
+            return Ok(vec![line.to_owned()]);
+        }
+        let found = match self.extraneous(folders)? {
+            Ok(found) => found,
+            Err(error) => return Ok(vec![format!("nothing was deleted: {error}")]),
+        };
+        let count = found.names.len() as u64;
+        if self.mode == Mode::Real && count != wanted.get() {
+            return Ok(vec![format!(
+                "nothing was deleted: {count} names would be, {} were confirmed",
+                wanted.get()
+            )]);
+        }
+        self.remove_all(folders, &found)
+    }
+
+    fn remove_all(&self, folders: &Folders, found: &Extraneous) -> Result<Vec<String>, Failure> {
+        let mut problems = Vec::new();
+        for (path, kind) in found.names.iter().rev() {
+            self.check()?;
+            self.pulse.beat();
+            if self.mode == Mode::Real
+                && let Err(error) = remove(folders, path, *kind)
+            {
+                problems.push(format!("{} was not deleted: {error}", path_text::to_text(path)));
+                continue;
+            }
+            let status = match self.mode {
+                Mode::Real => FileStatus::Deleted,
+                Mode::Dry | Mode::Nothing => FileStatus::WouldDelete,
+            };
+            self.receipt.settle(&line(path, *kind, status, 0))?;
+            self.outbox.wait_for_room(MOST_SAID, || self.check())?;
+            self.outbox.say([Feedback::Deleted { path: path.clone() }]);
+        }
+        Ok(problems)
+    }
+
+    fn extraneous(&self, folders: &Folders) -> Result<io::Result<Extraneous>, Failure> {
+        let filters = Filters::new(&self.spec.filters)?;
+        let mut found = Extraneous::default();
+        let mut visits = vec![Visit {
+            path: Vec::new(),
+            is_seen: self.spec.sources.iter().any(|source| means_content(source)),
+        }];
+        while let Some(visit) = visits.pop() {
+            self.check()?;
+            self.pulse.beat();
+            if let Err(error) = self.look_into(folders, &visit, &filters, &mut found, &mut visits) {
+                return Ok(Err(error));
+            }
+        }
+        let Extraneous { mut names, kept } = found;
+        names.retain(|(path, _)| !kept.contains(path));
+        Ok(Ok(Extraneous { names, kept }))
+    }
+
+    fn look_into(
+        &self,
+        folders: &Folders,
+        visit: &Visit,
+        filters: &Filters,
+        found: &mut Extraneous,
+        visits: &mut Vec<Visit>,
+    ) -> io::Result<()> {
+        let folder = folders.open(
+            &visit.path,
+            OpenFlags::READ | OpenFlags::FOLDER | OpenFlags::NO_FOLLOW,
+        )?;
+        let is_top = visit.path.is_empty();
+        for listed in file::list(folder.as_fd())? {
+            let listed = listed?;
+            if is_top && listed.name == STAGING_NAME {
+                continue;
+            }
+            let mut path = visit.path.clone();
+            if !is_top {
+                path.push(b'/');
+            }
+            path.extend_from_slice(&listed.name);
+            let kind = match listed.kind {
+                Some(kind) => kind,
+                None => file::stat_at(Some(folder.as_fd()), &listed.name, false)?.kind,
+            };
+            let is_folder = kind == FileKind::Folder;
+            let is_seen = self.seen.has(&path);
+            // What is beside the sources in the destination is none of this copy's business.
+            if !is_seen && is_top && !visit.is_seen {
+                continue;
+            }
+            if !filters.takes(&path, is_folder) || self.seen.is_kept(&path) {
+                found.keep_above(&path);
+                continue;
+            }
+            if is_seen && !visit.is_seen {
+                found.keep_above(&path);
+            }
+            if !is_seen {
+                found.names.push((path.clone(), kind_of(kind)));
+            }
+            if is_folder {
+                visits.push(Visit { path, is_seen });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Extraneous {
+    fn keep_above(&mut self, path: &[u8]) {
+        let mut path = path;
+        while !path.is_empty() {
+            path = split(path).0;
+            if !self.kept.insert(path.to_vec()) {
+                return;
+            }
+        }
+    }
+}
+
+fn remove(folders: &Folders, path: &[u8], kind: Kind) -> io::Result<()> {
+    let (parent, name) = split(path);
+    let parent = folders.open(parent, OpenFlags::READ | OpenFlags::FOLDER)?;
+    match kind {
+        Kind::Folder => file::remove_folder(parent.as_fd(), name),
+        _ => file::unlink(parent.as_fd(), name),
+    }
+}
+
+/// Whether a source stands for what is in it.
+fn means_content(source: &str) -> bool {
+    matches!(source.rsplit('/').next(), Some("" | "." | ".."))
+}
+
+const fn kind_of(kind: FileKind) -> Kind {
+    match kind {
+        FileKind::File => Kind::File,
+        FileKind::Folder => Kind::Folder,
+        FileKind::Link => Kind::Link,
+        FileKind::Other => Kind::Other,
+    }
+}

@@ -1,0 +1,394 @@
+//! Entries under way: those that were announced and are not settled, by number.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use farline_spec::{Failure, FailureKind};
+
+use super::journal::Source;
+use super::staging::Partial;
+use crate::engine::OpenFile;
+use crate::message::Xattr;
+use crate::tree_hash::TreeHash;
+
+/// How often a wait looks whether the copy is still wanted.
+pub const TICK: Duration = Duration::from_millis(50);
+
+/// A file, or a further name of one, that is to come.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its number.
+    pub number: u64,
+    /// Where it goes and what it is known by.
+    pub source: Source,
+    /// Path of the file that this is a further name of.
+    pub link_to: Option<Vec<u8>>,
+    /// Permission bits.
+    pub mode: u32,
+    /// Extended attributes.
+    pub xattrs: Vec<Xattr>,
+    /// Whether it takes the place of what has its name.
+    pub replaces: bool,
+    /// Set once, by whoever settles it.
+    pub over: AtomicBool,
+    body: Mutex<Body>,
+}
+
+/// What is there of a file's content.
+#[derive(Debug)]
+pub enum Body {
+    /// Nothing yet; so often it came damaged in a pack.
+    Expected(u8),
+    /// It came in a pack and is being written or waits for its name.
+    Packed,
+    /// It comes in chunks.
+    Large(Box<Large>),
+}
+
+/// A file that comes in chunks.
+#[derive(Debug)]
+pub struct Large {
+    /// Where it grows; absent where nothing is kept.
+    pub partial: Option<Arc<Partial>>,
+    /// The same, as the engine writes to it.
+    pub file: Option<Arc<OpenFile>>,
+    /// Its tree, where it is hashed.
+    pub tree: Option<TreeHash>,
+    /// What is written, or being written.
+    pub claimed: Ranges,
+    /// Bytes that are written and proved.
+    pub proved_bytes: u64,
+    /// Of them, bytes that an earlier session proved.
+    pub resumed_bytes: u64,
+    /// What the sending end said at its end: its hash.
+    pub settled: Option<Option<[u8; 32]>>,
+    /// How often a chunk came damaged.
+    pub spoiled: HashMap<u64, u8>,
+    /// Handed to those who give names.
+    pub is_finishing: bool,
+}
+
+impl Entry {
+    /// An entry of which nothing has come.
+    pub fn new(number: u64, source: Source, mode: u32, xattrs: Vec<Xattr>) -> Self {
+        Self {
+            number,
+            source,
+            link_to: None,
+            mode,
+            xattrs,
+            replaces: false,
+            over: AtomicBool::new(false),
+            body: Mutex::new(Body::Expected(0)),
+        }
+    }
+
+    /// Bytes that its path and attributes take.
+    fn facts_bytes(&self) -> usize {
+        let xattrs = self
+            .xattrs
+            .iter()
+            .map(|xattr| xattr.name.len() + xattr.value.len());
+        let further = self.link_to.as_ref().map_or(0, Vec::len);
+        self.source.path.len() + further + xattrs.sum::<usize>()
+    }
+
+    /// Its content so far.
+    pub fn body(&self) -> MutexGuard<'_, Body> {
+        self.body
+            .lock()
+            .expect("a thread of the copy broke off while it held a file")
+    }
+
+    /// Bytes of it that count as settled before it is.
+    pub fn proved_bytes(&self) -> u64 {
+        match &*self.body() {
+            Body::Large(large) => large.proved_bytes,
+            Body::Expected(_) | Body::Packed => 0,
+        }
+    }
+
+    /// Bytes of it that an earlier session proved.
+    pub fn resumed_bytes(&self) -> u64 {
+        match &*self.body() {
+            Body::Large(large) => large.resumed_bytes,
+            Body::Expected(_) | Body::Packed => 0,
+        }
+    }
+
+    /// Its partial, if it has one.
+    pub fn partial(&self) -> Option<Arc<Partial>> {
+        match &*self.body() {
+            Body::Large(large) => large.partial.clone(),
+            Body::Expected(_) | Body::Packed => None,
+        }
+    }
+}
+
+impl Large {
+    /// Whether all of it is there and the sending end has said so; true once.
+    pub fn is_ready(&mut self, bytes: u64) -> bool {
+        let ready = self.settled.is_some() && self.proved_bytes == bytes && !self.is_finishing;
+        self.is_finishing |= ready;
+        ready
+    }
+}
+
+/// Parts of a file, joined where they touch.
+#[derive(Debug, Default, Clone)]
+pub struct Ranges {
+    /// Start to end.
+    parts: BTreeMap<u64, u64>,
+}
+
+/// What became of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// It is the caller's.
+    Taken,
+    /// All of it is someone's already.
+    Known,
+    /// Only a part of it is: no sound sender cuts a file twice.
+    Torn,
+}
+
+impl Ranges {
+    /// Claims `bytes` bytes from `offset` on.
+    pub fn claim(&mut self, offset: u64, bytes: u64) -> Claim {
+        let end = offset + bytes;
+        if let Some((_, known_end)) = self.parts.range(..end).next_back()
+            && *known_end > offset
+        {
+            let around = self.parts.range(..=offset).next_back();
+            let is_known = around.is_some_and(|(_, known_end)| *known_end >= end);
+            return if is_known { Claim::Known } else { Claim::Torn };
+        }
+        let after = self.parts.remove(&end).unwrap_or(end);
+        match self.parts.range_mut(..=offset).next_back() {
+            Some((_, before)) if *before == offset => *before = after,
+            _ => {
+                self.parts.insert(offset, after);
+            }
+        }
+        Claim::Taken
+    }
+
+    /// Claims what of `bytes` bytes from `offset` on is nobody's; these parts.
+    pub fn claim_gaps(&mut self, offset: u64, bytes: u64) -> Vec<(u64, u64)> {
+        let end = offset + bytes;
+        let before = self.parts.range(..=offset).next_back();
+        let mut at = before.map_or(offset, |(_, known_end)| offset.max(*known_end));
+        let mut gaps = Vec::new();
+        for (start, known_end) in self.parts.range(at.min(end)..end) {
+            if *start > at {
+                gaps.push((at, start - at));
+            }
+            at = *known_end;
+        }
+        if at < end {
+            gaps.push((at, end - at));
+        }
+        for &(offset, bytes) in &gaps {
+            self.claim(offset, bytes);
+        }
+        gaps
+    }
+
+    /// Whether they are the whole of a file of `bytes` bytes.
+    pub fn is_all(&self, bytes: u64) -> bool {
+        self.parts.first_key_value() == Some((&0, &bytes))
+    }
+
+    /// The parts: offset and length.
+    pub fn parts(&self) -> Vec<(u64, u64)> {
+        self.parts
+            .iter()
+            .map(|(start, end)| (*start, end - start))
+            .collect()
+    }
+}
+
+/// Entries by number.
+#[derive(Debug, Default)]
+pub struct Table {
+    inner: Mutex<Inner>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    open: HashMap<u64, Arc<Entry>>,
+    /// What the facts of those take.
+    bytes: usize,
+    next: u64,
+    end: Option<End>,
+}
+
+/// What the last message of the catalogue said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End {
+    /// Entries there were.
+    pub entries: u64,
+    /// Whether the sending end could read all of its sources.
+    pub whole: bool,
+}
+
+impl Table {
+    /// The entry of the next number is answered or kept: data of it need not wait any longer.
+    pub fn announced(&self) {
+        self.lock().next += 1;
+    }
+
+    /// Numbers so far; that of the next entry.
+    pub fn count(&self) -> u64 {
+        self.lock().next
+    }
+
+    /// Keeps an entry until [`Self::leave`]. Those who wait for it are woken by [`Self::tell`].
+    pub fn keep(&self, entry: &Arc<Entry>) {
+        let mut inner = self.lock();
+        inner.bytes += entry.facts_bytes();
+        inner.open.insert(entry.number, Arc::clone(entry));
+    }
+
+    /// Wakes those who wait for entries.
+    pub fn tell(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Entries under way.
+    pub fn open(&self) -> usize {
+        self.lock().open.len()
+    }
+
+    /// Bytes of paths and attributes of entries under way.
+    pub fn bytes(&self) -> usize {
+        self.lock().bytes
+    }
+
+    /// Entries are settled.
+    pub fn leave(&self, numbers: impl Iterator<Item = u64>) {
+        let mut inner = self.lock();
+        for number in numbers {
+            if let Some(entry) = inner.open.remove(&number) {
+                inner.bytes -= entry.facts_bytes();
+            }
+        }
+    }
+
+    /// There are no more entries.
+    ///
+    /// # Errors
+    /// [`FailureKind::Protocol`] when their number is another, or this was said before.
+    pub fn end(&self, end: End) -> Result<(), Failure> {
+        let mut inner = self.lock();
+        if inner.end.is_some() || inner.next != end.entries {
+            return Err(Failure::new(
+                FailureKind::Protocol,
+                format!(
+                    "the catalogue ends with {} entries and had {}",
+                    end.entries, inner.next
+                ),
+            ));
+        }
+        inner.end = Some(end);
+        drop(inner);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// What was said at the end, once every entry is settled.
+    pub fn is_over(&self) -> Option<End> {
+        let inner = self.lock();
+        inner.end.filter(|_| inner.open.is_empty())
+    }
+
+    /// What was said at the end.
+    pub fn said_end(&self) -> Option<End> {
+        self.lock().end
+    }
+
+    /// The entries of these numbers, `None` for those that are settled; waits for those that have not come.
+    ///
+    /// # Errors
+    /// [`FailureKind::Protocol`] for a number that no entry has; whatever `stop` says.
+    pub fn get(
+        &self,
+        numbers: &[u64],
+        stop: impl Fn() -> Result<(), Failure>,
+    ) -> Result<Vec<Option<Arc<Entry>>>, Failure> {
+        let last = numbers.iter().copied().max().unwrap_or(0);
+        let mut inner = self.lock();
+        while inner.next <= last {
+            if inner.end.is_some() {
+                let line = format!("data of a file that was not announced: number {last}");
+                return Err(Failure::new(FailureKind::Protocol, line));
+            }
+            inner = self.changed.wait_timeout(inner, TICK).expect(POISONED).0;
+            stop()?;
+        }
+        Ok(numbers
+            .iter()
+            .map(|number| inner.open.get(number).cloned())
+            .collect())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().expect(POISONED)
+    }
+}
+
+const POISONED: &str = "a thread of the copy broke off while it held the table";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_part_is_claimed_once() {
+        let mut ranges = Ranges::default();
+        assert_eq!(ranges.claim(10, 10), Claim::Taken);
+        assert_eq!(ranges.claim(10, 10), Claim::Known);
+        assert_eq!(ranges.claim(12, 4), Claim::Known);
+        assert_eq!(ranges.claim(5, 10), Claim::Torn);
+        assert_eq!(ranges.claim(15, 10), Claim::Torn);
+        assert_eq!(ranges.claim(0, 100), Claim::Torn);
+        assert_eq!(ranges.claim(20, 10), Claim::Taken);
+        assert_eq!(ranges.claim(0, 10), Claim::Taken);
+        assert_eq!(ranges.parts(), [(0, 30)]);
+    }
+
+    proptest! {
+        #[test]
+        fn claims_are_what_a_list_of_blocks_says(claims in prop::collection::vec((0u64..20, 1u64..6), 0..40)) {
+            let mut ranges = Ranges::default();
+            let mut blocks = [false; 30];
+            for (offset, bytes) in claims {
+                let part = &mut blocks[offset as usize..(offset + bytes) as usize];
+                let taken = part.iter().filter(|block| **block).count();
+                let expected = if taken == 0 {
+                    Claim::Taken
+                } else if taken == part.len() {
+                    Claim::Known
+                } else {
+                    Claim::Torn
+                };
+                prop_assert_eq!(ranges.claim(offset, bytes), expected);
+                if taken == 0 {
+                    part.fill(true);
+                }
+            }
+            let gaps = ranges.claim_gaps(3, 20);
+            for (offset, bytes) in gaps {
+                let part = &mut blocks[offset as usize..(offset + bytes) as usize];
+                prop_assert!(bytes > 0 && part.iter().all(|block| !block));
+                part.fill(true);
+            }
+            prop_assert!(blocks[3..23].iter().all(|block| *block));
+            prop_assert_eq!(ranges.claim_gaps(3, 20), vec![]);
+        }
+    }
+}

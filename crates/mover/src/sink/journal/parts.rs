@@ -1,0 +1,32 @@
+//! Parts of a file that touch are remembered as one.
+
+use super::super::entry::Ranges;
+use super::load::Part;
+use crate::tree_hash::TreeHash;
+
+/// The smallest chunk there is: every part is made of such, whatever chunk it came in.
+const SMALLEST_CHUNK: u64 = 64 * 1024;
+
+/// The same parts of a file of `file_bytes`, as few as they can be: subtrees joined, or ranges where nothing is hashed.
+pub fn joined(parts: &[Part], file_bytes: u64) -> Vec<Part> {
+    let mut tree = TreeHash::new(file_bytes, SMALLEST_CHUNK);
+    let mut ranges = Ranges::default();
+    for &(offset, bytes, hash) in parts {
+        match hash {
+            // What is no subtree proves nothing.
+            Some(hash) => {
+                tree.insert(offset, bytes, hash);
+            }
+            None if offset.checked_add(bytes).is_some_and(|end| end <= file_bytes) => {
+                ranges.claim(offset, bytes);
+            }
+            None => {}
+        }
+    }
+    let hashed = tree
+        .parts()
+        .into_iter()
+        .map(|(at, bytes, hash)| (at, bytes, Some(hash)));
+    let plain = ranges.parts().into_iter().map(|(at, bytes)| (at, bytes, None));
+    hashed.chain(plain).filter(|part| part.1 > 0).collect()
+}

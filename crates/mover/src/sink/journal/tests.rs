@@ -1,0 +1,90 @@
+//! Many files done: found again, each by its own key, and cheap to hold.
+
+use std::io::{Seek, SeekFrom, Write};
+
+use super::*;
+
+const FILES: u64 = 100_000;
+
+fn source(number: u64) -> Source {
+    Source {
+        path: format!("d/{number}").into_bytes(),
+        bytes: number,
+        mtime_ns: 1,
+        ctime_ns: 2,
+    }
+}
+
+#[test]
+fn every_file_done_is_found_again_after_a_new_start_and_a_compaction() {
+    let mut file = tempfile::tempfile().unwrap();
+    compact([7; 16], None, &Memory::default(), &mut file).unwrap();
+    let journal = Journal::new(file.try_clone().unwrap(), false).unwrap();
+    for number in 0..FILES {
+        let hash = (number > 0).then(|| *blake3::hash(&number.to_le_bytes()).as_bytes());
+        journal.done(source(number).key(), hash, None).unwrap();
+    }
+    journal.flush().unwrap();
+    for _ in 0..2 {
+        file.seek(SeekFrom::Start(0)).unwrap();
+        let memory = load(&file, &[7; 16], "boot", |_, _| true).unwrap();
+        for number in (0..FILES).step_by(997) {
+            let hash = (number > 0).then(|| *blake3::hash(&number.to_le_bytes()).as_bytes());
+            assert_eq!(memory.done(&source(number).key()), Some(hash));
+        }
+        assert_eq!(memory.done(&source(FILES).key()), None);
+        file.set_len(0).unwrap();
+        file.seek(SeekFrom::Start(0)).unwrap();
+        compact([7; 16], None, &memory, &mut file).unwrap();
+        file.flush().unwrap();
+    }
+    file.seek(SeekFrom::Start(0)).unwrap();
+    assert!(
+        load(&file, &[8; 16], "boot", |_, _| true).unwrap().is_empty(),
+        "another copy's journal"
+    );
+}
+
+#[test]
+fn what_was_not_brought_to_a_device_is_not_believed_after_the_machine_started_anew() {
+    let mut file = tempfile::tempfile().unwrap();
+    compact([7; 16], Some("one".to_owned()), &Memory::default(), &mut file).unwrap();
+    let journal = Journal::new(file.try_clone().unwrap(), false).unwrap();
+    journal.done(source(1).key(), None, None).unwrap();
+    journal.flush().unwrap();
+    for (boot, is_known) in [("one", true), ("two", false)] {
+        file.seek(SeekFrom::Start(0)).unwrap();
+        let memory = load(&file, &[7; 16], boot, |_, _| true).unwrap();
+        assert_eq!(memory.done(&source(1).key()).is_some(), is_known);
+    }
+}
+
+#[test]
+fn parts_that_touch_are_remembered_as_one() {
+    use crate::tree_hash::{TreeHash, chunk_hash};
+    const CHUNK: usize = 64 * 1024;
+    let all: Vec<u8> = (0..11 * CHUNK + 5).map(|at| (at % 251) as u8).collect();
+    let parts: Vec<Part> = all
+        .chunks(CHUNK)
+        .enumerate()
+        .map(|(place, part)| {
+            let offset = (place * CHUNK) as u64;
+            (offset, part.len() as u64, Some(chunk_hash(offset, part, false)))
+        })
+        .collect();
+    let length = all.len() as u64;
+    let some = parts::joined(&parts[..11], length);
+    assert_eq!(
+        some.iter().map(|part| part.1 / CHUNK as u64).collect::<Vec<_>>(),
+        [8, 2, 1]
+    );
+    let mut tree = TreeHash::new(length, CHUNK as u64);
+    for (offset, bytes, hash) in some.iter().chain(&parts[11..]) {
+        assert!(tree.insert(*offset, *bytes, hash.unwrap()));
+    }
+    assert_eq!(tree.root(), Some(*blake3::hash(&all).as_bytes()));
+    let plain: Vec<Part> = parts[2..7].iter().map(|part| (part.0, part.1, None)).collect();
+    let joined = (2 * CHUNK as u64, 5 * CHUNK as u64, None);
+    assert_eq!(parts::joined(&plain, length), [joined]);
+    assert_eq!(parts::joined(&[(u64::MAX, 9, None), (0, 0, None)], length), []);
+}

@@ -1,0 +1,351 @@
+//! Files that come in chunks: any chunk by any stream, each proved by its own hash before it counts.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use farline_spec::Failure;
+use farline_sys::file::{self, OpenFlags};
+
+use super::decide::told;
+use super::entry::{Body, Claim, Entry, Large, Ranges};
+use super::journal::Resumable;
+use super::shared::{Mode, Shared, broken};
+use crate::engine::{OpenFile, Writer};
+use crate::frame::Header;
+use crate::message::{Feedback, Proved, Wants};
+use crate::tree_hash::{TreeHash, chunk_hash};
+
+/// How often a chunk may come damaged before its file is given up.
+const MOST_SPOILED: u8 = 3;
+
+/// A chunk that was proved and is to be written.
+#[derive(Debug)]
+pub struct Chunk {
+    /// Its file.
+    pub entry: Arc<Entry>,
+    /// Where in the file.
+    pub offset: u64,
+    /// How long it is.
+    pub bytes: u64,
+    /// Its chaining value, where it is hashed.
+    pub hash: Option<[u8; 32]>,
+}
+
+impl Shared {
+    /// Checks a chunk that came; `None` if it is not to be written.
+    ///
+    /// # Errors
+    /// [`FailureKind::Protocol`](farline_spec::FailureKind::Protocol) for a chunk that no file has; what ends the copy.
+    pub fn admit(&self, header: &Header, content: &[u8]) -> Result<Option<Chunk>, Failure> {
+        let found = self.table.get(&[header.file], || self.check())?;
+        let Some(entry) = found.into_iter().next().flatten() else {
+            return Ok(None);
+        };
+        let (offset, bytes) = (header.offset, content.len() as u64);
+        let length = entry.source.bytes;
+        let rest = length.saturating_sub(offset);
+        let is_chunk = bytes > 0 && bytes == rest.min(self.chunk_bytes()) && offset % self.chunk_bytes() == 0;
+        if entry.link_to.is_some() || !is_chunk {
+            return Err(broken(format!("a chunk that file {} cannot have", header.file)));
+        }
+        if self.is_hashed() {
+            let Some(said) = header.hash else {
+                return Err(broken("a chunk without its hash"));
+            };
+            let is_whole_file = bytes == length;
+            let found = self
+                .gauges
+                .hash_ns
+                .time(|| chunk_hash(offset, content, is_whole_file));
+            if found != said {
+                return self.spoiled(&entry, offset).map(|()| None);
+            }
+        }
+        let hash = header.hash.filter(|_| self.is_hashed());
+        let claim = match self.with_large(&entry, |large| large.claimed.claim(offset, bytes))? {
+            Some(claim) => claim,
+            None => return Ok(None),
+        };
+        match claim {
+            Claim::Torn => Err(broken(format!("chunks of file {} overlap", header.file))),
+            Claim::Known => Ok(None),
+            Claim::Taken => Ok(Some(Chunk {
+                entry,
+                offset,
+                bytes,
+                hash,
+            })),
+        }
+    }
+
+    /// A chunk came damaged: once more, or the file is given up.
+    fn spoiled(&self, entry: &Arc<Entry>, offset: u64) -> Result<(), Failure> {
+        let count = self.with_large(entry, |large| {
+            let count = large.spoiled.entry(offset).or_default();
+            *count += 1;
+            *count
+        })?;
+        match count {
+            Some(count) => self.once_more(entry, offset, count),
+            None => Ok(()),
+        }
+    }
+
+    /// Asks for the chunk again that came damaged `count` times.
+    ///
+    /// # Errors
+    /// As of [`Shared::failed`].
+    pub fn once_more(&self, entry: &Arc<Entry>, offset: u64, count: u8) -> Result<(), Failure> {
+        self.repeated_chunks.fetch_add(1, Ordering::Relaxed);
+        if count > MOST_SPOILED {
+            let line = format!("the chunk at byte {offset} came damaged {count} times");
+            return self.failed(entry, &line);
+        }
+        let file = entry.number;
+        self.outbox.say([Feedback::Again { file, offset }]);
+        Ok(())
+    }
+
+    /// Does `work` with the file's parts, which begin to exist here; `None` if the file failed or is over.
+    ///
+    /// # Errors
+    /// What ends the copy.
+    pub fn with_large<T>(
+        &self,
+        entry: &Arc<Entry>,
+        work: impl FnOnce(&mut Large) -> T,
+    ) -> Result<Option<T>, Failure> {
+        let mut body = entry.body();
+        if entry.over.load(Ordering::Acquire) {
+            return Ok(None);
+        }
+        match &mut *body {
+            Body::Packed => {
+                return Err(broken(format!(
+                    "file {} comes in a pack and in chunks",
+                    entry.number
+                )));
+            }
+            Body::Expected(_) => match self.begin(entry) {
+                Ok(large) => *body = Body::Large(Box::new(large)),
+                Err(error) => {
+                    drop(body);
+                    return self.hurt(entry, "new file", &error).map(|()| None);
+                }
+            },
+            Body::Large(_) => {}
+        }
+        match &mut *body {
+            Body::Large(large) => Ok(Some(work(large))),
+            Body::Expected(_) | Body::Packed => Ok(None),
+        }
+    }
+
+    fn begin(&self, entry: &Entry) -> io::Result<Large> {
+        let length = entry.source.bytes;
+        let mut large = Large {
+            partial: None,
+            file: None,
+            tree: self
+                .is_hashed()
+                .then(|| TreeHash::new(length, self.chunk_bytes())),
+            claimed: Ranges::default(),
+            proved_bytes: 0,
+            resumed_bytes: 0,
+            settled: None,
+            spoiled: HashMap::new(),
+            is_finishing: false,
+        };
+        if self.mode != Mode::Real {
+            return Ok(large);
+        }
+        let staging = &self.site().kept().staging;
+        let partial = self
+            .gauges
+            .name_ns
+            .time(|| staging.begin(entry.source.clone(), entry.mode & 0o777))?;
+        if !self.device.is_memory
+            && let Err(error) = file::allocate(partial.fd(), length)
+            // Not every file system can.
+            && error.kind() == io::ErrorKind::StorageFull
+        {
+            // What matters is that there is no room.
+            let given_back = file::punch(partial.fd(), 0, length);
+            if !self.spec.sparse || given_back.is_err() {
+                let _ = staging.remove(partial.name());
+                return Err(error);
+            }
+            // A file of holes needs less than its length.
+        }
+        large.partial = Some(Arc::new(partial));
+        Ok(large)
+    }
+
+    /// Goes on with what an earlier session left of a file.
+    ///
+    /// # Errors
+    /// [`FailureKind::System`](farline_spec::FailureKind::System) when a part that cannot be used cannot be removed.
+    pub fn resumed(&self, entry: &Entry, left: Resumable) -> Result<Wants, Failure> {
+        let staging = &self.site().kept().staging;
+        let Ok(partial) = staging.resume(left.id, left.source.clone()) else {
+            let removed = staging.remove_left(left.id, &left.source);
+            return removed
+                .map(|()| Wants::All)
+                .map_err(|error| Failure::system("staging folder .farline-partial", &error));
+        };
+        let length = entry.source.bytes;
+        let mut large = Large {
+            partial: Some(Arc::new(partial)),
+            file: None,
+            tree: self
+                .is_hashed()
+                .then(|| TreeHash::new(length, self.chunk_bytes())),
+            claimed: Ranges::default(),
+            proved_bytes: 0,
+            resumed_bytes: 0,
+            settled: None,
+            spoiled: HashMap::new(),
+            is_finishing: false,
+        };
+        let parts = self.proved_parts(&left, length);
+        for part in &parts {
+            large.claimed.claim(part.offset, part.bytes);
+            large.proved_bytes += part.bytes;
+            if let (Some(tree), Some(hash)) = (&mut large.tree, part.hash) {
+                tree.insert(part.offset, part.bytes, hash);
+            }
+        }
+        large.resumed_bytes = large.proved_bytes;
+        self.gauges.settled_bytes.add(large.proved_bytes);
+        self.gauges.spared_bytes.add(large.proved_bytes);
+        *entry.body() = Body::Large(Box::new(large));
+        match parts.is_empty() {
+            true => Ok(Wants::All),
+            false => Ok(Wants::Rest(parts)),
+        }
+    }
+
+    /// The parts that a journal proves of a file, as large as they can be joined.
+    fn proved_parts(&self, left: &Resumable, length: u64) -> Vec<Proved> {
+        let chunk = self.chunk_bytes();
+        let fits = |offset: u64, bytes: u64| {
+            let end = offset
+                .checked_add(bytes)
+                .filter(|end| bytes > 0 && *end <= length);
+            offset % chunk == 0 && end.is_some_and(|end| end == length || end % chunk == 0)
+        };
+        let parts = left.parts.iter().filter(|part| fits(part.0, part.1));
+        if !self.is_hashed() {
+            let mut ranges = Ranges::default();
+            for &(offset, bytes, _) in parts {
+                ranges.claim(offset, bytes);
+            }
+            let part = |(offset, bytes)| Proved {
+                offset,
+                bytes,
+                hash: None,
+            };
+            return told(ranges.parts().into_iter().map(part).collect());
+        }
+        let mut tree = TreeHash::new(length, chunk);
+        for &(offset, bytes, hash) in parts {
+            if let Some(hash) = hash {
+                tree.insert(offset, bytes, hash);
+            }
+        }
+        let part = |(offset, bytes, hash)| Proved {
+            offset,
+            bytes,
+            hash: Some(hash),
+        };
+        told(tree.parts().into_iter().map(part).collect())
+    }
+
+    /// The file of a chunk as `writer` takes it; `None` where nothing is written, or the file is over.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn file_of(&self, writer: &dyn Writer, entry: &Entry) -> io::Result<Option<Arc<OpenFile>>> {
+        let mut body = entry.body();
+        let Body::Large(large) = &mut *body else {
+            return Ok(None);
+        };
+        if let Some(file) = &large.file {
+            return Ok(Some(Arc::clone(file)));
+        }
+        let opened = match &large.partial {
+            Some(partial) => self.site().kept().staging.open_again(partial)?,
+            None => file::open_at(None, b"/dev/null", OpenFlags::WRITE, 0)?,
+        };
+        let file = writer.adopt(opened)?;
+        large.file = Some(Arc::clone(&file));
+        Ok(Some(file))
+    }
+
+    /// Whether every part of the file has come, though not all may be written.
+    pub fn is_all_claimed(&self, entry: &Entry) -> bool {
+        match &*entry.body() {
+            Body::Large(large) => large.claimed.is_all(entry.source.bytes),
+            Body::Expected(_) | Body::Packed => false,
+        }
+    }
+
+    /// A part of a file is proved and written. `may_wait`: not on a thread that gives names.
+    ///
+    /// # Errors
+    /// [`FailureKind::Protocol`](farline_spec::FailureKind::Protocol) for a part that is none of its tree.
+    pub fn proved(&self, chunk: &Chunk, may_wait: bool) -> Result<(), Failure> {
+        let Chunk {
+            entry, offset, bytes, ..
+        } = chunk;
+        let mut body = entry.body();
+        let Body::Large(large) = &mut *body else {
+            return Ok(());
+        };
+        if entry.over.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        if let (Some(tree), Some(hash)) = (&mut large.tree, chunk.hash)
+            && !tree.insert(*offset, *bytes, hash)
+        {
+            return Err(broken(format!("a part that file {} cannot have", entry.number)));
+        }
+        large.proved_bytes += bytes;
+        self.gauges.settled_bytes.add(*bytes);
+        if let Some(partial) = &large.partial {
+            self.site()
+                .kept()
+                .journal
+                .part(partial, (*offset, *bytes, chunk.hash));
+        }
+        let is_ready = large.is_ready(entry.source.bytes);
+        drop(body);
+        if is_ready {
+            self.works.finish(Arc::clone(entry), may_wait);
+        }
+        Ok(())
+    }
+
+    /// The sending end has read all of a file, and it did not change.
+    ///
+    /// # Errors
+    /// What ends the copy.
+    pub fn settled(&self, entry: &Arc<Entry>, hash: Option<[u8; 32]>) -> Result<(), Failure> {
+        if entry.link_to.is_some() {
+            return Err(broken(format!("number {} has no content", entry.number)));
+        }
+        if matches!(&*entry.body(), Body::Packed) {
+            return Ok(());
+        }
+        let ready = self.with_large(entry, |large| {
+            large.settled.get_or_insert(hash);
+            large.is_ready(entry.source.bytes)
+        })?;
+        if ready == Some(true) {
+            self.works.finish(Arc::clone(entry), true);
+        }
+        Ok(())
+    }
+}

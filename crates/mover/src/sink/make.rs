@@ -1,0 +1,296 @@
+//! What has no content of its own: folders, links, further names, empty files.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use farline_spec::{Failure, FileKind as Kind, FileStatus, SyncLevel};
+use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
+
+use super::catalogue::Reading;
+use super::decide::Verdict;
+use super::entry::Entry;
+use super::journal::path_key;
+use super::name;
+use super::place::{Folders, split, word};
+use super::settle::line;
+use super::shared::{Mode, POISONED, Shared, ends_all};
+use crate::message::{self, Wants};
+
+/// What the owner needs to put things into a folder.
+const OWNER: u32 = 0o700;
+/// Bits of a folder: its set-group and sticky bits give nobody rights.
+const FOLDER_BITS: u32 = 0o3777;
+
+impl Reading<'_> {
+    /// A folder: made or there. What it should be like in the end is done when all that is in it is.
+    pub fn folder(&mut self, number: u64, said: &message::Entry) -> Result<(), Failure> {
+        let shared = self.shared;
+        let facts = match self.facts_of(&said.path) {
+            Ok(facts) => facts,
+            Err(error) => return self.refused_by(number, said, Kind::Folder, &error),
+        };
+        let is_there = match facts {
+            Some(facts) if facts.kind == FileKind::Link && self.leads_to_folder(&said.path) => true,
+            Some(facts) if facts.kind != FileKind::Folder => {
+                let reason = format!("{} has its name at the destination", word(facts.kind));
+                return self.refuse(number, &said.path, Kind::Folder, 0, reason);
+            }
+            facts => facts.is_some(),
+        };
+        if shared.mode == Mode::Real {
+            if let Err(error) = self.make_folder(said, is_there) {
+                return self.refused_by(number, said, Kind::Folder, &error);
+            }
+            if shared.spec.times || shared.spec.modes {
+                shared.seen.folder(&said.path, said.mode, said.mtime_ns);
+            }
+        }
+        if is_there {
+            return self.present(number, &said.path, Kind::Folder, 0, None);
+        }
+        self.made(number, &said.path, Kind::Folder)
+    }
+
+    /// What is there, if anything can be.
+    fn facts_of(&mut self, path: &[u8]) -> io::Result<Option<FileFacts>> {
+        match self.folders.as_mut() {
+            Some(folders) => folders.facts(path),
+            None => Ok(None),
+        }
+    }
+
+    fn leads_to_folder(&mut self, path: &[u8]) -> bool {
+        self.folders
+            .as_mut()
+            .is_some_and(|folders| folders.get(path).is_ok())
+    }
+
+    fn make_folder(&mut self, said: &message::Entry, is_there: bool) -> io::Result<()> {
+        let modes = self.shared.spec.modes;
+        let Some(folders) = self.folders.as_mut() else {
+            return Ok(());
+        };
+        if !is_there {
+            let (parent, name) = split(&said.path);
+            let parent = folders.get(parent)?;
+            file::make_folder(parent.as_fd(), name, said.mode & 0o777 | OWNER)?;
+        }
+        if said.xattrs.is_empty() && (!is_there || !modes) {
+            return Ok(());
+        }
+        let folder = folders.get(&said.path)?;
+        let bits = file::stat_fd(folder.as_fd())?.mode;
+        if modes && bits & OWNER != OWNER {
+            file::set_mode(folder.as_fd(), bits | OWNER)?;
+        }
+        name::set_xattrs(folder.as_fd(), &said.xattrs)
+    }
+
+    /// A symbolic link.
+    pub fn link(&mut self, number: u64, said: &message::Entry, target: &[u8]) -> Result<(), Failure> {
+        let verdict = match self.link_verdict(said, target) {
+            Ok(verdict) => verdict,
+            Err(error) => return self.refused_by(number, said, Kind::Link, &error),
+        };
+        let replaces = match verdict {
+            Verdict::Present(_) => return self.present(number, &said.path, Kind::Link, 0, None),
+            Verdict::Refused(reason) => return self.refuse(number, &said.path, Kind::Link, 0, reason),
+            Verdict::Make(replaces) => replaces,
+        };
+        if self.shared.mode == Mode::Real
+            && let Err(error) = self.make_link(said, target, replaces)
+        {
+            return self.refused_by(number, said, Kind::Link, &error);
+        }
+        self.made(number, &said.path, Kind::Link)
+    }
+
+    fn link_verdict(&mut self, said: &message::Entry, target: &[u8]) -> io::Result<Verdict> {
+        let Some(folders) = self.folders.as_mut() else {
+            return Ok(Verdict::Make(false));
+        };
+        let Some(facts) = folders.facts(&said.path)? else {
+            return Ok(Verdict::Make(false));
+        };
+        let (parent, name) = split(&said.path);
+        if facts.kind == FileKind::Folder {
+            return Ok(Verdict::Refused(
+                "a folder has its name at the destination".to_owned(),
+            ));
+        }
+        let is_same =
+            facts.kind == FileKind::Link && file::read_link(folders.get(parent)?.as_fd(), name)? == target;
+        if is_same || self.shared.spec.sync_level == SyncLevel::Exists {
+            return Ok(Verdict::Present(None));
+        }
+        let difference = format!("{} with other content is at the destination", word(facts.kind));
+        Ok(self.shared.replacement(difference, &facts, said.mtime_ns))
+    }
+
+    fn make_link(&mut self, said: &message::Entry, target: &[u8], replaces: bool) -> io::Result<()> {
+        let Some(folders) = self.folders.as_mut() else {
+            return Ok(());
+        };
+        let (parent, name) = split(&said.path);
+        let parent = folders.get(parent)?;
+        if replaces {
+            let staging = &self.shared.site().kept().staging;
+            let new = staging.new_name();
+            file::make_link(target, staging.fd(), &new)?;
+            staging.put_in_place(&new, parent.as_fd(), name)?;
+        } else {
+            file::make_link(target, parent.as_fd(), name)?;
+        }
+        if self.shared.spec.times
+            && let Err(error) = file::set_times_at(parent.as_fd(), name, said.mtime_ns)
+        {
+            self.shared
+                .problem(&said.path, &format!("time of the link: {error}"));
+        }
+        Ok(())
+    }
+
+    /// A file without content needs nothing to be sent.
+    pub fn empty_file(&mut self, entry: &Arc<Entry>) -> Result<(), Failure> {
+        let shared = self.shared;
+        let hash = shared.is_hashed().then(|| *blake3::hash(b"").as_bytes());
+        if shared.mode == Mode::Real {
+            let named = match self.folders.as_mut() {
+                Some(folders) => shared.make_small(folders, entry, b"", hash),
+                None => Ok(Ok(())),
+            };
+            if let Err(reason) = named? {
+                shared.release(&entry.source.path, false);
+                return self.refuse(entry.number, &entry.source.path, Kind::File, 0, reason);
+            }
+        }
+        shared.release(&entry.source.path, true);
+        let mut line = line(&entry.source.path, Kind::File, FileStatus::Copied, 0);
+        line.blake3 = hash.map(|hash| blake3::Hash::from_bytes(hash).to_hex().to_string());
+        self.settle(entry.number, line, Wants::Made)
+    }
+
+    fn made(&mut self, number: u64, path: &[u8], kind: Kind) -> Result<(), Failure> {
+        let status = match self.shared.mode {
+            Mode::Dry => FileStatus::WouldCopy,
+            Mode::Real | Mode::Nothing => FileStatus::Copied,
+        };
+        self.settle(number, line(path, kind, status, 0), Wants::Made)
+    }
+
+    fn refused_by(
+        &mut self,
+        number: u64,
+        said: &message::Entry,
+        kind: Kind,
+        error: &io::Error,
+    ) -> Result<(), Failure> {
+        ends_all(error)?;
+        self.refuse(number, &said.path, kind, 0, error.to_string())
+    }
+}
+
+impl Shared {
+    /// Makes a further name of a file that is settled.
+    ///
+    /// # Errors
+    /// As of [`Shared::failed`].
+    pub fn make_further_name(
+        &self,
+        folders: &mut Option<Folders>,
+        entry: &Arc<Entry>,
+    ) -> Result<(), Failure> {
+        let target = entry.link_to.as_deref().unwrap_or_default();
+        let is_lost = self
+            .parked
+            .lock()
+            .expect(POISONED)
+            .failed
+            .contains(&path_key(target));
+        if is_lost {
+            return self.failed(entry, "the file that it is a further name of could not be copied");
+        }
+        let made = match folders.as_mut() {
+            Some(folders) if self.mode == Mode::Real => self.further_name(folders, entry, target),
+            _ => Ok(Verdict::Make(false)),
+        };
+        let (status, wants) = match made {
+            Ok(Verdict::Make(_)) => (FileStatus::Copied, Wants::Made),
+            Ok(Verdict::Present(_)) => (FileStatus::Present, Wants::Present(None)),
+            Ok(Verdict::Refused(reason)) => return self.failed(entry, &reason),
+            Err(error) => return self.hurt(entry, "further name", &error),
+        };
+        if entry.over.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.gauges.settled_files.add(1);
+        let line = line(&entry.source.path, Kind::HardLink, status, 0);
+        self.receipt.settle(&line)?;
+        self.outbox.answer([(entry.number, wants)]);
+        self.leave([entry.number].into_iter());
+        Ok(())
+    }
+
+    fn further_name(&self, folders: &mut Folders, entry: &Entry, target: &[u8]) -> io::Result<Verdict> {
+        let (parent, name) = split(&entry.source.path);
+        let (target_parent, target_name) = split(target);
+        let from = folders.get(target_parent)?;
+        let into = folders.get(parent)?;
+        let Some(facts) = folders.facts(&entry.source.path)? else {
+            file::hard_link(from.as_fd(), target_name, into.as_fd(), name)?;
+            return Ok(Verdict::Make(false));
+        };
+        if is_same_file(from.as_fd(), target_name, &facts)? {
+            return Ok(Verdict::Present(None));
+        }
+        if facts.kind == FileKind::Folder {
+            return Ok(Verdict::Refused(
+                "a folder has its name at the destination".to_owned(),
+            ));
+        }
+        let difference = "is another file at the destination".to_owned();
+        let verdict = self.replacement(difference, &facts, entry.source.mtime_ns);
+        if let Verdict::Make(_) = verdict {
+            let staging = &self.site().kept().staging;
+            let new = staging.new_name();
+            file::hard_link(from.as_fd(), target_name, staging.fd(), &new)?;
+            staging.put_in_place(&new, into.as_fd(), name)?;
+        }
+        Ok(verdict)
+    }
+
+    /// Gives folders their permission bits and times, what is in a folder before it. Problems, a line each.
+    ///
+    /// # Errors
+    /// That the copy is over.
+    pub fn finish_folders(&self, folders: &Folders) -> Result<Vec<String>, Failure> {
+        let mut problems = Vec::new();
+        while let Some(late) = self.seen.pop_folder() {
+            self.check()?;
+            self.pulse.beat();
+            let finished = folders
+                .open(&late.path, OpenFlags::READ | OpenFlags::FOLDER)
+                .and_then(|folder| {
+                    if self.spec.modes {
+                        file::set_mode(folder.as_fd(), late.mode & FOLDER_BITS)?;
+                    }
+                    match self.spec.times {
+                        true => file::set_times(folder.as_fd(), late.mtime_ns),
+                        false => Ok(()),
+                    }
+                });
+            if let Err(error) = finished {
+                let path = crate::path_text::to_text(&late.path);
+                problems.push(format!("{path}: times and modes of the folder: {error}"));
+            }
+        }
+        Ok(problems)
+    }
+}
+
+fn is_same_file(folder: BorrowedFd<'_>, name: &[u8], facts: &FileFacts) -> io::Result<bool> {
+    let target = file::stat_at(Some(folder), name, false)?;
+    Ok((target.device, target.inode) == (facts.device, facts.inode))
+}

@@ -1,0 +1,405 @@
+//! The receiving end: answers for entries, writes what comes, proves it, gives it its name.
+//!
+//! What it does: decides where things go (rsync's rules) and what is wanted of each file; writes chunks in any order into
+//! partials and small files without a name; remembers in a journal what is proved; names a file when it is whole, proved and,
+//! where asked for, on the device; deletes and ends what an earlier session began.
+//! What it must not do: believe a name, length, count or hash of the other end; write outside the destination; give a name
+//! to a file of which anything is not proved; wait for the sending end on a thread that gives names.
+//!
+//! ```text
+//! catalogue ─► answers ─► outbox ─► feedback          decide: what is there?   journal: what was proved?
+//!     └─► table ◄─ data streams ─► small files ──► groups ──► device ─► names ─┐
+//!              ◄─ data streams ─► chunks ─► pens ─► partials ─► device ─► names ┴─► outbox: Done
+//! ```
+//!
+//! In: three kinds of streams, a thread of the session's on each. Out: files, a receipt, a report.
+//! Own threads: two that give names, one that keeps the journal, those that write where the spec or the disk wants them.
+//!
+//! Start with `catalogue` (what is announced), then `data`, `large` and `name`; `site` and `close` are first and last.
+
+mod catalogue;
+mod close;
+mod data;
+mod decide;
+mod delete;
+mod entry;
+mod finish;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzz;
+mod journal;
+mod large;
+mod make;
+mod name;
+mod outbox;
+mod pen;
+mod place;
+mod seen;
+mod settle;
+mod shared;
+mod site;
+mod staging;
+#[cfg(test)]
+mod tests;
+mod works;
+
+use std::os::fd::AsFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use farline_spec::{CopyEnd, CopyProgress, CopyReport, Failure, FailureKind, FileEngine};
+use farline_sys::process;
+
+use self::catalogue::Reading;
+use self::data::Stream;
+use self::entry::Table;
+use self::outbox::Outbox;
+use self::pen::Line;
+use self::place::Outlook;
+use self::seen::Seen;
+use self::shared::{Mode, Over, POISONED, Parked, Shared, broken};
+use self::works::Works;
+use crate::engine::{self, Choice, Device};
+use crate::receipt::Receipt;
+use crate::{EndSetup, Inlet, Outlet, most_frame_bytes};
+
+pub use staging::copy_key;
+
+/// Threads that give names: while one waits for the device the other goes on.
+const NAMERS: usize = 2;
+/// Streams that have ended and nothing in hand for so long: nothing more comes.
+const LONG_QUIET: Duration = Duration::from_secs(1);
+
+/// The receiving end of one copy. Clones are the same end.
+#[derive(Debug, Clone)]
+pub struct ReceiveEnd {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    shared: Arc<Shared>,
+    /// Where the spec or the disk wants threads that write.
+    line: Option<Line>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// What the journal's thread may be begun with, once.
+    keeps: AtomicBool,
+}
+
+impl ReceiveEnd {
+    /// Looks at the destination, opens the journal and takes its lock.
+    ///
+    /// # Errors
+    /// [`FailureKind::System`] when the destination cannot be written to;
+    /// [`FailureKind::Busy`] when another copy of the same key runs.
+    pub fn start(setup: EndSetup) -> Result<Self, Failure> {
+        let shared = Arc::new(shared_of(setup)?);
+        let fresh = shared.is_fresh()?;
+        shared.outbox.ready(fresh);
+        let line = match shared.choice.threads {
+            0 => None,
+            threads => {
+                let depth = match shared.choice.engine {
+                    FileEngine::Null => 1,
+                    _ => engine::writer(shared.choice)?.depth(),
+                };
+                let frame_bytes = most_frame_bytes(&shared.spec);
+                Some(Line::new(shared.streams, threads, depth, frame_bytes))
+            }
+        };
+        let end = Self {
+            inner: Arc::new(Inner {
+                shared,
+                line,
+                threads: Mutex::default(),
+                keeps: AtomicBool::new(false),
+            }),
+        };
+        end.begin_threads()?;
+        Ok(end)
+    }
+
+    fn begin_threads(&self) -> Result<(), Failure> {
+        for namer in 0..NAMERS {
+            self.begin("names", move |shared, _| shared.work(namer))?;
+        }
+        for _ in 0..self.inner.shared.choice.threads {
+            self.begin("writer", |shared, line| match line {
+                Some(line) => pen::write_for_streams(shared, line),
+                None => Ok(()),
+            })?;
+        }
+        self.keep_journal()
+    }
+
+    /// Begins to keep the journal, as soon as there is one.
+    fn keep_journal(&self) -> Result<(), Failure> {
+        let site = self.inner.shared.site.get();
+        let has_journal = site.is_some_and(|site| site.kept_if_any().is_some());
+        if !has_journal || self.inner.keeps.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.begin("journal", |shared, _| shared.site().kept().journal.keep())
+    }
+
+    fn begin(
+        &self,
+        name: &str,
+        work: impl FnOnce(&Arc<Shared>, Option<&Line>) -> Result<(), Failure> + Send + 'static,
+    ) -> Result<(), Failure> {
+        let shared = Arc::clone(&self.inner.shared);
+        let line = self.inner.line.clone();
+        let body = move || {
+            let worked = catch_unwind(AssertUnwindSafe(|| work(&shared, line.as_ref())));
+            match worked {
+                Ok(Ok(())) => {}
+                Ok(Err(why)) => shared.fail(why),
+                Err(panic) => shared.fail(Failure::defect("the receiving end", panic.as_ref())),
+            }
+        };
+        let began = std::thread::Builder::new()
+            .name(format!("copy {name}"))
+            .spawn(body);
+        let thread = began.map_err(|error| Failure::system("new thread", &error))?;
+        self.inner.threads.lock().expect(POISONED).push(thread);
+        Ok(())
+    }
+
+    /// Takes data from one stream until it ends. On that stream's thread.
+    ///
+    /// # Errors
+    /// The stream's; what ended the copy.
+    pub fn data(&self, _stream: u16, inlet: &mut dyn Inlet) -> Result<(), Failure> {
+        let shared = &self.inner.shared;
+        let taken = Stream::new(shared, self.inner.line.clone()).and_then(|mut stream| stream.run(inlet));
+        shared.or_fail(taken)?;
+        let ended = shared.streams_ended.fetch_add(1, Ordering::AcqRel) + 1;
+        if ended == u32::from(shared.streams) && !shared.finished.load(Ordering::Acquire) {
+            self.wait_for_the_rest()?;
+        }
+        Ok(())
+    }
+
+    /// No more data will come: what is not settled by what is here never will be.
+    fn wait_for_the_rest(&self) -> Result<(), Failure> {
+        let shared = &self.inner.shared;
+        let is_quiet = || !shared.works.is_busy() && shared.gauges.queued_frames.get() == 0;
+        let mut quiet_since = Instant::now();
+        while !shared.over.wait(entry::TICK) {
+            shared.check()?;
+            if !is_quiet() {
+                quiet_since = Instant::now();
+            }
+            // Quiet for a while: what one thread has in its hand is nowhere else.
+            if quiet_since.elapsed() >= LONG_QUIET && shared.table.open() > 0 {
+                return shared.or_fail(Err(broken(
+                    "the streams of data ended before all files were sent",
+                )));
+            }
+        }
+        shared.check()
+    }
+
+    /// Takes the catalogue until it ends. On that stream's thread.
+    ///
+    /// # Errors
+    /// As [`Self::data`]; [`FailureKind::Protocol`] for a catalogue that makes no sense.
+    pub fn catalogue(&self, inlet: &mut dyn Inlet) -> Result<(), Failure> {
+        let mut begin = || self.keep_journal();
+        let shared = &self.inner.shared;
+        shared.or_fail(Reading::new(shared, &mut begin).run(inlet))
+    }
+
+    /// Sends feedback until `Finished` is said. On that stream's thread.
+    ///
+    /// # Errors
+    /// As [`Self::data`].
+    pub fn feedback(&self, outlet: &mut dyn Outlet) -> Result<(), Failure> {
+        let shared = &self.inner.shared;
+        let sent = shared
+            .outbox
+            .send(outlet, || shared.check(), || shared.is_at_work());
+        shared.or_fail(sent)
+    }
+
+    /// Makes every job return soon with `why`; threads of this end's own end with it.
+    pub fn abort(&self, why: &Failure) {
+        self.inner.abort(why);
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> CopyProgress {
+        let gauges = &self.inner.shared.gauges;
+        CopyProgress {
+            found_files: gauges.found_files.get(),
+            found_bytes: gauges.found_bytes.get(),
+            all_found: gauges.all_found.get() == 1,
+            settled_files: gauges.settled_files.get(),
+            settled_bytes: gauges.settled_bytes.get(),
+            failed_files: gauges.failed_files.get(),
+            moved_bytes: gauges.moved_bytes.get(),
+            spared_bytes: gauges.spared_bytes.get(),
+            ..CopyProgress::default()
+        }
+    }
+
+    /// What it came to at this end, `receiver` filled in; joins this end's threads and finishes the receipt.
+    ///
+    /// # Errors
+    /// [`FailureKind::System`] when the receipt cannot be written.
+    pub fn finish(&self) -> Result<CopyReport, Failure> {
+        self.inner.join();
+        let shared = &self.inner.shared;
+        shared.receipt.finish()?;
+        let mut report = shared.receipt.report();
+        let gauges = &shared.gauges;
+        report.found.files = gauges.found_files.get();
+        report.found.bytes = gauges.found_bytes.get();
+        report.hole_bytes = shared.hole_bytes.load(Ordering::Relaxed);
+        report.repeated_chunks = shared.repeated_chunks.load(Ordering::Relaxed);
+        report.chunk_bytes = shared.chunk_bytes.get().copied().unwrap_or_default();
+        let us = |gauge: &crate::gauges::Gauge| gauge.get() / 1_000;
+        report.receiver = CopyEnd {
+            engine: shared.choice.engine.word().to_owned(),
+            file_system: shared.device.file_system.clone(),
+            threads: u32::from(shared.choice.threads),
+            file_us: us(&gauges.file_ns),
+            name_us: us(&gauges.name_ns),
+            hash_us: us(&gauges.hash_ns),
+            cipher_us: us(&gauges.cipher_ns),
+            stream_us: us(&gauges.stream_ns),
+            sync_us: us(&gauges.sync_ns),
+            starved_us: us(&gauges.starved_ns),
+            peak_memory_bytes: process::peak_memory_bytes().unwrap_or_default(),
+        };
+        Ok(report)
+    }
+}
+
+impl Inner {
+    fn abort(&self, why: &Failure) {
+        self.shared.fail(why.clone());
+        self.close_journal();
+    }
+
+    fn close_journal(&self) {
+        let site = self.shared.site.get();
+        if let Some(kept) = site.and_then(|site| site.kept_if_any()) {
+            kept.journal.close();
+        }
+    }
+
+    fn join(&self) {
+        let is_finished = self.shared.finished.load(Ordering::Acquire);
+        if !is_finished {
+            let line = "the copy was ended before it was whole";
+            self.shared.fail(Failure::new(FailureKind::Interrupted, line));
+        }
+        self.shared.works.stop();
+        self.close_journal();
+        let threads = std::mem::take(&mut *self.threads.lock().expect(POISONED));
+        for thread in threads {
+            // What went wrong on it was caught there.
+            let _ = thread.join();
+        }
+        let site = self.shared.site.get();
+        if let Some(kept) = site.and_then(|site| site.kept_if_any()) {
+            kept.staging.release();
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
+    let EndSetup {
+        spec,
+        root,
+        origin,
+        streams,
+        receipt,
+        most_bytes,
+        gauges,
+        pulse,
+    } = setup;
+    let mode = match spec.write_engine {
+        FileEngine::Null | FileEngine::Memory => Mode::Nothing,
+        _ if spec.dry_run => Mode::Dry,
+        _ => Mode::Real,
+    };
+    let open_files =
+        process::raise_open_files().map_err(|error| Failure::system("limit of open files", &error))?;
+    let (device, outlook) = match mode {
+        Mode::Nothing => (no_device(), None),
+        Mode::Real | Mode::Dry => {
+            let outlook = place::look(&root, &spec)?;
+            let device = device_of(&outlook).map_err(|error| Failure::system("destination", &error))?;
+            (device, Some(outlook))
+        }
+    };
+    let choice = match mode {
+        Mode::Nothing => Choice {
+            engine: spec.write_engine,
+            threads: spec.writers.map_or(0, |writers| writers.get()),
+            is_auto: false,
+        },
+        Mode::Real | Mode::Dry => engine::choose_writer(
+            spec.write_engine,
+            spec.writers.map(|writers| writers.get()),
+            &device,
+            streams,
+        )?,
+    };
+    Ok(Shared {
+        mode,
+        durable: mode == Mode::Real && spec.fsync && !device.is_memory,
+        device,
+        choice,
+        origin,
+        wanted_bytes: AtomicU64::new(0),
+        problems: Mutex::default(),
+        over: Over::default(),
+        most_bytes: most_bytes.unwrap_or(u64::MAX),
+        streams,
+        gauges,
+        pulse,
+        receipt: Receipt::open(receipt.as_deref())?,
+        chunk_bytes: OnceLock::new(),
+        outlook: Mutex::new(outlook),
+        site: OnceLock::new(),
+        table: Table::default(),
+        outbox: Outbox::default(),
+        works: Works::new(open_files),
+        seen: Seen::default(),
+        parked: Mutex::new(Parked::default()),
+        finished: AtomicBool::new(false),
+        lost: AtomicBool::new(false),
+        streams_ended: AtomicU32::new(0),
+        hole_bytes: AtomicU64::new(0),
+        repeated_chunks: AtomicU64::new(0),
+        failure: OnceLock::new(),
+        spec,
+    })
+}
+
+fn device_of(outlook: &Outlook) -> std::io::Result<Device> {
+    match outlook {
+        Outlook::Folder(folder) => engine::device_of(folder.as_fd()),
+        Outlook::Name(vacancy) => engine::device_of(vacancy.parent.as_fd()),
+    }
+}
+
+fn no_device() -> Device {
+    Device {
+        file_system: String::new(),
+        number: 0,
+        is_memory: true,
+        takes_direct: None,
+    }
+}

@@ -1,0 +1,222 @@
+//! Chunks to files, through one engine: on a stream's own thread, or on threads that write for all streams.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, select};
+use farline_spec::{Failure, FileEngine};
+
+use super::entry::TICK;
+use super::large::Chunk;
+use super::shared::Shared;
+use crate::engine::{self, Request, Writer};
+use crate::{Frame, most_frame_bytes};
+
+/// Most bytes of frames of one copy, unless its streams and threads have one each already.
+const MOST_FRAME_BYTES: usize = 1 << 30;
+
+/// Chunks on their way to threads that write, and frames on their way back.
+#[derive(Debug, Clone)]
+pub struct Line {
+    pub to: Sender<(Chunk, Frame)>,
+    from: Receiver<(Chunk, Frame)>,
+    used: Sender<Frame>,
+    free: Receiver<Frame>,
+    /// Frames that may still be made.
+    unmade: Arc<AtomicUsize>,
+    frame_bytes: usize,
+}
+
+impl Line {
+    /// A line for so many streams and so many threads that write: two frames for each of them, and what an engine has under
+    /// way, as far as they do not take too much memory. They are made when they are needed.
+    pub fn new(streams: u16, writers: u16, depth: usize, frame_bytes: usize) -> Self {
+        let threads = usize::from(streams) + usize::from(writers);
+        let frames = usize::from(streams) + threads + usize::from(writers) * depth;
+        let frames = frames.min(MOST_FRAME_BYTES / frame_bytes).max(threads);
+        let (to, from) = bounded(frames);
+        let (used, free) = bounded(frames);
+        Self {
+            to,
+            from,
+            used,
+            free,
+            unmade: Arc::new(AtomicUsize::new(frames)),
+            frame_bytes,
+        }
+    }
+
+    /// A free frame; waits for one for at most `time`.
+    pub fn frame(&self, time: Duration) -> Option<Frame> {
+        if let Ok(frame) = self.free.try_recv() {
+            return Some(frame);
+        }
+        let less = |unmade: usize| unmade.checked_sub(1);
+        match self
+            .unmade
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, less)
+        {
+            Ok(_) => Some(Frame::new(self.frame_bytes)),
+            Err(_) => self.free.recv_timeout(time).ok(),
+        }
+    }
+}
+
+/// Writes chunks through one engine.
+pub struct Pen {
+    shared: Arc<Shared>,
+    /// Nothing where nothing is written.
+    writer: Option<Box<dyn Writer>>,
+    /// Chunks under way, by tag.
+    under_way: Vec<Option<Chunk>>,
+    count: usize,
+    /// Frames that may be used again.
+    pub free: Vec<Frame>,
+}
+
+impl Pen {
+    /// A pen of the engine that was chosen.
+    ///
+    /// # Errors
+    /// As of [`engine::writer`].
+    pub fn new(shared: &Arc<Shared>) -> Result<Self, Failure> {
+        let writer = (shared.choice.engine != FileEngine::Null)
+            .then(|| engine::writer(shared.choice))
+            .transpose()?;
+        let depth = writer.as_ref().map_or(1, |writer| writer.depth());
+        let share = MOST_FRAME_BYTES / most_frame_bytes(&shared.spec) / usize::from(shared.streams.max(1));
+        let depth = depth.min(share).max(1);
+        Ok(Self {
+            shared: Arc::clone(shared),
+            writer,
+            under_way: (0..depth).map(|_| None).collect(),
+            count: 0,
+            free: Vec::new(),
+        })
+    }
+
+    /// Writes a chunk, or begins to.
+    ///
+    /// # Errors
+    /// What ends the copy.
+    pub fn write(&mut self, chunk: Chunk, frame: Frame) -> Result<(), Failure> {
+        let Some(writer) = &mut self.writer else {
+            self.free.push(frame);
+            return self.shared.proved(&chunk, true);
+        };
+        let file = match self.shared.file_of(writer.as_ref(), &chunk.entry) {
+            Ok(Some(file)) => file,
+            nothing => {
+                self.free.push(frame);
+                return match nothing {
+                    Err(error) => self.shared.hurt(&chunk.entry, "new file", &error),
+                    Ok(_) => Ok(()),
+                };
+            }
+        };
+        let is_last = self.shared.is_all_claimed(&chunk.entry);
+        let tag = self
+            .under_way
+            .iter()
+            .position(Option::is_none)
+            .unwrap_or_default();
+        let request = Request {
+            file,
+            offset: chunk.offset,
+            bytes: frame.payload().len(),
+            frame,
+            tag: tag as u64,
+        };
+        self.under_way[tag] = Some(chunk);
+        self.count += 1;
+        self.shared.gauges.file_ns.time(|| writer.submit(request));
+        // The last chunks of a file are not kept waiting for more.
+        let most = if is_last { 0 } else { self.under_way.len() - 1 };
+        self.drain(most)
+    }
+
+    /// Waits until at most `most` writes are under way.
+    ///
+    /// # Errors
+    /// What ends the copy.
+    pub fn drain(&mut self, most: usize) -> Result<(), Failure> {
+        while self.count > most {
+            let Some(writer) = &mut self.writer else {
+                return Ok(());
+            };
+            let Some(completed) = self.shared.gauges.file_ns.time(|| writer.complete()) else {
+                return Ok(());
+            };
+            self.count -= 1;
+            let chunk = self.under_way[completed.request.tag as usize].take();
+            self.free.push(completed.request.frame);
+            let Some(chunk) = chunk else {
+                continue;
+            };
+            match completed.result {
+                Ok(_) => {
+                    self.shared.gauges.file_bytes.add(chunk.bytes);
+                    self.shared.proved(&chunk, true)?;
+                }
+                Err(error) => self.shared.hurt(&chunk.entry, "written", &error)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes what streams bring, until they are gone. On a thread of its own.
+///
+/// # Errors
+/// What ends the copy.
+pub fn write_for_streams(shared: &Arc<Shared>, line: &Line) -> Result<(), Failure> {
+    let mut pen = Pen::new(shared)?;
+    loop {
+        shared.check()?;
+        let next = match pen.count {
+            0 => select! {
+                recv(line.from) -> next => next.map_err(|_| RecvTimeoutError::Disconnected),
+                recv(shared.over.gone) -> _ => Err(RecvTimeoutError::Disconnected),
+                default(TICK) => Err(RecvTimeoutError::Timeout),
+            },
+            _ => line.from.try_recv().map_err(|_| RecvTimeoutError::Timeout),
+        };
+        match next {
+            Ok((chunk, frame)) => {
+                shared.gauges.queued_frames.take(1);
+                pen.write(chunk, frame)?;
+            }
+            // Nothing waits: what is under way is waited for.
+            Err(_) => pen.drain(pen.count.saturating_sub(1))?,
+        }
+        for frame in pen.free.drain(..) {
+            // There is room for all frames there are.
+            let _ = line.used.try_send(frame);
+        }
+        if shared.finished.load(Ordering::Acquire) {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_made_when_they_are_needed_and_do_not_take_all_memory() {
+        let now = Duration::ZERO;
+        let line = Line::new(2, 1, 3, 1024);
+        let frames: Vec<Frame> = std::iter::from_fn(|| line.frame(now)).collect();
+        assert_eq!(frames.len(), 2 * 2 + 1 + 3);
+        for frame in frames {
+            line.used.try_send(frame).unwrap();
+        }
+        assert!(line.frame(now).is_some());
+        let large = Line::new(10, 100, 64, 16 << 20);
+        assert_eq!(large.unmade.load(Ordering::Relaxed), 110, "one for each at least");
+        let wide = Line::new(10, 4, 64, 16 << 20);
+        assert_eq!(wide.unmade.load(Ordering::Relaxed), 64, "a gibibyte");
+    }
+}

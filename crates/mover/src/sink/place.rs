@@ -1,0 +1,299 @@
+//! Where things go: the shape of the destination by rsync's rules, and folders below it by descriptor.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use farline_spec::{CopySpec, Failure, FailureKind};
+use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
+
+use super::staging::STAGING_NAME;
+use crate::message::{EntryKind, MAX_PATH_BYTES};
+use crate::{Root, path_text};
+
+/// Longest name in a folder (NAME_MAX).
+const MAX_NAME_BYTES: usize = 255;
+/// Permission bits of a folder that nothing is said about.
+const FOLDER_MODE: u32 = 0o777;
+/// Folders that a thread keeps open.
+const KEPT_FOLDERS: usize = 16;
+
+/// What is at the destination before the first entry says what comes.
+#[derive(Debug)]
+pub enum Outlook {
+    /// A folder: everything goes into it.
+    Folder(OwnedFd),
+    /// Nothing, or a file: what this name in this folder becomes depends on what comes.
+    Name(Vacancy),
+}
+
+/// A name that is to become a file or a folder.
+#[derive(Debug)]
+pub struct Vacancy {
+    /// The folder that it is in.
+    pub parent: OwnedFd,
+    /// The name.
+    pub name: Vec<u8>,
+    /// What has it now; never a folder.
+    pub facts: Option<FileFacts>,
+}
+
+/// Looks at the destination that `spec` names.
+///
+/// # Errors
+/// [`FailureKind::System`] when not even its parent is there, or a file is where only a folder can be.
+pub fn look(root: &Root, spec: &CopySpec) -> Result<Outlook, Failure> {
+    let path = path_text::to_bytes(&spec.destination)?;
+    let explain = |error: io::Error| Failure::system(&format!("destination {}", spec.destination), &error);
+    match root.open(&path, OpenFlags::READ | OpenFlags::FOLDER) {
+        Ok(folder) => return Ok(Outlook::Folder(folder)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {}
+        Err(error) => return Err(explain(error)),
+    }
+    let (parent, name) = split_destination(&path);
+    let wrong = |what: &str| {
+        Failure::new(
+            FailureKind::System,
+            format!("destination {}: {what}", spec.destination),
+        )
+    };
+    if matches!(name, b"" | b"." | b"..") {
+        return Err(wrong("no such folder"));
+    }
+    let parent = root
+        .open(parent, OpenFlags::READ | OpenFlags::FOLDER)
+        .map_err(|_| wrong("the folder that it would be in is not there; only the last folder is made"))?;
+    let facts = file::stat_at(Some(parent.as_fd()), name, false).ok();
+    if facts.is_some() && !may_be_file(spec) {
+        return Err(wrong(
+            "it is a file; several sources, or a slash at its end, need a folder",
+        ));
+    }
+    Ok(Outlook::Name(Vacancy {
+        parent,
+        name: name.to_vec(),
+        facts,
+    }))
+}
+
+/// `a/b/` to `a/` and `b`.
+fn split_destination(path: &[u8]) -> (&[u8], &[u8]) {
+    let end = path
+        .iter()
+        .rposition(|byte| *byte != b'/')
+        .map_or(0, |last| last + 1);
+    let start = path[..end]
+        .iter()
+        .rposition(|byte| *byte == b'/')
+        .map_or(0, |slash| slash + 1);
+    (&path[..start], &path[start..end])
+}
+
+fn may_be_file(spec: &CopySpec) -> bool {
+    spec.sources.len() == 1 && spec.source_list.is_none() && !spec.destination.ends_with('/')
+}
+
+/// Whether the first entry says that the one source is one file, which takes the destination's own name.
+pub fn is_one_file(spec: &CopySpec, path: &[u8], kind: &EntryKind) -> bool {
+    let source = spec
+        .sources
+        .first()
+        .and_then(|source| path_text::to_bytes(source).ok());
+    let is_source = source.is_some_and(|source| source.rsplit(|byte| *byte == b'/').next() == Some(path));
+    may_be_file(spec) && is_source && matches!(kind, EntryKind::File { .. } | EntryKind::Link { .. })
+}
+
+/// Why `path` may not come from another host; `None` if it may.
+pub fn refusal(path: &[u8]) -> Option<&'static str> {
+    if path.is_empty() || path.len() > MAX_PATH_BYTES {
+        return Some("a path has 1 to 4096 bytes");
+    }
+    if path.contains(&0) {
+        return Some("a path has no zero byte");
+    }
+    let mut names = path.split(|byte| *byte == b'/');
+    if names.clone().next() == Some(STAGING_NAME) {
+        return Some(".farline-partial is where copies keep what is not whole");
+    }
+    if names.clone().any(|name| matches!(name, b"" | b"." | b"..")) {
+        return Some("a path goes down from its start: no empty name, no . and no ..");
+    }
+    names
+        .any(|name| name.len() > MAX_NAME_BYTES)
+        .then_some("a name has at most 255 bytes")
+}
+
+/// The folder part of a path (empty for the destination itself) and the last name.
+pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (&[], path),
+    }
+}
+
+/// Folders below the destination that one thread has open.
+#[derive(Debug)]
+pub struct Folders {
+    base: Arc<OwnedFd>,
+    /// Made where they are missing; not in a dry run.
+    makes: bool,
+    /// The last used first.
+    kept: Vec<(Vec<u8>, Arc<OwnedFd>)>,
+}
+
+impl Folders {
+    /// Folders below `base`.
+    pub const fn new(base: Arc<OwnedFd>, makes: bool) -> Self {
+        Self {
+            base,
+            makes,
+            kept: Vec::new(),
+        }
+    }
+
+    /// The folder `path`, opened; it and those above it are made where they are missing.
+    ///
+    /// # Errors
+    /// The kernel's; `EXDEV` where a link leads out of the destination.
+    pub fn get(&mut self, path: &[u8]) -> io::Result<Arc<OwnedFd>> {
+        if path.is_empty() {
+            return Ok(Arc::clone(&self.base));
+        }
+        if let Some(place) = self.kept.iter().position(|(known, _)| known == path) {
+            self.kept[..=place].rotate_right(1);
+            return Ok(Arc::clone(&self.kept[0].1));
+        }
+        let folder = Arc::new(self.opened(path)?);
+        self.kept.truncate(KEPT_FOLDERS - 1);
+        self.kept.insert(0, (path.to_vec(), Arc::clone(&folder)));
+        Ok(folder)
+    }
+
+    /// The destination itself.
+    pub fn base(&self) -> BorrowedFd<'_> {
+        self.base.as_fd()
+    }
+
+    /// Opens what is at `path`, for once.
+    ///
+    /// # Errors
+    /// The kernel's; `EXDEV` where a link leads out of the destination.
+    pub fn open(&self, path: &[u8], flags: OpenFlags) -> io::Result<OwnedFd> {
+        let path = if path.is_empty() { b"." } else { path };
+        file::open_beneath(self.base.as_fd(), path, flags, 0)
+    }
+
+    fn opened(&self, path: &[u8]) -> io::Result<OwnedFd> {
+        let open = || self.open(path, OpenFlags::READ | OpenFlags::FOLDER);
+        match open() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.makes => {}
+            opened => return opened,
+        }
+        let ends = path
+            .iter()
+            .enumerate()
+            .filter(|(_, byte)| **byte == b'/')
+            .map(|(at, _)| at);
+        for end in ends.chain([path.len()]) {
+            let (parent, name) = split(&path[..end]);
+            let above = match parent {
+                b"" => None,
+                parent => {
+                    let flags = OpenFlags::PATH | OpenFlags::FOLDER;
+                    Some(file::open_beneath(self.base.as_fd(), parent, flags, 0)?)
+                }
+            };
+            let above = above.as_ref().map_or(self.base.as_fd(), AsFd::as_fd);
+            match file::make_folder(above, name, FOLDER_MODE) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            }
+        }
+        open()
+    }
+
+    /// What is at `path`, links not followed; `None` if nothing is.
+    ///
+    /// # Errors
+    /// The kernel's, besides that it is not there.
+    pub fn facts(&mut self, path: &[u8]) -> io::Result<Option<FileFacts>> {
+        let (parent, name) = split(path);
+        let looked = self
+            .get(parent)
+            .and_then(|folder| file::stat_at(Some(folder.as_fd()), name, false));
+        match looked {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            looked => looked.map(Some),
+        }
+    }
+}
+
+/// What a thing at the destination is called in an error.
+pub const fn word(kind: FileKind) -> &'static str {
+    match kind {
+        FileKind::File => "a file",
+        FileKind::Folder => "a folder",
+        FileKind::Link => "a symbolic link",
+        FileKind::Other => "neither file nor folder",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_from_another_host_go_down_or_are_refused() {
+        for fine in [&b"a"[..], b"a/b\n\xff", b"a/.farline-partial", b"...", b"a/..b"] {
+            assert_eq!(refusal(fine), None, "{fine:?}");
+        }
+        let long = [b'a'; 256];
+        let longer = b"a/".repeat(2049);
+        for wrong in [
+            &b""[..],
+            b"/a",
+            b"a/",
+            b"a//b",
+            b".",
+            b"..",
+            b"../a",
+            b"a/../b",
+            b"a/.",
+            b"a\0b",
+            b".farline-partial",
+            b".farline-partial/x",
+            &long,
+            &longer,
+        ] {
+            assert!(refusal(wrong).is_some(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_destination_is_a_name_in_a_folder() {
+        for (path, parent, name) in [
+            (&b"a"[..], &b""[..], &b"a"[..]),
+            (b"a/b//", b"a/", b"b"),
+            (b"/a", b"/", b"a"),
+            (b"/", b"", b""),
+        ] {
+            assert_eq!(split_destination(path), (parent, name));
+        }
+    }
+
+    #[test]
+    fn only_a_lone_file_takes_the_destinations_name() {
+        let spec = |source: &str, destination: &str| CopySpec {
+            sources: vec![source.to_owned()],
+            destination: destination.to_owned(),
+            ..CopySpec::default()
+        };
+        let file = EntryKind::File { bytes: 1, hash: None };
+        assert!(is_one_file(&spec("x/a", "d"), b"a", &file));
+        assert!(!is_one_file(&spec("x/a", "d/"), b"a", &file));
+        assert!(!is_one_file(&spec("x/a/", "d"), b"a", &file));
+        assert!(!is_one_file(&spec("x/.", "d"), b"a", &file));
+        assert!(!is_one_file(&spec("x/a", "d"), b"a", &EntryKind::Folder));
+    }
+}

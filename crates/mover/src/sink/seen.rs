@@ -1,0 +1,156 @@
+//! What of the entries is remembered to the end of the copy: folders for their times, paths for deletion and further names.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard};
+
+use super::journal::path_key;
+
+/// What a key takes in a set that is neither full nor empty.
+const KEY_BYTES: usize = 24;
+
+/// What was announced, as small as it can be kept.
+#[derive(Debug, Default)]
+pub struct Seen {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// Folders one behind the other: length of the path 2, mode 4, time 8, path.
+    folders: Vec<u8>,
+    /// Where in `folders` each begins.
+    starts: Vec<usize>,
+    /// Keys of all paths.
+    paths: HashSet<[u8; 16]>,
+    /// Of them, those below which nothing is deleted.
+    kept: HashSet<[u8; 16]>,
+    /// Paths of files one behind the other, and where that of each number ends.
+    files: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+/// A folder that gets its permission bits and time when everything in it is done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LateFolder {
+    /// Where it is.
+    pub path: Vec<u8>,
+    /// Permission bits.
+    pub mode: u32,
+    /// Time of last change, nanoseconds since 1970.
+    pub mtime_ns: i64,
+}
+
+impl Seen {
+    /// A folder was announced.
+    pub fn folder(&self, path: &[u8], mode: u32, mtime_ns: i64) {
+        let mut inner = self.lock();
+        let start = inner.folders.len();
+        inner.starts.push(start);
+        inner
+            .folders
+            .extend_from_slice(&(path.len() as u16).to_le_bytes());
+        inner.folders.extend_from_slice(&mode.to_le_bytes());
+        inner.folders.extend_from_slice(&mtime_ns.to_le_bytes());
+        inner.folders.extend_from_slice(path);
+    }
+
+    /// The folder that was announced last and not taken before: what is in a folder comes before it.
+    pub fn pop_folder(&self) -> Option<LateFolder> {
+        let mut inner = self.lock();
+        let start = inner.starts.pop()?;
+        let record = inner.folders.split_off(start);
+        let (mode, rest) = record.get(2..)?.split_first_chunk::<4>()?;
+        let (mtime_ns, path) = rest.split_first_chunk::<8>()?;
+        Some(LateFolder {
+            path: path.to_vec(),
+            mode: u32::from_le_bytes(*mode),
+            mtime_ns: i64::from_le_bytes(*mtime_ns),
+        })
+    }
+
+    /// A path was announced.
+    pub fn path(&self, path: &[u8]) {
+        self.lock().paths.insert(path_key(path));
+    }
+
+    /// A path that the sources have, though it does not come: neither it nor what is below it is deleted.
+    pub fn keep(&self, path: &[u8]) {
+        let key = path_key(path);
+        let mut inner = self.lock();
+        inner.paths.insert(key);
+        inner.kept.insert(key);
+    }
+
+    /// Whether nothing below a path is deleted.
+    pub fn is_kept(&self, path: &[u8]) -> bool {
+        let inner = self.lock();
+        !inner.kept.is_empty() && inner.kept.contains(&path_key(path))
+    }
+
+    /// Bytes that all of it takes, about.
+    pub fn bytes(&self) -> usize {
+        let inner = self.lock();
+        let keys = (inner.paths.len() + inner.kept.len()) * KEY_BYTES;
+        let places = (inner.starts.len() + inner.ends.len()) * size_of::<usize>();
+        inner.folders.len() + inner.files.len() + keys + places
+    }
+
+    /// Whether a path was announced.
+    pub fn has(&self, path: &[u8]) -> bool {
+        self.lock().paths.contains(&path_key(path))
+    }
+
+    /// The path of the next number: empty for what is no file.
+    pub fn number(&self, path: &[u8]) {
+        let mut inner = self.lock();
+        inner.files.extend_from_slice(path);
+        let end = inner.files.len();
+        inner.ends.push(end);
+    }
+
+    /// The path of the file of this number; `None` if it is none.
+    pub fn path_of(&self, number: u64) -> Option<Vec<u8>> {
+        let inner = self.lock();
+        let place = usize::try_from(number).ok()?;
+        let end = *inner.ends.get(place)?;
+        let start = place.checked_sub(1).map_or(0, |before| inner.ends[before]);
+        (end > start).then(|| inner.files[start..end].to_vec())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner
+            .lock()
+            .expect("a thread of the copy broke off while it held what was announced")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_come_back_last_first_and_as_they_were() {
+        let seen = Seen::default();
+        seen.folder(b"a", 0o755, -5);
+        seen.folder(b"a/\xff", 0o700, i64::MAX);
+        let last = seen.pop_folder().unwrap();
+        assert_eq!(
+            (last.path.as_slice(), last.mode, last.mtime_ns),
+            (&b"a/\xff"[..], 0o700, i64::MAX)
+        );
+        assert_eq!(seen.pop_folder().unwrap().path, b"a");
+        assert_eq!(seen.pop_folder(), None);
+    }
+
+    #[test]
+    fn a_number_gives_its_path() {
+        let seen = Seen::default();
+        seen.number(b"a");
+        seen.number(b"");
+        seen.number(b"b/c");
+        assert_eq!(seen.path_of(0).unwrap(), b"a");
+        assert_eq!(seen.path_of(1), None);
+        assert_eq!(seen.path_of(2).unwrap(), b"b/c");
+        assert_eq!(seen.path_of(3), None);
+    }
+}

@@ -1,0 +1,343 @@
+//! What the threads of the receiving end have in common.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use farline_spec::{CopySpec, Failure, FailureKind};
+
+use super::entry::{Entry, Table};
+use super::journal::{Journal, Memory, Resumable};
+use super::outbox::Outbox;
+use super::place::{Folders, Outlook};
+use super::seen::Seen;
+use super::staging::Staging;
+use super::works::Works;
+use crate::engine::{Choice, Device};
+use crate::receipt::Receipt;
+use crate::{Gauges, Pulse, path_text};
+
+/// Problems that are said; of the others only how many they are.
+const MOST_PROBLEMS: usize = 100;
+
+/// What is done with what comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// It is kept.
+    Real,
+    /// It is only said what would be done.
+    Dry,
+    /// It is checked and dropped: no disk.
+    Nothing,
+}
+
+/// Where things go, once that is known.
+#[derive(Debug)]
+pub struct Site {
+    /// The destination folder; nothing where there is none, or none is wanted.
+    pub base: Option<Arc<OwnedFd>>,
+    /// The one path that may come, and the name that it gets.
+    pub single: Option<(Vec<u8>, Vec<u8>)>,
+    /// Whether nothing was there.
+    pub fresh: bool,
+    /// What is kept beside the files; only where files are.
+    kept: Option<Kept>,
+}
+
+/// What is kept beside the files until all of them are done.
+#[derive(Debug)]
+pub struct Kept {
+    /// The folder for it.
+    pub staging: Staging,
+    /// What is proved.
+    pub journal: Journal,
+    /// What was proved by earlier sessions.
+    pub memory: Memory,
+    /// Partials of earlier sessions that no entry has asked for yet.
+    pub left: Mutex<HashMap<[u8; 16], Resumable>>,
+    /// The destination folder once more for each thread that gives names: the kernel tells each descriptor once of what
+    /// could not be written since it was opened.
+    pub bases: Vec<Arc<OwnedFd>>,
+}
+
+impl Site {
+    /// A destination that nothing is kept at.
+    pub const fn bare(base: Option<Arc<OwnedFd>>, single: Option<(Vec<u8>, Vec<u8>)>, fresh: bool) -> Self {
+        Self {
+            base,
+            single,
+            fresh,
+            kept: None,
+        }
+    }
+
+    /// A destination that files go to.
+    pub fn of_files(base: Arc<OwnedFd>, single: Option<(Vec<u8>, Vec<u8>)>, fresh: bool, kept: Kept) -> Self {
+        Self {
+            base: Some(base),
+            single,
+            fresh,
+            kept: Some(kept),
+        }
+    }
+
+    /// What is kept beside the files.
+    ///
+    /// # Panics
+    /// Where no files are kept.
+    pub fn kept(&self) -> &Kept {
+        self.kept
+            .as_ref()
+            .expect("files are kept only at a site of files")
+    }
+
+    /// The same, if files are kept.
+    pub const fn kept_if_any(&self) -> Option<&Kept> {
+        self.kept.as_ref()
+    }
+}
+
+/// What all threads of the receiving end know.
+#[derive(Debug)]
+pub struct Shared {
+    pub spec: CopySpec,
+    pub mode: Mode,
+    /// Whether what is received reaches the device before it gets its name.
+    pub durable: bool,
+    pub device: Device,
+    pub choice: Choice,
+    pub most_bytes: u64,
+    /// Data streams there are.
+    pub streams: u16,
+    /// Who asks.
+    pub origin: String,
+    pub gauges: Arc<Gauges>,
+    pub pulse: Arc<Pulse>,
+    pub receipt: Receipt,
+    /// Chunk in use, told first by the other end.
+    pub chunk_bytes: OnceLock<u64>,
+    pub outlook: Mutex<Option<Outlook>>,
+    pub site: OnceLock<Site>,
+    pub table: Table,
+    pub outbox: Outbox,
+    pub works: Works,
+    pub seen: Seen,
+    /// Further names that wait for their files, by the file's path.
+    pub parked: Mutex<Parked>,
+    /// Everything is settled and was said.
+    pub finished: AtomicBool,
+    /// Files that the sending end gave up.
+    pub lost: AtomicBool,
+    pub streams_ended: AtomicU32,
+    pub hole_bytes: AtomicU64,
+    pub repeated_chunks: AtomicU64,
+    /// Tells those who wait for the end.
+    pub over: Over,
+    /// Bytes of the files that were asked for.
+    pub wanted_bytes: AtomicU64,
+    /// What went wrong besides files, a line each.
+    pub problems: Mutex<Problems>,
+    pub failure: OnceLock<Failure>,
+}
+
+/// The end of the copy, for those who wait for it beside something else.
+#[derive(Debug)]
+pub struct Over {
+    /// Dropped when it comes.
+    hold: Mutex<Option<Sender<()>>>,
+    /// Nothing ever comes, but that it is over.
+    pub gone: Receiver<()>,
+}
+
+impl Default for Over {
+    fn default() -> Self {
+        let (hold, gone) = bounded(0);
+        Self {
+            hold: Mutex::new(Some(hold)),
+            gone,
+        }
+    }
+}
+
+impl Over {
+    /// It is over, well or not.
+    pub fn tell(&self) {
+        drop(self.hold.lock().expect(POISONED).take());
+    }
+
+    /// Waits for it for at most `time`; whether it came.
+    pub fn wait(&self, time: Duration) -> bool {
+        self.gone.recv_timeout(time) == Err(RecvTimeoutError::Disconnected)
+    }
+}
+
+/// Lines for the end, the first hundred, and how many there were.
+#[derive(Debug, Default)]
+pub struct Problems {
+    lines: Vec<String>,
+    count: u64,
+}
+
+/// Further names and what they wait for.
+#[derive(Debug, Default)]
+pub struct Parked {
+    /// Files that are not settled, by key of their path.
+    pub awaited: HashMap<[u8; 16], Vec<Arc<Entry>>>,
+    /// Files that are not there.
+    pub failed: HashSet<[u8; 16]>,
+}
+
+impl Shared {
+    /// Whether anything is hashed.
+    pub fn is_hashed(&self) -> bool {
+        self.spec.verify != farline_spec::Verify::None
+    }
+
+    /// Whether what is on the device is read once more.
+    pub fn reads_back(&self) -> bool {
+        self.mode == Mode::Real && self.spec.verify == farline_spec::Verify::ReadBack
+    }
+
+    /// Where things go.
+    ///
+    /// # Panics
+    /// Before the first entry.
+    pub fn site(&self) -> &Site {
+        self.site
+            .get()
+            .expect("an entry is known only at a known destination")
+    }
+
+    /// Chunk in use.
+    ///
+    /// # Panics
+    /// Before the first entry.
+    pub fn chunk_bytes(&self) -> u64 {
+        *self
+            .chunk_bytes
+            .get()
+            .expect("an entry comes after the chunk's length")
+    }
+
+    /// Folders for one thread.
+    pub fn folders(&self) -> Option<Folders> {
+        let base = self.site().base.as_ref()?;
+        Some(Folders::new(Arc::clone(base), self.mode == Mode::Real))
+    }
+
+    /// Something besides a file's content went wrong at `path`: said at the end.
+    pub fn problem(&self, path: &[u8], what: &str) {
+        let mut problems = self.problems.lock().expect(POISONED);
+        problems.count += 1;
+        if problems.lines.len() < MOST_PROBLEMS {
+            let line = format!("{}: {what}", path_text::to_text(path));
+            problems.lines.push(one_line(&line));
+        }
+    }
+
+    /// What [`Self::problem`] was told.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = self.problems.lock().expect(POISONED);
+        let mut lines = std::mem::take(&mut problems.lines);
+        let more = problems.count - lines.len() as u64;
+        if more > 0 {
+            lines.push(format!("{more} problems more like these"));
+        }
+        lines
+    }
+
+    /// A file is asked for: a limit of the ticket ends the copy before there is a byte of it.
+    ///
+    /// # Errors
+    /// [`FailureKind::Limit`].
+    pub fn count_wanted(&self, bytes: u64) -> Result<(), Failure> {
+        let before = self.wanted_bytes.fetch_add(bytes, Ordering::Relaxed);
+        match before.checked_add(bytes).filter(|sum| *sum <= self.most_bytes) {
+            Some(_) => Ok(()),
+            None => Err(self.too_many_bytes()),
+        }
+    }
+
+    fn too_many_bytes(&self) -> Failure {
+        let line = format!("more than the {} bytes that the ticket allows", self.most_bytes);
+        Failure::new(FailureKind::Limit, line)
+    }
+
+    /// Folders for the thread `namer` that gives names, with a descriptor of its own.
+    pub fn folders_of(&self, namer: usize) -> Option<Folders> {
+        let kept = self.site().kept_if_any();
+        match kept.and_then(|kept| kept.bases.get(namer)) {
+            Some(base) => Some(Folders::new(Arc::clone(base), true)),
+            None => self.folders(),
+        }
+    }
+
+    /// Why the copy is over; nothing while it goes on.
+    ///
+    /// # Errors
+    /// What ended it.
+    pub fn check(&self) -> Result<(), Failure> {
+        self.failure.get().map_or(Ok(()), |why| Err(why.clone()))
+    }
+
+    /// Ends the copy with `why`, unless it is over.
+    pub fn fail(&self, why: Failure) {
+        if !self.finished.load(Ordering::Acquire) {
+            // The first counts.
+            let _ = self.failure.set(why);
+        }
+        self.works.stop();
+        self.table.tell();
+        self.over.tell();
+    }
+
+    /// Passes on `result`; a failure ends the copy.
+    ///
+    /// # Errors
+    /// That of `result`.
+    pub fn or_fail<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
+        result.inspect_err(|why| self.fail(why.clone()))
+    }
+
+    /// Counts what came; a limit of the ticket ends the copy.
+    ///
+    /// # Errors
+    /// [`FailureKind::Limit`].
+    pub fn count_moved(&self, bytes: u64) -> Result<(), Failure> {
+        self.gauges.moved_bytes.add(bytes);
+        if self.gauges.moved_bytes.get() > self.most_bytes {
+            return Err(self.too_many_bytes());
+        }
+        Ok(())
+    }
+}
+
+/// Passes on an error after which no file can be written.
+///
+/// # Errors
+/// [`FailureKind::System`]: no space, no quota, a file system that takes no writes.
+pub fn ends_all(error: &io::Error) -> Result<(), Failure> {
+    use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    match error.kind() {
+        StorageFull | QuotaExceeded | ReadOnlyFilesystem => Err(Failure::system("destination", error)),
+        _ => Ok(()),
+    }
+}
+
+/// A protocol failure.
+pub fn broken(line: impl Into<String>) -> Failure {
+    Failure::new(FailureKind::Protocol, line)
+}
+
+/// Text of the other end or the kernel as one line of bounded length.
+pub fn one_line(text: &str) -> String {
+    const MOST_LETTERS: usize = 1_000;
+    let fits = |letter: char| if letter.is_control() { ' ' } else { letter };
+    text.chars().take(MOST_LETTERS).map(fits).collect()
+}
+
+pub const POISONED: &str = "a thread of the copy broke off while it held something of all";

@@ -1,0 +1,141 @@
+//! From what is at the destination to a place that files can go to.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex};
+
+use farline_spec::{Failure, FailureKind};
+use farline_sys::file::{self, OpenFlags};
+
+use super::NAMERS;
+use super::place::{self, Outlook, Vacancy};
+use super::shared::{Kept, Mode, POISONED, Shared, Site, broken};
+use super::staging::{self, STAGING_NAME, Staging, copy_key};
+use crate::message::Entry;
+
+const FOLDER_MODE: u32 = 0o777;
+
+impl Shared {
+    /// Looks whether what comes can find anything there; settles where it goes as far as that can be known now.
+    ///
+    /// # Errors
+    /// As of [`Staging::open`]; [`FailureKind::System`] when the destination cannot be looked at.
+    pub fn is_fresh(&self) -> Result<bool, Failure> {
+        if self.mode == Mode::Nothing {
+            self.settle_site(Site::bare(None, None, true));
+            return Ok(true);
+        }
+        let outlook = self.outlook.lock().expect(POISONED).take();
+        match outlook {
+            Some(Outlook::Folder(folder)) => {
+                let site = self.site_of(folder, None, false)?;
+                let fresh = site.fresh;
+                self.settle_site(site);
+                Ok(fresh)
+            }
+            Some(Outlook::Name(vacancy)) => {
+                let key = copy_key(&self.spec, &self.origin);
+                let fresh = vacancy.facts.is_none() && !staging::is_there(vacancy.parent.as_fd(), &key);
+                *self.outlook.lock().expect(POISONED) = Some(Outlook::Name(vacancy));
+                Ok(fresh)
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// Settles where things go, if that is still open, by the first entry.
+    ///
+    /// # Errors
+    /// As of [`Staging::open`]; [`FailureKind::System`] when the folder cannot be made or is a file.
+    pub fn settle_by(&self, first: &Entry) -> Result<(), Failure> {
+        if self.site.get().is_some() {
+            return Ok(());
+        }
+        let Some(Outlook::Name(vacancy)) = self.outlook.lock().expect(POISONED).take() else {
+            return Err(broken("an entry came before the destination was looked at"));
+        };
+        let fresh = vacancy.facts.is_none();
+        let site = if place::is_one_file(&self.spec, &first.path, &first.kind) {
+            let single = (first.path.clone(), vacancy.name);
+            self.site_of(vacancy.parent, Some(single), fresh)?
+        } else {
+            self.folder_site(&vacancy)?
+        };
+        self.settle_site(site);
+        Ok(())
+    }
+
+    fn settle_site(&self, site: Site) {
+        // Nobody else does.
+        let _ = self.site.set(site);
+    }
+
+    fn folder_site(&self, vacancy: &Vacancy) -> Result<Site, Failure> {
+        let what = format!("destination {}", self.spec.destination);
+        if let Some(facts) = vacancy.facts {
+            let line = format!(
+                "{what}: it is {}; a folder goes only into a folder",
+                place::word(facts.kind)
+            );
+            return Err(Failure::new(FailureKind::System, line));
+        }
+        if self.mode == Mode::Dry {
+            return Ok(Site::bare(None, None, true));
+        }
+        let explain = |error: io::Error| Failure::system(&what, &error);
+        let parent = vacancy.parent.as_fd();
+        match file::make_folder(parent, &vacancy.name, FOLDER_MODE) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(explain(error)),
+            _ => {}
+        }
+        let flags = OpenFlags::READ | OpenFlags::FOLDER | OpenFlags::NO_FOLLOW;
+        let folder = file::open_beneath(parent, &vacancy.name, flags, 0).map_err(explain)?;
+        self.site_of(folder, None, true)
+    }
+
+    /// Files go below `folder`; `fresh` if it is known that nothing is there.
+    fn site_of(
+        &self,
+        folder: OwnedFd,
+        single: Option<(Vec<u8>, Vec<u8>)>,
+        fresh: bool,
+    ) -> Result<Site, Failure> {
+        let explain =
+            |error: io::Error| Failure::system(&format!("destination {}", self.spec.destination), &error);
+        let fresh = fresh || (single.is_none() && is_empty(folder.as_fd()).map_err(explain)?);
+        let base = Arc::new(folder);
+        if self.mode == Mode::Dry {
+            return Ok(Site::bare(Some(base), single, fresh));
+        }
+        let staging = Staging::open(base.as_fd(), copy_key(&self.spec, &self.origin))?;
+        let again = || file::open_at(Some(base.as_fd()), b".", OpenFlags::READ | OpenFlags::FOLDER, 0);
+        let bases = (0..NAMERS)
+            .map(|_| again().map(Arc::new))
+            .collect::<io::Result<Vec<_>>>()
+            .map_err(explain)?;
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")
+            .map_err(|error| Failure::system("which start of the machine this is", &error))?;
+        let (journal, mut memory) = staging.journal(boot.trim(), self.durable)?;
+        let fresh = fresh && memory.is_empty();
+        let left: HashMap<_, _> = std::mem::take(&mut memory.partials);
+        let kept = Kept {
+            staging,
+            journal,
+            memory,
+            left: Mutex::new(left),
+            bases,
+        };
+        Ok(Site::of_files(base, single, fresh, kept))
+    }
+}
+
+fn is_empty(folder: BorrowedFd<'_>) -> io::Result<bool> {
+    for listed in file::list(folder)? {
+        if listed?.name != STAGING_NAME {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

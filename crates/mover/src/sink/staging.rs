@@ -1,0 +1,397 @@
+//! `.farline-partial/KEY/` in the destination folder: what is not yet whole, the journal, and the lock that keeps two copies apart.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use farline_spec::{CopySpec, Failure, FailureKind};
+use farline_sys::file::{self, OpenFlags};
+
+use super::journal::{self, Journal, Memory, Source, sixteen};
+
+/// The folder that no copy takes or makes as one of its own.
+pub const STAGING_NAME: &[u8] = b".farline-partial";
+const JOURNAL: &[u8] = b"journal";
+const NEW_JOURNAL: &[u8] = b"journal.new";
+const LOCK: &[u8] = b"lock";
+/// Only the owner reads what is not whole.
+const FOLDER_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
+/// So much of a file's name is in its partial's.
+const NAME_BYTES: usize = 200;
+/// How often the lock is tried when the folder goes away meanwhile.
+const LOCK_TRIES: usize = 20;
+
+/// What a copy is known by: the same sources of the same origin, by the same rules, to the same destination. A list of
+/// sources counts as one: it may come by another name each time.
+pub fn copy_key(spec: &CopySpec, origin: &str) -> [u8; 16] {
+    let mut hasher = blake3::Hasher::new();
+    for parts in [&spec.sources, &spec.filters] {
+        hasher.update(&(parts.len() as u64).to_le_bytes());
+        for part in parts {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+    }
+    hasher.update(&[u8::from(spec.source_list.is_some())]);
+    hasher.update(&(origin.len() as u64).to_le_bytes());
+    hasher.update(origin.as_bytes());
+    hasher.update(spec.destination.as_bytes());
+    sixteen(&hasher.finalize())
+}
+
+/// The folder of one copy, locked.
+#[derive(Debug)]
+pub struct Staging {
+    /// `.farline-partial`.
+    top: OwnedFd,
+    folder: OwnedFd,
+    key: [u8; 16],
+    key_text: String,
+    /// Open for as long as the lock is held.
+    lock: Mutex<Option<OwnedFd>>,
+    next_id: AtomicU64,
+}
+
+/// A file of the staging folder that is to become one of the destination.
+#[derive(Debug)]
+pub struct Partial {
+    id: u64,
+    name: Vec<u8>,
+    source: Source,
+    file: OwnedFd,
+    noted: AtomicBool,
+    /// Whether the device refused what was written: the kernel says so once only.
+    broken: Mutex<bool>,
+}
+
+impl Partial {
+    fn new(id: u64, name: Vec<u8>, source: Source, file: OwnedFd, noted: bool) -> Self {
+        Self {
+            id,
+            name,
+            source,
+            file,
+            noted: AtomicBool::new(noted),
+            broken: Mutex::new(false),
+        }
+    }
+
+    /// Brings its content to the device. Once that failed it fails for everyone.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn sync(&self) -> io::Result<()> {
+        let mut broken = self.broken.lock().expect(POISONED);
+        if *broken {
+            return Err(io::Error::other("the device refused what was written before"));
+        }
+        file::sync_data(self.fd()).inspect_err(|_| *broken = true)
+    }
+
+    /// Whether the device refused something of it.
+    pub fn is_broken(&self) -> bool {
+        *self.broken.lock().expect(POISONED)
+    }
+
+    /// Its number.
+    pub const fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Its name in the staging folder.
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// The file it is of.
+    pub const fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// The file, open to read and write.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// Whether the journal has it.
+    pub fn is_noted(&self) -> bool {
+        self.noted.load(Ordering::Acquire)
+    }
+
+    /// The journal has it from now on; whether it had before.
+    pub fn note(&self) -> bool {
+        self.noted.swap(true, Ordering::AcqRel)
+    }
+}
+
+/// Whether the copy `key` left something below `folder`.
+pub fn is_there(folder: BorrowedFd<'_>, key: &[u8; 16]) -> bool {
+    let path = [STAGING_NAME, b"/", text_of(key).as_bytes()].concat();
+    file::stat_at(Some(folder), &path, false).is_ok()
+}
+
+impl Staging {
+    /// Makes the folder of the copy `key` below `base`, or opens it, and takes its lock.
+    ///
+    /// # Errors
+    /// [`FailureKind::Busy`] when another copy holds it; [`FailureKind::System`] when it cannot be made.
+    pub fn open(base: BorrowedFd<'_>, key: [u8; 16]) -> Result<Self, Failure> {
+        let explain = |error: io::Error| Failure::system("staging folder .farline-partial", &error);
+        let key_text = text_of(&key);
+        for _ in 0..LOCK_TRIES {
+            let top = made_folder(base, STAGING_NAME).map_err(explain)?;
+            // The last copy out takes the folders with it, perhaps just now.
+            let folder = match made_folder(top.as_fd(), key_text.as_bytes()) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                made => made.map_err(explain)?,
+            };
+            let lock = match file::open_beneath(folder.as_fd(), LOCK, lock_flags(), FILE_MODE) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                opened => opened.map_err(explain)?,
+            };
+            if !file::lock_exclusive(lock.as_fd()).map_err(explain)? {
+                return Err(busy());
+            }
+            if is_same(folder.as_fd(), &lock) {
+                return Ok(Self {
+                    top,
+                    folder,
+                    key,
+                    key_text,
+                    lock: Mutex::new(Some(lock)),
+                    next_id: AtomicU64::new(1),
+                });
+            }
+        }
+        Err(busy())
+    }
+
+    /// Reads what an earlier session left, drops what is not borne out, and begins a journal with what is still true.
+    /// `boot` names this start of the machine; `durable` says whether records wait for the device.
+    ///
+    /// # Errors
+    /// [`FailureKind::System`] when the journal cannot be read or made.
+    pub fn journal(&self, boot: &str, durable: bool) -> Result<(Journal, Memory), Failure> {
+        let memory = self.memory(boot)?;
+        self.sweep(&memory)
+            .map_err(|error| Failure::system("staging folder .farline-partial", &error))?;
+        self.next_id.store(memory.largest_id + 1, Ordering::Relaxed);
+        let explain = |error: io::Error| Failure::system("journal of the copy", &error);
+        if durable && !memory.is_empty() {
+            // Believed so far because this machine did not stop: from now on it is believed even if it does.
+            file::sync_file_system(self.folder.as_fd()).map_err(explain)?;
+        }
+        let at = (!durable).then(|| boot.to_owned());
+        let journal = self.anew(at, &memory)?;
+        Ok((Journal::new(journal, durable).map_err(explain)?, memory))
+    }
+
+    fn memory(&self, boot: &str) -> Result<Memory, Failure> {
+        let explain = |error: io::Error| Failure::system("journal of the copy", &error);
+        let flags = OpenFlags::READ | OpenFlags::NO_FOLLOW;
+        match file::open_beneath(self.folder.as_fd(), JOURNAL, flags, 0) {
+            Ok(journal) => {
+                let has = |id: u64, source: &Source| self.has(id, source);
+                journal::load(&File::from(journal), &self.key, boot, has).map_err(explain)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Memory::default()),
+            Err(error) => Err(explain(error)),
+        }
+    }
+
+    fn anew(&self, boot: Option<String>, memory: &Memory) -> Result<File, Failure> {
+        let explain = |error: io::Error| Failure::system("journal of the copy", &error);
+        let flags = OpenFlags::WRITE | OpenFlags::CREATE | OpenFlags::TRUNCATE | OpenFlags::NO_FOLLOW;
+        let folder = self.folder.as_fd();
+        let journal = file::open_beneath(folder, NEW_JOURNAL, flags, FILE_MODE).map_err(explain)?;
+        let mut journal = File::from(journal);
+        journal::compact(self.key, boot, memory, &mut journal)?;
+        file::sync_data(journal.as_fd()).map_err(explain)?;
+        file::rename(folder, NEW_JOURNAL, folder, JOURNAL, true).map_err(explain)?;
+        file::sync_file(folder).map_err(explain)?;
+        Ok(journal)
+    }
+
+    fn has(&self, id: u64, source: &Source) -> bool {
+        let facts = file::stat_at(Some(self.folder.as_fd()), &partial_name(id, &source.path), false);
+        facts.is_ok_and(|facts| facts.kind == file::FileKind::File && facts.bytes == source.bytes)
+    }
+
+    /// Removes what the journal does not know.
+    fn sweep(&self, memory: &Memory) -> io::Result<()> {
+        let known = |partial: &journal::Resumable| partial_name(partial.id, &partial.source.path);
+        let mut keep: HashSet<Vec<u8>> = memory.partials.values().map(known).collect();
+        keep.extend([JOURNAL.to_vec(), LOCK.to_vec()]);
+        for listed in file::list(self.folder.as_fd())? {
+            let name = listed?.name;
+            if !keep.contains(&name) {
+                file::unlink(self.folder.as_fd(), &name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A new partial of `source` with its length.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn begin(&self, source: Source, mode: u32) -> io::Result<Partial> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let name = partial_name(id, &source.path);
+        let flags = OpenFlags::READ_WRITE | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
+        let file = file::open_beneath(self.folder.as_fd(), &name, flags, mode | FILE_MODE)?;
+        let partial = Partial::new(id, name, source, file, false);
+        match file::set_length(partial.fd(), partial.source.bytes) {
+            Ok(()) => Ok(partial),
+            Err(error) => {
+                // What matters is why it could not be made.
+                let _ = self.remove(partial.name());
+                Err(error)
+            }
+        }
+    }
+
+    /// The partial that an earlier session left.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn resume(&self, id: u64, source: Source) -> io::Result<Partial> {
+        let name = partial_name(id, &source.path);
+        let flags = OpenFlags::READ_WRITE | OpenFlags::NO_FOLLOW;
+        let file = file::open_beneath(self.folder.as_fd(), &name, flags, 0)?;
+        Ok(Partial::new(id, name, source, file, true))
+    }
+
+    /// The same file once more, for an engine to write through.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn open_again(&self, partial: &Partial) -> io::Result<OwnedFd> {
+        let flags = OpenFlags::READ_WRITE | OpenFlags::NO_FOLLOW;
+        file::open_beneath(self.folder.as_fd(), partial.name(), flags, 0)
+    }
+
+    /// A name in this folder that nothing has yet.
+    pub fn new_name(&self) -> Vec<u8> {
+        format!("{}.new", self.next_id.fetch_add(1, Ordering::Relaxed)).into_bytes()
+    }
+
+    /// Gives the lock back: another session may go on.
+    pub fn release(&self) {
+        drop(self.lock.lock().expect(POISONED).take());
+    }
+
+    /// The folder.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.folder.as_fd()
+    }
+
+    /// Removes one file of it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn remove(&self, name: &[u8]) -> io::Result<()> {
+        file::unlink(self.folder.as_fd(), name)
+    }
+
+    /// Gives what is here under `new` its name in `folder`, in the place of what has it; removed if it cannot get it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn put_in_place(&self, new: &[u8], folder: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
+        file::rename(self.fd(), new, folder, name, true).inspect_err(|_| {
+            // What is left here goes with the folder.
+            let _ = self.remove(new);
+        })
+    }
+
+    /// Removes the partial that an earlier session left.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn remove_left(&self, id: u64, source: &Source) -> io::Result<()> {
+        self.remove(&partial_name(id, &source.path))
+    }
+
+    /// Removes all of it, and `.farline-partial` unless another copy is in it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn end(&self, base: BorrowedFd<'_>) -> io::Result<()> {
+        let nothing = Memory::default();
+        self.sweep(&nothing)?;
+        self.remove(JOURNAL)?;
+        self.remove(LOCK)?;
+        file::remove_folder(self.top.as_fd(), self.key_text.as_bytes())?;
+        match file::remove_folder(base, STAGING_NAME) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+            removed => removed,
+        }
+    }
+}
+
+const POISONED: &str = "a thread of the copy broke off while it held the staging folder";
+
+fn lock_flags() -> OpenFlags {
+    OpenFlags::READ_WRITE | OpenFlags::CREATE | OpenFlags::NO_FOLLOW
+}
+
+fn busy() -> Failure {
+    let line = "another copy of the same sources to the same destination runs";
+    let mut failure = Failure::new(FailureKind::Busy, line);
+    failure.retry_after_s = Some(1.0);
+    failure
+}
+
+fn is_same(folder: BorrowedFd<'_>, lock: &OwnedFd) -> bool {
+    let named = file::stat_at(Some(folder), LOCK, false);
+    let held = file::stat_fd(lock.as_fd());
+    named.is_ok_and(|named| held.is_ok_and(|held| held.inode == named.inode && held.links > 0))
+}
+
+fn made_folder(from: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
+    match file::make_folder(from, name, FOLDER_MODE) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let flags = OpenFlags::READ | OpenFlags::FOLDER | OpenFlags::NO_FOLLOW;
+    file::open_beneath(from, name, flags, 0)
+}
+
+fn partial_name(id: u64, path: &[u8]) -> Vec<u8> {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+    let mut partial = name[..name.len().min(NAME_BYTES)].to_vec();
+    partial.extend_from_slice(format!("-{id}.part").as_bytes());
+    partial
+}
+
+fn text_of(key: &[u8; 16]) -> String {
+    key.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_device_refused_once_is_refused_to_everyone() {
+        let (_reader, pipe) = io::pipe().unwrap();
+        let source = Source {
+            path: b"a".to_vec(),
+            bytes: 1,
+            mtime_ns: 0,
+            ctime_ns: 0,
+        };
+        let partial = Partial::new(1, Vec::new(), source, pipe.into(), false);
+        assert!(!partial.is_broken());
+        // Nothing brings a pipe to a device.
+        let first = partial.sync().unwrap_err();
+        assert!(partial.is_broken());
+        let second = partial.sync().unwrap_err();
+        assert_ne!(first.to_string(), second.to_string());
+    }
+}

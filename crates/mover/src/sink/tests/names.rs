@@ -1,0 +1,277 @@
+//! Where things go, what is left alone, what is replaced and what is deleted.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+
+use farline_spec::{Overwrite, SyncLevel};
+
+use super::*;
+
+fn refusal(session: &mut Session, number: u64) -> String {
+    match session.wants(number) {
+        Wants::Refused(reason) => reason,
+        other => panic!("{other:?} is no refusal"),
+    }
+}
+
+#[test]
+fn a_lone_file_takes_a_name_that_is_not_there_and_replaces_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let mut spec = spec(&place.path().join("new"));
+    spec.sources = vec!["x/a".to_owned()];
+    for round in 0..2 {
+        let mut session = start(&spec).unwrap();
+        assert_eq!(session.fresh, round == 0);
+        let text: &[u8] = if round == 0 { b"abc" } else { b"longer" };
+        let file = session.announce_file(b"a", text);
+        if round == 0 {
+            session.pack(0, &[(file, text)]);
+            session.until_done(file);
+            let second = session.announce_file(b"b", b"abc");
+            assert!(refusal(&mut session, second).contains("one file"));
+        } else {
+            assert!(refusal(&mut session, file).contains("overwrite"));
+        }
+        session.finish();
+        assert_eq!(listing(place.path()), ["new"]);
+        assert_eq!(fs::read(place.path().join("new")).unwrap(), b"abc");
+    }
+}
+
+#[test]
+fn a_destination_that_cannot_be_is_one_clear_failure() {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("file"), b"").unwrap();
+    let missing = start(&spec(&place.path().join("no/where"))).err().unwrap();
+    assert!(
+        missing.message.contains("only the last folder is made"),
+        "{missing:?}"
+    );
+    let mut several = spec(&place.path().join("file"));
+    several.sources.push("b".to_owned());
+    assert!(start(&several).err().unwrap().message.contains("is a file"));
+    let mut session = start(&spec(&place.path().join("file"))).unwrap();
+    session.announce(b"d", EntryKind::Folder);
+    let failures = session.failures();
+    assert!(
+        failures[0].message.contains("a folder goes only into a folder"),
+        "{failures:?}"
+    );
+}
+
+#[test]
+fn what_is_there_is_present_refused_or_replaced_as_asked() {
+    use Overwrite::{Always, Different, Never, Older};
+    let at_source = content(3, 9);
+    for (sync_level, overwrite, same_size, newer, expected) in [
+        (SyncLevel::Exists, Never, false, false, "present"),
+        (SyncLevel::Exists, Always, false, false, "made"),
+        (SyncLevel::Size, Never, true, false, "present"),
+        (SyncLevel::Size, Never, false, false, "refused"),
+        (SyncLevel::Time, Never, true, false, "refused"),
+        (SyncLevel::Time, Older, true, false, "made"),
+        (SyncLevel::Time, Older, true, true, "refused"),
+        (SyncLevel::Time, Different, false, true, "made"),
+        (SyncLevel::Checksum, Different, true, true, "made"),
+        (SyncLevel::Checksum, Never, true, true, "refused"),
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        let mut spec = spec(place.path());
+        (spec.sync_level, spec.overwrite) = (sync_level, overwrite);
+        let path = place.path().join("a");
+        let old: &[u8] = if same_size { b"old" } else { b"older" };
+        fs::write(&path, old).unwrap();
+        let seconds = if newer { 1_700_000_000 } else { 1_500_000_000 };
+        let time = std::time::UNIX_EPOCH + Duration::from_secs(seconds);
+        fs::File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_modified(time)
+            .unwrap();
+        let mut session = start(&spec).unwrap();
+        let hash = (sync_level == SyncLevel::Checksum).then(|| *blake3::hash(&at_source).as_bytes());
+        let file = session.announce(b"a", EntryKind::File { bytes: 3, hash });
+        let found = match session.wants(file) {
+            Wants::Present(_) => "present",
+            Wants::Refused(_) => "refused",
+            Wants::All => "made",
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            found, expected,
+            "{sync_level:?} {overwrite:?} {same_size} {newer}"
+        );
+        if found == "made" {
+            session.pack(0, &[(file, &at_source)]);
+            session.until_done(file);
+        }
+        session.finish();
+        let expected: &[u8] = if found == "made" { &at_source } else { old };
+        assert_eq!(fs::read(&path).unwrap(), expected);
+    }
+}
+
+#[test]
+fn the_same_content_is_present_whatever_its_time() {
+    let place = tempfile::tempdir().unwrap();
+    let mut spec = spec(place.path());
+    spec.sync_level = SyncLevel::Checksum;
+    fs::write(place.path().join("a"), b"abc").unwrap();
+    let mut session = start(&spec).unwrap();
+    let hash = Some(*blake3::hash(b"abc").as_bytes());
+    let file = session.announce(b"a", EntryKind::File { bytes: 3, hash });
+    assert_eq!(session.wants(file), Wants::Present(hash));
+    session.finish();
+}
+
+#[test]
+fn files_and_folders_do_not_take_each_others_place() {
+    let place = tempfile::tempdir().unwrap();
+    let mut spec = spec(place.path());
+    spec.overwrite = Overwrite::Always;
+    fs::create_dir(place.path().join("folder")).unwrap();
+    fs::write(place.path().join("file"), b"old").unwrap();
+    let mut session = start(&spec).unwrap();
+    let file = session.announce_file(b"folder", b"abc");
+    let folder = session.announce(b"file", EntryKind::Folder);
+    let inside = session.announce_file(b"file/a", b"abc");
+    let link = session.announce(
+        b"folder",
+        EntryKind::Link {
+            target: b"x".to_vec(),
+        },
+    );
+    for number in [file, folder, inside, link] {
+        refusal(&mut session, number);
+    }
+    session.finish();
+    assert_eq!(fs::read(place.path().join("file")).unwrap(), b"old");
+}
+
+#[test]
+fn links_at_the_destination_do_not_lead_out_of_it() {
+    let outside = tempfile::tempdir().unwrap();
+    let place = tempfile::tempdir().unwrap();
+    symlink(outside.path(), place.path().join("absolute")).unwrap();
+    symlink("..", place.path().join("up")).unwrap();
+    let mut session = start(&spec(place.path())).unwrap();
+    let mut numbers = Vec::new();
+    for path in [&b"absolute/a"[..], b"up/a", b"absolute", b"up/b/c"] {
+        let kind = if path == b"absolute" {
+            EntryKind::Folder
+        } else {
+            EntryKind::File { bytes: 3, hash: None }
+        };
+        numbers.push(session.announce(path, kind));
+    }
+    let sent = session.announce(
+        b"mine",
+        EntryKind::Link {
+            target: outside.path().to_str().unwrap().into(),
+        },
+    );
+    assert_eq!(session.wants(sent), Wants::Made);
+    numbers.push(session.announce_file(b"mine/a", b"abc"));
+    for number in numbers {
+        refusal(&mut session, number);
+    }
+    session.finish();
+    assert!(listing(outside.path()).is_empty());
+}
+
+#[test]
+fn further_names_wait_for_their_file_and_fail_with_it() {
+    for place in places() {
+        let mut spec = spec(&place.path().join("new"));
+        spec.hard_links = true;
+        let mut session = start(&spec).unwrap();
+        let all = content(CHUNK as usize + 1, 3);
+        let file = session.announce_file(b"a", &all);
+        let further = session.announce(b"d/b", EntryKind::HardLink { to: file });
+        let lost = session.announce_file(b"lost", &all);
+        let further_lost = session.announce(b"c", EntryKind::HardLink { to: lost });
+        let nothing = session.announce(b"e", EntryKind::HardLink { to: 99 });
+        refusal(&mut session, nothing);
+        assert!(!session.answers.contains_key(&further));
+        session.say(&Catalogue::Lost {
+            file,
+            reason: String::new(),
+            again: true,
+        });
+        session.say(&Catalogue::Lost {
+            file: lost,
+            reason: "vanished".to_owned(),
+            again: false,
+        });
+        session.until_failed(further_lost);
+        let again = session.announce_file(b"a", &all);
+        send_wanted(&mut session, again, &all);
+        assert_eq!(session.wants(further), Wants::Made);
+        let small = session.announce_file(b"s", b"abc");
+        session.pack(0, &[(small, b"abc")]);
+        session.until_done(small);
+        let late = session.announce(b"t", EntryKind::HardLink { to: small });
+        assert_eq!(session.wants(late), Wants::Made);
+        session.finish();
+        let inode = |name: &str| fs::metadata(place.path().join("new").join(name)).unwrap().ino();
+        assert_eq!(inode("a"), inode("d/b"));
+        assert_eq!(inode("s"), inode("t"));
+        assert_eq!(listing(&place.path().join("new")), ["a", "d", "s", "t"]);
+    }
+}
+
+#[test]
+fn links_are_present_refused_or_replaced() {
+    let place = tempfile::tempdir().unwrap();
+    symlink("same", place.path().join("same")).unwrap();
+    symlink("old", place.path().join("other")).unwrap();
+    for overwrite in [Overwrite::Never, Overwrite::Different] {
+        let mut spec = spec(place.path());
+        spec.overwrite = overwrite;
+        let mut session = start(&spec).unwrap();
+        let same = session.announce(
+            b"same",
+            EntryKind::Link {
+                target: b"same".to_vec(),
+            },
+        );
+        let other = session.announce(
+            b"other",
+            EntryKind::Link {
+                target: b"new".to_vec(),
+            },
+        );
+        assert_eq!(session.wants(same), Wants::Present(None));
+        match overwrite {
+            Overwrite::Never => assert!(matches!(session.wants(other), Wants::Refused(_))),
+            _ => assert_eq!(session.wants(other), Wants::Made),
+        }
+        session.finish();
+    }
+    assert_eq!(
+        fs::read_link(place.path().join("other")).unwrap(),
+        Path::new("new")
+    );
+}
+
+#[test]
+fn a_dry_run_answers_and_makes_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    for destination in [place.path().join("new"), place.path().to_path_buf()] {
+        let mut spec = spec(&destination);
+        spec.dry_run = true;
+        let mut session = start(&spec).unwrap();
+        let folder = session.announce(b"d", EntryKind::Folder);
+        let file = session.announce_file(b"d/a", b"abc");
+        assert_eq!(session.wants(folder), Wants::Made);
+        assert_eq!(session.wants(file), Wants::All);
+        let (_, report) = session.finish();
+        assert_eq!(
+            (report.copied.files, report.made),
+            (1, 1),
+            "what would be done counts as done"
+        );
+        assert!(listing(place.path()).is_empty());
+    }
+}

@@ -1,0 +1,283 @@
+//! The catalogue's stream: entries as they are found, and what other threads have to say of files under way.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, TryRecvError, never, select};
+use farline_spec::{Failure, FileKind, FileStatus};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::found::{Found, What};
+use super::sending::{Phase, Sending};
+use super::shared::{Shared, Word};
+use crate::Outlet;
+use crate::frame::{Frame, FrameKind, Header};
+use crate::message::{self, Catalogue, MESSAGE_FRAME_BYTES};
+
+/// Bytes of messages that go out without waiting for more: the other end begins while this one goes on.
+const FULL_BYTES: usize = 64 * 1024;
+/// The same of the first frame, from which it doubles: until then nobody at either end has anything to do.
+const FIRST_FULL_BYTES: usize = 2 * 1024;
+/// Entries announced before words are looked for again.
+const ENTRIES_AT_ONCE: usize = 256;
+/// Time without a frame after which the other end is told that this one works.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+/// How long the catalogue waits for something before it looks around.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// The catalogue of one copy.
+pub(super) struct Announcer<'a> {
+    shared: &'a Shared,
+    outlet: &'a mut dyn Outlet,
+    found: Receiver<Vec<Found>>,
+    frame: Frame,
+    payload: Vec<u8>,
+    /// Bytes of messages that go out now without waiting for more.
+    full_bytes: usize,
+    batch: VecDeque<Found>,
+    /// Wanted without asking, as soon as the other end can know of them.
+    wanted: Vec<Arc<Sending>>,
+    /// Hashes of the paths said, where two sources can give one name.
+    said: Option<HashSet<u128>>,
+    is_walk_over: bool,
+    needs_flush: bool,
+    last_frame: Instant,
+    last_work: u64,
+}
+
+impl<'a> Announcer<'a> {
+    /// A catalogue of what comes through `found`; `may_repeat`: two names may be one at the destination.
+    pub(super) fn new(
+        shared: &'a Shared,
+        outlet: &'a mut dyn Outlet,
+        found: Receiver<Vec<Found>>,
+        may_repeat: bool,
+    ) -> Self {
+        Self {
+            shared,
+            outlet,
+            found,
+            frame: Frame::new(MESSAGE_FRAME_BYTES),
+            payload: Vec::with_capacity(MESSAGE_FRAME_BYTES),
+            full_bytes: FIRST_FULL_BYTES,
+            batch: VecDeque::new(),
+            wanted: Vec::new(),
+            said: may_repeat.then(HashSet::new),
+            is_walk_over: false,
+            needs_flush: false,
+            last_frame: Instant::now(),
+            last_work: 0,
+        }
+    }
+
+    /// Announces until the copy is over.
+    pub(super) fn run(mut self) -> Result<(), Failure> {
+        let chunk_bytes = self.shared.chunk_bytes;
+        self.add(&Catalogue::Begin { chunk_bytes })?;
+        self.send()?;
+        while !self.shared.halt.is_over() {
+            let did_something = self.say_words()? | self.announce()? | self.say_end()?;
+            if !did_something {
+                self.send()?;
+                self.wait()?;
+            }
+        }
+        self.shared.halt.outcome()
+    }
+
+    fn say_words(&mut self) -> Result<bool, Failure> {
+        let mut said = false;
+        while let Ok(word) = self.shared.outbox.words.try_recv() {
+            self.say(word)?;
+            said = true;
+        }
+        Ok(said)
+    }
+
+    fn say(&mut self, word: Word) -> Result<(), Failure> {
+        match word {
+            Word::Message(message) => self.add(&message),
+            Word::Lost {
+                number,
+                reason,
+                again,
+            } => {
+                self.add(&Catalogue::Lost {
+                    file: number,
+                    reason,
+                    again: again.is_some(),
+                })?;
+                self.shared.table.remove(number);
+                again.map_or(Ok(()), |found| self.announce_one(found))
+            }
+        }
+    }
+
+    /// Announces what has been found, as far as the window goes.
+    fn announce(&mut self) -> Result<bool, Failure> {
+        for announced in 0..ENTRIES_AT_ONCE {
+            if self.batch.is_empty() && !self.fetch() {
+                return Ok(announced > 0);
+            }
+            if !self.shared.table.has_room() {
+                return Ok(announced > 0);
+            }
+            if let Some(found) = self.batch.pop_front() {
+                self.announce_one(found)?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn fetch(&mut self) -> bool {
+        match self.found.try_recv() {
+            Ok(batch) => self.batch = batch.into(),
+            Err(TryRecvError::Empty) => {}
+            Err(TryRecvError::Disconnected) => self.is_walk_over = true,
+        }
+        !self.batch.is_empty()
+    }
+
+    fn announce_one(&mut self, found: Found) -> Result<(), Failure> {
+        if found.tries == 1 && self.is_said(&found) {
+            return Ok(());
+        }
+        let registered = self.shared.table.register(found);
+        let entry = registered.file.found.entry(registered.link_to);
+        self.add(&Catalogue::Entry(entry))?;
+        if registered.is_wanted {
+            self.wanted.push(registered.file);
+        }
+        Ok(())
+    }
+
+    /// Whether the name was said before. A folder that two sources have is one folder; of two files the first is taken.
+    fn is_said(&mut self, found: &Found) -> bool {
+        let Some(said) = &mut self.said else {
+            return false;
+        };
+        if said.insert(xxh3_128(&found.path)) {
+            return false;
+        }
+        self.shared.gauges.found_files.take(1);
+        self.shared.gauges.found_bytes.take(found.bytes());
+        if !matches!(found.what, What::Folder) && self.shared.origins.len() > 1 {
+            let kind = match found.what {
+                What::Link(_) => FileKind::Link,
+                _ => FileKind::File,
+            };
+            let reason = "two sources give this name; the first of them was taken";
+            self.shared
+                .settle_unannounced(&found.path, kind, FileStatus::Failed, reason);
+        }
+        true
+    }
+
+    /// Says that there is nothing more, once nothing can become a new entry.
+    fn say_end(&mut self) -> Result<bool, Failure> {
+        if !self.is_walk_over || !self.batch.is_empty() {
+            return Ok(false);
+        }
+        let entries = self.shared.table.say_end(|| self.shared.outbox.words.is_empty());
+        let Some(entries) = entries else {
+            return Ok(false);
+        };
+        let whole = self.shared.is_whole.load(Ordering::Relaxed);
+        self.add(&Catalogue::End { entries, whole })?;
+        Ok(true)
+    }
+
+    fn add(&mut self, message: &Catalogue) -> Result<(), Failure> {
+        let before = self.payload.len();
+        message::append(&mut self.payload, message)?;
+        if self.payload.len() > MESSAGE_FRAME_BYTES {
+            self.send_first(before)?;
+        }
+        if self.payload.len() >= self.full_bytes {
+            self.full_bytes = FULL_BYTES.min(2 * self.full_bytes);
+            self.send_first(self.payload.len())?;
+        }
+        Ok(())
+    }
+
+    /// Sends all there is and sees to it that it does not wait for more.
+    fn send(&mut self) -> Result<(), Failure> {
+        if !self.payload.is_empty() {
+            self.send_first(self.payload.len())?;
+        }
+        if std::mem::take(&mut self.needs_flush) {
+            self.outlet.flush()?;
+        }
+        if !self.wanted.is_empty() {
+            self.shared.supply.add(self.wanted.drain(..));
+        }
+        Ok(())
+    }
+
+    fn send_first(&mut self, bytes: usize) -> Result<(), Failure> {
+        self.frame.room()[..bytes].copy_from_slice(&self.payload[..bytes]);
+        self.frame.set(&Header {
+            // No more than a frame of messages takes.
+            payload_bytes: bytes as u32,
+            ..Header::of_messages(FrameKind::Catalogue)
+        });
+        self.outlet.send(&mut self.frame)?;
+        self.payload.drain(..bytes);
+        self.needs_flush = true;
+        self.last_frame = Instant::now();
+        self.shared.supply.add(self.wanted.drain(..));
+        Ok(())
+    }
+
+    fn wait(&mut self) -> Result<(), Failure> {
+        let nothing = never();
+        let can_announce = self.batch.is_empty() && !self.is_walk_over;
+        let found = if can_announce { &self.found } else { &nothing };
+        select! {
+            recv(self.shared.outbox.words) -> word => {
+                if let Ok(word) = word {
+                    self.say(word)?;
+                }
+            }
+            recv(found) -> batch => match batch {
+                Ok(batch) => self.batch = batch.into(),
+                Err(_) => self.is_walk_over = true,
+            },
+            recv(self.shared.outbox.bell) -> _ => {}
+            recv(self.shared.halt.closed()) -> _ => {}
+            default(PAUSE) => {}
+        }
+        self.beat()
+    }
+
+    /// Tells the other end that this one works, when it works and has nothing to say.
+    fn beat(&mut self) -> Result<(), Failure> {
+        if self.last_frame.elapsed() < HEARTBEAT {
+            return Ok(());
+        }
+        let work = self.shared.work.load(Ordering::Relaxed);
+        if std::mem::replace(&mut self.last_work, work) != work {
+            self.shared.pulse.beat();
+            self.send_first(0)?;
+            self.send()?;
+        }
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// The content of `file` is wanted, all but what is spared; false if it was before.
+    pub(super) fn want(&self, file: &Sending) -> bool {
+        let mut state = file.lock();
+        if state.phase != Phase::Announced {
+            return false;
+        }
+        state.phase = Phase::Wanted;
+        if !self.supply.is_small(file.found.bytes()) && state.chunks.is_none() {
+            state.chunks = Some(self.chunks_of(file));
+        }
+        true
+    }
+}

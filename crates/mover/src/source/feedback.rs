@@ -1,0 +1,363 @@
+//! The other end's feedback: what it wants, what it has, what came of it. All of it is taken for what it is: words of
+//! somebody else.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use farline_spec::{Failure, FileKind, FileStatus, ReceiptLine};
+
+use super::sending::{Phase, Sending, State};
+use super::settle::Trouble;
+use super::shared::{Shared, one_line};
+use super::table::Known;
+use crate::frame::{Frame, FrameKind};
+use crate::message::{self, Feedback, MAX_PATH_BYTES, Proved, Wants};
+use crate::path_text::to_text;
+use crate::{Arrived, Inlet};
+
+/// Problems besides files that are taken at the end.
+const MOST_PROBLEMS: usize = 1_000;
+
+/// Chunks of one copy that are sent again, at most: a path that spoils more carries no copy.
+const MOST_REPEATED_CHUNKS: u64 = 65_536;
+
+/// Takes feedback until the other end has finished.
+pub(super) fn run(shared: &Shared, inlet: &mut dyn Inlet) -> Result<(), Failure> {
+    let mut frame = Frame::new(crate::most_frame_bytes(&shared.spec));
+    while !shared.halt.is_over() {
+        match inlet.receive(&mut frame)? {
+            Arrived::Nothing => {}
+            Arrived::End => return shared.broken("the other end's feedback ended before the copy"),
+            Arrived::Frame => {
+                let header = frame.header()?;
+                if header.kind != FrameKind::Feedback {
+                    return shared.broken("a frame among the feedback that is none");
+                }
+                shared.pulse.beat();
+                take(shared, frame.payload())?;
+            }
+        }
+    }
+    shared.halt.outcome()
+}
+
+/// What the messages of one frame add up to.
+#[derive(Default)]
+struct Taken {
+    wanted: Vec<Arc<Sending>>,
+    is_window_moved: bool,
+}
+
+fn take(shared: &Shared, payload: &[u8]) -> Result<(), Failure> {
+    let mut taken = Taken::default();
+    let mut is_over = false;
+    for message in message::messages::<Feedback>(payload)? {
+        if is_over {
+            return shared.broken("feedback after the last message");
+        }
+        is_over = matches!(message, Feedback::Finished { .. });
+        shared.hear(message, &mut taken)?;
+    }
+    shared.supply.add(taken.wanted);
+    if taken.is_window_moved {
+        shared.outbox.ring();
+    }
+    Ok(())
+}
+
+impl Shared {
+    fn hear(&self, message: Feedback, taken: &mut Taken) -> Result<(), Failure> {
+        if !matches!(message, Feedback::Ready { .. }) && !self.table.is_ready() {
+            return self.broken("feedback before the other end was ready");
+        }
+        match message {
+            Feedback::Ready { fresh } => self.ready(fresh, taken),
+            Feedback::Answers { first, wants } => {
+                for (place, wants) in (0_u64..).zip(wants) {
+                    let Some(number) = first.checked_add(place) else {
+                        return self.broken("an answer for a number that there cannot be");
+                    };
+                    self.answer(number, wants, taken)?;
+                }
+                Ok(())
+            }
+            Feedback::Done { file, hash } => self.done(file, hash, taken),
+            Feedback::Failed { file, reason } => {
+                if let Some(file) = self.live(file)? {
+                    self.settle_as(&file, FileStatus::Failed, Some(&reason), None, taken);
+                }
+                Ok(())
+            }
+            Feedback::Again { file, offset } => self.again_chunk(file, offset),
+            Feedback::Deleted { path } => self.deleted(&path),
+            Feedback::Finished { problems } => self.finished(problems),
+        }
+    }
+
+    fn ready(&self, is_fresh: bool, taken: &mut Taken) -> Result<(), Failure> {
+        // A dry run asks: whatever is wanted is not sent.
+        match self.table.ready(is_fresh && !self.spec.dry_run) {
+            None => self.broken("the other end was ready twice"),
+            Some(files) => {
+                taken
+                    .wanted
+                    .extend(files.into_iter().filter(|file| self.want(file)));
+                Ok(())
+            }
+        }
+    }
+
+    /// The entry of this number, unless it is settled already.
+    fn live(&self, number: u64) -> Result<Option<Arc<Sending>>, Failure> {
+        match self.table.find(number) {
+            Known::Live(file) => Ok(Some(file)),
+            Known::Settled => Ok(None),
+            Known::Never => self.broken(format!("feedback for number {number}, which was never said")),
+        }
+    }
+
+    fn answer(&self, number: u64, wants: Wants, taken: &mut Taken) -> Result<(), Failure> {
+        let Some(file) = self.live(number)? else {
+            return Ok(());
+        };
+        if !self.is_first_answer(&file, taken) {
+            return Ok(());
+        }
+        let has_content = file.has_content();
+        match wants {
+            Wants::All | Wants::Rest(_) if !has_content => {
+                self.broken(format!("content wanted of number {number}, which has none"))
+            }
+            Wants::All | Wants::Rest(_) if self.spec.dry_run => {
+                self.settle_as(&file, FileStatus::WouldCopy, None, None, taken);
+                Ok(())
+            }
+            Wants::All => self.wanted(&file, &[], taken),
+            Wants::Rest(parts) => self.wanted(&file, &parts, taken),
+            Wants::Present(hash) => {
+                self.gauges.spared_bytes.add(file.found.bytes());
+                self.settle_as(&file, FileStatus::Present, None, hash, taken);
+                Ok(())
+            }
+            Wants::Made if has_content && file.found.bytes() > 0 && !self.spec.dry_run => {
+                self.broken(format!("number {number} was made without its content"))
+            }
+            Wants::Made => {
+                let status = if self.spec.dry_run {
+                    FileStatus::WouldCopy
+                } else {
+                    FileStatus::Copied
+                };
+                let hash =
+                    (has_content && self.hashes && !self.spec.dry_run).then(|| *blake3::hash(&[]).as_bytes());
+                self.settle_as(&file, status, None, hash, taken);
+                Ok(())
+            }
+            Wants::Refused(reason) => {
+                self.settle_as(&file, FileStatus::Failed, Some(&reason), None, taken);
+                Ok(())
+            }
+        }
+    }
+
+    /// Notes that the other end has spoken of this entry; false if it had before, or the entry is settled meanwhile.
+    fn is_first_answer(&self, file: &Sending, taken: &mut Taken) -> bool {
+        let mut state = file.lock();
+        let is_first = state.phase != Phase::Over && !std::mem::replace(&mut state.is_answered, true);
+        drop(state);
+        if is_first {
+            self.table.answered();
+            taken.is_window_moved = true;
+        }
+        is_first
+    }
+
+    fn wanted(&self, file: &Arc<Sending>, parts: &[Proved], taken: &mut Taken) -> Result<(), Failure> {
+        if !self.want(file) {
+            // It was wanted without asking.
+            return match parts {
+                [] => Ok(()),
+                _ => self.broken("parts of a file proved at a destination where nothing was"),
+            };
+        }
+        let is_all_spared = {
+            let mut state = file.lock();
+            let State {
+                chunks,
+                resumed_bytes,
+                ..
+            } = &mut *state;
+            match chunks {
+                Some(chunks) if !parts.is_empty() => match chunks.spare(parts, file.found.bytes()) {
+                    Some(bytes) => {
+                        *resumed_bytes = bytes;
+                        self.gauges.spared_bytes.add(bytes);
+                        chunks.is_read()
+                    }
+                    None => return self.broken("parts of a file proved that there cannot be"),
+                },
+                // A file that goes in a pack goes whole.
+                _ => false,
+            }
+        };
+        let resumed = file.lock().resumed_bytes;
+        self.credit(file, resumed);
+        if is_all_spared {
+            self.all_of_it_read(file);
+        } else {
+            taken.wanted.push(Arc::clone(file));
+        }
+        Ok(())
+    }
+
+    fn done(&self, number: u64, hash: Option<[u8; 32]>, taken: &mut Taken) -> Result<(), Failure> {
+        let Some(file) = self.live(number)? else {
+            return Ok(());
+        };
+        let (phase, own) = {
+            let state = file.lock();
+            (state.phase, state.hash)
+        };
+        let needs_content = file.has_content() && file.found.bytes() > 0;
+        if needs_content && phase != Phase::Read {
+            return match phase {
+                Phase::Over => Ok(()),
+                _ => self.broken(format!("number {number} is done before it was sent")),
+            };
+        }
+        match (own, hash) {
+            (Some(own), Some(other)) if own != other => {
+                let reason = "the two ends do not agree on its hash";
+                self.settle_as(&file, FileStatus::Failed, Some(reason), None, taken);
+            }
+            _ => self.settle_as(&file, FileStatus::Copied, None, hash, taken),
+        }
+        Ok(())
+    }
+
+    /// The entry is what the other end says, unless it was settled before.
+    fn settle_as(
+        &self,
+        file: &Arc<Sending>,
+        status: FileStatus,
+        reason: Option<&str>,
+        hash: Option<[u8; 32]>,
+        taken: &mut Taken,
+    ) {
+        self.is_first_answer(file, taken);
+        let was_unread = {
+            let mut state = file.lock();
+            if state.phase == Phase::Over {
+                return;
+            }
+            state.phase = Phase::Over;
+            state.take_unread()
+        };
+        if !self.supply.is_small(file.found.bytes()) {
+            self.supply.handed_out(file);
+        }
+        self.settled(file, status, reason, hash);
+        self.table.remove(file.number);
+        taken.is_window_moved = true;
+        self.all_read(usize::from(was_unread));
+    }
+
+    fn again_chunk(&self, number: u64, offset: u64) -> Result<(), Failure> {
+        let Some(file) = self.live(number)? else {
+            return Ok(());
+        };
+        let is_small = self.supply.is_small(file.found.bytes());
+        let is_placed = if is_small {
+            offset == 0
+        } else {
+            offset % self.chunk_bytes == 0
+        };
+        if !file.has_content() || !is_placed || offset >= file.found.bytes().max(1) {
+            return self.broken(format!("number {number} has no chunk at {offset}"));
+        }
+        let may_repeat = {
+            let mut state = file.lock();
+            match state.phase {
+                Phase::Over => return Ok(()),
+                Phase::Announced => {
+                    return self.broken(format!("number {number} wanted again before it was sent"));
+                }
+                Phase::Wanted | Phase::Read => {}
+            }
+            let may_repeat = state.may_repeat(offset);
+            if may_repeat {
+                let was_read = state.phase == Phase::Read;
+                state.phase = Phase::Wanted;
+                if let Some(chunks) = &mut state.chunks {
+                    chunks.repeat(offset);
+                }
+                if was_read {
+                    state.is_unread = self.table.unread_again();
+                }
+                let bytes = if is_small {
+                    0
+                } else {
+                    self.chunk_bytes.min(state.credited_bytes)
+                };
+                state.credited_bytes -= bytes;
+                self.gauges.settled_bytes.take(bytes);
+            }
+            may_repeat
+        };
+        if !may_repeat {
+            let reason = format!("its chunk at {offset} came damaged again and again");
+            self.lost(&file, &Trouble::Beyond(reason));
+            return Ok(());
+        }
+        if self.repeated_chunks.fetch_add(1, Ordering::Relaxed) == MOST_REPEATED_CHUNKS {
+            return self.broken(format!(
+                "more than {MOST_REPEATED_CHUNKS} chunks said to have come damaged"
+            ));
+        }
+        self.supply.add_again(file);
+        Ok(())
+    }
+
+    fn deleted(&self, path: &[u8]) -> Result<(), Failure> {
+        if self.spec.delete.is_none() || path.is_empty() || path.len() > MAX_PATH_BYTES {
+            return self.broken("something deleted that should not be");
+        }
+        let is_dry = self.spec.dry_run;
+        self.note(&ReceiptLine {
+            path: to_text(path),
+            kind: FileKind::Other,
+            status: if is_dry {
+                FileStatus::WouldDelete
+            } else {
+                FileStatus::Deleted
+            },
+            bytes: 0,
+            resumed_bytes: 0,
+            blake3: None,
+            reason: None,
+        });
+        Ok(())
+    }
+
+    fn finished(&self, problems: Vec<String>) -> Result<(), Failure> {
+        match self.table.unsettled_at_end() {
+            None => return self.broken("the other end finished before it had all names"),
+            Some(0) => {}
+            Some(left) => return self.broken(format!("the other end finished with {left} names unsettled")),
+        }
+        for problem in problems.into_iter().take(MOST_PROBLEMS) {
+            self.gauges.failed_files.add(1);
+            self.note(&ReceiptLine {
+                path: self.spec.destination.clone(),
+                kind: FileKind::Other,
+                status: FileStatus::Failed,
+                bytes: 0,
+                resumed_bytes: 0,
+                blake3: None,
+                reason: Some(one_line(&problem)),
+            });
+        }
+        self.end();
+        Ok(())
+    }
+}

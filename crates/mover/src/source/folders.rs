@@ -1,0 +1,62 @@
+//! Folders that a reader has open, so that a file is opened by its last name.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use farline_sys::file::{self, OpenFlags};
+
+use super::found::Found;
+use super::shared::Shared;
+
+/// Folders kept open by each reader: the walk brings files of a few folders at a time.
+const MOST_OPEN: usize = 8;
+
+/// Open folders of one reader, the last used at the end.
+#[derive(Debug, Default)]
+pub(super) struct Folders {
+    open: Vec<Folder>,
+}
+
+#[derive(Debug)]
+struct Folder {
+    origin: u32,
+    path: Box<[u8]>,
+    file: OwnedFd,
+}
+
+impl Folders {
+    /// Opens a file to read it; never through a link unless links were followed to it. What has its name may be
+    /// something else by now, a pipe for one, on which opening does not wait.
+    pub(super) fn open(&mut self, shared: &Shared, found: &Found) -> io::Result<OwnedFd> {
+        let flags = OpenFlags::READ | OpenFlags::NO_WAIT;
+        let origin = &shared.origins[found.origin as usize];
+        if found.is_through_link {
+            return origin.open_at(&shared.root, &found.path, flags, true);
+        }
+        let flags = flags | OpenFlags::NO_FOLLOW;
+        let Some(slash) = found.path.iter().rposition(|byte| *byte == b'/') else {
+            return file::open_at(Some(origin.folder()), &found.path, flags, 0);
+        };
+        let (parent, name) = (&found.path[..slash], &found.path[slash + 1..]);
+        let place = self.place_of(shared, found.origin, parent)?;
+        file::open_at(Some(self.open[place].file.as_fd()), name, flags, 0)
+    }
+
+    fn place_of(&mut self, shared: &Shared, origin: u32, path: &[u8]) -> io::Result<usize> {
+        let is_it = |folder: &Folder| folder.origin == origin && *folder.path == *path;
+        if let Some(place) = self.open.iter().rposition(is_it) {
+            return Ok(place);
+        }
+        let flags = OpenFlags::PATH | OpenFlags::FOLDER;
+        let file = shared.origins[origin as usize].open_at(&shared.root, path, flags, false)?;
+        if self.open.len() == MOST_OPEN {
+            self.open.remove(0);
+        }
+        self.open.push(Folder {
+            origin,
+            path: path.into(),
+            file,
+        });
+        Ok(self.open.len() - 1)
+    }
+}

@@ -1,0 +1,187 @@
+//! The sources of a copy: where each begins, and how what is below it is opened.
+//!
+//! As rsync has it: `data/` is what is in the folder, `data` is the folder itself, and the path below the destination
+//! is the path below the folder that a source is opened at. So one path serves both ends.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use farline_sys::file::{self, FileFacts, OpenFlags};
+
+use crate::Root;
+use crate::path_text;
+
+/// One source.
+#[derive(Debug)]
+pub(super) struct Origin {
+    /// Path of the folder, for what is only reached through links.
+    base: Vec<u8>,
+    folder: Arc<OwnedFd>,
+    top: Option<Vec<u8>>,
+}
+
+/// A source that cannot be had.
+#[derive(Debug)]
+pub(super) struct Missing {
+    /// As the spec has it.
+    pub(super) text: String,
+    /// Why, one line.
+    pub(super) reason: String,
+}
+
+impl Origin {
+    /// Opens the folder that `text` is in, or is. Sources in one folder share its descriptor with `before`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn open(root: &Root, text: &str, before: Option<&Self>) -> Result<Self, Missing> {
+        let missing = |reason: String| Missing {
+            text: text.to_owned(),
+            reason,
+        };
+        let path = path_text::to_bytes(text).map_err(|failure| missing(failure.message))?;
+        let (base, top) = split(&path);
+        let shared = before.filter(|before| before.base == base && before.top.is_some() && top.is_some());
+        let folder = match shared {
+            Some(before) => Arc::clone(&before.folder),
+            None => {
+                let opened = root.open(&base, OpenFlags::PATH | OpenFlags::FOLDER);
+                Arc::new(opened.map_err(|error| missing(why(&error)))?)
+            }
+        };
+        if let Some(top) = &top {
+            file::stat_at(Some(folder.as_fd()), top, false).map_err(|error| missing(why(&error)))?;
+        }
+        Ok(Self { base, folder, top })
+    }
+
+    /// The one name that is taken of the folder; `None`: all that is in it.
+    pub(super) fn top(&self) -> Option<&[u8]> {
+        self.top.as_deref()
+    }
+
+    /// The folder itself.
+    pub(super) fn folder(&self) -> BorrowedFd<'_> {
+        self.folder.as_fd()
+    }
+
+    /// Opens what is at `path` below the folder. No link is followed, unless `through_link`: then the root alone
+    /// decides where links may lead.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn open_at(
+        &self,
+        root: &Root,
+        path: &[u8],
+        flags: OpenFlags,
+        through_link: bool,
+    ) -> io::Result<OwnedFd> {
+        if through_link {
+            return root.open(&self.full(path), flags);
+        }
+        let path = if path.is_empty() { b"." } else { path };
+        file::open_without_links(self.folder(), path, flags, 0)
+    }
+
+    /// What a link at `path` leads to.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn stat_through(&self, root: &Root, path: &[u8]) -> io::Result<FileFacts> {
+        file::stat_fd(root.open(&self.full(path), OpenFlags::PATH)?.as_fd())
+    }
+
+    fn full(&self, path: &[u8]) -> Vec<u8> {
+        match (self.base.as_slice(), path) {
+            (base, b"") => base.to_vec(),
+            (b"/", path) => [b"/", path].concat(),
+            (base, path) => [base, b"/", path].concat(),
+        }
+    }
+}
+
+/// What a person is told of an error with a source.
+pub(super) fn why(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "is not there".to_owned(),
+        io::ErrorKind::CrossesDevices => "leads out of what may be read".to_owned(),
+        io::ErrorKind::NotADirectory => "is no folder".to_owned(),
+        _ if is_link_loop(error) => "is reached through a link".to_owned(),
+        _ => format!("cannot be read: {error}"),
+    }
+}
+
+/// Whether the kernel found a link where none may be, or links that lead in a circle.
+pub(super) fn is_link_loop(error: &io::Error) -> bool {
+    /// ELOOP on Linux; std has no stable word for it.
+    const LINK_LOOP: i32 = 40;
+    error.raw_os_error() == Some(LINK_LOOP)
+}
+
+/// The folder to open, and the name in it; no name where `path` means what is in the folder.
+fn split(path: &[u8]) -> (Vec<u8>, Option<Vec<u8>>) {
+    let names = path
+        .iter()
+        .rposition(|byte| *byte != b'/')
+        .map_or(0, |last| last + 1);
+    let stem = &path[..names];
+    let start = stem
+        .iter()
+        .rposition(|byte| *byte == b'/')
+        .map_or(0, |slash| slash + 1);
+    let (parent, name) = stem.split_at(start);
+    if names < path.len() || matches!(name, b"." | b".." | b"") {
+        let base = if stem.is_empty() { b"/" } else { stem };
+        return (base.to_vec(), None);
+    }
+    let end = parent
+        .iter()
+        .rposition(|byte| *byte != b'/')
+        .map_or(0, |last| last + 1);
+    let base: &[u8] = match (parent.is_empty(), end) {
+        (true, _) => b".",
+        (false, 0) => b"/",
+        (false, end) => &parent[..end],
+    };
+    (base.to_vec(), Some(name.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_split_as_rsync_does() {
+        let cases: [(&str, &str, Option<&str>); 12] = [
+            ("data", ".", Some("data")),
+            ("data/", "data", None),
+            ("a/data", "a", Some("data")),
+            ("a//data//", "a//data", None),
+            ("/data", "/", Some("data")),
+            ("/", "/", None),
+            ("//", "/", None),
+            (".", ".", None),
+            ("a/.", "a/.", None),
+            ("..", "..", None),
+            ("a//b", "a", Some("b")),
+            ("./f", ".", Some("f")),
+        ];
+        for (path, base, top) in cases {
+            let expected = (base.as_bytes().to_vec(), top.map(|top| top.as_bytes().to_vec()));
+            assert_eq!(split(path.as_bytes()), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_source_that_is_not_there_is_told() {
+        let missing = Origin::open(&Root::own(), "/no/such/file", None).unwrap_err();
+        assert_eq!(
+            (missing.text.as_str(), missing.reason.as_str()),
+            ("/no/such/file", "is not there")
+        );
+        let here = Origin::open(&Root::own(), "/dev/null/x", None).unwrap_err();
+        assert_eq!(here.reason, "is no folder");
+    }
+}

@@ -1,0 +1,144 @@
+//! Small files: each opened, read and hashed where it stands in the frame of a pack.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use farline_sys::file;
+
+use super::found::is_unchanged;
+use super::producer::{Filled, PAUSE, Producer};
+use super::sending::{Phase, Sending};
+use super::settle::Trouble;
+use crate::engine::OpenFile;
+use crate::frame::{Frame, FrameKind, Header};
+use crate::pack::{ITEM_HEADER_BYTES, write_item_header};
+
+/// What became of the files of one pack.
+#[derive(Debug, Default)]
+struct Packed {
+    /// Bytes of the pack filled so far.
+    at: usize,
+    /// Bytes of content in it.
+    content_bytes: u64,
+    /// Files that need no reading any more.
+    files: usize,
+}
+
+impl Producer {
+    /// A pack of `files`, and of others while it has room and the supply has more; `None` if none of them could be read.
+    pub(super) fn fill_pack(&mut self, mut files: Vec<Arc<Sending>>) -> Option<Filled> {
+        let mut frame = self.frame_for_pack()?;
+        let pack_bytes = self.shared.supply.pack_bytes();
+        let mut packed = Packed::default();
+        while !files.is_empty() {
+            let mut ahead = self.open_ahead(&files).into_iter();
+            for file in files.drain(..) {
+                self.add(&file, ahead.next(), &mut frame, &mut packed);
+            }
+            files = self.shared.supply.more(pack_bytes - packed.at);
+        }
+        self.shared.supply.pack_done();
+        self.shared.all_read(packed.files);
+        self.shared.work.fetch_add(1, Ordering::Relaxed);
+        if packed.at == 0 {
+            self.pool.put(frame);
+            return None;
+        }
+        frame.set(&Header {
+            payload_bytes: packed.at as u32,
+            ..Header::of_messages(FrameKind::Pack)
+        });
+        Some(Filled {
+            frame,
+            content_bytes: packed.content_bytes,
+            file: None,
+        })
+    }
+
+    /// `None` when the copy is over.
+    fn frame_for_pack(&self) -> Option<Frame> {
+        while !self.shared.halt.is_over() {
+            match self.pool.try_take() {
+                Some(frame) => return Some(frame),
+                None => self.pool.wait(PAUSE),
+            }
+        }
+        None
+    }
+
+    /// Opens files whose content has to come from a device, and asks for it: one comes while another is read.
+    fn open_ahead(&mut self, files: &[Arc<Sending>]) -> Vec<Result<OpenFile, Trouble>> {
+        if !self.shared.waits_for_device || files.len() < 2 {
+            return Vec::new();
+        }
+        let open = |file: &Arc<Sending>| {
+            let opened = self.open_small(file)?;
+            // Only advice: what is not asked for ahead is read all the same.
+            let _ = file::will_read(opened.fd(), 0, file.found.bytes());
+            Ok(opened)
+        };
+        files.iter().map(open).collect()
+    }
+
+    fn open_small(&mut self, file: &Sending) -> Result<OpenFile, Trouble> {
+        let opened = self.shared.gauges.name_ns.time(|| {
+            let opened = self.folders.open(&self.shared, &file.found)?;
+            self.reader.adopt_small(opened)
+        })?;
+        Ok(opened)
+    }
+
+    fn add(
+        &mut self,
+        file: &Arc<Sending>,
+        opened: Option<Result<OpenFile, Trouble>>,
+        frame: &mut Frame,
+        packed: &mut Packed,
+    ) {
+        if file.lock().phase != Phase::Wanted {
+            return;
+        }
+        // It fits into the frame: the supply looked.
+        let bytes = file.found.bytes() as usize;
+        let place = &mut frame.room()[packed.at..packed.at + ITEM_HEADER_BYTES + bytes];
+        let content = &mut place[ITEM_HEADER_BYTES..];
+        let opened = opened.unwrap_or_else(|| self.open_small(file));
+        if let Err(trouble) = opened.and_then(|opened| self.read_small(file, opened, content)) {
+            return self.shared.lost(file, &trouble);
+        }
+        let shared = &self.shared;
+        let content = &place[ITEM_HEADER_BYTES..];
+        let hash = || *blake3::hash(content).as_bytes();
+        let hash = shared.hashes.then(|| shared.gauges.hash_ns.time(hash));
+        let mut state = file.lock();
+        if state.phase != Phase::Wanted {
+            return;
+        }
+        state.phase = Phase::Read;
+        state.hash = hash;
+        packed.files += usize::from(state.take_unread());
+        drop(state);
+        write_item_header(place, file.number, bytes as u32, hash);
+        packed.at += ITEM_HEADER_BYTES + bytes;
+        packed.content_bytes += bytes as u64;
+    }
+
+    /// Reads all of a file; what was seen of it before has to be true after that.
+    fn read_small(&self, file: &Sending, opened: OpenFile, content: &mut [u8]) -> Result<(), Trouble> {
+        let gauges = &self.shared.gauges;
+        let (read, facts) = gauges
+            .file_ns
+            .time(|| (opened.read_at(content, 0), opened.facts()));
+        gauges.name_ns.time(|| drop(opened));
+        // First: what is no file any more cannot be read either.
+        if !is_unchanged(&file.found.facts, &facts?) {
+            return Err(Trouble::Changed);
+        }
+        let read = read?;
+        gauges.file_bytes.add(read as u64);
+        if read < content.len() {
+            return Err(Trouble::Changed);
+        }
+        Ok(())
+    }
+}

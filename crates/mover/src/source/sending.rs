@@ -1,0 +1,298 @@
+//! One entry under way: announced, not settled yet. What it takes to read it and to know what has been read.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use farline_sys::file;
+
+use super::found::{Found, What};
+use crate::engine::OpenFile;
+use crate::message::Proved;
+use crate::tree_hash::TreeHash;
+
+/// How often one chunk is sent again before its file fails.
+const MOST_REPEATS: u8 = 3;
+/// Bytes of neighbouring chunks that one reader takes at a time.
+const SPAN_BYTES: u64 = 4 << 20;
+/// Bytes of a hole that one reader takes at a time.
+const HOLE_BYTES: u64 = 256 << 20;
+
+/// One entry under way.
+#[derive(Debug)]
+pub(super) struct Sending {
+    /// Number of the entry.
+    pub(super) number: u64,
+    /// What it is.
+    pub(super) found: Found,
+    /// It is one more name of a file that was announced before.
+    pub(super) is_further_name: bool,
+    /// Bytes not handed out yet; who helps goes where most is left.
+    pub(super) left_bytes: AtomicU64,
+    state: Mutex<State>,
+}
+
+/// How far it is.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// Where it stands.
+    pub(super) phase: Phase,
+    /// The other end has said what it wants.
+    pub(super) is_answered: bool,
+    /// It counts among the files that may have to be read still.
+    pub(super) is_unread: bool,
+    /// Its BLAKE3, once read.
+    pub(super) hash: Option<[u8; 32]>,
+    /// Bytes of it that the progress counts as settled.
+    pub(super) credited_bytes: u64,
+    /// Bytes that a journal proved.
+    pub(super) resumed_bytes: u64,
+    /// Chunks sent again: where, how often.
+    repeats: HashMap<u64, u8>,
+    /// Of files that go in chunks.
+    pub(super) chunks: Option<Box<Chunks>>,
+}
+
+/// Where an entry stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Phase {
+    /// Announced; nothing of it is read yet.
+    #[default]
+    Announced,
+    /// Its content is wanted and being read.
+    Wanted,
+    /// All has been read, and it had not changed.
+    Read,
+    /// Settled, or given up: nothing of it is read any more.
+    Over,
+}
+
+/// How far a file in chunks is.
+#[derive(Debug)]
+pub(super) struct Chunks {
+    chunk_bytes: u64,
+    /// Its hash as far as it is known; `None` where nothing is hashed.
+    pub(super) tree: Option<TreeHash>,
+    /// The file, while chunks of it are read.
+    pub(super) open: Option<Arc<OpenFile>>,
+    /// What is handed out is before this.
+    cursor: u64,
+    /// What needs no reading: offset and end, in order.
+    spared: VecDeque<(u64, u64)>,
+    /// Bytes that are neither read nor spared nor holes.
+    unread_bytes: u64,
+    /// Whether there may be holes to look for.
+    pub(super) may_have_holes: bool,
+    /// Chunks to be read once more.
+    repeat: VecDeque<u64>,
+    /// How many of those have not been read yet, those handed out included.
+    repeats_open: u32,
+    /// The other end has been told that all of it was read.
+    is_told: bool,
+}
+
+/// Neighbouring chunks that one reader takes.
+#[derive(Debug)]
+pub(super) struct Span {
+    /// The file.
+    pub(super) file: Arc<Sending>,
+    /// The file, open.
+    pub(super) open: Arc<OpenFile>,
+    /// Where the next chunk begins.
+    pub(super) offset: u64,
+    /// Where the last one ends.
+    pub(super) end: u64,
+    /// It is a hole: nothing to read or send.
+    pub(super) is_hole: bool,
+    /// It was read before and counts no more.
+    pub(super) is_repeat: bool,
+}
+
+impl Sending {
+    /// An entry just announced.
+    pub(super) fn new(number: u64, found: Found, is_further_name: bool) -> Self {
+        let is_unread = matches!(found.what, What::File(_)) && !is_further_name;
+        let state = State {
+            is_unread,
+            ..State::default()
+        };
+        Self {
+            number,
+            is_further_name,
+            left_bytes: AtomicU64::new(found.bytes()),
+            found,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Whether it has content of its own.
+    pub(super) const fn has_content(&self) -> bool {
+        matches!(self.found.what, What::File(_)) && !self.is_further_name
+    }
+
+    /// How far it is. Held for moments, and while the file is opened.
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// It need not be read any more, or not again; whether it counted until now.
+    pub(super) const fn take_unread(&mut self) -> bool {
+        std::mem::replace(&mut self.is_unread, false)
+    }
+
+    /// Notes that the chunk at `offset` is wanted once more; false when it was too often.
+    pub(super) fn may_repeat(&mut self, offset: u64) -> bool {
+        let times = self.repeats.entry(offset).or_default();
+        *times += 1;
+        *times <= MOST_REPEATS
+    }
+}
+
+impl Chunks {
+    /// A file of `bytes` bytes of which nothing has been read.
+    pub(super) fn new(bytes: u64, chunk_bytes: u64, hashes: bool, may_have_holes: bool) -> Self {
+        Self {
+            chunk_bytes,
+            tree: hashes.then(|| TreeHash::new(bytes, chunk_bytes)),
+            open: None,
+            cursor: 0,
+            spared: VecDeque::new(),
+            unread_bytes: bytes,
+            may_have_holes,
+            repeat: VecDeque::new(),
+            repeats_open: 0,
+            is_told: false,
+        }
+    }
+
+    /// Leaves out what the other end has; gives its bytes, or `None` for parts that cannot be.
+    pub(super) fn spare(&mut self, parts: &[Proved], file_bytes: u64) -> Option<u64> {
+        let mut parts: Vec<Proved> = parts.to_vec();
+        parts.sort_unstable_by_key(|part| part.offset);
+        let mut at = 0;
+        for part in &parts {
+            let end = part.offset.checked_add(part.bytes)?;
+            let is_whole = end == file_bytes || end % self.chunk_bytes == 0;
+            let is_placed = part.offset >= at && part.offset % self.chunk_bytes == 0;
+            if part.bytes == 0 || end > file_bytes || !is_whole || !is_placed {
+                return None;
+            }
+            if let Some(tree) = &mut self.tree {
+                tree.insert(part.offset, part.bytes, part.hash?).then_some(())?;
+            }
+            self.spared.push_back((part.offset, end));
+            at = end;
+        }
+        let spared = parts.iter().map(|part| part.bytes).sum();
+        self.unread_bytes -= spared;
+        Some(spared)
+    }
+
+    /// The next chunks that nobody has taken; `None` when all have been handed out.
+    pub(super) fn cut(&mut self, file: &Arc<Sending>, open: &Arc<OpenFile>) -> Option<Span> {
+        let file_bytes = file.found.bytes();
+        let (offset, end, is_hole, is_repeat) = match self.repeat.pop_front() {
+            Some(offset) => (offset, (offset + self.chunk_bytes).min(file_bytes), false, true),
+            None => {
+                let (offset, end, is_hole) = self.advance(open, file_bytes)?;
+                file.left_bytes.store(file_bytes - end, Ordering::Relaxed);
+                (offset, end, is_hole, false)
+            }
+        };
+        Some(Span {
+            file: Arc::clone(file),
+            open: Arc::clone(open),
+            offset,
+            end,
+            is_hole,
+            is_repeat,
+        })
+    }
+
+    fn advance(&mut self, open: &OpenFile, file_bytes: u64) -> Option<(u64, u64, bool)> {
+        while let Some(&(_, end)) = self.spared.front().filter(|(start, _)| *start <= self.cursor) {
+            self.cursor = end;
+            self.spared.pop_front();
+        }
+        let offset = self.cursor;
+        let stop = self.spared.front().map_or(file_bytes, |(start, _)| *start);
+        if offset >= file_bytes {
+            return None;
+        }
+        let full = stop.min(offset + SPAN_BYTES.max(self.chunk_bytes));
+        let (end, is_hole) = match self.reach(open, offset, stop, file_bytes) {
+            Ok(Some((end, is_hole))) => (end.min(if is_hole { stop } else { full }), is_hole),
+            Ok(None) => (full, false),
+            Err(_) => {
+                // A file system that does not say where holes are: what is wrong with the file, reading it tells.
+                self.may_have_holes = false;
+                (full, false)
+            }
+        };
+        self.cursor = end;
+        Some((offset, end, is_hole))
+    }
+
+    /// How far the hole or the data at `offset` go, and whether it is a hole; `None` where nobody looks.
+    fn reach(
+        &self,
+        open: &OpenFile,
+        offset: u64,
+        stop: u64,
+        file_bytes: u64,
+    ) -> std::io::Result<Option<(u64, bool)>> {
+        if !self.may_have_holes {
+            return Ok(None);
+        }
+        let data = file::data_after(open.fd(), offset)?.map_or(file_bytes, |data| data.min(file_bytes));
+        let hole_end = match data == file_bytes {
+            true => data,
+            false => data / self.chunk_bytes * self.chunk_bytes,
+        };
+        if hole_end > offset {
+            return Ok(Some((hole_end.min(stop).min(offset + HOLE_BYTES), true)));
+        }
+        let hole = file::hole_after(open.fd(), data)?;
+        let data_end = hole.max(offset + 1).next_multiple_of(self.chunk_bytes);
+        Ok(Some((data_end, false)))
+    }
+
+    /// Whether something is left to hand out.
+    pub(super) fn has_more(&self, file_bytes: u64) -> bool {
+        let mut cursor = self.cursor;
+        for (start, end) in &self.spared {
+            if *start <= cursor {
+                cursor = *end;
+            }
+        }
+        !self.repeat.is_empty() || cursor < file_bytes
+    }
+
+    /// Asks for the chunk at `offset` once more.
+    pub(super) fn repeat(&mut self, offset: u64) {
+        self.repeats_open += 1;
+        self.repeat.push_back(offset);
+    }
+
+    /// Notes that `bytes` more are known; whether that was all.
+    pub(super) const fn read(&mut self, bytes: u64, is_repeat: bool) -> bool {
+        if is_repeat {
+            self.repeats_open = self.repeats_open.saturating_sub(1);
+        } else {
+            self.unread_bytes = self.unread_bytes.saturating_sub(bytes);
+        }
+        self.is_read()
+    }
+
+    /// Whether everything has been read.
+    pub(super) const fn is_read(&self) -> bool {
+        self.unread_bytes == 0 && self.repeats_open == 0
+    }
+
+    /// The other end is told that all of it was read; whether it is the first time.
+    pub(super) const fn settle(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_told, true)
+    }
+}

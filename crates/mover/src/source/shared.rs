@@ -1,0 +1,224 @@
+//! What the jobs and threads of a sending end have in common.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crossbeam_channel::{Receiver, Sender, bounded, select};
+use farline_spec::{CopySpec, Failure, FailureKind, FileKind, FileStatus, ReceiptLine};
+
+use super::filter::Filters;
+use super::found::Found;
+use super::halt::Halt;
+use super::origin::Origin;
+use super::pool::Pool;
+use super::producer::Filled;
+use super::supply::Supply;
+use super::table::Table;
+use crate::engine::Choice;
+use crate::message::Catalogue;
+use crate::path_text::to_text;
+use crate::receipt::Receipt;
+use crate::{Gauges, Pulse, Root};
+
+/// Messages that wait for the catalogue's stream, at most.
+const OUTBOX_MESSAGES: usize = 65_536;
+/// Bytes of a line that the other end or the kernel gave as a reason, at most.
+const MOST_REASON_BYTES: usize = 1_000;
+
+/// What a sending end is made of.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// What to copy and how.
+    pub(super) spec: CopySpec,
+    /// What paths are relative to.
+    pub(super) root: Root,
+    /// The sources, those that are there.
+    pub(super) origins: Vec<Origin>,
+    /// Which names are taken.
+    pub(super) filters: Filters,
+    /// How files are read.
+    pub(super) choice: Choice,
+    /// Type of the first source's file system.
+    pub(super) file_system: String,
+    /// Whether content has to come from a device.
+    pub(super) waits_for_device: bool,
+    /// Chunk in use.
+    pub(super) chunk_bytes: u64,
+    /// Whether content is hashed.
+    pub(super) hashes: bool,
+    /// Most payload bytes that may move.
+    pub(super) most_bytes: Option<u64>,
+    /// Figures.
+    pub(super) gauges: Arc<Gauges>,
+    /// Beats when anything moves.
+    pub(super) pulse: Arc<Pulse>,
+    /// What became of each name.
+    pub(super) receipt: Receipt,
+    /// Entries under way.
+    pub(super) table: Table,
+    /// What is to be read.
+    pub(super) supply: Supply,
+    /// How it ends.
+    pub(super) halt: Halt,
+    /// Messages for the catalogue from other threads.
+    pub(super) outbox: Outbox,
+    /// Frames between reader threads and streams; `None`: streams read for themselves, without help.
+    pub(super) queue: Option<Queue>,
+    /// Threads that fill packs while streams, which read for themselves, are at others.
+    pub(super) helpers: usize,
+    /// Data streams.
+    pub(super) streams: u16,
+    /// Requests that each reader may have under way.
+    pub(super) depth: usize,
+    /// Whether every folder could be read so far.
+    pub(super) is_whole: AtomicBool,
+    /// Moves while this end works at anything, sending or not.
+    pub(super) work: AtomicU64,
+    /// Bytes of holes left out.
+    pub(super) hole_bytes: AtomicU64,
+    /// Chunks that were sent again.
+    pub(super) repeated_chunks: AtomicU64,
+}
+
+/// Full frames on their way from reader threads to streams.
+#[derive(Debug)]
+pub(super) struct Queue {
+    /// Frames for all of them.
+    pub(super) pool: Arc<Pool>,
+    /// Into the queue.
+    pub(super) into: Sender<Filled>,
+    /// Out of it.
+    pub(super) out_of: Receiver<Filled>,
+}
+
+/// What other threads have for the catalogue.
+#[derive(Debug)]
+pub(super) enum Word {
+    /// A message as it is.
+    Message(Catalogue),
+    /// A file that cannot be sent as it was announced, which keeps its place among the entries under way until that is said.
+    Lost {
+        /// Its number.
+        number: u64,
+        /// Why.
+        reason: String,
+        /// What is announced in its place.
+        again: Option<Found>,
+    },
+}
+
+/// Where other threads leave words for the catalogue.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    into: Sender<Word>,
+    /// For the catalogue alone.
+    pub(super) words: Receiver<Word>,
+    ring: Sender<()>,
+    /// Has something when the catalogue should look around: the window moved, or all has been read.
+    pub(super) bell: Receiver<()>,
+}
+
+impl Outbox {
+    /// An empty one.
+    pub(super) fn new() -> Self {
+        let (into, words) = bounded(OUTBOX_MESSAGES);
+        let (ring, bell) = bounded(1);
+        Self {
+            into,
+            words,
+            ring,
+            bell,
+        }
+    }
+
+    /// Makes the catalogue look around.
+    pub(super) fn ring(&self) {
+        // Full: it is about to look anyway.
+        let _ = self.ring.try_send(());
+    }
+}
+
+impl Shared {
+    /// Leaves a word for the catalogue; waits if there are too many. Lost when the copy is over.
+    pub(super) fn say(&self, word: Word) {
+        select! {
+            send(self.outbox.into, word) -> _ => {}
+            recv(self.halt.closed()) -> _ => {}
+        }
+    }
+
+    /// Ends the copy with `why`; everyone hears of it at once.
+    pub(super) fn stop(&self, why: &Failure) {
+        self.halt.stop(why);
+        self.wake();
+    }
+
+    /// Ends the copy well.
+    pub(super) fn end(&self) {
+        self.halt.finish();
+        self.wake();
+    }
+
+    /// Whoever waits for something to read or for a frame looks around.
+    fn wake(&self) {
+        self.supply.close();
+        if let Some(queue) = &self.queue {
+            queue.pool.close();
+        }
+    }
+
+    /// This end works: it neither waits nor hangs.
+    pub(super) fn worked(&self) {
+        self.work.fetch_add(1, Ordering::Relaxed);
+        self.pulse.beat();
+    }
+
+    /// So many files need no reading any more.
+    pub(super) fn all_read(&self, files: usize) {
+        if files > 0 && self.table.all_read(files) {
+            self.outbox.ring();
+        }
+    }
+
+    /// Notes what became of a name that was never announced, or no more. Its finding has not been counted yet.
+    pub(super) fn settle_unannounced(&self, path: &[u8], kind: FileKind, status: FileStatus, reason: &str) {
+        self.gauges.found_files.add(1);
+        let settled = match status {
+            FileStatus::Failed => &self.gauges.failed_files,
+            _ => &self.gauges.settled_files,
+        };
+        settled.add(1);
+        self.note(&ReceiptLine {
+            path: to_text(path),
+            kind,
+            status,
+            bytes: 0,
+            resumed_bytes: 0,
+            blake3: None,
+            reason: Some(one_line(reason)),
+        });
+    }
+
+    /// Writes a line of the receipt; a receipt that cannot be written ends the copy.
+    pub(super) fn note(&self, line: &ReceiptLine) {
+        if let Err(failure) = self.receipt.settle(line) {
+            self.stop(&failure);
+        }
+    }
+
+    /// The other end broke the protocol.
+    pub(super) fn broken<T>(&self, line: impl Into<String>) -> Result<T, Failure> {
+        Err(Failure::new(FailureKind::Protocol, line))
+    }
+}
+
+/// `text` as one line of bearable length without control characters.
+pub(super) fn one_line(text: &str) -> String {
+    let mut line: String = text
+        .chars()
+        .map(|letter| if letter.is_control() { ' ' } else { letter })
+        .take(MOST_REASON_BYTES)
+        .collect();
+    line.truncate(line.trim_end().len());
+    line
+}

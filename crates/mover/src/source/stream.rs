@@ -1,0 +1,155 @@
+//! The data streams: each sends what it reads itself, or what reader threads have put in the queue.
+
+use std::sync::Arc;
+
+use crossbeam_channel::select;
+use farline_spec::{Failure, FailureKind};
+
+use super::pool::Pool;
+use super::producer::{Filled, PAUSE, Producer};
+use super::shared::{Queue, Shared};
+use crate::Outlet;
+
+/// Sends data until the copy is over.
+pub(super) fn run(shared: &Arc<Shared>, outlet: &mut dyn Outlet) -> Result<(), Failure> {
+    match &shared.queue {
+        Some(queue) if shared.choice.threads > 0 => send_queued(shared, queue, outlet)?,
+        helped => read_and_send(shared, helped.as_ref(), outlet)?,
+    }
+    shared.halt.outcome()
+}
+
+/// Frames that a reader with requests of so many under way needs by itself.
+pub(super) const fn frames_of_reader(depth: usize) -> usize {
+    depth + 1
+}
+
+fn read_and_send(
+    shared: &Arc<Shared>,
+    helped: Option<&Queue>,
+    outlet: &mut dyn Outlet,
+) -> Result<(), Failure> {
+    let pool = Arc::new(Pool::new(frames_of_reader(shared.depth), shared.frame_bytes()));
+    let mut producer = Producer::new(Arc::clone(shared), Arc::clone(&pool))?;
+    let mut needs_flush = false;
+    let is_helped = || helped.is_some_and(|queue| !queue.out_of.is_empty());
+    while !shared.halt.is_over() {
+        if let Some((queue, filled)) = helped.and_then(|queue| Some((queue, queue.out_of.try_recv().ok()?))) {
+            shared.gauges.queued_frames.take(1);
+            shared.send(filled, &queue.pool, outlet)?;
+            needs_flush = true;
+            continue;
+        }
+        match producer.next()? {
+            Some(filled) => {
+                shared.send(filled, &pool, outlet)?;
+                needs_flush = true;
+            }
+            None => {
+                if std::mem::take(&mut needs_flush) {
+                    outlet.flush()?;
+                }
+                let wait = || shared.supply.wait(PAUSE, is_helped);
+                shared.gauges.starved_ns.time(wait);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn send_queued(shared: &Shared, queue: &Queue, outlet: &mut dyn Outlet) -> Result<(), Failure> {
+    let mut needs_flush = false;
+    while !shared.halt.is_over() {
+        let next = queue.out_of.try_recv().ok();
+        let next = match next {
+            Some(filled) => Some(filled),
+            None => {
+                if std::mem::take(&mut needs_flush) {
+                    outlet.flush()?;
+                }
+                shared.gauges.starved_ns.time(|| queue.wait(shared))
+            }
+        };
+        if let Some(filled) = next {
+            shared.gauges.queued_frames.take(1);
+            shared.send(filled, &queue.pool, outlet)?;
+            needs_flush = true;
+        }
+    }
+    Ok(())
+}
+
+/// The body of a reader thread: fills the queue until the copy is over.
+pub(super) fn fill_queue(shared: &Arc<Shared>, queue: &Queue) -> Result<(), Failure> {
+    let mut producer = Producer::new(Arc::clone(shared), Arc::clone(&queue.pool))?;
+    while !shared.halt.is_over() {
+        match producer.next()? {
+            Some(filled) => queue.put(shared, filled),
+            None => shared.supply.wait(PAUSE, || false),
+        }
+    }
+    Ok(())
+}
+
+/// The body of a helper: fills packs until the copy is over, for streams that read for themselves.
+pub(super) fn help(shared: &Arc<Shared>, queue: &Queue) -> Result<(), Failure> {
+    let mut producer = Producer::new(Arc::clone(shared), Arc::clone(&queue.pool))?;
+    while !shared.halt.is_over() {
+        match producer.next_pack() {
+            Some(filled) => {
+                queue.put(shared, filled);
+                shared.supply.ring();
+            }
+            None => shared.supply.wait_small(PAUSE),
+        }
+    }
+    Ok(())
+}
+
+impl Queue {
+    fn put(&self, shared: &Shared, filled: Filled) {
+        shared.gauges.queued_frames.add(1);
+        select! {
+            send(self.into, filled) -> _ => {}
+            recv(shared.halt.closed()) -> _ => {}
+        }
+    }
+
+    fn wait(&self, shared: &Shared) -> Option<Filled> {
+        select! {
+            recv(self.out_of) -> filled => filled.ok(),
+            recv(shared.halt.closed()) -> _ => None,
+            default(PAUSE) => None,
+        }
+    }
+}
+
+impl Shared {
+    /// Room that frames of data need.
+    pub(super) fn frame_bytes(&self) -> usize {
+        // A chunk is at most as long as the longest frame.
+        (self.chunk_bytes as usize).max(self.supply.pack_bytes())
+    }
+
+    fn send(&self, filled: Filled, pool: &Pool, outlet: &mut dyn Outlet) -> Result<(), Failure> {
+        let Filled {
+            mut frame,
+            content_bytes,
+            file,
+        } = filled;
+        self.gauges.moved_bytes.add(content_bytes);
+        if let Some(most) = self
+            .most_bytes
+            .filter(|most| self.gauges.moved_bytes.get() > *most)
+        {
+            let line = format!("the copy moves more than the {most} bytes that are allowed");
+            return Err(Failure::new(FailureKind::Limit, line));
+        }
+        outlet.send(&mut frame)?;
+        pool.put(frame);
+        if let Some(file) = file {
+            self.credit(&file, content_bytes);
+        }
+        Ok(())
+    }
+}

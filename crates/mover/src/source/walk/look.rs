@@ -1,0 +1,213 @@
+//! Looks at one name: what it is, whether it is taken, what is told of it.
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use farline_spec::{FileKind as Kind, FileStatus, SymbolicLinks, SyncLevel};
+use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
+
+use super::{Folder, Walker};
+use crate::message::{Catalogue, MAX_PATH_BYTES, MOST_XATTR_BYTES, Xattr, takes_xattr};
+use crate::source::found::{Found, What};
+use crate::source::origin::{is_link_loop, why};
+use crate::source::settle::{Trouble, VANISHED};
+use crate::source::shared::{Shared, Word};
+
+/// Folder of unfinished copies; never part of another copy.
+const STAGING: &[u8] = b".farline-partial";
+/// Bytes read at a time where a file is hashed before it is sent.
+const HASH_BYTES: usize = 1 << 20;
+
+/// Why a folder is left out.
+pub(super) const NOT_RECURSIVE: &str = "is a folder, and what is in folders was not asked for";
+
+/// A folder whose content is wanted too.
+pub(super) struct Way {
+    /// A link led to it.
+    pub(super) is_through_link: bool,
+}
+
+/// What a name turned out to be.
+struct Seen {
+    facts: FileFacts,
+    is_through_link: bool,
+}
+
+impl Walker<'_> {
+    /// Looks at `name` in the open folder and hands on what is taken; a way if it is a folder to look into.
+    pub(super) fn look(
+        &mut self,
+        folder: &Folder,
+        open: BorrowedFd<'_>,
+        kind: Option<FileKind>,
+        name: &[u8],
+        path: Vec<u8>,
+    ) -> Option<Way> {
+        let shared = self.shared;
+        let is_link = matches!(kind, None | Some(FileKind::Link));
+        if !is_link && !shared.filters.takes(&path, kind == Some(FileKind::Folder)) {
+            return None;
+        }
+        let seen = match self.see(folder, open, name, &path) {
+            Ok(seen) => seen,
+            Err(reason) => {
+                if !is_link || shared.filters.takes(&path, false) {
+                    self.unread(&path, Kind::Other, &reason);
+                }
+                return None;
+            }
+        };
+        let is_folder = seen.facts.kind == FileKind::Folder;
+        if is_link && !shared.filters.takes(&path, is_folder) {
+            return None;
+        }
+        let what = match seen.facts.kind {
+            FileKind::File => What::File(None),
+            FileKind::Folder => return self.folder(folder, &seen, name, path),
+            FileKind::Link if shared.spec.links == SymbolicLinks::Skip => {
+                self.keep(path, Kind::Link, "is a symbolic link");
+                return None;
+            }
+            FileKind::Link => match file::read_link(open, name) {
+                Ok(target) => What::Link(target.into()),
+                Err(error) => {
+                    self.unread(&path, Kind::Link, &why(&error));
+                    return None;
+                }
+            },
+            FileKind::Other => {
+                self.keep(path, Kind::Other, "is a device, a pipe or a socket");
+                return None;
+            }
+        };
+        self.take(folder, &seen, path, what);
+        None
+    }
+
+    /// What the name stands for; through a link where links are followed.
+    fn see(&self, folder: &Folder, open: BorrowedFd<'_>, name: &[u8], path: &[u8]) -> Result<Seen, String> {
+        if path.len() > MAX_PATH_BYTES {
+            return Err("has a path of more than 4096 bytes".to_owned());
+        }
+        let told = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound => VANISHED.to_owned(),
+            _ => why(&error),
+        };
+        let facts = file::stat_at(Some(open), name, false).map_err(told)?;
+        if facts.kind != FileKind::Link || self.shared.spec.links != SymbolicLinks::Follow {
+            let is_through_link = folder.is_through_link;
+            return Ok(Seen {
+                facts,
+                is_through_link,
+            });
+        }
+        let origin = &self.shared.origins[folder.origin as usize];
+        let facts = origin.stat_through(&self.shared.root, path);
+        let facts = facts.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => "is a link to nothing".to_owned(),
+            _ if is_link_loop(&error) => "is a link that leads to itself".to_owned(),
+            _ => why(&error),
+        })?;
+        Ok(Seen {
+            facts,
+            is_through_link: true,
+        })
+    }
+
+    fn folder(&mut self, folder: &Folder, seen: &Seen, name: &[u8], path: Vec<u8>) -> Option<Way> {
+        if name == STAGING {
+            self.skip(&path, Kind::Folder, "holds unfinished copies");
+            return None;
+        }
+        if !self.shared.spec.recursive {
+            self.unread(&path, Kind::Folder, NOT_RECURSIVE);
+            return None;
+        }
+        let is_through_link = seen.is_through_link;
+        self.take(folder, seen, path, What::Folder);
+        Some(Way { is_through_link })
+    }
+
+    fn take(&mut self, folder: &Folder, seen: &Seen, path: Vec<u8>, what: What) {
+        let mut found = Found {
+            origin: folder.origin,
+            is_through_link: seen.is_through_link,
+            tries: 1,
+            path: path.into(),
+            what,
+            facts: seen.facts,
+            xattrs: Vec::new(),
+        };
+        match self.shared.look_inside(&mut found) {
+            Ok(()) => self.found(found),
+            Err(trouble) => {
+                let kind = match found.what {
+                    What::File(_) => Kind::File,
+                    What::Folder => Kind::Folder,
+                    What::Link(_) => Kind::Link,
+                };
+                self.unread(&found.path, kind, &trouble.reason());
+            }
+        }
+    }
+
+    fn skip(&self, path: &[u8], kind: Kind, reason: &str) {
+        self.shared
+            .settle_unannounced(path, kind, FileStatus::Skipped, reason);
+    }
+
+    /// Leaves out a name that the source has: what the destination has of that name is not deleted for it.
+    fn keep(&self, path: Vec<u8>, kind: Kind, reason: &str) {
+        self.skip(&path, kind, reason);
+        if self.shared.spec.delete.is_some() {
+            self.shared.say(Word::Message(Catalogue::Kept { path }));
+        }
+    }
+}
+
+impl Shared {
+    /// Reads of a name what its entry has to tell and only an open file tells: attributes and hash, where asked for.
+    pub(in crate::source) fn look_inside(&self, found: &mut Found) -> Result<(), Trouble> {
+        let is_file = matches!(found.what, What::File(_));
+        let wants_hash = is_file && self.spec.sync_level == SyncLevel::Checksum && self.reads_files();
+        let wants_xattrs = self.spec.xattrs && !matches!(found.what, What::Link(_));
+        if !wants_hash && !wants_xattrs {
+            return Ok(());
+        }
+        let flags = OpenFlags::READ | OpenFlags::NO_WAIT;
+        let origin = &self.origins[found.origin as usize];
+        let opened = origin.open_at(&self.root, &found.path, flags, found.is_through_link)?;
+        if wants_xattrs {
+            let read = file::get_xattrs(opened.as_fd(), takes_xattr, MOST_XATTR_BYTES);
+            let read = read.map_err(|error| match error.kind() {
+                io::ErrorKind::FileTooLarge => {
+                    Trouble::Beyond("has more than 65536 bytes of extended attributes".to_owned())
+                }
+                _ => Trouble::Kernel(error),
+            })?;
+            found.xattrs = read
+                .into_iter()
+                .map(|(name, value)| Xattr { name, value })
+                .collect();
+        }
+        if wants_hash {
+            let hash = self.hash_all(std::fs::File::from(opened))?;
+            found.what = What::File(Some(Box::new(hash)));
+        }
+        Ok(())
+    }
+
+    fn hash_all(&self, mut file: std::fs::File) -> Result<[u8; 32], Trouble> {
+        let mut buffer = vec![0; HASH_BYTES];
+        let mut hasher = blake3::Hasher::new();
+        loop {
+            let bytes = self.gauges.file_ns.time(|| file.read(&mut buffer))?;
+            if bytes == 0 || self.halt.is_over() {
+                return Ok(*hasher.finalize().as_bytes());
+            }
+            self.gauges.file_bytes.add(bytes as u64);
+            self.gauges.hash_ns.time(|| hasher.update(&buffer[..bytes]));
+            self.worked();
+        }
+    }
+}

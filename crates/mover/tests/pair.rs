@@ -1,0 +1,206 @@
+//! Both ends of a copy over links in memory: what a user can rely on whatever the link, the tree and the moment do.
+
+mod common;
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::Path;
+
+use common::pair::copy;
+use common::{Weather, spec, tree};
+use farline_spec::unit::{ChunkBytes, ThreadCount};
+use farline_spec::{CopySpec, SymbolicLinks};
+use proptest::prelude::*;
+
+/// Files of all sizes around the limits of chunks and packs, names of any bytes, empty, deep and many.
+fn variety(top: &Path) {
+    let sizes = [
+        0, 1, 1023, 1024, 65_535, 65_536, 65_537, 262_096, 262_097, 262_144, 524_288, 700_001, 3_000_000,
+    ];
+    for (seed, bytes) in (1..).zip(sizes) {
+        tree::put(top, format!("sizes/{bytes}"), &tree::content(bytes, seed));
+    }
+    for name in [
+        &b"a b"[..],
+        b"new\nline",
+        b"\xff\xfe",
+        b"back\\slash",
+        b"-",
+        b"...",
+    ] {
+        tree::put(
+            top,
+            Path::new("names").join(std::ffi::OsStr::from_bytes(name)),
+            name,
+        );
+    }
+    fs::create_dir_all(top.join("empty/inner")).unwrap();
+    symlink("../somewhere", top.join("names/link")).unwrap();
+    for number in 0..300 {
+        let content = tree::content(number * 17, number as u64);
+        tree::put(top, format!("many/{}/{number}", number % 7), &content);
+    }
+    tree::put(top, "d/".repeat(60) + "deep", b"deep");
+    tree::dress(&top.join("sizes/1"), 0o751, 1_000_000_000, 123_456_789);
+    tree::dress(&top.join("sizes/3000000"), 0o440, 1, 0);
+    tree::dress(&top.join("empty"), 0o700, 7, 9);
+}
+
+fn content_of(folder: &Path) -> String {
+    format!("{}/", folder.display())
+}
+
+fn tuned(spec: CopySpec, chunk: u64, readers: u16, writers: u16) -> CopySpec {
+    CopySpec {
+        chunk_bytes: Some(ChunkBytes::new(chunk).unwrap()),
+        readers: Some(ThreadCount::new(readers).unwrap()),
+        writers: Some(ThreadCount::new(writers).unwrap()),
+        fsync: false,
+        ..spec
+    }
+}
+
+fn assert_alike(source: &Path, destination: &Path) {
+    let (expected, found) = (tree::read(source), tree::read(destination));
+    for (path, thing) in &expected {
+        let name = path.escape_ascii();
+        let other = found.get(path).unwrap_or_else(|| panic!("{name} is missing"));
+        assert!(thing.content == other.content, "{name} differs");
+        assert_eq!(
+            (thing.kind, thing.mode, thing.mtime_ns),
+            (other.kind, other.mode, other.mtime_ns),
+            "{name}"
+        );
+    }
+    assert_eq!(found.len(), expected.len(), "more than was sent");
+}
+
+#[test]
+fn a_tree_arrives_whatever_reads_and_writes_it() {
+    let top = tempfile::tempdir().unwrap();
+    let source = top.path().join("source");
+    variety(&source);
+    for (streams, readers, writers, chunk) in [
+        (1, 0, 0, 65_536),
+        (2, 2, 2, 262_144),
+        (3, 0, 2, 65_536),
+        (4, 2, 0, 1 << 20),
+    ] {
+        let destination = top.path().join(format!("d{streams}"));
+        let mut spec = tuned(spec(content_of(&source), &destination), chunk, readers, writers);
+        if streams == 1 {
+            // Left alone it may have help.
+            spec.readers = None;
+        }
+        let ended = copy(&spec, streams, &Weather::fair());
+        ended.assert_well();
+        assert_alike(&source, &destination);
+        assert_eq!(ended.sent.report.copied.files, 13 + 6 + 300 + 1);
+        assert_eq!(ended.sent.report.copied, ended.received.copied);
+        let again = copy(&spec, streams, &Weather::fair());
+        again.assert_well();
+        assert_eq!(again.sent.report.copied.files, 0);
+        assert_eq!(
+            again.sent.report.present, ended.sent.report.copied,
+            "folders are no files"
+        );
+    }
+}
+
+#[test]
+fn a_chunk_that_is_spoilt_on_its_way_is_sent_again() {
+    let top = tempfile::tempdir().unwrap();
+    let source = top.path().join("source");
+    tree::put(&source, "large", &tree::content(2_000_000, 1));
+    tree::put(&source, "small", &tree::content(1_000, 1));
+    for frame in 1..9 {
+        let destination = top.path().join(format!("d{frame}"));
+        let ended = copy(
+            &tuned(spec(content_of(&source), &destination), 262_144, 0, 0),
+            2,
+            &Weather::spoils(frame),
+        );
+        ended.assert_well();
+        assert_alike(&source, &destination);
+        assert_eq!(ended.sent.report.repeated_chunks, 1);
+    }
+}
+
+#[test]
+fn holes_and_names_of_one_file_stay_what_they_are() {
+    let top = tempfile::tempdir().unwrap();
+    let source = top.path().join("source");
+    tree::put(&source, "a", &tree::content(400_000, 1));
+    fs::hard_link(source.join("a"), source.join("b")).unwrap();
+    let sparse = fs::File::create(source.join("sparse")).unwrap();
+    sparse.set_len(64 << 20).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&sparse, b"data", 20 << 20).unwrap();
+    let destination = top.path().join("d");
+    let spec = CopySpec {
+        hard_links: true,
+        ..tuned(spec(content_of(&source), &destination), 262_144, 0, 0)
+    };
+    let ended = copy(&spec, 2, &Weather::fair());
+    ended.assert_well();
+    assert_alike(&source, &destination);
+    let inode = |name: &str| fs::metadata(destination.join(name)).unwrap().ino();
+    assert_eq!(inode("a"), inode("b"));
+    assert!(fs::metadata(destination.join("sparse")).unwrap().blocks() * 512 < 2 << 20);
+    assert!(ended.sent.report.hole_bytes > 60 << 20);
+}
+
+#[test]
+fn one_file_takes_the_name_it_is_given() {
+    let top = tempfile::tempdir().unwrap();
+    tree::put(top.path(), "file", b"content");
+    let destination = top.path().join("other");
+    let spec = tuned(spec(top.path().join("file"), &destination), 262_144, 0, 0);
+    copy(&spec, 1, &Weather::fair()).assert_well();
+    assert_eq!(fs::read(&destination).unwrap(), b"content");
+}
+
+#[test]
+fn followed_links_arrive_as_what_they_lead_to() {
+    let top = tempfile::tempdir().unwrap();
+    let source = top.path().join("source");
+    tree::put(&source, "inner/file", b"in");
+    tree::put(top.path(), "outer/file", b"out");
+    symlink("../outer", source.join("out")).unwrap();
+    let destination = top.path().join("d");
+    let spec = CopySpec {
+        links: SymbolicLinks::Follow,
+        ..tuned(spec(content_of(&source), &destination), 262_144, 0, 0)
+    };
+    copy(&spec, 1, &Weather::fair()).assert_well();
+    assert_eq!(fs::read(destination.join("out/file")).unwrap(), b"out");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_copy_that_was_cut_goes_on_and_ends_whole(cuts in prop::collection::vec(1_i64..120, 1..4), streams in 1_u16..4, seed in any::<u64>()) {
+        let top = tempfile::tempdir().unwrap();
+        let source = top.path().join("source");
+        for number in 0..40 {
+            tree::put(&source, format!("{}/{number}", number % 3), &tree::content((seed as usize >> (number % 8)) % 90_000, number as u64));
+        }
+        tree::put(&source, "large", &tree::content(3_000_000, seed));
+        let destination = top.path().join("d");
+        let mut spec = tuned(spec(content_of(&source), &destination), 65_536, 0, 0);
+        spec.readers = None;
+        for cut in cuts {
+            let _ = copy(&spec, streams, &Weather::cut_after(cut));
+            for (path, thing) in if destination.exists() { tree::read(&destination) } else { Default::default() } {
+                if thing.kind == 'f' && !path.starts_with(b".farline-partial") {
+                    let original = fs::read(source.join(std::ffi::OsStr::from_bytes(&path))).unwrap();
+                    prop_assert!(thing.content.unwrap() == original, "a wrong file under a final name");
+                }
+            }
+        }
+        let ended = copy(&spec, streams, &Weather::fair());
+        ended.assert_well();
+        assert_alike(&source, &destination);
+    }
+}

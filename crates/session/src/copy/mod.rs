@@ -1,0 +1,305 @@
+//! Files over the streams of a run.
+//!
+//! What it does: begins one end of a copy (room `mover`), lends it the run's streams as whole sealed frames, tells it
+//! when the run is stopped or aborted, and makes one report of what both ends say.
+//! What it must not do: look into files, frames or messages (the mover's); open streams, keep their time (the run
+//! engine's); begin a copy again after it failed (the caller's).
+//!
+//! ```text
+//! worker of stream n ─► Copying::work ─► SendEnd / ReceiveEnd ─► Sending / Receiving ─► seal ─► transport
+//! sampler            ─► Copying::{progress, silence, finish}
+//! ```
+//!
+//! In: a [`CopyPlan`] and open streams. Out: a `CopyReport`, `CopyProgress`, gauges.
+//!
+//! Start with [`Copying`], then `link.rs` (frames on a stream) and `seal.rs` (the cipher).
+
+mod give_way;
+mod link;
+mod origin;
+mod prepare;
+mod report;
+mod seal;
+mod tend;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use farline_mover::{EndSetup, Gauges, Inlet, Outlet, Pulse, ReceiveEnd, Root, SendEnd};
+use farline_spec::{CopyProgress, CopyReport, CopySpec, Failure, FailureKind, RunSpec};
+use farline_transport::{Role, Stream};
+
+use crate::streams::{self, Part};
+pub use give_way::{GiveWay, INTERVAL as GIVE_WAY_INTERVAL};
+use link::{Line, Receiving, Sending, Word};
+pub use origin::origin;
+pub use prepare::{messages_bps, prepare};
+pub use report::{for_the_wire, merged};
+use seal::Seal;
+pub use seal::SealKeys;
+
+/// Time for the word that a copy was stopped to come after the end of its streams, by another connection.
+const WORD_TIME: Duration = Duration::from_secs(3);
+const LOOK: Duration = Duration::from_millis(20);
+/// Longest that a server lets a copy stand still, whatever its client says.
+const MOST_STALL_S: f64 = 300.0;
+
+/// What one end of a copy needs besides the spec.
+pub struct CopyPlan {
+    /// What its paths may not leave.
+    pub root: Root,
+    /// Where its receipt goes.
+    pub receipt: Option<PathBuf>,
+    /// Most payload bytes that may move.
+    pub most_bytes: Option<u64>,
+    /// Seals of the session.
+    pub seals: SealKeys,
+}
+
+/// One end of a copy under way.
+pub struct Copying {
+    mover: Mover,
+    spec: RunSpec,
+    copy: CopySpec,
+    seals: SealKeys,
+    word: Word,
+    gauges: Arc<Gauges>,
+    pulse: Arc<Pulse>,
+    /// Longest that nothing may move.
+    stall_s: f64,
+}
+
+enum Mover {
+    Sends(SendEnd),
+    Receives(ReceiveEnd),
+}
+
+impl Copying {
+    /// Begins the end that `end` of a run of `spec` is; nothing of a run without files.
+    ///
+    /// # Errors
+    /// The mover's: sources or a destination that cannot be used, a journal that another copy holds.
+    pub fn start(spec: &RunSpec, end: streams::End, plan: CopyPlan) -> Result<Self, Failure> {
+        let missing = || Failure::new(FailureKind::Internal, "a copy without files to copy");
+        let copy = spec.copy.clone().ok_or_else(missing)?;
+        let (gauges, pulse) = (Arc::<Gauges>::default(), Arc::<Pulse>::default());
+        let setup = EndSetup {
+            spec: copy.clone(),
+            root: plan.root,
+            origin: copy.origin.clone().unwrap_or_default(),
+            streams: spec.streams.get(),
+            receipt: plan.receipt,
+            most_bytes: plan.most_bytes,
+            gauges: Arc::clone(&gauges),
+            pulse: Arc::clone(&pulse),
+        };
+        let mover = if streams::has_files(spec, end) {
+            Mover::Sends(SendEnd::start(setup)?)
+        } else {
+            Mover::Receives(ReceiveEnd::start(setup)?)
+        };
+        Ok(Self {
+            mover,
+            spec: spec.clone(),
+            seals: plan.seals,
+            word: Word::default(),
+            gauges,
+            pulse,
+            stall_s: stall_s(&copy, end),
+            copy,
+        })
+    }
+
+    /// Whether this end has the files.
+    pub fn sends(&self) -> bool {
+        matches!(self.mover, Mover::Sends(_))
+    }
+
+    /// Figures of this end.
+    pub fn gauges(&self) -> &Gauges {
+        &self.gauges
+    }
+
+    /// Does this end's part on one stream, until it has ended; gives when its last byte moved, too.
+    ///
+    /// # Errors
+    /// What ended the copy.
+    pub fn work(
+        &self,
+        stream: u16,
+        role: Role,
+        io: &mut dyn Stream,
+        watchdog: Duration,
+    ) -> (Option<Instant>, Result<(), Failure>) {
+        let mut last_byte = None;
+        let seal = self.seals.seal(stream);
+        let result = seal.and_then(|seal| match role {
+            Role::Sender => self.send_all(stream, io, seal, &mut last_byte, watchdog),
+            Role::Receiver => self.receive_all(stream, io, seal, &mut last_byte),
+        });
+        (last_byte, result)
+    }
+
+    fn send_all(
+        &self,
+        stream: u16,
+        io: &mut dyn Stream,
+        seal: Seal,
+        last_byte: &mut Option<Instant>,
+        watchdog: Duration,
+    ) -> Result<(), Failure> {
+        let part = streams::part(&self.spec, stream);
+        let mut outlet = Sending::new(io, seal, self.line(), part == Part::Data);
+        let done = self.send(part, stream, &mut outlet);
+        *last_byte = outlet.last_byte();
+        self.in_order(done)?;
+        if self.word.is_aborted() {
+            return Ok(());
+        }
+        self.in_order(io.finish_sending(Instant::now() + watchdog))
+    }
+
+    fn receive_all(
+        &self,
+        stream: u16,
+        io: &mut dyn Stream,
+        seal: Seal,
+        last_byte: &mut Option<Instant>,
+    ) -> Result<(), Failure> {
+        let part = streams::part(&self.spec, stream);
+        let mut inlet = Receiving::new(io, seal, self.line());
+        let done = self.receive(part, stream, &mut inlet);
+        *last_byte = inlet.last_byte();
+        self.in_order(done)?;
+        self.in_order(inlet.discard_rest())
+    }
+
+    fn line(&self) -> Line<'_> {
+        Line {
+            word: &self.word,
+            gauges: &self.gauges,
+            pulse: &self.pulse,
+        }
+    }
+
+    fn send(&self, part: Part, stream: u16, outlet: &mut dyn Outlet) -> Result<(), Failure> {
+        match (&self.mover, part) {
+            (Mover::Sends(end), Part::Data) => end.data(stream, outlet),
+            (Mover::Sends(end), Part::Catalogue) => end.catalogue(outlet),
+            (Mover::Receives(end), Part::Feedback) => end.feedback(outlet),
+            _ => Err(misplaced(stream)),
+        }
+    }
+
+    fn receive(&self, part: Part, stream: u16, inlet: &mut dyn Inlet) -> Result<(), Failure> {
+        match (&self.mover, part) {
+            (Mover::Receives(end), Part::Data) => end.data(stream, inlet),
+            (Mover::Receives(end), Part::Catalogue) => end.catalogue(inlet),
+            (Mover::Sends(end), Part::Feedback) => end.feedback(inlet),
+            _ => Err(misplaced(stream)),
+        }
+    }
+
+    /// Streams that end or break too early may have been stopped at the other end: the control channel says so, a moment
+    /// later perhaps. What failed at this end waits for nothing.
+    fn with_the_word(&self, done: Result<(), Failure>) -> Result<(), Failure> {
+        let is_echo = matches!(&done, Err(failure) if is_echo(failure.kind));
+        let until = Instant::now() + WORD_TIME;
+        while is_echo && !self.word.is_ending() && Instant::now() < until {
+            std::thread::sleep(LOOK);
+        }
+        done
+    }
+
+    /// What a job of a stopped copy complains about is the stop.
+    fn in_order(&self, done: Result<(), Failure>) -> Result<(), Failure> {
+        match self.with_the_word(done) {
+            Err(_) if self.word.is_stopping() => Ok(()),
+            done => done,
+        }
+    }
+
+    /// The user wants no more: both ends keep what they have proved.
+    pub fn stop(&self) {
+        self.word.stop();
+        self.tell(&Failure::new(FailureKind::Interrupted, "the copy was stopped"));
+    }
+
+    /// Every job returns soon.
+    pub fn abort(&self, why: &Failure) {
+        self.word.abort();
+        self.tell(why);
+    }
+
+    fn tell(&self, why: &Failure) {
+        match &self.mover {
+            Mover::Sends(end) => end.abort(why),
+            Mover::Receives(end) => end.abort(why),
+        }
+    }
+
+    /// Something moves, though no frame is whole yet.
+    pub fn beat(&self) {
+        self.pulse.beat();
+    }
+
+    /// Fails once nothing has moved for too long.
+    ///
+    /// # Errors
+    /// [`FailureKind::Timeout`] that says for how long.
+    pub fn check_stall(&self) -> Result<(), Failure> {
+        let allowed_s = self.stall_s;
+        if self.pulse.silence().as_secs_f64() < allowed_s {
+            return Ok(());
+        }
+        let line = format!("the copy stands still: nothing has moved for {allowed_s} s");
+        Err(Failure::new(FailureKind::Timeout, line))
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> CopyProgress {
+        match &self.mover {
+            Mover::Sends(end) => end.progress(),
+            Mover::Receives(end) => end.progress(),
+        }
+    }
+
+    /// What it came to at this end, once no stream works for it any more.
+    ///
+    /// # Errors
+    /// The mover's.
+    pub fn finish(&self) -> Result<CopyReport, Failure> {
+        let mut report = match &self.mover {
+            Mover::Sends(end) => end.finish()?,
+            Mover::Receives(end) => end.finish()?,
+        };
+        report.cipher = self.copy.cipher.word().to_owned();
+        let own = if self.sends() {
+            &mut report.sender
+        } else {
+            &mut report.receiver
+        };
+        report::fill_in(own, &self.gauges);
+        Ok(report)
+    }
+}
+
+/// How long nothing may move at `end`: as the spec says, but a client cannot keep a server's place for ever.
+fn stall_s(copy: &CopySpec, end: streams::End) -> f64 {
+    let asked_s = copy.stall_timeout_s.get();
+    match end {
+        streams::End::Client => asked_s,
+        streams::End::Server => asked_s.min(MOST_STALL_S),
+    }
+}
+
+/// Whether a failure may be what the end of the other end looks like from here.
+fn is_echo(kind: FailureKind) -> bool {
+    matches!(kind, FailureKind::Protocol | FailureKind::Interrupted)
+}
+
+fn misplaced(stream: u16) -> Failure {
+    let line = format!("stream {stream} has no such part in a copy");
+    Failure::new(FailureKind::Internal, line)
+}

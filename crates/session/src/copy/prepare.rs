@@ -1,0 +1,88 @@
+//! Streams made ready for files: held to one rate together, looked after while the copy is busy elsewhere.
+
+use std::sync::Arc;
+
+use farline_spec::unit::RateBps;
+use farline_spec::{Failure, RunSpec};
+use farline_transport::{Limited, Role, SharedRate};
+
+use super::give_way::GiveWay;
+use super::tend::Tended;
+use crate::run::OpenStream;
+use crate::streams::{Part, part};
+
+/// Share of a rate that the messages of a copy may have besides its data, and the least in bit/s.
+const MESSAGES_SHARE: (u64, u64) = (10, 10_000_000);
+
+/// Rate that both message streams of a copy may have together where its data may have `data_bps`.
+pub fn messages_bps(data_bps: u64) -> u64 {
+    (data_bps / MESSAGES_SHARE.0).max(MESSAGES_SHARE.1)
+}
+
+/// Streams of a run, and what holds those that send files to a rate.
+pub struct Prepared {
+    /// All of them, in their order.
+    pub streams: Vec<OpenStream>,
+    /// Rate of the data streams that send together, where they are held to one.
+    pub rate: Option<Arc<SharedRate>>,
+    /// What gives way to other traffic, where that is asked for and this end sends.
+    pub give_way: Option<GiveWay>,
+}
+
+/// Makes `streams` ready for what `spec` says they carry; streams that carry no files stay as they are.
+///
+/// # Errors
+/// [`FailureKind::System`](farline_spec::FailureKind::System) when a thread cannot be made.
+pub fn prepare(streams: Vec<OpenStream>, spec: &RunSpec) -> Result<Prepared, Failure> {
+    let Some(copy) = &spec.copy else {
+        return Ok(Prepared {
+            streams,
+            rate: None,
+            give_way: None,
+        });
+    };
+    let sends = |open: &OpenStream| open.role == Role::Sender && part(spec, open.stream) == Part::Data;
+    let total_bps = copy.total_rate_bps.map(RateBps::get).filter(|&rate| rate > 0);
+    let is_held = (total_bps.is_some() || copy.give_way) && streams.iter().any(sends);
+    let rate = is_held.then(|| Arc::new(SharedRate::new(total_bps.unwrap_or(u64::MAX))));
+    let ready = |open: OpenStream| {
+        if part(spec, open.stream) != Part::Data {
+            return Ok(messages(open, total_bps));
+        }
+        // A stream waits for its turn outside of what tends it: it is looked after meanwhile.
+        let io = Tended::wrap(open.io)?;
+        let io = match &rate {
+            Some(rate) if open.role == Role::Sender => Box::new(Limited::with_rate(io, Arc::clone(rate))),
+            _ => io,
+        };
+        Ok(OpenStream { io, ..open })
+    };
+    let streams = streams
+        .into_iter()
+        .map(ready)
+        .collect::<Result<Vec<_>, Failure>>()?;
+    let give_way = rate.clone().filter(|_| copy.give_way).map(|rate| {
+        let probes = streams
+            .iter()
+            .filter(|open| sends(open))
+            .map(|open| open.io.probe());
+        GiveWay::new(rate, probes.collect(), total_bps)
+    });
+    Ok(Prepared {
+        streams,
+        rate,
+        give_way,
+    })
+}
+
+/// A message stream; of a copy that is held to a rate it has its half of what messages may have.
+fn messages(open: OpenStream, total_bps: Option<u64>) -> OpenStream {
+    match total_bps {
+        Some(data_bps) if open.role == Role::Sender => {
+            let rate = Arc::new(SharedRate::new(messages_bps(data_bps) / 2));
+            let io = Box::new(Limited::with_rate(open.io, rate));
+            OpenStream { io, ..open }
+        }
+        _ => open,
+    }
+}

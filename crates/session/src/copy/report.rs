@@ -1,0 +1,104 @@
+//! One report of what both ends of a copy say.
+
+use farline_mover::Gauges;
+use farline_spec::{CopyEnd, CopyReport};
+
+use crate::message::tame_line;
+
+/// Longest word of a peer in a report: an engine, a file system, a cipher.
+const MAX_WORD_BYTES: usize = 64;
+
+/// The times of one end, as its gauges have them.
+pub fn fill_in(end: &mut CopyEnd, gauges: &Gauges) {
+    let us = |ns: u64| ns / 1_000;
+    end.file_us = us(gauges.file_ns.get());
+    end.name_us = us(gauges.name_ns.get());
+    end.hash_us = us(gauges.hash_ns.get());
+    end.cipher_us = us(gauges.cipher_ns.get());
+    end.stream_us = us(gauges.stream_ns.get());
+    end.sync_us = us(gauges.sync_ns.get());
+    end.starved_us = us(gauges.starved_ns.get());
+    // Where the kernel does not tell, the figure stays 0, which is "not known" in a report.
+    end.peak_memory_bytes = farline_sys::process::peak_memory_bytes().unwrap_or(0);
+}
+
+/// The client's own report with what the server says about its end.
+pub fn merged(own: &CopyReport, far: Option<&CopyReport>, client_sends: bool) -> CopyReport {
+    let mut report = own.clone();
+    let Some(far) = far else { return report };
+    if client_sends {
+        report.receiver = far.receiver.clone();
+    } else {
+        report.sender = far.sender.clone();
+    }
+    report
+}
+
+/// A report as it goes to the other end, or came from there: its names stay where they are, its words are short.
+pub fn for_the_wire(mut report: CopyReport) -> CopyReport {
+    report.failures.clear();
+    let words = [
+        &mut report.cipher,
+        &mut report.sender.engine,
+        &mut report.sender.file_system,
+        &mut report.receiver.engine,
+        &mut report.receiver.file_system,
+    ];
+    for word in words {
+        let mut tame = tame_line(word);
+        let cut = (0..=tame.len().min(MAX_WORD_BYTES))
+            .rev()
+            .find(|&at| tame.is_char_boundary(at));
+        tame.truncate(cut.unwrap_or(0));
+        *word = tame;
+    }
+    report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farline_spec::{FileKind, FileStatus, ReceiptLine};
+
+    fn report(engine: &str) -> CopyReport {
+        let mut report = CopyReport::default();
+        report.sender.engine = format!("{engine} reads");
+        report.receiver.engine = format!("{engine} writes");
+        report.made = engine.len() as u64;
+        report
+    }
+
+    #[test]
+    fn each_end_tells_of_itself_and_the_client_counts() {
+        let push = merged(&report("near"), Some(&report("distant")), true);
+        assert_eq!(
+            (push.sender.engine.as_str(), push.receiver.engine.as_str()),
+            ("near reads", "distant writes")
+        );
+        let pull = merged(&report("near"), Some(&report("distant")), false);
+        assert_eq!(
+            (pull.sender.engine.as_str(), pull.receiver.engine.as_str()),
+            ("distant reads", "near writes")
+        );
+        assert_eq!((push.made, pull.made), (4, 4));
+        assert_eq!(merged(&report("near"), None, true), report("near"));
+    }
+
+    #[test]
+    fn a_report_on_its_way_is_short_and_tame() {
+        let mut long = report("x\x1b");
+        long.receiver.file_system = "ü".repeat(5000);
+        long.failures.push(ReceiptLine {
+            path: "p".repeat(10_000),
+            kind: FileKind::File,
+            status: FileStatus::Failed,
+            bytes: 0,
+            resumed_bytes: 0,
+            blake3: None,
+            reason: None,
+        });
+        let tame = for_the_wire(long);
+        assert_eq!(tame.sender.engine, "x  reads");
+        assert!(tame.failures.is_empty() && tame.receiver.file_system.len() == 64);
+    }
+}

@@ -1,0 +1,205 @@
+//! Data streams that come in on the control port, each brought to the session it names.
+
+use std::collections::HashMap;
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use farline_spec::{Failure, FailureKind, RunSpec};
+use farline_transport::{is_data_preamble, session_of_preamble, stream_of_preamble};
+
+use crate::message::SessionId;
+use crate::streams::data_total;
+
+/// Bytes that tell which stream of which session begins.
+pub const NAME_BYTES: usize = 58;
+const MAGIC_BYTES: usize = 8;
+/// Streams that may wait for their session to look: all that one may have, both ways, and its messages.
+const MAX_WAITING: usize = 514;
+/// How often to look whether the rest of a name has come; it comes in one packet as a rule.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Sessions that wait for streams.
+#[derive(Debug, Default, Clone)]
+pub struct Arrivals(Arc<Mutex<HashMap<[u8; 16], Waiting>>>);
+
+#[derive(Debug)]
+struct Waiting {
+    data: Sender<TcpStream>,
+    messages: Sender<TcpStream>,
+    first_message: u16,
+}
+
+/// What comes for one session, until it is dropped.
+#[derive(Debug)]
+pub struct Handed {
+    /// Data streams.
+    pub data: Receiver<TcpStream>,
+    /// Message streams of a copy.
+    pub messages: Receiver<TcpStream>,
+    session: SessionId,
+    arrivals: Arrivals,
+}
+
+impl Arrivals {
+    /// Streams that name `session` are kept for it from now on.
+    pub fn expect(&self, session: SessionId, spec: &RunSpec) -> Handed {
+        let (data_in, data) = bounded(MAX_WAITING);
+        let (messages_in, messages) = bounded(MAX_WAITING);
+        let waiting = Waiting {
+            data: data_in,
+            messages: messages_in,
+            first_message: data_total(spec),
+        };
+        self.waiting().insert(session.0, waiting);
+        Handed {
+            data,
+            messages,
+            session,
+            arrivals: self.clone(),
+        }
+    }
+
+    /// Gives a control connection back and brings a data stream to its session. One that names no session, or more than it
+    /// can have, is closed: whoever opened it has no business here.
+    ///
+    /// # Errors
+    /// [`FailureKind::Timeout`] when `deadline` passes before it has said what it is, [`FailureKind::Protocol`] for a
+    /// stream that no session waits for.
+    pub fn sort(&self, socket: TcpStream, deadline: Instant) -> Result<Option<TcpStream>, Failure> {
+        let mut name = [0; NAME_BYTES];
+        if !is_stream(&socket, &mut name, deadline)? {
+            return Ok(Some(socket));
+        }
+        let missing = || {
+            Failure::new(
+                FailureKind::Protocol,
+                "a data stream of no session that waits for one",
+            )
+        };
+        let session = session_of_preamble(&name).ok_or_else(missing)?;
+        let stream = stream_of_preamble(&name).ok_or_else(missing)?;
+        let all = self.waiting();
+        let waiting = all.get(&session).ok_or_else(missing)?;
+        let way = if stream < waiting.first_message {
+            &waiting.data
+        } else {
+            &waiting.messages
+        };
+        way.try_send(socket).map_err(|_| missing())?;
+        Ok(None)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<[u8; 16], Waiting>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Handed {
+    fn drop(&mut self) {
+        self.arrivals.waiting().remove(&self.session.0);
+    }
+}
+
+/// Whether a data stream begins, its name in `name` then. Nothing is taken from the socket.
+fn is_stream(socket: &TcpStream, name: &mut [u8; NAME_BYTES], deadline: Instant) -> Result<bool, Failure> {
+    let failed = |error: std::io::Error| Failure::system("control port", &error);
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(Failure::new(
+                FailureKind::Timeout,
+                "a connection that does not say what it is",
+            ));
+        }
+        socket.set_read_timeout(Some(left)).map_err(failed)?;
+        let seen = match socket.peek(name) {
+            Ok(seen) => seen,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => continue,
+            Err(error) => return Err(failed(error)),
+        };
+        let is_other = seen >= MAGIC_BYTES && !is_data_preamble(&name[..seen]);
+        if seen == 0 || is_other || seen == NAME_BYTES {
+            socket.set_read_timeout(None).map_err(failed)?;
+            return Ok(seen == NAME_BYTES && !is_other);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::net::TcpListener;
+
+    const SOON: Duration = Duration::from_secs(5);
+
+    fn opened(first: &[u8]) -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        near.write_all(first).unwrap();
+        (near, listener.accept().unwrap().0)
+    }
+
+    fn preamble(session: u8, stream: u16) -> Vec<u8> {
+        let mut bytes = b"farline\x01".to_vec();
+        bytes.extend([session; 16]);
+        bytes.extend([9; 32]);
+        bytes.extend(stream.to_be_bytes());
+        bytes.extend([0; 6]);
+        bytes
+    }
+
+    fn copy() -> RunSpec {
+        farline_spec::from_json(r#"{"streams":2,"copy":{"sources":["s"],"destination":"d"}}"#).unwrap()
+    }
+
+    #[test]
+    fn streams_are_brought_to_the_session_they_name_with_nothing_taken_from_them() {
+        let arrivals = Arrivals::default();
+        let one = arrivals.expect(SessionId([1; 16]), &copy());
+        let two = arrivals.expect(SessionId([2; 16]), &copy());
+        for (session, stream) in [(1, 0), (2, 1), (2, 2), (2, 3)] {
+            let (_near, far) = opened(&preamble(session, stream));
+            assert!(arrivals.sort(far, Instant::now() + SOON).unwrap().is_none());
+        }
+        let waiting = [&one.data, &one.messages, &two.data, &two.messages].map(Receiver::len);
+        assert_eq!(waiting, [1, 0, 1, 2]);
+        let mut first = [0; 8];
+        two.messages.recv().unwrap().peek(&mut first).unwrap();
+        assert_eq!(&first, b"farline\x01");
+    }
+
+    #[test]
+    fn a_client_that_begins_a_session_is_given_back() {
+        let (_near, far) = opened(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc");
+        let back = Arrivals::default()
+            .sort(far, Instant::now() + SOON)
+            .unwrap()
+            .unwrap();
+        let mut first = [0; 1];
+        back.peek(&mut first).unwrap();
+        assert_eq!(first, [0x16]);
+    }
+
+    #[test]
+    fn strangers_and_the_silent_cost_their_time_and_no_more() {
+        let arrivals = Arrivals::default();
+        drop(arrivals.expect(SessionId([1; 16]), &copy()));
+        let (_near, far) = opened(&preamble(1, 0));
+        let refusal = arrivals.sort(far, Instant::now() + SOON).unwrap_err();
+        assert_eq!(refusal.kind, FailureKind::Protocol);
+        for silent in [&b""[..], b"farl", &preamble(1, 0)[..57]] {
+            let (_near, far) = opened(silent);
+            let before = Instant::now();
+            let refusal = arrivals
+                .sort(far, before + Duration::from_millis(50))
+                .unwrap_err();
+            assert_eq!(refusal.kind, FailureKind::Timeout);
+            assert!(before.elapsed() < Duration::from_secs(2));
+        }
+    }
+}

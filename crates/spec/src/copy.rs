@@ -1,0 +1,571 @@
+//! Moving files: what to copy and how, and what came of it.
+//!
+//! A copy is a run whose streams carry files instead of a payload made up on the spot: [`CopySpec`] is a section of the
+//! [`RunSpec`](crate::RunSpec), [`CopyReport`] a part of its record. What belongs to streams (transport, their number,
+//! addresses, rates) stays where it is for every run.
+//!
+//! **Names** are bytes to a kernel and text in a document: a [`PathText`] is the name in UTF-8 in which a backslash is
+//! `\\` and every byte that is no UTF-8, or is a control character, is `\xNN`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::unit::{ChunkBytes, DeleteCount, DurationS, FileCount, RateBps, StreamCount, ThreadCount};
+use crate::{Direction, Failure, FailureKind, Transport};
+
+/// A path with its bytes written as text; see the head of this file.
+pub type PathText = String;
+
+/// Exit code of a copy after which some names are not as they should be at the destination (rsync's).
+pub const PARTIAL_EXIT_CODE: u8 = 23;
+/// Exit code of a copy in which nothing failed but sources that vanished meanwhile (rsync's).
+pub const VANISHED_EXIT_CODE: u8 = 24;
+
+/// Most sources that one spec names; longer lists come from a file.
+const MAX_SOURCES: usize = 4_096;
+/// Most bytes that all names in a spec have together: it travels in one frame.
+const MAX_NAME_BYTES: usize = 512 * 1024;
+/// Most bytes that frames of a copy take at one end, with one for each stream and thread and no more.
+const MAX_FRAMES_BYTES: u64 = 1 << 30;
+/// Chunk that a copy has at most where its spec does not say.
+const CHOSEN_CHUNK_BYTES: u64 = 1 << 20;
+/// Most bytes of an origin: a hash in letters.
+const MAX_ORIGIN_BYTES: usize = 64;
+
+/// What is done with a file that is at the destination already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Overwrite {
+    /// One that the sync level calls different is left alone and named as failed.
+    Never,
+    /// One that is older than the source is replaced; a newer one is left alone and named as failed.
+    Older,
+    /// One that the sync level calls different is replaced.
+    Different,
+    /// Everything is copied again.
+    Always,
+}
+
+/// What makes a file at the destination the same as the source's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SyncLevel {
+    /// That it exists.
+    Exists,
+    /// Its size.
+    Size,
+    /// Its size and time of last change.
+    Time,
+    /// Its BLAKE3 hash: both ends read it.
+    Checksum,
+}
+
+/// What is done with symbolic links in a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SymbolicLinks {
+    /// The link itself is copied, wherever it points.
+    Keep,
+    /// What it points at is copied.
+    Follow,
+    /// It is left out, and counted.
+    Skip,
+}
+
+/// How far a file's content is proved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verify {
+    /// Nothing beyond what the transport and the cipher check.
+    None,
+    /// BLAKE3 of every chunk where it was read against where it was written, and the file's tree hash from them.
+    Tree,
+    /// As tree, and the file is read back from the device before it takes its name.
+    ReadBack,
+}
+
+/// What payload is sealed with between the two ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cipher {
+    /// AES-128 in Galois counter mode.
+    Aes128Gcm,
+    /// AES-256 in Galois counter mode.
+    Aes256Gcm,
+    /// Clear text: who can read the path reads the data.
+    None,
+}
+
+impl Cipher {
+    /// The word used in JSON and on the command line.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Aes128Gcm => "aes128-gcm",
+            Self::Aes256Gcm => "aes256-gcm",
+            Self::None => "none",
+        }
+    }
+}
+
+/// How files are read or written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FileEngine {
+    /// What the file system is best at, found by looking at it.
+    Auto,
+    /// Through the page cache.
+    Buffered,
+    /// Past the page cache (O_DIRECT), a call at a time on each thread.
+    Direct,
+    /// Past the page cache, many requests under way on each thread (io_uring).
+    Uring,
+    /// No disk: what is read is zeros of the file's length, what is written is dropped. For measuring.
+    Null,
+    /// No disk: what is read is copied from memory, what is written is copied into memory. For measuring.
+    Memory,
+}
+
+impl FileEngine {
+    /// The word used in JSON and on the command line.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Buffered => "buffered",
+            Self::Direct => "direct",
+            Self::Uring => "uring",
+            Self::Null => "null",
+            Self::Memory => "memory",
+        }
+    }
+}
+
+/// What to copy and how. `direction` of the run says which end has the sources: forward is a push, reverse a pull.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CopySpec {
+    /// Files and folders at the sending end; a folder with a slash at its end means what is in it.
+    #[schemars(length(max = 4096), extend("x-sweep" = false))]
+    pub sources: Vec<PathText>,
+    /// File at the client with one name a line, relative to the one source, instead of the whole of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096), extend("x-sweep" = false))]
+    pub source_list: Option<String>,
+    /// Where it goes at the receiving end; a slash at its end means a folder.
+    #[schemars(extend("x-sweep" = false))]
+    pub destination: PathText,
+    /// Who copies, a hash of host, user and working folder: what tells copies of the same names from different places apart. Set by the client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 64), extend("x-sweep" = false))]
+    pub origin: Option<String>,
+    /// Rules for names below a source, the first that fits decides: `+ pattern` takes, `- pattern` leaves out (rsync's patterns).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1024), extend("x-sweep" = false))]
+    pub filters: Vec<String>,
+    /// Take what is in folders too; without it a folder is left out and named as failed.
+    #[schemars(extend("x-flags" = ["-r", "--recursive"], "x-sweep" = false))]
+    pub recursive: bool,
+    /// Permission bits are the source's.
+    #[schemars(extend("x-flags" = ["--modes"], "x-sweep" = false))]
+    pub modes: bool,
+    /// Times of last change are the source's.
+    #[schemars(extend("x-flags" = ["--times"], "x-sweep" = false))]
+    pub times: bool,
+    /// Names of one file stay names of one file.
+    #[schemars(extend("x-flags" = ["-H", "--hard-links"], "x-sweep" = false))]
+    pub hard_links: bool,
+    /// Extended attributes (`user.*`, access control lists) are the source's.
+    #[schemars(extend("x-flags" = ["-X", "--xattrs"], "x-sweep" = false))]
+    pub xattrs: bool,
+    /// Holes stay holes and are not sent.
+    #[schemars(extend("x-flags" = ["--sparse"]))]
+    pub sparse: bool,
+    /// What is done with symbolic links.
+    #[schemars(extend("x-flags" = ["--links"], "x-sweep" = false))]
+    pub links: SymbolicLinks,
+    /// What makes a file at the destination the same as the source's.
+    #[schemars(extend("x-flags" = ["--sync-level"]))]
+    pub sync_level: SyncLevel,
+    /// What is done with a file that is there already and is not the same.
+    #[schemars(extend("x-flags" = ["--overwrite"], "x-sweep" = false))]
+    pub overwrite: Overwrite,
+    /// Delete what the destination has and the sources have not, if it is exactly this many; no deletion if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--delete"], "x-sweep" = false))]
+    pub delete: Option<DeleteCount>,
+    /// Say what would be done and change nothing.
+    #[schemars(extend("x-flags" = ["-n", "--dry-run"], "x-sweep" = false))]
+    pub dry_run: bool,
+    /// How far a file's content is proved.
+    #[schemars(extend("x-flags" = ["--verify"]))]
+    pub verify: Verify,
+    /// What payload is sealed with.
+    #[schemars(extend("x-flags" = ["--cipher"]))]
+    pub cipher: Cipher,
+    /// Write what was received to the device before it takes its name, so that a power cut cannot take it back.
+    #[schemars(extend("x-flags" = ["--fsync"]))]
+    pub fsync: bool,
+    /// Bytes that a stream takes of a file at a time, a power of two: what is hashed, sent and remembered as one; 256 KiB, or 1 MiB past the page cache, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--chunk"]))]
+    pub chunk_bytes: Option<ChunkBytes>,
+    /// Threads that read at the sending end; 0: each stream reads for itself; chosen by the file system if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--readers"]))]
+    pub readers: Option<ThreadCount>,
+    /// Threads that write at the receiving end; 0: each stream writes for itself; chosen by the file system if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--writers"]))]
+    pub writers: Option<ThreadCount>,
+    /// Files of which chunks are under way at once, at most; as many as it takes to fill the streams if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--concurrency"]))]
+    pub concurrency: Option<FileCount>,
+    /// Files announced to the receiving end before it has answered for the first of them.
+    #[schemars(extend("x-flags" = ["--pipeline"]))]
+    pub pipeline: FileCount,
+    /// How files are read.
+    #[schemars(extend("x-flags" = ["--read-engine"]))]
+    pub read_engine: FileEngine,
+    /// How files are written.
+    #[schemars(extend("x-flags" = ["--write-engine"]))]
+    pub write_engine: FileEngine,
+    /// Payload rate over all streams; without limit if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--bwlimit"]))]
+    pub total_rate_bps: Option<RateBps>,
+    /// Give way to other traffic: slow down as soon as the path's queues grow.
+    #[schemars(extend("x-flags" = ["--yield"]))]
+    pub give_way: bool,
+    /// Seconds without a byte of progress after which the session is given up (and tried again from the journal).
+    #[schemars(extend("x-flags" = ["--stall-timeout"], "x-sweep" = false))]
+    pub stall_timeout_s: DurationS,
+}
+
+impl Default for CopySpec {
+    fn default() -> Self {
+        Self {
+            sources: Vec::new(),
+            source_list: None,
+            destination: String::new(),
+            origin: None,
+            filters: Vec::new(),
+            recursive: true,
+            modes: true,
+            times: true,
+            hard_links: false,
+            xattrs: false,
+            sparse: true,
+            links: SymbolicLinks::Keep,
+            sync_level: SyncLevel::Time,
+            overwrite: Overwrite::Never,
+            delete: None,
+            dry_run: false,
+            verify: Verify::Tree,
+            cipher: Cipher::Aes128Gcm,
+            fsync: true,
+            chunk_bytes: None,
+            readers: None,
+            writers: None,
+            concurrency: None,
+            pipeline: FileCount::new(16_384).expect("in range"),
+            read_engine: FileEngine::Auto,
+            write_engine: FileEngine::Auto,
+            total_rate_bps: None,
+            give_way: false,
+            stall_timeout_s: DurationS::new(30.0).expect("in range"),
+        }
+    }
+}
+
+impl CopySpec {
+    /// Checks what one field's type cannot.
+    ///
+    /// # Errors
+    /// [`FailureKind::Spec`] that names the field.
+    pub(crate) fn check(
+        &self,
+        transport: Transport,
+        direction: Direction,
+        streams: StreamCount,
+    ) -> Result<(), Failure> {
+        let refused = |what: &str| Err(Failure::new(FailureKind::Spec, format!("copy.{what}")));
+        if matches!(transport, Transport::Udp | Transport::Null) {
+            return refused("transport: files go over tcp, udt or rbudp; udp and null lose what they carry");
+        }
+        if direction == Direction::Bidirectional {
+            return refused("direction: files go one way: forward or reverse");
+        }
+        if self.sources.is_empty() || self.sources.len() > MAX_SOURCES {
+            return refused("sources: 1 to 4096 are allowed; longer lists come from a file");
+        }
+        let names = self.sources.iter().chain(&self.filters);
+        if names.map(String::len).sum::<usize>() + self.destination.len() > MAX_NAME_BYTES {
+            return refused(
+                "sources: all names together may have 524288 bytes; longer lists come from a file",
+            );
+        }
+        if self.sources.iter().any(String::is_empty) || self.destination.is_empty() {
+            return refused("destination: a path may not be empty; . is the folder one is in");
+        }
+        if self.source_list.is_some() && (self.sources.len() != 1 || direction == Direction::Reverse) {
+            return refused("source_list: goes with one source at the client");
+        }
+        if self.filters.iter().any(|rule| !is_filter(rule)) {
+            return refused("filters: a rule is '+ pattern' or '- pattern'");
+        }
+        if self.delete.is_some() && (!self.recursive || self.source_list.is_some()) {
+            return refused("delete: goes with whole folders only");
+        }
+        if self
+            .chunk_bytes
+            .is_some_and(|chunk| !chunk.get().is_power_of_two())
+        {
+            return refused("chunk_bytes: a power of two is allowed");
+        }
+        let is_origin = |text: &str| {
+            text.len() <= MAX_ORIGIN_BYTES && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        };
+        if self
+            .origin
+            .as_deref()
+            .is_some_and(|text| text.is_empty() || !is_origin(text))
+        {
+            return refused("origin: 1 to 64 letters and digits are allowed");
+        }
+        // What no disk gave must not end up on one under the name of a file.
+        let is_made_up = |engine| matches!(engine, FileEngine::Null | FileEngine::Memory);
+        if is_made_up(self.read_engine) && !is_made_up(self.write_engine) {
+            return refused("write_engine: null or memory, where the read engine is null or memory");
+        }
+        self.check_memory(streams)
+    }
+
+    /// Every stream and every thread needs a frame of a whole chunk: what would need too much of them is refused here, at
+    /// both ends, before anything is allocated.
+    fn check_memory(&self, streams: StreamCount) -> Result<(), Failure> {
+        let threads = |count: Option<ThreadCount>| u64::from(count.map_or(0, ThreadCount::get));
+        let threads = threads(self.readers).max(threads(self.writers));
+        let chunk = self.chunk_bytes.map_or(CHOSEN_CHUNK_BYTES, ChunkBytes::get);
+        let frames = u64::from(streams.get()) + threads;
+        if frames * chunk <= MAX_FRAMES_BYTES {
+            return Ok(());
+        }
+        let line = format!(
+            "copy.chunk_bytes: {chunk} bytes for each of {frames} streams and threads makes {} bytes of memory, allowed are {MAX_FRAMES_BYTES}",
+            frames * chunk
+        );
+        Err(Failure::new(FailureKind::Spec, line))
+    }
+}
+
+fn is_filter(rule: &str) -> bool {
+    (rule.starts_with("+ ") || rule.starts_with("- ")) && rule.len() > 2
+}
+
+/// What became of one name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileStatus {
+    /// Whole, proved as far as asked for, under its name.
+    Copied,
+    /// It was there already, by the sync level.
+    Present,
+    /// It would be copied; this was a dry run.
+    WouldCopy,
+    /// It would be deleted; this was a dry run.
+    WouldDelete,
+    /// It was deleted at the destination.
+    Deleted,
+    /// Left out by a rule of the spec that concerns kinds of files (sockets, devices, links to be skipped).
+    Skipped,
+    /// Not there as it should be; `reason` says why.
+    Failed,
+}
+
+/// What kind of thing a name is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileKind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Link,
+    /// One more name of a file.
+    HardLink,
+    /// Anything else: a device, a socket, a pipe.
+    Other,
+}
+
+/// One line of a receipt: what became of one name. Lines come in the order in which names were settled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReceiptLine {
+    /// Path below the destination.
+    pub path: PathText,
+    /// What it is.
+    pub kind: FileKind,
+    /// What became of it.
+    pub status: FileStatus,
+    /// Length.
+    pub bytes: u64,
+    /// Bytes that did not have to be sent, because a journal proved them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub resumed_bytes: u64,
+    /// BLAKE3 of the content in hexadecimal; absent where nothing was hashed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blake3: Option<String>,
+    /// Why it failed or was skipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Names and bytes that ended alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FileTally {
+    /// Names.
+    pub files: u64,
+    /// Bytes in them.
+    pub bytes: u64,
+}
+
+/// What one end of a copy used and how long its threads were at what. Times are sums over threads.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CopyEnd {
+    /// How files were read or written, the word of [`FileEngine`] that was chosen.
+    pub engine: String,
+    /// Type of the file system (`ext4`, `tmpfs`).
+    pub file_system: String,
+    /// Threads that read or wrote for the streams; 0: each stream for itself.
+    pub threads: u32,
+    /// Microseconds in reading or writing files.
+    pub file_us: u64,
+    /// Microseconds in opening, naming and closing them.
+    pub name_us: u64,
+    /// Microseconds in hashing.
+    pub hash_us: u64,
+    /// Microseconds in sealing or opening frames.
+    pub cipher_us: u64,
+    /// Microseconds in sending or receiving.
+    pub stream_us: u64,
+    /// Microseconds in bringing data to the device.
+    pub sync_us: u64,
+    /// Microseconds in which streams had nothing to send, or nowhere to put what came.
+    pub starved_us: u64,
+    /// Largest memory of the process, in bytes.
+    pub peak_memory_bytes: u64,
+}
+
+/// What a copy came to.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CopyReport {
+    /// Names found at the sources.
+    pub found: FileTally,
+    /// Regular files copied now.
+    pub copied: FileTally,
+    /// What was there already.
+    pub present: FileTally,
+    /// What failed.
+    pub failed: FileTally,
+    /// What was skipped.
+    pub skipped: FileTally,
+    /// What was deleted, or would be.
+    pub deleted: FileTally,
+    /// Folders, links and further names made.
+    pub made: u64,
+    /// Bytes that a journal proved and that were not sent again.
+    pub resumed_bytes: u64,
+    /// Bytes of holes that were not sent.
+    pub hole_bytes: u64,
+    /// Chunks that came spoiled and were sent again.
+    pub repeated_chunks: u64,
+    /// Cipher in use.
+    pub cipher: String,
+    /// Chunk in use, in bytes.
+    pub chunk_bytes: u64,
+    /// The first hundred names that failed.
+    pub failures: Vec<ReceiptLine>,
+    /// The end that had the files.
+    pub sender: CopyEnd,
+    /// The end that got them.
+    pub receiver: CopyEnd,
+}
+
+/// How far a copy is, told a few times a second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CopyProgress {
+    /// Names found so far.
+    pub found_files: u64,
+    /// Bytes in them.
+    pub found_bytes: u64,
+    /// Whether all have been found: only then are the two above totals.
+    pub all_found: bool,
+    /// Names settled: copied, present, skipped.
+    pub settled_files: u64,
+    /// Bytes settled, or on the destination's side of the path: what a bar shows.
+    pub settled_bytes: u64,
+    /// Names that failed.
+    pub failed_files: u64,
+    /// Payload bytes sent or received by this end.
+    pub moved_bytes: u64,
+    /// Bytes that needed no sending.
+    pub spared_bytes: u64,
+    /// Streams that moved something since the last time.
+    pub busy_streams: u32,
+    /// Microseconds since the copy began.
+    pub elapsed_us: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{RunSpec, from_json};
+
+    fn refusal(text: &str) -> String {
+        from_json::<RunSpec>(text)
+            .unwrap()
+            .resolved()
+            .unwrap_err()
+            .message
+    }
+
+    #[test]
+    fn a_copy_needs_a_source_a_destination_and_a_transport_that_keeps_its_word() {
+        assert!(refusal(r#"{"copy":{"destination":"d"}}"#).starts_with("copy.sources"));
+        assert!(refusal(r#"{"copy":{"sources":["s"]}}"#).starts_with("copy.destination"));
+        let udp = refusal(r#"{"transport":"udp","copy":{"sources":["s"],"destination":"d"}}"#);
+        assert!(udp.starts_with("copy.transport"), "{udp}");
+        let both = refusal(r#"{"direction":"bidirectional","copy":{"sources":["s"],"destination":"d"}}"#);
+        assert!(both.starts_with("copy.direction"), "{both}");
+        let timed = refusal(r#"{"duration_s":3,"copy":{"sources":["s"],"destination":"d"}}"#);
+        assert!(timed.starts_with("duration_s"), "{timed}");
+    }
+
+    #[test]
+    fn what_a_copy_asks_for_is_checked() {
+        let with = |more: &str| {
+            refusal(&format!(
+                r#"{{"copy":{{"sources":["s"],"destination":"d",{more}}}}}"#
+            ))
+        };
+        assert!(with(r#""chunk_bytes":100000"#).contains("power of two"));
+        assert!(with(r#""filters":["*.o"]"#).contains("'+ pattern'"));
+        assert!(with(r#""delete":0,"recursive":false"#).starts_with("copy.delete"));
+    }
+
+    #[test]
+    fn a_copy_has_no_duration_and_no_total() {
+        let spec = from_json::<RunSpec>(r#"{"copy":{"sources":["s"],"destination":"d"}}"#).unwrap();
+        let spec = spec.resolved().unwrap();
+        assert_eq!((spec.duration_s, spec.total_bytes), (None, None));
+        assert_eq!(spec.clone().resolved().unwrap(), spec);
+    }
+}

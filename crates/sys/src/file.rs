@@ -1,0 +1,158 @@
+//! Files by descriptor: opening beneath a folder, files without a name, holes, attributes, what a file system is.
+//!
+//! Paths and names are bytes. What is given is made with close-on-exec; errors are the kernel's, untouched, and an
+//! interrupted call is begun again.
+//!
+//! Start with [`open_beneath`], then [`FileFacts`], [`rename`], [`read_at`] and [`get_xattrs`].
+
+mod attributes;
+mod content;
+mod facts;
+mod names;
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+
+pub use attributes::{get_xattrs, set_mode, set_times, set_times_at, set_xattr};
+pub use content::{
+    allocate, cached_bytes, data_after, forget, hole_after, lock_exclusive, punch, read_at, read_once_at,
+    sequential, set_length, start_writeback, sync_data, sync_file, sync_file_system, will_read, write_all_at,
+};
+pub use facts::{FileFacts, FileKind, file_system, stat_at, stat_fd};
+pub use names::{
+    Listed, Listing, hard_link, link_fd, list, make_folder, make_link, read_link, remove_folder, rename,
+    unlink,
+};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+/// Flags of open(2); joined with `|`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenFlags(OFlags);
+
+impl OpenFlags {
+    /// To read.
+    pub const READ: Self = Self(OFlags::RDONLY);
+    /// To write.
+    pub const WRITE: Self = Self(OFlags::WRONLY);
+    /// To read and write.
+    pub const READ_WRITE: Self = Self(OFlags::RDWR);
+    /// Made if it is not there.
+    pub const CREATE: Self = Self(OFlags::CREATE);
+    /// Refused if it is there.
+    pub const EXCLUSIVE: Self = Self(OFlags::EXCL);
+    /// Emptied.
+    pub const TRUNCATE: Self = Self(OFlags::TRUNC);
+    /// A folder and nothing else.
+    pub const FOLDER: Self = Self(OFlags::DIRECTORY);
+    /// Not through a link at the end of the path.
+    pub const NO_FOLLOW: Self = Self(OFlags::NOFOLLOW);
+    /// Only to name it (O_PATH).
+    pub const PATH: Self = Self(OFlags::PATH);
+    /// A file without a name in this folder (O_TMPFILE); goes with [`Self::WRITE`] or [`Self::READ_WRITE`].
+    pub const NAMELESS: Self = Self(OFlags::TMPFILE);
+    /// Past the page cache.
+    pub const DIRECT: Self = Self(OFlags::DIRECT);
+    /// Without waiting, should it be a pipe.
+    pub const NO_WAIT: Self = Self(OFlags::NONBLOCK);
+    /// Without changing the time of last access; refused for files of others.
+    pub const KEEP_ACCESS_TIME: Self = Self(OFlags::NOATIME);
+}
+
+impl std::ops::BitOr for OpenFlags {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0.union(other.0))
+    }
+}
+
+/// Opens `path` from the folder `from` (where the process is, if absent), close-on-exec; made files get the permission
+/// bits `mode` less the umask.
+///
+/// # Errors
+/// The kernel's; `InvalidInput` for a path with a zero byte.
+pub fn open_at(
+    from: Option<BorrowedFd<'_>>,
+    path: &[u8],
+    flags: OpenFlags,
+    mode: u32,
+) -> io::Result<OwnedFd> {
+    let from = from.unwrap_or(CWD);
+    again(|| rustix::fs::openat(from, path, flags.0.union(OFlags::CLOEXEC), bits(mode)))
+}
+
+/// As [`open_at`], and the path may not lead out of `from`: not by `..`, not by a link, not as an absolute one
+/// (openat2 with RESOLVE_BENEATH and RESOLVE_NO_MAGICLINKS).
+///
+/// # Errors
+/// As [`open_at`]; `EXDEV` for a path that would leave; `ENOSYS` on a kernel without it.
+pub fn open_beneath(from: BorrowedFd<'_>, path: &[u8], flags: OpenFlags, mode: u32) -> io::Result<OwnedFd> {
+    let resolve = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
+    open_resolved(from, path, flags, mode, resolve)
+}
+
+/// As [`open_beneath`], and no part of the path may be a link: for paths that were walked or made before.
+///
+/// # Errors
+/// As [`open_beneath`]; `ELOOP` for a link.
+pub fn open_without_links(
+    from: BorrowedFd<'_>,
+    path: &[u8],
+    flags: OpenFlags,
+    mode: u32,
+) -> io::Result<OwnedFd> {
+    let resolve = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
+    open_resolved(from, path, flags, mode, resolve)
+}
+
+fn open_resolved(
+    from: BorrowedFd<'_>,
+    path: &[u8],
+    flags: OpenFlags,
+    mode: u32,
+    resolve: ResolveFlags,
+) -> io::Result<OwnedFd> {
+    /// The kernel gives up a path with `..` while folders are renamed anywhere; this often it is tried again.
+    const TRIES: usize = 128;
+    // Unlike openat, openat2 refuses a mode where nothing can be made.
+    let makes = flags.0.intersects(OFlags::CREATE) || flags.0.contains(OFlags::TMPFILE);
+    let mode = if makes { bits(mode) } else { Mode::empty() };
+    let open = || rustix::fs::openat2(from, path, flags.0.union(OFlags::CLOEXEC), mode, resolve);
+    for _ in 1..TRIES {
+        match again(open) {
+            Err(error) if error.raw_os_error() == Some(Errno::AGAIN.raw_os_error()) => {}
+            result => return result,
+        }
+    }
+    again(open)
+}
+
+/// Opens once more what `file` has open, with other flags; what it may do is asked again.
+///
+/// # Errors
+/// The kernel's; `InvalidInput` for [`OpenFlags::DIRECT`] where the file system cannot; `NotFound` without `/proc`.
+pub fn reopen(file: BorrowedFd<'_>, flags: OpenFlags) -> io::Result<OwnedFd> {
+    open_at(None, path_of(file).as_bytes(), flags, 0)
+}
+
+/// Path of an open file for calls that take paths alone.
+fn path_of(file: BorrowedFd<'_>) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
+/// Permission bits, the lowest twelve.
+fn bits(mode: u32) -> Mode {
+    Mode::from_bits_truncate(mode & 0o7777)
+}
+
+/// Does a call again that a signal interrupted.
+fn again<T>(call: impl Fn() -> rustix::io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            result => return result.map_err(io::Error::from),
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Bytes of files: reading and writing, lengths, holes, the page cache, the device, locks.
+
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use rustix::fs::{Advice, FallocateFlags, FlockOperation, SeekFrom};
+use rustix::io::Errno;
+
+use super::again;
+use crate::call::check;
+use crate::page_buffer::PAGE_BYTES;
+
+/// Reads at `offset` into `into`, all of it unless the file ends before; gives how much.
+///
+/// # Errors
+/// The kernel's.
+pub fn read_at(file: BorrowedFd<'_>, into: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while done < into.len() {
+        match read_once_at(file, &mut into[done..], offset + done as u64)? {
+            0 => break,
+            bytes => done += bytes,
+        }
+    }
+    Ok(done)
+}
+
+/// Reads at `offset` with one call, which may give less than there is.
+///
+/// # Errors
+/// The kernel's.
+pub fn read_once_at(file: BorrowedFd<'_>, into: &mut [u8], offset: u64) -> io::Result<usize> {
+    loop {
+        match rustix::io::pread(file, &mut *into, offset) {
+            Err(Errno::INTR) => {}
+            result => return result.map_err(io::Error::from),
+        }
+    }
+}
+
+/// Writes all of `from` at `offset`.
+///
+/// # Errors
+/// The kernel's; `WriteZero` for a file system that takes nothing and says nothing.
+pub fn write_all_at(file: BorrowedFd<'_>, from: &[u8], offset: u64) -> io::Result<()> {
+    let mut done = 0;
+    while done < from.len() {
+        match again(|| rustix::io::pwrite(file, &from[done..], offset + done as u64))? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            bytes => done += bytes,
+        }
+    }
+    Ok(())
+}
+
+/// Makes the file `bytes` long; what is added reads as zeros.
+///
+/// # Errors
+/// The kernel's.
+pub fn set_length(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
+    again(|| rustix::fs::ftruncate(file, bytes))
+}
+
+/// Reserves room for the first `bytes` bytes on the device; the length stays as it is.
+///
+/// # Errors
+/// The kernel's: `StorageFull` where there is not as much room, `Unsupported` where the file system cannot.
+pub fn allocate(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    again(|| rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, 0, bytes))
+}
+
+/// Makes a hole: the bytes read as zeros and take no room; the length stays as it is.
+///
+/// # Errors
+/// The kernel's: `Unsupported` where the file system cannot.
+pub fn punch(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> {
+    let flags = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
+    if bytes == 0 {
+        return Ok(());
+    }
+    again(|| rustix::fs::fallocate(file, flags, offset, bytes))
+}
+
+/// Where the next data are, from `offset` on; `None` when there is only a hole up to the end. Moves the descriptor's position.
+///
+/// # Errors
+/// The kernel's.
+pub fn data_after(file: BorrowedFd<'_>, offset: u64) -> io::Result<Option<u64>> {
+    match again(|| rustix::fs::seek(file, SeekFrom::Data(offset))) {
+        Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => Ok(None),
+        result => result.map(Some),
+    }
+}
+
+/// Where the next hole is, from `offset` on; at the latest the end of the file. Moves the descriptor's position.
+///
+/// # Errors
+/// The kernel's; `ENXIO` for an offset behind the end.
+pub fn hole_after(file: BorrowedFd<'_>, offset: u64) -> io::Result<u64> {
+    again(|| rustix::fs::seek(file, SeekFrom::Hole(offset)))
+}
+
+/// Content, and what it takes to find it again, is on the device (fdatasync).
+///
+/// # Errors
+/// The kernel's; after one of them what was written may be lost.
+pub fn sync_data(file: BorrowedFd<'_>) -> io::Result<()> {
+    again(|| rustix::fs::fdatasync(file))
+}
+
+/// All of a file is on the device; of a folder its names (fsync).
+///
+/// # Errors
+/// As [`sync_data`].
+pub fn sync_file(file: BorrowedFd<'_>) -> io::Result<()> {
+    again(|| rustix::fs::fsync(file))
+}
+
+/// Everything written to the file system that `file` is on is on its device (syncfs).
+///
+/// # Errors
+/// As [`sync_data`].
+pub fn sync_file_system(file: BorrowedFd<'_>) -> io::Result<()> {
+    again(|| rustix::fs::syncfs(file))
+}
+
+/// Begins to bring what was written there to the device and does not wait until it is (sync_file_range). It promises
+/// nothing: what is to be on the device is synced.
+///
+/// # Errors
+/// The kernel's.
+pub fn start_writeback(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> {
+    let signed = |value: u64| i64::try_from(value).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput));
+    let (offset, bytes) = (signed(offset)?, signed(bytes)?);
+    // SAFETY: takes integers and touches no memory of ours.
+    let result =
+        unsafe { libc::sync_file_range(file.as_raw_fd(), offset, bytes, libc::SYNC_FILE_RANGE_WRITE) };
+    check(result).map(drop)
+}
+
+/// Drops what of the file is in the page cache and on the device already; 0 bytes: to the end.
+///
+/// # Errors
+/// The kernel's.
+pub fn forget(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> {
+    advise(file, offset, bytes, Advice::DontNeed)
+}
+
+/// Begins to read what will be wanted soon; 0 bytes: to the end.
+///
+/// # Errors
+/// The kernel's.
+pub fn will_read(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> {
+    advise(file, offset, bytes, Advice::WillNeed)
+}
+
+/// The file will be read from its begin to its end: the kernel reads further ahead.
+///
+/// # Errors
+/// The kernel's.
+pub fn sequential(file: BorrowedFd<'_>) -> io::Result<()> {
+    advise(file, 0, 0, Advice::Sequential)
+}
+
+/// `struct cachestat_range` and `struct cachestat` of linux/mman.h.
+#[repr(C)]
+struct CacheRange {
+    offset: u64,
+    bytes: u64,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct CachePages {
+    cached: u64,
+    dirty: u64,
+    under_writeback: u64,
+    evicted: u64,
+    recently_evicted: u64,
+}
+
+/// Bytes of the file that are in the page cache, whole pages (cachestat, Linux 6.5).
+///
+/// # Errors
+/// The kernel's: `ENOSYS` before 6.5; `EPERM` for files of others.
+pub fn cached_bytes(file: BorrowedFd<'_>) -> io::Result<u64> {
+    /// Of asm-generic/unistd.h; one number on all architectures.
+    const SYS_CACHESTAT: libc::c_long = 451;
+    let range = CacheRange { offset: 0, bytes: 0 };
+    let mut pages = CachePages::default();
+    // SAFETY: the kernel reads one range and writes one set of counts, both laid out as it has them.
+    let result = unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &range, &mut pages, 0) };
+    check(result as libc::c_int)?;
+    Ok(pages.cached.saturating_mul(PAGE_BYTES as u64))
+}
+
+fn advise(file: BorrowedFd<'_>, offset: u64, bytes: u64, advice: Advice) -> io::Result<()> {
+    again(|| rustix::fs::fadvise(file, offset, NonZeroU64::new(bytes), advice))
+}
+
+/// Takes the lock of the file (flock); false while another open file has it. It goes with the last descriptor, however
+/// the process ends.
+///
+/// # Errors
+/// The kernel's.
+pub fn lock_exclusive(file: BorrowedFd<'_>) -> io::Result<bool> {
+    match again(|| rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive)) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        result => result.map(|()| true),
+    }
+}

@@ -1,0 +1,69 @@
+//! Bytes of somebody else's over a connection, in and out.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use farline_spec::{Failure, ReceiveMode, RunSpec, SendMode};
+use farline_sys::byte_stream::{receive_now, send_repeated};
+use farline_sys::option::set_receive_low_water;
+use farline_sys::wake::{Interest, wait_ready};
+
+use crate::failure::refused;
+use crate::socket::SLICE;
+
+/// Bytes that must be there before the receiver is woken, where so many are wanted: a wake-up for every segment costs
+/// the end that delivers it (on loopback the sender) more than the copy itself.
+const GATHERED_BYTES: usize = 256 << 10;
+
+/// The receiving end of a connection that carries files.
+#[derive(Debug, Default)]
+pub(super) struct Intake {
+    /// As the kernel has it; 0 where it has its own.
+    low_water: usize,
+}
+
+/// Refuses options that decide how bytes made up on the spot are sent, or what becomes of bytes that nobody wants.
+///
+/// # Errors
+/// `Spec` that names the option.
+pub(super) fn check(spec: &RunSpec) -> Result<(), Failure> {
+    let Some(tcp) = spec.tcp.as_ref().filter(|_| spec.copy.is_some()) else {
+        return Ok(());
+    };
+    if tcp.send_mode != SendMode::Copy {
+        return Err(refused("tcp.send_mode", "files are sent by copy alone"));
+    }
+    if tcp.receive_mode != ReceiveMode::Read {
+        return Err(refused("tcp.receive_mode", "files are received by read alone"));
+    }
+    Ok(())
+}
+
+/// Gives the kernel what it takes of `bytes` within the socket's time-out.
+///
+/// # Errors
+/// The kernel's; `WouldBlock` when it took nothing.
+pub(super) fn send(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+    if bytes.is_empty() {
+        return Ok(0);
+    }
+    send_repeated(socket, bytes, 0, bytes.len())
+}
+
+impl Intake {
+    /// Takes what has come, once all that `into` holds or a good part of it has, or a time slice is over; 0 is the end of
+    /// the stream.
+    ///
+    /// # Errors
+    /// The kernel's; `WouldBlock` when nothing has come.
+    pub(super) fn receive(&mut self, socket: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
+        let wanted = into.len().clamp(1, GATHERED_BYTES);
+        if self.low_water != wanted {
+            // A kernel that cannot wait for more wakes more often: nothing else changes.
+            let _ = set_receive_low_water(socket, wanted);
+            self.low_water = wanted;
+        }
+        wait_ready([(socket, Interest::Readable)], SLICE)?;
+        receive_now(socket, into)
+    }
+}

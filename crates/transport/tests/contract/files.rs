@@ -1,0 +1,398 @@
+//! What every stream does that carries files.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use farline_spec::unit::RateBps;
+use farline_spec::{CopySpec, FailureKind, RunSpec};
+use farline_transport::{Received, Role, Stream, payload};
+
+use crate::harness::{PATIENCE, Subject, V4, V6, key};
+
+/// No multiple of any packet, blast or piece.
+const TOTAL: usize = 20_000_003;
+/// Within this an aborted call returns.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// The spec of a copy at `rate_bps` for each stream.
+fn spec_at(subject: &Subject, rate_bps: u64) -> RunSpec {
+    let mut spec = subject.spec_at(rate_bps);
+    (spec.duration_s, spec.total_bytes) = (None, None);
+    spec.copy = Some(CopySpec::default());
+    spec.rate_bps = Some(RateBps::new(rate_bps).unwrap());
+    spec
+}
+
+fn pair(subject: &Subject, ip: IpAddr, is_forward: bool) -> (Box<dyn Stream>, Box<dyn Stream>) {
+    subject.pair(&spec_at(subject, 0), ip, is_forward)
+}
+
+/// Lengths that look like chance and are the same every time.
+struct Lengths(u64);
+
+impl Lengths {
+    fn next(&mut self, most: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        // Small ones as often as large ones.
+        let magnitude = (self.0 >> 59) as u32 % 21;
+        1 + (self.0 >> 20) as usize % most.min(1 << magnitude)
+    }
+}
+
+/// Sends all of `bytes` in odd pieces, flushing now and then, and finishes.
+fn send_files(sender: &mut dyn Stream, bytes: &[u8], most: usize) {
+    let (mut lengths, mut sent) = (Lengths(1), 0);
+    while sent < bytes.len() {
+        let piece = lengths.next(most).min(bytes.len() - sent);
+        let taken = sender.send(&bytes[sent..sent + piece]).unwrap();
+        assert!(taken <= piece, "{taken} bytes taken of {piece}");
+        sent += taken;
+        if lengths.next(1 << 20) < 3 {
+            sender.flush().unwrap();
+        }
+    }
+    sender.finish_sending(Instant::now() + PATIENCE).unwrap();
+}
+
+/// Receives in odd pieces to the end, and compares with `want`.
+fn receive_files(receiver: &mut dyn Stream, want: &[u8], most: usize) {
+    let (mut lengths, mut seen, start) = (Lengths(2), 0, Instant::now());
+    let mut into = vec![0; most];
+    while start.elapsed() < 3 * PATIENCE {
+        let piece = lengths.next(most);
+        match receiver.receive(&mut into[..piece]).unwrap() {
+            Received::End => break,
+            Received::Bytes(count) => {
+                assert!(into[..count] == want[seen..seen + count], "behind byte {seen}");
+                seen += count;
+            }
+        }
+    }
+    assert_eq!(seen, want.len());
+    assert_eq!(
+        receiver.receive(&mut into).unwrap(),
+        Received::End,
+        "the end stays"
+    );
+}
+
+fn files_arrive(subject: &Subject, ip: IpAddr, is_forward: bool) {
+    let bytes = payload(7, 0, TOTAL);
+    let (mut sender, mut receiver) = pair(subject, ip, is_forward);
+    let probes = [sender.probe(), receiver.probe()];
+    std::thread::scope(|scope| {
+        scope.spawn(|| receive_files(receiver.as_mut(), &bytes, 300_000));
+        send_files(sender.as_mut(), &bytes, 1_500_000);
+    });
+    for counters in probes.map(|probe| probe.sample()) {
+        assert_eq!(counters.bytes, TOTAL as i64);
+        assert!(counters.blocks > 0);
+    }
+}
+
+pub fn files_arrive_as_they_were_given_forward(subject: &Subject) {
+    files_arrive(subject, V4, true);
+}
+
+pub fn files_arrive_as_they_were_given_reverse(subject: &Subject) {
+    files_arrive(subject, V6, false);
+}
+
+pub fn a_quarter_of_a_gigabyte_arrives(subject: &Subject) {
+    let bytes = payload(8, 0, 1 << 20);
+    let (mut sender, mut receiver) = pair(subject, V4, true);
+    std::thread::scope(|scope| {
+        let receiving = scope.spawn(|| {
+            let (mut into, mut seen) = (vec![0; 1 << 20], 0);
+            loop {
+                let at = seen % into.len();
+                match receiver.receive(&mut into[at..]).unwrap() {
+                    Received::End => return seen,
+                    Received::Bytes(count) => {
+                        assert!(
+                            into[at..at + count] == bytes[at..at + count],
+                            "behind byte {seen}"
+                        );
+                        seen += count;
+                    }
+                }
+            }
+        });
+        for _ in 0..256 {
+            let mut sent = 0;
+            while sent < bytes.len() {
+                sent += sender.send(&bytes[sent..]).unwrap();
+            }
+        }
+        sender.finish_sending(Instant::now() + 3 * PATIENCE).unwrap();
+        assert_eq!(receiving.join().unwrap(), 256 << 20);
+    });
+}
+
+/// Receives until `wanted` bytes have come; gives them.
+fn receive_exactly(receiver: &mut dyn Stream, wanted: usize) -> Vec<u8> {
+    let (mut into, mut seen, start) = (vec![0; wanted], 0, Instant::now());
+    while seen < wanted && start.elapsed() < PATIENCE {
+        match receiver.receive(&mut into[seen..]).unwrap() {
+            Received::Bytes(count) => seen += count,
+            Received::End => break,
+        }
+    }
+    into.truncate(seen);
+    into
+}
+
+/// A sender that waits for files tends its stream and does nothing else.
+pub fn what_is_flushed_arrives_although_nothing_follows(subject: &Subject) {
+    let (mut sender, mut receiver) = pair(subject, V4, true);
+    for (round, length) in [1, 10, 100_000, 3].into_iter().enumerate() {
+        let bytes = payload(round as u64, 0, length);
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let receiving = scope.spawn(|| {
+                let got = receive_exactly(receiver.as_mut(), length);
+                is_over.store(true, Ordering::Relaxed);
+                got
+            });
+            let mut sent = 0;
+            while sent < length {
+                sent += sender.send(&bytes[sent..]).unwrap();
+            }
+            sender.flush().unwrap();
+            while !is_over.load(Ordering::Relaxed) {
+                sender.tend().unwrap();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            assert!(receiving.join().unwrap() == bytes[..], "round {round}");
+        });
+    }
+}
+
+/// A receiver that has no room tends its stream, and the sender stops instead of taking it for dead.
+pub fn a_sender_waits_for_a_receiver_that_has_no_room(subject: &Subject) {
+    let (mut sender, mut receiver) = pair(subject, V4, true);
+    let bytes = payload(9, 0, 1 << 20);
+    let is_over = AtomicBool::new(false);
+    let sent = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                receiver.tend().unwrap();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let mut sent = 0;
+        let mut idle_since = Instant::now();
+        while idle_since.elapsed() < Duration::from_millis(300) {
+            let taken = sender.send(&bytes[sent % bytes.len()..]).unwrap();
+            sent += taken;
+            if taken > 0 {
+                idle_since = Instant::now();
+            }
+            assert!(sent < 4 << 30, "nobody stops the sender");
+        }
+        is_over.store(true, Ordering::Relaxed);
+        sent
+    });
+    let want: Vec<u8> = bytes.iter().copied().cycle().take(sent).collect();
+    std::thread::scope(|scope| {
+        scope.spawn(|| receive_files(receiver.as_mut(), &want, 1 << 20));
+        sender.finish_sending(Instant::now() + 3 * PATIENCE).unwrap();
+    });
+}
+
+pub fn nothing_to_send_is_an_end(subject: &Subject) {
+    let (mut sender, mut receiver) = pair(subject, V4, true);
+    sender.flush().unwrap();
+    assert_eq!(sender.send(&[]).unwrap(), 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| receive_files(receiver.as_mut(), &[], 100));
+        sender.finish_sending(Instant::now() + PATIENCE).unwrap();
+    });
+}
+
+pub fn a_stream_of_files_carries_no_blocks(subject: &Subject) {
+    let (mut sender, mut receiver) = pair(subject, V4, true);
+    assert_eq!(sender.send_block(10).unwrap_err().kind, FailureKind::Internal);
+    assert_eq!(receiver.receive_block().unwrap_err().kind, FailureKind::Internal);
+    assert_eq!(receiver.send(&[1]).unwrap_err().kind, FailureKind::Internal);
+    assert_eq!(
+        sender.receive(&mut [0; 9]).unwrap_err().kind,
+        FailureKind::Internal
+    );
+    let (mut sender, mut receiver) = subject.pair(&subject.spec(1_000), V4, true);
+    assert_eq!(sender.send(&[1]).unwrap_err().kind, FailureKind::Internal);
+    assert_eq!(
+        receiver.receive(&mut [0; 9]).unwrap_err().kind,
+        FailureKind::Internal
+    );
+}
+
+/// Runs `call` until it fails, aborts after a moment and wants it over within a second.
+fn aborted(stream: &mut dyn Stream, mut call: impl FnMut(&mut dyn Stream) -> FailureKind + Send) {
+    let probe = stream.probe();
+    std::thread::scope(|scope| {
+        let blocked = scope.spawn(move || call(stream));
+        std::thread::sleep(Duration::from_millis(150));
+        assert!(!blocked.is_finished(), "it was to block until it is aborted");
+        let start = Instant::now();
+        probe.abort();
+        assert_eq!(blocked.join().unwrap(), FailureKind::Interrupted);
+        assert!(start.elapsed() < AT_ONCE, "{:?} to abort", start.elapsed());
+    });
+}
+
+pub fn aborting_ends_a_blocked_send_of_files(subject: &Subject) {
+    let (mut sender, _receiver) = pair(subject, V4, true);
+    let bytes = vec![1; 1 << 20];
+    aborted(sender.as_mut(), |stream| {
+        loop {
+            if let Err(failure) = stream.send(&bytes) {
+                return failure.kind;
+            }
+        }
+    });
+}
+
+pub fn aborting_ends_a_blocked_receive_of_files(subject: &Subject) {
+    let (_sender, mut receiver) = pair(subject, V4, true);
+    let mut into = vec![0; 1 << 20];
+    aborted(receiver.as_mut(), |stream| {
+        loop {
+            match stream.receive(&mut into) {
+                Ok(Received::Bytes(_)) => {}
+                Ok(Received::End) => panic!("nobody has ended the stream"),
+                Err(failure) => return failure.kind,
+            }
+        }
+    });
+}
+
+/// A receiver that is gone is found out, be it after the protocol's patience.
+pub fn a_receiver_that_is_gone_fails_the_send(subject: &Subject) {
+    let (mut sender, receiver) = pair(subject, V4, true);
+    let bytes = vec![1; 100_000];
+    sender.send(&bytes).unwrap();
+    drop(receiver);
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        if let Err(failure) = sender.send(&bytes).and_then(|_| sender.flush()) {
+            assert_ne!(failure.kind, FailureKind::Interrupted, "{failure}");
+            return;
+        }
+    }
+    panic!("still sending to nobody after {PATIENCE:?}");
+}
+
+/// Whatever a receiver is told of a sender that is gone, it gets no byte that was not sent.
+pub fn a_sender_that_is_gone_ends_the_receive(subject: &Subject) {
+    let (mut sender, mut receiver) = pair(subject, V4, true);
+    let bytes = payload(3, 0, 100_000);
+    let sent = sender.send(&bytes).unwrap();
+    sender.flush().unwrap();
+    drop(sender);
+    let (mut into, mut seen, start) = (vec![0; 4_096], 0, Instant::now());
+    while start.elapsed() < PATIENCE {
+        match receiver.receive(&mut into) {
+            Ok(Received::Bytes(count)) => {
+                assert!(into[..count] == bytes[seen..seen + count]);
+                seen += count;
+            }
+            Ok(Received::End) | Err(_) => {
+                assert!(seen <= sent);
+                return;
+            }
+        }
+    }
+    panic!("still waiting for nobody after {PATIENCE:?}");
+}
+
+/// 80 Mbit/s for a second, five times. More comes in a second only where the receiver was late before, less only on a machine
+/// that starves the sender of CPU time: the third of the five is not more, and one of them is not less.
+pub fn a_rate_is_kept_by_files(subject: &Subject) {
+    let spec = spec_at(subject, 80_000_000);
+    let mut rates: Vec<f64> = (0..5).map(|_| second_at(subject, &spec)).collect();
+    rates.sort_by(f64::total_cmp);
+    assert!(rates[2] <= 10_000_000.0 * 1.07, "{rates:?}");
+    assert!(rates[4] >= 10_000_000.0 * 0.95, "{rates:?}");
+}
+
+/// Bytes that arrive in a second of a stream at a rate.
+fn second_at(subject: &Subject, spec: &RunSpec) -> f64 {
+    let (mut sender, mut receiver) = subject.pair(spec, V4, true);
+    let (bytes, probe) = (vec![5; 1 << 20], receiver.probe());
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut sent = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                sent += sender.send(&bytes[sent % bytes.len()..]).unwrap();
+            }
+        });
+        let mut into = vec![0; 65_536];
+        let mut receive_for = |time: Duration| {
+            let start = Instant::now();
+            while start.elapsed() < time {
+                receiver.receive(&mut into).unwrap();
+            }
+            (probe.sample().bytes, Instant::now())
+        };
+        // What start-up lets through is not the rate.
+        let (before, from) = receive_for(Duration::from_millis(200));
+        let (after, to) = receive_for(Duration::from_secs(1));
+        is_over.store(true, Ordering::Relaxed);
+        (after - before) as f64 / (to - from).as_secs_f64()
+    })
+}
+
+pub fn the_path_without_a_network_and_datagrams_carry_no_files() {
+    for spec in [r#"{"transport":"null"}"#, r#"{"transport":"udp"}"#] {
+        let subject = Subject { spec };
+        let (mut sender, mut receiver) = subject.pair(&subject.spec(10_000), V4, true);
+        let sending = sender.send(&[1]).unwrap_err();
+        let receiving = receiver.receive(&mut [0]).unwrap_err();
+        for failure in [sending, receiving] {
+            assert_eq!(failure.kind, FailureKind::Spec);
+            assert!(failure.message.contains("carries no files"), "{failure}");
+        }
+    }
+}
+
+pub fn options_that_say_what_blocks_are_made_of_are_refused() {
+    let refused = [
+        (
+            r#"{"transport":"tcp","tcp":{"send_mode":"zerocopy"}}"#,
+            "tcp.send_mode",
+        ),
+        (
+            r#"{"transport":"tcp","tcp":{"receive_mode":"discard"}}"#,
+            "tcp.receive_mode",
+        ),
+        (
+            r#"{"transport":"rbudp","rate_bps":0,"rbudp":{"receiver":"fake"}}"#,
+            "rbudp.receiver",
+        ),
+        (
+            r#"{"transport":"rbudp","rate_bps":0,"rbudp":{"file":"/tmp/x"}}"#,
+            "rbudp.file",
+        ),
+    ];
+    for (spec, option) in refused {
+        let subject = Subject { spec };
+        let spec = spec_at(&subject, 0);
+        let remote = "127.0.0.1:9".parse().unwrap();
+        let failures = [
+            subject.listen(V4, &spec).err(),
+            subject
+                .connect_as(&spec, remote, Role::Sender, &key(0), None)
+                .err(),
+        ];
+        for failure in failures.map(Option::unwrap) {
+            assert_eq!(failure.kind, FailureKind::Spec, "{failure}");
+            assert!(failure.message.starts_with(option), "{failure}");
+        }
+    }
+}
