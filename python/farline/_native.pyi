@@ -5,6 +5,7 @@ document as JSON text. Only `farline.tools.native`, `farline.testbed` and `farli
 this.
 """
 
+from os import PathLike
 from typing import final
 
 __all__ = [
@@ -46,9 +47,11 @@ class Run:
     """A run that goes on by itself; dropping it aborts it."""
 
     def poll(self, timeout_s: float) -> tuple[str, str, Columns | None] | None:
-        """Next event as (kind, JSON, columns of a `samples` event), or None after `timeout_s`.
+        """Next event as (kind, JSON, columns of rows), or None after `timeout_s`.
 
-        Kinds: `stage`, `server_key`, `notice`, `samples`, and last `done` with the record.
+        Kinds: `stage`, `server_key`, `notice`, `samples` and `mover_samples` (with columns),
+        `progress` (a copy-progress document, ten times a second), `listening` (where the server is
+        waited for), and last `done` with the record.
         """
 
     def stop(self) -> None:
@@ -99,11 +102,23 @@ def version_info() -> str:
 def memory_copy_bps(threads: int, seconds: float) -> int:
     """Bits per second that `threads` threads copy in memory, measured over `seconds`."""
 
-def start_run(target_json: str, spec_json: str) -> Run:
-    """Starts a run towards a target."""
+def start_run(
+    target_json: str,
+    spec_json: str,
+    receipt: str | PathLike[str] | None = None,
+    listen: str | None = None,
+) -> Run:
+    """Starts a run towards a target; the receipt of a copy goes to the file `receipt`.
 
-def start_server(config_json: str) -> Server:
-    """Starts a server."""
+    With `listen` (`address:port`) the server is waited for there instead of being connected to.
+    """
+
+def start_server(config_json: str, connect_to: str | None = None) -> Server:
+    """Starts a server.
+
+    With `connect_to` (`address:port`) it listens nowhere, connects to a client that waits there,
+    and ends after that session.
+    """
 
 @final
 class Emulator:

@@ -44,6 +44,31 @@ def test_its_lines_can_be_pasted(tmp_path: Path, start: Start) -> None:
     assert process.wait(20) == 0
 
 
+def test_its_lines_for_files_can_be_pasted(tmp_path: Path, start: Start) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "file").write_text("x")
+    state, root = str(tmp_path / "state"), str(tmp_path / "root")
+    words = ["serve", "-B", "127.0.0.1", "-p", "0", "--state-dir", state]
+    process = start(tmp_path, *words, "--write", root, "--read", root)
+    assert process.stdout is not None
+    lines = [process.stdout.readline() for _ in range(6)]
+    assert lines[4].startswith(f"to {root}:  farline copy FILES... 'farline://127.0.0.1:")
+    there, back = (line.split("'")[1] for line in lines[4:])
+    assert farline(tmp_path, "copy", str(tmp_path / "file"), there).returncode == 0
+    assert (tmp_path / "root" / "file").read_text() == "x"
+    source = back.replace("#FILE", "#file")
+    assert farline(tmp_path, "copy", source, str(tmp_path / "again")).returncode == 0
+    # A ticket made without the server, by its key.
+    port = there.split("/")[2].rpartition(":")[2]
+    words = ["ticket", "127.0.0.1", "-p", port, "--state-dir", state, "--read", root]
+    ticket = farline(tmp_path, *words).stdout.strip()
+    assert farline(tmp_path, "copy", f"{ticket}#file", str(tmp_path / "third")).returncode == 0
+    both = farline(tmp_path, *words, "--write", root)
+    assert both.returncode == 1 and "two tickets" in both.stderr
+    process.terminate()
+    assert process.wait(20) == 0
+
+
 def test_anonymous_clients_get_in_only_if_they_may_and_within_limits(tmp_path: Path) -> None:
     with serving(tmp_path, "--anonymous", "--anonymous-rate", "100M") as server:
         done = farline(tmp_path, "probe", server.address, "--json", "-t", "1", "--no-store")

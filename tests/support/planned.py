@@ -16,6 +16,7 @@ from farline.store import Entry
 from farline.store.columns import run_row
 from tests.support.campaigns import made_samples
 from tests.support.driving import validate
+from tests.support.paths import make_path
 from tests.support.records import make_record
 
 BpsOf = Callable[[Setting], float]
@@ -37,6 +38,8 @@ def planned_data(
         bps = bps_of(setting) * (1 + 0.02 * (labels["block"] - 0.5))
         record = make_record(number, setting.spec, bps=bps)
         record["summary"]["forward"]["mean_rtt_us"] = 40 + 1e12 / bps
+        if "rtt_s" in setting.path:
+            record["path"] = make_path(rtt_s=setting.path["rtt_s"])
         if with_blasts:
             record["streams"] = [_blasting(setting, bps)]
         rows.append(run_row(Entry(record, campaign.id, labels)))

@@ -18,12 +18,14 @@ FARLINE = [sys.executable, "-m", "farline"]
 
 @dataclass
 class Serving:
-    """A running server: its process, its address, a ticket."""
+    """A running server: its process, its address, tickets."""
 
     process: subprocess.Popen[str]
     address: str
     fingerprint: str
     ticket: str
+    tickets: Mapping[str, str]
+    """Tickets for files, `read` and `write`, where the server was told roots for them."""
 
     def stop(self, timeout_s: float = 20.0) -> int:
         """Sends SIGTERM and gives the exit code."""
@@ -43,7 +45,9 @@ def serving(folder: Path, *arguments: str, listen: str = "127.0.0.1") -> Iterato
         assert process.stdout is not None
         ready: dict[str, Any] = json.loads(process.stdout.readline())
         assert ready["event"] == "ready"
-        yield Serving(process, ready["addresses"][0], ready["fingerprint"], ready["ticket"])
+        tickets = ready.get("tickets", {})
+        address, fingerprint = ready["addresses"][0], ready["fingerprint"]
+        yield Serving(process, address, fingerprint, ready["ticket"], tickets)
     finally:
         process.kill()
         process.wait()

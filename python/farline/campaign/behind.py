@@ -33,6 +33,7 @@ class Behind:
         campaign: str | None = None,
         labels: Mapping[str, Any] | None = None,
         links: Mapping[str, Any] | None = None,
+        mover: Mapping[str, Any] | None = None,
     ) -> None:
         """Hands one run over, once the one before is on disk.
 
@@ -41,8 +42,9 @@ class Behind:
         """
         self.settle()
         self._on_its_way = self._writer.submit(
-            self._store.append, record, samples, campaign=campaign, labels=labels, links=links
-        )
+            self._store.append, record, samples, campaign=campaign, labels=labels, links=links,
+            mover=mover,
+        )  # fmt: skip
 
     def settle(self) -> None:
         """Waits until all that was handed over is on disk; raises what the store said."""

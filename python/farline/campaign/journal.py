@@ -23,9 +23,10 @@ from farline.store.filters import pick_campaign
 if TYPE_CHECKING:
     from farline.store import Store
 
-JOURNAL_VERSION = 4
-"""Version 4 may have points, groups of options and figures in its plan; version 3 has the topology
-of a testbed, version 2 the paths of settings, version 1 none of these."""
+JOURNAL_VERSION = 5
+"""Version 5 may have files to copy in its plan; version 4 points, groups of options and figures;
+version 3 has the topology of a testbed, version 2 the paths of settings, version 1 none of these.
+"""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from farline.campaign.path_watch import PathSeen, PathWatch
@@ -29,8 +29,9 @@ class Keeper(Protocol):
         campaign: str | None = None,
         labels: Mapping[str, Any] | None = None,
         links: Mapping[str, Any] | None = None,
+        mover: Mapping[str, Any] | None = None,
     ) -> object:
-        """Keeps one record with its samples and those of its links, and what the run was for."""
+        """Keeps one record with its samples, those of its links and files, and what it was for."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class Measured:
 
     record: RunRecord
     samples: Samples
+    mover: Samples = field(default_factory=dict)
+    """Samples of the files of a copy."""
 
 
 def came_about(record: Mapping[str, Any]) -> bool:
@@ -91,8 +94,11 @@ def measure(
     }
     if store is not None and keep(record):
         links = seen.links if seen is not None else None
-        store.append(record, result.samples, campaign=campaign, labels=labels, links=links)
-    return Measured(record, result.samples)
+        mover = result.mover or None
+        store.append(
+            record, result.samples, campaign=campaign, labels=labels, links=links, mover=mover
+        )
+    return Measured(record, result.samples, result.mover)
 
 
 def _over_path(record: RunRecord, seen: PathSeen | None) -> RunRecord:

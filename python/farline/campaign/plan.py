@@ -19,6 +19,9 @@ values = "128K..64M*2"
 [path]                        # over an emulated link; lists vary it between runs
 testbed = "back-to-back"      # preset, file, or name of a testbed that is up
 rtt_s = [0, "11.8ms", 0.366]
+[data]                        # of copies ([fixed.copy], [grid.copy]): see data_table.py
+files = ["1x1GiB"]
+source = "/dev/shm"
 [[figure]]                    # a picture to draw besides the usual ones: see figure_table.py
 name = "block"
 x = "block_bytes"
@@ -36,6 +39,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from farline.campaign.data_table import DATA, DataTable, check_copies, read_data_table
 from farline.campaign.figure_table import FIGURE, check_figures, figures_without, read_figures
 from farline.campaign.path_table import PATH, PathPlace, read_path_table
 from farline.campaign.plan_values import REFERENCE, flatten, nest, read_section
@@ -78,7 +82,7 @@ _KEYS: dict[str, type | tuple[type, ...]] = {
     "store": str,
     "count_invalid": bool,
 }
-_PARTS = ("campaign", "fixed", "grid", TOGETHER, POINT, PATH, FIGURE)
+_PARTS = ("campaign", "fixed", "grid", TOGETHER, POINT, PATH, DATA, FIGURE)
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,8 @@ class Plan:
     """Options that vary as one, by the name of the group."""
     points: tuple[Point, ...] = ()
     """Settings listed one by one; each is combined with everything that varies besides."""
+    data: DataTable | None = None
+    """Files to copy, of a plan of copies."""
     figures: tuple[WantedFigure, ...] = ()
     """Pictures to draw besides the usual ones."""
 
@@ -125,6 +131,7 @@ class Plan:
         if self.seed is not None:
             _check_range("seed", self.seed, 0, 2**53)
         check_apart(self.axes, self.together, self.points)
+        check_copies(self.data, self._paths, self._values_of("direction"))
 
     def with_grid(self, grid: Grid) -> Plan:
         """This plan with what a command line says instead of its own values.
@@ -160,6 +167,18 @@ class Plan:
         return {**points, **self.axes, **groups}
 
     @property
+    def _paths(self) -> set[str]:
+        """Every option that the plan says anything of."""
+        groups = (group.options for group in self.together.values())
+        points = (point.values for point in self.points)
+        return {path for part in (self.fixed, self.axes, *groups, *points) for path in part}
+
+    def _values_of(self, path: str) -> set[object]:
+        stated = [part.values[path] for part in self.points if path in part.values]
+        stated += [self.fixed[path]] if path in self.fixed else []
+        return {*stated, *self.axes.get(path, ())}
+
+    @property
     def over_path(self) -> bool:
         """Whether the plan says anything of an emulated path."""
         named = (*self.fixed, *self.axes)
@@ -181,6 +200,7 @@ class Plan:
             TOGETHER: {name: group.document() for name, group in self.together.items()},
             POINT: [point.document() for point in self.points],
             PATH: path,
+            DATA: self.data.document() if self.data else {},
             FIGURE: [figure.document() for figure in self.figures],
         }
         always = ("campaign", "fixed", "grid")
@@ -241,6 +261,7 @@ def plan_from_document(document: Mapping[str, Any], default_name: str = Plan.nam
         axes={**dict(read_section("grid", _table(document, "grid"))), **link_axes},
         together=together,
         points=read_points(document.get(POINT, [])),
+        data=read_data_table(_table(document, DATA)),
         figures=read_figures(document.get(FIGURE, []), together),
         **settings,
     )

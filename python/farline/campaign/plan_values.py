@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from farline.campaign.path_table import PATH, check_in_use, read_link_option
 from farline.errors import SpecError
-from farline.spec.table import TRANSPORT_SECTIONS
+from farline.spec.table import COPY, TRANSPORT_SECTIONS
 
 if TYPE_CHECKING:
     from farline.spec.table import Option
 
-SECTIONS = (*TRANSPORT_SECTIONS, PATH)
+SECTIONS = (*TRANSPORT_SECTIONS, COPY, PATH)
 REFERENCE = "campaign.reference"
 
 

@@ -17,7 +17,7 @@ from farline.campaign.plan import Plan
 from farline.campaign.plan_values import nest
 from farline.campaign.points import POINT
 from farline.errors import FarlineError, SpecError
-from farline.spec.table import TRANSPORT_SECTIONS
+from farline.spec.table import COPY, TRANSPORT_SECTIONS
 
 MOST_SETTINGS = 10_000
 TRANSPORT_DEFAULT = "tcp"
@@ -128,6 +128,8 @@ class _Choice:
 
 
 _NOTHING = _Choice({}, {})
+_UNNAMED = {"sources": ["data/"], "destination": "copy"}
+"""Stands for the folders of a campaign's files, which get names when it runs (`data_set`)."""
 
 
 def _factors(plan: Plan) -> dict[str, tuple[_Choice, ...]]:
@@ -218,6 +220,8 @@ def _setting(plan: Plan, choice: _Choice, validate: Validate) -> Setting:
     fixed = {path: value for path, value in plan.fixed.items() if _applies(path, transport)}
     document = nest({**fixed, **choice.options})
     link = _link_values(document.pop(PATH, {}))
+    if plan.data is not None:
+        document[COPY] = {**document.get(COPY, {}), **_UNNAMED}
     try:
         check_together(link)
         spec = _sampled(validate(document), "interval_s" in document)

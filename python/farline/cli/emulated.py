@@ -25,6 +25,7 @@ from farline.cli.common import handled_by
 from farline.errors import SystemFailure, TimeoutFailure, UsageError
 
 if TYPE_CHECKING:
+    from farline.campaign.data_table import DataTable
     from farline.campaign.journal import Journal
     from farline.campaign.plan import Plan
     from farline.campaign.settings import Campaign
@@ -53,7 +54,8 @@ def run_over_testbed(journal: Journal, store: Store, output: Output) -> int:
     campaign = journal.campaign
     with _testbed(journal) as bed:
         client, server = end_hosts(bed.topology(), campaign.plan)
-        with _serving(bed.hosts[server], bed.address(server, client)) as (address, ticket):
+        serving = _serving(bed.hosts[server], bed.address(server, client), campaign.plan.data)
+        with serving as (address, ticket):
             command = _command(campaign, store, output, address)
             return _run_inside(bed.hosts[client], command, ticket)
 
@@ -230,30 +232,38 @@ def across(topology: Mapping[str, Any], host: str, link: str | None) -> str:
 
 
 @contextmanager
-def _serving(host: Host, address: str) -> Iterator[tuple[str, str]]:
-    """`farline serve` on a host: where it is, and a ticket for it. It ends with the block."""
+def _serving(host: Host, address: str, data: DataTable | None) -> Iterator[tuple[str, str]]:
+    """`farline serve` on a host: where it is, and a ticket for it. It ends with the block.
+
+    With `data` the ticket is one to write below its destination.
+    """
     with tempfile.TemporaryDirectory(prefix="farline-serve-") as folder:
         log = Path(folder) / "log"
         command = [
             *(sys.executable, "-m", "farline", "serve", "--json"),
             *("--listen", address, "--port", str(PORT), "--state-dir", folder),
+            *(("--write", data.destination) if data is not None else ()),
         ]
         with log.open("wb") as out:
             server = host.popen(
                 command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, process_group=0
             )
         try:
-            yield f"{address}:{PORT}", _ticket(server, log)
+            ready = _ready(server, log)
+            ticket = ready["ticket"] if data is None else ready["tickets"]["write"]
+            yield f"{address}:{PORT}", ticket
         finally:
             _end(server)
 
 
-def _ticket(server: subprocess.Popen[str], log: Path) -> str:
+def _ready(server: subprocess.Popen[str], log: Path) -> dict[str, Any]:
+    """What the server says once it listens."""
     until = time.monotonic() + _READY_S
     while time.monotonic() < until:
         lines = log.read_text(encoding="utf-8").splitlines(keepends=True)
         if lines and lines[0].startswith("{") and lines[0].endswith("\n"):
-            return str(json.loads(lines[0])["ticket"])
+            ready: dict[str, Any] = json.loads(lines[0])
+            return ready
         if server.poll() is not None:
             said = "".join(lines[:1]).strip() or f"it ended with {server.returncode}"
             raise SystemFailure(f"farline serve on the testbed: {said}")

@@ -18,7 +18,11 @@ from farline.cli.selection import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow as pa
+
+    from farline.store import Store
 
 
 FORMATS = ("csv", "parquet", "json")
@@ -33,6 +37,7 @@ FORMATS = ("csv", "parquet", "json")
 @click.option(
     "--perfmon", "with_perfmon", is_flag=True, help="UDT runs' statistics by libudt's names."
 )
+@click.option("--files", "with_files", is_flag=True, help="The receipts of copies: every name.")
 @click.option(
     "-o",
     "--output",
@@ -47,6 +52,7 @@ def command(
     with_samples: bool,
     with_links: bool,
     with_perfmon: bool,
+    with_files: bool,
     output: Path,
     campaign: str | None,
     transport: str | None,
@@ -60,12 +66,16 @@ def command(
     Parquet has the whole record in a column, JSON has it as it is; CSV leaves it out. With
     --samples the rows are interval samples, named by run_id; JSON then has them beside each record.
     --links is the same for the links of emulated paths, --perfmon for the statistics of UDT runs by
-    the names of libudt's perfmon.
+    the names of libudt's perfmon, --files for what became of each name of copies.
     """
-    if sum((with_samples, with_links, with_perfmon)) > 1:
-        raise click.UsageError("--samples, --links, --perfmon: write one table at a time")
+    if sum((with_samples, with_links, with_perfmon, with_files)) > 1:
+        raise click.UsageError("--samples, --links, --perfmon, --files: write one table at a time")
     store = read_store(store_path)
     runs = store.runs(read_filter(store, campaign, transport, status, since, where))
+    if with_files:
+        _write_files(output, kind, store, runs)
+        warn_of_damage(store)
+        return
     samples = None
     if with_samples or with_links or with_perfmon:
         read = store.link_samples if with_links else store.samples
@@ -74,25 +84,29 @@ def command(
         from farline.cli.perfmon_text import perfmon_table
 
         samples = perfmon_table(runs, samples)
-    _write(output, kind, runs, samples)
+    _write(output, kind, lambda file: _put(file, kind, runs, samples))
     warn_of_damage(store)
     rows = len(runs if samples is None else samples)
     click.echo(f"{rows} rows of {len(runs)} runs", err=True)
 
 
-def _write(output: Path, kind: str, runs: pa.Table, samples: pa.Table | None) -> None:
+def _write_files(output: Path, kind: str, store: Store, runs: pa.Table) -> None:
+    from farline.cli.export_files import Receipts
+
+    receipts = Receipts(store, runs["run_id"].to_pylist())
+    _write(output, kind, lambda file: receipts.put(file, kind))
+    click.echo(f"{receipts.rows} rows of {len(runs)} runs", err=True)
+
+
+def _write(output: Path, kind: str, put: Callable[[BinaryIO], None]) -> None:
     from farline.store.disk import publish
 
     if str(output) != "-":
-        publish(
-            output.absolute().parent,
-            output.absolute(),
-            lambda file: _put(file, kind, runs, samples),
-        )
+        publish(output.absolute().parent, output.absolute(), put)
         return
     if kind == "parquet" and sys.stdout.isatty():
         raise click.UsageError("Parquet is no text for a terminal: name a file with -o")
-    _put(sys.stdout.buffer, kind, runs, samples)
+    put(sys.stdout.buffer)
 
 
 def _put(file: BinaryIO, kind: str, runs: pa.Table, samples: pa.Table | None) -> None:

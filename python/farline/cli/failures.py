@@ -14,10 +14,14 @@ _COMPACT_J = re.compile(r"-[A-Za-z0-9]*J[A-Za-z0-9]*")
 
 
 def json_style(arguments: Sequence[str]) -> str | None:
-    """`farline`, `iperf3`, `stream` or nothing, from the raw arguments.
+    """`farline`, `iperf3`, `stream`, `events` or nothing, from the raw arguments.
 
     Raw, since an error in the arguments themselves must come as JSON too.
     """
+    if arguments[:1] == ["copy"]:
+        # -J is ssh's here, and the events are farline's own.
+        events = {"--json-stream", "--order"}.intersection(arguments)
+        return "events" if events else "farline" if "--json" in arguments else None
     for argument in arguments:
         if argument == "--json-stream":
             return "stream"
@@ -41,4 +45,6 @@ def failure_document(error: FarlineError, style: str) -> dict[str, object]:
         return {"start": {}, "intervals": [], "end": {}, "error": f"error - {error.message}"}
     if style == "stream":
         return {"event": "error", "data": f"error - {error.message}"}
+    if style == "events":
+        return {"event": "error", "data": error.failure()}
     return {"schema": 1, "error": error.failure()}

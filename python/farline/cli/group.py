@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import click
 
 from farline.cli.failures import json_style, print_failure
-from farline.errors import FarlineError, InterruptedRun, UsageError
+from farline.errors import FarlineError, InterruptedRun, SystemFailure, UsageError
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class Verb:
 
 
 COMMANDS: dict[str, Verb] = {
-    "serve": Verb("farline.cli.serve", "Serve profiling runs to other hosts."),
+    "copy": Verb("farline.cli.copy", "Copy files and folders to, from and between hosts."),
+    "serve": Verb("farline.cli.serve", "Serve copies and profiling runs to other hosts."),
     "probe": Verb("farline.cli.probe", "Run once towards a host and say what limited it."),
     "app-perf": Verb(
         "farline.cli.app_perf", "Measure what a host takes in, with and without one copy more."
@@ -98,8 +99,13 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
         return outcome if isinstance(outcome, int) else 0
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
+    except OSError as error:
+        if not _is_output_broken():
+            raise
+        _drop_output()
+        return _failed(SystemFailure(f"standard output: {error.strerror}"), arguments)
     except (click.Abort, KeyboardInterrupt):
         return _failed(InterruptedRun("interrupted"), arguments)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -109,6 +115,19 @@ def run(arguments: Sequence[str]) -> int:
         return _failed(UsageError(_with_help(error)), arguments)
     except FarlineError as error:
         return _failed(error, arguments)
+
+
+def _is_output_broken() -> bool:
+    """Whether it is standard output that takes nothing more, seen by one empty line."""
+    try:
+        click.echo()
+    except OSError:
+        return True
+    return False
+
+
+def _drop_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _with_help(error: click.ClickException) -> str:

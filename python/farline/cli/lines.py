@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 from farline.cli.blast_text import blast_lines
+from farline.cli.files_text import copy_lines, copy_words
 from farline.cli.intervals import Interval
 from farline.cli.path_text import path_lines
+from farline.profiles.copy_streams import data_streams, is_copy
 from farline.spec._types import RunRecord, RunSpec, Summary, Throughput
 from farline.spec.units import (
     duration_text,
@@ -34,14 +36,10 @@ def spec_line(spec: RunSpec, address: str) -> str:
     """What is about to run, in one line."""
     transport = spec.get("transport", "tcp")
     streams = spec.get("streams", 1)
-    length = (
-        f"{size_text(total)} in all"
-        if (total := spec.get("total_bytes"))
-        else duration_text(spec.get("duration_s") or 10.0)
-    )
     words = [f"{transport} to {address}", spec.get("direction", "forward")]
     words.append(f"{streams} stream{'s' if streams != 1 else ''}")
-    if transport not in ("udp", "rbudp") and (block := spec.get("block_bytes")):
+    files = bool(spec.get("copy"))
+    if not files and transport not in ("udp", "rbudp") and (block := spec.get("block_bytes")):
         words.append(f"block {size_text(block)}")
     if transport in ("udp", "udt", "rbudp"):
         words.append(_packet_text(spec, transport))
@@ -51,7 +49,13 @@ def spec_line(spec: RunSpec, address: str) -> str:
         words += _blast_words(spec)
     if rate := spec.get("rate_bps"):
         words.append(f"rate {rate_text(rate)} a stream")
-    return ", ".join([*words, length])
+    return ", ".join([*words, copy_words(spec) if files else _length_text(spec)])
+
+
+def _length_text(spec: RunSpec) -> str:
+    if total := spec.get("total_bytes"):
+        return f"{size_text(total)} in all"
+    return duration_text(spec.get("duration_s") or 10.0)
 
 
 def _packet_text(spec: RunSpec, transport: Literal["udp", "udt", "rbudp"]) -> str:
@@ -143,23 +147,27 @@ def summary_lines(record: RunRecord) -> list[str]:
     lines = [f"run {record['run_id']}: {record['status']}"]
     for way, throughput in (("forward", summary["forward"]), ("reverse", summary["reverse"])):
         if throughput is not None:
-            lines.append(f"{way:<9}{_throughput_text(throughput)}")
+            lines.append(f"{way:<9}{_throughput_text(throughput, is_copy(record))}")
     lines += [
         line for line in (_loss_line(summary), _rtt_line(summary), _cpu_line(summary)) if line
     ]
     lines += blast_lines(record)
+    lines += copy_lines(record)
     lines += path_lines(record)
     return lines + [f"{'granted':<9}{line}" for line in granted_lines(record)]
 
 
-def _throughput_text(throughput: Throughput) -> str:
+def _throughput_text(throughput: Throughput, of_copy: bool) -> str:
     moved = f"{size_human(throughput['bytes'])} in {throughput['elapsed_s']:.2f} s"
-    return f"{rate_human(throughput['total_bps'])} total, {_steady_text(throughput)}; {moved}"
+    steady = _steady_text(throughput, of_copy)
+    return f"{rate_human(throughput['total_bps'])} total, {steady}; {moved}"
 
 
-def _steady_text(throughput: Throughput) -> str:
+def _steady_text(throughput: Throughput, of_copy: bool) -> str:
     rule, steady_bps = throughput["warmup_rule"], throughput["steady_bps"]
     if rule == "none":
+        if of_copy:
+            return "no steady part found (MSER-5)"
         return "no steady part found (MSER-5; a longer run or -O SECONDS)"
     if steady_bps is None:
         return f"nothing left after {throughput['omitted_s']:g} s warm-up ({rule})"
@@ -209,7 +217,7 @@ def granted_lines(record: RunRecord) -> list[str]:
     lines = []
     # UDT's own buffers are as asked for; the kernel grants those of its socket, as of RBUDP's.
     socket = "UDP " if record["spec"].get("transport") in ("udt", "rbudp") else ""
-    for stream in record["streams"]:
+    for stream in data_streams(record):
         granted, end = stream["granted"], ("client", "server")[stream["end"]]
         sizes = {"send": granted["send_buffer_bytes"], "receive": granted["receive_buffer_bytes"]}
         facts = [

@@ -24,6 +24,7 @@ from farline.cli.profile_plan import path_options, plan_options, read_plan
 from farline.spec.options import run_options
 
 if TYPE_CHECKING:
+    from farline.campaign.data_set import DataSet
     from farline.campaign.journal import Journal
     from farline.campaign.measure import Keeper
     from farline.campaign.plan import Plan
@@ -212,6 +213,7 @@ def _resume(name: str, target: str | None, store_path: Path | None, output: Outp
 def _go(job: Job, journal: Journal, output: Output) -> int:
     """Runs a campaign to wherever it comes, and says how it came out."""
     from farline.campaign.behind import Behind
+    from farline.campaign.data_set import data_set
     from farline.campaign.journal import write_journal
     from farline.campaign.machine import Stop
     from farline.campaign.shell import Shell
@@ -222,10 +224,11 @@ def _go(job: Job, journal: Journal, output: Output) -> int:
     click.echo(text.campaign_line(campaign, journal.target), err=True)
     click.echo(text.rules_line(campaign), err=True)
     before = job.figures
-    with interruptible() as asked, _link_of(campaign) as setter, _view() as view:
+    files = data_set(campaign.plan.data, campaign.id)
+    with interruptible() as asked, _link_of(campaign) as setter, files as data, _view() as view:
         try:
             with Behind(job.store) as keeper:
-                measure = _measurer(job, keeper, asked, setter)
+                measure = _measurer(job, keeper, asked, setter, data)
                 stop = Shell(job.machine, measure, view.show, lambda: asked.count > 0).run()
         except (AuthError, VersionError) as error:
             stop = Stop("aborted", f"stopped: {error.message}", error.kind)
@@ -242,7 +245,11 @@ def _view() -> CampaignView:
 
 
 def _measurer(
-    job: Job, keeper: Keeper, asked: Interruption, setter: LinkSetter | None
+    job: Job,
+    keeper: Keeper,
+    asked: Interruption,
+    setter: LinkSetter | None,
+    data: DataSet | None,
 ) -> MeasureOne:
     """Measures by the real engine; a second Ctrl-C reaches the run through `asked` too."""
     from farline.campaign.measure import measure
@@ -259,6 +266,9 @@ def _measurer(
                 setter.apply(campaign.setting(labels["setting"]).path)
             except (LimitError, SpecError, SystemFailure) as refusal:
                 return _unmade(job, keeper, spec, labels, refusal)
+        if data is not None:
+            data.clear()
+            spec = data.spec(spec)
         measured = measure(
             job.target, spec, keeper, should_stop=asked, campaign=campaign.id, labels=labels,
             keep=_concerns_a_run, path=watch,

@@ -19,8 +19,10 @@ def runs_table(rows: Sequence[Row], width: int) -> Table:
 
     console = Console(width=10_000)
     over_paths = any(row["path.rtt_s"] is not None for row in rows)
+    copies = any(row["copied_files"] is not None for row in rows)
+    shown = {"path": over_paths, "files": copies}
     for form in _FORMS:
-        names = [name for name in form if over_paths or name != "path"]
+        names = [name for name in form if shown.get(name, True)]
         table = _table(names, [[_CELLS[name](row) for name in names] for row in rows])
         if console.measure(table).maximum <= width:
             break
@@ -61,6 +63,9 @@ def _block(row: Row) -> str:
     """Block of a run; of RBUDP the payload of a blast, which is what matters there."""
     from farline.spec.units import size_text
 
+    if row["copied_files"] is not None:
+        size = row["copy.chunk_bytes"]
+        return "-" if size is None else size_text(size)
     size = row["rbudp.payload_bytes" if row["transport"] == "rbudp" else "block_bytes"]
     return "-" if size is None else size_text(size)
 
@@ -77,6 +82,8 @@ def _throughput(row: Row) -> str:
 
 def _setting(row: Row) -> str:
     """Transport, streams and block in a word or three: `tcp x4 64KiB`."""
+    if row["copied_files"] is not None:
+        return f"{row['transport']} x{row['streams']} copy"
     block = "" if row["transport"] == "udp" else f" {_block(row)}"
     return f"{row['transport']} x{row['streams']}{block}"
 
@@ -84,6 +91,14 @@ def _setting(row: Row) -> str:
 def _rtt(row: Row) -> str:
     rtt_s = row["path.rtt_s"]
     return "" if rtt_s is None else f"{1000 * rtt_s:.4g} ms"
+
+
+def _files(row: Row) -> str:
+    """Files copied, and how many failed."""
+    if row["copied_files"] is None:
+        return ""
+    failed = f", {row['failed_files']:,} failed" if row["failed_files"] else ""
+    return f"{row['copied_files']:,}{failed}"
 
 
 def _status(row: Row) -> str:
@@ -106,18 +121,20 @@ _CELLS: Mapping[str, Callable[[Row], str]] = {
     "resent": _plain("retransmits"),
     "limited by": _plain("verdict_limit"),
     "path": _rtt,
+    "files": _files,
     "status": _status,
 }
 """How a row fills a column; `run ` with a space is the short form of `run`."""
 
 _FORMS: Sequence[Sequence[str]] = (
     ("run", "started (UTC)", "server", "path", "transport", "streams", "block", "congestion",
-     "throughput", "resent", "limited by", "status"),
+     "throughput", "files", "resent", "limited by", "status"),
     ("run ", "UTC", "server", "path", "transport", "streams", "block", "congestion",
-     "throughput", "resent", "limited by", "status"),
-    ("run ", "UTC", "path", "setting", "congestion", "throughput", "limited by", "status"),
+     "throughput", "files", "resent", "limited by", "status"),
+    ("run ", "UTC", "path", "setting", "congestion", "throughput", "files", "limited by",
+     "status"),
     ("run ", "UTC", "path", "setting", "throughput", "limited by", "status"),
     ("run ", "path", "setting", "throughput", "limited by", "status"),
 )  # fmt: skip
 """Columns from the widest form to the ones for 80 columns; `path`, the round-trip time of an
-emulated one, is left out where no run has any."""
+emulated one, and `files` are left out where no run has any."""

@@ -1,10 +1,14 @@
-"""`farline serve`: profiling runs for other hosts, until a signal or a stated count ends it."""
+"""`farline serve`: copies and profiling runs for other hosts, until a signal or a count ends it.
+
+Over ssh, for one copy, it is `serve_copy` that serves.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +20,8 @@ from farline.spec.units import size_human
 
 if TYPE_CHECKING:
     from farline.cli.common import Interruption
-    from farline.spec._types import ServerConfig
+    from farline.cli.metrics import MetricsServer
+    from farline.spec._types import Scope, ServerConfig
     from farline.tools.native import Server
 
 TICKET_LIFETIME_S = 86_400.0
@@ -38,10 +43,19 @@ STATE_DIR_OPTION = click.option(
 )
 
 
-@click.command(short_help="Serve profiling runs to other hosts.")
+ROOT = click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=True)
+
+
+@click.command(short_help="Serve copies and profiling runs to other hosts.")
 @click.option("-B", "--listen", multiple=True, metavar="ADDR", help="Address to listen on [all].")
 @click.option("-p", "--port", type=click.IntRange(0, 65535), default=5470, show_default=True)
 @click.option("--data-ports", metavar="FIRST-LAST", help="Ports for data streams, for a firewall.")
+@click.option(
+    "--single-port", is_flag=True, help="Take TCP's data streams on the control port, too."
+)
+@click.option("--write", "write_root", type=ROOT, help="Print a ticket to copy files to ROOT, too.")
+@click.option("--read", "read_root", type=ROOT, help="Print a ticket to copy files from ROOT, too.")
+@click.option("--require-cipher", is_flag=True, help="Refuse copies in clear text.")
 @click.option(
     "--max-sessions", type=click.IntRange(1, 1_000_000), default=4, show_default=True,
     help="Sessions at once; one more is told BUSY.",
@@ -66,6 +80,8 @@ STATE_DIR_OPTION = click.option(
 )  # fmt: skip
 @limit_options
 @STATE_DIR_OPTION
+@click.option("--metrics", metavar="HOST:PORT", help="Serve figures for Prometheus there.")
+@click.option("--copy-session", type=click.Choice(("write", "read")), hidden=True)
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object a line: ready, then events."
 )
@@ -74,31 +90,49 @@ def command(
     ticket_host: str | None,
     ticket_lifetime: float,
     state_dir: Path | None,
+    metrics: str | None,
+    copy_session: str | None,
     **options: Any,
 ) -> int:
-    """Serve profiling runs to other hosts until SIGINT or SIGTERM.
+    """Serve copies and profiling runs to other hosts until SIGINT or SIGTERM.
 
     Prints its addresses, its key's fingerprint, and a ticket to paste on the
-    other host. The limits on rate, time, bytes and sessions are the ticket's.
+    other host; with --write or --read one to copy files by, too, which reaches
+    nothing outside ROOT. The limits on rate, time, bytes and sessions are those
+    of each ticket.
     """
     from farline.cli.common import interruptible
     from farline.tools.native import Server
 
+    if copy_session is not None:
+        from farline.cli.serve_copy import serve_copy_session
+
+        if state_dir is not None:
+            raise click.UsageError("--state-dir: --copy-session has a folder of its own")
+        return serve_copy_session(lambda folder: _config(folder, options), copy_session)
     state = state_dir or default_state_dir()
     config = _config(state, options)
-    with interruptible(quiet=True) as asked:
+    with ExitStack() as stack:
+        asked = stack.enter_context(interruptible(quiet=True))
+        figures = stack.enter_context(_metrics(metrics)) if metrics else None
         server = Server(config)
         try:
             _announce(server, state, ticket_host, ticket_lifetime, options, as_json)
-            _serve(server, asked, as_json)
+            _serve(server, asked, as_json, figures)
         finally:
             server.stop()
             server.join()
     return 0
 
 
+def _metrics(address: str) -> MetricsServer:
+    from farline.cli.metrics import MetricsServer
+
+    return MetricsServer(address)
+
+
 def _config(state: Path, options: dict[str, Any]) -> ServerConfig:
-    first, last = _ports(options["data_ports"])
+    first, last = ports_of(options["data_ports"])
     config: ServerConfig = {
         "listen": list(options["listen"]),
         "port": options["port"],
@@ -107,6 +141,8 @@ def _config(state: Path, options: dict[str, Any]) -> ServerConfig:
         "state_dir": str(_made(state)),
         "max_sessions": options["max_sessions"],
         "anonymous": options["anonymous"],
+        "single_port": options["single_port"],
+        "require_cipher": options["require_cipher"],
     }
     if options["anonymous_rate"] is not None or options["anonymous_time"] is not None:
         config["anonymous_limits"] = {
@@ -127,7 +163,12 @@ def _made(state: Path) -> Path:
     return state
 
 
-def _ports(text: str | None) -> tuple[int, int]:
+def ports_of(text: str | None) -> tuple[int, int]:
+    """First and last port of `FIRST-LAST`; zeros for none.
+
+    Raises:
+        click.UsageError: for what is no such range.
+    """
     if text is None:
         return 0, 0
     first, dash, last = text.partition("-")
@@ -144,21 +185,55 @@ def _announce(
     options: dict[str, Any],
     as_json: bool,
 ) -> None:
-    from farline.tools.native import mint_ticket
-
     addresses, fingerprint = server.addresses(), server.fingerprint()
     address = reachable_address(addresses, host)
-    ticket = mint_ticket(str(state), address, {"may": "profile"}, limits_from(options), lifetime_s)
+    tickets = _tickets(state, address, lifetime_s, options)
     if as_json:
-        ready = {"addresses": addresses, "fingerprint": fingerprint, "ticket": ticket}
-        click.echo(json.dumps({"event": "ready", **ready}))
+        ready = {"addresses": addresses, "fingerprint": fingerprint, "ticket": tickets["profile"]}
+        files = {may: ticket for may, ticket in tickets.items() if may != "profile"}
+        click.echo(json.dumps({"event": "ready", **ready, "tickets": files}))
         return
     click.echo(f"listening on {', '.join(addresses)}")
     click.echo(f"server key   {fingerprint}")
-    click.echo(f"ticket       {ticket}")
-    click.echo(f"on the other host:  farline probe '{ticket}'")
+    click.echo(f"ticket       {tickets['profile']}")
+    click.echo(f"on the other host:  farline probe '{tickets['profile']}'")
+    if "write" in tickets:
+        click.echo(f"to {options['write_root']}:  farline copy FILES... '{tickets['write']}#.'")
+    if "read" in tickets:
+        click.echo(f"from {options['read_root']}:  farline copy '{tickets['read']}#FILE' .")
     if options["anonymous"]:
         click.echo(f"without a ticket:   farline probe {address}")
+
+
+def _tickets(
+    state: Path, address: str, lifetime_s: float, options: dict[str, Any]
+) -> dict[str, str]:
+    """The tickets to print, by what they are for."""
+    from farline.tools.native import mint_ticket
+
+    limits = limits_from(options)
+    scopes: list[Scope] = [{"may": "profile"}, *file_scopes(options)]
+    return {
+        scope["may"]: mint_ticket(str(state), address, scope, limits, lifetime_s)
+        for scope in scopes
+    }
+
+
+def file_scopes(options: dict[str, Any]) -> list[Scope]:
+    """Scopes of the tickets for files that were asked for.
+
+    Raises:
+        UsageError: when a root's name is no UTF-8, which a ticket cannot say.
+    """
+    scopes: list[Scope] = []
+    for may, root in (("write", options["write_root"]), ("read", options["read_root"])):
+        if root is not None:
+            try:
+                str(root).encode()
+            except UnicodeEncodeError:
+                raise click.UsageError(f"--{may}: {root!r} is no UTF-8, which it must be") from None
+            scopes.append({"may": may, "root": str(root)})  # type: ignore[misc, arg-type]
+    return scopes
 
 
 def reachable_address(addresses: list[str], host: str | None) -> str:
@@ -183,13 +258,17 @@ def _own_address() -> str:
     return "127.0.0.1"
 
 
-def _serve(server: Server, asked: Interruption, as_json: bool) -> None:
+def _serve(
+    server: Server, asked: Interruption, as_json: bool, figures: MetricsServer | None
+) -> None:
     """Prints events until a signal comes or the server ends by itself."""
     while not asked():
         event = server.poll(_POLL_S)
         if event is None:
             continue
         kind, document = event
+        if figures is not None:
+            figures.take(kind, document)
         click.echo(json.dumps(document) if as_json else event_line(kind, document))
         if kind == "stopped":
             return
@@ -212,7 +291,12 @@ def _ended(event: dict[str, Any]) -> str:
     sent, received = size_human(event["bytes_sent"]), size_human(event["bytes_received"])
     why = f": {event['error']['message']}" if event["error"] else ""
     took = f"{event['status']} after {event['session_s']:.1f} s"
-    return f"{event['peer']} {took}, sent {sent}, received {received}{why}"
+    files = "".join(
+        f", {event['copy'][word]['files']} files {word}"
+        for word in ("copied", "failed")
+        if event.get("copy") and (word == "copied" or event["copy"][word]["files"])
+    )
+    return f"{event['peer']} {took}, sent {sent}, received {received}{files}{why}"
 
 
 _LINES: dict[str, Callable[[dict[str, Any]], str]] = {

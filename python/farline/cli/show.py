@@ -28,6 +28,8 @@ LAST = "last"
     "--perfmon", "as_perfmon", is_flag=True, help="Show a UDT run's statistics by libudt's names."
 )
 @click.option("--blasts", "with_blasts", is_flag=True, help="Show each blast of an RBUDP run.")
+@click.option("--files", "with_files", is_flag=True, help="Show a copy's receipt: every name.")
+@click.option("--failed", is_flag=True, help="Of --files, only names that failed.")
 @store_option
 def command(
     run_id: str,
@@ -35,13 +37,20 @@ def command(
     with_samples: bool,
     as_perfmon: bool,
     with_blasts: bool,
+    with_files: bool,
+    failed: bool,
     store_path: Path | None,
 ) -> None:
     """Show everything about one run: RUN is its name, its beginning or its end, or "last"."""
-    if sum((with_samples, as_perfmon, with_blasts)) > 1:
-        raise click.UsageError("--samples, --perfmon, --blasts: show one of them at a time")
+    if sum((with_samples, as_perfmon, with_blasts, with_files)) > 1:
+        raise click.UsageError("--samples, --perfmon, --blasts, --files: one of them at a time")
+    if failed and not with_files:
+        raise click.UsageError("--failed: goes with --files")
     store = read_store(store_path)
     row = _find(store, run_id)
+    if with_files:
+        _show_files(store, row, failed, as_json)
+        return
     if with_blasts:
         _show_blasts(json.loads(row["record"]), as_json)
         return
@@ -50,12 +59,41 @@ def command(
         return
     samples = store.samples([row["run_id"]]) if with_samples else None
     links = store.link_samples([row["run_id"]]) if row["path.testbed"] else None
+    is_copy = row["copied_files"] is not None
+    mover = store.mover_samples([row["run_id"]]) if with_samples and is_copy else None
     if as_json:
-        click.echo(json.dumps(_document(row, samples, links if with_samples else None), indent=2))
+        parts = {"samples": samples, "links": links if with_samples else None, "mover": mover}
+        click.echo(json.dumps(_document(row, parts), indent=2))
         return
     _print_run(json.loads(row["record"]), row, links)
     if samples is not None:
         _print_samples(samples)
+    if mover is not None:
+        _print_samples(mover)
+
+
+def _show_files(store: Store, row: Mapping[str, Any], failed: bool, as_json: bool) -> None:
+    """The receipt of a copy, as lines or as one JSON document.
+
+    Raises:
+        UsageError: when none was kept.
+    """
+    from farline.cli.files_text import receipt_lines
+    from farline.errors import UsageError
+    from farline.store.receipts import receipt
+
+    batches = receipt(store, row["run_id"], failed=failed)
+    if batches is None:
+        raise UsageError(f"run {row['run_id']}: no receipt was kept; only copies have one")
+    if not as_json:
+        for line in receipt_lines(batches):
+            click.echo(line)
+        return
+    rows = (json.dumps(line) for batch in batches for line in batch.to_pylist())
+    click.echo(f'{{"schema": 1, "run_id": "{row["run_id"]}", "files": [')
+    for number, text in enumerate(rows):
+        click.echo(f"{',' if number else ''}{text}")
+    click.echo("]}")
 
 
 def _show_blasts(record: Any, as_json: bool) -> None:
@@ -117,20 +155,15 @@ def _find(store: Store, run_id: str) -> dict[str, Any]:
     return rows[0]
 
 
-def _document(
-    row: Mapping[str, Any], samples: pa.Table | None, links: pa.Table | None
-) -> dict[str, Any]:
+def _document(row: Mapping[str, Any], parts: Mapping[str, pa.Table | None]) -> dict[str, Any]:
     document = {
         "schema": 1,
         "campaign": row["campaign"],
         "labels": json.loads(row["labels"]),
         "record": json.loads(row["record"]),
     }
-    if samples is not None:
-        document["samples"] = samples.drop_columns(["run_id"]).to_pydict()
-    if links is not None:
-        document["links"] = links.drop_columns(["run_id"]).to_pydict()
-    return document
+    known = {name: table for name, table in parts.items() if table is not None}
+    return document | {n: table.drop_columns(["run_id"]).to_pydict() for n, table in known.items()}
 
 
 def _print_run(record: Any, row: Mapping[str, Any], links: pa.Table | None) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from farline.explain.figures import Figures
+from typing import TYPE_CHECKING
+
 from farline.explain.finding import (
     Finding,
     cheaper_packets,
@@ -11,7 +12,10 @@ from farline.explain.finding import (
     own_cpu,
     percent,
 )
-from farline.spec._types import LimitedBy
+
+if TYPE_CHECKING:
+    from farline.explain.figures import Figures
+    from farline.spec._types import LimitedBy
 
 THREAD_FULL = 0.9
 """Share of one CPU from which a stream's thread is the limit."""

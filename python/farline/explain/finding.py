@@ -7,10 +7,13 @@ here give it as a tuple, which is empty when there is nothing to propose.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from farline.explain.figures import Figures
-from farline.spec._types import LimitedBy
 from farline.spec.units import size_text
+
+if TYPE_CHECKING:
+    from farline.explain.figures import Figures
+    from farline.spec._types import LimitedBy
 
 _BLOCK_GOOD, _BLOCK_MAX = 1 << 20, 1 << 30
 """A block that makes calls cheap, and the largest the spec allows."""

@@ -10,10 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from farline.explain import rbudp_rules, rbudp_text, tcp_rules, udp_rules, udt_rules
+from farline.explain import (
+    copy_verdict,
+    rbudp_rules,
+    rbudp_text,
+    tcp_rules,
+    udp_rules,
+    udt_rules,
+)
+from farline.explain.copy_figures import copy_figures_of
 from farline.explain.figures import Figures, directions_of, figures_of
 from farline.explain.finding import Finding, larger_packets, percent
 from farline.profiles.application_bound import Bound
+from farline.profiles.copy_streams import data_only
 from farline.profiles.series import Columns
 from farline.spec._types import RunRecord, Verdict
 from farline.spec.units import rate_human, size_human, time_human
@@ -33,6 +42,9 @@ def verdict(record: RunRecord, samples: Columns, bounds: Sequence[Bound] = ()) -
     `bounds` are what was measured before of what the receiving application can take in, oldest
     first: an RBUDP run is told whether its rate is above that.
     """
+    record, samples = data_only(record, samples)
+    if copy_verdict.is_judged_here(record):
+        return _of_copy(record, samples)
     judged = [figures_of(record, samples, end) for end in directions_of(record)]
     slowest = min(judged, key=lambda figures: figures.throughput_bps)
     found = rbudp_text.for_others(slowest, judge(slowest))
@@ -49,12 +61,31 @@ def verdict(record: RunRecord, samples: Columns, bounds: Sequence[Bound] = ()) -
     }
 
 
+def _of_copy(record: RunRecord, samples: Columns) -> Verdict:
+    """A full path, then what the record says of files, then windows and paths."""
+    copied = copy_figures_of(record)
+    (end,) = directions_of(record)
+    figures = figures_of(record, samples, end)
+    full = None if figures.status == "failed" else _full_path(figures)
+    found = full or copy_verdict.find(copied) or judge(figures)
+    if found.limit == "path" and copied.same_host and not record.get("path"):
+        # What waits on loopback waits for a CPU.
+        found = _nothing_stands_out(figures)
+    verdict = copy_verdict.verdict_of(found, copied)
+    more = [*_path_evidence(figures), *_warnings(figures)]
+    return {**verdict, "evidence": [*verdict["evidence"], *more]}
+
+
 def judge(figures: Figures) -> Finding:
     """The first rule's finding; `unknown` with the figures when none fits."""
     for rule in RULES:
         found = rule(figures)
         if found is not None:
             return found
+    return _nothing_stands_out(figures)
+
+
+def _nothing_stands_out(figures: Figures) -> Finding:
     return Finding("unknown", f"no single limit stands out at {rate_human(figures.throughput_bps)}")
 
 
@@ -141,6 +172,16 @@ def _zerocopy_note(figures: Figures) -> str:
 
 def _common_evidence(figures: Figures) -> list[str]:
     lines = [f"throughput {rate_human(figures.throughput_bps)}, {figures.direction}"]
+    lines += _path_evidence(figures)
+    lines.append(
+        f"busiest sender thread {percent(figures.sender_cpu)} of a CPU, "
+        f"busiest receiver thread {percent(figures.receiver_cpu)}"
+    )
+    return lines + udt_rules.evidence(figures) + rbudp_text.evidence(figures) + _warnings(figures)
+
+
+def _path_evidence(figures: Figures) -> list[str]:
+    lines = []
     if figures.mean_rtt_us is not None:
         lowest = f", smallest {time_human(figures.min_rtt_us)}" if figures.min_rtt_us else ""
         lines.append(f"round-trip time {time_human(figures.mean_rtt_us)} on average{lowest}")
@@ -155,11 +196,7 @@ def _common_evidence(figures: Figures) -> list[str]:
             f"send buffer {percent(figures.send_buffer_share)}, "
             f"{_congestion_share(figures)}"
         )
-    lines.append(
-        f"busiest sender thread {percent(figures.sender_cpu)} of a CPU, "
-        f"busiest receiver thread {percent(figures.receiver_cpu)}"
-    )
-    return lines + udt_rules.evidence(figures) + rbudp_text.evidence(figures) + _warnings(figures)
+    return lines
 
 
 def _congestion_share(figures: Figures) -> str:

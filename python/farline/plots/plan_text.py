@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_TABLES = ("fixed", "grid", "together", "point", "path", "figure")
+_TABLES = ("fixed", "grid", "together", "point", "path", "data", "figure")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 

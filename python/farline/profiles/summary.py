@@ -8,10 +8,12 @@ the receivers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import cast
 
 import numpy as np
 
+from farline.profiles.copy_streams import data_only, elapsed_us
+from farline.profiles.run_totals import stream_figures, streams_of, total
 from farline.profiles.series import (
     CLIENT,
     RECEIVER,
@@ -24,38 +26,24 @@ from farline.profiles.series import (
     rows_of,
 )
 from farline.profiles.warmup import mser5
-from farline.spec._types import EndReport, RunRecord, StreamRecord, Summary, Throughput
+from farline.spec._types import RunRecord, Summary, Throughput
 
 
 def summarise(record: RunRecord, samples: Columns) -> Summary:
-    """The summary of a run; figures that neither end knows are `None`."""
-    senders = [stream for stream in record["streams"] if stream["role"] == SENDER]
-    receivers = [stream for stream in record["streams"] if stream["role"] == RECEIVER]
-    transport = record["spec"].get("transport", "tcp")
-    resends = transport in ("tcp", "udt", "rbudp")
-    datagrams = transport in ("udp", "udt", "rbudp")
-    return {
-        "forward": _throughput(record, samples, SERVER),
-        "reverse": _throughput(record, samples, CLIENT),
-        "retransmits": _total(senders, "retransmits") if resends and senders else None,
-        "sent_packets": _total(senders, "packets") if datagrams and senders else None,
-        "lost_packets": _total(receivers, "lost_packets") if datagrams and receivers else None,
-        "jitter_ns": _mean_jitter_ns(receivers) if transport == "udp" else None,
-        "mean_rtt_us": _mean_rtt_us(samples),
-        "min_rtt_us": min((s["min_rtt_us"] for s in senders if s["min_rtt_us"] > 0), default=None),
-        "cpu_s_per_gb": _cpu_s_per_gb(record, receivers),
-        "client_cpu": _cpu_share(record["client"]),
-        "server_cpu": _cpu_share(record["server"]),
-    }
+    """The summary of a run; figures that neither end knows are `None`.
 
-
-def _total(streams: Iterable[StreamRecord], name: str) -> int:
-    return sum(int(dict(stream)[name]) for stream in streams)  # type: ignore[call-overload]
-
-
-def _mean_jitter_ns(receivers: list[StreamRecord]) -> int | None:
-    jitters = [stream["jitter_ns"] for stream in receivers if stream["packets"] > 0]
-    return round(sum(jitters) / len(jitters)) if jitters else None
+    Of a copy, streams that carry messages count for nothing.
+    """
+    record, samples = data_only(record, samples)
+    return cast(
+        "Summary",
+        {
+            "forward": _throughput(record, samples, SERVER),
+            "reverse": _throughput(record, samples, CLIENT),
+            **stream_figures(record),
+            "mean_rtt_us": _mean_rtt_us(samples),
+        },
+    )
 
 
 def _mean_rtt_us(samples: Columns) -> float | None:
@@ -65,37 +53,22 @@ def _mean_rtt_us(samples: Columns) -> float | None:
     return float(known.mean()) if len(known) else None
 
 
-def _cpu_s(end: EndReport | None) -> float:
-    return end["cpu"]["user_s"] + end["cpu"]["system_s"] if end else 0.0
-
-
-def _cpu_share(end: EndReport | None) -> float:
-    return _cpu_s(end) / end["cpu"]["wall_s"] if end and end["cpu"]["wall_s"] > 0 else 0.0
-
-
-def _cpu_s_per_gb(record: RunRecord, receivers: list[StreamRecord]) -> float | None:
-    received = _total(receivers, "bytes")
-    if not (received and record["client"] and record["server"]):
-        return None
-    return (_cpu_s(record["client"]) + _cpu_s(record["server"])) / (received / 1e9)
-
-
 def _throughput(record: RunRecord, samples: Columns, end: int) -> Throughput | None:
     """Throughput towards `end`; `None` if no stream goes there or its receiver did not report."""
-    streams = [s for s in record["streams"] if s["role"] == RECEIVER and s["end"] == end]
+    streams = streams_of(record, RECEIVER, end)
     if not streams:
         return None
-    elapsed_us = max(stream["elapsed_us"] for stream in streams)
-    total_bytes = _total(streams, "bytes")
+    took_us = elapsed_us(record, streams)
+    total_bytes = total(streams, "bytes")
     moved = progress(samples, RECEIVER, end)
-    omitted_us, rule = _warmup(record, moved, elapsed_us)
+    omitted_us, rule = _warmup(record, moved, took_us)
     return {
-        "total_bps": total_bytes * 8e6 / elapsed_us if elapsed_us else 0.0,
-        "steady_bps": None if rule == "none" else _steady_bps(moved, omitted_us, elapsed_us),
+        "total_bps": total_bytes * 8e6 / took_us if took_us else 0.0,
+        "steady_bps": None if rule == "none" else _steady_bps(moved, omitted_us, took_us),
         "omitted_s": omitted_us / 1e6,
         "warmup_rule": rule,
         "bytes": total_bytes,
-        "elapsed_s": elapsed_us / 1e6,
+        "elapsed_s": took_us / 1e6,
     }
 
 

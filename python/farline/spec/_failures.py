@@ -34,3 +34,9 @@ FAILURE_MEANINGS: dict[str, str] = {
     "system": "This machine refused: kernel, disk, memory, permission.",
     "internal": "A defect in farline.",
 }
+
+# Some names of a copy are not as they should be at the destination.
+PARTIAL_EXIT_CODE = 23
+
+# Nothing failed in a copy but sources that vanished meanwhile.
+VANISHED_EXIT_CODE = 24

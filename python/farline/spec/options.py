@@ -1,17 +1,19 @@
-"""Command-line options of `probe` and `profile`, made from the generated option table.
+"""Command-line options of `probe`, `profile` and `copy`, made from the generated option table.
 
 `run_options` decorates a command with every option of a run, iperf3's letters
-among them; `spec_from_options` turns what click parsed into a spec document,
-`grid_from_options` into a fixed part and axes. iperf3's letters mean what they
-mean in iperf3: with UDP, `-l` is the size of a datagram; `-w` sets both buffers;
-`-b RATE/BURST` also sets how many datagrams go back to back; `-Z` is sendfile.
+among them; `copy_options` with those of a copy, where one-letter flags belong to
+the options of files, as people know them from rsync and scp. `spec_from_options`
+turns what click parsed into a spec document, `grid_from_options` into a fixed part
+and axes. iperf3's letters mean what they mean in iperf3: with UDP, `-l` is the size
+of a datagram; `-w` sets both buffers; `-b RATE/BURST` also sets how many datagrams go
+back to back; `-Z` is sendfile.
 A flag that several transports share goes to the section of the one chosen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -19,7 +21,8 @@ import click
 
 from farline.spec.draft import reads_differ, settings_of
 from farline.spec.letters import LETTERS, Letter
-from farline.spec.table import OPTIONS, Option
+from farline.spec.table import COPY, OPTIONS, Option
+from farline.spec.units import parse_bwlimit
 from farline.spec.values import read_sweep, read_value
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -33,6 +36,37 @@ _METAVARS = {
     "string": "TEXT",
     "array": "N,N,...",
 }
+
+NOT_OF_COPIES = frozenset(
+    (
+        "block_bytes",  # chunks are the unit: copy.chunk_bytes
+        "direction",  # follows from which end is the remote one
+        "duration_s",
+        "extra_data",
+        "omit_s",
+        "rbudp.file",
+        "seed",  # there is no payload to make up
+        "tcp.receive_mode",  # files are received by read alone
+        "tcp.send_mode",  # and sent by copy alone
+        "title",  # a copy's is --label
+        "total_bytes",
+    )
+)
+"""Options of a run that a copy has not, by path."""
+
+_COPY_CHOICES = {"transport": ("tcp", "udt", "rbudp"), "rbudp.receiver": ("naive", "gather")}
+"""Words that a copy takes, where a run takes more."""
+
+_COPY_HELP = {
+    "copy.total_rate_bps": "Payload rate over all streams, as rsync has it: a bare number is"
+    " KiB/s, 10M is MiB/s; 100Mbit/s or 1GB/s is what it says; 0 is without limit.",
+}
+
+_COPY_FLAGS = {"rbudp.checksum": ("--blast-checksum",)}
+"""Flags that mean something else in a copy (`--checksum` compares files)."""
+
+_COPY_LETTERS = ("window", "affinity", "bind", "version4", "version6", "dscp")
+_COPY_SHORT = ("-4", "-6")
 
 _PAIR = "SOURCE[%DEVICE][=DESTINATION]"
 
@@ -78,11 +112,54 @@ def run_options(sweep: bool) -> Callable[[_Command], _Command]:
         for letter in reversed(LETTERS):
             if letter.sweeps or not sweep:
                 command = _letter_option(letter, sweep)(command)
-        for name, options in reversed(_by_name().items()):
-            command = _table_option(name, options, sweep)(command)
+        for name, options in reversed(_by_name(_is_of_runs).items()):
+            command = _table_option(name, options, sweep, options[0].flags)(command)
         return _sweep_option(command) if sweep else command
 
     return decorate
+
+
+def copy_options(command: _Command) -> _Command:
+    """Adds every option that a copy has to a command; one-letter flags are those of files."""
+    for letter in reversed(LETTERS):
+        if letter.name in _COPY_LETTERS:
+            flags = [flag for flag in letter.flags if flag in _COPY_SHORT or flag[:2] == "--"]
+            command = _letter_option(replace(letter, flags=tuple(flags)), sweep=False)(command)
+    named = sorted(_by_name(_is_of_copies).items(), key=lambda one: one[1][0].section != COPY)
+    for name, all_options in reversed(named):
+        options = [_in_copies(option) for option in all_options]
+        if options[0].path != "copy.delete":
+            command = _table_option(name, options, False, _copy_flags(options[0]))(command)
+    return command
+
+
+def _is_of_runs(option: Option) -> bool:
+    return option.section != COPY
+
+
+def _is_of_copies(option: Option) -> bool:
+    return option.path not in NOT_OF_COPIES and option.section != "udp"
+
+
+def _in_copies(option: Option) -> Option:
+    """The option as a copy takes it."""
+    choices = _COPY_CHOICES.get(option.path, option.choices)
+    return replace(option, choices=choices, help=_COPY_HELP.get(option.path, option.help))
+
+
+def copy_flag(path: str) -> str | None:
+    """What the option at `path` is called on the command line of a copy; None for no option."""
+    found = (option for option in OPTIONS if option.path == path and _is_of_copies(option))
+    flags = [flag for option in found for flag in _copy_flags(option) if flag[:2] == "--"]
+    return flags[0] if flags else None
+
+
+def _copy_flags(option: Option) -> tuple[str, ...]:
+    """Its flags in a copy: the letters of a run's options are other options there."""
+    if option.section == COPY:
+        return option.flags
+    long = tuple(flag for flag in option.flags if flag.startswith("--"))
+    return _COPY_FLAGS.get(option.path, long)
 
 
 def _sweep_option(command: _Command) -> _Command:
@@ -95,18 +172,20 @@ def _sweep_option(command: _Command) -> _Command:
     )(command)
 
 
-def _by_name() -> dict[str, list[Option]]:
-    """Options with flags by name: those that share a flag share the name."""
+def _by_name(wanted: Callable[[Option], bool]) -> dict[str, list[Option]]:
+    """Wanted options with flags by name: those that share a flag share the name."""
     named: dict[str, list[Option]] = {}
     for option in OPTIONS:
-        if option.flags:
+        if option.flags and wanted(option):
             named.setdefault(option.name, []).append(option)
     return named
 
 
-def _table_option(name: str, options: list[Option], sweep: bool) -> Callable[[_Command], _Command]:
+def _table_option(
+    name: str, options: list[Option], sweep: bool, spellings: Sequence[str]
+) -> Callable[[_Command], _Command]:
     option = options[0]
-    flags = [flag for flag in option.flags if flag not in _LETTER_FLAGS]
+    flags = [flag for flag in spellings if flag not in _LETTER_FLAGS]
     if option.kind == "flag":
         return click.option(*_switch(flags), name, default=None, is_flag=True, help=_help(options))
     return click.option(
@@ -128,6 +207,8 @@ def _metavar(option: Option) -> str:
 
 def _type_of(option: Option, sweep: bool) -> click.ParamType[Any]:
     """`-b` and `--pair` are read by `draft`: one may say two things, one comes several times."""
+    if option.path == "copy.total_rate_bps":
+        return OptionType(parse_bwlimit)
     by_hand = option.path in ("rate_bps", "pairs")
     return (
         click.STRING
@@ -152,7 +233,7 @@ def _help(options: list[Option]) -> str:
 
 
 def _section_text(names: list[str]) -> str:
-    known = [name.upper() for name in names if name != "run"]
+    known = [name.upper() for name in names if name not in ("run", COPY)]
     return f"[{', '.join(known)}] " if known else ""
 
 
@@ -175,7 +256,7 @@ def spec_from_options(values: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         click.UsageError: when options contradict each other.
     """
-    return _nested(settings_of(values, sweep=False).settings)
+    return nested(settings_of(values, sweep=False).settings)
 
 
 def grid_from_options(values: Mapping[str, Any]) -> Grid:
@@ -187,7 +268,7 @@ def grid_from_options(values: Mapping[str, Any]) -> Grid:
     draft = settings_of(values, sweep=True)
     fixed = {path: value for path, value in draft.settings.items() if not _varies(value)}
     axes = {path: value for path, value in draft.settings.items() if _varies(value)}
-    return Grid(_nested({path: _single(value) for path, value in fixed.items()}), axes)
+    return Grid(nested({path: _single(value) for path, value in fixed.items()}), axes)
 
 
 def _varies(value: object) -> bool:
@@ -198,7 +279,7 @@ def _single(value: object) -> object:
     return value[0] if isinstance(value, tuple) else value
 
 
-def _nested(settings: Mapping[str, Any]) -> dict[str, Any]:
+def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
     """`{"tcp.mss_bytes": 1400}` becomes `{"tcp": {"mss_bytes": 1400}}`."""
     document: dict[str, Any] = {}
     for path, value in settings.items():

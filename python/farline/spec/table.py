@@ -39,7 +39,10 @@ class Option:
 OPTIONS: tuple[Option, ...] = tuple(Option(**row) for row in _ROWS)
 """Every option of a run, in the order of the spec."""
 
+COPY = "copy"
+"""Section of the options that only a copy has."""
+
 TRANSPORT_SECTIONS: tuple[str, ...] = tuple(
-    dict.fromkeys(option.section for option in OPTIONS if option.section != "run")
+    dict.fromkeys(option.section for option in OPTIONS if option.section not in ("run", COPY))
 )
 """Transports with a section of options of their own."""

@@ -82,6 +82,27 @@ def parse_rate(text: str) -> int:
     return _whole(_number(match) * scale, text, "bits per second")
 
 
+_BWLIMIT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([kKmMgGtT]?)(i?B|)")
+
+
+def parse_bwlimit(text: str) -> int:
+    """Bits per second from a rate as rsync's `--bwlimit` has it; 0 is without limit.
+
+    A bare number is KiB/s; `500K`, `1.5M`, `2G` and `2GiB` are bytes per second in powers of
+    1024, `10MB` in powers of 1000. A unit per second (`100Mbit/s`, `1GiB/s`) is what it says.
+
+    Raises:
+        ValueError: when the text is no rate or no whole number of bits per second.
+    """
+    match = _BWLIMIT.fullmatch(text.strip())
+    if match is None:
+        return parse_rate(text)
+    number, prefix, unit = match.groups()
+    base = 1000 if unit == "B" and prefix else 1024
+    power = _POWERS[prefix.lower()] if prefix or unit else 1
+    return _whole(Decimal(number) * 8 * base**power, text, "bits per second")
+
+
 def parse_duration(text: str) -> float:
     """Seconds from a text such as `10`, `100ms`, `2m` or `1h`.
 

@@ -6,7 +6,6 @@ option table. Every refusal is one line that names what is allowed.
 
 from __future__ import annotations
 
-import ipaddress
 import math
 from collections.abc import Callable
 
@@ -138,6 +137,8 @@ def read_pair(text: str) -> dict[str, str]:
 
 
 def _address(text: str, pair: str) -> str:
+    import ipaddress
+
     try:
         return str(ipaddress.ip_address(text.strip("[]")))
     except ValueError:

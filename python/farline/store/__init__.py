@@ -5,8 +5,12 @@ STORE/
   fresh/RUN_ID.parquet    one run just measured: samples as columns, record in the file's metadata
   runs/SEGMENT.parquet    many runs, one row each: flattened columns and the whole record as JSON
   samples/SEGMENT.parquet the samples of the same runs, a column `run_id` in front
+  spool/RUN_ID.jsonl      the same as JSON lines: a run kept by who had no time for Parquet
   fresh-links/RUN_ID.parquet, links/SEGMENT.parquet
                           samples of the links, of runs over an emulated path
+  fresh-mover/RUN_ID.parquet, mover/SEGMENT.parquet
+                          samples of the files, of copies
+  receipts/RUN_ID.parquet what became of each name of a copy
   transfers/LOG.parquet   transfers of one log of another tool, as farline.ingest reads it
   campaigns/ID.json       plan and seed of a campaign (kept by farline.campaign)
   tmp/                    files being written; nobody reads them
@@ -27,14 +31,37 @@ a segment names in its own metadata every file it replaces, and readers leave th
 (`layout`), so the moment a segment appears is the moment its parts stop counting;
 replaced files are deleted only while no reader holds the store (`compact`).
 
+A run of a quarter of a second is kept through `quick`, which imports next to nothing.
+
 Start with `Store` in store.py, then layout.py, then queries.py; for transfers with transfers/.
 """
 
 from __future__ import annotations
 
-from farline.store.compact import Compaction
-from farline.store.entry import Entry
-from farline.store.filters import RunFilter
-from farline.store.store import Store, default_path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from farline.store.compact import Compaction
+    from farline.store.entry import Entry
+    from farline.store.filters import RunFilter
+    from farline.store.place import default_path
+    from farline.store.store import Store
 
 __all__ = ["Compaction", "Entry", "RunFilter", "Store", "default_path"]
+
+_PLACES = {
+    "Compaction": "compact",
+    "Entry": "entry",
+    "RunFilter": "filters",
+    "Store": "store",
+    "default_path": "place",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports what is asked for when it is: who spools a run needs little of this room."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)

@@ -80,11 +80,20 @@ _SUMMARY = {
     "client_cpu": "double",
     "server_cpu": "double",
 }
+_COPY = {
+    "copied_files": "int64",
+    "copied_bytes": "int64",
+    "present_files": "int64",
+    "failed_files": "int64",
+    "resumed_bytes": "int64",
+}
+"""Of copies; null for all others."""
 _RESULTS = {
     "total_bps": "double",
     "steady_bps": "double",
     **_THROUGHPUT,
     **_SUMMARY,
+    **_COPY,
     "verdict_limit": "string",
     "verdict_line": "string",
 }
@@ -213,8 +222,21 @@ def run_results(record: Mapping[str, Any]) -> dict[str, Any]:
         row[name] = ways[way].get(field)
     for name in ("total_bps", "steady_bps"):
         row[name] = _sum(way.get(name) for way in ways.values() if way)
+    row.update(_copied(record.get("copy") or {}))
     row.update(verdict_limit=verdict.get("limit"), verdict_line=verdict.get("line"))
     return row
+
+
+def _copied(report: Mapping[str, Any]) -> dict[str, Any]:
+    if not report:
+        return dict.fromkeys(_COPY)
+    return {
+        "copied_files": report["copied"]["files"],
+        "copied_bytes": report["copied"]["bytes"],
+        "present_files": report["present"]["files"],
+        "failed_files": report["failed"]["files"],
+        "resumed_bytes": report["resumed_bytes"],
+    }
 
 
 def _sum(figures: Iterable[float | None]) -> float | None:

@@ -1,7 +1,7 @@
 """Many small files into few: safe to kill at any moment, safe beside writers and readers.
 
 1. Under `merge.lock` (one merger at a time) a view is taken and parts are chosen.
-2. The samples of the new segment are published (of runs and of links), then its rows, whose
+2. The samples of the new segment are published (of runs, of links, of files), then its rows, whose
    metadata name all that the segment replaces. That last rename is the commit: before it the parts
    count, after it the segment does.
 3. Replaced files are deleted if no reader holds the store, and next time otherwise.
@@ -11,6 +11,7 @@ Sizes of segments grow by powers of two, so a run is written again only O(log n)
 
 from __future__ import annotations
 
+import itertools
 import json
 import secrets
 import time
@@ -29,15 +30,9 @@ from farline.store.disk import (
     system_failures,
 )
 from farline.store.entry import VERSION_KEY, Entry, Fresh, fresh_samples, read_footer
-from farline.store.layout import (
-    REPLACES_KEY,
-    Layout,
-    Segment,
-    View,
-    fresh_links_path,
-    links_path,
-    take_view,
-)
+from farline.store.layout import REPLACES_KEY, SIDES, Layout, Segment, Side, View, take_view
+from farline.store.receipts import settle_receipts
+from farline.store.spool import spooled_table
 from farline.store.upgrade import (
     FORMAT_VERSION,
     SAME_SINCE,
@@ -77,7 +72,7 @@ class _Parts:
 
     @property
     def names(self) -> list[str]:
-        fresh = [f"fresh/{item.path.name}" for item in self.fresh]
+        fresh = [item.name for item in self.fresh]
         return fresh + [f"runs/{segment.name}.parquet" for segment in self.segments]
 
 
@@ -100,6 +95,7 @@ def compact(layout: Layout, everything: bool = False) -> Compaction:
             merged = parts.runs, len(parts.names)
         else:
             merged = 0, 0
+        settle_receipts(layout)
         return Compaction(*merged, removed_files=_clean(layout, superseded))
 
 
@@ -119,7 +115,8 @@ def _write_segment(layout: Layout, parts: _Parts, replaces: list[str]) -> None:
     schema = _sample_schema(layout, parts)
     tables = _sample_tables(layout, parts)
     _publish_tables(layout, layout.samples / f"{name}.parquet", schema, tables, {})
-    _write_links(layout, parts, layout.links / f"{name}.parquet")
+    for side in SIDES:
+        _write_side(layout, side, parts, side.folder(layout) / f"{name}.parquet")
     rows = _run_tables(layout, parts)
     first = next(rows)
     metadata = {REPLACES_KEY: json.dumps(replaces)}
@@ -128,19 +125,22 @@ def _write_segment(layout: Layout, parts: _Parts, replaces: list[str]) -> None:
     )
 
 
-def _write_links(layout: Layout, parts: _Parts, target: Path) -> None:
-    """The samples of links of all parts; no file where no run has any."""
+def _write_side(layout: Layout, side: Side, parts: _Parts, target: Path) -> None:
+    """Samples of another kind, of all parts; no file where no run has any."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    paths = [fresh_links_path(layout, item.entry.run_id) for item in parts.fresh]
-    paths += [links_path(layout, segment) for segment in parts.segments]
+    paths = [side.fresh_path(layout, item.entry.run_id) for item in parts.fresh if not item.spooled]
+    paths += [side.path(layout, segment) for segment in parts.segments]
     found = [path for path in paths if path.exists()]
-    if not found:
+    spooled = [spooled_table(item, side.name) for item in parts.fresh if item.spooled]
+    spooled = [table for table in spooled if len(table)]
+    if not found and not spooled:
         return
-    names = {name: None for path in found for name in read_footer(path).columns if name != "run_id"}
+    columns = [read_footer(path).columns for path in found] + [t.column_names for t in spooled]
+    names = dict.fromkeys(name for some in columns for name in some if name != "run_id")
     schema = pa.schema([("run_id", pa.string()), *((name, pa.int64()) for name in names)])
-    tables = (pq.read_table(path, use_threads=False) for path in found)
+    tables = itertools.chain(spooled, (pq.read_table(path, use_threads=False) for path in found))
     make_folder(target.parent)
     _publish_tables(layout, target, schema, tables, {})
 
@@ -262,29 +262,29 @@ def _sample_schema(layout: Layout, parts: _Parts) -> pa.Schema:
 def _clean(layout: Layout, superseded: set[str]) -> int:
     """Deletes what nobody reads: replaced files, samples without rows, stale temporary files.
 
-    Fresh files go before the segment that replaced them: were it the other way round, a kill in
-    between could bring them back.
+    Fresh and spooled files go before the segment that replaced them: were it the other way round, a
+    kill in between could bring them back.
     """
     with locked(layout.use_lock, exclusive=True, wait=False) as alone:
         if not alone:
             return 0
         with system_failures(f"cleaning {layout.root}"):
-            for name in sorted(superseded):
+            for name in sorted(superseded, key=lambda name: (name.startswith("runs/"), name)):
                 (layout.root / name).unlink(missing_ok=True)
             orphans = [
                 path
-                for folder in (layout.samples, layout.links)
+                for folder in (layout.samples, *(side.folder(layout) for side in SIDES))
                 for path in folder.glob("*.parquet")
                 if not (layout.runs / path.name).exists()
             ]
-            orphans += _links_left(layout, superseded)
+            orphans += _side_files_left(layout, superseded)
             for path in orphans:
                 path.unlink(missing_ok=True)
             return len(superseded) + len(orphans) + remove_stale(layout.temp)
 
 
-def _links_left(layout: Layout, superseded: set[str]) -> list[Path]:
-    """Link samples of single runs that were merged, or whose writer died before the run's file.
+def _side_files_left(layout: Layout, superseded: set[str]) -> list[Path]:
+    """Other samples of single runs that were merged, or whose writer died before the run's file.
 
     They get their names before their run does, so one without a run may belong to a living writer
     until it is old.
@@ -292,7 +292,8 @@ def _links_left(layout: Layout, superseded: set[str]) -> list[Path]:
     dead_before = time.time() - STALE_TEMP_S
     return [
         path
-        for path in layout.fresh_links.glob("*.parquet")
+        for side in SIDES
+        for path in side.fresh_folder(layout).glob("*.parquet")
         if not (layout.fresh / path.name).exists()
         and (f"fresh/{path.name}" in superseded or path.stat().st_mtime < dead_before)
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import secrets
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -38,7 +37,7 @@ def publish(temp_dir: Path, target: Path, write: Callable[[BinaryIO], None]) -> 
     The bytes go to a file in `temp_dir` (same file system), are synced, and get their name by
     one rename, which is synced too: after this returns, a power cut leaves the file in place.
     """
-    temp = temp_dir / f"{target.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
+    temp = temp_dir / f"{target.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     with system_failures(f"writing {target}"):
         try:
             with temp.open("xb") as file:

@@ -104,12 +104,12 @@ def _integers(column: np.ndarray[Any, Any], known: np.ndarray[Any, Any]) -> pa.A
     return pa.Array.from_buffers(pa.int64(), len(column), [validity, data])
 
 
-def write_links(links: pa.Table, file: BinaryIO) -> None:
-    """Writes the samples of the links of one run."""
+def write_side(samples: pa.Table, file: BinaryIO) -> None:
+    """Writes the samples of another kind of one run: of its links, of its files."""
     import pyarrow.parquet as pq
 
-    with pq.ParquetWriter(file, links.schema, compression="zstd") as writer:
-        writer.write_table(links)
+    with pq.ParquetWriter(file, samples.schema, compression="zstd") as writer:
+        writer.write_table(samples)
         writer.add_key_value_metadata({VERSION_KEY: str(FORMAT_VERSION)})
 
 
@@ -144,6 +144,13 @@ class Fresh:
     version: int
     columns: tuple[str, ...]
     entry: Entry
+    spooled: bool = False
+    """Whether it is a file of `farline.store.spool`."""
+
+    @property
+    def name(self) -> str:
+        """Its place in the store, as lists of replaced files have it."""
+        return f"{self.path.parent.name}/{self.path.name}"
 
 
 def read_fresh(path: Path) -> Fresh:
@@ -166,6 +173,10 @@ def fresh_samples(fresh: Fresh) -> pa.Table:
     """The samples in the file of one run, upgraded."""
     import pyarrow.parquet as pq
 
+    if fresh.spooled:
+        from farline.store.spool import SAMPLES, spooled_table
+
+        return spooled_table(fresh, SAMPLES)
     with pq.ParquetFile(fresh.path) as file:
         return upgrade_samples(file.read(use_threads=False), fresh.version)
 
@@ -186,9 +197,18 @@ def read_footer(path: Path) -> Footer:
         version = int(metadata[VERSION_KEY])
     except (pa.ArrowException, KeyError, ValueError) as error:
         raise SystemFailure(f"{path}: damaged, or not a file of this store: {error}") from error
+    check_version(path, version)
+    return Footer(version, metadata, tuple(end.schema.names), end.num_rows)
+
+
+def check_version(path: Path, version: int) -> None:
+    """Refuses a file of a version that is not known yet.
+
+    Raises:
+        VersionError: when a newer farline wrote it.
+    """
     if version > FORMAT_VERSION:
         raise VersionError(
             f"{path}: format {version} is newer than this farline knows"
             f" (0 to {FORMAT_VERSION}): use a newer farline for this store"
         )
-    return Footer(version, metadata, tuple(end.schema.names), end.num_rows)

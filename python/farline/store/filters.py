@@ -66,13 +66,20 @@ def _values(name: str, text: str) -> tuple[object, ...]:
 
     key = name.removeprefix("path.")
     try:
-        if text == "none" and name in run_columns():
+        if text == "none" and name in run_columns() and not _is_word(name, text):
             return (None,)
         if key != name and name in run_columns() and key in LINK_OPTION_BY_KEY:
             return read_link_sweep(LINK_OPTION_BY_KEY[key], text, bare_ms=True)
         return read_sweep(option_at(name), text)
     except ValueError as error:
         raise SpecError(f"--where {name}: {error}") from None
+
+
+def _is_word(name: str, text: str) -> bool:
+    """Whether it is a word of the option, such as the cipher `none`."""
+    from farline.spec.table import OPTIONS
+
+    return any(option.path == name and text in option.choices for option in OPTIONS)
 
 
 def read_since(text: str, now: datetime.datetime | None = None) -> str:

@@ -3,7 +3,8 @@
 A segment's metadata lists what it replaces. Files are added at any time, but removed only under
 the exclusive lock `use.lock`; a view is taken under the shared lock, fresh files first, segments
 after. So whatever moved from a fresh file into a segment meanwhile is seen in at least one of the
-two places, and the list of replaced files leaves it in exactly one.
+two places, and the list of replaced files leaves it in exactly one. Spooled runs are fresh files in
+another shape: all of this holds for them too.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TypeVar
 from farline.errors import SystemFailure
 from farline.store.disk import locked, system_failures
 from farline.store.entry import Fresh, read_footer, read_fresh
+from farline.store.spool import SUFFIX, read_spooled
 
 REPLACES_KEY = b"farline.replaces"
 
@@ -35,6 +37,11 @@ class Layout:
         return self.root / "fresh"
 
     @property
+    def spool(self) -> Path:
+        """Single runs as JSON, kept by who had no time for more."""
+        return self.root / "spool"
+
+    @property
     def runs(self) -> Path:
         """Rows of merged runs."""
         return self.root / "runs"
@@ -47,12 +54,17 @@ class Layout:
     @property
     def fresh_links(self) -> Path:
         """Samples of links, of the runs in `fresh` that had any."""
-        return self.root / "fresh-links"
+        return LINKS.fresh_folder(self)
 
     @property
     def links(self) -> Path:
         """Samples of links, of merged runs."""
-        return self.root / "links"
+        return LINKS.folder(self)
+
+    @property
+    def receipts(self) -> Path:
+        """What became of each name of a copy, a file per run."""
+        return self.root / "receipts"
 
     @property
     def temp(self) -> Path:
@@ -88,12 +100,44 @@ class Layout:
         """Makes what is not there yet."""
         with system_failures(f"making the store {self.root}"):
             for folder in (
-                *(self.fresh, self.fresh_links, self.runs, self.samples, self.links),
+                *(self.fresh, self.spool, self.runs, self.samples, self.receipts),
+                *(side.fresh_folder(self) for side in SIDES),
+                *(side.folder(self) for side in SIDES),
                 *(self.temp, self.campaigns, self.transfers),
             ):
                 folder.mkdir(parents=True, exist_ok=True)
         with locked(self.use_lock, exclusive=True, wait=False):
             pass
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Samples of another kind that only some runs have, in files beside those of the runs."""
+
+    name: str
+
+    def fresh_folder(self, layout: Layout) -> Path:
+        """Of the runs in `fresh` that had any."""
+        return layout.root / f"fresh-{self.name}"
+
+    def folder(self, layout: Layout) -> Path:
+        """Of merged runs."""
+        return layout.root / self.name
+
+    def fresh_path(self, layout: Layout, run_id: str) -> Path:
+        """Where those of a fresh run are, if it has any."""
+        return self.fresh_folder(layout) / f"{run_id}.parquet"
+
+    def path(self, layout: Layout, segment: Segment) -> Path:
+        """Where those of a segment's runs are, if they have any."""
+        return self.folder(layout) / f"{segment.name}.parquet"
+
+
+LINKS = Side("links")
+"""Samples of the links of an emulated path."""
+MOVER = Side("mover")
+"""Samples of the files of a copy."""
+SIDES = (LINKS, MOVER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,19 +157,9 @@ class View:
     fresh: tuple[Fresh, ...]
     segments: tuple[Segment, ...]
     superseded: frozenset[str]
-    """Replaced files that still exist, as `fresh/NAME` and `runs/NAME`."""
+    """Replaced files that still exist, as `fresh/NAME`, `spool/NAME` and `runs/NAME`."""
     damaged: tuple[str, ...] = field(default=())
     """One line per file that cannot be read."""
-
-
-def fresh_links_path(layout: Layout, run_id: str) -> Path:
-    """Where the samples of the links of a fresh run are, if it has any."""
-    return layout.fresh_links / f"{run_id}.parquet"
-
-
-def links_path(layout: Layout, segment: Segment) -> Path:
-    """Where the samples of the links of a segment's runs are, if they have any."""
-    return layout.links / f"{segment.name}.parquet"
 
 
 def take_view(layout: Layout) -> View:
@@ -136,25 +170,33 @@ def take_view(layout: Layout) -> View:
     """
     damaged: list[str] = []
     # The order matters: see the head of this file.
-    fresh_names = _names(layout.fresh)
+    fresh_names = [f"fresh/{name}" for name in _names(layout.fresh)]
+    fresh_names += [f"spool/{name}" for name in _spooled_names(layout)]
     run_names = _names(layout.runs)
     segments = _readable(damaged, (lambda name: _segment(layout, name)), run_names)
     replaced = frozenset(name for segment in segments for name in segment.replaces)
-    present = frozenset(
-        [f"fresh/{name}" for name in fresh_names] + [f"runs/{name}" for name in run_names]
-    )
-    wanted = [name for name in fresh_names if f"fresh/{name}" not in replaced]
+    present = frozenset([*fresh_names, *(f"runs/{name}" for name in run_names)])
+    wanted = [name for name in fresh_names if name not in replaced]
     return View(
-        fresh=tuple(_readable(damaged, (lambda name: read_fresh(layout.fresh / name)), wanted)),
+        fresh=tuple(_readable(damaged, (lambda name: _fresh(layout.root / name)), wanted)),
         segments=tuple(s for s in segments if f"runs/{s.name}.parquet" not in replaced),
         superseded=replaced & present,
         damaged=tuple(damaged),
     )
 
 
-def _names(folder: Path) -> list[str]:
+def _names(folder: Path, suffix: str = ".parquet") -> list[str]:
     with system_failures(f"listing {folder}"):
-        return sorted(path.name for path in folder.iterdir() if path.suffix == ".parquet")
+        return sorted(path.name for path in folder.iterdir() if path.suffix == suffix)
+
+
+def _spooled_names(layout: Layout) -> list[str]:
+    """None in a store that an older version made."""
+    return _names(layout.spool, SUFFIX) if layout.spool.exists() else []
+
+
+def _fresh(path: Path) -> Fresh:
+    return read_spooled(path) if path.suffix == SUFFIX else read_fresh(path)
 
 
 def _readable(

@@ -1,7 +1,7 @@
 """Every query of the store, defined once as an Ibis expression over three tables.
 
 `runs` is the runs table (`columns.run_columns`), `samples` has `run_id` and the sample columns,
-`links` has `run_id` and the columns of link samples.
+`links` has `run_id` and the columns of link samples, `mover` those of samples of files.
 An expression does not know which engine runs it; `reader` binds it to embedded DuckDB.
 """
 
@@ -49,6 +49,12 @@ def links_of(links: ir.Table, run_ids: Sequence[str]) -> ir.Table:
     """Link samples of some runs, link by link, in the order of time."""
     rows = links.filter(links.run_id.isin(list(run_ids)))
     return rows.order_by("run_id", "link", "direction", "start_us")
+
+
+def mover_of(mover: ir.Table, run_ids: Sequence[str]) -> ir.Table:
+    """Samples of the files of some copies, end by end, in the order of time."""
+    rows = mover.filter(mover.run_id.isin(list(run_ids)))
+    return rows.order_by("run_id", "end", "role", "start_us")
 
 
 def campaigns(runs: ir.Table) -> ir.Table:

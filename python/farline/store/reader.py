@@ -17,15 +17,9 @@ from farline.errors import SystemFailure
 from farline.store.columns import run_columns, runs_table
 from farline.store.compact import segment_samples, segment_tables
 from farline.store.disk import locked
-from farline.store.entry import fresh_samples
-from farline.store.layout import (
-    Layout,
-    Segment,
-    View,
-    fresh_links_path,
-    links_path,
-    take_view,
-)
+from farline.store.entry import Fresh, fresh_samples
+from farline.store.layout import LINKS, MOVER, Layout, Segment, Side, View, take_view
+from farline.store.spool import spooled_table
 from farline.store.upgrade import SAME_SINCE
 
 if TYPE_CHECKING:
@@ -61,9 +55,9 @@ class Reader:
 
         wanted = None if run_ids is None else frozenset(run_ids)
         fresh = [f for f in self.view.fresh if wanted is None or f.entry.run_id in wanted]
-        scanned = [str(f.path) for f in fresh if f.version >= SAME_SINCE]
+        scanned = [str(f.path) for f in fresh if _in_place(f)]
         scanned += [str(self.layout.samples / f"{s.name}.parquet") for s in self._present]
-        older = [fresh_samples(f) for f in fresh if f.version < SAME_SINCE]
+        older = [fresh_samples(f) for f in fresh if not _in_place(f)]
         older += [table for s in self._older for table in segment_samples(self.layout, s)]
         parts = [ibis.memtable(_joined(older))]
         if scanned:
@@ -75,18 +69,30 @@ class Reader:
 
     def link_samples(self, run_ids: Iterable[str] | None = None) -> ir.Table:
         """The samples of links, of all runs or at least of `run_ids`; most runs have none."""
-        import ibis
-
         from farline.spec._types import LINK_SAMPLE_COLUMNS
 
+        return self._side(LINKS, LINK_SAMPLE_COLUMNS, run_ids)
+
+    def mover_samples(self, run_ids: Iterable[str] | None = None) -> ir.Table:
+        """The samples of files, of all copies or at least of `run_ids`; other runs have none."""
+        from farline.spec._types import MOVER_SAMPLE_COLUMNS
+
+        return self._side(MOVER, MOVER_SAMPLE_COLUMNS, run_ids)
+
+    def _side(self, side: Side, names: Iterable[str], run_ids: Iterable[str] | None) -> ir.Table:
+        import ibis
+
         wanted = None if run_ids is None else frozenset(run_ids)
-        runs = [f.entry.run_id for f in self.view.fresh]
-        paths = [fresh_links_path(self.layout, r) for r in runs if wanted is None or r in wanted]
-        paths += [links_path(self.layout, segment) for segment in self.view.segments]
+        fresh = [f for f in self.view.fresh if wanted is None or f.entry.run_id in wanted]
+        paths = [side.fresh_path(self.layout, f.entry.run_id) for f in fresh if not f.spooled]
+        paths += [side.path(self.layout, segment) for segment in self.view.segments]
         found = [str(path) for path in paths if path.exists()]
-        columns = {"run_id": "string", **dict.fromkeys(LINK_SAMPLE_COLUMNS, "int64")}
-        table = self._scan("link_samples", found) if found else ibis.memtable(_joined([]))
-        return _shaped(table, columns)
+        spooled = [spooled_table(f, side.name) for f in fresh if f.spooled]
+        parts = [ibis.memtable(_joined(spooled))]
+        if found:
+            parts.append(self._scan(f"{side.name}_samples", found))
+        columns = {"run_id": "string", **dict.fromkeys(names, "int64")}
+        return _union([_shaped(part, columns) for part in parts])
 
     def arrow(self, expression: ir.Table) -> pa.Table:
         """The result of an expression.
@@ -136,6 +142,11 @@ def open_reader(layout: Layout) -> Iterator[Reader]:
             yield Reader(layout, view, engine)
         finally:
             engine.disconnect()
+
+
+def _in_place(fresh: Fresh) -> bool:
+    """Whether the engine reads it where it lies: Parquet, and nothing to upgrade."""
+    return fresh.version >= SAME_SINCE and not fresh.spooled
 
 
 def _shaped(table: ir.Table, columns: dict[str, str]) -> ir.Table:

@@ -8,15 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from farline.errors import SpecError, UsageError
-from farline.store import kept_logs, queries
+from farline.errors import UsageError
+from farline.store import kept_logs, queries, quick
 from farline.store.compact import Compaction, compact
 from farline.store.disk import locked, make_folder, publish
-from farline.store.entry import Entry, checked_run_id, sample_table, write_fresh, write_links
+from farline.store.entry import Entry, sample_table, write_fresh, write_side
 from farline.store.filters import RunFilter, pick_campaign
 from farline.store.glance import may_hold
 from farline.store.kept_logs import Kept, KeptLog, Look
-from farline.store.layout import Layout, fresh_links_path
+from farline.store.layout import LINKS, MOVER, Layout, Side
+from farline.store.place import default_path
 from farline.store.reader import Reader, open_reader
 
 if TYPE_CHECKING:
@@ -28,15 +29,6 @@ TIDY_FILES = 256
 EVERYTHING = RunFilter()
 LAST = "last"
 """What names the newest campaign."""
-
-
-def default_path() -> Path:
-    """Where runs are kept unless said otherwise: `$FARLINE_STORE`, else under `$XDG_DATA_HOME`."""
-    named = os.environ.get("FARLINE_STORE")
-    if named:
-        return Path(named).expanduser()
-    data = os.environ.get("XDG_DATA_HOME")
-    return (Path(data) if data else Path.home() / ".local" / "share") / "farline" / "store"
 
 
 class Store:
@@ -71,35 +63,61 @@ class Store:
         campaign: str | None = None,
         labels: Mapping[str, Any] | None = None,
         links: Mapping[str, np.ndarray[Any, Any]] | None = None,
+        mover: Mapping[str, np.ndarray[Any, Any]] | None = None,
     ) -> str:
         """Adds one run; when this returns, it is on disk. Returns the run's name.
 
         `record` is a `RunRecord` document; `samples` has one 64-bit integer array per sample
         column, -1 for unknown. `labels` are JSON values that say what the run was for. `links`
-        has one array per column of link samples, of a run over an emulated path.
+        has one array per column of link samples, of a run over an emulated path; `mover` one per
+        column of samples of files, of a copy.
 
         Raises:
             SpecError: when the record has no usable `run_id`, or it is already there.
             SystemFailure: when the disk refuses.
         """
-        run_id = checked_run_id(record.get("run_id"))
+        run_id = quick.new_run_id(self.layout, record)
         entry = Entry(record, campaign, labels or {})
         target = self.layout.fresh / f"{run_id}.parquet"
-        if target.exists():
-            raise SpecError(f"run_id: {run_id} is already in the store {self.path}")
         table = sample_table(run_id, samples)
-        if links is not None:
-            self._put_links(run_id, links)
+        for side, columns in ((LINKS, links), (MOVER, mover)):
+            if columns is not None:
+                self._put_side(side, run_id, columns)
         # The last file to get its name: from then on the run counts, with all that belongs to it.
         publish(self.layout.temp, target, lambda file: write_fresh(entry, table, file))
         return run_id
 
-    def _put_links(self, run_id: str, links: Mapping[str, np.ndarray[Any, Any]]) -> None:
-        table = sample_table(run_id, links)
+    def spool(
+        self,
+        record: Mapping[str, Any],
+        samples: Mapping[str, Any],
+        *,
+        campaign: str | None = None,
+        labels: Mapping[str, Any] | None = None,
+        links: Mapping[str, Any] | None = None,
+        mover: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Adds one run as `append` does, without anything that takes time to import.
+
+        Columns may also be `array.array` or memory views of 64-bit integers. Many samples are
+        appended the usual way.
+
+        Raises:
+            SpecError: as `append`.
+            SystemFailure: when the disk refuses.
+        """
+        return quick.spool(
+            self.path, record, samples, campaign=campaign, labels=labels, links=links, mover=mover
+        )
+
+    def _put_side(
+        self, side: Side, run_id: str, columns: Mapping[str, np.ndarray[Any, Any]]
+    ) -> None:
+        table = sample_table(run_id, columns)
         if len(table):
-            target = fresh_links_path(self.layout, run_id)
+            target = side.fresh_path(self.layout, run_id)
             make_folder(target.parent)
-            publish(self.layout.temp, target, lambda file: write_links(table, file))
+            publish(self.layout.temp, target, lambda file: write_side(table, file))
 
     def compact(self, everything: bool = False) -> Compaction:
         """Merges small files into segments; with `everything`, as far as it goes."""
@@ -107,8 +125,11 @@ class Store:
 
     def tidy(self) -> Compaction:
         """Merges if many single runs have gathered; cheap otherwise."""
-        with os.scandir(self.layout.fresh) as found:
-            waiting = sum(1 for _ in found)
+        waiting = 0
+        for folder in (self.layout.fresh, self.layout.spool):
+            # A store of an older version has not all of them.
+            with contextlib.suppress(FileNotFoundError), os.scandir(folder) as found:
+                waiting += sum(1 for _ in found)
         return self.compact() if waiting >= TIDY_FILES else Compaction()
 
     @contextlib.contextmanager
@@ -135,6 +156,11 @@ class Store:
         """Link samples of some runs: `run_id` and the columns; no row where there was no path."""
         with self.read() as reader:
             return reader.arrow(queries.links_of(reader.link_samples(run_ids), run_ids))
+
+    def mover_samples(self, run_ids: Sequence[str]) -> pa.Table:
+        """Samples of files of some copies: `run_id` and the columns; no row for other runs."""
+        with self.read() as reader:
+            return reader.arrow(queries.mover_of(reader.mover_samples(run_ids), run_ids))
 
     def find(self, part: str | None) -> list[dict[str, Any]]:
         """Rows of the runs whose name begins or ends so; with None, the newest run's."""

@@ -5,8 +5,10 @@ something adds one step here and one committed file to `tests/data/store`; a col
 added needs neither, it reads as null from older files. Files are never changed in place: they
 are upgraded as they are read, and a merge writes them anew.
 
+Version 3 has samples of the files of copies beside the runs, receipts of copies, and runs that are
+spooled as JSON; version 2 knows none of these, and would leave them behind.
 Version 2 has samples of links beside the runs, in files that version 1 does not know and would
-leave behind; runs and samples are the same in both.
+leave behind; runs and samples are the same in all three.
 Version 0 is the layout from before the first release: run status "ok" for "complete", `tags`
 for `labels`, no `server_notes` in the record, sample column `srtt_us` for `rtt_us`.
 """
@@ -19,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Version that is written, and the newest that can be read."""
 
 SAME_SINCE = 1

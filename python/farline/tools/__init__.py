@@ -17,15 +17,15 @@ keys and tickets between runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Protocol
-
-from farline.spec._types import RunRecord, RunSpec
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from farline.spec._types import RunRecord, RunSpec
 
     Samples = Mapping[str, npt.NDArray[np.int64]]
 
@@ -63,10 +63,14 @@ class Event:
 
 @dataclass(frozen=True)
 class RunResult:
-    """A record with its samples: one array per column, all of one length."""
+    """A record with its samples: one array per column, all of one length.
+
+    `mover` are the samples of the files of a copy; other runs have none.
+    """
 
     record: RunRecord
     samples: Samples
+    mover: Samples = field(default_factory=dict)
 
 
 EventSink = Callable[[Event], None]

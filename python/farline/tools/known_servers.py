@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -118,6 +117,8 @@ def _parse(path: Path, text: str) -> dict[str, KnownServer]:
 
 def _replace_file(path: Path, text: str) -> None:
     """Writes a new file beside `path` (mode 0600) and renames it over."""
+    import tempfile
+
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -10,15 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from farline import _native
 from farline.errors import AuthError, FarlineError, from_failure
-from farline.spec._types import (
-    HostFacts,
-    Limits,
-    RunRecord,
-    RunSpec,
-    Scope,
-    ServerConfig,
-    VersionInfo,
-)
 from farline.tools import Capabilities, Event, EventSink, RunResult, Stop, StopQuestion
 from farline.tools.known_servers import KnownServers
 
@@ -26,6 +17,16 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    # Making these types takes longer than starting a run.
+    from farline.spec._types import (
+        HostFacts,
+        Limits,
+        RunRecord,
+        RunSpec,
+        Scope,
+        ServerConfig,
+        VersionInfo,
+    )
     from farline.tools import Samples
 
 TICKET_VARIABLE = "FARLINE_TICKET"
@@ -35,8 +36,12 @@ _POLL_S = 0.1
 _Value = TypeVar("_Value")
 
 
-def _checked(call: Callable[..., _Value], *arguments: Any) -> _Value:
-    """Calls into the extension; its failures become `farline.errors`."""
+def checked(call: Callable[..., _Value], *arguments: Any) -> _Value:
+    """Calls into the extension; its failures become `farline.errors`.
+
+    Raises:
+        FarlineError: whatever the call failed with.
+    """
     try:
         return call(*arguments)
     except _native.NativeError as error:
@@ -71,7 +76,7 @@ def parse_target(text: str) -> Target:
     Raises:
         UsageError: when the text is neither.
     """
-    document = json.loads(_checked(_native.parse_target, text))
+    document = json.loads(checked(_native.parse_target, text))
     return Target(document["host"], document["port"], document.get("ticket"), document.get("pin"))
 
 
@@ -96,34 +101,43 @@ def resolve_spec(spec: RunSpec | Mapping[str, Any]) -> RunSpec:
     Raises:
         SpecError: when a value or a combination is not allowed.
     """
-    resolved: RunSpec = json.loads(_checked(_native.validate_run_spec, json.dumps(spec)))
+    resolved: RunSpec = json.loads(checked(_native.validate_run_spec, json.dumps(spec)))
     return resolved
 
 
 def host_facts() -> HostFacts:
     """What this host is."""
-    facts: HostFacts = json.loads(_checked(_native.host_facts))
+    facts: HostFacts = json.loads(checked(_native.host_facts))
     return facts
 
 
 def version_info() -> VersionInfo:
     """Versions behind this build."""
-    info: VersionInfo = json.loads(_checked(_native.version_info))
+    info: VersionInfo = json.loads(checked(_native.version_info))
     return info
 
 
 def memory_copy_bps(threads: int, seconds: float) -> int:
     """Bits per second that `threads` threads copy in memory."""
-    return _checked(_native.memory_copy_bps, threads, seconds)
+    return checked(_native.memory_copy_bps, threads, seconds)
 
 
 def mint_ticket(
     state_dir: str, address: str, scope: Scope, limits: Limits, lifetime_s: float
 ) -> str:
     """A ticket for `address`, signed with the key in `state_dir`."""
-    return _checked(
+    return checked(
         _native.mint_ticket, state_dir, address, json.dumps(scope), json.dumps(limits), lifetime_s
     )
+
+
+def start_copy(target: Target, spec: Mapping[str, Any], receipt: str | None) -> _native.Run:
+    """Starts a run with a `copy` section; a line per name goes to the file `receipt`.
+
+    Raises:
+        FarlineError: when nothing could be started: a bad target or spec.
+    """
+    return checked(_native.start_run, target.to_json(), json.dumps(spec), receipt)
 
 
 class Server:
@@ -135,7 +149,7 @@ class Server:
         Raises:
             FarlineError: when the configuration is not allowed or the port is taken.
         """
-        self._server = _checked(_native.start_server, json.dumps(config))
+        self._server = checked(_native.start_server, json.dumps(config))
 
     def addresses(self) -> list[str]:
         """Addresses it listens on."""
@@ -147,7 +161,7 @@ class Server:
 
     def poll(self, timeout_s: float) -> tuple[str, Any] | None:
         """Next event as kind and document, or None after `timeout_s`."""
-        event = _checked(self._server.poll, timeout_s)
+        event = checked(self._server.poll, timeout_s)
         return None if event is None else (event[0], json.loads(event[1]))
 
     def stop(self) -> None:
@@ -156,7 +170,7 @@ class Server:
 
     def join(self) -> None:
         """Waits until it has ended."""
-        _checked(self._server.join)
+        checked(self._server.join)
 
 
 class NativeTool:
@@ -195,7 +209,7 @@ def run(
 ) -> RunResult:
     """Runs `spec` towards `target`; see `NativeTool.run`."""
     right = find_right(target, known)
-    handle = _checked(_native.start_run, right.to_json(), json.dumps(spec))
+    handle = checked(_native.start_run, right.to_json(), json.dumps(spec))
     follower = _Follower(handle, on_event, first_contact=right.pin is None)
     try:
         record = follower.follow(should_stop)
@@ -204,8 +218,8 @@ def run(
     if right.pin is None and follower.server_key is not None:
         known.remember_key(target.address, follower.server_key)
     if target.pin is None and follower.server_key not in (None, right.pin):
-        record = _with_mend(record, right)
-    return RunResult(record, follower.samples())
+        record = with_mend(record, right)
+    return RunResult(record, follower.samples(), follower.mover())
 
 
 class _Follower:
@@ -216,6 +230,7 @@ class _Follower:
         self._first_contact = first_contact
         self._on_event = on_event
         self._rows: list[Samples] = []
+        self._mover: list[Samples] = []
         self.server_key: str | None = None
 
     def follow(self, should_stop: StopQuestion) -> RunRecord:
@@ -226,7 +241,7 @@ class _Follower:
             if wanted > asked:
                 asked = wanted
                 (self._handle.abort if wanted is Stop.NOW else self._handle.stop)()
-            event = _checked(self._handle.poll, _POLL_S)
+            event = checked(self._handle.poll, _POLL_S)
             if event is None:
                 continue
             kind, text, columns = event
@@ -236,6 +251,11 @@ class _Follower:
             self._tell(kind, text, columns)
 
     def _tell(self, kind: str, text: str, columns: _native.Columns | None) -> None:
+        if kind == "progress":
+            return
+        if columns is not None and kind == "mover_samples":
+            self._mover.append(_arrays(columns))
+            return
         if columns is not None:
             self._rows.append(_arrays(columns))
             self._on_event(Event(kind, samples=self._rows[-1]))
@@ -250,6 +270,10 @@ class _Follower:
     def samples(self) -> Samples:
         """All rows so far, as one array per column."""
         return _joined(self._rows)
+
+    def mover(self) -> Samples:
+        """All samples of the files of a copy; no column for other runs."""
+        return _joined(self._mover) if self._mover else {}
 
 
 def _as_text(payload: str) -> str:
@@ -273,7 +297,7 @@ def _joined(parts: list[Samples]) -> dict[str, npt.NDArray[np.int64]]:
     return {name: np.concatenate([empty, *(part[name] for part in parts)]) for name in names}
 
 
-def _with_mend(record: RunRecord, target: Target) -> RunRecord:
+def with_mend(record: RunRecord, target: Target) -> RunRecord:
     """A server with another key than the remembered one: says how to forget that one."""
     error = record.get("error")
     if not error or error["kind"] != AuthError.kind or target.pin is None:

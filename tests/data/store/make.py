@@ -1,5 +1,6 @@
 """Writes the stores that the upgrade tests read: run once per version of the format, then never.
 
+    python -m tests.data.store.make v3      with the code of version 3
     python -m tests.data.store.make v2      with the code of version 2
     python -m tests.data.store.make v1      with the code of version 1
     python -m tests.data.store.make v0      by hand: version 0 was never released
@@ -18,6 +19,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from farline.store import Store
+from farline.store.receipts import keep_receipt, receipt
+from tests.support.kept_copies import (
+    make_copy_spec,
+    make_mover_samples,
+    make_report,
+    receipt_line,
+    write_receipt,
+)
 from tests.support.paths import make_link_samples, make_path
 from tests.support.records import make_record, make_samples, make_spec
 
@@ -48,6 +57,27 @@ def write_v2(root: Path) -> None:
         )
         if number == 1:
             store.compact()
+
+
+def write_v3(root: Path) -> None:
+    """Two copies in a segment, one spooled, with samples of files; receipts of two of them."""
+    store = Store(root)
+    for number, streams in enumerate(STREAMS):
+        spec = make_copy_spec(streams=streams, tcp={"congestion_control": "reno"})
+        record = {**make_record(number, spec), "copy": make_report()}
+        labels = {"setting": f"s{streams}", "block": 0, "slot": 0, "attempt": 0, "reference": False}
+        keep = store.spool if number else store.append
+        keep(record, make_samples(3), campaign="old", labels=labels, mover=make_mover_samples())
+        lines = write_receipt(root / "tmp" / "lines", [receipt_line(1), receipt_line(2)])
+        if number == 1:
+            store.compact()
+        if number:
+            keep_receipt(store, record["run_id"], lines)
+        else:
+            lines.unlink()
+    batches = receipt(store, make_record(1)["run_id"])
+    assert batches is not None
+    assert sum(map(len, batches)) == 2
 
 
 def write_v0(root: Path) -> None:
@@ -97,4 +127,6 @@ def _write(path: Path, table: pa.Table, metadata: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
-    {"v0": write_v0, "v1": write_v1, "v2": write_v2}[sys.argv[1]](HERE / sys.argv[1])
+    {"v0": write_v0, "v1": write_v1, "v2": write_v2, "v3": write_v3}[sys.argv[1]](
+        HERE / sys.argv[1]
+    )

@@ -27,6 +27,7 @@ class Shelf:
         campaign: str | None = None,
         labels: Mapping[str, Any] | None = None,
         links: Mapping[str, Any] | None = None,
+        mover: Mapping[str, Any] | None = None,
     ) -> None:
         assert self.may_keep.wait(10)
         if record["run_id"] == "bad":

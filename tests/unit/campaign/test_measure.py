@@ -33,6 +33,7 @@ class Kept:
     def __init__(self, refuses: bool = False) -> None:
         self.refuses = refuses
         self.links: Mapping[str, Any] | None = None
+        self.mover: Mapping[str, Any] | None = None
         self.entries: list[tuple[Mapping[str, Any], str | None, Mapping[str, Any] | None]] = []
 
     def append(
@@ -43,10 +44,11 @@ class Kept:
         campaign: str | None = None,
         labels: Mapping[str, Any] | None = None,
         links: Mapping[str, Any] | None = None,
+        mover: Mapping[str, Any] | None = None,
     ) -> None:
         if self.refuses:
             raise SystemFailure("disk full")
-        self.links = links
+        self.links, self.mover = links, mover
         self.entries.append((record, campaign, labels))
 
 

@@ -15,6 +15,7 @@ from farline.spec.transfers import TRANSFER_COLUMNS
 from farline.store import RunFilter, Store
 from farline.store.transfers import ParquetFiles, open_transfers, transfer_schema
 from farline.store.transfers.rows import checked_table
+from tests.support.kept_copies import make_copy_spec, make_report
 from tests.support.records import make_record, make_samples, make_spec
 from tests.support.transfers import transfers_table
 
@@ -87,6 +88,20 @@ def test_a_run_with_a_file_is_a_file_transfer(tmp_path: Path) -> None:
     store.append(make_record(2, make_spec(transport="rbudp", rbudp={"file": None})), {})
     rows = rows_of(store=store, runs=RunFilter())
     assert sorted(row["modality"] for row in rows) == ["E", "T"]
+
+
+def test_a_copy_is_a_file_transfer_unless_both_ends_had_no_disk(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    engines = [{}, {"read_engine": "null"}, {"read_engine": "null", "write_engine": "memory"}]
+    for number, copy in enumerate(engines):
+        spec = make_copy_spec(
+            copy={**copy, "concurrency": 4, "pipeline": 9, "chunk_bytes": 1 << 20}
+        )
+        store.append({**make_record(number, spec), "copy": make_report()}, {})
+    rows = rows_of(store=store, runs=RunFilter())
+    assert sorted(row["modality"] for row in rows) == ["E", "E", "T"]
+    names = ("files", "concurrency", "pipelining", "block_bytes")
+    assert {tuple(row[name] for name in names) for row in rows} == {(10, 4, 9, 1 << 20)}
 
 
 def test_runs_and_logs_are_there_only_if_asked_for(tmp_path: Path) -> None:

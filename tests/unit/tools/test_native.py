@@ -14,6 +14,7 @@ from farline.spec._types import RunRecord
 from farline.tools import Event, RunResult, Stop, ignore_event, native, never_stop
 from farline.tools.known_servers import KnownServers
 from tests.support import fake_native as fake
+from tests.support.kept_copies import make_mover_samples
 from tests.support.runs import columns, run_record, steady_rows
 
 KEY = "sha256-" + "A" * 43
@@ -53,6 +54,19 @@ def test_record_and_samples_come_back_whole(play: Play) -> None:
     assert [event.kind for event in events] == ["stage", "samples", "samples"]
     assert events[0].text == "HANDSHAKE"
     assert extension.spec == {"streams": 1}
+
+
+def test_samples_of_files_stand_beside_those_of_streams(play: Play) -> None:
+    rows = columns(steady_rows([1e9] * 2, end=0, role=0))
+    files = make_mover_samples(3)
+    mover = ("mover_samples", "null", fake.FakeColumns(files))
+    progress = ("progress", json.dumps({"moved_bytes": 1}), None)
+    tool, _ = play(mover, fake.samples(rows), progress, mover, fake.done(run_record()))
+    events: list[Event] = []
+    result = tool.run("far.example", {}, events.append, never_stop)
+    assert {name: len(column) for name, column in result.samples.items()} == dict.fromkeys(rows, 2)
+    assert {name: len(column) for name, column in result.mover.items()} == dict.fromkeys(files, 12)
+    assert [event.kind for event in events] == ["samples"]
 
 
 def test_a_run_without_samples_has_empty_columns(play: Play) -> None:

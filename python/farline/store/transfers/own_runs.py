@@ -51,8 +51,7 @@ def _columns(runs: ir.Table, way: str, sender: str, receiver: str) -> dict[str, 
     both_ways = runs.direction == "bidirectional"
     found = {
         "tool": ibis.literal(TOOL),
-        # The bytes came from a disk or went to one at the client's end.
-        "modality": ibis.ifelse(runs["rbudp.file"].notnull(), "E", "T"),
+        "modality": ibis.ifelse(_of_files(runs), "E", "T"),
         "started_at": runs.started_at.cast("timestamp"),
         "duration_s": runs[f"{way}_elapsed_s"],
         "bytes": runs[f"{way}_bytes"],
@@ -64,7 +63,12 @@ def _columns(runs: ir.Table, way: str, sender: str, receiver: str) -> dict[str, 
         "rtt_ms": rtt_ms.round(6),
         "streams": runs.streams.cast("int32"),
         "buffer_bytes": _buffer(runs),
-        "block_bytes": runs.block_bytes,
+        "concurrency": runs["copy.concurrency"].cast("int32"),
+        "pipelining": runs["copy.pipeline"].cast("int32"),
+        "files": runs.copied_files,
+        "block_bytes": ibis.ifelse(
+            runs.copied_files.notnull(), runs["copy.chunk_bytes"], runs.block_bytes
+        ),
         "congestion_control": _of_transport(
             runs, {"tcp": runs["tcp.congestion_control"], "udt": runs["udt.congestion_control"]}
         ),
@@ -78,6 +82,16 @@ def _columns(runs: ir.Table, way: str, sender: str, receiver: str) -> dict[str, 
         name: found[name] if name in found else ibis.null(nothing.get(kind, kind))
         for name, kind in TRANSFER_COLUMNS.items()
     }
+
+
+def _of_files(runs: ir.Table) -> Any:
+    """Whether bytes came from files or went to some, at either end."""
+    no_disk = [
+        runs[f"copy.{doing}_engine"].isin(["null", "memory"]).fill_null(False)
+        for doing in ("read", "write")
+    ]
+    copies = runs.copied_files.notnull() & ~(no_disk[0] & no_disk[1])
+    return copies | runs["rbudp.file"].notnull()
 
 
 def _host(runs: ir.Table, end: str) -> Any:

@@ -1,0 +1,200 @@
+"""What a copy comes to: its exit code, what is missing, the lines at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from farline.errors import InterruptedRun, from_failure
+from farline.profiles.copy_streams import payload_bytes, payload_rate_bps
+from farline.spec._failures import PARTIAL_EXIT_CODE, VANISHED_EXIT_CODE
+from farline.spec.units import rate_human, size_human
+
+if TYPE_CHECKING:
+    from farline.spec._types import CopyEnd, CopyReport, RunRecord
+
+FAILURES_SHOWN = 20
+"""Names that are listed; the receipt has all of them."""
+
+VANISHED = "vanished"
+"""First word of the reason of a file that was gone when it was to be read."""
+
+WIDTH = 80
+_KEPT = "\u00a0"
+"""A blank at which no line ends."""
+
+_STAGES = (
+    ("file_us", "files"),
+    ("name_us", "names"),
+    ("hash_us", "hash"),
+    ("cipher_us", "cipher"),
+    ("stream_us", "streams"),
+    ("sync_us", "sync"),
+    ("starved_us", "waiting"),
+)
+
+
+def exit_code(record: Mapping[str, Any]) -> int:
+    """0; 23 when some names failed, 24 when these had only vanished; else that of the failure."""
+    error, report = record.get("error"), record.get("copy")
+    if record["status"] != "complete":
+        return from_failure(error).exit_code if error else InterruptedRun.exit_code
+    failed = report["failed"]["files"] if report else 0
+    if not failed:
+        return 0
+    known = report["failures"] if report else []
+    all_gone = len(known) == failed and all(
+        (line.get("reason") or "").startswith(VANISHED) for line in known
+    )
+    return VANISHED_EXIT_CODE if all_gone else PARTIAL_EXIT_CODE
+
+
+def missing_lines(report: CopyReport) -> list[str]:
+    """The first names that failed, each with its reason, and how many more there are."""
+    failed = report["failed"]["files"]
+    told = report["failures"][:FAILURES_SHOWN]
+    lines = [
+        shown(f"failed {line['path']}: {line.get('reason') or 'no reason given'}") for line in told
+    ]
+    if failed > len(told):
+        lines.append(f"failed: {failed - len(told)} more; the receipt names them")
+    return lines
+
+
+def shown(text: str) -> str:
+    """A text as a terminal may have it: what changes direction or cannot be seen is `\\xNN`.
+
+    Such letters stand as their bytes in UTF-8, which is how a `PathText` may have them too.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter
+        if letter.isprintable()
+        else "".join(f"\\x{byte:02x}" for byte in letter.encode("utf-8", "surrogateescape"))
+        for letter in text
+    )
+
+
+def summary_lines(record: RunRecord, stats: bool, where: Mapping[str, str]) -> list[str]:
+    """The table at the end, at most 80 columns wide; `where` says where receipt and run are."""
+    report = record.get("copy")
+    if report is None:
+        return []
+    rows = [
+        ("files", _files_text(record, report)),
+        ("bytes", _bytes_text(record, report)),
+        *_more_rows(report),
+        *_missing_rows(record, report),
+        ("by", _means_text(record, report)),
+        ("disks", _disks_text(report)),
+    ]
+    if stats:
+        rows += [(name, _end_text(report[name])) for name in ("sender", "receiver")]
+    if verdict := record.get("verdict"):
+        limited = "" if verdict["limit"] == "unknown" else "limited by "
+        rows.append(("verdict", limited + verdict["line"]))
+    rows += list(where.items())
+    return [line for name, text in rows for line in _wrapped(name, text)]
+
+
+def _wrapped(name: str, text: str) -> list[str]:
+    """One row; what does not fit goes on below, at blanks."""
+    lines, room = [""], WIDTH - 10
+    for word in text.split(" "):
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > room:
+            lines.append("")
+        lines[-1] += f" {word}" if lines[-1] else word
+    rows = [f"{name if at == 0 else '':<10}{line}".rstrip() for at, line in enumerate(lines)]
+    return [row.replace(_KEPT, " ") for row in rows]
+
+
+def _files_text(record: RunRecord, report: CopyReport) -> str:
+    would = "would be " if _is_dry(record) else ""
+    done = "received, nothing written" if _drops(record) and not would else f"{would}copied"
+    words = [f"{report['copied']['files']} {done}"]
+    for key in ("present", "skipped", "deleted", "failed"):
+        if count := report[key]["files"]:
+            words.append(f"{count} {would if key == 'deleted' else ''}{key}")
+    if report["made"]:
+        words.append(f"{report['made']} folders and links {would}made")
+    return ", ".join(words)
+
+
+def _bytes_text(record: RunRecord, report: CopyReport) -> str:
+    seconds, size = record["run_s"], size_human(report["copied"]["bytes"])
+    if _is_dry(record):
+        return f"{size} would be copied; looked at in {seconds:.2f} s"
+    rate_bps = payload_rate_bps(record)
+    rate = f" ({rate_human(rate_bps)})" if rate_bps else ""
+    return f"{size} in {seconds:.2f} s{rate}"
+
+
+def _is_dry(record: RunRecord) -> bool:
+    return bool((record["spec"].get("copy") or {}).get("dry_run"))
+
+
+def _drops(record: RunRecord) -> bool:
+    """Whether what was received went nowhere, as was asked for."""
+    return (record["spec"].get("copy") or {}).get("write_engine") in ("null", "memory")
+
+
+def _more_rows(report: CopyReport) -> list[tuple[str, str]]:
+    texts = {
+        "resumed": size_human(report["resumed_bytes"]) + " were there from before",
+        "holes": size_human(report["hole_bytes"]) + " not sent",
+        "again": f"{report['repeated_chunks']} chunks came spoiled and were sent again",
+    }
+    counts = (report["resumed_bytes"], report["hole_bytes"], report["repeated_chunks"])
+    return [row for row, count in zip(texts.items(), counts, strict=True) if count]
+
+
+def _missing_rows(record: RunRecord, report: CopyReport) -> list[tuple[str, str]]:
+    """What a copy that did not come to its end has not settled."""
+    if record["status"] == "complete":
+        return []
+    kinds = ("copied", "present", "failed", "skipped")
+    settled = sum(report[kind]["files"] for kind in kinds) + report["made"]  # type: ignore[literal-required]
+    left = max(0, report["found"]["files"] - settled)
+    rows = [("missing", f"{left} of {report['found']['files']} names found so far")]
+    whole = report["copied"]["bytes"] - report["resumed_bytes"] - report["hole_bytes"]
+    if _is_dry(record) or _drops(record):
+        return rows
+    if (parts := payload_bytes(record) - max(0, whole)) > 0:
+        rows.append(("parts", f"{size_human(parts)} of files that are not whole yet"))
+    kept = "what has arrived and was proved is kept, the same command goes on"
+    return [*rows[:-1], (rows[-1][0], f"{rows[-1][1]}; {kept}")]
+
+
+def _means_text(record: RunRecord, report: CopyReport) -> str:
+    spec = record["spec"]
+    streams, asked = spec.get("streams", 1), spec.get("copy") or {}
+    cipher = report["cipher"] or asked.get("cipher") or "none"
+    sealed = "not encrypted" if cipher == "none" else cipher
+    plural = "" if streams == 1 else "s"
+    rate_bps = spec.get("rate_bps")
+    rate = f" at {rate_human(rate_bps)}" if rate_bps else ""
+    return (
+        f"{spec.get('transport', 'tcp')}, {streams} stream{plural}{rate}, {sealed},"
+        f" verified by {asked.get('verify', 'tree')}".replace("verified by none", "not verified")
+    )
+
+
+def _disks_text(report: CopyReport) -> str:
+    return " -> ".join(_disk_text(report[name]) for name in ("sender", "receiver"))
+
+
+def _disk_text(end: CopyEnd) -> str:
+    threads = f" x {end['threads']}" if end["threads"] else ""
+    return f"{end['engine'] or 'unknown'}{threads} on {end['file_system'] or 'unknown'}"
+
+
+def _end_text(end: CopyEnd) -> str:
+    """Seconds of the end's threads at each stage, and its largest memory."""
+    spent = [
+        f"{word} {end[key] / 1e6:.2f} s"  # type: ignore[literal-required]
+        for key, word in _STAGES
+        if end[key] >= 5_000  # type: ignore[literal-required]
+    ]
+    words = [*spent, f"memory {size_human(end['peak_memory_bytes'])}"]
+    return ", ".join(word.replace(" ", _KEPT) for word in words)

@@ -1,0 +1,168 @@
+"""Keeping a copy: its record, samples and receipt in the store; a copy of the receipt for the user.
+
+A copy of a second or less is summed up by light means: what the full analysis needs takes longer
+to import than such a copy takes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from farline.errors import FarlineError, SystemFailure
+
+if TYPE_CHECKING:
+    from farline.cli.copy_receipt import ReceiptFile
+    from farline.cli.copy_session import Attempt
+    from farline.spec._types import RunRecord
+
+TEMPORARY = "/var/tmp"
+"""Where a receipt is written: that of a million files is nothing for a /tmp in memory."""
+
+RECEIPT = "receipt.jsonl"
+PREFIX = "farline-copy-"
+
+STALE_S = 7 * 86_400.0
+"""Age from which a folder is one that a killed copy left behind."""
+
+LIGHT_S = 1.0
+"""Copies up to so long are judged by their report alone."""
+
+
+@dataclass
+class Keeper:
+    """Keeps each session of a copy as a record; the last one's receipt is the copy's."""
+
+    store_path: Path | None
+    no_store: bool
+    receipt_copy: ReceiptFile | None
+    always_receipt: bool = False
+    _folder: Path | None = field(default=None, init=False)
+    _first: str | None = field(default=None, init=False)
+    _count: int = field(default=0, init=False)
+    last: RunRecord | None = field(default=None, init=False)
+    """Record of the last session that began, with summary and verdict."""
+    receipt_error: FarlineError | None = field(default=None, init=False)
+    """Why the user's copy of the last receipt could not be written."""
+
+    def receipt(self) -> Path | None:
+        """Where the engine writes its receipt; None where nobody wants one.
+
+        Raises:
+            SystemFailure: when there is no room for it.
+        """
+        if self.no_store and self.receipt_copy is None and not self.always_receipt:
+            return None
+        if self._folder is None:
+            # Not by tempfile, whose import takes longer than a small copy's first bytes.
+            folder = Path(os.environ.get("TMPDIR") or TEMPORARY)
+            self._folder = folder / f"{PREFIX}{os.getpid()}-{os.urandom(6).hex()}"
+            try:
+                self._folder.mkdir(mode=0o700)
+            except OSError as error:
+                raise SystemFailure(f"receipt: {self._folder}: {error.strerror}") from None
+        return self._folder / RECEIPT
+
+    def prepare(self) -> None:
+        """Imports what keeping a short copy takes."""
+        from farline.explain import copy_verdict
+        from farline.profiles import copy_summary
+
+        assert copy_verdict and copy_summary
+        if not self.no_store:
+            from farline.store import quick, receipts
+
+            assert quick and receipts
+        if self._folder is not None:
+            sweep(self._folder.parent, time.time())
+
+    def keep(self, attempt: Attempt) -> None:
+        """Keeps one session; a store that fails costs a line on standard error, not the copy."""
+        self._count += 1
+        if attempt.record is None:
+            return
+        if not attempt.record["streams"]:
+            # Nothing ran: that says nothing about the path, and takes no earlier session's place.
+            self.last = self.last or attempt.record
+            return
+        record = judged(attempt)
+        self.last = record
+        self._first = self._first or record["run_id"]
+        receipt = self._folder / RECEIPT if self._folder is not None else None
+        if receipt is not None and receipt.exists() and self.receipt_copy is not None:
+            self._copy_receipt(receipt, self.receipt_copy)
+        if not self.no_store:
+            try:
+                self._put(record, attempt, receipt)
+            except FarlineError as error:
+                click.echo(f"farline: the run is not kept: {error.message}", err=True)
+
+    def _copy_receipt(self, receipt: Path, wanted: ReceiptFile) -> None:
+        """A receipt that cannot be written is told of at the end: the copy itself goes on."""
+        self.receipt_error = None
+        try:
+            wanted.put(receipt)
+        except FarlineError as error:
+            self.receipt_error = error
+
+    def _put(self, record: RunRecord, attempt: Attempt, receipt: Path | None) -> None:
+        from farline.store.place import default_path
+        from farline.store.quick import spool
+        from farline.store.receipts import keep_receipt
+
+        store = self.store_path or default_path()
+        labels = {"copy_attempt": self._count, "copy_first": self._first}
+        spool(store, record, attempt.samples, labels=labels, mover=attempt.mover)
+        if receipt is not None and receipt.exists():
+            keep_receipt(store, record["run_id"], receipt)
+
+    def close(self) -> None:
+        """Removes what is left of temporary files."""
+        if self._folder is not None:
+            import shutil
+
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def sweep(folder: Path, now_s: float) -> None:
+    """Removes what copies of this user that were killed have left in `folder` long ago."""
+    for path in folder.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            receipt = path / RECEIPT
+            # A copy that goes on for weeks writes to its receipt all the while.
+            facts = (receipt if receipt.exists() else path).lstat()
+            if facts.st_uid == os.getuid() and now_s - facts.st_mtime > STALE_S:
+                receipt.unlink(missing_ok=True)
+                path.rmdir()
+
+
+def judged(attempt: Attempt) -> RunRecord:
+    """The record with its summary and its verdict."""
+    record = attempt.record
+    assert record is not None
+    if not record.get("copy") or (record.get("summary") and record.get("verdict")):
+        return record
+    if record["run_s"] <= LIGHT_S:
+        return _lightly(record, attempt)
+    import numpy as np
+
+    from farline.explain.verdict import verdict
+    from farline.profiles.summary import summarise
+
+    rows = {name: np.frombuffer(values, np.int64) for name, values in attempt.samples.items()}
+    return {**record, "summary": summarise(record, rows), "verdict": verdict(record, rows)}
+
+
+def _lightly(record: RunRecord, attempt: Attempt) -> RunRecord:
+    from farline.explain.copy_verdict import quick_verdict
+    from farline.profiles.copy_summary import light_summary
+
+    light: RunRecord = {**record, "summary": light_summary(record, attempt.samples)}
+    found = quick_verdict(light)
+    return light if found is None else {**light, "verdict": found}

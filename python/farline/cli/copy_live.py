@@ -1,0 +1,77 @@
+"""The bar of a copy on a terminal: percent only once all is found, rate, files, time left."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from farline.cli.copy_meter import Meter
+from farline.cli.copy_view import clock_text
+from farline.spec.units import rate_human, size_human
+
+
+class Bar:
+    """Two lines that redraw themselves at the foot of the terminal."""
+
+    def __init__(self) -> None:
+        """Draws on standard error; the results on standard output stay clean."""
+        self._console = Console(stderr=True, highlight=False)
+        self._live = Live(console=self._console, refresh_per_second=8, transient=True)
+        self._live.start()
+
+    def draw(self, meter: Meter) -> None:
+        """Shows how far it is."""
+        if meter.latest is not None:
+            self._live.update(Group(bar_row(meter), Text(details(meter), style="dim")))
+
+    def say(self, text: str, err: bool = True) -> None:
+        """A line above the bar; results go through the same terminal if they go there at all."""
+        if err or sys.stdout.isatty():
+            self._console.print(Text(text, style="dim" if err else ""))
+        else:
+            sys.stdout.write(text + "\n")
+
+    def close(self) -> None:
+        """Takes the bar away."""
+        self._live.stop()
+
+
+def bar_row(meter: Meter) -> Table:
+    """Bar, percent, rate and time left; a bar that only moves while not all is found."""
+    one, share, left_s = meter.latest, meter.share(), meter.left_s()
+    assert one is not None
+    row = Table.grid(expand=True, padding=(0, 1))
+    row.add_column(ratio=1)
+    for _ in range(3):
+        row.add_column(justify="right", no_wrap=True)
+    bar = ProgressBar(
+        total=None if share is None else 1.0, completed=share or 0.0, pulse=share is None
+    )
+    row.add_row(
+        bar,
+        "finding" if share is None else f"{100 * share:.1f} %",
+        rate_human(meter.rate_now_bps()),
+        "" if left_s is None else f"{clock_text(left_s)} left",
+    )
+    return row
+
+
+def details(meter: Meter) -> str:
+    """Bytes, files, failures, busy streams, and the rate on average."""
+    one = meter.latest
+    assert one is not None
+    more = "" if one["all_found"] else "+"
+    words = [
+        f"{size_human(one['settled_bytes'])} of {size_human(one['found_bytes'])}{more}",
+        f"{one['settled_files']}/{one['found_files']}{more} files",
+        *([f"{one['failed_files']} failed"] if one["failed_files"] else []),
+        f"{one['busy_streams']} {'stream' if one['busy_streams'] == 1 else 'streams'} busy",
+        f"{rate_human(meter.rate_mean_bps())} on average",
+        clock_text(meter.elapsed_s),
+    ]
+    return ", ".join(words)

@@ -1,0 +1,256 @@
+"""The options of `farline copy`: those of the spec, and the letters of rsync and scp."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from farline.spec.draft import Draft, settings_of
+from farline.spec.options import OptionType, copy_options, nested
+from farline.spec.units import parse_duration
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_FILTERS = {"include": "+ ", "exclude": "- ", "filters": ""}
+_ORDER = "farline.copy.filters"
+
+_Set = tuple[tuple[str, Any], ...]
+_SHORTHANDS: dict[str, tuple[str, _Set]] = {
+    "archive": (
+        "-a",
+        (
+            ("copy.recursive", True),
+            ("copy.links", "keep"),
+            ("copy.modes", True),
+            ("copy.times", True),
+        ),
+    ),
+    "preserve": ("-p", (("copy.modes", True), ("copy.times", True))),
+    "update": ("-u", (("copy.overwrite", "older"),)),
+    "by_checksum": ("-c", (("copy.sync_level", "checksum"),)),
+    "size_only": ("--size-only", (("copy.sync_level", "size"),)),
+    "ignore_existing": (
+        "--ignore-existing",
+        (("copy.sync_level", "exists"), ("copy.overwrite", "never")),
+    ),
+    "copy_links": ("-L", (("copy.links", "follow"),)),
+    "no_encrypt": ("--no-encrypt", (("copy.cipher", "none"),)),
+}
+"""Flags that stand for options of the spec: what is shown in a contradiction, and what they set."""
+
+SAMPLING_S = 0.5
+"""Seconds per sample unless `--interval` says otherwise."""
+
+
+class CopyCommand(click.Command):
+    """A command whose `--delete` may have a count, and whose filters keep their order."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parses `args`; click would take the word behind a bare `--delete` for its count."""
+        words = [*_spelled(args)]
+        _refuse_bundled_help(words, self.get_params(ctx))
+        if any(word.startswith(("--include", "--exclude", "--filter")) for word in words):
+            # click gathers each flag's values, but not how flags stood between each other.
+            _, _, order = self.make_parser(ctx).parse_args(list(words))
+            ctx.meta[_ORDER] = [param.name for param in order if param.name in _FILTERS]
+        return super().parse_args(ctx, words)
+
+
+def _spelled(args: Sequence[str]) -> list[str]:
+    end = args.index("--") if "--" in args else len(args)
+    head = ["--delete-asked" if word == "--delete" else word for word in args[:end]]
+    return [*head, *args[end:]]
+
+
+def _refuse_bundled_help(words: Sequence[str], params: Sequence[click.Parameter]) -> None:
+    """`-ah` would be taken for `-h`, print help and copy nothing."""
+    options = [param for param in params if isinstance(param, click.Option)]
+    flags = {flag[1:] for one in options if one.is_flag for flag in one.opts if len(flag) == 2}
+    flags.add("h")
+    for word in words:
+        if word == "--":
+            return
+        if len(word) < 3 or word[0] != "-" or word[1] == "-":
+            continue
+        # Behind a letter that takes a value stands its value.
+        end = next((at for at, letter in enumerate(word[1:], 1) if letter not in flags), len(word))
+        if "h" in word[1:end]:
+            raise click.UsageError(
+                f"{word}: sizes are human-readable as they are, leave the h out; -h alone is help"
+            )
+
+
+def _read_port(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text[:9]) <= 65535:
+        raise ValueError(
+            f"{text!r} is no port: -P is ssh's port here, as with scp;"
+            " progress is shown, and what has arrived kept, without an option"
+        )
+    return int(text)
+
+
+def _read_delete(text: str) -> int:
+    if not text.isdecimal() or len(text) > 12:
+        raise ValueError(f"{text!r} is not a count of names: write --delete=COUNT")
+    return int(text)
+
+
+def ssh_options(command: _Command) -> _Command:
+    """How hosts are reached over ssh, and what is started there."""
+    for decorate in reversed(
+        (
+            click.option("-e", "--rsh", metavar="CMD", help="How ssh is called [ssh]."),
+            click.option(
+                "-P", "--port", type=OptionType(_read_port), metavar="PORT", help="Port of ssh."
+            ),
+            click.option("-i", "--identity", metavar="FILE", help="Key file for ssh."),
+            click.option(
+                "-o", "--ssh-option", multiple=True, metavar="OPTION", help="Option for ssh."
+            ),
+            click.option("-F", "--ssh-config", metavar="FILE", help="Configuration of ssh."),
+            click.option("-J", "--jump", metavar="HOST", help="Host that ssh jumps over."),
+            click.option(
+                "--remote-farline", metavar="CMD", default="farline", show_default=True,
+                help="What farline is called on the other host.",
+            ),
+            click.option(
+                "--tunnel", is_flag=True, help="Take the data through ssh, if nothing else gets by."
+            ),
+            click.option(
+                "--single-port", is_flag=True, help="[ssh] One port there for control and data."
+            ),
+            click.option(
+                "--data-ports", metavar="FIRST-LAST", help="[ssh] Ports there for data streams."
+            ),
+        )
+    ):  # fmt: skip
+        command = decorate(command)
+    return command
+
+
+def letter_options(command: _Command) -> _Command:
+    """What people know from rsync and scp."""
+    for decorate in reversed(
+        (
+            _flag("-a", "--archive", help="Folders, links, modes, times: all are so unasked."),
+            _flag("-p", "--preserve", help="Modes and times (unasked, too)."),
+            _flag("-u", "--update", help="Replace what is older: --overwrite older."),
+            _flag("-c", "--checksum", "by_checksum", help="Compare files by their hashes."),
+            _flag("--size-only", help="Files of the same size are the same."),
+            _flag("--ignore-existing", help="Leave alone whatever is there, by its name."),
+            _flag("-L", "--copy-links", help="Copy what links point at: --links follow."),
+            _flag("--no-encrypt", help="Send in clear text: --cipher none."),
+            _flag("-z", "--compress", help="Refused: data are not compressed on the way."),
+            click.option("--include", multiple=True, metavar="PATTERN", help="Take what fits."),
+            click.option("--exclude", multiple=True, metavar="PATTERN", help="Leave it out."),
+            click.option(
+                "--filter", "filters", multiple=True, metavar="RULE",
+                help="'+ PATTERN' or '- PATTERN'; of all rules the first that fits decides.",
+            ),
+            click.option(
+                "--files-from", "source_list", metavar="FILE",
+                help="Take the names in FILE (- is standard input), relative to the one source.",
+            ),
+            click.option(
+                "--delete", type=OptionType(_read_delete), metavar="[=COUNT]",
+                help="Delete what the sources have not: asks; in scripts with the right COUNT.",
+            ),
+            click.option("--delete-asked", is_flag=True, hidden=True),
+        )
+    ):  # fmt: skip
+        command = decorate(command)
+    return command
+
+
+def _flag(*names: str, help: str) -> Callable[[_Command], _Command]:
+    return click.option(*names, is_flag=True, help=help)
+
+
+def manner_options(command: _Command) -> _Command:
+    """How a copy is repeated, shown and kept."""
+    for decorate in reversed(
+        (
+            click.option(
+                "--retries", type=click.IntRange(0, 1_000_000), metavar="N",
+                help="Begin again N times at most [as long as --retry-for says].",
+            ),
+            click.option(
+                "--retry-for", type=OptionType(parse_duration), metavar="SECONDS", default=600.0,
+                help="Begin again until so long nothing moved [600s].",
+            ),
+            click.option("--receipt", metavar="FILE", help="Write a JSON line per name to FILE."),
+            click.option("--label", metavar="TEXT", help="Title of the record."),
+            click.option("-v", "--verbose", is_flag=True, help="Name each file; say each step."),
+            click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors."),
+            click.option(
+                "--progress/--no-progress", default=None,
+                help="Show how far it is [a bar on a terminal, lines elsewhere].",
+            ),
+            click.option("--stats", is_flag=True, help="Say where the time went, at the end."),
+            click.option("--json", "as_json", is_flag=True, help="Print the record as JSON."),
+            click.option(
+                "--json-stream", "as_stream", is_flag=True, help="Print JSON events as they come."
+            ),
+        )
+    ):  # fmt: skip
+        command = decorate(command)
+    return copy_options(command)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a command line asks of the engine: a spec document without the two ends."""
+
+    document: dict[str, Any]
+    delete_asked: bool
+
+
+def read_wish(values: Mapping[str, Any], order: Sequence[str]) -> Wish:
+    """The wish from what click parsed; `order` has the filter flags as they stood.
+
+    Raises:
+        click.UsageError: when options contradict each other, or compression is asked for.
+    """
+    if values.get("compress"):
+        raise click.UsageError(
+            "-z: not compressed: what fills a fast path is compressed already, and for the rest"
+            " compressing takes longer than sending; leave -z out"
+        )
+    draft = settings_of(values, sweep=False)
+    for name, (flag, settings) in _SHORTHANDS.items():
+        if values.get(name):
+            for path, value in settings:
+                draft.put(path, value, flag)
+    if values.get("label") is not None:
+        draft.put("title", draft.read("title", values["label"], "--label"), "--label")
+    _put_filters(draft, values, order)
+    _put_delete(draft, values)
+    if draft.settings.get("copy.total_rate_bps") == 0:
+        # rsync's word for no limit.
+        del draft.settings["copy.total_rate_bps"]
+    draft.settings.setdefault("interval_s", SAMPLING_S)
+    return Wish(nested(draft.settings), bool(values.get("delete_asked")))
+
+
+def _put_filters(draft: Draft, values: Mapping[str, Any], order: Sequence[str]) -> None:
+    left = {name: iter(values.get(name) or ()) for name in _FILTERS}
+    rules = [_FILTERS[name] + next(left[name]) for name in order]
+    for rule in rules:
+        if rule[:2] not in ("+ ", "- ") or len(rule) < 3:
+            raise click.UsageError(f"--filter: {rule!r} is not '+ PATTERN' or '- PATTERN'")
+    if rules:
+        draft.put("copy.filters", rules, "--filter")
+
+
+def _put_delete(draft: Draft, values: Mapping[str, Any]) -> None:
+    if values.get("delete_asked") and values.get("delete") is not None:
+        raise click.UsageError("--delete and --delete=COUNT: one of them")
+
+
+def filter_order(context: click.Context) -> list[str]:
+    """Names of the filter flags in the order in which they stood."""
+    order: list[str] = context.meta.get(_ORDER, [])
+    return order

@@ -1,0 +1,110 @@
+"""The end of a copy between two hosts that gets the order: see `copy_third`."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from farline.cli.common import interruptible
+from farline.cli.copy_keep import Keeper
+from farline.cli.copy_options import Wish
+from farline.cli.copy_place import Ends, Here
+from farline.cli.copy_retry import Retry
+from farline.cli.copy_session import Direct
+from farline.cli.copy_third import read_order
+from farline.cli.copy_view import StreamView
+from farline.errors import FarlineError, ProtocolError
+from farline.tools import Stop, StopQuestion
+from farline.tools.native import Target
+
+
+@dataclass
+class OrderedWay:
+    """A way to the server that the order names."""
+
+    target: Target
+
+    def open(self, should_stop: StopQuestion) -> Target:
+        """That server."""
+        return self.target
+
+    def path(self, path: str) -> str:
+        """As ordered."""
+        return path
+
+    def buffers(self) -> None:
+        """Not known here."""
+
+    def advice(self, error: FarlineError) -> str:
+        """That the two hosts do not see each other, which the one who ordered may not know."""
+        return f" (from {_own_name()})" if error.fault == "path" else ""
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
+def _own_name() -> str:
+    import socket
+
+    return socket.gethostname()
+
+
+@dataclass
+class InputWatch:
+    """Whether standard input is still open: who ordered the copy keeps it so."""
+
+    closed: threading.Event = field(default_factory=threading.Event)
+
+    def start(self, read: Callable[[], object]) -> None:
+        """Watches from now on; `read` returns nothing when the input has ended."""
+
+        def watch() -> None:
+            while read():
+                pass
+            self.closed.set()
+
+        threading.Thread(target=watch, daemon=True).start()
+
+
+def carry_out() -> int:
+    """Carries out the order on standard input; events go to standard output.
+
+    Raises:
+        FarlineError: when no session came about.
+    """
+    from farline.cli.copy import Copy
+
+    order = read_order()
+    mover, document, retry = _read(order)
+    watch = InputWatch()
+    watch.start(sys.stdin.readline)
+    view = StreamView(every_file=True)
+    keeper = Keeper(None, no_store=True, receipt_copy=None, always_receipt=True)
+    try:
+        with interruptible(quiet=True) as asked:
+
+            def should_stop() -> Stop:
+                return max(asked(), Stop.GRACEFULLY if watch.closed.is_set() else Stop.GO_ON)
+
+            ends = Ends(Here(), mover.sources, Here(), mover.destination)
+            copy = Copy(mover, Wish(document, False), ends, view, keeper, retry)
+            return copy.run(should_stop)
+    finally:
+        keeper.close()
+
+
+def _read(order: Mapping[str, Any]) -> tuple[Direct, dict[str, Any], Retry]:
+    try:
+        there = order["target"]
+        target = Target(there["host"], there["port"], there.get("ticket"), there.get("pin"))
+        mover = Direct(
+            OrderedWay(target), tuple(order["sources"]), order["destination"], order["pushes"],
+            most_streams=order.get("most_streams"),
+        )  # fmt: skip
+        retry = Retry(float(order["retry_for_s"]), order["retries"])
+        return mover, dict(order["document"]), retry
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ProtocolError(f"--order: {error} is missing or makes no sense") from None

@@ -1,0 +1,184 @@
+"""Where a copy comes from and goes to: places as they are written on a command line.
+
+```text
+name, ./a:b, /a/b:c         here
+[user@]host:path            there, over ssh; a relative path begins at the home folder
+[user@][2001:db8::1]:path   the same, by an IPv6 address
+farline://HOST:PORT/TICKET?key=KEY#path     a server, by a ticket
+farline://HOST[:PORT]#path                  a server whose ticket is remembered
+```
+
+As with rsync and scp, a colon before the first slash makes a name remote.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from farline.errors import SystemFailure, UsageError
+from farline.spec.path_text import to_path_text
+
+SCHEME = "farline://"
+_HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._%-]*")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+$-]*")
+_IPV6 = re.compile(r"[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9._-]+)?")
+
+
+@dataclass(frozen=True)
+class Here:
+    """This host."""
+
+
+@dataclass(frozen=True)
+class SshHost:
+    """A host that ssh leads to; an IPv6 address is without brackets."""
+
+    host: str
+    user: str | None = None
+
+    @property
+    def target(self) -> str:
+        """As ssh takes it."""
+        return self.host if self.user is None else f"{self.user}@{self.host}"
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.user is None else f"{self.user}@{host}"
+
+
+@dataclass(frozen=True)
+class ServerPlace:
+    """A standing server: a ticket's URL, or one that names the server alone."""
+
+    url: str
+
+    def __str__(self) -> str:
+        """The server without the ticket, which is a secret."""
+        return SCHEME + self.url.removeprefix(SCHEME).partition("/")[0].partition("?")[0]
+
+
+Host = Here | SshHost | ServerPlace
+
+
+@dataclass(frozen=True)
+class Place:
+    """A path on a host; the path is bytes written as text (`farline.spec.path_text`)."""
+
+    host: Host
+    path: str
+
+    def __str__(self) -> str:
+        if isinstance(self.host, Here):
+            return self.path
+        sign = "#" if isinstance(self.host, ServerPlace) else ":"
+        return f"{self.host}{sign}{self.path}"
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The two ends of a copy: where the sources are, and where they go."""
+
+    source: Host
+    sources: tuple[str, ...]
+    target: Host
+    destination: str
+
+
+def read_place(text: str) -> Place:
+    """A place from a word of a command line, which may hold bytes that are no UTF-8.
+
+    Raises:
+        UsageError: for an empty path, a host that is none, rsync's `host::module`.
+    """
+    if text.startswith(SCHEME):
+        return _server_place(text)
+    host, path = _split_host(text)
+    if host is None:
+        return Place(Here(), _path(text, text))
+    if path.startswith(":"):
+        raise UsageError(f"{text}: farline does not talk to rsync's daemon; one colon means ssh")
+    return Place(_ssh_host(host, text), _path(path or ".", text))
+
+
+def _split_host(text: str) -> tuple[str | None, str]:
+    """Host and path; no host where the first slash comes before any colon."""
+    bracketed = re.match(r"((?:[^/:\[\]]*@)?\[[^\]/]*\]):(.*)", text, re.DOTALL)
+    if bracketed:
+        return bracketed[1], bracketed[2]
+    before, colon, path = text.partition(":")
+    if not colon or "/" in before:
+        return None, text
+    return before, path
+
+
+def _ssh_host(text: str, whole: str) -> SshHost:
+    user, at, host = text.rpartition("@")
+    address = host[1:-1] if host.startswith("[") else None
+    good = _IPV6.fullmatch(address) if address is not None else _HOST.fullmatch(host)
+    if not good or (at and not _USER.fullmatch(user)):
+        raise UsageError(
+            f"{whole}: {text!r} is no host: write [user@]host:path, an IPv6 address in brackets;"
+            f" for a local name with a colon, ./{whole}"
+        )
+    return SshHost(address or host, user if at else None)
+
+
+def _server_place(text: str) -> Place:
+    url, sign, path = text.partition("#")
+    if not sign or not path:
+        raise UsageError(
+            f"{_shown(url)}: which path? Write it behind a #, as in {SCHEME}host#data/"
+        )
+    return Place(ServerPlace(url), _path(path, _shown(url)))
+
+
+def _shown(url: str) -> str:
+    return str(ServerPlace(url))
+
+
+def _path(text: str, whole: str) -> str:
+    if not text:
+        raise UsageError(f"{whole!r}: a path may not be empty; . is the folder one is in")
+    if "\0" in text:
+        raise UsageError(f"{to_path_text(os.fsencode(whole))}: no path holds a zero byte")
+    return to_path_text(os.fsencode(text))
+
+
+def read_ends(words: Sequence[str]) -> Ends:
+    """Sources and destination from the words of a command line.
+
+    Raises:
+        UsageError: when there are fewer than two, or the sources are not all in one place.
+    """
+    if len(words) < 2:
+        raise UsageError("what goes where? Name at least one source and a destination")
+    places = [read_place(word) for word in words]
+    hosts = list(dict.fromkeys(place.host for place in places[:-1]))
+    if len(hosts) > 1:
+        first, second = (_name(host) for host in hosts[:2])
+        raise UsageError(
+            f"sources on {first} and on {second}: one copy takes its sources from one host;"
+            " make it two copies"
+        )
+    sources = tuple(place.path for place in places[:-1])
+    return Ends(hosts[0], sources, places[-1].host, places[-1].path)
+
+
+def _name(host: Host) -> str:
+    return "this host" if isinstance(host, Here) else str(host)
+
+
+def path_here() -> str:
+    """The folder that this process is in, as text.
+
+    Raises:
+        SystemFailure: when it is gone.
+    """
+    try:
+        return to_path_text(os.fsencode(Path.cwd()))
+    except OSError as error:
+        raise SystemFailure(f"the folder one is in: {error.strerror}") from None

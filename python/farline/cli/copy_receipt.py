@@ -1,0 +1,91 @@
+"""Where a user wants the receipt of a copy: a file that is replaced whole, or what takes bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from farline.errors import SystemFailure
+
+_OUTPUTS = (1, 2)
+
+
+@dataclass(frozen=True)
+class ReceiptFile:
+    """A place for receipts, which could be written to when the copy began."""
+
+    named: str
+    path: Path
+    is_replaced: bool
+    """Whether it is a regular file or none yet; anything else (a pipe, a device) is written to."""
+
+    def put(self, receipt: Path) -> None:
+        """Puts a copy of `receipt` there; a regular file is replaced whole or not at all.
+
+        Raises:
+            SystemFailure: when that cannot be written.
+        """
+        import shutil
+
+        draft = self.path.with_name(f".{self.path.name[:200]}.{os.getpid()}")
+        try:
+            if self.is_replaced:
+                shutil.copyfile(receipt, draft)
+                draft.replace(self.path)
+            else:
+                with receipt.open("rb") as lines, self.path.open("wb") as file:
+                    shutil.copyfileobj(lines, file)
+        except OSError as error:
+            raise SystemFailure(f"--receipt {self.named}: {error.strerror}") from None
+        finally:
+            with contextlib.suppress(OSError):
+                draft.unlink()
+
+
+def receipt_file(text: str | None) -> ReceiptFile | None:
+    """The place that `--receipt` names, links resolved; None where there is none to be written.
+
+    Raises:
+        click.UsageError: when it cannot be written to, said before anything is copied.
+    """
+    if text is None:
+        return None
+
+    def refused(why: str) -> click.UsageError:
+        return click.UsageError(f"--receipt {text}: {why}")
+
+    path = Path(text)
+    try:
+        facts = path.stat()
+    except FileNotFoundError:
+        facts = None
+    except OSError as error:
+        raise refused(error.strerror or "cannot be looked at") from None
+    if facts is not None and stat.S_ISDIR(facts.st_mode):
+        raise refused("is a folder; name a file")
+    if facts is not None and not stat.S_ISREG(facts.st_mode):
+        if not os.access(path, os.W_OK):
+            raise refused("may not be written to")
+        return ReceiptFile(text, path, is_replaced=False)
+    if facts is not None and _is_output(facts):
+        raise refused("is where standard output goes; --json-stream -v tells each name there")
+    path = Path(os.path.realpath(path))
+    if not path.parent.is_dir():
+        raise refused("there is no such folder")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise refused(f"nothing can be made in {path.parent}")
+    return ReceiptFile(text, path, is_replaced=True)
+
+
+def _is_output(facts: os.stat_result) -> bool:
+    """Whether it is the file that standard output or standard error goes to."""
+    for number in _OUTPUTS:
+        with contextlib.suppress(OSError):
+            if os.path.samestat(facts, os.fstat(number)):
+                return True
+    return False

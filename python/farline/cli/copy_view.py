@@ -1,0 +1,293 @@
+"""What a copy shows while it goes on and at its end: one view per kind of reader.
+
+Progress goes to standard error, results to standard output. What a view needs beyond text is
+imported when a copy has gone on for a moment: one of many small files is over before.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
+
+from farline.cli import copy_end
+from farline.cli.copy_end import shown
+from farline.cli.copy_meter import Meter
+from farline.errors import FarlineError
+from farline.spec.units import rate_human, size_human
+
+if TYPE_CHECKING:
+    from farline.cli.copy_live import Bar
+    from farline.spec._types import ReceiptLine, RunRecord
+    from farline.tools.copy_run import CopyEvent
+
+BAR_AFTER_S = 0.3
+"""Seconds of a copy before a bar is drawn."""
+
+LINE_EACH_S = 1.0
+
+STOPPING = "farline: stopping; once more to stop at once"
+
+
+class View(Protocol):
+    """Shows one copy, all its sessions."""
+
+    def event(self, event: CopyEvent) -> None:
+        """Something happened in a session."""
+
+    def waits(self, error: FarlineError, wait_s: float) -> None:
+        """A session broke off; the next begins in so many seconds."""
+
+    def stops(self) -> None:
+        """Its user has asked for its end, once."""
+
+    def file(self, line: ReceiptLine) -> None:
+        """A name was settled; told only where `wants_files`."""
+
+    @property
+    def wants_files(self) -> bool:
+        """Whether every name is to be told."""
+
+    def finish(self, record: RunRecord | None, where: Mapping[str, str]) -> None:
+        """It has ended, however; `where` says where receipt and run are."""
+
+    def close(self) -> None:
+        """Nothing more comes, not even an end: leave the terminal clean."""
+
+
+class QuietView:
+    """Nothing but what failed, which goes to standard error."""
+
+    wants_files = False
+
+    def event(self, event: CopyEvent) -> None:
+        """Nothing."""
+
+    def waits(self, error: FarlineError, wait_s: float) -> None:
+        """Nothing."""
+
+    def stops(self) -> None:
+        """Nothing."""
+
+    def file(self, line: ReceiptLine) -> None:
+        """Nothing."""
+
+    def finish(self, record: RunRecord | None, where: Mapping[str, str]) -> None:
+        """The names that failed."""
+        if record is not None and (report := record.get("copy")):
+            for line in copy_end.missing_lines(report):
+                click.echo(f"farline: {line}", err=True)
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+@dataclass
+class TextView:
+    """Text for people: a bar or lines of progress, each name if asked for, a table at the end."""
+
+    verbose: bool
+    progress: bool
+    stats: bool
+    on_terminal: bool = field(default_factory=lambda: sys.stderr.isatty())
+    meter: Meter = field(default_factory=Meter)
+    _bar: Bar | None = None
+    _said_s: float = 0.0
+
+    @property
+    def wants_files(self) -> bool:
+        """With -v every name is told."""
+        return self.verbose
+
+    def event(self, event: CopyEvent) -> None:
+        """Progress moves the bar, or makes a line each second; notices are said."""
+        if event.progress is not None:
+            self.meter.add(event.progress)
+            if self.progress:
+                self._show()
+        elif event.kind == "notice" or (self.verbose and event.text):
+            key = "server key " if event.kind == "server_key" else ""
+            self._say(f"farline: {key}{shown(event.text)}")
+
+    def _show(self) -> None:
+        elapsed_s = self.meter.elapsed_s
+        if not self.on_terminal:
+            if elapsed_s - self._said_s >= LINE_EACH_S:
+                self._said_s = elapsed_s
+                click.echo(progress_line(self.meter), err=True)
+            return
+        if self._bar is None and elapsed_s >= BAR_AFTER_S:
+            from farline.cli.copy_live import Bar
+
+            self._bar = Bar()
+        if self._bar is not None:
+            self._bar.draw(self.meter)
+
+    def _say(self, text: str, err: bool = True) -> None:
+        if self._bar is not None:
+            self._bar.say(text, err)
+        else:
+            click.echo(text, err=err)
+
+    def waits(self, error: FarlineError, wait_s: float) -> None:
+        """Says what happened and when it goes on."""
+        self._say(f"farline: {shown(error.message)}; again in {wait_s:.0f} s")
+        self.meter.begin(wait_s)
+
+    def stops(self) -> None:
+        """Says what a second Ctrl-C would do, above the bar."""
+        self._say(STOPPING)
+
+    def file(self, line: ReceiptLine) -> None:
+        """The name, and what became of it unless it was copied."""
+        status = "" if line["status"] == "copied" else f" ({line['status']})"
+        self._say(f"{shown(line['path'])}{status}", err=False)
+
+    def finish(self, record: RunRecord | None, where: Mapping[str, str]) -> None:
+        """The table, and what is missing."""
+        self.close()
+        if record is None or not (report := record.get("copy")):
+            return
+        for line in copy_end.missing_lines(report):
+            click.echo(f"farline: {line}", err=True)
+        for line in copy_end.summary_lines(record, self.stats, where):
+            click.echo(line)
+
+    def close(self) -> None:
+        """Ends the bar; harmless when done twice."""
+        if self._bar is not None:
+            self._bar.close()
+        self._bar = None
+
+
+class JsonView(QuietView):
+    """One document at the end: the record of the last session."""
+
+    def finish(self, record: RunRecord | None, where: Mapping[str, str]) -> None:
+        """Prints the record; a failure before one is printed where it is caught."""
+        if record is not None:
+            click.echo(json.dumps(record, indent=2))
+
+
+class StreamView:
+    """One JSON object a line: start, progress, interval, notice, file, error, end.
+
+    `progress` is a `CopyProgress`, `interval` the rate of a second, `file` a `ReceiptLine`;
+    `end` carries the record of the last session as `farline`.
+    """
+
+    def __init__(self, every_file: bool) -> None:
+        """Tells each name with `every_file`, else those that failed, at the end."""
+        self.wants_files = every_file
+        self._began = False
+        self._meter = Meter()
+        self._said_s, self._said_bytes = 0.0, 0
+
+    def event(self, event: CopyEvent) -> None:
+        """A line for each."""
+        if not self._began:
+            self._began = True
+            _line("start", {"schema": 1})
+        if event.progress is not None:
+            _line("progress", event.progress)
+            self._meter.add(event.progress)
+            self._interval()
+        elif event.text:
+            _line("notice", {"kind": event.kind, "text": event.text})
+
+    def _interval(self) -> None:
+        end_s, moved = self._meter.elapsed_s, self._meter.moved_bytes
+        span_s = end_s - self._said_s
+        if span_s >= LINE_EACH_S:
+            span = {"start_s": self._said_s, "end_s": end_s, "bytes": moved - self._said_bytes}
+            _line("interval", {**span, "rate_bps": 8 * (moved - self._said_bytes) / span_s})
+            self._said_s, self._said_bytes = end_s, moved
+
+    def waits(self, error: FarlineError, wait_s: float) -> None:
+        """An `error` that is not the last word."""
+        _line("error", {**error.failure(), "again_in_s": wait_s})
+        self._meter.begin(wait_s)
+
+    def stops(self) -> None:
+        """Said on standard error."""
+        click.echo(STOPPING, err=True)
+
+    def file(self, line: ReceiptLine) -> None:
+        """A `file` line."""
+        _line("file", line)
+
+    def finish(self, record: RunRecord | None, where: Mapping[str, str]) -> None:
+        """What failed, and `end`."""
+        if record is None:
+            return
+        if not self.wants_files and (report := record.get("copy")):
+            for line in report["failures"]:
+                _line("file", line)
+        if failure := record.get("error"):
+            _line("error", failure)
+        _line("end", {"farline": record, **where})
+
+    def close(self) -> None:
+        """A failure before a record is printed where it is caught."""
+
+
+def _line(name: str, data: object) -> None:
+    click.echo(json.dumps({"event": name, "data": data}))
+
+
+def progress_line(meter: Meter) -> str:
+    """How far it is, in one line of at most 80 characters."""
+    one = meter.latest
+    if one is None:
+        return "waiting for the other end"
+    share, left_s = meter.share(), meter.left_s()
+    done = f"{100 * share:5.1f} %" if share is not None else "      -"
+    found = "" if one["all_found"] else "+"
+    words = [
+        f"{done} {size_human(one['settled_bytes'])} of {size_human(one['found_bytes'])}{found}",
+        f"{one['settled_files']}/{one['found_files']}{found} files",
+        rate_human(meter.rate_now_bps()),
+    ]
+    if one["failed_files"]:
+        words.append(f"{one['failed_files']} failed")
+    if left_s is not None:
+        words.append(f"{clock_text(left_s)} left")
+    return ", ".join(words)
+
+
+def clock_text(seconds: float) -> str:
+    """`0:05`, `12:34`, `1:02:03`."""
+    whole = round(seconds)
+    hours, minutes = divmod(whole // 60, 60)
+    if hours:
+        return f"{hours}:{minutes:02d}:{whole % 60:02d}"
+    return f"{minutes}:{whole % 60:02d}"
+
+
+@dataclass
+class ReceiptTail:
+    """Lines of a receipt as they are written."""
+
+    path: Path
+    _offset: int = 0
+    _rest: bytes = b""
+
+    def lines(self) -> list[Any]:
+        """Whole lines since the last time."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._offset)
+                more = file.read(_TAIL_BYTES)
+        except FileNotFoundError:
+            return []
+        self._offset += len(more)
+        *whole, self._rest = (self._rest + more).split(b"\n")
+        return [json.loads(line) for line in whole if line]
+
+
+_TAIL_BYTES = 4 << 20

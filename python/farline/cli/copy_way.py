@@ -1,0 +1,282 @@
+"""How the engine reaches the other end of a copy: a server by ticket, one over ssh, one in here.
+
+A way is opened for each attempt; what still stands from the attempt before is used again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from farline.cli.copy_place import Here, Host, ServerPlace, SshHost
+from farline.errors import FarlineError, TimeoutFailure, UnreachableError, UsageError
+from farline.tools.native import Target, parse_target
+
+if TYPE_CHECKING:
+    from farline.tools import StopQuestion
+    from farline.tools.native import Server
+    from farline.tools.ssh import RemoteServer, SshCommand, Tunnel
+
+_CONNECT_S = 5.0
+
+FRESH_S = 3 * 86_400.0
+"""A server over ssh serves so long before the next session has a new one with a new ticket."""
+
+_BUFFERS = {"send": "/proc/sys/net/ipv4/tcp_wmem", "receive": "/proc/sys/net/ipv4/tcp_rmem"}
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """The largest buffers that a host gives a TCP stream."""
+
+    send_bytes: int
+    receive_bytes: int
+
+
+def own_buffers() -> Buffers:
+    """Those of this host; 4 MiB and 6 MiB, the kernel's defaults, where they cannot be read."""
+
+    def largest(path: str, otherwise: int) -> int:
+        try:
+            return int(Path(path).read_text(encoding="ascii").split()[2])
+        except (OSError, ValueError, IndexError):
+            return otherwise
+
+    return Buffers(largest(_BUFFERS["send"], 4 << 20), largest(_BUFFERS["receive"], 6 << 20))
+
+
+class Way(Protocol):
+    """Leads to the other end."""
+
+    def open(self, should_stop: StopQuestion) -> Target:
+        """The server to go to now.
+
+        Raises:
+            FarlineError: when it cannot be reached.
+        """
+
+    def path(self, path: str) -> str:
+        """A path there, as the server takes it. The way is open."""
+
+    def buffers(self) -> Buffers | None:
+        """Buffers of the other host, if it has said."""
+
+    def advice(self, error: FarlineError) -> str:
+        """What may help against an error on this way, if anything; it follows the error's line."""
+
+    def close(self) -> None:
+        """Ends what was started for it."""
+
+
+@dataclass
+class ServerWay:
+    """A standing server."""
+
+    place: ServerPlace
+
+    def open(self, should_stop: StopQuestion) -> Target:
+        """What the URL says; a remembered ticket is found where the run begins."""
+        return parse_target(self.place.url)
+
+    def path(self, path: str) -> str:
+        """As it is: below the ticket's root."""
+        return path
+
+    def buffers(self) -> None:
+        """It has not said."""
+
+    def advice(self, error: FarlineError) -> str:
+        """Nothing that the error does not say."""
+        return ""
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
+def from_home(path: str, home: str) -> str:
+    """A path in full, of one that begins at a home folder.
+
+    Raises:
+        UsageError: for somebody else's home folder.
+    """
+    if path == "~" or path.startswith("~/"):
+        path = path[2:]
+    elif path.startswith("~"):
+        raise UsageError(f"{path}: only one's own ~ is known; write the path in full")
+    if path.startswith("/"):
+        return path
+    # `host:` is what is in the home folder, as with rsync.
+    return f"{home.rstrip('/')}/{'' if path == '.' else path}"
+
+
+@dataclass
+class SshWay:
+    """A server that ssh starts for this copy alone."""
+
+    place: SshHost
+    ssh: SshCommand
+    may: str
+    arguments: Sequence[str] = ()
+    tunnelled: bool = False
+    _server: RemoteServer | None = field(default=None, init=False)
+    _tunnel: Tunnel | None = field(default=None, init=False)
+    _name: str | None = field(default=None, init=False)
+    _until_s: float = field(default=0.0, init=False)
+
+    def open(self, should_stop: StopQuestion) -> Target:
+        """Starts it over ssh, unless it runs; one whose ticket is old is started anew."""
+        from farline.tools.ssh import RemoteServer, Tunnel
+
+        if not self._server or not self._server.is_alive or time.monotonic() > self._until_s:
+            self.close()
+            self._until_s = time.monotonic() + FRESH_S
+            words = [self.may, *self.arguments]
+            words += ["--single-port", "-B", "127.0.0.1"] if self.tunnelled else []
+            self._server = RemoteServer(self.ssh, self.place.target, words, should_stop)
+        ready = self._server.ready
+        if not self.tunnelled:
+            return ready.target(self.host_name())
+        if self._tunnel is None or not self._tunnel.is_alive:
+            self._tunnel = Tunnel(self.ssh, self.place.target, ready.port, should_stop)
+        return ready.target("127.0.0.1", self._tunnel.port)
+
+    def host_name(self) -> str:
+        """The host's name behind an alias of ssh's configuration."""
+        if self._name is None:
+            self._name = self.ssh.host_name(self.place.target, self.place.host)
+        return self._name
+
+    def path(self, path: str) -> str:
+        """From the root; relative ones begin at the home folder."""
+        assert self._server is not None
+        return from_home(path, self._server.ready.home)
+
+    def buffers(self) -> Buffers | None:
+        """Buffers of that host."""
+        ready = self._server.ready if self._server is not None else None
+        if ready is None or not ready.send_buffer_bytes or not ready.receive_buffer_bytes:
+            return None
+        return Buffers(ready.send_buffer_bytes, ready.receive_buffer_bytes)
+
+    def advice(self, error: FarlineError) -> str:
+        """A port that cannot be reached although ssh got there: a firewall, most likely."""
+        if self.tunnelled or self._server is None or not self._server.is_alive:
+            return ""
+        if isinstance(error, UnreachableError | TimeoutFailure):
+            return (
+                "; ssh got there, so a firewall may stand before the port: --tunnel takes the data"
+                " through ssh, --data-ports and --single-port choose ports"
+            )
+        return ""
+
+    def close(self) -> None:
+        """Ends tunnel and server."""
+        for part in (self._tunnel, self._server):
+            if part is not None:
+                part.close()
+        self._tunnel = self._server = None
+
+
+@dataclass
+class HereWay:
+    """A server in this process: both ends of the copy are on this host."""
+
+    _server: Server | None = field(default=None, init=False)
+    _state: str = field(default="", init=False)
+    _stack: ExitStack = field(default_factory=ExitStack, init=False)
+
+    def open(self, should_stop: StopQuestion) -> Target:
+        """Starts it on the loopback, for a ticket that nobody else has."""
+        from farline.cli.passing_state import TICKET_S, passing_state
+        from farline.tools.native import Server, mint_ticket
+
+        if self._server is None:
+            self._state = str(self._stack.enter_context(passing_state()))
+            self._server = Server({"listen": ["127.0.0.1"], "port": 0, "state_dir": self._state})
+        address = self._server.addresses()[0]
+        ticket = mint_ticket(self._state, address, {"may": "write", "root": "/"}, {}, TICKET_S)
+        return parse_target(ticket)
+
+    def path(self, path: str) -> str:
+        """From the root; relative ones begin where this process is."""
+        from farline.cli.copy_place import path_here
+
+        return path if path.startswith("/") else f"{path_here()}/{path}"
+
+    def buffers(self) -> Buffers:
+        """This host's."""
+        return own_buffers()
+
+    def advice(self, error: FarlineError) -> str:
+        """Nothing that the error does not say."""
+        return ""
+
+    def close(self) -> None:
+        """Ends it."""
+        if self._server is not None:
+            self._server.stop()
+            self._server.join()
+        self._server = None
+        self._stack.close()
+
+
+def way_to(
+    host: Host, may: str, ssh: SshCommand | None, arguments: Sequence[str], tunnelled: bool
+) -> Way:
+    """The way to `host`, which `may` be read from or written to."""
+    if isinstance(host, SshHost):
+        assert ssh is not None
+        return SshWay(host, ssh, may, arguments, tunnelled)
+    if isinstance(host, ServerPlace):
+        return ServerWay(host)
+    assert isinstance(host, Here)
+    return HereWay()
+
+
+@dataclass(frozen=True)
+class Contact:
+    """A first look at the path: how long a connection took, and from which address it went."""
+
+    rtt_s: float
+    address: str
+
+
+def first_contact(target: Target, family: str | None = None) -> Contact | None:
+    """Connects to a server and lets go; None if it does not come about.
+
+    A name with several addresses counts with the first that answers; a failure is left to the
+    run, which says it better.
+    """
+    import socket
+
+    families = {"v4": socket.AF_INET, "v6": socket.AF_INET6}
+    try:
+        found = socket.getaddrinfo(
+            target.host, target.port, families.get(family or "", 0), socket.SOCK_STREAM
+        )
+    except OSError:
+        return None
+    for kind, _, protocol, _, address in found:
+        with socket.socket(kind, socket.SOCK_STREAM, protocol) as probe:
+            probe.settimeout(_CONNECT_S)
+            began = time.perf_counter()
+            try:
+                probe.connect(address)
+            except OSError:
+                continue
+            return Contact(time.perf_counter() - began, probe.getsockname()[0])
+    return None
+
+
+def interface_bps(address: str) -> int | None:
+    """Speed of the interface that has `address`, if its driver knows it."""
+    from farline.tools.native import host_facts
+
+    for interface in host_facts()["interfaces"]:
+        if address in interface["addresses"]:
+            return interface["speed_bps"]
+    return None

@@ -1,0 +1,74 @@
+"""`farline export --files`: receipts of copies, batch by batch, so that a million names fit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from farline.store import Store
+
+
+class Receipts:
+    """The receipts of some runs as one table, `run_id` in front; counts what was written."""
+
+    def __init__(self, store: Store, run_ids: Sequence[str]) -> None:
+        """Reads nothing yet."""
+        self._store, self._run_ids = store, run_ids
+        self.rows = 0
+
+    def put(self, file: BinaryIO, kind: str) -> None:
+        """Writes all rows as `csv`, `parquet` or `json`."""
+        writers: dict[str, Callable[[BinaryIO], None]] = {
+            "csv": self._put_csv, "parquet": self._put_parquet, "json": self._put_json,
+        }  # fmt: skip
+        writers[kind](file)
+
+    def _put_csv(self, file: BinaryIO) -> None:
+        import pyarrow.csv
+
+        with pyarrow.csv.CSVWriter(file, _schema()) as writer:
+            for table in self._tables():
+                writer.write_table(table)
+
+    def _put_parquet(self, file: BinaryIO) -> None:
+        import pyarrow.parquet
+
+        with pyarrow.parquet.ParquetWriter(file, _schema(), compression="zstd") as writer:
+            for table in self._tables():
+                writer.write_table(table)
+
+    def _put_json(self, file: BinaryIO) -> None:
+        file.write(b'{"schema": 1, "files": [')
+        comma = ""
+        for table in self._tables():
+            for row in table.to_pylist():
+                file.write(f"{comma}\n{json.dumps(row)}".encode())
+                comma = ","
+        file.write(b"\n]}\n")
+
+    def _tables(self) -> Iterator[pa.Table]:
+        import pyarrow as pa
+
+        from farline.store.receipts import receipt
+
+        schema = _schema()
+        for run_id in self._run_ids:
+            for batch in receipt(self._store, run_id) or ():
+                self.rows += len(batch)
+                table = pa.Table.from_batches([batch])
+                table = table.add_column(0, "run_id", pa.array([run_id] * len(batch), pa.string()))
+                yield table.cast(schema)
+
+
+def _schema() -> pa.Schema:
+    import pyarrow as pa
+
+    from farline.store.receipts import COLUMNS
+
+    kinds = {"VARCHAR": pa.string(), "UBIGINT": pa.uint64()}
+    columns = [(name, kinds[kind]) for name, kind in COLUMNS.items()]
+    return pa.schema([("run_id", pa.string()), *columns])

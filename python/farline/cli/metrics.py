@@ -1,0 +1,203 @@
+"""Figures of a server for Prometheus: `farline serve --metrics HOST:PORT`.
+
+Counts what the server's events tell, and answers `GET /metrics` in Prometheus' text format, version
+0.0.4. Sessions count when they end, with their bytes and files; names of files, users, tickets and
+peers are not told. Nothing is asked of who reads: give it an address that only they can reach.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from socket import AF_INET, AF_INET6
+from types import TracebackType
+from typing import Any
+
+from farline.errors import SystemFailure, UsageError
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_REQUEST_S = 5.0
+"""Who has not said by then what it wants is hung up on: one request is served at a time."""
+_MOST_ACTIVE = 100_000
+"""Sessions that are remembered as begun: the end of some may have been lost."""
+
+_HELP = {
+    "farline_sessions_total": ("counter", "Sessions that ended."),
+    "farline_sessions_active": ("gauge", "Sessions under way."),
+    "farline_session_seconds_total": ("counter", "Seconds that sessions took."),
+    "farline_sent_bytes_total": ("counter", "Payload bytes sent in sessions that ended."),
+    "farline_received_bytes_total": ("counter", "Payload bytes received in sessions that ended."),
+    "farline_last_session_bits_per_second": ("gauge", "Payload rate of the last session."),
+    "farline_files_total": ("counter", "Names that copies settled."),
+    "farline_file_bytes_total": ("counter", "Bytes in the files that copies settled."),
+    "farline_refusals_total": ("counter", "Connections that came to nothing, by the reason."),
+    "farline_troubles_total": ("counter", "Times at which the server could not do its work."),
+    "farline_events_lost_total": ("counter", "Events that nobody counted."),
+}  # fmt: skip
+_ALWAYS = ("farline_sessions_active", "farline_troubles_total", "farline_events_lost_total")
+
+_Labels = tuple[tuple[str, str], ...]
+
+
+class Figures:
+    """Counts of one server. Safe to ask while events are taken."""
+
+    def __init__(self) -> None:
+        """Nothing happened yet."""
+        self._lock = threading.Lock()
+        self._values: dict[str, dict[_Labels, float]] = {name: {} for name in _HELP}
+        self._values.update({name: {(): 0.0} for name in _ALWAYS})
+        self._active: dict[str, Mapping[str, Any]] = {}
+
+    def take(self, kind: str, event: Mapping[str, Any]) -> None:
+        """Counts one event of a server."""
+        with self._lock:
+            if kind == "session_started":
+                self._begin(event)
+            elif kind == "session_ended":
+                self._end(event)
+            elif kind == "refused":
+                self._add("farline_refusals_total", 1, reason=event["error"]["kind"])
+            elif kind == "trouble":
+                self._add("farline_troubles_total", 1)
+            elif kind == "events_lost":
+                self._add("farline_events_lost_total", event["count"])
+            self._values["farline_sessions_active"][()] = float(len(self._active))
+
+    def text(self) -> str:
+        """All figures in Prometheus' text format."""
+        with self._lock:
+            lines = [line for name in _HELP for line in self._lines(name)]
+        return "\n".join(lines) + "\n"
+
+    def _begin(self, event: Mapping[str, Any]) -> None:
+        self._active[str(event["session"])] = event
+        while len(self._active) > _MOST_ACTIVE:
+            del self._active[next(iter(self._active))]
+
+    def _end(self, event: Mapping[str, Any]) -> None:
+        begun = self._active.pop(str(event["session"]), {})
+        kind = "copy" if event.get("copy") or begun.get("copy") else "profile"
+        transport = str(begun.get("transport", "unknown"))
+        seconds = float(event["session_s"])
+        self._add(
+            "farline_sessions_total", 1, kind=kind, transport=transport, status=event["status"]
+        )
+        self._add("farline_session_seconds_total", seconds, kind=kind)
+        for way in ("sent", "received"):
+            moved = float(event[f"bytes_{way}"])
+            self._add(f"farline_{way}_bytes_total", moved, kind=kind)
+            rate = self._values["farline_last_session_bits_per_second"]
+            rate[_labels({"kind": kind, "way": way})] = 8 * moved / seconds if seconds > 0 else 0.0
+        for outcome, tally in (event.get("copy") or {}).items():
+            self._add("farline_files_total", tally["files"], outcome=outcome)
+            self._add("farline_file_bytes_total", tally["bytes"], outcome=outcome)
+
+    def _add(self, name: str, amount: float, **labels: str) -> None:
+        values, key = self._values[name], _labels(labels)
+        values[key] = values.get(key, 0.0) + amount
+
+    def _lines(self, name: str) -> Iterable[str]:
+        kind, meaning = _HELP[name]
+        yield f"# HELP {name} {meaning}"
+        yield f"# TYPE {name} {kind}"
+        for labels, value in sorted(self._values[name].items()):
+            told = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels)
+            yield f"{name}{{{told}}} {value:.17g}" if told else f"{name} {value:.17g}"
+
+
+def _labels(labels: Mapping[str, str]) -> _Labels:
+    return tuple(sorted(labels.items()))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+class MetricsServer:
+    """Answers Prometheus from a thread of its own while the block runs."""
+
+    def __init__(self, address: str) -> None:
+        """Listens on `address`, a `HOST:PORT` with brackets around an IPv6 address.
+
+        Raises:
+            UsageError: when it is no such text.
+            SystemFailure: when the port cannot be had.
+        """
+        host, port = _parsed(address)
+        self._figures = Figures()
+        try:
+            self._server = _server(host, port, self._figures)
+        except OSError as error:
+            raise SystemFailure(f"--metrics {address}: {error.strerror or error}") from None
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, name="fl-metrics", daemon=True
+        )
+
+    @property
+    def address(self) -> str:
+        """Where it listens, `HOST:PORT`."""
+        host, port = self._server.server_address[:2]
+        return f"[{host!s}]:{port}" if ":" in str(host) else f"{host!s}:{port}"
+
+    def take(self, kind: str, event: Mapping[str, Any]) -> None:
+        """Counts one event of the server."""
+        self._figures.take(kind, event)
+
+    def __enter__(self) -> MetricsServer:
+        """Begins to answer."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Hangs up."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def _parsed(address: str) -> tuple[str, int]:
+    host, colon, port = address.rpartition(":")
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    plain = bare == host and ":" in host
+    if not colon or not host or plain or not port.isdecimal() or int(port) > 65535:
+        raise UsageError(
+            f"--metrics {address!r}: write HOST:PORT, such as 127.0.0.1:9470 or [::1]:9470"
+        )
+    return bare, int(port)
+
+
+def _server(host: str, port: int, figures: Figures) -> HTTPServer:
+    class Handler(BaseHTTPRequestHandler):
+        timeout = _REQUEST_S
+        server_version = "farline"
+        sys_version = ""
+
+        def do_GET(self) -> None:
+            if self.path.partition("?")[0] != "/metrics":
+                self.send_error(HTTPStatus.NOT_FOUND, explain="the figures are at /metrics")
+                return
+            body = figures.text().encode()
+            self.send_response(HTTPStatus.OK)
+            self.send_header("Content-Type", CONTENT_TYPE)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *arguments: Any) -> None:
+            """Says nothing: the server's own lines are for people."""
+
+    class Listener(HTTPServer):
+        address_family = AF_INET6 if ":" in host else AF_INET
+
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """A reader that hangs up is its own business."""
+
+    return Listener((host, port), Handler)

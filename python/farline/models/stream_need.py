@@ -1,0 +1,81 @@
+"""How many TCP streams it takes to fill a path, from the buffers that the kernels allow.
+
+A stream has at most a window of data under way per round trip (`window_bound`). Linux grows a
+stream's buffers up to `tcp_wmem[2]` and `tcp_rmem[2]` by itself, and of both about half holds
+payload: the rest is the kernel's own (tcp(7), `tcp_adv_win_scale`; skb overhead on the sender).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+PAYLOAD_SHARE = 0.5
+"""Share of a buffer that is payload under way."""
+
+MOST_STREAMS = 64
+"""More streams cost more than they bring: each is a thread at both ends."""
+
+UNKNOWN_RATE_BPS = 10_000_000_000
+"""Rate aimed at where neither the caller nor the interface names one."""
+
+
+_STARTING = ((0.05, 16), (0.02, 8))
+"""Round-trip times in seconds, and streams from there on."""
+
+
+@dataclass(frozen=True)
+class StreamNeed:
+    """A number of streams, and what it was found from."""
+
+    streams: int
+    rtt_s: float
+    rate_bps: float
+    window_bytes: float
+    least: int
+
+    @property
+    def reason(self) -> str:
+        """Why it is that many, in one line."""
+        plural = "" if self.streams == 1 else "s"
+        word = "at most " if self.streams == MOST_STREAMS else ""
+        said = f"{word}{self.streams} stream{plural}: RTT {1e3 * self.rtt_s:.3g} ms"
+        if self.streams == 1:
+            return f"{said}, more would carry no more"
+        if self.streams == self.least:
+            return f"{said}, one alone would take long to get up to speed"
+        carried_bps = self.window_bytes * 8 / self.rtt_s
+        return (
+            f"{said}, {carried_bps / 1e9:.3g} Gbit/s each"
+            f" with {self.window_bytes / 2**20:.3g} MiB under way,"
+            f" {self.rate_bps / 1e9:.3g} Gbit/s wanted"
+        )
+
+
+def starting_streams(rtt_s: float) -> int:
+    """Streams that begin together where one would be long in getting up to speed.
+
+    A stream begins with ten segments and doubles them each round trip (RFC 6928): at 100 ms it
+    takes 1.3 s to its first 100 MB, whatever the window; sixteen take 0.9 s.
+    """
+    return next((streams for rtt, streams in _STARTING if rtt_s >= rtt), 1)
+
+
+def stream_need(
+    rtt_s: float,
+    send_buffer_bytes: int,
+    receive_buffer_bytes: int,
+    rate_bps: float | None = None,
+    least: int = 1,
+) -> StreamNeed:
+    """Streams that carry `rate_bps` over a path with this round-trip time.
+
+    `send_buffer_bytes` is the sender's `tcp_wmem[2]`, `receive_buffer_bytes` the receiver's
+    `tcp_rmem[2]`. `least` streams are used even where fewer would do, and `starting_streams`
+    on a long path.
+    """
+    least = max(least, starting_streams(rtt_s))
+    rate = rate_bps or UNKNOWN_RATE_BPS
+    window = PAYLOAD_SHARE * min(send_buffer_bytes, receive_buffer_bytes)
+    wanted = math.ceil(rate * max(rtt_s, 0.0) / (8 * max(window, 1.0)))
+    return StreamNeed(min(max(wanted, least), MOST_STREAMS), rtt_s, rate, window, least)

@@ -1,0 +1,81 @@
+"""A store for who has no time: keeps one run, and imports next to nothing for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from farline.errors import SpecError
+from farline.store.disk import make_folder, publish
+from farline.store.entry import Entry, checked_run_id
+from farline.store.layout import LINKS, MOVER, Layout
+from farline.store.place import default_path
+from farline.store.spool import SAMPLES, SUFFIX, is_small, write_spooled
+
+Columns = Mapping[str, Any]
+
+
+def spool(
+    path: Path | None,
+    record: Mapping[str, Any],
+    samples: Columns,
+    *,
+    campaign: str | None = None,
+    labels: Mapping[str, Any] | None = None,
+    links: Columns | None = None,
+    mover: Columns | None = None,
+) -> str:
+    """Adds one run to the store at `path` (the usual one if None); gives the run's name.
+
+    As `Store.append`, and as durable. Columns may also be `array.array` or memory views of 64-bit
+    integers. Many samples are appended the usual way, with its imports.
+
+    Raises:
+        SpecError: when the record has no usable `run_id`, or it is already there.
+        SystemFailure: when the disk refuses.
+    """
+    layout = Layout(path or default_path())
+    if not layout.spool.exists():
+        layout.create()
+    parts = {SAMPLES: samples, LINKS.name: links or {}, MOVER.name: mover or {}}
+    if not is_small(parts.values()):
+        return _append(layout, Entry(record, campaign, labels or {}), parts)
+    run_id = new_run_id(layout, record)
+    entry = Entry(record, campaign, labels or {})
+    target = layout.spool / f"{run_id}{SUFFIX}"
+    publish(layout.temp, target, lambda file: write_spooled(entry, parts, file))
+    return run_id
+
+
+def new_run_id(layout: Layout, record: Mapping[str, Any]) -> str:
+    """The record's name, if it is one and no single run has it.
+
+    Raises:
+        SpecError: when it is none, or already there.
+    """
+    run_id = checked_run_id(record.get("run_id"))
+    places = (layout.fresh / f"{run_id}.parquet", layout.spool / f"{run_id}{SUFFIX}")
+    if any(place.exists() for place in places):
+        raise SpecError(f"run_id: {run_id} is already in the store {layout.root}")
+    return run_id
+
+
+def _append(layout: Layout, entry: Entry, parts: Mapping[str, Columns]) -> str:
+    import numpy as np
+
+    from farline.store.store import Store
+
+    arrays = {
+        kind: {name: np.asarray(column, dtype=np.int64) for name, column in columns.items()}
+        for kind, columns in parts.items()
+    }
+    make_folder(layout.spool)
+    return Store(layout.root).append(
+        entry.record,
+        arrays[SAMPLES],
+        campaign=entry.campaign,
+        labels=entry.labels,
+        links=arrays[LINKS.name],
+        mover=arrays[MOVER.name],
+    )

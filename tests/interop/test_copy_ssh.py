@@ -1,0 +1,151 @@
+"""`farline copy` over a real OpenSSH: a server of its own on a port of this host."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import shlex
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.serving import FARLINE, farline
+from tests.support.trees import make_tree, shape
+
+SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
+pytestmark = pytest.mark.skipif(
+    not (Path(SSHD).exists() and shutil.which("ssh-keygen")),
+    reason="no OpenSSH server: apt install openssh-server",
+)
+
+
+@dataclass
+class Sshd:
+    """A running sshd, and the options by which `farline copy` gets in."""
+
+    port: int
+    folder: Path
+    user: str
+
+    @property
+    def options(self) -> list[str]:
+        """Options of `farline copy` that lead there."""
+        return [
+            "-P", str(self.port), "-i", str(self.folder / "user"),
+            "-o", f"UserKnownHostsFile={self.folder}/known", "-o", "BatchMode=yes",
+            "-F", "/dev/null", "--remote-farline", f"{self.environment} {shlex.join(FARLINE)}",
+        ]  # fmt: skip
+
+    @property
+    def environment(self) -> str:
+        """sshd gives its sessions none of ours: what farline remembers there stays here too."""
+        return f"env XDG_STATE_HOME={self.folder}/state XDG_CONFIG_HOME={self.folder}/config"
+
+    @property
+    def host(self) -> str:
+        """As it is named on the command line."""
+        return f"{self.user}@127.0.0.1"
+
+
+@pytest.fixture(scope="module")
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    folder = tmp_path_factory.mktemp("sshd")
+    folder.chmod(0o700)
+    for name in ("host", "user"):
+        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)]
+        subprocess.run(words, check=True)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    (folder / "config").write_text(
+        f"ListenAddress 127.0.0.1\nPort {port}\nHostKey {folder}/host\nUsePAM no\n"
+        f"AuthorizedKeysFile {folder}/user.pub\nStrictModes no\nPidFile none\n"
+        "PasswordAuthentication no\nPermitRootLogin yes\n"
+    )
+    host_key = (folder / "host.pub").read_text()
+    (folder / "known").write_text(f"[127.0.0.1]:{port} {host_key}")
+    Path("/run/sshd").mkdir(exist_ok=True)
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen([SSHD, "-D", "-e", "-f", str(folder / "config")], stderr=log)
+        try:
+            _wait_for(port, process)
+            yield Sshd(port, folder, getpass.getuser())
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    until = time.monotonic() + 20
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except OSError:
+            assert process.poll() is None and time.monotonic() < until, "sshd does not listen"
+            time.sleep(0.02)
+
+
+def test_a_tree_goes_there_and_comes_back(tmp_path: Path, sshd: Sshd) -> None:
+    tree = make_tree(tmp_path / "tree")
+    up = farline(tmp_path, "copy", f"{tree}/", f"{sshd.host}:{tmp_path}/up", *sshd.options)
+    assert up.returncode == 0, up.stderr
+    assert shape(tmp_path / "up") == shape(tree)
+    back = [f"{sshd.host}:{tmp_path}/up/", str(tmp_path / "back")]
+    done = farline(tmp_path, "copy", *back, *sshd.options, "-q")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert shape(tmp_path / "back") == shape(tree)
+
+
+def test_names_that_a_shell_would_read_are_names(tmp_path: Path, sshd: Sshd) -> None:
+    (tmp_path / "$(touch owned) `x`; 'q\" *").write_text("x")
+    there = f"{sshd.host}:{tmp_path}/to $HOME; *"
+    source = str(tmp_path / "$(touch owned) `x`; 'q\" *")
+    done = farline(tmp_path, "copy", source, there, *sshd.options)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "to $HOME; *").read_text() == "x"
+
+
+def test_the_data_go_through_ssh_where_nothing_else_gets_by(tmp_path: Path, sshd: Sshd) -> None:
+    tree = make_tree(tmp_path / "tree")
+    words = ["copy", f"{tree}/", f"{sshd.host}:{tmp_path}/up", "--tunnel", "--json"]
+    done = farline(tmp_path, *words, *sshd.options)
+    assert done.returncode == 0, done.stderr
+    assert shape(tmp_path / "up") == shape(tree)
+    addresses = [one["granted"]["remote"] for one in json.loads(done.stdout)["streams"]]
+    assert all(address.startswith("127.0.0.1:") for address in addresses)
+
+
+def test_between_two_hosts_by_ssh(tmp_path: Path, sshd: Sshd) -> None:
+    tree = make_tree(tmp_path / "tree")
+    ends = [f"{sshd.host}:{tree}/", f"{sshd.user}@localhost:{tmp_path}/up"]
+    known = (sshd.folder / "known").read_text()
+    (sshd.folder / "known").write_text(known + known.replace("127.0.0.1", "localhost"))
+    done = farline(tmp_path, "copy", *ends, *sshd.options)
+    assert done.returncode == 0, done.stderr
+    assert shape(tmp_path / "up") == shape(tree)
+
+
+def test_who_is_not_let_in_is_told_by_ssh(tmp_path: Path, sshd: Sshd) -> None:
+    other = tmp_path / "other"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(other)], check=True)
+    options = [str(other) if word.endswith("/user") else word for word in sshd.options]
+    (tmp_path / "a").write_text("x")
+    done = farline(
+        tmp_path, "copy", str(tmp_path / "a"), f"{sshd.host}:{tmp_path}/b", *options,
+        "-o", "IdentitiesOnly=yes", "-o", "IdentityAgent=none",
+    )  # fmt: skip
+    assert done.returncode == 4 and "Permission denied" in done.stderr
+
+
+def test_a_farline_that_is_not_there_is_said_so(tmp_path: Path, sshd: Sshd) -> None:
+    (tmp_path / "a").write_text("x")
+    options = [*sshd.options[:-1], "/no/such/farline"]
+    done = farline(tmp_path, "copy", str(tmp_path / "a"), f"{sshd.host}:/tmp/b", *options)
+    assert done.returncode == 1 and "--remote-farline" in done.stderr

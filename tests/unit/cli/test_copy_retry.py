@@ -1,0 +1,125 @@
+"""When a copy that broke off is begun again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from farline.cli.copy_retry import LONGEST_WAIT_S, Retry
+from farline.cli.copy_session import Attempt, Repeated
+from farline.errors import (
+    AuthError,
+    BusyError,
+    FarlineError,
+    ProtocolError,
+    SystemFailure,
+    TimeoutFailure,
+    UnreachableError,
+)
+from farline.tools import never_stop
+from farline.tools.copy_run import CopyEvent
+from tests.support.copies import progress
+
+CUT = UnreachableError("far.example:5470: connection reset")
+
+
+def waits(retry: Retry, error: FarlineError = CUT, start_s: float = 0.0) -> list[float]:
+    """All waits until it gives up, nothing moving meanwhile."""
+    now_s, found = start_s, []
+    while (wait_s := retry.wait_s(error, now_s)) is not None:
+        found.append(wait_s)
+        now_s += wait_s
+    return found
+
+
+def test_pauses_double_up_to_half_a_minute() -> None:
+    retry = Retry(600.0)
+    retry.moved(0.0)
+    found = waits(retry)
+    assert found[:6] == [1, 2, 4, 8, 16, 30]
+    assert max(found) == LONGEST_WAIT_S
+    assert 600 - LONGEST_WAIT_S < sum(found) <= 600
+
+
+def test_progress_begins_the_pauses_and_the_time_anew() -> None:
+    retry = Retry(60.0)
+    retry.moved(0.0)
+    assert retry.wait_s(CUT, 55.0) == 1.0
+    retry.moved(59.0)
+    assert retry.wait_s(CUT, 100.0) == 1.0
+    assert retry.wait_s(CUT, 118.0) is None
+
+
+@pytest.mark.parametrize("error", [AuthError("no"), SystemFailure("disk full")])
+def test_what_does_not_pass_is_not_tried_again(error: FarlineError) -> None:
+    retry = Retry(600.0)
+    retry.moved(0.0)
+    assert retry.wait_s(error, 1.0) is None
+
+
+@pytest.mark.parametrize("error", [CUT, TimeoutFailure("stalled"), ProtocolError("gone")])
+def test_what_may_pass_is_tried_again_once_a_session_has_come_about(error: FarlineError) -> None:
+    assert Retry(600.0).wait_s(error, 0.0) is None
+    retry = Retry(600.0)
+    retry.moved(0.0)
+    assert retry.wait_s(error, 0.0) == 1.0
+
+
+def test_a_full_server_is_waited_for_from_the_start_as_long_as_it_says() -> None:
+    assert Retry(600.0).wait_s(BusyError("full", retry_after_s=7.0), 0.0) == 7.0
+
+
+def test_a_stated_number_is_the_most() -> None:
+    assert len(waits(Retry(600.0, retries=3))) == 3
+    retry = Retry(600.0, retries=0)
+    retry.moved(0.0)
+    assert waits(retry) == []
+
+
+@dataclass
+class FullDisk:
+    """Sessions that find again what is there, move a little of the rest, and fail."""
+
+    found: int = 0
+    repeats = False
+
+    def attempt(self, document: Any, receipt: Any, watcher: Any, should_stop: Any) -> Attempt:
+        """One session; each hears of the same files again, one after the other."""
+        self.found += 1
+        for files in range(4):
+            bytes_ = files << 20
+            event = progress(settled_files=files, settled_bytes=bytes_, moved_bytes=bytes_ // 2)
+            watcher.event(event)
+        return Attempt(None, CUT)
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
+class Deaf:
+    """Hears what happens."""
+
+    def begun(self) -> None:
+        """Nothing."""
+
+    def event(self, event: CopyEvent) -> None:
+        """Nothing."""
+
+    def waits(self, error: FarlineError, wait_s: float) -> None:
+        """Nothing."""
+
+
+def test_what_is_found_again_is_no_progress() -> None:
+    now = [0.0]
+    disk = FullDisk()
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    repeated = Repeated(
+        disk, Retry(60.0), Deaf(), never_stop, lambda _: None, lambda: now[0], sleep
+    )
+    assert repeated.run({}, None).error is CUT
+    assert 5 <= disk.found <= 7 and now[0] <= 61.0
