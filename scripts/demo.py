@@ -88,8 +88,9 @@ def profile(ticket: str) -> int:
 
 def copy(ticket: str) -> int:
     """Copies a tree of small files and a large one to the server; gives the exit code."""
-    command: list[str | Path] = [FARLINE, "copy", DEMO / "data", ticket, "--store", DEMO / "store"]
-    print("\nfarline copy demo/data farline://...")
+    to = f"{ticket}#."
+    command: list[str | Path] = [FARLINE, "copy", DEMO / "data", to, "--store", DEMO / "store"]
+    print("\nfarline copy demo/data farline://...#.", flush=True)
     code = run(command, COPY_LIMIT_S)
     if code == 0 and not is_same(DEMO / "data", DEMO / "archive" / "data"):
         print("demo: what was copied is not what was there", file=sys.stderr)

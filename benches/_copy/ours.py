@@ -55,9 +55,10 @@ class Serving:
 
 
 def _folders(state: Path) -> list[str]:
-    """Settings, records and keys of a bench's own."""
+    """Settings, records and keys of a bench's own; compiled modules are kept, as everywhere."""
     names = {"CONFIG": "config", "STATE": "state", "DATA": "data"}
-    return [f"XDG_{kind}_HOME={state / name}" for kind, name in names.items()]
+    own = [f"XDG_{kind}_HOME={state / name}" for kind, name in names.items()]
+    return ["-u", "PYTHONDONTWRITEBYTECODE", *own]
 
 
 @contextmanager

@@ -122,6 +122,14 @@ def test_the_data_go_through_ssh_where_nothing_else_gets_by(tmp_path: Path, sshd
     assert all(address.startswith("127.0.0.1:") for address in addresses)
 
 
+def test_a_host_that_only_ssh_reaches_connects_back(tmp_path: Path, sshd: Sshd) -> None:
+    tree = make_tree(tmp_path / "tree")
+    ends = [f"{sshd.host}:{tree}/", str(tmp_path / "down")]
+    done = farline(tmp_path, "copy", *ends, "--connect-back", "0", *sshd.options)
+    assert done.returncode == 0, done.stderr
+    assert shape(tmp_path / "down") == shape(tree)
+
+
 def test_between_two_hosts_by_ssh(tmp_path: Path, sshd: Sshd) -> None:
     tree = make_tree(tmp_path / "tree")
     ends = [f"{sshd.host}:{tree}/", f"{sshd.user}@localhost:{tmp_path}/up"]

@@ -19,6 +19,7 @@ from tests.support.trees import make_tree, shape
 
 SSH = """#!/bin/sh
 # Takes ssh's words and runs the command here, in the home folder.
+export SSH_CONNECTION="127.0.0.1 50000 127.0.0.1 22"
 while [ $# -gt 0 ]; do
     case "$1" in
     -T) shift ;;
@@ -191,6 +192,17 @@ def test_over_ssh_to_and_from_another_host(tmp_path: Path, tree: Path, ssh: list
     assert shape(tmp_path / "up") == shape(tree)
     assert to["copy"]["cipher"] == "aes128-gcm"
     copied(tmp_path, f"u@dtn:{tmp_path}/up/", str(tmp_path / "back"), *ssh, "--single-port")
+    assert shape(tmp_path / "back") == shape(tree)
+
+
+def test_a_host_that_cannot_be_connected_to_connects_back(
+    tmp_path: Path, tree: Path, ssh: list[str]
+) -> None:
+    back = [*ssh, "--connect-back", "0"]
+    record = copied(tmp_path, f"{tree}/", f"dtn:{tmp_path}/up", *back)
+    assert shape(tmp_path / "up") == shape(tree)
+    assert record["copy"]["cipher"] == "aes128-gcm" and record["spec"]["streams"] == 4
+    copied(tmp_path, f"dtn:{tmp_path}/up/", str(tmp_path / "back"), *back)
     assert shape(tmp_path / "back") == shape(tree)
 
 

@@ -32,6 +32,7 @@ pub mod tree_hash;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use farline_spec::CopySpec;
 
@@ -58,6 +59,12 @@ pub fn most_frame_bytes(spec: &CopySpec) -> usize {
 /// Most entries that the sending end has said and not yet seen settled; a receiving end may take more for an error.
 pub fn most_entries_under_way(spec: &CopySpec) -> usize {
     (spec.pipeline.get() as usize).max(4_096) * 4
+}
+
+/// Longest silence of an end that works: well before the other end would call it a stall.
+fn heartbeat(spec: &CopySpec) -> Duration {
+    const LONGEST_S: f64 = 4.0;
+    Duration::from_secs_f64((spec.stall_timeout_s.get() / 3.0).min(LONGEST_S))
 }
 
 /// What either end of a copy needs to begin.

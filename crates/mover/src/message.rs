@@ -7,7 +7,7 @@
 //! Catalogue: Entry, Entry, …, End  ──►              makes folders and links, looks at what is there and what a journal proves
 //!                                   ◄── Feedback ── Answers
 //!   data streams: Chunk, Pack      ══►              writes, checks
-//! Catalogue: Hole, Settled, Lost   ──►
+//! Catalogue: Hole, Settled, Lost   ──►              (and Unannounced, AllAnnounced, for whoever reads this end's receipt)
 //!                                   ◄── Feedback ── Done, Failed, Again
 //!                                   ◄── Feedback ── Finished   after End, when every entry is settled
 //! ```
@@ -18,7 +18,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use farline_spec::{Failure, FailureKind};
+use farline_spec::{Failure, FailureKind, FileKind, FileStatus};
 
 /// Longest path, in bytes (PATH_MAX).
 pub const MAX_PATH_BYTES: usize = 4096;
@@ -132,13 +132,22 @@ pub enum Catalogue {
         /// Whether every folder could be read: only then may what is not among the entries be deleted.
         whole: bool,
     },
-    /// A name that the sources have and that is not copied (a device, a link that is skipped): it and what is below it are
-    /// not deleted. It has no number and no answer.
-    Kept {
-        /// Path below the destination, as an entry's.
+    /// A name that the sources have, or should have, and that is no entry: it cannot be read, is of a kind that is not copied
+    /// (a device, a link that is skipped), or two sources give it. It has no number and no answer, and what the destination
+    /// has of that name is not deleted.
+    Unannounced {
+        /// Path below the destination, as an entry's; of a source that is not there the name that was asked for.
         #[serde(with = "serde_bytes")]
         path: Vec<u8>,
+        /// What it is.
+        kind: FileKind,
+        /// [`FileStatus::Failed`] or [`FileStatus::Skipped`].
+        status: FileStatus,
+        /// Why, one line.
+        reason: String,
     },
+    /// Every name that the sources have was said: entries that follow are further tries.
+    AllAnnounced,
 }
 
 /// A part of a file that the receiving end has on disk and proved before.

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use common::pair::copy;
 use common::{Weather, spec, tree};
-use farline_spec::unit::{ChunkBytes, ThreadCount};
+use farline_spec::unit::{ChunkBytes, DeleteCount, ThreadCount};
 use farline_spec::{CopySpec, SymbolicLinks};
 use proptest::prelude::*;
 
@@ -91,7 +91,7 @@ fn a_tree_arrives_whatever_reads_and_writes_it() {
         let mut spec = tuned(spec(content_of(&source), &destination), chunk, readers, writers);
         if streams == 1 {
             // Left alone it may have help.
-            spec.readers = None;
+            (spec.readers, spec.writers) = (None, None);
         }
         let ended = copy(&spec, streams, &Weather::fair());
         ended.assert_well();
@@ -161,6 +161,45 @@ fn one_file_takes_the_name_it_is_given() {
 }
 
 #[test]
+fn what_does_not_come_is_counted_and_named_at_both_ends() {
+    let top = tempfile::tempdir().unwrap();
+    let source = top.path().join("source");
+    tree::put(&source, "file", b"content");
+    tree::put(top.path(), "other/file", b"a second of this name");
+    let _socket = std::os::unix::net::UnixListener::bind(source.join("socket")).unwrap();
+    tree::put(top.path(), "d/old", b"not deleted");
+    let destination = top.path().join("d");
+    let mut spec = tuned(spec(content_of(&source), &destination), 262_144, 0, 0);
+    let other = content_of(&top.path().join("other"));
+    let missing = top.path().join("missing").display().to_string();
+    spec.sources.extend([other, missing.clone()]);
+    spec.delete = Some(DeleteCount::new(1).unwrap());
+    let ended = copy(&spec, 1, &Weather::fair());
+    ended.sent.outcome.as_ref().unwrap();
+    for report in [&ended.sent.report, &ended.received] {
+        let mut failed: Vec<(&str, &str)> = report
+            .failures
+            .iter()
+            .map(|line| (line.path.as_str(), line.reason.as_deref().unwrap_or_default()))
+            .collect();
+        failed.sort_unstable();
+        let told = |place: usize, path: &str, reason: &str| {
+            assert_eq!(failed[place].0, path);
+            assert!(failed[place].1.contains(reason), "{failed:?}");
+        };
+        told(0, &destination.display().to_string(), "nothing was deleted");
+        told(1, &missing, "is not there");
+        told(2, "file", "two sources give this name");
+        assert_eq!(
+            (report.failed.files, report.skipped.files, report.copied.files),
+            (3, 1, 1)
+        );
+        assert_eq!(report.found.files, 4, "found, skipped, missing, and once more");
+    }
+    assert!(destination.join("old").exists());
+}
+
+#[test]
 fn followed_links_arrive_as_what_they_lead_to() {
     let top = tempfile::tempdir().unwrap();
     let source = top.path().join("source");
@@ -189,7 +228,7 @@ proptest! {
         tree::put(&source, "large", &tree::content(3_000_000, seed));
         let destination = top.path().join("d");
         let mut spec = tuned(spec(content_of(&source), &destination), 65_536, 0, 0);
-        spec.readers = None;
+        (spec.readers, spec.writers) = (None, None);
         for cut in cuts {
             let _ = copy(&spec, streams, &Weather::cut_after(cut));
             for (path, thing) in if destination.exists() { tree::read(&destination) } else { Default::default() } {

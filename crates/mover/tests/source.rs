@@ -14,8 +14,8 @@ use common::taker::{Manner, Outcome, copy};
 use common::{spec, tree};
 use farline_mover::message::{EntryKind, Proved, Wants};
 use farline_mover::tree_hash::chunk_hash;
-use farline_spec::unit::{ChunkBytes, DeleteCount, ThreadCount};
-use farline_spec::{CopySpec, FailureKind, SymbolicLinks};
+use farline_spec::unit::{ChunkBytes, ThreadCount};
+use farline_spec::{CopySpec, FailureKind, FileStatus, SymbolicLinks};
 
 /// Every file of `top` came byte for byte, with its hash, mode and time.
 fn assert_all_came(top: &Path, prefix: &[u8], outcome: &Outcome) {
@@ -259,7 +259,7 @@ fn links_are_kept_followed_or_left_out() {
 }
 
 #[test]
-fn what_is_left_out_is_said_where_other_names_are_deleted() {
+fn what_is_left_out_or_cannot_be_read_is_said_to_the_other_end() {
     let top = tempfile::tempdir().unwrap();
     tree::put(top.path(), "s/inner/file", b"in");
     tree::put(
@@ -269,24 +269,29 @@ fn what_is_left_out_is_said_where_other_names_are_deleted() {
     );
     symlink("file", top.path().join("s/inner/link")).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(top.path().join("s/socket")).unwrap();
-    for delete in [Some(DeleteCount::new(0).unwrap()), None] {
-        let spec = CopySpec {
-            links: SymbolicLinks::Skip,
-            filters: vec!["- *.out".to_owned()],
-            delete,
-            ..sources(top.path(), &["s/"])
-        };
-        let mut outcome = copy(&spec, 1, Manner::default());
-        outcome.sent.outcome.unwrap();
-        outcome.kept.sort();
-        let expected: &[&[u8]] = if delete.is_some() {
-            &[b"inner/link", b"socket"]
-        } else {
-            &[]
-        };
-        assert_eq!(outcome.kept, expected);
-        assert_eq!(outcome.end, Some((2, true)));
-    }
+    tree::put(top.path(), "t/socket", b"a file of the same name, which comes");
+    tree::put(top.path(), "t/inner/file", b"a second of this name");
+    let spec = CopySpec {
+        links: SymbolicLinks::Skip,
+        filters: vec!["- *.out".to_owned()],
+        ..sources(top.path(), &["s/", "t/", "missing"])
+    };
+    let mut outcome = copy(&spec, 1, Manner::default());
+    outcome.sent.outcome.unwrap();
+    outcome.unannounced.sort_by(|one, other| one.0.cmp(&other.0));
+    let missing = top.path().join("missing");
+    let expected = [
+        (missing.as_os_str().as_bytes(), FileStatus::Failed),
+        (b"inner/file", FileStatus::Failed),
+        (b"inner/link", FileStatus::Skipped),
+        (b"socket", FileStatus::Skipped),
+    ];
+    let said = outcome
+        .unannounced
+        .iter()
+        .map(|(path, status)| (path.as_slice(), *status));
+    assert_eq!(said.collect::<Vec<_>>(), expected);
+    assert_eq!(outcome.end, Some((3, false)));
 }
 
 #[test]

@@ -80,6 +80,12 @@ pub struct Arrival<In> {
     pub failure: Option<Failure>,
 }
 
+impl<In> Arrival<In> {
+    fn is_empty(&self) -> bool {
+        self.messages.is_empty() && !self.closed && self.failure.is_none()
+    }
+}
+
 /// A control channel on which messages of type `In` arrive.
 #[derive(Debug)]
 pub struct Channel<In> {
@@ -87,10 +93,13 @@ pub struct Channel<In> {
     tls: Connection,
     decoder: Decoder<In>,
     interrupt: Interrupt,
+    /// Messages may have come with the end of the handshake: they are read already, and the socket does not tell of them.
+    may_hold_some: bool,
 }
 
 impl<In: DeserializeOwned> Channel<In> {
-    /// Goes through the TLS handshake until `deadline`.
+    /// Goes through the TLS handshake until `deadline`. A server goes on as soon as it may speak: what it hears comes after the
+    /// client's last word of the handshake all the same.
     ///
     /// # Errors
     /// [`FailureKind::Timeout`], [`FailureKind::Interrupted`], or [`FailureKind::Protocol`] for a peer that
@@ -107,8 +116,9 @@ impl<In: DeserializeOwned> Channel<In> {
             tls,
             decoder: Decoder::default(),
             interrupt,
+            may_hold_some: true,
         };
-        while channel.tls.is_handshaking() {
+        while channel.tls.is_handshaking() && !channel.may_speak() {
             channel.shake(deadline)?;
         }
         channel.flush(deadline)?;
@@ -116,6 +126,11 @@ impl<In: DeserializeOwned> Channel<In> {
             return Err(protocol("the other end speaks TLS, but not farline"));
         }
         Ok(channel)
+    }
+
+    /// Whether this is a server that has heard enough to speak.
+    fn may_speak(&self) -> bool {
+        matches!(self.tls, Connection::Server(_)) && speaks_farline(&self.tls)
     }
 
     /// The TLS session, from which proofs are derived.
@@ -152,14 +167,20 @@ impl<In: DeserializeOwned> Channel<In> {
     /// # Errors
     /// [`FailureKind::System`] when the kernel refuses to wait.
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<Arrival<In>, Failure> {
-        let fds = [self.socket.as_fd(), self.interrupt.waker.as_fd()];
-        let ready = poll_readable(&fds, timeout).map_err(|error| Failure::system("poll", &error))?;
-        self.interrupt.waker.drain();
         let mut arrival = Arrival {
             messages: Vec::new(),
             closed: false,
             failure: None,
         };
+        if std::mem::take(&mut self.may_hold_some) {
+            arrival.failure = self.read_held(&mut arrival).err();
+            if !arrival.is_empty() {
+                return Ok(arrival);
+            }
+        }
+        let fds = [self.socket.as_fd(), self.interrupt.waker.as_fd()];
+        let ready = poll_readable(&fds, timeout).map_err(|error| Failure::system("poll", &error))?;
+        self.interrupt.waker.drain();
         if ready[0] {
             let read = self.read_once(&mut arrival);
             arrival.failure = read.err();
@@ -169,6 +190,11 @@ impl<In: DeserializeOwned> Channel<In> {
 
     fn read_once(&mut self, arrival: &mut Arrival<In>) -> Result<(), Failure> {
         arrival.closed = self.pull()?;
+        self.read_held(arrival)
+    }
+
+    /// Takes the messages out of what TLS has read.
+    fn read_held(&mut self, arrival: &mut Arrival<In>) -> Result<(), Failure> {
         let mut bytes = [0; READ_BYTES];
         loop {
             match self.tls.reader().read(&mut bytes) {
@@ -350,27 +376,49 @@ mod tests {
         (open(near, tls).unwrap(), server.join().unwrap())
     }
 
+    /// The next that comes; a wait may bring the rest of a handshake and nothing else.
+    fn next<In: DeserializeOwned>(channel: &mut Channel<In>) -> Arrival<In> {
+        let until = Instant::now() + SOON;
+        loop {
+            let arrival = channel.wait(Some(SOON)).unwrap();
+            if !arrival.is_empty() || Instant::now() > until {
+                return arrival;
+            }
+        }
+    }
+
     #[test]
     fn messages_go_both_ways_and_the_end_is_seen() {
         let (mut client, mut server) = ends();
         server.send(&ServerMessage::TpgDone).unwrap();
-        assert_eq!(
-            client.wait(Some(SOON)).unwrap().messages,
-            [ServerMessage::TpgDone]
-        );
+        assert_eq!(next(&mut client).messages, [ServerMessage::TpgDone]);
         let thread = std::thread::spawn(move || client.farewell(Some(&ClientMessage::TpgDone), || ()));
-        let arrival = server.wait(Some(SOON)).unwrap();
+        let arrival = next(&mut server);
         assert_eq!(arrival.messages, [ClientMessage::TpgDone]);
-        assert!(arrival.closed || server.wait(Some(SOON)).unwrap().closed);
+        assert!(arrival.closed || next(&mut server).closed);
         drop(server);
         thread.join().unwrap();
+    }
+
+    #[test]
+    fn what_a_server_says_first_comes_with_its_part_of_the_handshake() {
+        let (near, far) = sockets();
+        let (mut tls, _) = ClientSide::new(None).unwrap().split();
+        // A client that has said its first word and nothing more.
+        tls.write_tls(&mut &near).unwrap();
+        let mut server: Channel<ClientMessage> = open(far, server_tls()).unwrap();
+        server.send(&ServerMessage::TpgDone).unwrap();
+        let mut client: Channel<ServerMessage> = open(near, tls).unwrap();
+        assert_eq!(next(&mut client).messages, [ServerMessage::TpgDone]);
+        client.send(&ClientMessage::TpgDone).unwrap();
+        assert_eq!(next(&mut server).messages, [ClientMessage::TpgDone]);
     }
 
     #[test]
     fn a_peer_that_vanishes_is_closed_and_not_an_error() {
         let (client, mut server) = ends();
         drop(client);
-        let arrival = server.wait(Some(SOON)).unwrap();
+        let arrival = next(&mut server);
         assert!(arrival.closed && arrival.messages.is_empty() && arrival.failure.is_none());
     }
 
@@ -423,7 +471,7 @@ mod tests {
         client.flush(Instant::now() + SOON).unwrap();
         let (mut messages, mut failure) = (Vec::new(), None);
         while failure.is_none() {
-            let arrival = server.wait(Some(SOON)).unwrap();
+            let arrival = next(&mut server);
             messages.extend(arrival.messages);
             failure = arrival.failure;
         }

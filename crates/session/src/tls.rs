@@ -124,6 +124,8 @@ impl ServerIdentity {
             .map_err(|error| bad(&error))?;
         config.alpn_protocols = vec![PROTOCOL_NAME.to_vec()];
         config.send_tls13_tickets = 0;
+        // The greeting goes with the server's flight; it says what anybody may know.
+        config.send_half_rtt_data = true;
         Ok(Self {
             config: Arc::new(config),
             fingerprint,

@@ -204,7 +204,7 @@ pub struct CopySpec {
     /// Write what was received to the device before it takes its name, so that a power cut cannot take it back.
     #[schemars(extend("x-flags" = ["--fsync"]))]
     pub fsync: bool,
-    /// Bytes that a stream takes of a file at a time, a power of two: what is hashed, sent and remembered as one; 256 KiB, or 1 MiB past the page cache, if absent.
+    /// Bytes that a stream takes of a file at a time, a power of two: what is hashed, sent and remembered as one; 512 KiB, or 1 MiB past the page cache, if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--chunk"]))]
     pub chunk_bytes: Option<ChunkBytes>,

@@ -210,7 +210,8 @@ pub trait Stream: Send {
     }
 
     /// Tells the other end that all is sent, and waits until the transport has
-    /// delivered what it can, or until `deadline`.
+    /// delivered what it can, or until `deadline`. Of files the other end says itself what it has: a transport that
+    /// delivers without this process does not wait.
     fn finish_sending(&mut self, deadline: Instant) -> Result<(), Failure>;
 
     /// Looks at and stops the stream from other threads.
@@ -261,6 +262,10 @@ pub trait Probe: Send + Sync {
 
     /// Makes a blocked send or receive return at once with an error or [`Received::End`].
     fn abort(&self);
+
+    /// Nothing more is wanted of the other end, which has said by other means that it was all: a receive gives what has come
+    /// and then [`Received::End`], if the protocol can tell that by itself. Otherwise the other end's own end is waited for.
+    fn end_receiving(&self) {}
 }
 
 /// Counters (from the start of the stream) and gauges of one end of a stream.
@@ -305,6 +310,8 @@ pub struct Counters {
     pub link_capacity_bps: i64,
     pub send_buffer_free_bytes: i64,
     pub receive_buffer_free_bytes: i64,
+    /// Bytes given to the transport that the other end has not acknowledged; no column of samples.
+    pub unacknowledged_bytes: i64,
 }
 
 impl Counters {
@@ -342,6 +349,7 @@ impl Counters {
         link_capacity_bps: -1,
         send_buffer_free_bytes: -1,
         receive_buffer_free_bytes: -1,
+        unacknowledged_bytes: -1,
     };
 }
 

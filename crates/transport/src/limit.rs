@@ -260,4 +260,8 @@ impl Probe for LimitedProbe {
         self.tally.abort();
         self.inner.abort();
     }
+
+    fn end_receiving(&self) {
+        self.inner.end_receiving();
+    }
 }

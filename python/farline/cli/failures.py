@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 import click
 
+from farline.cli.shown import shown
 from farline.errors import FarlineError
 
-_COMPACT_J = re.compile(r"-[A-Za-z0-9]*J[A-Za-z0-9]*")
+_COMPACT_J = r"-[A-Za-z0-9]*J[A-Za-z0-9]*"
 
 
 def json_style(arguments: Sequence[str]) -> str | None:
@@ -25,7 +26,7 @@ def json_style(arguments: Sequence[str]) -> str | None:
     for argument in arguments:
         if argument == "--json-stream":
             return "stream"
-        if argument == "--json=iperf3" or _COMPACT_J.fullmatch(argument):
+        if argument == "--json=iperf3" or re.fullmatch(_COMPACT_J, argument):
             return "iperf3"
         if argument == "--json":
             return "farline"
@@ -34,7 +35,7 @@ def json_style(arguments: Sequence[str]) -> str | None:
 
 def print_failure(error: FarlineError, style: str | None) -> None:
     """One line for people; the document of `style` for programs."""
-    click.echo(f"farline: {error.message}", err=True)
+    click.echo(f"farline: {shown(error.message)}", err=True)
     if style is not None:
         click.echo(json.dumps(failure_document(error, style)))
 

@@ -23,7 +23,7 @@ class Verb:
 
 
 COMMANDS: dict[str, Verb] = {
-    "copy": Verb("farline.cli.copy", "Copy files and folders to, from and between hosts."),
+    "copy": Verb("farline.cli.copy.command", "Copy files and folders to, from and between hosts."),
     "serve": Verb("farline.cli.serve", "Serve copies and profiling runs to other hosts."),
     "probe": Verb("farline.cli.probe", "Run once towards a host and say what limited it."),
     "app-perf": Verb(

@@ -82,6 +82,7 @@ ROOT = click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=Tru
 @STATE_DIR_OPTION
 @click.option("--metrics", metavar="HOST:PORT", help="Serve figures for Prometheus there.")
 @click.option("--copy-session", type=click.Choice(("write", "read")), hidden=True)
+@click.option("--connect-back", is_flag=True, hidden=True)
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object a line: ready, then events."
 )
@@ -92,6 +93,7 @@ def command(
     state_dir: Path | None,
     metrics: str | None,
     copy_session: str | None,
+    connect_back: bool,
     **options: Any,
 ) -> int:
     """Serve copies and profiling runs to other hosts until SIGINT or SIGTERM.
@@ -105,11 +107,12 @@ def command(
     from farline.tools.native import Server
 
     if copy_session is not None:
-        from farline.cli.serve_copy import serve_copy_session
+        from farline.cli.serve_copy import serve_copy_back, serve_copy_session
 
         if state_dir is not None:
             raise click.UsageError("--state-dir: --copy-session has a folder of its own")
-        return serve_copy_session(lambda folder: _config(folder, options), copy_session)
+        serve = serve_copy_back if connect_back else serve_copy_session
+        return serve(lambda folder: _config(folder, options), copy_session)
     state = state_dir or default_state_dir()
     config = _config(state, options)
     with ExitStack() as stack:

@@ -6,8 +6,10 @@ when its standard input closes: when ssh goes, so does the server.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import queue
 import sys
 import threading
 from collections.abc import Callable
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farline.cli.common import interruptible
-from farline.cli.copy_way import own_buffers
+from farline.cli.copy.way import own_buffers
 from farline.cli.passing_state import TICKET_S, passing_state
 from farline.spec.path_text import to_path_text
 from farline.tools.native import Server, mint_ticket
@@ -28,8 +30,42 @@ if TYPE_CHECKING:
 
 DEFAULT_PORT = 5470
 _POLL_S = 0.25
+_LINE_BYTES = 1024
 _SESSIONS = 16
 """Sessions at once: one that hangs does not keep the next attempt of the same copy out."""
+
+
+def serve_copy_back(configured: Callable[[Path], ServerConfig], may: str) -> int:
+    """As `serve_copy_session`, for a host that cannot be connected to: it connects to its client.
+
+    Each line of standard input, `{"connect_to": "ADDRESS:PORT"}`, is a session.
+    """
+    with interruptible(quiet=True) as asked, passing_state() as state:
+        config = configured(state)
+        ticket = mint_ticket(str(state), _loopback(f":{DEFAULT_PORT}"), _scope(may), {}, TICKET_S)
+        lines: queue.Queue[bytes] = queue.Queue()
+        servers: list[Server] = []
+        try:
+            click.echo(json.dumps(_ready(DEFAULT_PORT, ticket)))
+            sys.stdout.flush()
+            threading.Thread(target=_read_lines, args=(lines,), daemon=True).start()
+            while not asked():
+                with contextlib.suppress(queue.Empty):
+                    if not (line := lines.get(timeout=_POLL_S)):
+                        break
+                    servers.append(Server(config, json.loads(line)["connect_to"]))
+        finally:
+            for server in servers:
+                server.stop()
+                server.join()
+    return 0
+
+
+def _read_lines(lines: queue.Queue[bytes]) -> None:
+    """Each line of standard input, and an empty one when it has ended."""
+    while line := sys.stdin.buffer.readline(_LINE_BYTES):
+        lines.put(line)
+    lines.put(b"")
 
 
 def serve_copy_session(configured: Callable[[Path], ServerConfig], may: str) -> int:
@@ -54,20 +90,31 @@ def serve_copy_session(configured: Callable[[Path], ServerConfig], may: str) -> 
 
 def ready_line(server: Server, state_dir: str, may: str) -> dict[str, Any]:
     """What the other end has to know; the ticket reaches whatever the user may reach."""
+    address = server.addresses()[0]
+    ticket = mint_ticket(state_dir, _loopback(address), _scope(may), {}, TICKET_S)
+    return _ready(int(address.rpartition(":")[2]), ticket)
+
+
+def _scope(may: str) -> Any:
+    return {"may": may, "root": "/"}
+
+
+def _ready(port: int, ticket: str) -> dict[str, Any]:
     from importlib.metadata import version
 
-    address = server.addresses()[0]
-    scope: Any = {"may": may, "root": "/"}
     buffers = own_buffers()
+    # sshd says: client's address and port, own address and port.
+    client = os.environ.get("SSH_CONNECTION", "").partition(" ")[0]
     return {
         "event": "ready",
         "schema": READY_SCHEMA,
         "version": version("farline"),
-        "port": int(address.rpartition(":")[2]),
-        "ticket": mint_ticket(state_dir, _loopback(address), scope, {}, TICKET_S),
+        "port": port,
+        "ticket": ticket,
         "home": to_path_text(os.fsencode(Path.home())),
         "tcp_send_bytes": buffers.send_bytes,
         "tcp_receive_bytes": buffers.receive_bytes,
+        "client": client or None,
     }
 
 

@@ -27,7 +27,7 @@ _NO_DISK = ("null", "memory")
 _SENDER, _RECEIVER = 0, 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, repr=False)
 class EndFigures:
     """One end of a copy. Times are microseconds over all threads, shares are fractions.
 
@@ -88,7 +88,7 @@ class EndFigures:
         return self.times_us[name] / total if total else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, repr=False)
 class CopyFigures:
     """A copy in numbers."""
 

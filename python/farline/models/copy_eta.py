@@ -18,7 +18,7 @@ _SCALE = float(1 << 20)
 """Bytes are counted in MiB in the sums, which keeps them of one magnitude with files."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class CopyEta:
     """Takes reports of progress; answers with seconds left."""
 

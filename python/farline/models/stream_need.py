@@ -19,9 +19,12 @@ MOST_STREAMS = 64
 UNKNOWN_RATE_BPS = 10_000_000_000
 """Rate aimed at where neither the caller nor the interface names one."""
 
+CORE_RATE_BPS = 8_000_000_000
+"""What one stream carries at most, hashed and sealed: it is one thread at each end."""
 
-_STARTING = ((0.05, 16), (0.02, 8))
-"""Round-trip times in seconds, and streams from there on."""
+
+_STARTING = ((0.05, 8, 64), (0.02, 8, 16))
+"""Round-trip times in seconds; streams from there on, and for many small files."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,8 @@ class StreamNeed:
     rtt_s: float
     rate_bps: float
     window_bytes: float
-    least: int
+    starting: int
+    cores: int
 
     @property
     def reason(self) -> str:
@@ -42,8 +46,10 @@ class StreamNeed:
         said = f"{word}{self.streams} stream{plural}: RTT {1e3 * self.rtt_s:.3g} ms"
         if self.streams == 1:
             return f"{said}, more would carry no more"
-        if self.streams == self.least:
+        if self.streams == self.starting:
             return f"{said}, one alone would take long to get up to speed"
+        if self.streams == self.cores:
+            return f"{said}, one alone would keep one core busy and leave others idle"
         carried_bps = self.window_bytes * 8 / self.rtt_s
         return (
             f"{said}, {carried_bps / 1e9:.3g} Gbit/s each"
@@ -52,13 +58,21 @@ class StreamNeed:
         )
 
 
-def starting_streams(rtt_s: float) -> int:
+def starting_streams(rtt_s: float, small_files: bool = False) -> int:
     """Streams that begin together where one would be long in getting up to speed.
 
     A stream begins with ten segments and doubles them each round trip (RFC 6928): at 100 ms it
-    takes 1.3 s to its first 100 MB, whatever the window; sixteen take 0.9 s.
+    takes 1.3 s to its first 100 MB, whatever the window; eight take 1 s, 64 take 0.7 s. Many small
+    files are mostly such a beginning; where few large ones come, more streams than it takes only
+    cost.
     """
-    return next((streams for rtt, streams in _STARTING if rtt_s >= rtt), 1)
+    found = (row for row in _STARTING if rtt_s >= row[0])
+    return next((small if small_files else large for _, large, small in found), 1)
+
+
+def core_streams(rate_bps: float, cores: int) -> int:
+    """Streams that keep as many of `cores` busy as the rate takes."""
+    return max(1, min(math.ceil(rate_bps / CORE_RATE_BPS), cores))
 
 
 def stream_need(
@@ -66,16 +80,18 @@ def stream_need(
     send_buffer_bytes: int,
     receive_buffer_bytes: int,
     rate_bps: float | None = None,
-    least: int = 1,
+    cores: int = 1,
+    small_files: bool = False,
 ) -> StreamNeed:
     """Streams that carry `rate_bps` over a path with this round-trip time.
 
     `send_buffer_bytes` is the sender's `tcp_wmem[2]`, `receive_buffer_bytes` the receiver's
-    `tcp_rmem[2]`. `least` streams are used even where fewer would do, and `starting_streams`
-    on a long path.
+    `tcp_rmem[2]`. Where windows would let fewer do, it is still as many as the rate takes of the
+    `cores` (`core_streams`), and `starting_streams` on a long path.
     """
-    least = max(least, starting_streams(rtt_s))
     rate = rate_bps or UNKNOWN_RATE_BPS
     window = PAYLOAD_SHARE * min(send_buffer_bytes, receive_buffer_bytes)
     wanted = math.ceil(rate * max(rtt_s, 0.0) / (8 * max(window, 1.0)))
-    return StreamNeed(min(max(wanted, least), MOST_STREAMS), rtt_s, rate, window, least)
+    starting, busy = starting_streams(rtt_s, small_files), core_streams(rate, cores)
+    streams = min(max(wanted, starting, busy), MOST_STREAMS)
+    return StreamNeed(streams, rtt_s, rate, window, starting, busy)

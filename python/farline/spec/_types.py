@@ -349,7 +349,7 @@ class CopySpec(TypedDict, total=False):
     # take it back.
     fsync: bool
     # Bytes that a stream takes of a file at a time, a power of two: what is hashed, sent and
-    # remembered as one; 256 KiB, or 1 MiB past the page cache, if absent.
+    # remembered as one; 512 KiB, or 1 MiB past the page cache, if absent.
     chunk_bytes: int | None
     # Threads that read at the sending end; 0: each stream reads for itself; chosen by the file
     # system if absent.

@@ -33,6 +33,7 @@ _METAVARS = {
     "seconds": "SECONDS",
     "ms": "MS",
     "integer": "N",
+    "number": "X",
     "string": "TEXT",
     "array": "N,N,...",
 }
@@ -58,6 +59,10 @@ _COPY_CHOICES = {"transport": ("tcp", "udt", "rbudp"), "rbudp.receiver": ("naive
 """Words that a copy takes, where a run takes more."""
 
 _COPY_HELP = {
+    "rbudp.loss_bound": "Lower the rate while a larger share of packets than this is lost, and"
+    " raise it again up to --rate; without --rate 0.01, else never, if absent.",
+    "rate_bps": "Payload rate of each stream; 0 is without limit; if absent, RBUDP takes the"
+    " interface's and gives way to loss.",
     "copy.total_rate_bps": "Payload rate over all streams, as rsync has it: a bare number is"
     " KiB/s, 10M is MiB/s; 100Mbit/s or 1GB/s is what it says; 0 is without limit.",
 }

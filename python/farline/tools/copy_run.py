@@ -24,9 +24,14 @@ Columns = Mapping[str, "array[int]"]
 """One array of 64-bit integers per column, all of one length."""
 
 
+_OF_CIPHERS = ("files are sealed with ", "files go in clear text")
+"""Notices that every session gives: the cipher stands in its record as well."""
+
+
 @dataclass(frozen=True)
 class CopyEvent:
-    """Something that happened: `stage`, `server_key`, `notice`, `progress`, `samples` or `done`.
+    """Something that happened: `stage`, `server_key`, `notice`, `cipher`, `progress`, `samples`,
+    `listening` or `done`.
 
     `text` is what it says, `progress` how far the copy is, `samples` the rows of the streams.
     """
@@ -37,7 +42,7 @@ class CopyEvent:
     samples: Columns | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Table:
     """Rows that come in parts."""
 
@@ -57,15 +62,18 @@ class CopyRun:
         spec: Mapping[str, Any],
         receipt: str | None = None,
         known: KnownServers | None = None,
+        listen: str | None = None,
     ) -> None:
         """Starts it; a line per name goes to the file `receipt`.
+
+        With `listen` (`address:port`) the server is waited for there; `listening` tells the port.
 
         Raises:
             FarlineError: when nothing could be started: a bad target or spec.
         """
         self._known = known or KnownServers()
         self._target, self._right = target, find_right(target, self._known)
-        self._handle = start_copy(self._right, spec, receipt)
+        self._handle = start_copy(self._right, spec, receipt, listen)
         self._asked = Stop.GO_ON
         self._samples, self._mover = _Table(), _Table()
         self._key: str | None = None
@@ -105,6 +113,8 @@ class CopyRun:
         told = document if isinstance(document, str) else ""
         if kind == "server_key":
             self._key = told
+        elif kind == "notice" and told.startswith(_OF_CIPHERS):
+            kind = "cipher"
         return CopyEvent(kind, told)
 
     def _rows(self, kind: str, rows: Columns) -> CopyEvent:

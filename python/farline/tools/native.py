@@ -131,25 +131,29 @@ def mint_ticket(
     )
 
 
-def start_copy(target: Target, spec: Mapping[str, Any], receipt: str | None) -> _native.Run:
+def start_copy(
+    target: Target, spec: Mapping[str, Any], receipt: str | None, listen: str | None = None
+) -> _native.Run:
     """Starts a run with a `copy` section; a line per name goes to the file `receipt`.
+
+    With `listen` (`address:port`) the server is waited for there.
 
     Raises:
         FarlineError: when nothing could be started: a bad target or spec.
     """
-    return checked(_native.start_run, target.to_json(), json.dumps(spec), receipt)
+    return checked(_native.start_run, target.to_json(), json.dumps(spec), receipt, listen)
 
 
 class Server:
     """A server in this process; ends with `stop` and `join`."""
 
-    def __init__(self, config: ServerConfig) -> None:
-        """Starts to listen.
+    def __init__(self, config: ServerConfig, connect_to: str | None = None) -> None:
+        """Starts to listen; with `connect_to` (`address:port`), serves who waits there and ends.
 
         Raises:
             FarlineError: when the configuration is not allowed or the port is taken.
         """
-        self._server = checked(_native.start_server, json.dumps(config))
+        self._server = checked(_native.start_server, json.dumps(config), connect_to)
 
     def addresses(self) -> list[str]:
         """Addresses it listens on."""

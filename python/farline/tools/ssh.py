@@ -248,6 +248,8 @@ class Ready:
     home: str
     send_buffer_bytes: int | None
     receive_buffer_bytes: int | None
+    client: str | None = None
+    """Address from which ssh got there, as that host sees it, if it knows."""
 
     def target(self, host: str, port: int | None = None) -> Target:
         """Where its sessions are, seen from here."""
@@ -274,10 +276,10 @@ def read_ready(target: str, document: dict[str, Any]) -> Ready:
         raise ProtocolError(f"{target}: farline there names no port and ticket")
     if not isinstance(home, str) or not home.startswith("/"):
         raise ProtocolError(f"{target}: farline there names no home folder")
-    send, receive = (document.get(f"tcp_{way}_bytes") for way in ("send", "receive"))
-    return Ready(
-        port, ticket, home, *(one if isinstance(one, int) else None for one in (send, receive))
-    )
+    numbers = (document.get(f"tcp_{way}_bytes") for way in ("send", "receive"))
+    send, receive = (one if isinstance(one, int) else None for one in numbers)
+    client = document.get("client")
+    return Ready(port, ticket, home, send, receive, client if isinstance(client, str) else None)
 
 
 class RemoteServer:
@@ -304,6 +306,10 @@ class RemoteServer:
             if (document := self._command.line(_POLL_S)) is not None:
                 return document
         raise InterruptedRun(f"ssh {self._command.target}: interrupted")
+
+    def connect_to(self, address: str) -> None:
+        """Has it serve one session to who waits at `address`; it was started to do so."""
+        self._command.send({"connect_to": address})
 
     @property
     def is_alive(self) -> bool:

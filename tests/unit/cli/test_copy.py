@@ -11,12 +11,15 @@ from typing import Any
 
 import pytest
 
-from farline.cli import copy as copy_verb
-from farline.cli import copy_session, group
-from farline.cli.copy_end import WIDTH, exit_code, summary_lines
-from farline.cli.copy_keep import PREFIX, RECEIPT, STALE_S, sweep
-from farline.cli.copy_way import Contact, HereWay
+from farline.cli import group
+from farline.cli.copy import command as copy_verb
+from farline.cli.copy import session as copy_session
+from farline.cli.copy.end import WIDTH, exit_code, summary_lines
+from farline.cli.copy.keep import PREFIX, RECEIPT, STALE_S, sweep
+from farline.cli.copy.way import Contact, HereWay
+from farline.spec.units import rate_human
 from farline.tools import never_stop
+from farline.tools.copy_run import CopyEvent
 from farline.tools.native import Target
 from tests.support.copies import (
     PlayedEngine,
@@ -121,15 +124,25 @@ def test_between_two_folders_of_this_host_nothing_is_sealed(
     copy: Copy, engine: PlayedEngine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     there = Target("127.0.0.1", 1, "v1.YQ.Yg", None)
-    monkeypatch.setattr("farline.cli.copy_way.HereWay.open", lambda *_: there)
+    monkeypatch.setattr("farline.cli.copy.way.HereWay.open", lambda *_: there)
     engine.play(copy_record())
     engine.play(copy_record())
-    assert copy("a", "b", "--no-store", "-q")[0] == 0
-    assert copy("a", "/b", "--no-store", "-q", "--cipher", "aes256-gcm")[0] == 0
+    for cores, words in (({0}, ["b"]), ({0, 1, 2, 3}, ["/b", "--cipher", "aes256-gcm"])):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: cores)
+        assert copy("a", *words, "--no-store", "-q")[0] == 0
     (_, first), (_, second) = engine.asked
     assert (first["copy"]["cipher"], first["copy"]["destination"]) == ("none", f"{tmp_path}/b")
     assert (second["copy"]["cipher"], second["copy"]["destination"]) == ("aes256-gcm", "/b")
-    assert first["streams"] == 1
+    assert (first["streams"], second["streams"]) == (1, 2)
+
+
+def test_there_is_one_rate_in_the_table_and_the_record(copy: Copy, engine: PlayedEngine) -> None:
+    streams = [{**copy_record()["streams"][0], "role": 1, "end": 1, "bytes": 10**9}]
+    for _ in range(2):
+        engine.play(copy_record(streams=streams, run_s=11.0))
+    out = copy("a", f"{TICKET}#x", "--no-store")[1]
+    summary = json.loads(copy("a", f"{TICKET}#x", "--no-store", "--json")[1])["summary"]
+    assert f"({rate_human(summary['forward']['total_bps'])})" in out.splitlines()[1]
 
 
 def test_names_in_any_bytes_reach_the_engine(copy: Copy, engine: PlayedEngine) -> None:
@@ -313,6 +326,10 @@ def test_delete_in_a_script_needs_its_count(copy: Copy, engine: PlayedEngine) ->
         (["farline://a#x", "farline://b#y"], "neither can be told to begin"),
         (["a", "farline://b#y", "-P", "22"], "-P: neither end is reached over ssh"),
         (["a", "b", "--tunnel"], "--tunnel"),
+        (["a", "b", "--connect-back", "0"], "--connect-back: neither end"),
+        (["a", "h:b", "--connect-back", "0", "--tunnel"], "leaves --tunnel nothing"),
+        (["a", "h:b", "--connect-back", "0", "--transport", "udt"], "goes with TCP"),
+        (["g:a", "h:b", "--connect-back", "0"], "goes with TCP between this host"),
         (["farline://a#x", "b", "--files-from", "f"], "source on this host"),
         (["a", "farline://b#y", "--json", "-q"], "at a time"),
         (["a", "farline://b#y", "-q", "-v"], "-q says nothing"),
@@ -332,7 +349,7 @@ def test_a_stopped_copy_says_what_it_did(copy: Copy, engine: PlayedEngine) -> No
     engine.play(copy_record(status="partial"))
     code, out, err = copy("a", f"{TICKET}#x", "--no-store")
     assert code == 130 and out.startswith("files     2 copied") and "stopped" in err
-    assert "missing   0 of 3 names found so far" in out
+    assert "missing   0 of 3 names found so far, 0 B" in out
 
 
 def test_the_table_fits_80_columns() -> None:
@@ -371,10 +388,18 @@ def test_a_dry_run_and_what_drops_its_data_say_so() -> None:
     assert "2 received, nothing written" in summary_lines(dropped, False, {})[0]
 
 
+def test_names_that_were_written_nowhere_say_so(copy: Copy, engine: PlayedEngine) -> None:
+    engine.play(copy_record(), LINE, progress())
+    words = ("-v", "--write-engine", "null", "--no-store")
+    out = copy("a", f"{TICKET}#x", *words)[1]
+    assert out.splitlines()[0] == "d/a (received, not written)"
+
+
 def test_what_has_arrived_of_files_that_are_not_whole_is_told() -> None:
     record = copy_record(copy_report(copied=tally(), found=tally(3, 1 << 30)), status="failed")
     record["streams"] = [{**record["streams"][0], "bytes": 26 << 20}]
     text = "\n".join(summary_lines(record, False, {}))
+    assert "missing   2 of 3 names found so far, 1.00 GiB, about 6:24 at" in text
     assert "parts     26.0 MiB of files that are not whole yet" in text
 
 
@@ -452,6 +477,39 @@ def test_a_terminal_that_is_full_is_one_line() -> None:
         done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2
     assert done.stderr == "farline: standard output: No space left on device\n"
+
+
+def test_a_reader_who_leaves_does_not_end_the_copy(tmp_path: Path) -> None:
+    """`farline copy -v ... | head`, or a terminal that is gone: the files come all the same."""
+    import subprocess
+    import sys
+
+    (tmp_path / "a").mkdir()
+    for number in range(5):
+        (tmp_path / "a" / str(number)).write_text("x")
+    words = [sys.executable, "-m", "farline", "copy", "-v", "--no-store", "a/", "b"]
+    for stream in ("stdout", "stderr"):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run(words, cwd=tmp_path, **{stream: writer})  # type: ignore[call-overload]
+        os.close(writer)
+        assert done.returncode == 0
+    with Path("/dev/full").open("w") as full:
+        words += ["--overwrite", "always"]
+        run = subprocess.run(words, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert run.returncode == 2 and run.stderr.endswith("output: No space left on device\n")
+    assert len(list((tmp_path / "b").iterdir())) == 5
+
+
+def test_the_cipher_stands_in_the_table_and_no_line_tells_of_it_before(
+    copy: Copy, engine: PlayedEngine
+) -> None:
+    for _ in range(2):
+        told = CopyEvent("cipher", "files are sealed with aes128-gcm")
+        engine.play(copy_record(), told, CopyEvent("notice", "rate: held to 1 Gbit/s"))
+    _, out, err = copy("a", f"{TICKET}#x", "--no-store", "--no-progress")
+    assert "aes128-gcm" in out and err == "farline: rate: held to 1 Gbit/s\n"
+    assert "sealed with aes128-gcm" in copy("a", f"{TICKET}#x", "--no-store", "-v")[2]
 
 
 def test_a_server_for_one_copy_signs_with_a_secret_of_its_own(

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farline.cli.copy import ssh_command
-from farline.cli.copy_options import (
+from farline.cli.copy.command import ssh_command
+from farline.cli.copy.options import (
     SAMPLING_S,
     CopyCommand,
     filter_order,
@@ -20,8 +20,8 @@ from farline.cli.copy_options import (
     read_wish,
     ssh_options,
 )
-from farline.cli.copy_session import in_flags
-from farline.errors import SpecError, SystemFailure
+from farline.cli.copy.session import in_flags
+from farline.errors import AuthError, SpecError, SystemFailure
 from farline.spec.options import NOT_OF_COPIES
 from farline.spec.table import OPTIONS
 from farline.spec.units import parse_bwlimit
@@ -217,4 +217,6 @@ def test_refusals_speak_of_options() -> None:
     assert told.message == "--chunk: a power of two is allowed"
     assert in_flags(SpecError("tcp.mss_bytes: no")).message == "--mss: no"
     assert in_flags(SpecError("copy.origin: no")).message == "copy.origin: no"
-    assert in_flags(SystemFailure("copy.chunk_bytes: x")).message == "copy.chunk_bytes: x"
+    refused = in_flags(AuthError("copy.cipher: this server takes no clear text"))
+    assert isinstance(refused, AuthError) and refused.message.startswith("--cipher: this")
+    assert in_flags(SystemFailure("disk: x")).message == "disk: x"

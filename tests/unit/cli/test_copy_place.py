@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farline.cli.copy_place import (
+from farline.cli.copy.place import (
     Here,
     Host,
     Place,
@@ -17,7 +17,7 @@ from farline.cli.copy_place import (
     read_ends,
     read_place,
 )
-from farline.cli.copy_way import from_home
+from farline.cli.copy.way import from_home
 from farline.errors import UsageError
 from farline.spec.path_text import from_path_text
 

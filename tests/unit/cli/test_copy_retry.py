@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from farline.cli.copy_retry import LONGEST_WAIT_S, Retry
-from farline.cli.copy_session import Attempt, Repeated
+from farline.cli.copy.retry import LONGEST_WAIT_S, Retry
+from farline.cli.copy.session import Attempt, Repeated
 from farline.errors import (
     AuthError,
     BusyError,

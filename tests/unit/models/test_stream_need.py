@@ -26,15 +26,30 @@ def test_a_long_path_with_small_buffers_needs_many() -> None:
     assert "30 streams: RTT 100 ms, 0.168 Gbit/s each with 2 MiB under way" in need.reason
 
 
+@pytest.mark.parametrize(
+    ("rate", "cores", "streams"), [(None, 2, 2), (1e9, 64, 1), (100e9, 8, 8), (100e9, 64, 13)]
+)
+def test_one_core_is_not_left_to_do_it_all(rate: float | None, cores: int, streams: int) -> None:
+    need = stream_need(0.0, 4 * MIB, 6 * MIB, rate, cores)
+    assert need.streams == streams
+    assert ("leave others idle" in need.reason) == (streams > 1)
+
+
 def test_large_buffers_need_few() -> None:
     assert stream_need(0.01, 256 * MIB, 256 * MIB, 10e9).streams == 1
 
 
-@pytest.mark.parametrize(("rtt_s", "streams"), [(0.019, 1), (0.02, 8), (0.1, 16)])
+@pytest.mark.parametrize(("rtt_s", "streams"), [(0.019, 1), (0.02, 8), (0.1, 8)])
 def test_on_a_long_path_several_get_up_to_speed_sooner(rtt_s: float, streams: int) -> None:
     need = stream_need(rtt_s, 512 * MIB, 512 * MIB, 10e9)
     assert need.streams == streams == starting_streams(rtt_s)
     assert ("up to speed" in need.reason) == (streams > 1)
+
+
+def test_many_small_files_begin_with_more() -> None:
+    few, many = (stream_need(0.1, 512 * MIB, 512 * MIB, 10e9, 2, small) for small in (False, True))
+    assert (few.streams, many.streams) == (8, 64)
+    assert starting_streams(0.001, small_files=True) == 1
 
 
 def test_where_no_number_is_enough_it_says_so() -> None:
@@ -47,10 +62,10 @@ def test_where_no_number_is_enough_it_says_so() -> None:
     st.floats(1e3, 1e12), st.integers(1, 16),
 )  # fmt: skip
 def test_it_stays_between_its_bounds_and_carries_the_rate_if_it_can(
-    rtt_s: float, send: int, receive: int, rate: float, least: int
+    rtt_s: float, send: int, receive: int, rate: float, cores: int
 ) -> None:
-    need = stream_need(rtt_s, send, receive, rate, least)
-    assert least <= need.streams <= MOST_STREAMS
+    need = stream_need(rtt_s, send, receive, rate, cores)
+    assert 1 <= need.streams <= MOST_STREAMS
     if need.streams < MOST_STREAMS:
         assert need.streams * need.window_bytes * 8 >= rate * rtt_s * (1 - 1e-9)
 

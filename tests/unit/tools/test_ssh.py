@@ -124,6 +124,12 @@ def test_buffers_that_are_not_told_are_not_guessed() -> None:
     assert (ready.send_buffer_bytes, ready.receive_buffer_bytes) == (None, 6 << 20)
 
 
+def test_it_may_say_where_it_was_called_from() -> None:
+    assert read_ready("h", READY).client is None
+    assert read_ready("h", {**READY, "client": "2001:db8::1"}).client == "2001:db8::1"
+    assert read_ready("h", {**READY, "client": 7}).client is None
+
+
 def test_a_command_that_hangs_is_told_of() -> None:
     assert "does not answer" in why_ended("h", "farline", None, []).message
 

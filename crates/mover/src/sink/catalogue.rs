@@ -111,11 +111,14 @@ impl<'a> Reading<'a> {
                 None => Ok(()),
             },
             Catalogue::Lost { file, reason, again } => self.lost(file, &reason, again),
-            Catalogue::Kept { path } => {
-                // A path that may not be is none of the destination's.
-                if place::refusal(&path).is_none() {
-                    self.shared.protect(&path);
-                }
+            Catalogue::Unannounced {
+                path,
+                kind,
+                status,
+                reason,
+            } => self.unannounced(&path, kind, status, &reason),
+            Catalogue::AllAnnounced => {
+                self.shared.gauges.all_found.set(1);
                 Ok(())
             }
             Catalogue::End { entries, whole } => {
@@ -159,6 +162,30 @@ impl<'a> Reading<'a> {
             Some(entry) => self.shared.lost(&entry, reason, again),
             None => Ok(()),
         }
+    }
+
+    /// A name that does not come. It counts at this end too: whoever asked for the copy may be here.
+    fn unannounced(&self, path: &[u8], kind: Kind, status: FileStatus, reason: &str) -> Result<(), Failure> {
+        let gauges = &self.shared.gauges;
+        let counted = match status {
+            FileStatus::Failed => &gauges.failed_files,
+            FileStatus::Skipped => &gauges.settled_files,
+            _ => return Err(broken("a name that does not come was skipped or failed")),
+        };
+        if self.has_ended || path.len() > message::MAX_PATH_BYTES {
+            return Err(broken(
+                "a name that does not come is too long, or said after the end",
+            ));
+        }
+        // A path that may not be is none of the destination's.
+        if place::refusal(path).is_none() {
+            self.shared.protect(path);
+        }
+        gauges.found_files.add(1);
+        counted.add(1);
+        let mut line = line(path, kind, status, 0);
+        line.reason = Some(one_line(reason));
+        self.shared.receipt.settle(&line)
     }
 
     fn entry(&mut self, mut said: message::Entry) -> Result<(), Failure> {
@@ -259,6 +286,7 @@ impl<'a> Reading<'a> {
         };
         let announced = Announced {
             source: &source,
+            mode: said.mode,
             hash,
         };
         let replaces = match shared.verdict(&mut self.folders, announced)? {

@@ -7,7 +7,7 @@ use farline_spec::Failure;
 
 use super::entry::End;
 use super::place::Folders;
-use super::shared::{Mode, POISONED, Shared, Site};
+use super::shared::{Mode, POISONED, Shared, Site, in_words};
 use super::works::Work;
 
 impl Shared {
@@ -60,6 +60,8 @@ impl Shared {
                 problems.extend(self.end_staging(site, end)?);
             }
         }
+        // Said to the other end too: either may be the one that asked for the copy.
+        self.note_problems(&problems)?;
         self.finished.store(true, Ordering::Release);
         self.over.tell();
         self.outbox.finish(problems);
@@ -79,7 +81,7 @@ impl Shared {
         let ended = kept.staging.end(base.as_fd());
         Ok(ended
             .err()
-            .map(|error| format!("staging folder .farline-partial: {error}")))
+            .map(|error| format!("staging folder .farline-partial: {}", in_words(&error))))
     }
 
     /// Whether this end is at work that the other end cannot see; if so, that is no stall.

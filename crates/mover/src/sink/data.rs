@@ -1,18 +1,17 @@
-//! Streams of data: what comes is checked, then written by the stream's own thread, or handed to threads that write for all.
+//! Streams of data: what comes is checked, then written by the stream's own thread, or handed to others.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use farline_spec::Failure;
 
-use super::entry::{Body, Entry, TICK};
+use super::crew::Crew;
+use super::entry::TICK;
 use super::large::Chunk;
 use super::pen::{Line, Pen};
-use super::place::Folders;
-use super::shared::{Mode, Shared, broken};
-use super::works::Written;
+use super::shared::{Shared, broken};
+use super::small::Small;
 use crate::frame::FrameKind;
-use crate::pack::{self, Item};
 use crate::{Arrived, Frame, Inlet, most_frame_bytes};
 
 /// The thread of one stream.
@@ -21,15 +20,17 @@ pub struct Stream<'a> {
     /// Where chunks go: through the stream's own pen, or to others.
     pen: Option<Pen>,
     line: Option<Line>,
-    folders: Option<Folders>,
+    /// Where packs go, unless nobody is free there.
+    crew: Option<Crew>,
+    small: Small<'a>,
 }
 
 impl<'a> Stream<'a> {
-    /// A stream that writes for itself, or hands chunks to `line`.
+    /// A stream that writes for itself, or hands chunks to `line`, and packs to `crew` while somebody there is free.
     ///
     /// # Errors
     /// As of [`Pen::new`].
-    pub fn new(shared: &'a Arc<Shared>, line: Option<Line>) -> Result<Self, Failure> {
+    pub fn new(shared: &'a Arc<Shared>, line: Option<Line>, crew: Option<Crew>) -> Result<Self, Failure> {
         let pen = match line {
             Some(_) => None,
             None => Some(Pen::new(shared)?),
@@ -38,7 +39,8 @@ impl<'a> Stream<'a> {
             shared,
             pen,
             line,
-            folders: None,
+            crew,
+            small: Small::new(shared),
         })
     }
 
@@ -79,7 +81,7 @@ impl<'a> Stream<'a> {
         self.shared.gauges.starved_ns.time(|| {
             loop {
                 self.shared.check()?;
-                match line.frame(TICK) {
+                match line.frames.take(TICK) {
                     Some(frame) => return Ok(frame),
                     None if self.shared.finished.load(Ordering::Acquire) => {
                         return Ok(Frame::new(frame_bytes));
@@ -94,10 +96,7 @@ impl<'a> Stream<'a> {
     fn take(&mut self, frame: Frame) -> Result<Option<Frame>, Failure> {
         let header = frame.header()?;
         match header.kind {
-            FrameKind::Pack => {
-                self.pack(&frame)?;
-                Ok(Some(frame))
-            }
+            FrameKind::Pack => self.pack(frame).map(Some),
             FrameKind::Chunk => {
                 self.shared.count_moved(u64::from(header.payload_bytes))?;
                 match self.shared.admit(&header, frame.payload())? {
@@ -121,86 +120,16 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
-    fn pack(&mut self, frame: &Frame) -> Result<(), Failure> {
-        let items = pack::items(frame.payload()).collect::<Result<Vec<_>, _>>()?;
-        let bytes = items.iter().map(|item| item.content.len() as u64).sum();
-        self.shared.count_moved(bytes)?;
-        let numbers: Vec<u64> = items.iter().map(|item| item.file).collect();
-        let entries = self.shared.table.get(&numbers, || self.shared.check())?;
-        if self.folders.is_none() && entries.iter().any(Option::is_some) {
-            self.folders = self.shared.folders();
-        }
-        let mut written = Vec::with_capacity(items.len());
-        let mut done = Vec::new();
-        for (item, entry) in items.iter().zip(&entries) {
-            let Some(entry) = entry else {
-                continue;
-            };
-            let Some(hash) = self.admit(item, entry)? else {
-                continue;
-            };
-            match self.folders.as_mut() {
-                Some(folders) if self.shared.mode == Mode::Real => {
-                    match self.shared.write_small(folders, entry, item.content, hash) {
-                        Ok(small) => written.push(small),
-                        Err(error) => self.shared.hurt(entry, "new file", &error)?,
-                    }
-                }
-                _ => done.push((Arc::clone(entry), hash)),
+    /// Hands a pack to whoever is free; a frame for the next.
+    fn pack(&mut self, frame: Frame) -> Result<Frame, Failure> {
+        let handed = match &self.crew {
+            Some(crew) => {
+                self.shared.gauges.queued_frames.add(1);
+                crew.hand_on(frame)
+                    .inspect_err(|_| self.shared.gauges.queued_frames.take(1))
             }
-        }
-        self.shared.done(&done)?;
-        self.hand_on(written)
-    }
-
-    /// Small files wait for their group where a device is to be waited for.
-    fn hand_on(&mut self, written: Vec<Written>) -> Result<(), Failure> {
-        if written.is_empty() {
-            return Ok(());
-        }
-        if self.shared.durable {
-            self.shared
-                .gauges
-                .starved_ns
-                .time(|| self.shared.works.group(written));
-            return Ok(());
-        }
-        match self.folders.as_mut() {
-            Some(folders) => self.shared.finish_group(folders, written),
-            None => Ok(()),
-        }
-    }
-
-    /// The hash of a file that came whole; `None` if it is not to be written.
-    #[expect(clippy::option_option, reason = "a file may have no hash")]
-    fn admit(&self, item: &Item<'_>, entry: &Arc<Entry>) -> Result<Option<Option<[u8; 32]>>, Failure> {
-        let shared = self.shared;
-        if entry.link_to.is_some() || item.content.len() as u64 != entry.source.bytes {
-            return Err(broken(format!("file {} comes with another length", entry.number)));
-        }
-        let hash = match shared.is_hashed() {
-            true => Some(
-                shared
-                    .gauges
-                    .hash_ns
-                    .time(|| *blake3::hash(item.content).as_bytes()),
-            ),
-            false => None,
+            None => Err(frame),
         };
-        let mut body = entry.body();
-        let Body::Expected(spoiled) = &mut *body else {
-            return Err(broken(format!("file {} comes twice", entry.number)));
-        };
-        if shared.is_hashed() && item.hash.is_none() {
-            return Err(broken("a file without its hash"));
-        }
-        if hash.is_some() && item.hash != hash {
-            *spoiled += 1;
-            let count = *spoiled;
-            drop(body);
-            return shared.once_more(entry, 0, count).map(|()| None);
-        }
-        *body = Body::Packed;
-        Ok(Some(hash))
+        handed.or_else(|frame| self.small.write(&frame).map(|()| frame))
     }
 }

@@ -7,8 +7,9 @@ use farline_spec::{Failure, Overwrite, SyncLevel};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
 use super::journal::{Resumable, Source, path_key};
+use super::name::FILE_BITS;
 use super::place::{Folders, split, word};
-use super::shared::{Mode, POISONED, Shared};
+use super::shared::{Mode, POISONED, Shared, in_words};
 use crate::message::Proved;
 
 /// Parts of a file that are told; the sending end reads the rest again.
@@ -33,6 +34,8 @@ pub enum Verdict {
 pub struct Announced<'a> {
     /// What it is known by.
     pub source: &'a Source,
+    /// Permission bits.
+    pub mode: u32,
     /// Its hash, where the sync level asks for it.
     pub hash: Option<[u8; 32]>,
 }
@@ -54,23 +57,56 @@ impl Shared {
         let facts = match folders.facts(&source.path) {
             Ok(None) => return Ok(Verdict::Make(false)),
             Ok(Some(facts)) => facts,
-            Err(error) => return Ok(Verdict::Refused(format!("{error}"))),
+            Err(error) => return Ok(Verdict::Refused(in_words(&error))),
         };
-        if let Some(kept) = site.kept_if_any()
+        let verdict = if let Some(kept) = site.kept_if_any()
             && let Some(hash) = kept.memory.done(&source.key())
             && facts.kind == FileKind::File
             && facts.bytes == source.bytes
             && (!self.spec.times || is_same_time(facts.mtime_ns, source.mtime_ns))
             && announced.hash.is_none_or(|said| Some(said) == hash)
         {
-            return Ok(Verdict::Present(hash));
+            Verdict::Present(hash)
+        } else if facts.kind == FileKind::Folder {
+            Verdict::Refused("a folder has its name at the destination".to_owned())
+        } else {
+            self.compared(folders, announced, &facts)?
+        };
+        if matches!(verdict, Verdict::Present(_)) {
+            self.dress_again(folders, announced, &facts);
         }
-        if facts.kind == FileKind::Folder {
-            return Ok(Verdict::Refused(
-                "a folder has its name at the destination".to_owned(),
-            ));
+        Ok(verdict)
+    }
+
+    /// Gives a file that is there its permission bits and time, where they are others. Where its name alone says that it is
+    /// there nobody knows whether it is the same file: that is left as it is.
+    fn dress_again(&self, folders: &mut Folders, announced: Announced<'_>, facts: &FileFacts) {
+        let source = announced.source;
+        let mode = announced.mode & FILE_BITS;
+        let new_mode = self.spec.modes && facts.mode & FILE_BITS != mode;
+        let new_time = self.spec.times && !is_same_time(facts.mtime_ns, source.mtime_ns);
+        let may = self.mode == Mode::Real && self.spec.sync_level != SyncLevel::Exists;
+        if !may || facts.kind != FileKind::File || !(new_mode || new_time) {
+            return;
         }
-        self.compared(folders, announced, &facts)
+        let (parent, name) = split(&source.path);
+        let dressed = folders.get(parent).and_then(|folder| {
+            let file = file::open_beneath(folder.as_fd(), name, OpenFlags::PATH | OpenFlags::NO_FOLLOW, 0)?;
+            let now = file::stat_fd(file.as_fd())?;
+            if (now.device, now.inode) != (facts.device, facts.inode) {
+                return Err(io::Error::other("another file took its name meanwhile"));
+            }
+            if new_time {
+                file::set_times(file.as_fd(), source.mtime_ns)?;
+            }
+            if new_mode {
+                file::set_mode(file.as_fd(), mode)?;
+            }
+            Ok(())
+        });
+        if let Err(error) = dressed {
+            self.problem(&source.path, &format!("time and mode: {}", in_words(&error)));
+        }
     }
 
     fn compared(
@@ -97,7 +133,10 @@ impl Shared {
                 match found {
                     Ok(found) if Some(found) == announced.hash => return Ok(Verdict::Present(Some(found))),
                     Ok(_) => Some("has other content at the destination".to_owned()),
-                    Err(error) => return Ok(Verdict::Refused(format!("at the destination: {error}"))),
+                    Err(error) => {
+                        let reason = format!("at the destination: {}", in_words(&error));
+                        return Ok(Verdict::Refused(reason));
+                    }
                 }
             }
         };
@@ -113,7 +152,7 @@ impl Shared {
             Overwrite::Always | Overwrite::Different => Verdict::Make(true),
             Overwrite::Older if facts.mtime_ns < mtime_ns => Verdict::Make(true),
             Overwrite::Older => Verdict::Refused(format!("{difference} and is not older")),
-            Overwrite::Never => Verdict::Refused(format!("{difference}; overwrite=different replaces it")),
+            Overwrite::Never => Verdict::Refused(format!("{difference}; --overwrite different replaces it")),
         }
     }
 

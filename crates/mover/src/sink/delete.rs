@@ -10,7 +10,7 @@ use farline_sys::file::{self, FileKind, OpenFlags};
 use super::entry::End;
 use super::place::{Folders, split};
 use super::settle::line;
-use super::shared::{Mode, Shared};
+use super::shared::{Mode, Shared, in_words};
 use super::staging::STAGING_NAME;
 use crate::message::Feedback;
 use crate::path_text;
@@ -53,7 +53,7 @@ impl Shared {
         }
         let found = match self.extraneous(folders)? {
             Ok(found) => found,
-            Err(error) => return Ok(vec![format!("nothing was deleted: {error}")]),
+            Err(error) => return Ok(vec![format!("nothing was deleted: {}", in_words(&error))]),
         };
         let count = found.names.len() as u64;
         if self.mode == Mode::Real && count != wanted.get() {
@@ -73,7 +73,8 @@ impl Shared {
             if self.mode == Mode::Real
                 && let Err(error) = remove(folders, path, *kind)
             {
-                problems.push(format!("{} was not deleted: {error}", path_text::to_text(path)));
+                let path = path_text::to_text(path);
+                problems.push(format!("{path} was not deleted: {}", in_words(&error)));
                 continue;
             }
             let status = match self.mode {

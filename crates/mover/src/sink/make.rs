@@ -15,7 +15,7 @@ use super::journal::path_key;
 use super::name;
 use super::place::{Folders, split, word};
 use super::settle::line;
-use super::shared::{Mode, POISONED, Shared, ends_all};
+use super::shared::{Mode, POISONED, Shared, ends_all, in_words};
 use crate::message::{self, Wants};
 
 /// What the owner needs to put things into a folder.
@@ -147,7 +147,7 @@ impl Reading<'_> {
             && let Err(error) = file::set_times_at(parent.as_fd(), name, said.mtime_ns)
         {
             self.shared
-                .problem(&said.path, &format!("time of the link: {error}"));
+                .problem(&said.path, &format!("time of the link: {}", in_words(&error)));
         }
         Ok(())
     }
@@ -188,7 +188,7 @@ impl Reading<'_> {
         error: &io::Error,
     ) -> Result<(), Failure> {
         ends_all(error)?;
-        self.refuse(number, &said.path, kind, 0, error.to_string())
+        self.refuse(number, &said.path, kind, 0, in_words(error))
     }
 }
 
@@ -283,7 +283,8 @@ impl Shared {
                 });
             if let Err(error) = finished {
                 let path = crate::path_text::to_text(&late.path);
-                problems.push(format!("{path}: times and modes of the folder: {error}"));
+                let reason = in_words(&error);
+                problems.push(format!("{path}: times and modes of the folder: {reason}"));
             }
         }
         Ok(problems)

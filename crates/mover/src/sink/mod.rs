@@ -13,17 +13,20 @@
 //! ```
 //!
 //! In: three kinds of streams, a thread of the session's on each. Out: files, a receipt, a report.
-//! Own threads: two that give names, one that keeps the journal, those that write where the spec or the disk wants them.
+//! Own threads: two that give names, one that keeps the journal, those that write where the spec or the disk wants them, and
+//! where there are processors without a stream, those that help with small files.
 //!
 //! Start with `catalogue` (what is announced), then `data`, `large` and `name`; `site` and `close` are first and last.
 
 mod catalogue;
 mod close;
+mod crew;
 mod data;
 mod decide;
 mod delete;
 mod entry;
 mod finish;
+mod frames;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod journal;
@@ -37,6 +40,7 @@ mod seen;
 mod settle;
 mod shared;
 mod site;
+mod small;
 mod staging;
 #[cfg(test)]
 mod tests;
@@ -49,10 +53,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use farline_spec::{CopyEnd, CopyProgress, CopyReport, Failure, FailureKind, FileEngine};
+use farline_spec::{CopyEnd, CopyProgress, CopyReport, CopySpec, Failure, FailureKind, FileEngine};
 use farline_sys::process;
 
 use self::catalogue::Reading;
+use self::crew::Crew;
 use self::data::Stream;
 use self::entry::Table;
 use self::outbox::Outbox;
@@ -83,6 +88,8 @@ struct Inner {
     shared: Arc<Shared>,
     /// Where the spec or the disk wants threads that write.
     line: Option<Line>,
+    /// Where there are processors for threads that help with small files.
+    crew: Option<Crew>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// What the journal's thread may be begun with, once.
     keeps: AtomicBool,
@@ -109,10 +116,12 @@ impl ReceiveEnd {
                 Some(Line::new(shared.streams, threads, depth, frame_bytes))
             }
         };
+        let crew = Crew::new(shared.helpers, most_frame_bytes(&shared.spec));
         let end = Self {
             inner: Arc::new(Inner {
                 shared,
                 line,
+                crew,
                 threads: Mutex::default(),
                 keeps: AtomicBool::new(false),
             }),
@@ -123,13 +132,19 @@ impl ReceiveEnd {
 
     fn begin_threads(&self) -> Result<(), Failure> {
         for namer in 0..NAMERS {
-            self.begin("names", move |shared, _| shared.work(namer))?;
+            self.begin("names", move |shared| shared.work(namer))?;
         }
-        for _ in 0..self.inner.shared.choice.threads {
-            self.begin("writer", |shared, line| match line {
-                Some(line) => pen::write_for_streams(shared, line),
-                None => Ok(()),
-            })?;
+        if let Some(line) = &self.inner.line {
+            for _ in 0..self.inner.shared.choice.threads {
+                let line = line.clone();
+                self.begin("writer", move |shared| pen::write_for_streams(shared, &line))?;
+            }
+        }
+        if let Some(crew) = &self.inner.crew {
+            for _ in 0..self.inner.shared.helpers {
+                let crew = crew.clone();
+                self.begin("helper", move |shared| crew.work(shared))?;
+            }
         }
         self.keep_journal()
     }
@@ -141,18 +156,17 @@ impl ReceiveEnd {
         if !has_journal || self.inner.keeps.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        self.begin("journal", |shared, _| shared.site().kept().journal.keep())
+        self.begin("journal", |shared| shared.site().kept().journal.keep())
     }
 
     fn begin(
         &self,
         name: &str,
-        work: impl FnOnce(&Arc<Shared>, Option<&Line>) -> Result<(), Failure> + Send + 'static,
+        work: impl FnOnce(&Arc<Shared>) -> Result<(), Failure> + Send + 'static,
     ) -> Result<(), Failure> {
         let shared = Arc::clone(&self.inner.shared);
-        let line = self.inner.line.clone();
         let body = move || {
-            let worked = catch_unwind(AssertUnwindSafe(|| work(&shared, line.as_ref())));
+            let worked = catch_unwind(AssertUnwindSafe(|| work(&shared)));
             match worked {
                 Ok(Ok(())) => {}
                 Ok(Err(why)) => shared.fail(why),
@@ -173,7 +187,8 @@ impl ReceiveEnd {
     /// The stream's; what ended the copy.
     pub fn data(&self, _stream: u16, inlet: &mut dyn Inlet) -> Result<(), Failure> {
         let shared = &self.inner.shared;
-        let taken = Stream::new(shared, self.inner.line.clone()).and_then(|mut stream| stream.run(inlet));
+        let (line, crew) = (self.inner.line.clone(), self.inner.crew.clone());
+        let taken = Stream::new(shared, line, crew).and_then(|mut stream| stream.run(inlet));
         shared.or_fail(taken)?;
         let ended = shared.streams_ended.fetch_add(1, Ordering::AcqRel) + 1;
         if ended == u32::from(shared.streams) && !shared.finished.load(Ordering::Acquire) {
@@ -218,9 +233,10 @@ impl ReceiveEnd {
     /// As [`Self::data`].
     pub fn feedback(&self, outlet: &mut dyn Outlet) -> Result<(), Failure> {
         let shared = &self.inner.shared;
+        let beat = crate::heartbeat(&shared.spec);
         let sent = shared
             .outbox
-            .send(outlet, || shared.check(), || shared.is_at_work());
+            .send(outlet, beat, || shared.check(), || shared.is_at_work());
         shared.or_fail(sent)
     }
 
@@ -264,7 +280,7 @@ impl ReceiveEnd {
         report.receiver = CopyEnd {
             engine: shared.choice.engine.word().to_owned(),
             file_system: shared.device.file_system.clone(),
-            threads: u32::from(shared.choice.threads),
+            threads: shared.threads(),
             file_us: us(&gauges.file_ns),
             name_us: us(&gauges.name_ns),
             hash_us: us(&gauges.hash_ns),
@@ -343,20 +359,9 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
             (device, Some(outlook))
         }
     };
-    let choice = match mode {
-        Mode::Nothing => Choice {
-            engine: spec.write_engine,
-            threads: spec.writers.map_or(0, |writers| writers.get()),
-            is_auto: false,
-        },
-        Mode::Real | Mode::Dry => engine::choose_writer(
-            spec.write_engine,
-            spec.writers.map(|writers| writers.get()),
-            &device,
-            streams,
-        )?,
-    };
+    let choice = choose(&spec, mode, &device, streams)?;
     Ok(Shared {
+        helpers: crew::helpers(&spec, streams),
         mode,
         durable: mode == Mode::Real && spec.fsync && !device.is_memory,
         device,
@@ -386,6 +391,18 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         failure: OnceLock::new(),
         spec,
     })
+}
+
+fn choose(spec: &CopySpec, mode: Mode, device: &Device, streams: u16) -> Result<Choice, Failure> {
+    let threads = spec.writers.map(|writers| writers.get());
+    match mode {
+        Mode::Nothing => Ok(Choice {
+            engine: spec.write_engine,
+            threads: threads.unwrap_or(0),
+            is_auto: false,
+        }),
+        Mode::Real | Mode::Dry => engine::choose_writer(spec.write_engine, threads, device, streams),
+    }
 }
 
 fn device_of(outlook: &Outlook) -> std::io::Result<Device> {

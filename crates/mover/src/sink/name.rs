@@ -10,7 +10,7 @@ use farline_sys::page_buffer::PAGE_BYTES;
 
 use super::entry::Entry;
 use super::place::{Folders, split};
-use super::shared::{Shared, ends_all};
+use super::shared::{Shared, ends_all, in_words};
 use super::works::Written;
 use crate::message::Xattr;
 
@@ -271,7 +271,7 @@ impl Shared {
         Ok(match read {
             Ok(found) if found == hash => Ok(()),
             Ok(_) => Err("what the device gives back is not what was received".to_owned()),
-            Err(error) => Err(format!("read back: {error}")),
+            Err(error) => Err(format!("read back: {}", in_words(&error))),
         })
     }
 
@@ -324,7 +324,7 @@ pub fn reason_of(result: io::Result<()>) -> Result<Result<(), String>, Failure> 
         )),
         Err(error) => {
             ends_all(&error)?;
-            Ok(Err(error.to_string()))
+            Ok(Err(in_words(&error)))
         }
     }
 }

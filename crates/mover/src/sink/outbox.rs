@@ -17,8 +17,6 @@ const FULL_BYTES: usize = 64 * 1024;
 const QUIET: Duration = Duration::from_millis(2);
 /// A frame is sent when its first message is this old.
 const OLD: Duration = Duration::from_millis(20);
-/// An empty frame is sent when this end was at work for so long with nothing to say.
-const BEAT: Duration = Duration::from_secs(4);
 /// Answers that go into one message, unless they are long.
 const MOST_ANSWERS: usize = 512;
 /// Parts in the answers of one message.
@@ -86,7 +84,7 @@ impl Outbox {
         self.wake.notify_all();
     }
 
-    /// Sends what there is until the last message is sent. `stop` fails when the copy is over otherwise; `works` says whether
+    /// Sends what there is until the last message is sent, and something at least each `beat` while this end works. `stop` fails when the copy is over otherwise; `works` says whether
     /// this end is at work that the other end cannot see, and is called often.
     ///
     /// # Errors
@@ -94,6 +92,7 @@ impl Outbox {
     pub fn send(
         &self,
         outlet: &mut dyn Outlet,
+        beat: Duration,
         stop: impl Fn() -> Result<(), Failure>,
         works: impl Fn() -> bool,
     ) -> Result<(), Failure> {
@@ -105,7 +104,7 @@ impl Outbox {
             let is_alone = sent.elapsed() >= OLD;
             let is_last = self.gather(&mut payload, is_alone)?;
             stop()?;
-            if !payload.is_empty() || (works() && sent.elapsed() >= BEAT) {
+            if !payload.is_empty() || (works() && sent.elapsed() >= beat) {
                 send(outlet, &mut frame, &payload)?;
                 payload.clear();
                 sent = Instant::now();

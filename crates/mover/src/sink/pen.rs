@@ -1,13 +1,13 @@
 //! Chunks to files, through one engine: on a stream's own thread, or on threads that write for all streams.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, select};
 use farline_spec::{Failure, FileEngine};
 
 use super::entry::TICK;
+use super::frames::Frames;
 use super::large::Chunk;
 use super::shared::Shared;
 use crate::engine::{self, Request, Writer};
@@ -21,11 +21,7 @@ const MOST_FRAME_BYTES: usize = 1 << 30;
 pub struct Line {
     pub to: Sender<(Chunk, Frame)>,
     from: Receiver<(Chunk, Frame)>,
-    used: Sender<Frame>,
-    free: Receiver<Frame>,
-    /// Frames that may still be made.
-    unmade: Arc<AtomicUsize>,
-    frame_bytes: usize,
+    pub frames: Frames,
 }
 
 impl Line {
@@ -36,30 +32,8 @@ impl Line {
         let frames = usize::from(streams) + threads + usize::from(writers) * depth;
         let frames = frames.min(MOST_FRAME_BYTES / frame_bytes).max(threads);
         let (to, from) = bounded(frames);
-        let (used, free) = bounded(frames);
-        Self {
-            to,
-            from,
-            used,
-            free,
-            unmade: Arc::new(AtomicUsize::new(frames)),
-            frame_bytes,
-        }
-    }
-
-    /// A free frame; waits for one for at most `time`.
-    pub fn frame(&self, time: Duration) -> Option<Frame> {
-        if let Ok(frame) = self.free.try_recv() {
-            return Some(frame);
-        }
-        let less = |unmade: usize| unmade.checked_sub(1);
-        match self
-            .unmade
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, less)
-        {
-            Ok(_) => Some(Frame::new(self.frame_bytes)),
-            Err(_) => self.free.recv_timeout(time).ok(),
-        }
+        let frames = Frames::new(frames, frame_bytes);
+        Self { to, from, frames }
     }
 }
 
@@ -191,8 +165,7 @@ pub fn write_for_streams(shared: &Arc<Shared>, line: &Line) -> Result<(), Failur
             Err(_) => pen.drain(pen.count.saturating_sub(1))?,
         }
         for frame in pen.free.drain(..) {
-            // There is room for all frames there are.
-            let _ = line.used.try_send(frame);
+            line.frames.put(frame);
         }
         if shared.finished.load(Ordering::Acquire) {
             return Ok(());
@@ -205,18 +178,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_made_when_they_are_needed_and_do_not_take_all_memory() {
-        let now = Duration::ZERO;
-        let line = Line::new(2, 1, 3, 1024);
-        let frames: Vec<Frame> = std::iter::from_fn(|| line.frame(now)).collect();
-        assert_eq!(frames.len(), 2 * 2 + 1 + 3);
-        for frame in frames {
-            line.used.try_send(frame).unwrap();
-        }
-        assert!(line.frame(now).is_some());
+    fn frames_of_all_threads_do_not_take_all_memory() {
+        let frames = |line: &Line| line.to.capacity().unwrap_or_default();
+        assert_eq!(frames(&Line::new(2, 1, 3, 1024)), 2 * 2 + 1 + 3);
         let large = Line::new(10, 100, 64, 16 << 20);
-        assert_eq!(large.unmade.load(Ordering::Relaxed), 110, "one for each at least");
+        assert_eq!(frames(&large), 110, "one for each at least");
         let wide = Line::new(10, 4, 64, 16 << 20);
-        assert_eq!(wide.unmade.load(Ordering::Relaxed), 64, "a gibibyte");
+        assert_eq!(frames(&wide), 64, "a gibibyte");
     }
 }

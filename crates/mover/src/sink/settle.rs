@@ -8,7 +8,7 @@ use farline_spec::{Failure, FileKind, FileStatus, ReceiptLine};
 
 use super::entry::{Body, Entry};
 use super::journal::path_key;
-use super::shared::{POISONED, Shared, ends_all, one_line};
+use super::shared::{POISONED, Shared, ends_all, in_words, one_line};
 use crate::message::Feedback;
 use crate::path_text;
 
@@ -79,6 +79,9 @@ impl Shared {
         }
         self.give_up(entry)?;
         if again {
+            // Counted anew when it is announced anew.
+            self.gauges.found_files.take(1);
+            self.gauges.found_bytes.take(entry.source.bytes);
             let wanted = entry.source.bytes - entry.resumed_bytes();
             self.wanted_bytes.fetch_sub(wanted, Ordering::Relaxed);
         } else {
@@ -98,7 +101,21 @@ impl Shared {
     /// [`FailureKind::System`] where no file could be written after this one.
     pub fn hurt(&self, entry: &Arc<Entry>, what: &str, error: &io::Error) -> Result<(), Failure> {
         ends_all(error)?;
-        self.failed(entry, &format!("{what}: {error}"))
+        self.failed(entry, &format!("{what}: {}", in_words(error)))
+    }
+
+    /// What went wrong besides files counts as failed, under the destination's name.
+    ///
+    /// # Errors
+    /// As of [`Receipt::settle`].
+    pub fn note_problems(&self, problems: &[String]) -> Result<(), Failure> {
+        problems.iter().try_for_each(|problem| {
+            let mut line = line(b"", FileKind::Other, FileStatus::Failed, 0);
+            line.path.clone_from(&self.spec.destination);
+            line.reason = Some(problem.clone());
+            self.gauges.failed_files.add(1);
+            self.receipt.settle(&line)
+        })
     }
 
     /// The sources have a name that could not be made here: what has it here, and what is below, is not deleted.

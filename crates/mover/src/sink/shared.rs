@@ -110,6 +110,8 @@ pub struct Shared {
     pub durable: bool,
     pub device: Device,
     pub choice: Choice,
+    /// Threads that write small files beside the streams.
+    pub helpers: usize,
     pub most_bytes: u64,
     /// Data streams there are.
     pub streams: u16,
@@ -200,6 +202,20 @@ impl Shared {
     /// Whether what is on the device is read once more.
     pub fn reads_back(&self) -> bool {
         self.mode == Mode::Real && self.spec.verify == farline_spec::Verify::ReadBack
+    }
+
+    /// Threads that write; 0 where each stream does it for itself and nobody helps.
+    pub fn threads(&self) -> u32 {
+        let streams = if self.choice.threads == 0 {
+            self.streams
+        } else {
+            self.choice.threads
+        };
+        // A few helpers at most.
+        match self.helpers as u32 {
+            0 => self.choice.threads.into(),
+            helpers => u32::from(streams) + helpers,
+        }
     }
 
     /// Where things go.
@@ -325,6 +341,23 @@ pub fn ends_all(error: &io::Error) -> Result<(), Failure> {
     match error.kind() {
         StorageFull | QuotaExceeded | ReadOnlyFilesystem => Err(Failure::system("destination", error)),
         _ => Ok(()),
+    }
+}
+
+/// An error of the kernel in words, as the reason of one name.
+pub fn in_words(error: &io::Error) -> String {
+    use io::ErrorKind::{CrossesDevices, InvalidFilename, NotADirectory};
+    match error.kind() {
+        CrossesDevices => "leads out of the destination, or to another file system in it".to_owned(),
+        NotADirectory => "a file is in the way".to_owned(),
+        InvalidFilename => "the file system takes no such name".to_owned(),
+        _ => {
+            let text = error.to_string();
+            let words = text
+                .split_once(" (os error")
+                .map_or(text.as_str(), |(words, _)| words);
+            words.to_lowercase()
+        }
     }
 }
 

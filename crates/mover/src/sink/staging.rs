@@ -378,6 +378,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_was_proved_without_a_device_is_believed_for_good_once_it_was_brought_there() {
+        let (one, two) = ([1; 16], [2; 16]);
+        let place = tempfile::tempdir().unwrap();
+        let base = File::open(place.path()).unwrap();
+        let session = |boot: &str, durable: bool, done: [u8; 16]| {
+            let staging = Staging::open(base.as_fd(), [7; 16]).unwrap();
+            let (journal, memory) = staging.journal(boot, durable).unwrap();
+            journal.done(done, None, None).unwrap();
+            journal.flush().unwrap();
+            staging.release();
+            memory
+        };
+        assert!(session("first", false, one).is_empty());
+        assert!(
+            session("second", false, one).is_empty(),
+            "the machine started anew"
+        );
+        assert!(session("second", true, two).done(&one).is_some());
+        let memory = session("third", true, two);
+        assert!(memory.done(&one).is_some() && memory.done(&two).is_some());
+    }
+
+    #[test]
     fn what_the_device_refused_once_is_refused_to_everyone() {
         let (_reader, pipe) = io::pipe().unwrap();
         let source = Source {

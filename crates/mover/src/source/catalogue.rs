@@ -22,8 +22,6 @@ const FULL_BYTES: usize = 64 * 1024;
 const FIRST_FULL_BYTES: usize = 2 * 1024;
 /// Entries announced before words are looked for again.
 const ENTRIES_AT_ONCE: usize = 256;
-/// Time without a frame after which the other end is told that this one works.
-const HEARTBEAT: Duration = Duration::from_secs(5);
 /// How long the catalogue waits for something before it looks around.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -42,6 +40,8 @@ pub(super) struct Announcer<'a> {
     /// Hashes of the paths said, where two sources can give one name.
     said: Option<HashSet<u128>>,
     is_walk_over: bool,
+    /// Whether the other end knows that.
+    is_all_said: bool,
     needs_flush: bool,
     last_frame: Instant,
     last_work: u64,
@@ -66,6 +66,7 @@ impl<'a> Announcer<'a> {
             wanted: Vec::new(),
             said: may_repeat.then(HashSet::new),
             is_walk_over: false,
+            is_all_said: false,
             needs_flush: false,
             last_frame: Instant::now(),
             last_work: 0,
@@ -142,7 +143,7 @@ impl<'a> Announcer<'a> {
 
     fn announce_one(&mut self, found: Found) -> Result<(), Failure> {
         if found.tries == 1 && self.is_said(&found) {
-            return Ok(());
+            return self.said_again(&found);
         }
         let registered = self.shared.table.register(found);
         let entry = registered.file.found.entry(registered.link_to);
@@ -153,26 +154,31 @@ impl<'a> Announcer<'a> {
         Ok(())
     }
 
-    /// Whether the name was said before. A folder that two sources have is one folder; of two files the first is taken.
+    /// Whether the name was said before.
     fn is_said(&mut self, found: &Found) -> bool {
         let Some(said) = &mut self.said else {
             return false;
         };
-        if said.insert(xxh3_128(&found.path)) {
-            return false;
-        }
+        !said.insert(xxh3_128(&found.path))
+    }
+
+    /// A name was found again. A folder that two sources have is one folder; of two files the first is taken.
+    fn said_again(&mut self, found: &Found) -> Result<(), Failure> {
         self.shared.gauges.found_files.take(1);
         self.shared.gauges.found_bytes.take(found.bytes());
-        if !matches!(found.what, What::Folder) && self.shared.origins.len() > 1 {
-            let kind = match found.what {
-                What::Link(_) => FileKind::Link,
-                _ => FileKind::File,
-            };
-            let reason = "two sources give this name; the first of them was taken";
-            self.shared
-                .settle_unannounced(&found.path, kind, FileStatus::Failed, reason);
+        let kind = match found.what {
+            What::Folder => return Ok(()),
+            What::Link(_) => FileKind::Link,
+            What::File(_) => FileKind::File,
+        };
+        if self.shared.origins.len() < 2 {
+            return Ok(());
         }
-        true
+        let reason = "two sources give this name; the first of them was taken";
+        let message = self
+            .shared
+            .note_unannounced(&found.path, kind, FileStatus::Failed, reason);
+        self.add(&message)
     }
 
     /// Says that there is nothing more, once nothing can become a new entry.
@@ -180,9 +186,13 @@ impl<'a> Announcer<'a> {
         if !self.is_walk_over || !self.batch.is_empty() {
             return Ok(false);
         }
+        let is_first = !std::mem::replace(&mut self.is_all_said, true);
+        if is_first {
+            self.add(&Catalogue::AllAnnounced)?;
+        }
         let entries = self.shared.table.say_end(|| self.shared.outbox.words.is_empty());
         let Some(entries) = entries else {
-            return Ok(false);
+            return Ok(is_first);
         };
         let whole = self.shared.is_whole.load(Ordering::Relaxed);
         self.add(&Catalogue::End { entries, whole })?;
@@ -254,7 +264,7 @@ impl<'a> Announcer<'a> {
 
     /// Tells the other end that this one works, when it works and has nothing to say.
     fn beat(&mut self) -> Result<(), Failure> {
-        if self.last_frame.elapsed() < HEARTBEAT {
+        if self.last_frame.elapsed() < crate::heartbeat(&self.shared.spec) {
             return Ok(());
         }
         let work = self.shared.work.load(Ordering::Relaxed);

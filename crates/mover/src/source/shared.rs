@@ -15,7 +15,7 @@ use super::producer::Filled;
 use super::supply::Supply;
 use super::table::Table;
 use crate::engine::Choice;
-use crate::message::Catalogue;
+use crate::message::{Catalogue, MAX_PATH_BYTES};
 use crate::path_text::to_text;
 use crate::receipt::Receipt;
 use crate::{Gauges, Pulse, Root};
@@ -180,8 +180,21 @@ impl Shared {
         }
     }
 
-    /// Notes what became of a name that was never announced, or no more. Its finding has not been counted yet.
+    /// Notes what became of a name that is not announced, and leaves word of it for the other end. Its finding has not been
+    /// counted yet. Not on the catalogue's own thread.
     pub(super) fn settle_unannounced(&self, path: &[u8], kind: FileKind, status: FileStatus, reason: &str) {
+        let message = self.note_unannounced(path, kind, status, reason);
+        self.say(Word::Message(message));
+    }
+
+    /// As [`Self::settle_unannounced`]; gives what the other end is to be told.
+    pub(super) fn note_unannounced(
+        &self,
+        path: &[u8],
+        kind: FileKind,
+        status: FileStatus,
+        reason: &str,
+    ) -> Catalogue {
         self.gauges.found_files.add(1);
         let settled = match status {
             FileStatus::Failed => &self.gauges.failed_files,
@@ -197,6 +210,12 @@ impl Shared {
             blake3: None,
             reason: Some(one_line(reason)),
         });
+        Catalogue::Unannounced {
+            path: path[..path.len().min(MAX_PATH_BYTES)].to_vec(),
+            kind,
+            status,
+            reason: one_line(reason),
+        }
     }
 
     /// Writes a line of the receipt; a receipt that cannot be written ends the copy.

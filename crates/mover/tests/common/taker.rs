@@ -9,7 +9,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use farline_mover::frame::{FrameKind, Header};
 use farline_mover::message::{self, Catalogue, Entry, EntryKind, Feedback, Wants};
 use farline_mover::{Arrived, Frame, Inlet, Outlet, SendEnd, pack};
-use farline_spec::CopySpec;
+use farline_spec::{CopySpec, FileStatus};
 
 use super::{Into, OutOf, Sent, Weather, drive_sender, link, setup};
 
@@ -79,7 +79,8 @@ struct State {
     chunk_bytes: u64,
     said_finished: bool,
     lost: Vec<(u64, String, bool)>,
-    kept: Vec<Vec<u8>>,
+    unannounced: Vec<(Vec<u8>, FileStatus)>,
+    all_announced: bool,
 }
 
 /// The receiving end.
@@ -99,8 +100,8 @@ pub struct Outcome {
     pub taken: BTreeMap<Vec<u8>, Taken>,
     /// What was lost: path, reason, whether it was to come again.
     pub lost: Vec<(Vec<u8>, String, bool)>,
-    /// Names that were left out and may not be deleted.
-    pub kept: Vec<Vec<u8>>,
+    /// Names that were left out or failed without being announced.
+    pub unannounced: Vec<(Vec<u8>, FileStatus)>,
     /// What the end of the catalogue said: entries, whole.
     pub end: Option<(u64, bool)>,
 }
@@ -260,7 +261,10 @@ impl Taker {
                 state.lost.push((file, reason, again));
                 self.finish(state);
             }
-            Catalogue::Kept { path } => state.kept.push(path),
+            Catalogue::Unannounced { path, status, .. } => state.unannounced.push((path, status)),
+            Catalogue::AllAnnounced => {
+                assert!(!std::mem::replace(&mut state.all_announced, true), "said once");
+            }
             Catalogue::End { entries, whole } => {
                 assert_eq!(entries, *next, "entries after the end");
                 state.end = Some((entries, whole));
@@ -344,7 +348,7 @@ impl Taker {
                 .map(|(number, reason, again)| (path(number), reason.clone(), *again))
                 .collect(),
             end: state.end,
-            kept: state.kept,
+            unannounced: state.unannounced,
             sent,
         }
     }

@@ -16,8 +16,8 @@ use crate::run::OpenStream;
 use crate::streams::{End, Part, cpu, own_spec, pair, part, role};
 use crate::target::Target;
 
-/// Streams that are being opened at once.
-const WORKERS: usize = 16;
+/// Streams that are being opened at once: each costs a round trip or more, in which its thread only waits.
+const WORKERS: usize = 128;
 /// How often a wait for a connection looks whether it is still wanted.
 const SLICE: Duration = Duration::from_millis(50);
 /// EINPROGRESS, which std has no name for on stable.

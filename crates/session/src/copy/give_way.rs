@@ -7,6 +7,7 @@
 //!
 //! Pure but for [`GiveWay`], which looks at the streams and sets the rate that they share.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,8 @@ const FIRST_BPS: f64 = 10e6;
 const MOST_BPS: f64 = 1e12;
 /// Bounds of the queueing delay that is aimed at, a quarter of the shortest round trip.
 const TARGET_S: (f64, f64) = (0.002, 0.025);
+/// Looks of which the shortest round trip counts: one that is late by itself (no CPU, a timer) is no queue.
+const LOOKS: usize = 3;
 /// Part of the target below which there is no queue to speak of.
 const NO_QUEUE: f64 = 0.25;
 /// Share of packets lost from which on losses are the path's answer to too much, and not chance.
@@ -238,6 +241,7 @@ pub struct GiveWay {
 struct Watched {
     probe: Arc<dyn Probe>,
     least_us: i64,
+    last_us: VecDeque<i64>,
 }
 
 impl GiveWay {
@@ -249,6 +253,7 @@ impl GiveWay {
         let watched = |probe| Watched {
             probe,
             least_us: i64::MAX,
+            last_us: VecDeque::new(),
         };
         Self {
             rate,
@@ -273,7 +278,7 @@ impl GiveWay {
 }
 
 impl Watched {
-    /// Counters now, and the round trip with the shortest of the run.
+    /// Counters now, and the shortest round trip of the last looks with that of the run.
     fn look(&mut self) -> (Counters, Option<(i64, i64)>) {
         let counters = self.probe.sample();
         for round_trip_us in [counters.rtt_us, counters.min_rtt_us] {
@@ -281,8 +286,16 @@ impl Watched {
                 self.least_us = self.least_us.min(round_trip_us);
             }
         }
-        let round_trip = (counters.rtt_us > 0).then_some((counters.rtt_us, self.least_us));
-        (counters, round_trip)
+        self.last_us.push_back(counters.rtt_us);
+        if self.last_us.len() > LOOKS {
+            self.last_us.pop_front();
+        }
+        let known = self
+            .last_us
+            .iter()
+            .copied()
+            .filter(|&round_trip_us| round_trip_us > 0);
+        (counters, known.min().map(|now_us| (now_us, self.least_us)))
     }
 }
 

@@ -8,6 +8,7 @@ use farline_mover::{Arrived, Frame, Gauges, Inlet, Outlet, Pulse};
 use farline_spec::{Failure, FailureKind};
 use farline_transport::{Received, Stream};
 
+use super::pieces::{Piece, Pieces};
 use super::seal::Seal;
 
 const RUNNING: u8 = 0;
@@ -49,6 +50,7 @@ impl Word {
 #[derive(Clone, Copy)]
 pub struct Line<'a> {
     pub word: &'a Word,
+    pub pieces: &'a Pieces,
     pub gauges: &'a Gauges,
     pub pulse: &'a Pulse,
 }
@@ -58,19 +60,20 @@ pub struct Sending<'a> {
     io: &'a mut dyn Stream,
     seal: Seal,
     line: Line<'a>,
-    /// Whether bytes that leave show that the copy moves. Messages fit a socket's buffer while nobody reads them.
-    beats: bool,
+    /// Whether it carries data: then bytes that leave show that the copy moves. Messages fit a socket's buffer while nobody
+    /// reads them.
+    is_data: bool,
     last_byte: Option<Instant>,
 }
 
 impl<'a> Sending<'a> {
-    /// A stream of data (`beats`) or of messages.
-    pub fn new(io: &'a mut dyn Stream, seal: Seal, line: Line<'a>, beats: bool) -> Self {
+    /// A stream of data (`is_data`) or of messages.
+    pub fn new(io: &'a mut dyn Stream, seal: Seal, line: Line<'a>, is_data: bool) -> Self {
         Self {
             io,
             seal,
             line,
-            beats,
+            is_data,
             last_byte: None,
         }
     }
@@ -88,19 +91,21 @@ impl Outlet for Sending<'_> {
         }
         let (seal, gauges) = (&mut self.seal, self.line.gauges);
         let began = Instant::now();
-        let mut rest = seal.close(frame.wire())?;
+        let wire = seal.close(frame.wire())?;
         let sealed = Instant::now();
         gauges.cipher_ns.add(nanos(began, sealed));
-        while !rest.is_empty() {
-            let taken = self.io.send(rest)?;
-            rest = rest.get(taken..).unwrap_or_default();
+        let mut piece = Piece::of(self.line.pieces, self.is_data, wire.len());
+        while piece.moved < wire.len() {
+            let taken = self.io.send(wire.get(piece.moved..).unwrap_or_default())?;
             if taken == 0 && self.line.word.is_aborted() {
                 return Err(ended());
             }
-            if taken > 0 && self.beats {
+            if taken > 0 && self.is_data {
                 self.line.pulse.beat();
             }
+            piece.note(taken);
         }
+        drop(piece);
         let sent = Instant::now();
         gauges.stream_ns.add(nanos(sealed, sent));
         self.last_byte = Some(sent);
@@ -117,6 +122,7 @@ pub struct Receiving<'a> {
     io: &'a mut dyn Stream,
     seal: Seal,
     line: Line<'a>,
+    is_data: bool,
     prefix: [u8; PREFIX_BYTES],
     filled: usize,
     has_ended: bool,
@@ -124,12 +130,13 @@ pub struct Receiving<'a> {
 }
 
 impl<'a> Receiving<'a> {
-    /// A stream at its first frame.
-    pub fn new(io: &'a mut dyn Stream, seal: Seal, line: Line<'a>) -> Self {
+    /// A stream of data (`is_data`) or of messages, at its first frame.
+    pub fn new(io: &'a mut dyn Stream, seal: Seal, line: Line<'a>, is_data: bool) -> Self {
         Self {
             io,
             seal,
             line,
+            is_data,
             prefix: [0; PREFIX_BYTES],
             filled: 0,
             has_ended: false,
@@ -175,14 +182,14 @@ impl<'a> Receiving<'a> {
     }
 
     fn gather(&mut self, place: &mut [u8]) -> Result<(), Failure> {
-        let mut filled = 0;
-        while filled < place.len() {
-            match self.io.receive(&mut place[filled..])? {
+        let mut piece = Piece::of(self.line.pieces, self.is_data, 0);
+        while piece.moved < place.len() {
+            match self.io.receive(&mut place[piece.moved..])? {
                 Received::Bytes(0) if self.line.word.is_ending() => return Err(ended()),
                 Received::Bytes(0) => {}
                 Received::Bytes(bytes) => {
-                    filled += bytes;
                     self.line.pulse.beat();
+                    piece.note(bytes);
                 }
                 Received::End => {
                     self.has_ended = true;
@@ -234,7 +241,7 @@ mod tests {
     use super::*;
     use crate::copy::SealKeys;
     use farline_mover::frame::{FrameKind, HEADER_BYTES, Header};
-    use farline_spec::{Cipher, Granted};
+    use farline_spec::{Cipher, CopyProgress, Granted};
     use farline_transport::{Counters, Probe};
     use proptest::prelude::*;
     use std::collections::VecDeque;
@@ -304,6 +311,7 @@ mod tests {
     #[derive(Default)]
     struct Shared {
         word: Word,
+        pieces: Pieces,
         gauges: Gauges,
         pulse: Pulse,
     }
@@ -312,6 +320,7 @@ mod tests {
         fn line(&self) -> Line<'_> {
             Line {
                 word: &self.word,
+                pieces: &self.pieces,
                 gauges: &self.gauges,
                 pulse: &self.pulse,
             }
@@ -334,7 +343,7 @@ mod tests {
     /// What comes out of `io` until it ends or fails.
     fn drain(io: &mut Memory, cipher: Cipher) -> (Vec<Vec<u8>>, Result<(), Failure>) {
         let shared = Shared::default();
-        let mut inlet = Receiving::new(io, seal(cipher), shared.line());
+        let mut inlet = Receiving::new(io, seal(cipher), shared.line(), true);
         let (mut frame, mut payloads) = (Frame::new(4096), Vec::new());
         loop {
             match inlet.receive(&mut frame) {
@@ -440,13 +449,93 @@ mod tests {
             outlet.send(&mut frame(b"more")).unwrap_err().kind,
             FailureKind::Interrupted
         );
-        let mut inlet = Receiving::new(&mut io, seal(Cipher::None), shared.line());
+        let mut inlet = Receiving::new(&mut io, seal(Cipher::None), shared.line(), true);
         assert_eq!(
             inlet.receive(&mut Frame::new(200)).unwrap_err().kind,
             FailureKind::Interrupted
         );
         inlet.discard_rest().unwrap();
         assert!(inlet.has_ended && io.bytes.is_empty());
+    }
+
+    /// A stream that looks at the pieces before each call.
+    struct Watched<'a> {
+        io: Memory,
+        shared: &'a Shared,
+        seen: Vec<u64>,
+    }
+
+    impl Watched<'_> {
+        /// As a mover shows it that counts the frame as moved from its beginning, or, if it `comes`, not yet.
+        fn look(&mut self, whole: u64) {
+            let mut seen = CopyProgress {
+                moved_bytes: whole,
+                settled_bytes: 1_000,
+                ..CopyProgress::default()
+            };
+            self.shared.pieces.correct(&mut seen, 300);
+            assert!((700..=1_000).contains(&seen.settled_bytes));
+            self.seen.push(seen.moved_bytes);
+        }
+    }
+
+    impl Stream for Watched<'_> {
+        fn send_block(&mut self, limit: usize) -> Result<usize, Failure> {
+            self.io.send_block(limit)
+        }
+        fn receive_block(&mut self) -> Result<Received, Failure> {
+            self.io.receive_block()
+        }
+        fn send(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
+            self.look((PREFIX_BYTES + HEADER_BYTES + 1_000) as u64);
+            self.io.send(bytes)
+        }
+        fn receive(&mut self, into: &mut [u8]) -> Result<Received, Failure> {
+            self.look(0);
+            self.io.receive(into)
+        }
+        fn finish_sending(&mut self, deadline: Instant) -> Result<(), Failure> {
+            self.io.finish_sending(deadline)
+        }
+        fn probe(&self) -> Arc<dyn Probe> {
+            self.io.probe()
+        }
+        fn granted(&self) -> Granted {
+            self.io.granted()
+        }
+    }
+
+    #[test]
+    fn a_frame_that_takes_long_counts_as_it_moves() {
+        let shared = Shared::default();
+        let io = Memory {
+            piece: 100,
+            ..Memory::default()
+        };
+        let mut io = Watched {
+            io,
+            shared: &shared,
+            seen: Vec::new(),
+        };
+        Sending::new(&mut io, seal(Cipher::None), shared.line(), true)
+            .send(&mut frame(&[1; 1_000]))
+            .unwrap();
+        let went = std::mem::take(&mut io.seen);
+        let mut inlet = Receiving::new(&mut io, seal(Cipher::None), shared.line(), true);
+        let mut whole = Frame::new(1_000);
+        while inlet.receive(&mut whole).unwrap() != Arrived::Frame {}
+        for (what, seen) in [("goes", went), ("comes", io.seen)] {
+            let apart = seen
+                .windows(2)
+                .all(|two| (two[0]..=two[0] + 100).contains(&two[1]));
+            assert!(
+                apart && seen[0] == 0 && *seen.last().unwrap() > 800,
+                "{what}: {seen:?}"
+            );
+        }
+        let mut after = CopyProgress::default();
+        shared.pieces.correct(&mut after, 0);
+        assert_eq!(after.moved_bytes, 0, "the rest is the mover's");
     }
 
     #[test]

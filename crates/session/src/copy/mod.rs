@@ -17,6 +17,7 @@
 mod give_way;
 mod link;
 mod origin;
+mod pieces;
 mod prepare;
 mod report;
 mod seal;
@@ -24,6 +25,7 @@ mod tend;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use farline_mover::{EndSetup, Gauges, Inlet, Outlet, Pulse, ReceiveEnd, Root, SendEnd};
@@ -34,6 +36,7 @@ use crate::streams::{self, Part};
 pub use give_way::{GiveWay, INTERVAL as GIVE_WAY_INTERVAL};
 use link::{Line, Receiving, Sending, Word};
 pub use origin::origin;
+use pieces::Pieces;
 pub use prepare::{messages_bps, prepare};
 pub use report::{for_the_wire, merged};
 use seal::Seal;
@@ -64,6 +67,9 @@ pub struct Copying {
     copy: CopySpec,
     seals: SealKeys,
     word: Word,
+    pieces: Pieces,
+    /// This end has said that it has all there is.
+    has_all: AtomicBool,
     gauges: Arc<Gauges>,
     pulse: Arc<Pulse>,
     /// Longest that nothing may move.
@@ -104,6 +110,8 @@ impl Copying {
             spec: spec.clone(),
             seals: plan.seals,
             word: Word::default(),
+            pieces: Pieces::default(),
+            has_all: AtomicBool::new(false),
             gauges,
             pulse,
             stall_s: stall_s(&copy, end),
@@ -114,6 +122,11 @@ impl Copying {
     /// Whether this end has the files.
     pub fn sends(&self) -> bool {
         matches!(self.mover, Mover::Sends(_))
+    }
+
+    /// Whether this end gets the files, has them all and has said so.
+    pub fn has_all(&self) -> bool {
+        self.has_all.load(Ordering::Acquire)
     }
 
     /// Figures of this end.
@@ -168,7 +181,7 @@ impl Copying {
         last_byte: &mut Option<Instant>,
     ) -> Result<(), Failure> {
         let part = streams::part(&self.spec, stream);
-        let mut inlet = Receiving::new(io, seal, self.line());
+        let mut inlet = Receiving::new(io, seal, self.line(), part == Part::Data);
         let done = self.receive(part, stream, &mut inlet);
         *last_byte = inlet.last_byte();
         self.in_order(done)?;
@@ -178,6 +191,7 @@ impl Copying {
     fn line(&self) -> Line<'_> {
         Line {
             word: &self.word,
+            pieces: &self.pieces,
             gauges: &self.gauges,
             pulse: &self.pulse,
         }
@@ -187,7 +201,11 @@ impl Copying {
         match (&self.mover, part) {
             (Mover::Sends(end), Part::Data) => end.data(stream, outlet),
             (Mover::Sends(end), Part::Catalogue) => end.catalogue(outlet),
-            (Mover::Receives(end), Part::Feedback) => end.feedback(outlet),
+            (Mover::Receives(end), Part::Feedback) => {
+                end.feedback(outlet)?;
+                self.has_all.store(true, Ordering::Release);
+                Ok(())
+            }
             _ => Err(misplaced(stream)),
         }
     }
@@ -212,8 +230,11 @@ impl Copying {
         done
     }
 
-    /// What a job of a stopped copy complains about is the stop.
+    /// What a job of a stopped copy complains about is the stop, and once all is here nothing can go wrong with the rest.
     fn in_order(&self, done: Result<(), Failure>) -> Result<(), Failure> {
+        if self.has_all() {
+            return Ok(());
+        }
         match self.with_the_word(done) {
             Err(_) if self.word.is_stopping() => Ok(()),
             done => done,
@@ -257,12 +278,14 @@ impl Copying {
         Err(Failure::new(FailureKind::Timeout, line))
     }
 
-    /// How far it is.
-    pub fn progress(&self) -> CopyProgress {
-        match &self.mover {
+    /// How far it is, when the other end has not acknowledged `under_way_bytes` of what streams took.
+    pub fn progress(&self, under_way_bytes: u64) -> CopyProgress {
+        let mut seen = match &self.mover {
             Mover::Sends(end) => end.progress(),
             Mover::Receives(end) => end.progress(),
-        }
+        };
+        self.pieces.correct(&mut seen, under_way_bytes);
+        seen
     }
 
     /// What it came to at this end, once no stream works for it any more.

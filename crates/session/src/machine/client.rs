@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use farline_spec::unit::RateBps;
 use farline_spec::{Failure, FailureKind, RunSpec};
 
+use super::grant::check_grant;
 use super::table::state_table;
 use super::timing::{Clock, Timing};
 use super::{misplaced, out_of_place, overdue};
@@ -49,7 +49,9 @@ state_table! {
         Handshaking [Message] "has asked for its task" { Granted => CreatingStreams }
         CreatingStreams [Message] "has asked for listeners" { Listening => OpeningStreams }
         OpeningStreams [Connect] "opens the data streams" { StreamsOpen => Starting }
-        Starting [Message] "has asked for the start" { Started => Running }
+        Starting [Message] "has asked for the start; the streams of a copy begin" {
+            Started => Running, SendersDone => Starting, AllDone => Starting, RunFailed => Failing,
+        }
         Running [Watchdog] "data flow" {
             SendersDone => Ending, AllDone => Ending, Stop => Ending, PeerEnded => Draining, RunFailed => Failing,
         }
@@ -58,15 +60,18 @@ state_table! {
         }
         Draining [Drain] "the other end sends no more; reads what is under way" {
             SendersDone => Draining, AllDone => Collecting, Stop => Draining, Elapsed => Collecting,
-            RunFailed => Failing,
+            RunFailed => Failing, ProfilePart => Draining, ProfileEnd => Draining,
         }
-        Collecting [Own] "joins its streams" { Collected => Exchanging, Stop => Collecting }
+        Collecting [Own] "joins its streams" {
+            Collected => Exchanging, Stop => Collecting, ProfilePart => Collecting, ProfileEnd => Collecting,
+        }
         Exchanging [Message] "takes the server's profile" {
             ProfilePart => Exchanging, ProfileEnd => Finishing, Stop => Exchanging,
         }
         Finishing [Message] "has all and has said so" { PeerDone => Done, Stop => Finishing }
         Failing [Grace] "its run failed; listens whether the other end knows why" {
             SendersDone => Failing, AllDone => Failing, Stop => Failing, PeerEnded => Failing, RunFailed => Failing,
+            Started => Failing, ProfilePart => Failing, ProfileEnd => Failing,
         }
         Done [Nothing] "the session is over" {}
         Failed [Nothing] "the session is over and failed" {}
@@ -159,6 +164,8 @@ pub struct ClientMachine {
     notes: Vec<String>,
     /// Whether PROFILING_END has been sent.
     said_end: bool,
+    /// What the run of a copy came to before the other end's had begun.
+    early: Vec<ClientInput>,
     assembler: ProfileAssembler,
     server_profile: Option<ServerProfile>,
     failure: Option<Failure>,
@@ -185,6 +192,7 @@ impl ClientMachine {
             version: 0,
             notes: Vec::new(),
             said_end: false,
+            early: Vec::new(),
             server_profile: None,
             failure: None,
         }
@@ -253,7 +261,10 @@ impl ClientMachine {
             ServerMessage::CtrlChanEst(offer) => self.on_established(offer),
             ServerMessage::Handshake(grant) => self.on_granted(*grant),
             ServerMessage::CreateStreams(listeners) => self.on_listening(listeners),
-            ServerMessage::ProfilingStart => self.on_started(now),
+            ServerMessage::ProfilingStart => {
+                self.on_started(now);
+                Ok(())
+            }
             ServerMessage::ProfilingEnd(end) => {
                 self.on_peer_ended(now, end);
                 Ok(())
@@ -276,11 +287,7 @@ impl ClientMachine {
             return;
         }
         match event {
-            ClientEvent::StreamsOpen => {
-                if self.advance_own(now, ClientInput::StreamsOpen) {
-                    self.send(ClientMessage::ProfilingStart);
-                }
-            }
+            ClientEvent::StreamsOpen => self.on_streams_open(now),
             ClientEvent::SendersDone => self.on_run_ended(now, ClientInput::SendersDone),
             ClientEvent::AllDone => self.on_run_ended(now, ClientInput::AllDone),
             // Streams that break may be the echo of something the other end knows better.
@@ -338,7 +345,7 @@ impl ClientMachine {
             task: Task::Profile(self.plan.spec.clone()),
         };
         self.send(ClientMessage::Handshake(Box::new(handshake)));
-        if self.asks_at_once() {
+        if self.is_copy() {
             self.send(ClientMessage::CreateStreams);
         }
         Ok(())
@@ -355,14 +362,15 @@ impl ClientMachine {
             .collect();
         self.actions
             .extend(self.notes.iter().cloned().map(ClientAction::Notice));
-        if !self.asks_at_once() {
+        if !self.is_copy() {
             self.send(ClientMessage::CreateStreams);
         }
         Ok(())
     }
 
-    /// A copy asks for its listeners together with its task: one round trip less before the first byte of a small file.
-    fn asks_at_once(&self) -> bool {
+    /// A copy spares round trips: a small file has the path to itself for one or two. So it asks for its listeners together
+    /// with its task, its streams begin with the word that they are open, and the server tells what it did unasked.
+    fn is_copy(&self) -> bool {
         self.plan.spec.copy.is_some()
     }
 
@@ -388,11 +396,28 @@ impl ClientMachine {
         Ok(())
     }
 
-    fn on_started(&mut self, now: Duration) -> Result<(), Failure> {
+    fn on_streams_open(&mut self, now: Duration) {
+        if self.advance_own(now, ClientInput::StreamsOpen) {
+            self.send(ClientMessage::ProfilingStart);
+            if self.is_copy() {
+                self.start_run(now);
+            }
+        }
+    }
+
+    fn on_started(&mut self, now: Duration) {
+        if !self.is_copy() {
+            self.start_run(now);
+        }
+        for input in std::mem::take(&mut self.early) {
+            self.on_run_ended(now, input);
+        }
+    }
+
+    fn start_run(&mut self, now: Duration) {
         let watchdog = self.clock.start_run(now, &self.plan.spec, End::Client, None);
         self.deadline = self.clock.deadline(self.state.wait(), now);
         self.actions.push_back(ClientAction::StartRun(watchdog));
-        Ok(())
     }
 
     fn on_peer_ended(&mut self, now: Duration, end: ProfilingEnd) {
@@ -411,6 +436,8 @@ impl ClientMachine {
             return;
         }
         match self.state {
+            // The other end is told once it listens.
+            ClientState::Starting => self.early.push(input),
             ClientState::Ending => self.say_end(false),
             ClientState::Collecting => self.collect(self.clock.timing.drain),
             _ => {}
@@ -453,17 +480,31 @@ impl ClientMachine {
             self.failure.get_or_insert_with(|| failure.clone());
         }
         self.send(ClientMessage::ExchangeProfile(profile));
+        // It came unasked.
+        if self.server_profile.is_some() && self.advance_own(now, ClientInput::ProfileEnd) {
+            self.has_all();
+        }
     }
 
     fn on_profile(&mut self, part: ProfilePart) -> Result<(), Failure> {
         if let Some(profile) = self.assembler.add(part)? {
-            if let Some(failure) = &profile.failure {
-                self.failure.get_or_insert_with(|| failure.clone());
-            }
             self.server_profile = Some(profile);
-            self.send(ClientMessage::TpgDone);
+            if self.state == ClientState::Finishing {
+                self.has_all();
+            }
         }
         Ok(())
+    }
+
+    fn has_all(&mut self) {
+        let far = self
+            .server_profile
+            .as_ref()
+            .and_then(|profile| profile.failure.clone());
+        if let Some(failure) = far {
+            self.failure.get_or_insert(failure);
+        }
+        self.send(ClientMessage::TpgDone);
     }
 
     fn collect(&mut self, within: Duration) {
@@ -537,31 +578,6 @@ fn input_of(message: &ServerMessage) -> ClientInput {
         ServerMessage::TpgDone => ClientInput::PeerDone,
         ServerMessage::Error(_) => ClientInput::PeerError,
     }
-}
-
-/// Refuses a grant that differs from what was asked for in anything but lower rates.
-fn check_grant(asked: &RunSpec, granted: &RunSpec) -> Result<(), Failure> {
-    let total = |spec: &RunSpec| spec.copy.as_ref().and_then(|copy| copy.total_rate_bps);
-    let mut at_the_same_rates = RunSpec {
-        rate_bps: asked.rate_bps,
-        ..granted.clone()
-    };
-    if let Some(copy) = &mut at_the_same_rates.copy {
-        copy.total_rate_bps = total(asked);
-    }
-    let rates = [(asked.rate_bps, granted.rate_bps), (total(asked), total(granted))];
-    if at_the_same_rates == *asked && rates.into_iter().all(is_same_or_lower) {
-        return Ok(());
-    }
-    let line = "HANDSHAKE: the server granted another run than was asked for; only the rate may be lower";
-    Err(Failure::new(FailureKind::Protocol, line))
-}
-
-/// Whether `granted` is no more than `asked`; 0 and nothing are without limit.
-fn is_same_or_lower((asked, granted): (Option<RateBps>, Option<RateBps>)) -> bool {
-    let rate = |rate: Option<RateBps>| rate.map_or(0, RateBps::get);
-    let lower = rate(granted) != 0 && (rate(asked) == 0 || rate(granted) < rate(asked));
-    lower || granted == asked
 }
 
 /// What someone over there stopped was not stopped by the caller here: it is the other end's doing.

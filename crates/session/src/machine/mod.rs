@@ -26,6 +26,7 @@
 //! table and a graph (`docs/design/session.md`).
 
 pub mod client;
+mod grant;
 pub mod server;
 pub mod table;
 pub mod timing;

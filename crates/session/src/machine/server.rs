@@ -33,6 +33,7 @@ state_table! {
         StartAsked = "PROFILING_START",
         SendersDone = "senders done",
         AllDone = "all done",
+        FilesDone = "all files done",
         PeerEnded = "PROFILING_END",
         RunFailed = "run failed",
         Collected = "collected",
@@ -51,14 +52,16 @@ state_table! {
         AcceptingLast [Connect] "the client has opened all; accepts the last" { StreamsOpen => Running }
         Ready [Message] "all data streams are open" { StartAsked => Running }
         Running [Watchdog] "data flow" {
-            SendersDone => Ending, AllDone => Ending, PeerEnded => Draining, RunFailed => Failing,
+            SendersDone => Ending, AllDone => Ending, FilesDone => Collecting, PeerEnded => Draining,
+            RunFailed => Failing,
         }
         Ending [PeerEnd] "sends no more and has said so" {
-            SendersDone => Ending, AllDone => Ending, PeerEnded => Collecting, RunFailed => Failing,
+            SendersDone => Ending, AllDone => Ending, FilesDone => Collecting, PeerEnded => Collecting,
+            RunFailed => Failing,
         }
         Draining [Drain] "the other end sends no more; reads what is under way" {
-            SendersDone => Draining, AllDone => Collecting, PeerEnded => Draining, Elapsed => Collecting,
-            RunFailed => Failing,
+            SendersDone => Draining, AllDone => Collecting, FilesDone => Collecting, PeerEnded => Draining,
+            Elapsed => Collecting, RunFailed => Failing,
         }
         Collecting [Own] "joins its streams" {
             Collected => Reporting, ProfileAsked => CollectingAsked, PeerEnded => Collecting,
@@ -67,7 +70,8 @@ state_table! {
         Reporting [Message] "has its profile ready" { ProfileAsked => Finishing, PeerEnded => Reporting }
         Finishing [Message] "has sent its profile" { PeerDone => Done }
         Failing [Grace] "its run failed; listens whether the other end knows why" {
-            SendersDone => Failing, AllDone => Failing, PeerEnded => Failing, RunFailed => Failing,
+            SendersDone => Failing, AllDone => Failing, FilesDone => Failing, PeerEnded => Failing,
+            RunFailed => Failing,
         }
         Done [Nothing] "the session is over; the server is free for the next" {}
         Failed [Nothing] "the session is over and failed; the server is free for the next" {}
@@ -235,7 +239,7 @@ impl ServerMachine {
             ClientMessage::ProfilingEnd(end) => self.on_peer_ended(now, before, end),
             ClientMessage::ExchangeProfile(profile) => {
                 self.client_profile = Some(profile);
-                self.report_if_asked();
+                self.report_if_wanted();
             }
             ClientMessage::TpgDone => self.send(ServerMessage::TpgDone),
             ClientMessage::Error(failure) => self.failure = Some(tame_failure(failure)),
@@ -259,6 +263,8 @@ impl ServerMachine {
                 }
             }
             ServerEvent::SendersDone => self.on_run_ended(now, ServerInput::SendersDone),
+            // Files are settled at both ends or the copy has failed: there is nothing to wait for.
+            ServerEvent::AllDone if self.is_copy() => self.on_run_ended(now, ServerInput::FilesDone),
             ServerEvent::AllDone => self.on_run_ended(now, ServerInput::AllDone),
             // Streams that break may be the echo of something the other end knows better.
             ServerEvent::RunFailed(failure) if failure.kind != FailureKind::Protocol => {
@@ -272,7 +278,7 @@ impl ServerMachine {
             ServerEvent::Collected(profile) => {
                 if self.advance_own(now, ServerInput::Collected) {
                     self.profile = Some(profile);
-                    self.report_if_asked();
+                    self.report_if_wanted();
                 }
             }
             ServerEvent::Failed(failure) => self.fail(now, failure),
@@ -385,8 +391,9 @@ impl ServerMachine {
         }
     }
 
-    fn report_if_asked(&mut self) {
-        if self.state != ServerState::Finishing {
+    /// Tells what the run came to, once: when asked for it; of a copy, which many wait for, as soon as it is known.
+    fn report_if_wanted(&mut self) {
+        if self.state != ServerState::Finishing && !self.is_copy() {
             return;
         }
         let parts = self
@@ -395,6 +402,10 @@ impl ServerMachine {
             .map_or_else(Vec::new, |profile| profile.into_parts());
         let messages = parts.into_iter().map(ServerMessage::ExchangeProfile);
         self.actions.extend(messages.map(ServerAction::Send));
+    }
+
+    fn is_copy(&self) -> bool {
+        self.spec.as_ref().is_some_and(|spec| spec.copy.is_some())
     }
 
     fn collect(&mut self, within: Duration) {

@@ -12,13 +12,13 @@
 //! CREATE_STREAMS ────────────────────►  of a copy: together with HANDSHAKE
 //!        ◄────────── CREATE_STREAMS ──  where it listens
 //!        ═════════ data streams ══════
-//! PROFILING_START ───────────────────►
+//! PROFILING_START ───────────────────►  the client's streams of a copy begin with it
 //!        ◄───────── PROFILING_START ──
 //!        ═════════ data flow ═════════
 //! PROFILING_END ─────────────────────►  each end says once that it sends no more
 //!        ◄─────────── PROFILING_END ──
 //! EXCHANGE_PROFILE ──────────────────►  totals
-//!        ◄──────── EXCHANGE_PROFILE ──  samples, records, host: several frames
+//!        ◄──────── EXCHANGE_PROFILE ──  samples, records, host: several frames; of a copy unasked
 //! TPG_DONE ──────────────────────────►
 //!        ◄──────────────── TPG_DONE ──
 //! ERROR ◄────────────────────────────►  at any time, before the sender gives up

@@ -19,6 +19,7 @@ pub(super) struct Files {
     before: Look,
     zero: Instant,
     bytes_before: Vec<u64>,
+    moved_before: u64,
     packets_before: u64,
 }
 
@@ -62,6 +63,7 @@ impl Files {
             before: Look::default(),
             zero,
             bytes_before: Vec::new(),
+            moved_before: 0,
             packets_before: 0,
         }
     }
@@ -107,8 +109,9 @@ impl Files {
         }
     }
 
-    /// How far it is, `bytes` having moved on each data stream since the start.
-    pub(super) fn progress(&mut self, now: Instant, bytes: Vec<u64>) -> CopyProgress {
+    /// How far it is, `bytes` having moved on each data stream since the start; of those sent, `under_way_bytes` are not at
+    /// the other end yet.
+    pub(super) fn progress(&mut self, now: Instant, bytes: Vec<u64>, under_way_bytes: u64) -> CopyProgress {
         let before = self.bytes_before.iter().copied().chain(std::iter::repeat(0));
         let busy = bytes
             .iter()
@@ -116,10 +119,14 @@ impl Files {
             .filter(|(after, before)| **after > *before)
             .count();
         self.bytes_before = bytes;
+        let seen = self.copy.progress(under_way_bytes);
+        // Between two counters a piece may be in neither.
+        self.moved_before = self.moved_before.max(seen.moved_bytes);
         CopyProgress {
+            moved_bytes: self.moved_before,
             busy_streams: u32::try_from(busy).unwrap_or(u32::MAX),
             elapsed_us: micros(now.saturating_duration_since(self.zero)).unsigned_abs(),
-            ..self.copy.progress()
+            ..seen
         }
     }
 }

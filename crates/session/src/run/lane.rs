@@ -96,6 +96,21 @@ impl Lane {
         rows::totals(&self.first, &self.look()).bytes
     }
 
+    /// Bytes sent that the other end has not acknowledged, as far as that is known.
+    pub(super) fn unacknowledged_bytes(&self) -> u64 {
+        if self.end.is_some() || !self.is_sender() {
+            return 0;
+        }
+        self.probe.sample().unacknowledged_bytes.max(0).unsigned_abs()
+    }
+
+    /// The other end has said that it was all.
+    pub(super) fn end_receiving(&self) {
+        if self.end.is_none() && !self.is_sender() {
+            self.probe.end_receiving();
+        }
+    }
+
     /// Packets received since the start: a sign of life before they make up a whole block or blast.
     pub(super) fn received_packets(&self) -> u64 {
         if self.is_sender() {

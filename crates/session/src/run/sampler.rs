@@ -161,6 +161,15 @@ impl Sampler {
             .any(|lane| lane.is_sender() && !lane.has_ended());
         if self.lanes[index].is_sender() && !senders_left {
             self.outlet.say(RunEvent::SendersDone);
+            self.end_receivers();
+        }
+    }
+
+    /// The end that gets the files has said that it has them all: it does not wait a round trip for streams to say it too.
+    fn end_receivers(&self) {
+        let has_all = self.files.as_ref().is_some_and(|files| files.copy().has_all());
+        if has_all && !self.control.is_stopping() {
+            self.lanes.iter().for_each(Lane::end_receiving);
         }
     }
 
@@ -201,12 +210,9 @@ impl Sampler {
         let Some(files) = &mut self.files else { return };
         let data = data_total(&self.plan.spec);
         files.note_received(self.lanes.iter().map(Lane::received_packets).sum());
-        let bytes = self
-            .lanes
-            .iter()
-            .filter(|lane| lane.stream() < data)
-            .map(Lane::bytes);
-        let progress = files.progress(now, bytes.collect());
+        let lanes = || self.lanes.iter().filter(|lane| lane.stream() < data);
+        let under_way_bytes = lanes().map(Lane::unacknowledged_bytes).sum();
+        let progress = files.progress(now, lanes().map(Lane::bytes).collect(), under_way_bytes);
         let stalled = files.copy().check_stall();
         self.outlet.say(RunEvent::Progress(progress));
         match stalled {

@@ -7,6 +7,7 @@ use farline_spec::{Failure, ReceiveMode, RunSpec, SendMode};
 use farline_sys::byte_stream::{receive_now, send_repeated};
 use farline_sys::option::set_receive_low_water;
 use farline_sys::wake::{Interest, wait_ready};
+use socket2::SockRef;
 
 use crate::failure::refused;
 use crate::socket::SLICE;
@@ -15,11 +16,17 @@ use crate::socket::SLICE;
 /// the end that delivers it (on loopback the sender) more than the copy itself.
 const GATHERED_BYTES: usize = 256 << 10;
 
+/// Bytes that the window of a receiver has room for from the start. It grows by itself beyond them, but a round trip later
+/// each time than the sender's, which on a long path is what small files wait for.
+const FIRST_WINDOW_BYTES: usize = 2 << 20;
+
 /// The receiving end of a connection that carries files.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Intake {
     /// As the kernel has it; 0 where it has its own.
     low_water: usize,
+    /// The sender goes by how long a round trip takes: nothing may wait here for more to come before it is acknowledged.
+    is_prompt: bool,
 }
 
 /// Refuses options that decide how bytes made up on the spot are sent, or what becomes of bytes that nobody wants.
@@ -51,19 +58,37 @@ pub(super) fn send(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
 }
 
 impl Intake {
+    /// For a run of `spec`.
+    pub(super) fn of(spec: &RunSpec) -> Self {
+        Self {
+            low_water: 0,
+            is_prompt: spec.copy.as_ref().is_some_and(|copy| copy.give_way),
+        }
+    }
+
     /// Takes what has come, once all that `into` holds or a good part of it has, or a time slice is over; 0 is the end of
     /// the stream.
     ///
     /// # Errors
     /// The kernel's; `WouldBlock` when nothing has come.
     pub(super) fn receive(&mut self, socket: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
-        let wanted = into.len().clamp(1, GATHERED_BYTES);
+        let most = if self.is_prompt { 1 } else { GATHERED_BYTES };
+        let wanted = into.len().clamp(1, most);
+        if self.low_water == 0 {
+            // The kernel makes room for what is waited for, and unlike with SO_RCVBUF goes on making more.
+            let _ = set_receive_low_water(socket, FIRST_WINDOW_BYTES);
+        }
         if self.low_water != wanted {
             // A kernel that cannot wait for more wakes more often: nothing else changes.
             let _ = set_receive_low_water(socket, wanted);
             self.low_water = wanted;
         }
         wait_ready([(socket, Interest::Readable)], SLICE)?;
-        receive_now(socket, into)
+        let received = receive_now(socket, into);
+        if self.is_prompt {
+            // The kernel keeps acknowledgements back for 40 ms, which looks like a queue (tcp(7)). Without it: a lower rate.
+            let _ = SockRef::from(&socket).set_tcp_quickack(true);
+        }
+        received
     }
 }

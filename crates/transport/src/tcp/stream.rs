@@ -16,7 +16,7 @@ use super::bytes::{self, Intake};
 use super::drain::Drain;
 use super::feed::Feed;
 use super::options;
-use crate::failure::{aborted, is_slice, timed_out, while_moving};
+use crate::failure::{aborted, is_slice, while_moving};
 use crate::payload::{MAX_PAYLOAD_BYTES, payload};
 use crate::socket::SLICE;
 use crate::tally::{Count, Tally, as_i64};
@@ -78,7 +78,7 @@ impl TcpStream {
         let block = block_bytes(spec);
         let engine = match role {
             Role::Sender if spec.copy.is_some() => Engine::FileSender,
-            Role::Receiver if spec.copy.is_some() => Engine::FileReceiver(Intake::default()),
+            Role::Receiver if spec.copy.is_some() => Engine::FileReceiver(Intake::of(spec)),
             Role::Receiver => {
                 let mode = spec
                     .tcp
@@ -188,19 +188,21 @@ impl Link {
         }
     }
 
-    /// Says the end and waits until `is_drained`, at most until `deadline`; false if it was not by then.
+    fn say_end(&self) {
+        // Refused by a connection that is gone already, which is found out otherwise.
+        let _ = self.socket.shutdown(Shutdown::Write);
+    }
+
+    /// Says the end and waits until `is_drained`, at most until `deadline`: what a run measured stands, whether its last
+    /// bytes arrived or not.
     fn finish(
         &self,
         deadline: Instant,
         mut is_drained: impl FnMut() -> Result<bool, Failure>,
-    ) -> Result<bool, Failure> {
-        // Refused by a connection that is gone already; then the look below says why.
-        let _ = self.socket.shutdown(Shutdown::Write);
+    ) -> Result<(), Failure> {
+        self.say_end();
         let began = Instant::now();
-        while !is_drained()? {
-            if Instant::now() >= deadline {
-                return Ok(false);
-            }
+        while !is_drained()? && Instant::now() < deadline {
             if self.tally.is_aborted() {
                 return Err(aborted());
             }
@@ -209,7 +211,7 @@ impl Link {
             }
             std::thread::sleep((began.elapsed() / 8).clamp(DRAIN_LOOKS.0, DRAIN_LOOKS.1));
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Whether the other end has acknowledged all.
@@ -250,14 +252,7 @@ impl Stream for TcpStream {
         if into.is_empty() {
             return Ok(Received::Bytes(0));
         }
-        let received = self
-            .link
-            .received(intake.receive(self.link.socket.as_fd(), into))?;
-        if received == Received::End {
-            // The other end waits for the acknowledgement of its end, which the kernel would keep back for 40 ms (tcp(7)).
-            let _ = self.link.socket.set_tcp_quickack(true);
-        }
-        Ok(received)
+        self.link.received(intake.receive(self.link.socket.as_fd(), into))
     }
 
     fn visit_received(&self, visit: &mut dyn FnMut(&[u8])) {
@@ -283,13 +278,12 @@ impl Stream for TcpStream {
         match &mut self.engine {
             Engine::Sender(sender) => {
                 let link = &self.link;
-                // What a run measured stands, whether its last bytes arrived or not.
-                link.finish(deadline, || sender.is_drained(link)).map(drop)
+                link.finish(deadline, || sender.is_drained(link))
             }
-            Engine::FileSender => match self.link.finish(deadline, || self.link.is_acknowledged())? {
-                true => Ok(()),
-                false => Err(timed_out("data stream, finishing")),
-            },
+            Engine::FileSender => {
+                self.link.say_end();
+                Ok(())
+            }
             Engine::Receiver(_) | Engine::FileReceiver(_) => {
                 Err(wrong_end("finish sending on a receiving stream"))
             }
@@ -343,6 +337,11 @@ impl Probe for Link {
             zerocopy_true_bytes: self.zerocopy_true_bytes.get(),
             ..Counters::UNKNOWN
         };
+        let left = unacknowledged_bytes(self.socket.as_fd());
+        let counted = Counters {
+            unacknowledged_bytes: left.map_or(-1, as_i64),
+            ..counted
+        };
         match TcpInfo::of(self.socket.as_fd()) {
             Ok(info) => with_kernel_facts(counted, &info, self.role),
             Err(_) => counted,
@@ -352,6 +351,11 @@ impl Probe for Link {
     fn abort(&self) {
         self.tally.abort();
         let _ = self.socket.shutdown(Shutdown::Both);
+    }
+
+    fn end_receiving(&self) {
+        // Refused by a connection that is gone already.
+        let _ = self.socket.shutdown(Shutdown::Read);
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use farline_spec::unit::RateBps;
-use farline_spec::{CopySpec, FailureKind, RunSpec};
+use farline_spec::{CopySpec, FailureKind, RunSpec, Transport};
 use farline_transport::{Received, Role, Stream, payload};
 
 use crate::harness::{PATIENCE, Subject, V4, V6, key};
@@ -211,6 +211,37 @@ pub fn nothing_to_send_is_an_end(subject: &Subject) {
     std::thread::scope(|scope| {
         scope.spawn(|| receive_files(receiver.as_mut(), &[], 100));
         sender.finish_sending(Instant::now() + PATIENCE).unwrap();
+    });
+}
+
+/// What has come is still given; then it is over, over TCP before the other end has said so.
+pub fn who_has_all_need_not_hear_the_end(subject: &Subject) {
+    let (mut sender, mut receiver) = pair(subject, V4, true);
+    let waits_for_the_end = spec_at(subject, 0).transport != Transport::Tcp;
+    let bytes = payload(3, 0, 1000);
+    let has_come = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let receiving = scope.spawn(|| {
+            let got = receive_exactly(receiver.as_mut(), 1000);
+            has_come.store(true, Ordering::Relaxed);
+            receiver.probe().end_receiving();
+            receive_files(receiver.as_mut(), &[], 100);
+            got
+        });
+        assert_eq!(sender.send(&bytes).unwrap(), 1000);
+        sender.flush().unwrap();
+        let wait_for = |is_over: &dyn Fn() -> bool, sender: &mut dyn Stream| {
+            while !is_over() {
+                sender.tend().unwrap();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        wait_for(&|| has_come.load(Ordering::Relaxed), sender.as_mut());
+        if waits_for_the_end {
+            sender.finish_sending(Instant::now() + PATIENCE).unwrap();
+        }
+        wait_for(&|| receiving.is_finished(), sender.as_mut());
+        assert!(receiving.join().unwrap() == bytes[..]);
     });
 }
 

@@ -3,6 +3,7 @@
 use std::fs;
 
 use farline_spec::unit::DeleteCount;
+use farline_spec::{FileKind, FileStatus};
 
 use super::*;
 
@@ -93,9 +94,15 @@ fn what_the_sources_have_is_not_deleted_though_it_cannot_come() {
         assert!(matches!(session.wants(number), Wants::Refused(_)), "{number}");
     }
     for kept in [&b"device.d"[..], b"unsaid/deep/z", b"../..", b""] {
-        session.say(&Catalogue::Kept { path: kept.to_vec() });
+        session.say(&Catalogue::Unannounced {
+            path: kept.to_vec(),
+            kind: FileKind::Other,
+            status: FileStatus::Skipped,
+            reason: "is a device".to_owned(),
+        });
     }
     let (problems, report) = session.finish();
+    assert_eq!((report.skipped.files, report.failed.files), (4, 2));
     assert_eq!((problems, report.deleted.files), (vec![], 1));
     assert_eq!(listing(place.path()), ["device.d", "folder", "link", "unsaid"]);
     for name in ["folder/deep/x", "device.d/y", "unsaid/deep/z"] {

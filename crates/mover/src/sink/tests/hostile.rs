@@ -3,6 +3,7 @@
 use std::fs;
 
 use farline_spec::unit::FileCount;
+use farline_spec::{FileKind, FileStatus};
 
 use super::*;
 use crate::message::Xattr;
@@ -66,6 +67,18 @@ fn chunks_and_holes_that_no_file_has_end_the_copy() {
     }
 }
 
+/// Says of a name of so many bytes, which is no entry, what became of it.
+fn unannounced(status: FileStatus, bytes: usize) -> Tell {
+    Box::new(move |session| {
+        session.say(&Catalogue::Unannounced {
+            path: vec![b'a'; bytes],
+            kind: FileKind::File,
+            status,
+            reason: String::new(),
+        });
+    })
+}
+
 #[test]
 fn a_catalogue_that_makes_no_sense_ends_the_copy() {
     let lost = Catalogue::Lost {
@@ -83,6 +96,11 @@ fn a_catalogue_that_makes_no_sense_ends_the_copy() {
         ("lost unknown", Box::new(move |session| session.say(&lost))),
         ("another count", Box::new(move |session| session.say(&end))),
         ("begin twice", Box::new(move |session| session.say(&begin))),
+        ("copied unannounced", unannounced(FileStatus::Copied, 1)),
+        (
+            "a long name",
+            unannounced(FileStatus::Failed, message::MAX_PATH_BYTES + 1),
+        ),
         (
             "end twice",
             Box::new(|session| {

@@ -1,7 +1,7 @@
 //! Where things go, what is left alone, what is replaced and what is deleted.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use farline_spec::{Overwrite, SyncLevel};
 
@@ -126,6 +126,34 @@ fn the_same_content_is_present_whatever_its_time() {
 }
 
 #[test]
+fn a_file_that_is_there_gets_its_mode_and_time_unless_only_its_name_was_looked_at() {
+    for (sync_level, is_asked, is_dressed) in [
+        (SyncLevel::Size, true, true),
+        (SyncLevel::Checksum, true, true),
+        (SyncLevel::Exists, true, false),
+        (SyncLevel::Size, false, false),
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        let mut spec = spec(place.path());
+        (spec.sync_level, spec.modes, spec.times) = (sync_level, is_asked, is_asked);
+        let path = place.path().join("a");
+        fs::write(&path, b"abc").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        let mut session = start(&spec).unwrap();
+        let hash = Some(*blake3::hash(b"abc").as_bytes());
+        let file = session.announce(b"a", EntryKind::File { bytes: 3, hash });
+        assert!(matches!(session.wants(file), Wants::Present(_)));
+        let (problems, _) = session.finish();
+        assert!(problems.is_empty(), "{problems:?}");
+        let facts = fs::metadata(&path).unwrap();
+        let mode = if is_dressed { 0o640 } else { 0o600 };
+        assert_eq!(facts.mode() & 0o7777, mode, "{sync_level:?}");
+        let mtime_ns = facts.mtime() * 1_000_000_000 + facts.mtime_nsec();
+        assert_eq!(mtime_ns == MTIME_NS, is_dressed, "{sync_level:?}");
+    }
+}
+
+#[test]
 fn files_and_folders_do_not_take_each_others_place() {
     let place = tempfile::tempdir().unwrap();
     let mut spec = spec(place.path());
@@ -142,9 +170,10 @@ fn files_and_folders_do_not_take_each_others_place() {
             target: b"x".to_vec(),
         },
     );
-    for number in [file, folder, inside, link] {
-        refusal(&mut session, number);
+    for number in [file, folder, link] {
+        assert!(refusal(&mut session, number).contains("has its name"));
     }
+    assert_eq!(refusal(&mut session, inside), "a file is in the way");
     session.finish();
     assert_eq!(fs::read(place.path().join("file")).unwrap(), b"old");
 }
@@ -174,7 +203,12 @@ fn links_at_the_destination_do_not_lead_out_of_it() {
     assert_eq!(session.wants(sent), Wants::Made);
     numbers.push(session.announce_file(b"mine/a", b"abc"));
     for number in numbers {
-        refusal(&mut session, number);
+        let reason = refusal(&mut session, number);
+        assert!(
+            reason.starts_with("leads out of the destination")
+                || reason.ends_with("has its name at the destination"),
+            "{reason}"
+        );
     }
     session.finish();
     assert!(listing(outside.path()).is_empty());

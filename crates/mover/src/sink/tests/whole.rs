@@ -274,3 +274,24 @@ fn a_receipt_has_a_line_for_every_name() {
         Some(blake3::hash(b"abc").to_hex().as_str())
     );
 }
+
+#[test]
+fn how_much_there_is_is_known_as_soon_as_it_was_said_and_a_further_try_does_not_count() {
+    let place = tempfile::tempdir().unwrap();
+    let mut session = start(&spec(&place.path().join("new"))).unwrap();
+    let file = session.announce_file(b"a", b"abc");
+    session.say(&Catalogue::AllAnnounced);
+    session.say(&Catalogue::Lost {
+        file,
+        reason: "changed while it was read".to_owned(),
+        again: true,
+    });
+    let again = session.announce_file(b"a", b"abcd");
+    assert_eq!(session.wants(again), Wants::All);
+    let progress = session.end.progress();
+    assert!(progress.all_found);
+    assert_eq!((progress.found_files, progress.found_bytes), (1, 4));
+    session.pack(0, &[(again, b"abcd")]);
+    session.until_done(again);
+    session.finish();
+}

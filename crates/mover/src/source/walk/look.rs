@@ -7,11 +7,11 @@ use farline_spec::{FileKind as Kind, FileStatus, SymbolicLinks, SyncLevel};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
 use super::{Folder, Walker};
-use crate::message::{Catalogue, MAX_PATH_BYTES, MOST_XATTR_BYTES, Xattr, takes_xattr};
+use crate::message::{MAX_PATH_BYTES, MOST_XATTR_BYTES, Xattr, takes_xattr};
 use crate::source::found::{Found, What};
 use crate::source::origin::{is_link_loop, why};
 use crate::source::settle::{Trouble, VANISHED};
-use crate::source::shared::{Shared, Word};
+use crate::source::shared::Shared;
 
 /// Folder of unfinished copies; never part of another copy.
 const STAGING: &[u8] = b".farline-partial";
@@ -65,7 +65,7 @@ impl Walker<'_> {
             FileKind::File => What::File(None),
             FileKind::Folder => return self.folder(folder, &seen, name, path),
             FileKind::Link if shared.spec.links == SymbolicLinks::Skip => {
-                self.keep(path, Kind::Link, "is a symbolic link");
+                self.skip(&path, Kind::Link, "is a symbolic link");
                 return None;
             }
             FileKind::Link => match file::read_link(open, name) {
@@ -76,7 +76,7 @@ impl Walker<'_> {
                 }
             },
             FileKind::Other => {
-                self.keep(path, Kind::Other, "is a device, a pipe or a socket");
+                self.skip(&path, Kind::Other, "is a device, a pipe or a socket");
                 return None;
             }
         };
@@ -151,17 +151,10 @@ impl Walker<'_> {
         }
     }
 
+    /// Leaves out a name that the source has: what the destination has of that name is not deleted for it.
     fn skip(&self, path: &[u8], kind: Kind, reason: &str) {
         self.shared
             .settle_unannounced(path, kind, FileStatus::Skipped, reason);
-    }
-
-    /// Leaves out a name that the source has: what the destination has of that name is not deleted for it.
-    fn keep(&self, path: Vec<u8>, kind: Kind, reason: &str) {
-        self.skip(&path, kind, reason);
-        if self.shared.spec.delete.is_some() {
-            self.shared.say(Word::Message(Catalogue::Kept { path }));
-        }
     }
 }
 

@@ -437,3 +437,46 @@ fn a_port_for_messages_is_for_copies_and_for_all_of_them() {
         assert_eq!(pair.client.failure().unwrap().kind, FailureKind::Protocol);
     }
 }
+
+const COPY: &str = r#"{"copy":{"sources":["s"],"destination":"d"}}"#;
+
+#[test]
+fn a_copy_waits_for_no_word_that_it_does_not_need() {
+    for (direction, lasts_ms) in [("forward", 100), ("reverse", 100), ("forward", 1), ("reverse", 1)] {
+        let text = format!(r#"{{"direction":"{direction}","copy":{{"sources":["s"],"destination":"d"}}}}"#);
+        let mut pair = Pair::new(&text, 50);
+        pair.lasts_s = Duration::from_millis(lasts_ms).as_secs_f64();
+        pair.run_until(|pair| pair.client.state() == ClientState::Finishing);
+        // Half a round trip for the greeting, one for the task and its listeners, one to connect; the client's streams
+        // begin then and the server's half a round trip later; its last word takes another half.
+        let most = Duration::from_millis(50 + 100 + 100 + 50 + lasts_ms + 50);
+        assert_eq!(pair.now, most, "{direction}, {lasts_ms} ms");
+        pair.run();
+        assert_eq!((pair.client.failure(), pair.server.failure()), (None, None));
+        assert!(pair.profile().is_some() && pair.server.client_profile().is_some());
+    }
+}
+
+#[test]
+fn what_goes_wrong_before_the_other_end_has_begun_is_said_and_not_what_follows() {
+    let starting = || {
+        let mut pair = Pair::new(COPY, 50);
+        pair.lasts_s = 3600.0;
+        pair.run_until(|pair| pair.client.state() == ClientState::Starting);
+        pair
+    };
+    let mut pair = starting();
+    let failure = Failure::new(FailureKind::Protocol, "stream 0: reset");
+    pair.at_client(ClientEvent::RunFailed(failure.clone()));
+    pair.run();
+    assert_eq!(
+        (pair.client.failure(), pair.server.failure()),
+        (Some(&failure), Some(&failure))
+    );
+    let mut pair = starting();
+    pair.at_client(ClientEvent::Stop);
+    pair.run();
+    for failure in [pair.client.failure(), pair.server.failure()] {
+        assert_eq!(failure.unwrap().kind, FailureKind::Interrupted);
+    }
+}

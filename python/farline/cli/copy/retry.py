@@ -10,7 +10,7 @@ FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 30.0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Retry:
     """Decides after each attempt that failed; times are seconds of one steady clock.
 

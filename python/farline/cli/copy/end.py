@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from farline.cli.shown import shown
 from farline.errors import InterruptedRun, from_failure
 from farline.profiles.copy_streams import payload_bytes, payload_rate_bps
 from farline.spec._failures import PARTIAL_EXIT_CODE, VANISHED_EXIT_CODE
@@ -18,6 +19,9 @@ FAILURES_SHOWN = 20
 
 VANISHED = "vanished"
 """First word of the reason of a file that was gone when it was to be read."""
+
+NOWHERE = ("null", "memory")
+"""Engines that write what was received to no file."""
 
 WIDTH = 80
 _KEPT = "\u00a0"
@@ -61,19 +65,13 @@ def missing_lines(report: CopyReport) -> list[str]:
     return lines
 
 
-def shown(text: str) -> str:
-    """A text as a terminal may have it: what changes direction or cannot be seen is `\\xNN`.
-
-    Such letters stand as their bytes in UTF-8, which is how a `PathText` may have them too.
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        letter
-        if letter.isprintable()
-        else "".join(f"\\x{byte:02x}" for byte in letter.encode("utf-8", "surrogateescape"))
-        for letter in text
-    )
+def clock_text(seconds: float) -> str:
+    """`0:05`, `12:34`, `1:02:03`."""
+    whole = round(seconds)
+    hours, minutes = divmod(whole // 60, 60)
+    if hours:
+        return f"{hours}:{minutes:02d}:{whole % 60:02d}"
+    return f"{minutes}:{whole % 60:02d}"
 
 
 def summary_lines(record: RunRecord, stats: bool, where: Mapping[str, str]) -> list[str]:
@@ -136,7 +134,7 @@ def _is_dry(record: RunRecord) -> bool:
 
 def _drops(record: RunRecord) -> bool:
     """Whether what was received went nowhere, as was asked for."""
-    return (record["spec"].get("copy") or {}).get("write_engine") in ("null", "memory")
+    return (record["spec"].get("copy") or {}).get("write_engine") in NOWHERE
 
 
 def _more_rows(report: CopyReport) -> list[tuple[str, str]]:
@@ -154,16 +152,22 @@ def _missing_rows(record: RunRecord, report: CopyReport) -> list[tuple[str, str]
     if record["status"] == "complete":
         return []
     kinds = ("copied", "present", "failed", "skipped")
-    settled = sum(report[kind]["files"] for kind in kinds) + report["made"]  # type: ignore[literal-required]
-    left = max(0, report["found"]["files"] - settled)
-    rows = [("missing", f"{left} of {report['found']['files']} names found so far")]
-    whole = report["copied"]["bytes"] - report["resumed_bytes"] - report["hole_bytes"]
+    settled = [report[kind] for kind in kinds]  # type: ignore[literal-required]
+    names = report["found"]["files"] - report["made"] - sum(one["files"] for one in settled)
+    size = max(0, report["found"]["bytes"] - sum(one["bytes"] for one in settled))
+    text = f"{max(0, names)} of {report['found']['files']} names found so far, {size_human(size)}"
     if _is_dry(record) or _drops(record):
-        return rows
-    if (parts := payload_bytes(record) - max(0, whole)) > 0:
-        rows.append(("parts", f"{size_human(parts)} of files that are not whole yet"))
+        return [("missing", text)]
+    whole = report["copied"]["bytes"] - report["resumed_bytes"] - report["hole_bytes"]
+    parts = max(0, payload_bytes(record) - max(0, whole))
+    rate_bps = payload_rate_bps(record)
+    left_s = 8 * max(0, size - parts) / rate_bps if rate_bps else 0.0
+    if left_s >= 1:
+        text += f", about {clock_text(left_s)} at this rate"
     kept = "what has arrived and was proved is kept, the same command goes on"
-    return [*rows[:-1], (rows[-1][0], f"{rows[-1][1]}; {kept}")]
+    told = [("parts", f"{size_human(parts)} of files that are not whole yet")] if parts else []
+    *rows, (name, last) = [("missing", text), *told]
+    return [*rows, (name, f"{last}; {kept}")]
 
 
 def _means_text(record: RunRecord, report: CopyReport) -> str:

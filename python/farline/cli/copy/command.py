@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from farline.cli import copy_end
 from farline.cli.common import interruptible, store_options
-from farline.cli.copy_keep import Keeper
-from farline.cli.copy_options import (
+from farline.cli.copy.end import NOWHERE, exit_code
+from farline.cli.copy.keep import Keeper
+from farline.cli.copy.options import (
     CopyCommand,
     Wish,
     filter_order,
@@ -27,16 +27,17 @@ from farline.cli.copy_options import (
     read_wish,
     ssh_options,
 )
-from farline.cli.copy_place import Ends, Here, SshHost, read_ends
-from farline.cli.copy_receipt import receipt_file
-from farline.cli.copy_retry import Retry
-from farline.cli.copy_session import Attempt, Direct, Mover, Repeated
-from farline.cli.copy_view import JsonView, QuietView, ReceiptTail, StreamView, TextView, View
-from farline.cli.copy_way import way_to
+from farline.cli.copy.place import Ends, Here, SshHost, read_ends
+from farline.cli.copy.retry import Retry
+from farline.cli.copy.session import Attempt, Direct, Mover, Repeated
+from farline.cli.copy.view import JsonView, QuietView, ReceiptTail, StreamView, TextView, View
+from farline.cli.copy.way import way_to
+from farline.cli.shown import shown
 from farline.errors import FarlineError, InterruptedRun, UsageError
 from farline.tools import Stop
 
 if TYPE_CHECKING:
+    from farline.cli.copy.receipt import ReceiptFile
     from farline.tools import StopQuestion
     from farline.tools.copy_run import CopyEvent
     from farline.tools.ssh import SshCommand
@@ -62,7 +63,7 @@ def command(context: click.Context, /, places: tuple[str, ...], order: bool, **o
     (rsync's --partial).
     """
     if order:
-        from farline.cli.copy_ordered import carry_out
+        from farline.cli.copy.ordered import carry_out
 
         return carry_out()
     wish = read_wish(options, filter_order(context))
@@ -74,14 +75,24 @@ def command(context: click.Context, /, places: tuple[str, ...], order: bool, **o
         mover, wish = _mover(wish, ends, options)
         stack.callback(mover.close)
         view = _view(options)
-        receipt = receipt_file(options["receipt"])
-        keeper = Keeper(options["store_path"], options["no_store"], receipt, view.wants_files)
+        receipt = _receipt(options["receipt"])
+        keeper = Keeper(
+            options["store_path"], options["no_store"], receipt, view.out, view.wants_files
+        )
         stack.callback(keeper.close)
         # What a mover repeats by itself is not repeated here as well.
         manner = (0.0, 0) if mover.repeats else (options["retry_for"], options["retries"])
         copy = Copy(mover, wish, ends, view, keeper, Retry(*manner))
         asked = stack.enter_context(interruptible(quiet=True))
         return copy.run(Told(asked, view))
+
+
+def _receipt(named: str | None) -> ReceiptFile | None:
+    if named is None:
+        return None
+    from farline.cli.copy.receipt import receipt_file
+
+    return receipt_file(named)
 
 
 def _view(options: Mapping[str, Any]) -> View:
@@ -96,7 +107,8 @@ def _view(options: Mapping[str, Any]) -> View:
         if options["verbose"] or options["progress"] or options["stats"]:
             raise click.UsageError("-q says nothing: leave out -v, --progress and --stats")
         return QuietView()
-    return TextView(options["verbose"], options["progress"] is not False, options["stats"])
+    drops = options["write_engine"] in NOWHERE
+    return TextView(options["verbose"], options["progress"] is not False, options["stats"], drops)
 
 
 @contextmanager
@@ -148,11 +160,10 @@ def _mover(wish: Wish, ends: Ends, options: Mapping[str, Any]) -> tuple[Mover, W
     ssh = ssh_command(options) if _over_ssh(ends, options) else None
     words = _server_words(options)
     most = _most_streams(options["data_ports"], wish.document.get("streams", 1))
-    tunnelled = options["tunnel"]
-    if tunnelled and (neither or wish.document.get("transport", "tcp") != "tcp"):
-        raise click.UsageError("--tunnel: goes with TCP between this host and one over ssh")
+    tunnelled, back_port = options["tunnel"], options["connect_back"]
+    _check_roundabout(options, neither or wish.document.get("transport", "tcp") != "tcp")
     if neither:
-        from farline.cli.copy_third import Ordered, ordered_ends
+        from farline.cli.copy.third import Ordered, ordered_ends
 
         host = ordered_ends(ends)
         other = ends.target if host == ends.source else ends.source
@@ -169,8 +180,21 @@ def _mover(wish: Wish, ends: Ends, options: Mapping[str, Any]) -> tuple[Mover, W
     other, may = (ends.target, "write") if pushes else (ends.source, "read")
     if both_here:
         wish = _in_clear_here(wish)
-    way = way_to(other, may, ssh, words, tunnelled)
+    way = way_to(other, may, ssh, words, tunnelled, back_port)
     return Direct(way, ends.sources, ends.destination, pushes, both_here, most), wish
+
+
+def _check_roundabout(options: Mapping[str, Any], impossible: bool) -> None:
+    """Refuses ways around a firewall where there is none, and two of them."""
+    flags = {"tunnel": "--tunnel", "connect_back": "--connect-back", "single_port": "--single-port"}
+    flags["data_ports"] = "--data-ports"
+    asked = [flag for name, flag in flags.items() if _is_given(options[name])]
+    for flag in ("--tunnel", "--connect-back"):
+        if flag in asked and impossible:
+            raise click.UsageError(f"{flag}: goes with TCP between this host and one over ssh")
+    if "--connect-back" in asked and len(asked) > 1:
+        other = next(flag for flag in asked if flag != "--connect-back")
+        raise click.UsageError(f"--connect-back: the ports are here, which leaves {other} nothing")
 
 
 def _over_ssh(ends: Ends, options: Mapping[str, Any]) -> bool:
@@ -181,10 +205,16 @@ def _over_ssh(ends: Ends, options: Mapping[str, Any]) -> bool:
         ("rsh", "-e"), ("port", "-P"), ("identity", "-i"), ("ssh_option", "-o"),
         ("ssh_config", "-F"), ("jump", "-J"), ("tunnel", "--tunnel"),
         ("single_port", "--single-port"), ("data_ports", "--data-ports"),
+        ("connect_back", "--connect-back"),
     ):  # fmt: skip
-        if options[name]:
+        if _is_given(options[name]):
             raise click.UsageError(f"{flag}: neither end is reached over ssh ([user@]host:path)")
     return False
+
+
+def _is_given(value: Any) -> bool:
+    """Whether an option was on the command line; a port may be 0."""
+    return value not in (None, ()) and value is not False
 
 
 def _server_words(options: Mapping[str, Any]) -> list[str]:
@@ -221,7 +251,7 @@ def _in_clear_here(wish: Wish) -> Wish:
     return wish if stated is not None else _with_copy(wish, cipher="none")
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Told:
     """Whether to stop; the view is told of it once, since it knows what stands on the terminal."""
 
@@ -238,7 +268,7 @@ class Told:
         return wanted
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Copy:
     """One copy as its user sees it: sessions until it is whole, then the end."""
 
@@ -321,14 +351,18 @@ class Copy:
         if attempt.error is not None:
             if record is None:
                 raise attempt.error
-            click.echo(f"farline: {attempt.error.message}", err=True)
+            self._say(attempt.error)
             return attempt.error.exit_code
         assert record is not None
-        code = copy_end.exit_code(record)
-        if missing := self.keeper.receipt_error:
-            click.echo(f"farline: {missing.message}", err=True)
-            return code or missing.exit_code
+        code = exit_code(record)
+        for error in (self.keeper.receipt_error, self.view.out.error):
+            if error is not None:
+                self._say(error)
+                code = code or error.exit_code
         return code
+
+    def _say(self, error: FarlineError) -> None:
+        self.view.out.line(f"farline: {shown(error.message)}", err=True)
 
     def _where(self, run_id: str) -> dict[str, str]:
         where = {} if self.keeper.no_store else {"run": run_id}
@@ -340,7 +374,8 @@ class Copy:
 def _typed(count: int, destination: str, asked: StopQuestion) -> bool:
     import select
 
-    click.echo(f"delete {count} names at {destination}? type {count}: ", nl=False, err=True)
+    asks = f"delete {count} names at {shown(destination)}? type {count}: "
+    click.echo(asks, nl=False, err=True)
     # A read would begin again by itself after Ctrl-C: whoever asks must look up between.
     while not select.select([sys.stdin], [], [], 0.1)[0]:
         if asked() is not Stop.GO_ON:

@@ -10,8 +10,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from farline.cli.copy_meter import Meter
-from farline.cli.copy_view import clock_text
+from farline.cli.copy.end import clock_text
+from farline.cli.copy.meter import Meter
+from farline.cli.copy.view import fitted
 from farline.spec.units import rate_human, size_human
 
 
@@ -27,14 +28,17 @@ class Bar:
     def draw(self, meter: Meter) -> None:
         """Shows how far it is."""
         if meter.latest is not None:
-            self._live.update(Group(bar_row(meter), Text(details(meter), style="dim")))
+            text = Text(
+                details(meter, self._console.width), "dim", no_wrap=True, overflow="ellipsis"
+            )
+            self._live.update(Group(bar_row(meter), text))
 
-    def say(self, text: str, err: bool = True) -> None:
-        """A line above the bar; results go through the same terminal if they go there at all."""
-        if err or sys.stdout.isatty():
-            self._console.print(Text(text, style="dim" if err else ""))
-        else:
-            sys.stdout.write(text + "\n")
+    def say(self, text: str, err: bool = True) -> bool:
+        """A line above the bar, if it goes to the same terminal; says whether it does."""
+        if not err and not sys.stdout.isatty():
+            return False
+        self._console.print(Text(text, style="dim" if err else ""))
+        return True
 
     def close(self) -> None:
         """Takes the bar away."""
@@ -61,17 +65,17 @@ def bar_row(meter: Meter) -> Table:
     return row
 
 
-def details(meter: Meter) -> str:
-    """Bytes, files, failures, busy streams, and the rate on average."""
+def details(meter: Meter, width: int) -> str:
+    """Bytes, files, failures, the rate on average, busy streams: as much as goes into one line."""
     one = meter.latest
     assert one is not None
     more = "" if one["all_found"] else "+"
     words = [
         f"{size_human(one['settled_bytes'])} of {size_human(one['found_bytes'])}{more}",
-        f"{one['settled_files']}/{one['found_files']}{more} files",
         *([f"{one['failed_files']} failed"] if one["failed_files"] else []),
-        f"{one['busy_streams']} {'stream' if one['busy_streams'] == 1 else 'streams'} busy",
-        f"{rate_human(meter.rate_mean_bps())} on average",
+        f"{one['settled_files']}/{one['found_files']}{more} files",
         clock_text(meter.elapsed_s),
+        f"{rate_human(meter.rate_mean_bps())} on average",
+        f"{one['busy_streams']} {'stream' if one['busy_streams'] == 1 else 'streams'} busy",
     ]
-    return ", ".join(words)
+    return fitted(words, width)

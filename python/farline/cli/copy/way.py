@@ -12,8 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from farline.cli.copy_place import Here, Host, ServerPlace, SshHost
-from farline.errors import FarlineError, TimeoutFailure, UnreachableError, UsageError
+from farline.cli.copy.place import Here, Host, ServerPlace, SshHost
+from farline.errors import (
+    FarlineError,
+    ProtocolError,
+    TimeoutFailure,
+    UnreachableError,
+    UsageError,
+)
 from farline.tools.native import Target, parse_target
 
 if TYPE_CHECKING:
@@ -25,6 +31,9 @@ _CONNECT_S = 5.0
 
 FRESH_S = 3 * 86_400.0
 """A server over ssh serves so long before the next session has a new one with a new ticket."""
+
+HERE_S = 600.0
+"""A ticket within this process is made for one session, and is good for so long to begin it."""
 
 _BUFFERS = {"send": "/proc/sys/net/ipv4/tcp_wmem", "receive": "/proc/sys/net/ipv4/tcp_rmem"}
 
@@ -72,7 +81,7 @@ class Way(Protocol):
         """Ends what was started for it."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ServerWay:
     """A standing server."""
 
@@ -113,7 +122,7 @@ def from_home(path: str, home: str) -> str:
     return f"{home.rstrip('/')}/{'' if path == '.' else path}"
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SshWay:
     """A server that ssh starts for this copy alone."""
 
@@ -181,7 +190,51 @@ class SshWay:
         self._tunnel = self._server = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
+class BackWay(SshWay):
+    """A server that ssh starts for this copy, and that connects to this host for each session."""
+
+    port: int = 0
+    """Where this host waits for it; 0 lets the kernel choose."""
+
+    def open(self, should_stop: StopQuestion) -> Target:
+        """Starts it over ssh, unless it runs."""
+        target = super().open(should_stop)
+        self.listen_address()
+        return target
+
+    def listen_address(self) -> str:
+        """Where this host is to wait, in the family of addresses that ssh used.
+
+        Raises:
+            ProtocolError: when nobody has told that host where this one is.
+        """
+        address = self._client()
+        return f"{'[::]' if ':' in address else '0.0.0.0'}:{self.port}"
+
+    def listens(self, address: str) -> None:
+        """This host waits at `address`: the other one is told."""
+        client, port = self._client(), address.rpartition(":")[2]
+        assert self._server is not None
+        self._server.connect_to(f"[{client}]:{port}" if ":" in client else f"{client}:{port}")
+
+    def _client(self) -> str:
+        client = self._server.ready.client if self._server is not None else None
+        if client is None:
+            raise ProtocolError(
+                f"{self.place.target}: --connect-back: ssh there does not say where this host is"
+                " (SSH_CONNECTION is not set)"
+            )
+        return client
+
+    def advice(self, error: FarlineError) -> str:
+        """The other host did not get here: a firewall on this side, most likely."""
+        if isinstance(error, TimeoutFailure):
+            return "; a firewall may stand before this host: --connect-back PORT names the port"
+        return ""
+
+
+@dataclass(eq=False, repr=False)
 class HereWay:
     """A server in this process: both ends of the copy are on this host."""
 
@@ -191,19 +244,19 @@ class HereWay:
 
     def open(self, should_stop: StopQuestion) -> Target:
         """Starts it on the loopback, for a ticket that nobody else has."""
-        from farline.cli.passing_state import TICKET_S, passing_state
+        from farline.cli.passing_state import passing_state
         from farline.tools.native import Server, mint_ticket
 
         if self._server is None:
             self._state = str(self._stack.enter_context(passing_state()))
             self._server = Server({"listen": ["127.0.0.1"], "port": 0, "state_dir": self._state})
         address = self._server.addresses()[0]
-        ticket = mint_ticket(self._state, address, {"may": "write", "root": "/"}, {}, TICKET_S)
+        ticket = mint_ticket(self._state, address, {"may": "write", "root": "/"}, {}, HERE_S)
         return parse_target(ticket)
 
     def path(self, path: str) -> str:
         """From the root; relative ones begin where this process is."""
-        from farline.cli.copy_place import path_here
+        from farline.cli.copy.place import path_here
 
         return path if path.startswith("/") else f"{path_here()}/{path}"
 
@@ -225,11 +278,18 @@ class HereWay:
 
 
 def way_to(
-    host: Host, may: str, ssh: SshCommand | None, arguments: Sequence[str], tunnelled: bool
+    host: Host,
+    may: str,
+    ssh: SshCommand | None,
+    arguments: Sequence[str],
+    tunnelled: bool,
+    back_port: int | None = None,
 ) -> Way:
     """The way to `host`, which `may` be read from or written to."""
     if isinstance(host, SshHost):
         assert ssh is not None
+        if back_port is not None:
+            return BackWay(host, ssh, may, [*arguments, "--connect-back"], port=back_port)
         return SshWay(host, ssh, may, arguments, tunnelled)
     if isinstance(host, ServerPlace):
         return ServerWay(host)

@@ -15,7 +15,7 @@ NOW_S = 2.0
 """Seconds over which the rate of now is taken."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Meter:
     """Takes reports, oldest first; sessions begun anew are told by `begin`."""
 

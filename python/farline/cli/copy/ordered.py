@@ -1,4 +1,4 @@
-"""The end of a copy between two hosts that gets the order: see `copy_third`."""
+"""The end of a copy between two hosts that gets the order: see `third`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from farline.cli.common import interruptible
-from farline.cli.copy_keep import Keeper
-from farline.cli.copy_options import Wish
-from farline.cli.copy_place import Ends, Here
-from farline.cli.copy_retry import Retry
-from farline.cli.copy_session import Direct
-from farline.cli.copy_third import read_order
-from farline.cli.copy_view import StreamView
+from farline.cli.copy.keep import Keeper
+from farline.cli.copy.options import Wish
+from farline.cli.copy.place import Ends, Here
+from farline.cli.copy.retry import Retry
+from farline.cli.copy.session import Direct
+from farline.cli.copy.third import read_order
+from farline.cli.copy.view import StreamView
 from farline.errors import FarlineError, ProtocolError
 from farline.tools import Stop, StopQuestion
 from farline.tools.native import Target
@@ -75,14 +75,14 @@ def carry_out() -> int:
     Raises:
         FarlineError: when no session came about.
     """
-    from farline.cli.copy import Copy
+    from farline.cli.copy.command import Copy
 
     order = read_order()
     mover, document, retry = _read(order)
     watch = InputWatch()
     watch.start(sys.stdin.readline)
     view = StreamView(every_file=True)
-    keeper = Keeper(None, no_store=True, receipt_copy=None, always_receipt=True)
+    keeper = Keeper(None, True, None, view.out, always_receipt=True)
     try:
         with interruptible(quiet=True) as asked:
 

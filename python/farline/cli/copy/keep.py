@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
+from farline.cli.passing_state import remove_folder
+from farline.cli.shown import shown
 from farline.errors import FarlineError, SystemFailure
 
 if TYPE_CHECKING:
-    from farline.cli.copy_receipt import ReceiptFile
-    from farline.cli.copy_session import Attempt
+    from farline.cli.copy.output import Output
+    from farline.cli.copy.receipt import ReceiptFile
+    from farline.cli.copy.session import Attempt
     from farline.spec._types import RunRecord
 
 TEMPORARY = "/var/tmp"
@@ -35,13 +36,14 @@ LIGHT_S = 1.0
 """Copies up to so long are judged by their report alone."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Keeper:
     """Keeps each session of a copy as a record; the last one's receipt is the copy's."""
 
     store_path: Path | None
     no_store: bool
     receipt_copy: ReceiptFile | None
+    out: Output
     always_receipt: bool = False
     _folder: Path | None = field(default=None, init=False)
     _first: str | None = field(default=None, init=False)
@@ -101,7 +103,7 @@ class Keeper:
             try:
                 self._put(record, attempt, receipt)
             except FarlineError as error:
-                click.echo(f"farline: the run is not kept: {error.message}", err=True)
+                self.out.line(f"farline: the run is not kept: {shown(error.message)}", err=True)
 
     def _copy_receipt(self, receipt: Path, wanted: ReceiptFile) -> None:
         """A receipt that cannot be written is told of at the end: the copy itself goes on."""
@@ -125,9 +127,7 @@ class Keeper:
     def close(self) -> None:
         """Removes what is left of temporary files."""
         if self._folder is not None:
-            import shutil
-
-            shutil.rmtree(self._folder, ignore_errors=True)
+            remove_folder(self._folder)
 
 
 def sweep(folder: Path, now_s: float) -> None:

@@ -23,9 +23,10 @@ from farline.errors import SystemFailure, UsageError
 from farline.spec.path_text import to_path_text
 
 SCHEME = "farline://"
-_HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._%-]*")
-_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+$-]*")
-_IPV6 = re.compile(r"[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9._-]+)?")
+# As text: they are compiled where a host is named, and small copies on this host spared it.
+_HOST = r"[A-Za-z0-9_][A-Za-z0-9._%-]*"
+_USER = r"[A-Za-z0-9_][A-Za-z0-9._@+$-]*"
+_IPV6 = r"[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9._-]+)?"
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def read_place(text: str) -> Place:
 
 def _split_host(text: str) -> tuple[str | None, str]:
     """Host and path; no host where the first slash comes before any colon."""
-    bracketed = re.match(r"((?:[^/:\[\]]*@)?\[[^\]/]*\]):(.*)", text, re.DOTALL)
+    bracketed = ":" in text and re.match(r"((?:[^/:\[\]]*@)?\[[^\]/]*\]):(.*)", text, re.DOTALL)
     if bracketed:
         return bracketed[1], bracketed[2]
     before, colon, path = text.partition(":")
@@ -118,8 +119,8 @@ def _split_host(text: str) -> tuple[str | None, str]:
 def _ssh_host(text: str, whole: str) -> SshHost:
     user, at, host = text.rpartition("@")
     address = host[1:-1] if host.startswith("[") else None
-    good = _IPV6.fullmatch(address) if address is not None else _HOST.fullmatch(host)
-    if not good or (at and not _USER.fullmatch(user)):
+    good = re.fullmatch(*((_IPV6, address) if address is not None else (_HOST, host)))
+    if not good or (at and not re.fullmatch(_USER, user)):
         raise UsageError(
             f"{whole}: {text!r} is no host: write [user@]host:path, an IPv6 address in brackets;"
             f" for a local name with a colon, ./{whole}"

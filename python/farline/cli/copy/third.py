@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from farline.cli.copy_place import Ends, ServerPlace, SshHost
-from farline.cli.copy_session import Attempt, Watcher
-from farline.cli.copy_way import Way, from_home
+from farline.cli.copy.place import Ends, ServerPlace, SshHost
+from farline.cli.copy.session import Attempt, Watcher
+from farline.cli.copy.way import Way, from_home
 from farline.errors import FarlineError, InterruptedRun, ProtocolError, UsageError, from_failure
 from farline.tools import Stop, StopQuestion
 from farline.tools.copy_run import CopyEvent

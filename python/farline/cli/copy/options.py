@@ -120,6 +120,10 @@ def ssh_options(command: _Command) -> _Command:
                 "--tunnel", is_flag=True, help="Take the data through ssh, if nothing else gets by."
             ),
             click.option(
+                "--connect-back", type=click.IntRange(0, 65535), metavar="PORT",
+                help="[ssh] Have that host connect to this one, to PORT (0: any).",
+            ),
+            click.option(
                 "--single-port", is_flag=True, help="[ssh] One port there for control and data."
             ),
             click.option(

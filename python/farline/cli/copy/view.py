@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import click
-
-from farline.cli import copy_end
-from farline.cli.copy_end import shown
-from farline.cli.copy_meter import Meter
+from farline.cli.copy.end import clock_text, missing_lines, summary_lines
+from farline.cli.copy.meter import Meter
+from farline.cli.copy.output import Output
+from farline.cli.shown import shown
 from farline.errors import FarlineError
 from farline.spec.units import rate_human, size_human
 
 if TYPE_CHECKING:
-    from farline.cli.copy_live import Bar
+    from farline.cli.copy.bar import Bar
     from farline.spec._types import ReceiptLine, RunRecord
     from farline.tools.copy_run import CopyEvent
 
@@ -30,12 +29,15 @@ BAR_AFTER_S = 0.3
 """Seconds of a copy before a bar is drawn."""
 
 LINE_EACH_S = 1.0
+LINE_WIDTH = 80
 
 STOPPING = "farline: stopping; once more to stop at once"
 
 
 class View(Protocol):
     """Shows one copy, all its sessions."""
+
+    out: Output
 
     def event(self, event: CopyEvent) -> None:
         """Something happened in a session."""
@@ -65,6 +67,10 @@ class QuietView:
 
     wants_files = False
 
+    def __init__(self) -> None:
+        """Says nothing yet."""
+        self.out = Output()
+
     def event(self, event: CopyEvent) -> None:
         """Nothing."""
 
@@ -80,22 +86,25 @@ class QuietView:
     def finish(self, record: RunRecord | None, where: Mapping[str, str]) -> None:
         """The names that failed."""
         if record is not None and (report := record.get("copy")):
-            for line in copy_end.missing_lines(report):
-                click.echo(f"farline: {line}", err=True)
+            for line in missing_lines(report):
+                self.out.line(f"farline: {line}", err=True)
 
     def close(self) -> None:
         """Nothing to close."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TextView:
     """Text for people: a bar or lines of progress, each name if asked for, a table at the end."""
 
     verbose: bool
     progress: bool
     stats: bool
+    drops: bool = False
+    """Whether what is received is written nowhere."""
     on_terminal: bool = field(default_factory=lambda: sys.stderr.isatty())
     meter: Meter = field(default_factory=Meter)
+    out: Output = field(default_factory=Output)
     _bar: Bar | None = None
     _said_s: float = 0.0
 
@@ -119,20 +128,18 @@ class TextView:
         if not self.on_terminal:
             if elapsed_s - self._said_s >= LINE_EACH_S:
                 self._said_s = elapsed_s
-                click.echo(progress_line(self.meter), err=True)
+                self.out.line(progress_line(self.meter), err=True)
             return
         if self._bar is None and elapsed_s >= BAR_AFTER_S:
-            from farline.cli.copy_live import Bar
+            from farline.cli.copy.bar import Bar
 
             self._bar = Bar()
         if self._bar is not None:
             self._bar.draw(self.meter)
 
     def _say(self, text: str, err: bool = True) -> None:
-        if self._bar is not None:
-            self._bar.say(text, err)
-        else:
-            click.echo(text, err=err)
+        if self._bar is None or not self._bar.say(text, err):
+            self.out.line(text, err)
 
     def waits(self, error: FarlineError, wait_s: float) -> None:
         """Says what happened and when it goes on."""
@@ -146,6 +153,8 @@ class TextView:
     def file(self, line: ReceiptLine) -> None:
         """The name, and what became of it unless it was copied."""
         status = "" if line["status"] == "copied" else f" ({line['status']})"
+        if self.drops and not status:
+            status = " (received, not written)"
         self._say(f"{shown(line['path'])}{status}", err=False)
 
     def finish(self, record: RunRecord | None, where: Mapping[str, str]) -> None:
@@ -153,10 +162,10 @@ class TextView:
         self.close()
         if record is None or not (report := record.get("copy")):
             return
-        for line in copy_end.missing_lines(report):
-            click.echo(f"farline: {line}", err=True)
-        for line in copy_end.summary_lines(record, self.stats, where):
-            click.echo(line)
+        for line in missing_lines(report):
+            self.out.line(f"farline: {line}", err=True)
+        for line in summary_lines(record, self.stats, where):
+            self.out.line(shown(line))
 
     def close(self) -> None:
         """Ends the bar; harmless when done twice."""
@@ -171,7 +180,7 @@ class JsonView(QuietView):
     def finish(self, record: RunRecord | None, where: Mapping[str, str]) -> None:
         """Prints the record; a failure before one is printed where it is caught."""
         if record is not None:
-            click.echo(json.dumps(record, indent=2))
+            self.out.line(json.dumps(record, indent=2))
 
 
 class StreamView:
@@ -184,6 +193,7 @@ class StreamView:
     def __init__(self, every_file: bool) -> None:
         """Tells each name with `every_file`, else those that failed, at the end."""
         self.wants_files = every_file
+        self.out = Output()
         self._began = False
         self._meter = Meter()
         self._said_s, self._said_bytes = 0.0, 0
@@ -192,34 +202,34 @@ class StreamView:
         """A line for each."""
         if not self._began:
             self._began = True
-            _line("start", {"schema": 1})
+            self._line("start", {"schema": 1})
         if event.progress is not None:
-            _line("progress", event.progress)
+            self._line("progress", event.progress)
             self._meter.add(event.progress)
             self._interval()
         elif event.text:
-            _line("notice", {"kind": event.kind, "text": event.text})
+            self._line("notice", {"kind": event.kind, "text": event.text})
 
     def _interval(self) -> None:
         end_s, moved = self._meter.elapsed_s, self._meter.moved_bytes
         span_s = end_s - self._said_s
         if span_s >= LINE_EACH_S:
             span = {"start_s": self._said_s, "end_s": end_s, "bytes": moved - self._said_bytes}
-            _line("interval", {**span, "rate_bps": 8 * (moved - self._said_bytes) / span_s})
+            self._line("interval", {**span, "rate_bps": 8 * (moved - self._said_bytes) / span_s})
             self._said_s, self._said_bytes = end_s, moved
 
     def waits(self, error: FarlineError, wait_s: float) -> None:
         """An `error` that is not the last word."""
-        _line("error", {**error.failure(), "again_in_s": wait_s})
+        self._line("error", {**error.failure(), "again_in_s": wait_s})
         self._meter.begin(wait_s)
 
     def stops(self) -> None:
         """Said on standard error."""
-        click.echo(STOPPING, err=True)
+        self.out.line(STOPPING, err=True)
 
     def file(self, line: ReceiptLine) -> None:
         """A `file` line."""
-        _line("file", line)
+        self._line("file", line)
 
     def finish(self, record: RunRecord | None, where: Mapping[str, str]) -> None:
         """What failed, and `end`."""
@@ -227,17 +237,16 @@ class StreamView:
             return
         if not self.wants_files and (report := record.get("copy")):
             for line in report["failures"]:
-                _line("file", line)
+                self._line("file", line)
         if failure := record.get("error"):
-            _line("error", failure)
-        _line("end", {"farline": record, **where})
+            self._line("error", failure)
+        self._line("end", {"farline": record, **where})
 
     def close(self) -> None:
         """A failure before a record is printed where it is caught."""
 
-
-def _line(name: str, data: object) -> None:
-    click.echo(json.dumps({"event": name, "data": data}))
+    def _line(self, name: str, data: object) -> None:
+        self.out.line(json.dumps({"event": name, "data": data}))
 
 
 def progress_line(meter: Meter) -> str:
@@ -250,26 +259,25 @@ def progress_line(meter: Meter) -> str:
     found = "" if one["all_found"] else "+"
     words = [
         f"{done} {size_human(one['settled_bytes'])} of {size_human(one['found_bytes'])}{found}",
-        f"{one['settled_files']}/{one['found_files']}{found} files",
         rate_human(meter.rate_now_bps()),
+        *([f"{clock_text(left_s)} left"] if left_s is not None else []),
+        *([f"{one['failed_files']} failed"] if one["failed_files"] else []),
+        f"{one['settled_files']}/{one['found_files']}{found} files",
     ]
-    if one["failed_files"]:
-        words.append(f"{one['failed_files']} failed")
-    if left_s is not None:
-        words.append(f"{clock_text(left_s)} left")
-    return ", ".join(words)
+    return fitted(words, LINE_WIDTH)
 
 
-def clock_text(seconds: float) -> str:
-    """`0:05`, `12:34`, `1:02:03`."""
-    whole = round(seconds)
-    hours, minutes = divmod(whole // 60, 60)
-    if hours:
-        return f"{hours}:{minutes:02d}:{whole % 60:02d}"
-    return f"{minutes}:{whole % 60:02d}"
+def fitted(words: Sequence[str], width: int) -> str:
+    """As many of `words` as go into one line, at least the first."""
+    line, *rest = words
+    for word in rest:
+        if len(line) + 2 + len(word) > width:
+            break
+        line += f", {word}"
+    return line
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ReceiptTail:
     """Lines of a receipt as they are written."""
 

@@ -47,14 +47,12 @@ class ReceiptFile:
                 draft.unlink()
 
 
-def receipt_file(text: str | None) -> ReceiptFile | None:
-    """The place that `--receipt` names, links resolved; None where there is none to be written.
+def receipt_file(text: str) -> ReceiptFile:
+    """The place that `--receipt` names, links resolved.
 
     Raises:
         click.UsageError: when it cannot be written to, said before anything is copied.
     """
-    if text is None:
-        return None
 
     def refused(why: str) -> click.UsageError:
         return click.UsageError(f"--receipt {text}: {why}")

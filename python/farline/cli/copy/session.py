@@ -1,19 +1,22 @@
 """Attempts at a copy: one session each, until it is whole or there is no use.
 
 `Direct` drives the engine of this process. A copy between two other hosts is driven by
-`copy_third.Ordered`, which answers to the same protocol.
+`third.Ordered`, which answers to the same protocol.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from farline.cli.copy_retry import Retry
-from farline.cli.copy_way import (
+from farline.cli.copy.glance import are_many_and_small
+from farline.cli.copy.retry import Retry
+from farline.cli.copy.way import (
+    BackWay,
     Buffers,
     Contact,
     Way,
@@ -21,8 +24,7 @@ from farline.cli.copy_way import (
     interface_bps,
     own_buffers,
 )
-from farline.errors import FarlineError, InterruptedRun, SpecError, from_failure
-from farline.models.stream_need import UNKNOWN_RATE_BPS, stream_need
+from farline.errors import FarlineError, InterruptedRun, from_failure
 from farline.spec.options import copy_flag
 from farline.spec.units import rate_human
 from farline.tools import Stop, StopQuestion
@@ -36,6 +38,9 @@ POLL_S = 0.05
 
 NEAR_S = 0.001
 """Up to so long a round trip one stream carries whatever an interface does."""
+
+BACK_STREAMS = 4
+"""Streams where nothing can be found out about the path beforehand."""
 
 LOSS_BOUND = 0.01
 """Share of RBUDP's packets lost above which it slows down, where nobody stated a rate."""
@@ -82,7 +87,7 @@ class Mover(Protocol):
         """Ends what was started for it."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Direct:
     """Sessions between this process and the other end of a way."""
 
@@ -106,15 +111,25 @@ class Direct:
         try:
             target = self.way.open(should_stop)
             spec = self._spec(document, target, watcher)
-            run = CopyRun(target, spec, None if receipt is None else str(receipt))
+            run = self._begun(target, spec, None if receipt is None else str(receipt))
         except FarlineError as error:
             return Attempt(None, in_flags(error))
         try:
             watcher.begun()
-            record = follow(run, watcher, should_stop, self.on_loopback)
+            record = follow(run, watcher, should_stop)
         finally:
             run.close()
         return Attempt(record, self._error(record), run.samples, run.mover)
+
+    def _begun(self, target: Target, spec: dict[str, Any], receipt: str | None) -> CopyRun:
+        if not isinstance(self.way, BackWay):
+            return CopyRun(target, spec, receipt)
+        run = CopyRun(target, spec, receipt, listen=self.way.listen_address())
+        while (event := run.poll(POLL_S)) is None or event.kind != "listening":
+            if run.record is not None:
+                return run
+        self.way.listens(event.text)
+        return run
 
     def _spec(
         self, document: Mapping[str, Any], target: Target, watcher: Watcher
@@ -138,9 +153,16 @@ class Direct:
             return [self._settle_blasts(spec, target)]
         if transport != "tcp" or "streams" in spec:
             return []
+        from farline.models.stream_need import UNKNOWN_RATE_BPS, core_streams, stream_need
+
+        cores = len(os.sched_getaffinity(0))
         if self.on_loopback:
-            spec["streams"] = 1
-            return ["1 stream: both ends are on this host"]
+            streams = core_streams(UNKNOWN_RATE_BPS, cores)
+            spec["streams"] = streams
+            return [f"{streams} stream{'' if streams == 1 else 's'}: both ends are on this host"]
+        if isinstance(self.way, BackWay):
+            spec["streams"] = BACK_STREAMS
+            return [f"{BACK_STREAMS} streams: the path is not known before that host connects"]
         contact = first_contact(target, spec.get("ip_version"))
         rtt_s = contact.rtt_s if contact is not None else 0.0
         here = own_buffers()
@@ -148,7 +170,8 @@ class Direct:
         sender, receiver = (here, there) if self.pushes else (there, here)
         send, receive = stated_buffers(spec, sender, receiver)
         rate_bps = wanted_bps(spec, contact) if rtt_s > NEAR_S else None
-        need = stream_need(rtt_s, send, receive, rate_bps)
+        small = self.pushes and are_many_and_small(self.sources)
+        need = stream_need(rtt_s, send, receive, rate_bps, cores, small)
         spec["streams"] = min(need.streams, self.most_streams or need.streams)
         fewer = spec["streams"] < need.streams
         ports = f"; {spec['streams']}, for so many there are ports" if fewer else ""
@@ -156,6 +179,8 @@ class Direct:
 
     def _settle_blasts(self, spec: dict[str, Any], target: Target) -> str:
         """RBUDP sends at a stated rate; unstated it aims high and gives way to loss."""
+        from farline.models.stream_need import UNKNOWN_RATE_BPS
+
         contact = first_contact(target, spec.get("ip_version"))
         streams = spec.setdefault("streams", 1)
         rate_bps = (wanted_bps(spec, contact) or UNKNOWN_RATE_BPS) // streams
@@ -195,31 +220,23 @@ def wanted_bps(spec: Mapping[str, Any], contact: Contact | None) -> int | None:
     return interface_bps(contact.address)
 
 
-def follow(
-    run: CopyRun, watcher: Watcher, should_stop: StopQuestion, calmly: bool = False
-) -> RunRecord:
-    """Follows one session to its record; asks before each slice whether to stop.
-
-    `calmly`: what a session gives notice of (clear text) is a detail within one host.
-    """
+def follow(run: CopyRun, watcher: Watcher, should_stop: StopQuestion) -> RunRecord:
+    """Follows one session to its record; asks before each slice whether to stop."""
     while run.record is None:
         run.ask(should_stop())
         if (event := run.poll(POLL_S)) is not None:
-            calm = calmly and event.kind == "notice"
-            watcher.event(replace(event, kind="detail") if calm else event)
+            watcher.event(event)
     return run.record
 
 
 def in_flags(error: FarlineError) -> FarlineError:
     """A refusal of a field of the spec, in the words of the command line."""
-    if not isinstance(error, SpecError):
-        return error
     path, colon, rest = error.message.partition(":")
-    flag = copy_flag(path)
-    return SpecError(f"{flag}:{rest}", error.retry_after_s) if colon and flag else error
+    flag = copy_flag(path) if colon else None
+    return type(error)(f"{flag}:{rest}", error.retry_after_s) if flag else error
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Repeated:
     """Attempts with pauses between, as `Retry` decides; `each` is told of every one that ends."""
 
