@@ -33,6 +33,8 @@ pytestmark = pytest.mark.skipif(
 def source(tmp_path: Path) -> tree.Source:
     made = tree.make(tmp_path / "source", plan.cases(3, 1, SCALE)[0], SCALE)
     os.setxattr(made.path("plain/sparse"), "user.origin", b"\x00any\xff")
+    made.root.chmod(0o750)
+    os.utime(made.root, (1_000_000_000, 1_000_000_000))
     return made
 
 

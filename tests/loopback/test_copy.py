@@ -158,6 +158,25 @@ def test_the_receipt_lists_every_file_and_the_run_is_kept(tmp_path: Path, tree: 
     assert [row["run_id"] for row in rows] == [record["run_id"]]
 
 
+def test_a_pull_says_what_the_other_end_could_not_send(
+    tmp_path: Path, there: Path, files: Serving
+) -> None:
+    (there / "whole").write_text("w")
+    (there / "pipes").mkdir(exist_ok=True)
+    if not (there / "pipes" / "p").exists():
+        os.mkfifo(there / "pipes" / "p")
+    receipt = tmp_path / "receipt.jsonl"
+    sources = [f"{files.tickets['read']}#{name}" for name in ("missing", "whole", "pipes")]
+    done = farline(tmp_path, "copy", *sources, f"{tmp_path / 'b'}/", "--receipt", str(receipt))
+    assert done.returncode == 23, done.stderr
+    assert "missing" in done.stderr + done.stdout
+    lines = {
+        line["path"]: line["status"] for line in map(json.loads, receipt.read_text().splitlines())
+    }
+    assert lines["missing"] == "failed" and lines["pipes/p"] == "skipped"
+    assert (tmp_path / "b" / "whole").read_text() == "w"
+
+
 def test_a_ticket_opens_what_it_is_for_and_nothing_else(
     tmp_path: Path, tree: Path, there: Path, files: Serving
 ) -> None:

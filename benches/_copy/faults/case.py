@@ -163,6 +163,7 @@ def _until_done(going: Run) -> tuple[int, End]:
     """The same command until it is whole, or until it says the same twice with no fault left."""
     actors, before = going.actors, None
     for number in range(1, MOST_ATTEMPTS + 1):
+        met = len(actors.met)
         end = going.attempt(number)
         actors.after_attempt()
         if end.exit_code == EXIT_WHOLE:
@@ -170,7 +171,7 @@ def _until_done(going: Run) -> tuple[int, End]:
         if number == MOST_ATTEMPTS // 2:
             actors.mend()
         said = (end.exit_code, frozenset(end.receipt.failed))
-        if said == before and not actors.waiting:
+        if said == before and not actors.waiting and len(actors.met) == met:
             break
         before = said
     actors.mend()

@@ -88,6 +88,15 @@ pub enum EntryKind {
     },
 }
 
+/// Of a folder whose content is the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Top {
+    /// Permission bits, the lowest twelve.
+    pub mode: u32,
+    /// Time of last change, nanoseconds since 1970.
+    pub mtime_ns: i64,
+}
+
 /// What the sending end says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Catalogue {
@@ -95,6 +104,8 @@ pub enum Catalogue {
     Begin {
         /// Chunk in use, in bytes: what the spec says, or what the sending end chose.
         chunk_bytes: u64,
+        /// What the destination folder itself should be like: as the one source, when that is what is in a folder.
+        top: Option<Top>,
     },
     /// The next entry.
     Entry(Entry),

@@ -4,8 +4,9 @@ mod common;
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use common::pair::copy;
 use common::{Weather, spec, tree};
@@ -148,6 +149,54 @@ fn holes_and_names_of_one_file_stay_what_they_are() {
     assert_eq!(inode("a"), inode("b"));
     assert!(fs::metadata(destination.join("sparse")).unwrap().blocks() * 512 < 2 << 20);
     assert!(ended.sent.report.hole_bytes > 60 << 20);
+}
+
+#[test]
+fn the_destination_folder_is_like_the_source_folder_whose_content_it_gets() {
+    let top = tempfile::tempdir().unwrap();
+    let source = top.path().join("source");
+    tree::put(&source, "a", b"content");
+    let empty = top.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    let there = top.path().join("there");
+    tree::put(&there, "b", b"was here");
+    for folder in [&source, &empty] {
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o710)).unwrap();
+        let opened = fs::File::open(folder).unwrap();
+        opened
+            .set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000))
+            .unwrap();
+    }
+    fs::set_permissions(&there, fs::Permissions::from_mode(0o777)).unwrap();
+    for (from, to, mode) in [
+        (&source, "new", 0o710),
+        (&empty, "none", 0o710),
+        (&source, "there", 0o777),
+    ] {
+        let destination = top.path().join(to);
+        copy(
+            &tuned(spec(content_of(from), &destination), 262_144, 0, 0),
+            1,
+            &Weather::fair(),
+        )
+        .assert_well();
+        let facts = fs::metadata(&destination).unwrap();
+        assert_eq!(
+            (facts.mode() & 0o7777, facts.mtime()),
+            (mode, 1_000_000_000),
+            "{to}"
+        );
+    }
+    let untimed = CopySpec {
+        times: false,
+        modes: false,
+        ..tuned(spec(content_of(&source), &top.path().join("own")), 262_144, 0, 0)
+    };
+    copy(&untimed, 1, &Weather::fair()).assert_well();
+    assert_ne!(
+        fs::metadata(top.path().join("own")).unwrap().mtime(),
+        1_000_000_000
+    );
 }
 
 #[test]

@@ -274,6 +274,11 @@ mod tests {
     #[test]
     fn a_flag_means_one_thing_per_section() {
         let rows = rows(&Definitions::new());
+        // `farline copy` takes no iperf3 options of a measurement: -n is rsync's there, and iperf3's elsewhere.
+        let rows: Vec<_> = rows
+            .into_iter()
+            .filter(|row| row.path != "copy.dry_run")
+            .collect();
         for row in &rows {
             for flag in &row.flags {
                 let rivals = rows.iter().filter(|other| {

@@ -98,8 +98,12 @@ impl<'a> Reading<'a> {
     fn hear(&mut self, said: Catalogue) -> Result<(), Failure> {
         let chunk = self.shared.chunk_bytes.get();
         match said {
-            Catalogue::Begin { chunk_bytes } => {
+            Catalogue::Begin { chunk_bytes, top } => {
                 check_chunk(&self.shared.spec, chunk_bytes)?;
+                if let Some(top) = top {
+                    // Once: what follows fails where the catalogue begins twice.
+                    let _ = self.shared.top.set(top);
+                }
                 let set = self.shared.chunk_bytes.set(chunk_bytes);
                 set.map_err(|_| broken("the catalogue begins twice"))
             }
@@ -122,6 +126,9 @@ impl<'a> Reading<'a> {
                 Ok(())
             }
             Catalogue::End { entries, whole } => {
+                if entries == 0 {
+                    self.nothing_came()?;
+                }
                 self.shared.table.end(End { entries, whole })?;
                 self.shared.gauges.all_found.set(1);
                 self.has_ended = true;
@@ -129,6 +136,17 @@ impl<'a> Reading<'a> {
                 Ok(())
             }
         }
+    }
+
+    /// A folder with nothing in it to copy is a folder at the destination too.
+    fn nothing_came(&mut self) -> Result<(), Failure> {
+        let shared = self.shared;
+        if shared.top.get().is_some() && shared.site.get().is_none() {
+            shared.settle_as_folder()?;
+            self.folders = shared.folders();
+            (self.is_settled)()?;
+        }
+        Ok(())
     }
 
     /// The entry of this number, if it is not settled.

@@ -58,6 +58,7 @@ impl Shared {
             }
             if self.mode == Mode::Real {
                 problems.extend(self.end_staging(site, end)?);
+                problems.extend(self.finish_top(site));
             }
         }
         // Said to the other end too: either may be the one that asked for the copy.

@@ -44,6 +44,18 @@ impl Outlet for Taken {
 
 /// Plays `data` to a receiving end whose destination is `destination`, nothing hashed so that content passes.
 ///
+/// As [`play`], into a folder of this process's own that is empty again afterwards.
+///
+/// # Panics
+/// When the receiving end does.
+pub fn anywhere(data: &[u8]) {
+    let folder = std::env::temp_dir().join(format!("farline-fuzz-{}", std::process::id()));
+    // Without the folder nothing can be received, and nothing panics.
+    let _ = std::fs::create_dir(&folder);
+    play(&folder, data);
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
 /// The bytes: pieces, each a kind (0 catalogue, 1 pack, else chunk), a length of two bytes, and so many bytes.
 ///
 /// # Panics
@@ -87,7 +99,13 @@ fn pieces(mut data: &[u8]) -> (Vec<Piece>, Vec<Piece>) {
     let mut begin = Vec::new();
     let chunk_bytes = 64 * 1024;
     // A number is always written down.
-    let _ = message::append(&mut begin, &Catalogue::Begin { chunk_bytes });
+    let _ = message::append(
+        &mut begin,
+        &Catalogue::Begin {
+            chunk_bytes,
+            top: None,
+        },
+    );
     let mut catalogue = vec![(FrameKind::Catalogue, begin, 0)];
     let mut chunks = Vec::new();
     while let [kind, low, high, rest @ ..] = data {

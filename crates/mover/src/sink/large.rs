@@ -143,9 +143,9 @@ impl Shared {
         }
     }
 
-    fn begin(&self, entry: &Entry) -> io::Result<Large> {
-        let length = entry.source.bytes;
-        let mut large = Large {
+    /// Parts of a file of which nothing is there.
+    fn nothing_of(&self, length: u64) -> Large {
+        Large {
             partial: None,
             file: None,
             tree: self
@@ -157,7 +157,12 @@ impl Shared {
             settled: None,
             spoiled: HashMap::new(),
             is_finishing: false,
-        };
+        }
+    }
+
+    fn begin(&self, entry: &Entry) -> io::Result<Large> {
+        let length = entry.source.bytes;
+        let mut large = self.nothing_of(length);
         if self.mode != Mode::Real {
             return Ok(large);
         }
@@ -196,19 +201,8 @@ impl Shared {
                 .map_err(|error| Failure::system("staging folder .farline-partial", &error));
         };
         let length = entry.source.bytes;
-        let mut large = Large {
-            partial: Some(Arc::new(partial)),
-            file: None,
-            tree: self
-                .is_hashed()
-                .then(|| TreeHash::new(length, self.chunk_bytes())),
-            claimed: Ranges::default(),
-            proved_bytes: 0,
-            resumed_bytes: 0,
-            settled: None,
-            spoiled: HashMap::new(),
-            is_finishing: false,
-        };
+        let mut large = self.nothing_of(length);
+        large.partial = Some(Arc::new(partial));
         let parts = self.proved_parts(&left, length);
         for part in &parts {
             large.claimed.claim(part.offset, part.bytes);

@@ -15,11 +15,11 @@ use super::journal::path_key;
 use super::name;
 use super::place::{Folders, split, word};
 use super::settle::line;
-use super::shared::{Mode, POISONED, Shared, ends_all, in_words};
+use super::shared::{Mode, POISONED, Shared, Site, ends_all, in_words};
 use crate::message::{self, Wants};
 
 /// What the owner needs to put things into a folder.
-const OWNER: u32 = 0o700;
+pub const OWNER: u32 = 0o700;
 /// Bits of a folder: its set-group and sticky bits give nobody rights.
 const FOLDER_BITS: u32 = 0o3777;
 
@@ -273,13 +273,7 @@ impl Shared {
             let finished = folders
                 .open(&late.path, OpenFlags::READ | OpenFlags::FOLDER)
                 .and_then(|folder| {
-                    if self.spec.modes {
-                        file::set_mode(folder.as_fd(), late.mode & FOLDER_BITS)?;
-                    }
-                    match self.spec.times {
-                        true => file::set_times(folder.as_fd(), late.mtime_ns),
-                        false => Ok(()),
-                    }
+                    self.finish_folder(folder.as_fd(), self.spec.modes, late.mode, late.mtime_ns)
                 });
             if let Err(error) = finished {
                 let path = crate::path_text::to_text(&late.path);
@@ -288,6 +282,32 @@ impl Shared {
             }
         }
         Ok(problems)
+    }
+
+    /// The same for the destination folder itself, last of all. Permission bits only where this copy made it: it may be
+    /// anybody's home, or /tmp.
+    pub fn finish_top(&self, site: &Site) -> Option<String> {
+        let (top, base) = (self.top.get()?, site.base.as_ref()?);
+        let with_mode = self.spec.modes && site.is_new;
+        self.finish_folder(base.as_fd(), with_mode, top.mode, top.mtime_ns)
+            .err()
+            .map(|error| format!("times and modes of the folder: {}", in_words(&error)))
+    }
+
+    fn finish_folder(
+        &self,
+        folder: BorrowedFd<'_>,
+        with_mode: bool,
+        mode: u32,
+        mtime_ns: i64,
+    ) -> io::Result<()> {
+        if with_mode {
+            file::set_mode(folder, mode & FOLDER_BITS)?;
+        }
+        match self.spec.times {
+            true => file::set_times(folder, mtime_ns),
+            false => Ok(()),
+        }
     }
 }
 

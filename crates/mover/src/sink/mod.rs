@@ -376,6 +376,7 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         pulse,
         receipt: Receipt::open(receipt.as_deref())?,
         chunk_bytes: OnceLock::new(),
+        top: OnceLock::new(),
         outlook: Mutex::new(outlook),
         site: OnceLock::new(),
         table: Table::default(),

@@ -18,6 +18,7 @@ use super::seen::Seen;
 use super::staging::Staging;
 use super::works::Works;
 use crate::engine::{Choice, Device};
+use crate::message::Top;
 use crate::receipt::Receipt;
 use crate::{Gauges, Pulse, path_text};
 
@@ -44,6 +45,8 @@ pub struct Site {
     pub single: Option<(Vec<u8>, Vec<u8>)>,
     /// Whether nothing was there.
     pub fresh: bool,
+    /// Whether this copy made the destination folder.
+    pub is_new: bool,
     /// What is kept beside the files; only where files are.
     kept: Option<Kept>,
 }
@@ -71,6 +74,7 @@ impl Site {
             base,
             single,
             fresh,
+            is_new: false,
             kept: None,
         }
     }
@@ -81,6 +85,7 @@ impl Site {
             base: Some(base),
             single,
             fresh,
+            is_new: false,
             kept: Some(kept),
         }
     }
@@ -122,6 +127,8 @@ pub struct Shared {
     pub receipt: Receipt,
     /// Chunk in use, told first by the other end.
     pub chunk_bytes: OnceLock<u64>,
+    /// What the destination folder itself should be like, if there is such a thing.
+    pub top: OnceLock<Top>,
     pub outlook: Mutex<Option<Outlook>>,
     pub site: OnceLock<Site>,
     pub table: Table,

@@ -10,6 +10,7 @@ use farline_spec::{Failure, FailureKind};
 use farline_sys::file::{self, OpenFlags};
 
 use super::NAMERS;
+use super::make::OWNER;
 use super::place::{self, Outlook, Vacancy};
 use super::shared::{Kept, Mode, POISONED, Shared, Site, broken};
 use super::staging::{self, STAGING_NAME, Staging, copy_key};
@@ -67,6 +68,18 @@ impl Shared {
         Ok(())
     }
 
+    /// Settles that things go to a folder, if that is still open: no entry comes.
+    ///
+    /// # Errors
+    /// As of [`Self::settle_by`].
+    pub fn settle_as_folder(&self) -> Result<(), Failure> {
+        let outlook = self.outlook.lock().expect(POISONED).take();
+        if let Some(Outlook::Name(vacancy)) = outlook {
+            self.settle_site(self.folder_site(&vacancy)?);
+        }
+        Ok(())
+    }
+
     fn settle_site(&self, site: Site) {
         // Nobody else does.
         let _ = self.site.set(site);
@@ -86,13 +99,19 @@ impl Shared {
         }
         let explain = |error: io::Error| Failure::system(&what, &error);
         let parent = vacancy.parent.as_fd();
-        match file::make_folder(parent, &vacancy.name, FOLDER_MODE) {
+        let mode = match self.top.get().filter(|_| self.spec.modes) {
+            Some(top) => top.mode & FOLDER_MODE | OWNER,
+            None => FOLDER_MODE,
+        };
+        let is_new = match file::make_folder(parent, &vacancy.name, mode) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(explain(error)),
-            _ => {}
-        }
+            made => made.is_ok(),
+        };
         let flags = OpenFlags::READ | OpenFlags::FOLDER | OpenFlags::NO_FOLLOW;
         let folder = file::open_beneath(parent, &vacancy.name, flags, 0).map_err(explain)?;
-        self.site_of(folder, None, true)
+        let mut site = self.site_of(folder, None, true)?;
+        site.is_new = is_new;
+        Ok(site)
     }
 
     /// Files go below `folder`; `fresh` if it is known that nothing is there.

@@ -76,7 +76,8 @@ impl<'a> Announcer<'a> {
     /// Announces until the copy is over.
     pub(super) fn run(mut self) -> Result<(), Failure> {
         let chunk_bytes = self.shared.chunk_bytes;
-        self.add(&Catalogue::Begin { chunk_bytes })?;
+        let top = self.shared.top;
+        self.add(&Catalogue::Begin { chunk_bytes, top })?;
         self.send()?;
         while !self.shared.halt.is_over() {
             let did_something = self.say_words()? | self.announce()? | self.say_end()?;

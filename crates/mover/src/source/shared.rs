@@ -15,7 +15,7 @@ use super::producer::Filled;
 use super::supply::Supply;
 use super::table::Table;
 use crate::engine::Choice;
-use crate::message::{Catalogue, MAX_PATH_BYTES};
+use crate::message::{Catalogue, MAX_PATH_BYTES, Top};
 use crate::path_text::to_text;
 use crate::receipt::Receipt;
 use crate::{Gauges, Pulse, Root};
@@ -44,6 +44,8 @@ pub(super) struct Shared {
     pub(super) waits_for_device: bool,
     /// Chunk in use.
     pub(super) chunk_bytes: u64,
+    /// What the destination folder itself should be like.
+    pub(super) top: Option<Top>,
     /// Whether content is hashed.
     pub(super) hashes: bool,
     /// Most payload bytes that may move.

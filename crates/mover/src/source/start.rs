@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Sender, bounded};
 use farline_spec::{CopySpec, Failure, FailureKind, FileEngine, FileKind, FileStatus, Verify};
-use farline_sys::file::OpenFlags;
+use farline_sys::file::{self, OpenFlags};
 
 use super::filter::Filters;
 use super::found::Found;
@@ -21,6 +21,7 @@ use super::table::Table;
 use super::walk::{BATCHES_AHEAD, List, THREADS, Walk};
 use super::{Inner, SendEnd, stream};
 use crate::engine::{self, Choice, Device};
+use crate::message::Top;
 use crate::receipt::Receipt;
 use crate::{EndSetup, Root, path_text};
 
@@ -120,6 +121,7 @@ fn share(setup: EndSetup, origins: Vec<Origin>) -> Result<Shared, Failure> {
         .map_or(workers + helpers, |files| files.get() as usize);
     let depth = depth(choice, setup.streams, workers, frame_bytes)?;
     let most_live = crate::most_entries_under_way(&spec);
+    let top = top(&spec, &origins);
     Ok(Shared {
         filters: Filters::new(&spec.filters)?,
         hashes: spec.verify != Verify::None,
@@ -151,6 +153,19 @@ fn share(setup: EndSetup, origins: Vec<Origin>) -> Result<Shared, Failure> {
         origins,
         choice,
         chunk_bytes,
+        top,
+    })
+}
+
+/// What the destination folder should be like: as the one source, when that is what is in a folder, all of it.
+fn top(spec: &CopySpec, origins: &[Origin]) -> Option<Top> {
+    let ([origin], None) = (origins, &spec.source_list) else {
+        return None;
+    };
+    let facts = file::stat_fd(origin.folder()).ok()?;
+    origin.top().is_none().then_some(Top {
+        mode: facts.mode,
+        mtime_ns: facts.mtime_ns,
     })
 }
 

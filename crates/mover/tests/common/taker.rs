@@ -239,7 +239,7 @@ impl Taker {
 
     fn hear(&self, state: &mut State, next: &mut u64, message: Catalogue) {
         match message {
-            Catalogue::Begin { chunk_bytes } => state.chunk_bytes = chunk_bytes,
+            Catalogue::Begin { chunk_bytes, .. } => state.chunk_bytes = chunk_bytes,
             Catalogue::Entry(entry) => {
                 let number = *next;
                 *next += 1;

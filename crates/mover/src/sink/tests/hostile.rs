@@ -90,7 +90,10 @@ fn a_catalogue_that_makes_no_sense_ends_the_copy() {
         entries: 3,
         whole: true,
     };
-    let begin = Catalogue::Begin { chunk_bytes: CHUNK };
+    let begin = Catalogue::Begin {
+        chunk_bytes: CHUNK,
+        top: None,
+    };
     all_break(vec![
         ("settled unknown", Box::new(|session| session.settle(9, b""))),
         ("lost unknown", Box::new(move |session| session.say(&lost))),

@@ -145,7 +145,10 @@ pub fn start_limited(
         heard: Vec::new(),
         next: 0,
     };
-    session.say(&Catalogue::Begin { chunk_bytes: CHUNK });
+    session.say(&Catalogue::Begin {
+        chunk_bytes: CHUNK,
+        top: None,
+    });
     Ok(session)
 }
 
