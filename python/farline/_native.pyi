@@ -10,12 +10,14 @@ from typing import final
 
 __all__ = [
     "Columns",
+    "Contact",
     "Emulator",
     "NativeError",
     "Run",
     "Server",
     "enter_namespaces",
     "host_facts",
+    "make_contact",
     "make_user_namespace",
     "memory_copy_bps",
     "mint_ticket",
@@ -107,11 +109,28 @@ def start_run(
     spec_json: str,
     receipt: str | PathLike[str] | None = None,
     listen: str | None = None,
+    contact: Contact | None = None,
 ) -> Run:
     """Starts a run towards a target; the receipt of a copy goes to the file `receipt`.
 
-    With `listen` (`address:port`) the server is waited for there instead of being connected to.
+    With `listen` (`address:port`) the server is waited for there instead of being connected to;
+    with `contact` that connection is the run's, if no run has had it.
     """
+
+@final
+class Contact:
+    """A connection to a server that a run can begin with, and what making it told of the path."""
+
+    @property
+    def rtt_s(self) -> float:
+        """Round-trip time of the path, seconds."""
+
+    @property
+    def address(self) -> str | None:
+        """Address of this end."""
+
+def make_contact(target_json: str, ip_version: str, timeout_s: float) -> Contact:
+    """Connects to a target over IP of this version (`any`, `v4`, `v6`) and says nothing."""
 
 def start_server(config_json: str, connect_to: str | None = None) -> Server:
     """Starts a server.

@@ -161,12 +161,11 @@ def test_the_receipt_lists_every_file_and_the_run_is_kept(tmp_path: Path, tree: 
 def test_a_pull_says_what_the_other_end_could_not_send(
     tmp_path: Path, there: Path, files: Serving
 ) -> None:
-    (there / "whole").write_text("w")
-    (there / "pipes").mkdir(exist_ok=True)
-    if not (there / "pipes" / "p").exists():
-        os.mkfifo(there / "pipes" / "p")
+    (there / "alone").write_text("w")
+    (there / "pipes").mkdir()
+    os.mkfifo(there / "pipes" / "p")
     receipt = tmp_path / "receipt.jsonl"
-    sources = [f"{files.tickets['read']}#{name}" for name in ("missing", "whole", "pipes")]
+    sources = [f"{files.tickets['read']}#{name}" for name in ("missing", "alone", "pipes")]
     done = farline(tmp_path, "copy", *sources, f"{tmp_path / 'b'}/", "--receipt", str(receipt))
     assert done.returncode == 23, done.stderr
     assert "missing" in done.stderr + done.stdout
@@ -174,7 +173,7 @@ def test_a_pull_says_what_the_other_end_could_not_send(
         line["path"]: line["status"] for line in map(json.loads, receipt.read_text().splitlines())
     }
     assert lines["missing"] == "failed" and lines["pipes/p"] == "skipped"
-    assert (tmp_path / "b" / "whole").read_text() == "w"
+    assert (tmp_path / "b" / "alone").read_text() == "w"
 
 
 def test_a_ticket_opens_what_it_is_for_and_nothing_else(

@@ -116,7 +116,9 @@ class PlayedEngine:
         """Adds a session; a record without `status` is a failure to begin."""
         self.sessions.append((steps, record))
 
-    def __call__(self, target: Target, spec: dict[str, Any], receipt: str | None) -> PlayedRun:
+    def __call__(
+        self, target: Target, spec: dict[str, Any], receipt: str | None, contact: object = None
+    ) -> PlayedRun:
         """Takes the place of `CopyRun`."""
         self.asked.append((target, spec))
         self.before()

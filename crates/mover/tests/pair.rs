@@ -190,7 +190,7 @@ fn the_destination_folder_is_like_the_source_folder_whose_content_it_gets() {
     let untimed = CopySpec {
         times: false,
         modes: false,
-        ..tuned(spec(content_of(&source), &top.path().join("own")), 262_144, 0, 0)
+        ..tuned(spec(content_of(&source), top.path().join("own")), 262_144, 0, 0)
     };
     copy(&untimed, 1, &Weather::fair()).assert_well();
     assert_ne!(

@@ -41,7 +41,7 @@ mod _native {
     #[pymodule_export]
     use crate::host::{host_facts, memory_copy_bps, version_info};
     #[pymodule_export]
-    use crate::run::{Run, start_run};
+    use crate::run::{Contact, Run, make_contact, start_run};
     #[pymodule_export]
     use crate::server::{Server, mint_ticket, start_server};
 

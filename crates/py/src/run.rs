@@ -1,10 +1,11 @@
 //! A run as Python holds it.
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use farline_session::{Event, Local, RunHandle, Target};
-use farline_spec::{Failure, FailureKind, RunSpec, from_json};
+use farline_spec::{Failure, FailureKind, IpVersion, RunSpec, from_json};
 use pyo3::prelude::*;
 
 use crate::columns::Columns;
@@ -22,17 +23,53 @@ impl Run {
     }
 }
 
-/// Starts a run towards a target; the receipt of a copy goes to the file `receipt`. With `listen`
-/// (`address:port`) the server is waited for there instead of being connected to.
+/// A connection to a server that a run can begin with, and what making it told about the path.
+#[pyclass(frozen, module = "farline._native")]
+pub struct Contact {
+    made: Mutex<Option<farline_session::Contact>>,
+    /// Round-trip time of the path, seconds.
+    #[pyo3(get)]
+    rtt_s: f64,
+    /// Address of this end.
+    #[pyo3(get)]
+    address: Option<String>,
+}
+
+/// Connects to a target over IP of this version (`any`, `v4`, `v6`) and says nothing.
 #[pyfunction]
-#[pyo3(signature = (target_json, spec_json, receipt=None, listen=None))]
+pub fn make_contact(
+    py: Python<'_>,
+    target_json: &str,
+    ip_version: &str,
+    timeout_s: f64,
+) -> PyResult<Contact> {
+    let timeout = seconds("timeout_s", timeout_s)?;
+    gate(py, || {
+        let target: Target = from_json(target_json)?;
+        let version: IpVersion = from_json(&format!("{ip_version:?}"))?;
+        let made = farline_session::Contact::make(&target, version, timeout)?;
+        Ok(Contact {
+            rtt_s: made.rtt.as_secs_f64(),
+            address: made.local_address().map(|address| address.to_string()),
+            made: Mutex::new(Some(made)),
+        })
+    })
+}
+
+/// Starts a run towards a target; the receipt of a copy goes to the file `receipt`. With `listen`
+/// (`address:port`) the server is waited for there instead of being connected to; with `contact` that
+/// connection is the run's, if no run has had it.
+#[pyfunction]
+#[pyo3(signature = (target_json, spec_json, receipt=None, listen=None, contact=None))]
 pub fn start_run(
     py: Python<'_>,
     target_json: &str,
     spec_json: &str,
     receipt: Option<PathBuf>,
     listen: Option<&str>,
+    contact: Option<&Bound<'_, Contact>>,
 ) -> PyResult<Run> {
+    let contact = contact.and_then(|contact| contact.get().made.lock().ok()?.take());
     let handle = gate(py, || {
         let listen = listen
             .map(|address| socket_address("listen", address))
@@ -42,7 +79,11 @@ pub fn start_run(
         Ok(farline_session::start_run_with(
             target,
             spec,
-            Local { receipt, listen },
+            Local {
+                receipt,
+                listen,
+                contact,
+            },
         ))
     })?;
     Ok(Run { handle: Some(handle) })

@@ -33,7 +33,7 @@ mod target;
 mod ticket;
 mod tls;
 
-pub use client::{Event, Local, RunHandle, start_run, start_run_with};
+pub use client::{Contact, Event, Local, RunHandle, start_run, start_run_with};
 pub use facts::{host_facts, version_info};
 pub use server::{Happening, Server, ServerEvent, SessionEnd, SessionStart};
 pub use target::{DEFAULT_PORT, Target};

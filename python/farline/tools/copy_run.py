@@ -18,6 +18,7 @@ from farline.tools.native import Target, checked, find_right, start_copy, with_m
 
 if TYPE_CHECKING:
     from farline import _native
+    from farline._native import Contact
     from farline.spec._types import CopyProgress, RunRecord
 
 Columns = Mapping[str, "array[int]"]
@@ -63,17 +64,19 @@ class CopyRun:
         receipt: str | None = None,
         known: KnownServers | None = None,
         listen: str | None = None,
+        contact: Contact | None = None,
     ) -> None:
         """Starts it; a line per name goes to the file `receipt`.
 
         With `listen` (`address:port`) the server is waited for there; `listening` tells the port.
+        `contact` is a connection to it that is there already.
 
         Raises:
             FarlineError: when nothing could be started: a bad target or spec.
         """
         self._known = known or KnownServers()
         self._target, self._right = target, find_right(target, self._known)
-        self._handle = start_copy(self._right, spec, receipt, listen)
+        self._handle = start_copy(self._right, spec, receipt, listen, contact)
         self._asked = Stop.GO_ON
         self._samples, self._mover = _Table(), _Table()
         self._key: str | None = None

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from farline._native import Contact
+
     # Making these types takes longer than starting a run.
     from farline.spec._types import (
         HostFacts,
@@ -131,17 +133,31 @@ def mint_ticket(
     )
 
 
+def make_contact(target: Target, ip_version: str, timeout_s: float) -> Contact:
+    """Connects to a server, saying nothing: tells the round-trip time; a run can begin with it.
+
+    Raises:
+        FarlineError: when it does not come about.
+    """
+    return checked(_native.make_contact, target.to_json(), ip_version, timeout_s)
+
+
 def start_copy(
-    target: Target, spec: Mapping[str, Any], receipt: str | None, listen: str | None = None
+    target: Target,
+    spec: Mapping[str, Any],
+    receipt: str | None,
+    listen: str | None = None,
+    contact: Contact | None = None,
 ) -> _native.Run:
     """Starts a run with a `copy` section; a line per name goes to the file `receipt`.
 
-    With `listen` (`address:port`) the server is waited for there.
+    With `listen` (`address:port`) the server is waited for there; `contact` is a connection to it
+    that is there already.
 
     Raises:
         FarlineError: when nothing could be started: a bad target or spec.
     """
-    return checked(_native.start_run, target.to_json(), json.dumps(spec), receipt, listen)
+    return checked(_native.start_run, target.to_json(), json.dumps(spec), receipt, listen, contact)
 
 
 class Server:

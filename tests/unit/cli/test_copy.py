@@ -7,6 +7,7 @@ import os
 import pty
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from farline.cli.copy import command as copy_verb
 from farline.cli.copy import session as copy_session
 from farline.cli.copy.end import WIDTH, exit_code, summary_lines
 from farline.cli.copy.keep import PREFIX, RECEIPT, STALE_S, sweep
-from farline.cli.copy.way import Contact, HereWay
+from farline.cli.copy.way import HereWay
 from farline.spec.units import rate_human
 from farline.tools import never_stop
 from farline.tools.copy_run import CopyEvent
@@ -40,7 +41,7 @@ Copy = Callable[..., tuple[int, str, str]]
 def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[PlayedEngine]:
     played = PlayedEngine()
     monkeypatch.setattr(copy_session, "CopyRun", played)
-    contact = Contact(0.1, "192.0.2.77")
+    contact = SimpleNamespace(rtt_s=0.1, address="192.0.2.77")
     monkeypatch.setattr(copy_session, "first_contact", lambda *_: contact)
     monkeypatch.setattr(copy_session.Repeated, "_pause", _no_pause)
     yield played

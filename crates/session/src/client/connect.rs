@@ -1,6 +1,6 @@
 //! The client opens all connections, in reverse too: that works through address translation.
 
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,6 +23,30 @@ const SLICE: Duration = Duration::from_millis(50);
 /// EINPROGRESS, which std has no name for on stable.
 const IN_PROGRESS: i32 = 115;
 
+/// A connection to a server on which nothing has been said, and what making it told about the path.
+#[derive(Debug)]
+pub struct Contact {
+    /// The connection.
+    pub(super) socket: TcpStream,
+    /// How long the server's host took to answer: the round-trip time of the path.
+    pub rtt: Duration,
+}
+
+impl Contact {
+    /// Connects within `timeout`.
+    ///
+    /// # Errors
+    /// [`FailureKind::Unreachable`] with the last address's reason, and [`FailureKind::Timeout`].
+    pub fn make(target: &Target, version: IpVersion, timeout: Duration) -> Result<Self, Failure> {
+        control(target, version, Instant::now() + timeout, &|| false)
+    }
+
+    /// The address of this end.
+    pub fn local_address(&self) -> Option<IpAddr> {
+        self.socket.local_addr().ok().map(|address| address.ip())
+    }
+}
+
 /// Connects the control channel: every address of the name in turn, each with its share of the time left.
 ///
 /// Looking the name up takes as long as the system's resolver lets it.
@@ -30,19 +54,23 @@ const IN_PROGRESS: i32 = 115;
 /// # Errors
 /// [`FailureKind::Unreachable`] with the last address's reason, [`FailureKind::Timeout`], and
 /// [`FailureKind::Interrupted`] once `unwanted` says so.
-pub fn control(
+pub(super) fn control(
     target: &Target,
-    spec: &RunSpec,
+    version: IpVersion,
     deadline: Instant,
     unwanted: &dyn Fn() -> bool,
-) -> Result<TcpStream, Failure> {
-    let addresses = resolve(target, spec.ip_version)?;
+) -> Result<Contact, Failure> {
+    let addresses = resolve(target, version)?;
     let mut last = None;
     for (tried, &address) in addresses.iter().enumerate() {
         let left = deadline.saturating_duration_since(Instant::now());
         let share = left / u32::try_from(addresses.len() - tried).unwrap_or(1);
-        match connect(address, Instant::now() + share, unwanted) {
-            Ok(socket) => return Ok(socket),
+        let began = Instant::now();
+        match connect(address, began + share, unwanted) {
+            Ok(socket) => {
+                let rtt = began.elapsed();
+                return Ok(Contact { socket, rtt });
+            }
             Err(failure) if failure.kind == FailureKind::Interrupted => return Err(failure),
             Err(failure) => last = Some(failure),
         }
@@ -252,14 +280,16 @@ mod tests {
 
     const WANTED: &dyn Fn() -> bool = &|| false;
 
-    fn to(text: &str, version: &str) -> Result<TcpStream, Failure> {
-        let spec = farline_spec::from_json(&format!(r#"{{"ip_version":"{version}"}}"#)).unwrap();
-        control(
-            &Target::parse(text).unwrap(),
-            &spec,
-            Instant::now() + Duration::from_secs(5),
-            WANTED,
-        )
+    fn to(text: &str, version: IpVersion) -> Result<Contact, Failure> {
+        Contact::make(&Target::parse(text).unwrap(), version, Duration::from_secs(5))
+    }
+
+    #[test]
+    fn a_contact_tells_the_round_trip_and_the_own_address() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let contact = to(&listener.local_addr().unwrap().to_string(), IpVersion::Any).unwrap();
+        assert!(contact.rtt < Duration::from_secs(1), "{contact:?}");
+        assert_eq!(contact.local_address(), "127.0.0.1".parse().ok());
     }
 
     #[test]
@@ -268,19 +298,22 @@ mod tests {
             .unwrap()
             .local_addr()
             .unwrap();
-        let refusal = to(&free.to_string(), "any").unwrap_err();
+        let refusal = to(&free.to_string(), IpVersion::Any).unwrap_err();
         assert_eq!(refusal.kind, FailureKind::Unreachable);
         assert!(refusal.message.contains(&free.to_string()), "{refusal}");
     }
 
     #[test]
     fn the_version_of_ip_is_kept_to() {
-        let refusal = to("127.0.0.1:1", "v6").unwrap_err();
+        let refusal = to("127.0.0.1:1", IpVersion::V6).unwrap_err();
         assert_eq!(
             refusal.message,
             "127.0.0.1: has no IPv6 address, and ip_version is v6"
         );
-        assert_eq!(to("[::1]:1", "v4").unwrap_err().kind, FailureKind::Unreachable);
+        assert_eq!(
+            to("[::1]:1", IpVersion::V4).unwrap_err().kind,
+            FailureKind::Unreachable
+        );
     }
 
     #[test]

@@ -31,10 +31,10 @@ const STRANGER_TIME: Duration = Duration::from_secs(5);
 const MAX_GUESTS: usize = 16;
 
 /// One run from the first step to the record.
-pub(super) fn run(target: &Target, spec: RunSpec, local: &Local, events: &Sender<Event>, orders: Orders) {
+pub(super) fn run(target: &Target, spec: RunSpec, local: Local, events: &Sender<Event>, orders: Orders) {
     let began = Instant::now();
     let mut ending = Ending::new(target.address(), spec.clone());
-    let connected = prepare(target, spec, local).and_then(|spec| {
+    let connected = prepare(target, spec, &local).and_then(|spec| {
         ending.spec = spec.clone();
         Driver::connect(target, spec, local, events, orders, began)
     });
@@ -111,7 +111,7 @@ impl<'a> Driver<'a> {
     fn connect(
         target: &Target,
         spec: RunSpec,
-        local: &Local,
+        local: Local,
         events: &'a Sender<Event>,
         orders: Orders,
         began: Instant,
@@ -125,9 +125,12 @@ impl<'a> Driver<'a> {
         let deadline = began + allowed;
         let (server, channel) = match &back {
             None => {
-                let socket = connect::control(target, &spec, deadline, &unwanted)?;
+                let contact = match local.contact {
+                    Some(contact) => contact,
+                    None => connect::control(target, spec.ip_version, deadline, &unwanted)?,
+                };
                 greet(
-                    socket,
+                    contact.socket,
                     target,
                     events,
                     &orders,
@@ -154,7 +157,7 @@ impl<'a> Driver<'a> {
             events,
             orders,
             session: None,
-            receipt: local.receipt.clone(),
+            receipt: local.receipt,
             back,
             began,
             run_began: None,

@@ -15,6 +15,8 @@ pub(crate) mod connect;
 mod driver;
 pub mod record;
 
+pub use connect::Contact;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -83,12 +85,14 @@ impl Orders {
 }
 
 /// What concerns the client's own machine, and no server.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Local {
     /// Where the receipt of a copy goes, a line for each name.
     pub receipt: Option<PathBuf>,
     /// Where to wait for the server's connections instead of connecting to it; port 0 lets the kernel choose.
     pub listen: Option<SocketAddr>,
+    /// The server's connection, if there is one already; otherwise it is made.
+    pub contact: Option<Contact>,
 }
 
 /// Starts a run of `spec` against `target` and returns at once. Every failure comes as [`Event::Done`].
@@ -108,7 +112,7 @@ pub fn start_run_with(target: Target, spec: RunSpec, local: Local) -> RunHandle 
         let own = orders.clone();
         let thread = std::thread::Builder::new()
             .name("fl-client".into())
-            .spawn(move || driver::run(&target, spec, &local, &sender, own))
+            .spawn(move || driver::run(&target, spec, local, &sender, own))
             .map_err(|error| Failure::system("starting thread fl-client", &error))?;
         Ok(Running { orders, thread })
     });

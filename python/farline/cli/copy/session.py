@@ -18,7 +18,6 @@ from farline.cli.copy.retry import Retry
 from farline.cli.copy.way import (
     BackWay,
     Buffers,
-    Contact,
     Way,
     first_contact,
     interface_bps,
@@ -31,6 +30,7 @@ from farline.tools import Stop, StopQuestion
 from farline.tools.copy_run import Columns, CopyEvent, CopyRun
 
 if TYPE_CHECKING:
+    from farline._native import Contact
     from farline.spec._types import RunRecord
     from farline.tools.native import Target
 
@@ -110,8 +110,9 @@ class Direct:
         """One session; what it failed with stands in the attempt."""
         try:
             target = self.way.open(should_stop)
-            spec = self._spec(document, target, watcher)
-            run = self._begun(target, spec, None if receipt is None else str(receipt))
+            contact = self._contact(document, target)
+            spec = self._spec(document, contact, watcher)
+            run = self._begun(target, spec, None if receipt is None else str(receipt), contact)
         except FarlineError as error:
             return Attempt(None, in_flags(error))
         try:
@@ -121,9 +122,17 @@ class Direct:
             run.close()
         return Attempt(record, self._error(record), run.samples, run.mover)
 
-    def _begun(self, target: Target, spec: dict[str, Any], receipt: str | None) -> CopyRun:
+    def _contact(self, document: Mapping[str, Any], target: Target) -> Contact | None:
+        """The connection to the other end, where it can be reached and is not this host."""
+        if self.on_loopback or isinstance(self.way, BackWay):
+            return None
+        return first_contact(target, document.get("ip_version"))
+
+    def _begun(
+        self, target: Target, spec: dict[str, Any], receipt: str | None, contact: Contact | None
+    ) -> CopyRun:
         if not isinstance(self.way, BackWay):
-            return CopyRun(target, spec, receipt)
+            return CopyRun(target, spec, receipt, contact=contact)
         run = CopyRun(target, spec, receipt, listen=self.way.listen_address())
         while (event := run.poll(POLL_S)) is None or event.kind != "listening":
             if run.record is not None:
@@ -132,7 +141,7 @@ class Direct:
         return run
 
     def _spec(
-        self, document: Mapping[str, Any], target: Target, watcher: Watcher
+        self, document: Mapping[str, Any], contact: Contact | None, watcher: Watcher
     ) -> dict[str, Any]:
         copy = dict(document.get("copy") or {})
         if self.pushes:
@@ -142,15 +151,15 @@ class Direct:
             copy |= {"sources": there, "destination": self.destination}
         direction = "forward" if self.pushes else "reverse"
         spec = {**document, "direction": direction, "copy": copy}
-        for reason in self._settle_rates(spec, target):
+        for reason in self._settle_rates(spec, contact):
             watcher.event(CopyEvent("detail", reason))
         return spec
 
-    def _settle_rates(self, spec: dict[str, Any], target: Target) -> list[str]:
+    def _settle_rates(self, spec: dict[str, Any], contact: Contact | None) -> list[str]:
         """Chooses what was not stated: TCP's streams, RBUDP's rate. Says why, a line each."""
         transport = spec.get("transport", "tcp")
         if transport == "rbudp" and "rate_bps" not in spec:
-            return [self._settle_blasts(spec, target)]
+            return [self._settle_blasts(spec, contact)]
         if transport != "tcp" or "streams" in spec:
             return []
         from farline.models.stream_need import UNKNOWN_RATE_BPS, core_streams, stream_need
@@ -163,7 +172,6 @@ class Direct:
         if isinstance(self.way, BackWay):
             spec["streams"] = BACK_STREAMS
             return [f"{BACK_STREAMS} streams: the path is not known before that host connects"]
-        contact = first_contact(target, spec.get("ip_version"))
         rtt_s = contact.rtt_s if contact is not None else 0.0
         here = own_buffers()
         there = self.way.buffers() or here
@@ -177,11 +185,10 @@ class Direct:
         ports = f"; {spec['streams']}, for so many there are ports" if fewer else ""
         return [need.reason + ports]
 
-    def _settle_blasts(self, spec: dict[str, Any], target: Target) -> str:
+    def _settle_blasts(self, spec: dict[str, Any], contact: Contact | None) -> str:
         """RBUDP sends at a stated rate; unstated it aims high and gives way to loss."""
         from farline.models.stream_need import UNKNOWN_RATE_BPS
 
-        contact = first_contact(target, spec.get("ip_version"))
         streams = spec.setdefault("streams", 1)
         rate_bps = (wanted_bps(spec, contact) or UNKNOWN_RATE_BPS) // streams
         blasts = spec.get("rbudp") or {}
@@ -215,7 +222,7 @@ def stated_buffers(spec: Mapping[str, Any], sender: Buffers, receiver: Buffers) 
 def wanted_bps(spec: Mapping[str, Any], contact: Contact | None) -> int | None:
     """The rate that was stated for the whole copy, else that of the interface, if known."""
     stated: int | None = (spec.get("copy") or {}).get("total_rate_bps")
-    if stated or contact is None:
+    if stated or contact is None or contact.address is None:
         return stated
     return interface_bps(contact.address)
 

@@ -20,9 +20,10 @@ from farline.errors import (
     UnreachableError,
     UsageError,
 )
-from farline.tools.native import Target, parse_target
+from farline.tools.native import Target, make_contact, parse_target
 
 if TYPE_CHECKING:
+    from farline._native import Contact
     from farline.tools import StopQuestion
     from farline.tools.native import Server
     from farline.tools.ssh import RemoteServer, SshCommand, Tunnel
@@ -297,39 +298,15 @@ def way_to(
     return HereWay()
 
 
-@dataclass(frozen=True)
-class Contact:
-    """A first look at the path: how long a connection took, and from which address it went."""
-
-    rtt_s: float
-    address: str
-
-
 def first_contact(target: Target, family: str | None = None) -> Contact | None:
-    """Connects to a server and lets go; None if it does not come about.
+    """Connects to a server: tells of the path, and a session begins with it.
 
-    A name with several addresses counts with the first that answers; a failure is left to the
-    run, which says it better.
+    None if it does not come about: a failure is left to the run, which says it better.
     """
-    import socket
-
-    families = {"v4": socket.AF_INET, "v6": socket.AF_INET6}
     try:
-        found = socket.getaddrinfo(
-            target.host, target.port, families.get(family or "", 0), socket.SOCK_STREAM
-        )
-    except OSError:
+        return make_contact(target, family or "any", _CONNECT_S)
+    except FarlineError:
         return None
-    for kind, _, protocol, _, address in found:
-        with socket.socket(kind, socket.SOCK_STREAM, protocol) as probe:
-            probe.settimeout(_CONNECT_S)
-            began = time.perf_counter()
-            try:
-                probe.connect(address)
-            except OSError:
-                continue
-            return Contact(time.perf_counter() - began, probe.getsockname()[0])
-    return None
 
 
 def interface_bps(address: str) -> int | None:
