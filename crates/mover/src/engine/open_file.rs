@@ -2,8 +2,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 use farline_sys::page_buffer::PAGE_BYTES;
@@ -23,8 +23,14 @@ pub struct OpenFile {
 /// Where its bytes are.
 #[derive(Debug)]
 enum Way {
-    /// Behind the page cache; bytes written since the kernel was last asked to bring them to the device, where there is one.
-    Cached { unsent: Option<AtomicU64> },
+    /// Behind the page cache.
+    Cached {
+        /// Bytes written since the kernel was last asked to bring them to the device, where there is one.
+        unsent: Option<AtomicU64>,
+        /// Whoever writes. The kernel lets one thread at a time write to a file and has the others spin; they sleep here
+        /// instead, and leave the processor to streams.
+        turn: Mutex<()>,
+    },
     /// On the device. The tail of a file, which is no whole page, is written through the page cache.
     Direct(OwnedFd),
     /// Nowhere: as many zeros as the file has bytes; what is written is dropped.
@@ -33,12 +39,19 @@ enum Way {
     Memory { memory: Arc<Memory>, bytes: u64 },
 }
 
+impl Way {
+    const fn cached(unsent: Option<AtomicU64>) -> Self {
+        let turn = Mutex::new(());
+        Self::Cached { unsent, turn }
+    }
+}
+
 impl OpenFile {
     /// A file that is read through the page cache.
     pub(super) fn cached_to_read(file: OwnedFd) -> Self {
         Self {
             file,
-            way: Way::Cached { unsent: None },
+            way: Way::cached(None),
         }
     }
 
@@ -48,7 +61,7 @@ impl OpenFile {
         let unsent = has_device.then(|| AtomicU64::new(0));
         Ok(Self {
             file,
-            way: Way::Cached { unsent },
+            way: Way::cached(unsent),
         })
     }
 
@@ -162,8 +175,10 @@ impl OpenFile {
     /// Writes all of `payload`, which begins at a page, at `offset`.
     pub(super) fn write(&self, payload: &[u8], offset: u64) -> io::Result<usize> {
         match &self.way {
-            Way::Cached { unsent } => {
+            Way::Cached { unsent, turn } => {
+                let mine = turn.lock().unwrap_or_else(PoisonError::into_inner);
                 file::write_all_at(self.file.as_fd(), payload, offset)?;
+                drop(mine);
                 if let Some(unsent) = unsent {
                     self.send_to_device(unsent, payload.len() as u64);
                 }

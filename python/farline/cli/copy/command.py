@@ -6,6 +6,7 @@ before anything is imported that it does not need.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -66,6 +67,9 @@ def command(context: click.Context, /, places: tuple[str, ...], order: bool, **o
         from farline.cli.copy.ordered import carry_out
 
         return carry_out()
+    # numpy comes beside a copy's streams: the threads of its linear algebra, which no copy uses,
+    # would spin for a tenth of a second.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     wish = read_wish(options, filter_order(context))
     ends = read_ends(places)
     if options["no_store"] and options["store_path"] is not None:
