@@ -21,7 +21,7 @@ use crate::receipt::Receipt;
 use crate::{Gauges, Pulse, Root};
 
 /// Messages that wait for the catalogue's stream, at most.
-const OUTBOX_MESSAGES: usize = 65_536;
+const OUTBOX_MESSAGES: usize = 4_096;
 /// Bytes of a line that the other end or the kernel gave as a reason, at most.
 const MOST_REASON_BYTES: usize = 1_000;
 
