@@ -140,7 +140,7 @@ def told(
     """Runs a copy with `--json-stream` and keeps what it tells; `watch` may act on each progress.
 
     Raises:
-        RuntimeError: when it ends by itself and without a record.
+        RuntimeError: when it ends by itself and without a record, or not within `limit_s`.
     """
     import threading
     import time
@@ -149,7 +149,13 @@ def told(
     process = subprocess.Popen(
         [*command, "--json-stream"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    timer = threading.Timer(limit_s, process.kill)
+    is_late = threading.Event()
+
+    def give_up() -> None:
+        is_late.set()
+        process.kill()
+
+    timer = threading.Timer(limit_s, give_up)
     timer.start()
     progress: list[Mapping[str, int]] = []
     record: Mapping[str, Any] | None = None
@@ -172,6 +178,9 @@ def told(
         process.kill()
         process.wait()
     seconds = time.perf_counter() - since
+    if is_late.is_set():
+        last = progress[-1] if progress else None
+        raise RuntimeError(f"farline copy: not over after {limit_s:g} s, at {last}")
     if record is None and process.returncode >= 0:
         raise RuntimeError(f"farline copy: {complaint.strip()[-400:]}")
     return Told(record or {}, progress, first_s, seconds, process.returncode)
