@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from farline._native import Contact
+    from farline._native import Contact as Contact
 
     # Making these types takes longer than starting a run.
     from farline.spec._types import (

@@ -30,9 +30,8 @@ from farline.tools import Stop, StopQuestion
 from farline.tools.copy_run import Columns, CopyEvent, CopyRun
 
 if TYPE_CHECKING:
-    from farline._native import Contact
     from farline.spec._types import RunRecord
-    from farline.tools.native import Target
+    from farline.tools.native import Contact, Target
 
 POLL_S = 0.05
 

@@ -23,9 +23,8 @@ from farline.errors import (
 from farline.tools.native import Target, make_contact, parse_target
 
 if TYPE_CHECKING:
-    from farline._native import Contact
     from farline.tools import StopQuestion
-    from farline.tools.native import Server
+    from farline.tools.native import Contact, Server
     from farline.tools.ssh import RemoteServer, SshCommand, Tunnel
 
 _CONNECT_S = 5.0
