@@ -46,7 +46,7 @@ pub fn make_contact(
     let timeout = seconds("timeout_s", timeout_s)?;
     gate(py, || {
         let target: Target = from_json(target_json)?;
-        let version: IpVersion = from_json(&format!("{ip_version:?}"))?;
+        let version: IpVersion = from_json(&to_json(&ip_version)?)?;
         let made = farline_session::Contact::make(&target, version, timeout)?;
         Ok(Contact {
             rtt_s: made.rtt.as_secs_f64(),

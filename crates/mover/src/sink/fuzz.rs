@@ -42,8 +42,6 @@ impl Outlet for Taken {
     }
 }
 
-/// Plays `data` to a receiving end whose destination is `destination`, nothing hashed so that content passes.
-///
 /// As [`play`], into a folder of this process's own that is empty again afterwards.
 ///
 /// # Panics
@@ -56,6 +54,8 @@ pub fn anywhere(data: &[u8]) {
     let _ = std::fs::remove_dir_all(&folder);
 }
 
+/// Plays `data` to a receiving end whose destination is `destination`, nothing hashed so that content passes.
+///
 /// The bytes: pieces, each a kind (0 catalogue, 1 pack, else chunk), a length of two bytes, and so many bytes.
 ///
 /// # Panics

@@ -122,8 +122,8 @@ class Direct:
         return Attempt(record, self._error(record), run.samples, run.mover)
 
     def _contact(self, document: Mapping[str, Any], target: Target) -> Contact | None:
-        """The connection to the other end, where it can be reached and is not this host."""
-        if self.on_loopback or isinstance(self.way, BackWay):
+        """The connection to the other end, where something is to be found out about the path."""
+        if unsettled(document) is None or self.on_loopback or isinstance(self.way, BackWay):
             return None
         return first_contact(target, document.get("ip_version"))
 
@@ -156,11 +156,11 @@ class Direct:
 
     def _settle_rates(self, spec: dict[str, Any], contact: Contact | None) -> list[str]:
         """Chooses what was not stated: TCP's streams, RBUDP's rate. Says why, a line each."""
-        transport = spec.get("transport", "tcp")
-        if transport == "rbudp" and "rate_bps" not in spec:
-            return [self._settle_blasts(spec, contact)]
-        if transport != "tcp" or "streams" in spec:
+        wanted = unsettled(spec)
+        if wanted is None:
             return []
+        if wanted == "rate_bps":
+            return [self._settle_blasts(spec, contact)]
         from farline.models.stream_need import UNKNOWN_RATE_BPS, core_streams, stream_need
 
         cores = len(os.sched_getaffinity(0))
@@ -209,6 +209,12 @@ class Direct:
     def close(self) -> None:
         """Closes the way."""
         self.way.close()
+
+
+def unsettled(spec: Mapping[str, Any]) -> str | None:
+    """What follows from the path and was not stated: TCP's `streams`, RBUDP's `rate_bps`."""
+    field = {"tcp": "streams", "rbudp": "rate_bps"}.get(spec.get("transport", "tcp"))
+    return None if field in spec else field
 
 
 def stated_buffers(spec: Mapping[str, Any], sender: Buffers, receiver: Buffers) -> tuple[int, int]:
