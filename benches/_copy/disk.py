@@ -60,13 +60,13 @@ def both_ways(tree: Tree, target: Target) -> Moved:
     """
     if shutil.which("fio") is None:
         raise SystemExit("fio is missing: apt-get install fio")
-    target.prepare(tree)
     (source,) = (path for path in tree.path.iterdir() if path.is_file())
     reader = ["--name=read", "--rw=read", f"--filename={source}"]
     written = target.path / "written"
     writer = ["--name=write", "--rw=write", f"--filename={written}", "--end_fsync=1"]
     argv = ["fio", *_FIO, f"--size={tree.bytes}", *reader, *writer]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S)
+    with target.ready(tree):
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S)
     if done.returncode:
         raise RuntimeError(f"fio: {done.stderr.strip()[-400:]}")
     document = json.loads(done.stdout[done.stdout.index("{") :])

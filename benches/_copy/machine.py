@@ -1,9 +1,9 @@
 """The machine before and during a run: warm memory, a cold page cache, CPU time of all programs.
 
-A virtual machine gives free memory back to its host, and touching it again may cost seconds per
-gigabyte: what a run writes to memory is touched and freed right before it, so that every contender
-finds the same. A run of many seconds outlasts that: its memory is kept back by a program that gives
-it up piece by piece, shortly before it is written to (`reserve`).
+A virtual machine gives free memory back to its host, at once and from a gigabyte on, and touching
+it again costs up to three seconds per gigabyte: a run that writes to memory would measure that. So
+a program of its own touches and keeps as much as a run needs, and gives it up piece by piece just
+before it is written to (`reserve`).
 """
 
 from __future__ import annotations
@@ -12,69 +12,87 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-SLACK = 1.1
-_TOUCH = """
-import mmap, sys
-left = int(sys.argv[1])
-area = mmap.mmap(-1, left, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-view = memoryview(area)
+_KEEP = """
+import mmap, os, sys, time
+folder, size, ahead = sys.argv[1], *map(int, sys.argv[2:])
 step = 1 << 22
 zeros = bytes(step)
-for at in range(0, left, step):
-    view[at : at + step] = zeros[: left - at]
-"""
-_KEEP = """
-import mmap, sys
-area = mmap.mmap(-1, int(sys.argv[1]), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-zeros = bytes(1 << 22)
-for at in range(0, len(area), len(zeros)):
-    area[at : at + len(zeros)] = zeros[: len(area) - at]
-print("kept", flush=True)
-given = 0
-for line in sys.stdin:
-    until = min(int(line) // len(zeros) * len(zeros), len(area))
+
+def touched(size):
+    area = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    area.madvise(mmap.MADV_HUGEPAGE)
+    for at in range(0, size, step):
+        area[at : at + step] = zeros[: size - at]
+    return area
+
+def used():
+    seen = os.statvfs(folder)
+    return (seen.f_blocks - seen.f_bfree) * seen.f_frsize
+
+def give(until):
+    global given
+    until = min(until // step * step, size)
     if until > given:
         area.madvise(mmap.MADV_DONTNEED, given, until - given)
         given = until
+
+area, given, before = touched(size), 0, used()
+give(ahead)
+plug = touched(ahead)
+print("kept", flush=True)
+while True:
+    give(used() - before + 2 * ahead)
+    time.sleep(0.005)
 """
-AHEAD_BYTES = 512 << 20
-"""Memory that is given up before it is needed: less than what the host takes back meanwhile."""
+AHEAD_BYTES = 1 << 30
+"""Memory that is given up before it is needed, at most: no more than the host leaves alone. As much
+is taken right after the first was given up, and kept: with it goes what the kernel gives out before
+that memory, and nobody has touched."""
+
+MARGIN_BYTES = 1 << 30
+"""Memory for all else."""
 
 _JOIN = 'echo $$ >"$1/cgroup.procs" || exit 126; shift; exec "$@"'
 _CPUACCT, _UNIFIED = Path("/sys/fs/cgroup/cpuacct"), Path("/sys/fs/cgroup")
 _BUSY_FIELDS = (0, 1, 2, 5, 6)
 
 
-def warm_memory(size: int) -> None:
-    """Touches a tenth more memory than `size` bytes and gives it back."""
-    subprocess.run([sys.executable, "-c", _TOUCH, str(int(size * SLACK) + 1)], check=True)
-
-
 @contextmanager
-def reserve(size: int) -> Iterator[Callable[[int], None]]:
-    """Keeps `size` bytes of warm memory back; to be told how many have been needed so far."""
-    words = [sys.executable, "-c", _KEEP, str(size)]
-    with subprocess.Popen(
-        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as keeper:
-        assert keeper.stdin is not None and keeper.stdout is not None
-        stdin = keeper.stdin
+def reserve(size: int, folder: Path) -> Iterator[None]:
+    """Warm memory for `size` bytes that are written to the file system of `folder` meanwhile.
+
+    Raises:
+        RuntimeError: when there is not so much; with less, files in memory would make the machine
+            look for more until it kills a program.
+    """
+    ahead = min(AHEAD_BYTES, size)
+    have, kept = _available_bytes(), size + 2 * ahead
+    if have < kept + MARGIN_BYTES:
+        left = " and ".join(str(path) for path in sorted(Path("/dev/shm").glob("farline-bench-*")))
+        raise RuntimeError(
+            f"{kept + MARGIN_BYTES >> 20} MiB of memory are needed, {have >> 20} MiB are free"
+            f" (files in memory now: {left or 'none of a bench'})"
+        )
+    words = [sys.executable, "-c", _KEEP, str(folder), str(kept), str(ahead)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as keeper:
+        assert keeper.stdout is not None
         if keeper.stdout.readline() != "kept\n":
-            raise RuntimeError(f"this machine has no {size} bytes of memory to spare")
-
-        def give(needed: int) -> None:
-            stdin.write(f"{needed + AHEAD_BYTES}\n")
-            stdin.flush()
-
+            raise RuntimeError(f"the program that keeps {kept} bytes of memory ended")
         try:
-            yield give
+            yield
         finally:
             keeper.kill()
+
+
+def _available_bytes() -> int:
+    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    (kib,) = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
+    return int(kib) * 1024
 
 
 def evict(folder: Path) -> None:

@@ -20,7 +20,6 @@ from typing import Any
 
 from _copy import peers, trees
 from _copy.loopback import GIB, MEMORY
-from _copy.machine import reserve
 from _copy.ours import Serving, Told, serving, told
 from _copy.place import Place, hosts
 from _copy.rounds import LIMIT_S, Contest, Target, contest, files_per_s, rounds, scratch
@@ -43,6 +42,10 @@ HEADER_BYTES = {"tcp": 52, "udt": 44, "rbudp": 44}
 FRAMING_BYTES = 38
 SHARE, TREE_SHARE, OVER_SSH = 0.9, 0.9, 5.0
 TREE_FILES = 2048
+PINNED = {"tcp": ("--congestion", "cubic")}
+"""Linux's own default. This machine's is bbr, which takes half as much processor time again where
+the queueing discipline `fq` is not at hand; a namespace cannot be given another."""
+
 PROBE_S = 8
 
 
@@ -108,7 +111,7 @@ def large(effort: Effort, cell: Cell) -> Iterator[Figure]:
     """One file of 8 GiB: against the link's payload rate, or against `farline probe`."""
     with ground(cell.gbps) as here:
         whole = trees.one_file(here.folder / "source", _size(effort))
-        options = ("--transport", cell.transport)
+        options = ("--transport", cell.transport, *PINNED.get(cell.transport, ()))
         runs = [_steady(here, whole, *options) for _ in range(_repeat(effort))]
         rates = seen(runs, lambda one: one.steady_bps(_omit_s(effort)) / 1e9)
         note = _note(runs)
@@ -131,8 +134,9 @@ def tree_and_file(effort: Effort) -> Iterator[Figure]:
         count = TREE_FILES // 32 if effort.is_short else TREE_FILES
         ratios, rates, runs = [], [], []
         for _ in range(_repeat(effort)):
-            one = _steady(here, trees.one_file(here.folder / "source", size))
-            many = _steady(here, trees.small_files(here.folder / "source", count, size // count))
+            one = _steady(here, trees.one_file(here.folder / "source", size), *PINNED["tcp"])
+            tree = trees.small_files(here.folder / "source", count, size // count)
+            many = _steady(here, tree, *PINNED["tcp"])
             pair_bps = [each.value.steady_bps(_omit_s(effort)) for each in (many, one)]
             ratios.append(pair_bps[0] / pair_bps[1] / TREE_SHARE)
             rates.append(pair_bps)
@@ -177,12 +181,10 @@ def _repeat(effort: Effort) -> int:
 def _steady(here: Ground, tree: Tree, *options: str) -> Run[Told]:
     """One copy, compared with its source; again if the emulator was late meanwhile."""
 
+    target = here.target
+
     def measure() -> Told:
-        target = here.target
-        target.empty()
-        command = here.server.push(f"{tree.path}/", target.path, *options)
-        with reserve(tree.bytes) as give:
-            done = told(command, LIMIT_S, lambda progress, _: give(progress["settled_bytes"]))
+        done = told(here.server.push(f"{tree.path}/", target.path, *options), LIMIT_S)
         if done.exit_code:
             raise RuntimeError(f"farline copy: {done.record.get('error')}")
         wrong = trees.difference(tree.path, target.path)
@@ -190,7 +192,7 @@ def _steady(here: Ground, tree: Tree, *options: str) -> Run[Told]:
             raise RuntimeError(f"farline copy: {wrong}")
         return done
 
-    return valid_run(here.bed, measure, settle_s=OMIT_S)
+    return valid_run(here.bed, measure, settle_s=OMIT_S, around=lambda: target.ready(tree))
 
 
 def _note(runs: list[Run[Told]]) -> str:
@@ -204,7 +206,8 @@ def _probe_gbps(here: Ground, cell: Cell, copy: Told, effort: Effort) -> float:
     """What `farline probe` carries there with the copy's streams."""
     spec = copy.record["spec"]
     span = ["-t", 3 if effort.is_short else PROBE_S + OMIT_S, "-O", _omit_s(effort)]
-    same = ["--transport", cell.transport, "-P", spec.get("streams", 1)]
+    same = ["--transport", cell.transport, *PINNED.get(cell.transport, ())]
+    same += ["-P", spec.get("streams", 1)]
     same += ["--rate", spec["rate_bps"]] if spec.get("rate_bps") else []
     command = here.server.probe(*same, *span)
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)

@@ -6,7 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -62,13 +62,16 @@ def valid_run(
     measure: Callable[[], T],
     obstacle: Callable[[T], str] = nothing,
     settle_s: float = 0.0,
+    around: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Run[T]:
     """The first run that is valid, and has no obstacle; the last if none of the tries is.
 
     An obstacle is something that a host did, and that leaves nothing to be said of the emulator.
+    `around` has what a try needs and is no part of it.
     """
     for attempt in range(RETRIES + 1):
-        done = run(bed, measure, settle_s)
+        with around():
+            done = run(bed, measure, settle_s)
         reasons = "; ".join([*done.stamp["reasons"], obstacle(done.value)]).strip("; ")
         if not reasons:
             break

@@ -98,6 +98,7 @@ class CopyFigures:
     direction: str
     same_host: bool
     streams: int
+    congestion_control: str
     wall_us: float
     payload_us: float
     moved_bytes: int
@@ -146,6 +147,7 @@ def copy_figures_of(record: Mapping[str, Any]) -> CopyFigures:
         direction="reverse" if reverse else "forward",
         same_host=_same_host(client, server, streams),
         streams=count,
+        congestion_control=next((_congestion_control(s) for s in senders), ""),
         wall_us=wall_us,
         payload_us=float(payload_us),
         moved_bytes=payload_bytes(record),
@@ -157,6 +159,10 @@ def copy_figures_of(record: Mapping[str, Any]) -> CopyFigures:
         sender=_end("sender", report["sender"], near, senders, count, wall_us),
         receiver=_end("receiver", report["receiver"], far, receivers, count, wall_us),
     )
+
+
+def _congestion_control(stream: Mapping[str, Any]) -> str:
+    return (stream.get("granted") or {}).get("congestion_control") or ""
 
 
 def _asked(spec: Mapping[str, Any], streams: int) -> tuple[float, str]:

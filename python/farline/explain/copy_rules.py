@@ -201,6 +201,8 @@ def _cheaper(figures: CopyFigures, end: EndFigures) -> tuple[str, ...]:
     if end.of_all("hash") >= PART_MATTERS and figures.report["cipher"] != "none":
         remedies.append("no tree hash, the cipher checks the path: --verify none")
     if not figures.same_host and figures.transport == "tcp":
+        if figures.congestion_control == "bbr":
+            remedies.append("no timer for each burst of packets: --congestion cubic")
         remedies.append("larger packets: an MTU of 9000 on the whole path")
     return tuple(remedies)
 

@@ -113,6 +113,33 @@ def test_a_slow_interface_needs_fewer_streams(
     assert 0 < counts[0] < counts[1] / 2
 
 
+@pytest.mark.parametrize(
+    ("speed", "cores", "words", "streams"),
+    [
+        (None, 4, [], 2),
+        (None, 1, [], 1),
+        (100_000_000_000, 4, [], 4),
+        (10**9, 4, [], 1),
+        (None, 4, ["--bwlimit", "2Gbit/s"], 1),
+        (None, 4, ["--streams", "3"], 3),
+    ],
+)
+def test_udt_has_as_many_streams_as_the_rate_takes_cores(
+    speed: int | None,
+    cores: int,
+    words: list[str],
+    streams: int,
+    copy: Copy,
+    engine: PlayedEngine,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(copy_session, "interface_bps", lambda _address: speed)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
+    engine.play(copy_record())
+    copy("a", f"{TICKET}#x", "--no-store", "--transport", "udt", "-q", *words)
+    assert engine.asked[-1][1]["streams"] == streams
+
+
 def test_a_pull_goes_backward_and_stated_streams_stand(copy: Copy, engine: PlayedEngine) -> None:
     engine.play(copy_record())
     assert copy(f"{TICKET}#x", ".", "--no-store", "--streams", "3", "-q") == (0, "", "")

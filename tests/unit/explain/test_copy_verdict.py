@@ -159,6 +159,15 @@ def test_a_thread_that_waits_for_a_cpu_is_told_so() -> None:
     assert found["remedies"][0] == "less other work on that host"
 
 
+@pytest.mark.parametrize("name", ["bbr", "cubic"])
+def test_timers_for_bursts_are_named_where_a_cpu_is_full(name: str) -> None:
+    record = copy_record(client=report("near", user_s=9.0, system_s=0.9))
+    record["streams"][0]["thread_cpu_us"] = 9_700_000
+    record["streams"][0]["granted"]["congestion_control"] = name
+    found = any("--congestion cubic" in remedy for remedy in told(record)["remedies"])
+    assert found == (name == "bbr")
+
+
 def test_a_queue_on_loopback_is_no_path() -> None:
     samples = columns(
         steady_rows([1e9] * 10, end=CLIENT, role=SENDER, busy_us=100_000, rtt_us=4_000,

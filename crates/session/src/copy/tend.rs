@@ -13,7 +13,7 @@ use farline_spec::{Failure, Granted};
 use farline_sys::thread;
 use farline_transport::{Probe, Received, Stream, StreamReport};
 
-/// How long a stream is left alone.
+/// How long a stream is left alone, at least; at most twice that.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// A stream that is tended while nobody calls it.
@@ -28,6 +28,8 @@ pub struct Tended {
 struct Beside {
     /// Calls that wait for the stream or are at it: who tends leaves it to them. A mutex alone is not fair.
     wanted: AtomicUsize,
+    /// Calls so far.
+    calls: AtomicUsize,
     shared: Mutex<Shared>,
 }
 
@@ -50,6 +52,7 @@ impl Tended {
         }
         let beside = Arc::new(Beside {
             wanted: AtomicUsize::new(0),
+            calls: AtomicUsize::new(0),
             shared: Mutex::new(Shared {
                 stream,
                 trouble: None,
@@ -72,6 +75,7 @@ impl Tended {
     /// Does `call` unless tending has failed.
     fn call<T>(&self, call: impl FnOnce(&mut dyn Stream) -> Result<T, Failure>) -> Result<T, Failure> {
         self.beside.wanted.fetch_add(1, Ordering::AcqRel);
+        self.beside.calls.fetch_add(1, Ordering::AcqRel);
         let mut shared = lock(&self.beside.shared);
         self.beside.wanted.fetch_sub(1, Ordering::AcqRel);
         if let Some(trouble) = &shared.trouble {
@@ -101,11 +105,13 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 /// Tends what nobody calls until it is over or `stopped`.
 fn keep_tending(beside: &Beside, stopped: &Receiver<()>) {
     thread::set_finest_timer_slack();
-    let mut pause = PAUSE;
+    let (mut pause, mut calls) = (PAUSE, 0);
     while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
         pause = PAUSE;
-        // Its own thread is at it, or waits to be.
-        if beside.wanted.load(Ordering::Acquire) > 0 {
+        // Its own thread is at it, waits to be, or was here a moment ago: what it takes itself goes to where it is
+        // wanted, what is taken here is copied once more.
+        let before = std::mem::replace(&mut calls, beside.calls.load(Ordering::Acquire));
+        if beside.wanted.load(Ordering::Acquire) > 0 || calls != before {
             continue;
         }
         let Ok(mut shared) = beside.shared.try_lock() else {

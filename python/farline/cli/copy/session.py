@@ -155,7 +155,7 @@ class Direct:
         return spec
 
     def _settle_rates(self, spec: dict[str, Any], contact: Contact | None) -> list[str]:
-        """Chooses what was not stated: TCP's streams, RBUDP's rate. Says why, a line each."""
+        """Chooses what was not stated: streams, RBUDP's rate. Says why, a line each."""
         wanted = unsettled(spec)
         if wanted is None:
             return []
@@ -171,6 +171,8 @@ class Direct:
         if isinstance(self.way, BackWay):
             spec["streams"] = BACK_STREAMS
             return [f"{BACK_STREAMS} streams: the path is not known before that host connects"]
+        if spec.get("transport") == "udt":
+            return [self._settle_cores(spec, contact, cores)]
         rtt_s = contact.rtt_s if contact is not None else 0.0
         here = own_buffers()
         there = self.way.buffers() or here
@@ -183,6 +185,16 @@ class Direct:
         fewer = spec["streams"] < need.streams
         ports = f"; {spec['streams']}, for so many there are ports" if fewer else ""
         return [need.reason + ports]
+
+    def _settle_cores(self, spec: dict[str, Any], contact: Contact | None, cores: int) -> str:
+        """UDT fills a path with one stream, and then one thread at each end is what is full."""
+        from farline.models.stream_need import UNKNOWN_RATE_BPS, core_streams
+
+        streams = core_streams(wanted_bps(spec, contact) or UNKNOWN_RATE_BPS, cores)
+        spec["streams"] = streams = min(streams, self.most_streams or streams)
+        if streams == 1:
+            return "1 stream: it fills a path whatever the round-trip time"
+        return f"{streams} streams: one alone would keep one core busy and leave others idle"
 
     def _settle_blasts(self, spec: dict[str, Any], contact: Contact | None) -> str:
         """RBUDP sends at a stated rate; unstated it aims high and gives way to loss."""
@@ -212,8 +224,8 @@ class Direct:
 
 
 def unsettled(spec: Mapping[str, Any]) -> str | None:
-    """What follows from the path and was not stated: TCP's `streams`, RBUDP's `rate_bps`."""
-    field = {"tcp": "streams", "rbudp": "rate_bps"}.get(spec.get("transport", "tcp"))
+    """What follows from the path and was not stated: `streams`, or RBUDP's `rate_bps`."""
+    field = {"tcp": "streams", "udt": "streams", "rbudp": "rate_bps"}[spec.get("transport", "tcp")]
     return None if field in spec else field
 
 
