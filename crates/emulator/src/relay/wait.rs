@@ -392,7 +392,11 @@ mod tests {
         let mut waits = waits(EmulatorMode::Shared);
         waits.lead_ns = 50_000;
         for round in 0..2000 {
-            let over_ns = if round % 20 == 0 { 10_000_000 } else { 4_000 + round % 3 * 1_000 };
+            let over_ns = if round % 20 == 0 {
+                10_000_000
+            } else {
+                4_000 + round % 3 * 1_000
+            };
             waits.follow_overshoot(300_000, 300_000 + over_ns);
         }
         assert!((4_000..=7_000).contains(&waits.lead_ns), "{}", waits.lead_ns);
