@@ -140,6 +140,34 @@ def test_udt_has_as_many_streams_as_the_rate_takes_cores(
     assert engine.asked[-1][1]["streams"] == streams
 
 
+@pytest.mark.parametrize(
+    ("transport", "most", "streams", "end"),
+    [
+        ("tcp", 3, 3, "; 3, for so many there are ports"),
+        ("udt", 1, 1, "; 1, for so many there are ports"),
+        ("udt", 9, 2, "leave others idle"),
+    ],
+)
+def test_streams_are_no_more_than_there_are_ports(
+    transport: str,
+    most: int,
+    streams: int,
+    end: str,
+    engine: PlayedEngine,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    engine.play(copy_record())
+    told: list[CopyEvent] = []
+    watcher = SimpleNamespace(event=told.append, begun=lambda: None, samples=lambda *_: None)
+    target = Target("far.example", 1, "v1.YQ.Yg", None)
+    way = SimpleNamespace(open=lambda _: target, buffers=lambda: None, path=lambda path: path)
+    session = copy_session.Direct(way, ("a",), "b", pushes=True, most_streams=most)  # type: ignore[arg-type]
+    session.attempt({"transport": transport}, None, watcher, never_stop)  # type: ignore[arg-type]
+    assert engine.asked[0][1]["streams"] == streams
+    assert told[0].text.endswith(end)
+
+
 def test_a_pull_goes_backward_and_stated_streams_stand(copy: Copy, engine: PlayedEngine) -> None:
     engine.play(copy_record())
     assert copy(f"{TICKET}#x", ".", "--no-store", "--streams", "3", "-q") == (0, "", "")

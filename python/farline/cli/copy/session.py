@@ -181,20 +181,23 @@ class Direct:
         rate_bps = wanted_bps(spec, contact) if rtt_s > NEAR_S else None
         small = self.pushes and are_many_and_small(self.sources)
         need = stream_need(rtt_s, send, receive, rate_bps, cores, small)
-        spec["streams"] = min(need.streams, self.most_streams or need.streams)
-        fewer = spec["streams"] < need.streams
-        ports = f"; {spec['streams']}, for so many there are ports" if fewer else ""
-        return [need.reason + ports]
+        return [need.reason + self._within_ports(spec, need.streams)]
+
+    def _within_ports(self, spec: dict[str, Any], streams: int) -> str:
+        """States so many streams, or fewer where there are ports for fewer: then it says so."""
+        spec["streams"] = min(streams, self.most_streams or streams)
+        fewer = spec["streams"] < streams
+        return f"; {spec['streams']}, for so many there are ports" if fewer else ""
 
     def _settle_cores(self, spec: dict[str, Any], contact: Contact | None, cores: int) -> str:
         """UDT fills a path with one stream, and then one thread at each end is what is full."""
         from farline.models.stream_need import UNKNOWN_RATE_BPS, core_streams
 
         streams = core_streams(wanted_bps(spec, contact) or UNKNOWN_RATE_BPS, cores)
-        spec["streams"] = streams = min(streams, self.most_streams or streams)
+        reason = f"{streams} streams: one alone would keep one core busy and leave others idle"
         if streams == 1:
-            return "1 stream: it fills a path whatever the round-trip time"
-        return f"{streams} streams: one alone would keep one core busy and leave others idle"
+            reason = "1 stream: it fills a path whatever the round-trip time"
+        return reason + self._within_ports(spec, streams)
 
     def _settle_blasts(self, spec: dict[str, Any], contact: Contact | None) -> str:
         """RBUDP sends at a stated rate; unstated it aims high and gives way to loss."""
