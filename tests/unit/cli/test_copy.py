@@ -162,8 +162,8 @@ def test_streams_are_no_more_than_there_are_ports(
     watcher = SimpleNamespace(event=told.append, begun=lambda: None, samples=lambda *_: None)
     target = Target("far.example", 1, "v1.YQ.Yg", None)
     way = SimpleNamespace(open=lambda _: target, buffers=lambda: None, path=lambda path: path)
-    session = copy_session.Direct(way, ("a",), "b", pushes=True, most_streams=most)  # type: ignore[arg-type]
-    session.attempt({"transport": transport}, None, watcher, never_stop)  # type: ignore[arg-type]
+    session = copy_session.Direct(way, ("a",), "b", pushes=True, most_streams=most)
+    session.attempt({"transport": transport}, None, watcher, never_stop)
     assert engine.asked[0][1]["streams"] == streams
     assert told[0].text.endswith(end)
 
