@@ -115,13 +115,14 @@ impl Feedback {
     /// Gives the kernel what it takes.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's. An end that has closed is none: [`Self::read`] finds out, after the other end's last words.
     pub(super) fn flush(&mut self) -> Result<(), Failure> {
         while self.has_waiting() {
             match self.socket.write(&self.waiting[self.written..]) {
                 Ok(count) => self.written += count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => break,
                 Err(error) => return Err(while_moving("sending reports", &error)),
             }
         }
