@@ -25,7 +25,6 @@ zeros = bytes(step)
 
 def touched(size):
     area = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    area.madvise(mmap.MADV_HUGEPAGE)
     for at in range(0, size, step):
         area[at : at + step] = zeros[: size - at]
     return area
