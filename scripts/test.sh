@@ -15,7 +15,7 @@ python_tests() {
 # as long as the longer. The others have the machine to themselves, for they look at the clock.
 rust=
 if cargo test --locked --quiet --no-run; then
-    cargo test --locked --quiet >"$log" 2>&1 &
+    cargo test --locked --quiet --no-fail-fast >"$log" 2>&1 &
     rust=$!
 else
     failed+=("cargo test")

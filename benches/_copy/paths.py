@@ -180,19 +180,23 @@ def _repeat(effort: Effort) -> int:
 
 def _steady(here: Ground, tree: Tree, *options: str) -> Run[Told]:
     """One copy, compared with its source; again if the emulator was late meanwhile."""
-
     target = here.target
 
     def measure() -> Told:
         done = told(here.server.push(f"{tree.path}/", target.path, *options), LIMIT_S)
         if done.exit_code:
             raise RuntimeError(f"farline copy: {done.record.get('error')}")
+        return done
+
+    @contextmanager
+    def around() -> Iterator[None]:
+        with target.ready(tree):
+            yield
         wrong = trees.difference(tree.path, target.path)
         if wrong is not None:
             raise RuntimeError(f"farline copy: {wrong}")
-        return done
 
-    return valid_run(here.bed, measure, settle_s=OMIT_S, around=lambda: target.ready(tree))
+    return valid_run(here.bed, measure, settle_s=OMIT_S, around=around)
 
 
 def _note(runs: list[Run[Told]]) -> str:

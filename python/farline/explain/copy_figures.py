@@ -99,6 +99,7 @@ class CopyFigures:
     same_host: bool
     streams: int
     congestion_control: str
+    allowed_congestion_controls: tuple[str, ...]
     wall_us: float
     payload_us: float
     moved_bytes: int
@@ -148,6 +149,9 @@ def copy_figures_of(record: Mapping[str, Any]) -> CopyFigures:
         same_host=_same_host(client, server, streams),
         streams=count,
         congestion_control=next((_congestion_control(s) for s in senders), ""),
+        allowed_congestion_controls=tuple(
+            near["host"]["allowed_congestion_controls"] if near else ()
+        ),
         wall_us=wall_us,
         payload_us=float(payload_us),
         moved_bytes=payload_bytes(record),

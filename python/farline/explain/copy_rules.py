@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from farline.explain import cpu_rules
 from farline.explain.copy_figures import CopyFigures, EndFigures
-from farline.explain.finding import STREAMS_MAX, Finding, percent
+from farline.explain.finding import STREAMS_MAX, Finding, other_congestion_control, percent
 from farline.spec.units import rate_human, time_human
 
 RATE_REACHED = 0.9
@@ -202,7 +202,8 @@ def _cheaper(figures: CopyFigures, end: EndFigures) -> tuple[str, ...]:
         remedies.append("no tree hash, the cipher checks the path: --verify none")
     if not figures.same_host and figures.transport == "tcp":
         if figures.congestion_control == "bbr":
-            remedies.append("no timer for each burst of packets: --congestion cubic")
+            # It sets a timer for each burst, unless the queueing discipline `fq` paces for it.
+            remedies.extend(other_congestion_control(figures, "cubic"))
         remedies.append("larger packets: an MTU of 9000 on the whole path")
     return tuple(remedies)
 

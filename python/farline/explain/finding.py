@@ -7,7 +7,7 @@ here give it as a tuple, which is empty when there is nothing to propose.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from farline.spec.units import size_text
 
@@ -74,7 +74,19 @@ def cheaper_packets(figures: Figures) -> tuple[str, ...]:
     return (*larger_packets(figures), *(f"fewer calls: {flag}" for flag in off))
 
 
-def other_congestion_control(figures: Figures, name: str) -> tuple[str, ...]:
+class SendersControl(Protocol):
+    """What is known of the congestion control at the sender, of a run or a copy."""
+
+    @property
+    def congestion_control(self) -> str:
+        """The one in use."""
+
+    @property
+    def allowed_congestion_controls(self) -> tuple[str, ...]:
+        """Those that every user may choose."""
+
+
+def other_congestion_control(figures: SendersControl, name: str) -> tuple[str, ...]:
     """Another congestion control, if the sender's host lets every user choose it."""
     if name == figures.congestion_control or name not in figures.allowed_congestion_controls:
         return ()

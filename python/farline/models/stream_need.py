@@ -23,6 +23,9 @@ CORE_RATE_BPS = 8_000_000_000
 """What one stream carries at most, hashed and sealed: it is one thread at each end."""
 
 
+IDLE_CORES = "one alone would keep one core busy and leave others idle"
+"""Why there are more streams than windows ask for."""
+
 _STARTING = ((0.05, 8, 64), (0.02, 8, 16))
 """Round-trip times in seconds; streams from there on, and for many small files."""
 
@@ -49,7 +52,7 @@ class StreamNeed:
         if self.streams == self.starting:
             return f"{said}, one alone would take long to get up to speed"
         if self.streams == self.cores:
-            return f"{said}, one alone would keep one core busy and leave others idle"
+            return f"{said}, {IDLE_CORES}"
         carried_bps = self.window_bytes * 8 / self.rtt_s
         return (
             f"{said}, {carried_bps / 1e9:.3g} Gbit/s each"

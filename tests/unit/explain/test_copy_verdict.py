@@ -159,13 +159,18 @@ def test_a_thread_that_waits_for_a_cpu_is_told_so() -> None:
     assert found["remedies"][0] == "less other work on that host"
 
 
-@pytest.mark.parametrize("name", ["bbr", "cubic"])
-def test_timers_for_bursts_are_named_where_a_cpu_is_full(name: str) -> None:
-    record = copy_record(client=report("near", user_s=9.0, system_s=0.9))
+@pytest.mark.parametrize(
+    ("name", "allowed", "is_told"),
+    [("bbr", "cubic", True), ("bbr", "reno", False), ("cubic", "cubic", False)],
+)
+def test_bbr_has_a_cheaper_one_where_a_cpu_is_full(name: str, allowed: str, is_told: bool) -> None:
+    client = report("near", user_s=9.0, system_s=0.9)
+    client["host"] = {**client["host"], "allowed_congestion_controls": [allowed]}
+    record = copy_record(client=client)
     record["streams"][0]["thread_cpu_us"] = 9_700_000
     record["streams"][0]["granted"]["congestion_control"] = name
     found = any("--congestion cubic" in remedy for remedy in told(record)["remedies"])
-    assert found == (name == "bbr")
+    assert found == is_told
 
 
 def test_a_queue_on_loopback_is_no_path() -> None:

@@ -10,7 +10,7 @@ use farline_sys::arena::{Arena, Frame};
 use farline_sys::tun::Tun;
 
 use super::outlet::{Outlet, Packet};
-use super::request::{Bell, PipeReport, Report, Request};
+use super::request::{Bell, PipeReport, Report, Request, Traffic};
 use super::tap::Tap;
 use super::too_big::TooBigAnswers;
 use super::wait::Waits;
@@ -237,7 +237,10 @@ impl Engine {
             pipes,
             lateness: self.outlet.lateness.clone(),
             wait_lateness: self.waits.lateness().clone(),
-            traffic: self.outlet.traffic,
+            traffic: Traffic {
+                lead_ns: self.waits.lead_ns(),
+                ..self.outlet.traffic
+            },
             ports: self.outlet.ports.clone(),
             arena: self.arena.usage(),
         }

@@ -111,7 +111,7 @@ pub struct Traffic {
     pub too_big_suppressed: u64,
     /// Time spent in turns and waits that took far too long.
     pub stalled_ns: u64,
-    /// How much earlier than needed the engine asks to be woken, as measured at the start.
+    /// How much earlier than needed the engine asks to be woken now.
     pub lead_ns: u64,
     /// How the scheduler treats the engine.
     pub priority: Priority,

@@ -147,7 +147,6 @@ fn build(parts: Parts) -> Result<Engine, Failure> {
     let waits = Waits::new(parts.topology.mode, clock)
         .map_err(|error| Failure::system("the emulator's scheduling", &error))?;
     let mut outlet = Outlet::new(clock, parts.devices);
-    outlet.traffic.lead_ns = waits.lead_ns();
     outlet.traffic.priority = waits.priority();
     Ok(Engine {
         layout: parts.layout,

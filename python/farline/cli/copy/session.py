@@ -191,10 +191,10 @@ class Direct:
 
     def _settle_cores(self, spec: dict[str, Any], contact: Contact | None, cores: int) -> str:
         """UDT fills a path with one stream, and then one thread at each end is what is full."""
-        from farline.models.stream_need import UNKNOWN_RATE_BPS, core_streams
+        from farline.models.stream_need import IDLE_CORES, UNKNOWN_RATE_BPS, core_streams
 
         streams = core_streams(wanted_bps(spec, contact) or UNKNOWN_RATE_BPS, cores)
-        reason = f"{streams} streams: one alone would keep one core busy and leave others idle"
+        reason = f"{streams} streams: {IDLE_CORES}"
         if streams == 1:
             reason = "1 stream: it fills a path whatever the round-trip time"
         return reason + self._within_ports(spec, streams)
