@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -97,32 +96,39 @@ def test_a_rendezvous_survives_losses(
     assert_whole(*rendezvous(sending, receiving, "--bytes", 200_001))
 
 
-@pytest.fixture
-def lossy_bed() -> Iterator[Testbed]:
-    """A cable that loses four of the first packets that its client sends, and no others."""
+def exchanged_on_time(
+    programs: Programs, sender: str, receiver: str, *words: object
+) -> tuple[Said, Said]:
+    """What both ends said over a cable that loses four of its client's first packets only.
+
+    Where the machine stood still for longer than an end waits before it takes all for lost, other
+    messages are too old as well: a cable that was late is set up again.
+    """
     topology = load("back-to-back", rtt_s="20ms", mtu_bytes=1500)
     [link] = topology["links"]
     link["reverse"] = {**link["forward"]}
     link["forward"]["loss"] = {"packets": [9, 14, 15, 21]}
-    with Testbed.up(topology) as bed:
-        yield bed
+    for _ in range(TRIES):
+        with Testbed.up(topology) as bed, bed.stamped() as stamp:
+            said = exchange(*ends(bed, programs, sender, receiver), *words)
+        if stamp.value["valid"]:
+            break
+    return said
 
 
 @either_way
 @pytest.mark.parametrize("order", [["--in-order"], []], ids=["in-order", "any-order"])
 def test_messages_whose_time_is_over_are_left_out(
-    lossy_bed: Testbed, programs: Programs, sender: str, receiver: str, order: list[str]
+    programs: Programs, sender: str, receiver: str, order: list[str]
 ) -> None:
     """What is lost could be repeated only after its time; all else arrives, once."""
     words = ["--mode", "message", "--bytes", 30_000, "--block", 1_000, "--list"]
-    server, client = exchange(
-        *ends(lossy_bed, programs, sender, receiver), *words, "--ttl-ms", 15, *order
-    )
+    server, client = exchanged_on_time(programs, sender, receiver, *words, "--ttl-ms", 15, *order)
     assert (server.error_code, client.error_code) == (0, 0)
     arrived, sent = (said.connections[0]["message_hashes"] for said in (server, client))
     places = [sent.index(one) for one in arrived]
     assert len(set(places)) == len(places), "no message came twice"
-    assert 26 <= len(places) < len(sent) == 30
+    assert 26 <= len(places) < len(sent) == 30, places
     if order:
         assert places == sorted(places)
 
