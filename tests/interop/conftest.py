@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def programs() -> Programs:
     """The two peers by name; FARLINE_UDT_PEER names another program than the Rust one."""
     other = os.environ.get("FARLINE_UDT_PEER")
-    ours = Path(other) if other else peers.farline_peer()
+    ours = Path(other) if other else peers.farline_peer("dev")
     return {"farline": ours, "libudt": peers.libudt_peer()}
 
 

@@ -38,8 +38,6 @@ TOTAL_BYTES = 12_000_001
 PACKET_PAYLOAD = 1456
 BLAST_BYTES = 4_000_000
 SENT = ("-n", str(TOTAL_BYTES), "--payload", str(BLAST_BYTES), "--rate", "400M")
-# No report for 30 s is the end of a stream.
-DEAD_AFTER_S = 30
 
 
 @pytest.fixture
@@ -222,15 +220,6 @@ def test_a_cut_that_ends_is_made_up_for(bed: Testbed, ticket: str, going: MakePr
     assert (running.process.returncode, record["status"]) == (0, "complete"), record["error"]
     assert stream(record, 1)["bytes"] == 40 << 20
     assert stream(record, 0)["retransmits"] > 0
-
-
-def test_a_cut_that_does_not_end_is_a_stated_failure(
-    bed: Testbed, ticket: str, going: MakeProbe
-) -> None:
-    running = going(ticket, "-n", "400M")
-    bed.cut()
-    record = failed_in_time(running, within_s=2 * DEAD_AFTER_S + 15)
-    assert record["error"]["kind"] in {"timeout", "unreachable", "protocol"}
 
 
 def test_connections_that_are_cut_are_an_error_and_no_data_are_made_up(
