@@ -17,6 +17,7 @@ from pathlib import Path
 
 from _copy import peers, trees
 from _copy.loopback import GIB, GRIDFTP_ONE, OURS, ours
+from _copy.machine import warm
 from _copy.place import loopback
 from _copy.rounds import LIMIT_S, ROUNDS, Contest, Moved, Target, contest, rounds, scratch
 from _copy.trees import Tree
@@ -39,6 +40,7 @@ def disk(effort: Effort) -> Iterator[Contest]:
         contenders |= stack.enter_context(peers.gridftp(place))
         chosen = [contenders[name] for name in (*OURS, *GRIDFTP_ONE)]
         tree, target = trees.one_file(folder / "source", size), Target(folder / "target", True)
+        stack.enter_context(warm(2 * size))
         found = []
         for _ in range(1 if effort.is_short else ROUNDS):
             (taken,) = rounds(place, chosen, tree, target, 1)
@@ -65,8 +67,8 @@ def both_ways(tree: Tree, target: Target) -> Moved:
     written = target.path / "written"
     writer = ["--name=write", "--rw=write", f"--filename={written}", "--end_fsync=1"]
     argv = ["fio", *_FIO, f"--size={tree.bytes}", *reader, *writer]
-    with target.ready(tree):
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S)
+    target.ready(tree)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S)
     if done.returncode:
         raise RuntimeError(f"fio: {done.stderr.strip()[-400:]}")
     document = json.loads(done.stdout[done.stdout.index("{") :])

@@ -1,7 +1,7 @@
 """Cases of `copy-vs-peers` on loopback, from memory to memory: one large file, small ones, a mix.
 
 Wall time of the whole client program, ssh logins and start of Python included. Every contender has
-the same congestion control, and memory that was touched right before.
+the same congestion control, and warm memory to write to.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from _copy import peers, trees
+from _copy.machine import warm
 from _copy.ours import PLAIN, serving
 from _copy.peers import Contender
 from _copy.place import Place, loopback
@@ -67,6 +68,7 @@ def one(effort: Effort) -> Iterator[Figure]:
         folder = stack.enter_context(scratch(MEMORY, "farline-bench"))
         arena = enter(stack, folder)
         tree = trees.one_file(folder / "source", size)
+        stack.enter_context(warm(tree.bytes))
         count = 1 if effort.is_short else ROUNDS
         found = rounds(arena.place, arena.those(*everybody), tree, Target(folder / "target"), count)
     plain, default = OURS
@@ -98,6 +100,7 @@ def small(effort: Effort) -> Iterator[Figure]:
         daemon = stack.enter_context(peers.rsync_daemon(place, folder))
         contenders = [*ours(stack, place).values(), daemon]
         tree = trees.small_files(folder / "source", count, 10 * 1024)
+        stack.enter_context(warm(tree.bytes))
         repeat = 1 if effort.is_short else 2 * ROUNDS
         found = rounds(place, contenders, tree, Target(folder / "target"), repeat)
     for name in OURS:
@@ -114,6 +117,7 @@ def mix(effort: Effort) -> Iterator[Figure]:
         contenders = ours(stack, place)
         contenders |= stack.enter_context(peers.gridftp(place))
         tree = trees.mix(folder / "source", count)
+        stack.enter_context(warm(tree.bytes))
         repeat = 1 if effort.is_short else ROUNDS
         chosen = [contenders[name] for name in (*OURS, *GRIDFTP_TREE)]
         found = rounds(place, chosen, tree, Target(folder / "target"), repeat)

@@ -1,58 +1,30 @@
 """The machine before and during a run: warm memory, a cold page cache, CPU time of all programs.
 
-A virtual machine gives free memory back to its host, at once and from a gigabyte on, and touching
-it again costs up to three seconds per gigabyte: a run that writes to memory would measure that. So
-a program of its own touches and keeps as much as a run needs, and gives it up piece by piece just
-before it is written to (`reserve`).
+A virtual machine gives free memory back to its host within two seconds, and touching it again costs
+up to three seconds per gigabyte: a run that writes to memory would measure that. What it gives back
+are free pieces of two megabytes; so a bench touches as much as its runs need and frees all but one
+page of each megabyte of it, and what is written there stays warm from run to run (`warm`).
 """
 
 from __future__ import annotations
 
+import mmap
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-_KEEP = """
-import mmap, os, sys, time
-folder, size, ahead = sys.argv[1], *map(int, sys.argv[2:])
-step = 1 << 22
-zeros = bytes(step)
+PIN_BYTES = 1 << 20
+"""Of so much memory one page is kept: fewer of them side by side the kernel does not give back."""
 
-def touched(size):
-    area = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    for at in range(0, size, step):
-        area[at : at + step] = zeros[: size - at]
-    return area
+PLUG_BYTES = 1 << 28
+"""Memory that is taken again afterwards: with it goes what the kernel gives out first, pieces of
+before that may be cold."""
 
-def used():
-    seen = os.statvfs(folder)
-    return (seen.f_blocks - seen.f_bfree) * seen.f_frsize
-
-def give(until):
-    global given
-    until = min(until // step * step, size)
-    if until > given:
-        area.madvise(mmap.MADV_DONTNEED, given, until - given)
-        given = until
-
-bench = os.getppid()
-area, given, before = touched(size), 0, used()
-give(ahead)
-plug = touched(ahead)
-print("kept", flush=True)
-while os.getppid() == bench:
-    give(used() - before + 2 * ahead)
-    time.sleep(0.005)
-"""
-AHEAD_BYTES = 1 << 30
-"""Memory that is given up before it is needed, at most: no more than the host leaves alone. As much
-is taken right after the first was given up, and kept: with it goes what the kernel gives out before
-that memory, and nobody has touched."""
+OTHERS_BYTES = 1 << 30
+"""Warm memory for sockets, queues and programs meanwhile."""
 
 MARGIN_BYTES = 1 << 30
 """Memory for all else."""
@@ -63,30 +35,36 @@ _BUSY_FIELDS = (0, 1, 2, 5, 6)
 
 
 @contextmanager
-def reserve(size: int, folder: Path) -> Iterator[None]:
-    """Warm memory for `size` bytes that are written to the file system of `folder` meanwhile.
+def warm(size: int) -> Iterator[None]:
+    """Free memory that was touched and stays so, for `size` bytes of files that come and go.
 
     Raises:
         RuntimeError: when there is not so much; with less, files in memory would make the machine
             look for more until it kills a program.
     """
-    ahead = min(AHEAD_BYTES, size)
-    have, kept = _available_bytes(), size + 2 * ahead
-    if have < kept + MARGIN_BYTES:
+    have, wanted = _available_bytes(), size + PLUG_BYTES + OTHERS_BYTES
+    if have < wanted + MARGIN_BYTES:
         left = " and ".join(str(path) for path in sorted(Path("/dev/shm").glob("farline-bench-*")))
         raise RuntimeError(
-            f"{kept + MARGIN_BYTES >> 20} MiB of memory are needed, {have >> 20} MiB are free"
+            f"{wanted + MARGIN_BYTES >> 20} MiB of memory are needed, {have >> 20} MiB are free"
             f" (files in memory now: {left or 'none of a bench'})"
         )
-    words = [sys.executable, "-c", _KEEP, str(folder), str(kept), str(ahead)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as keeper:
-        assert keeper.stdout is not None
-        if keeper.stdout.readline() != "kept\n":
-            raise RuntimeError(f"the program that keeps {kept} bytes of memory ended")
-        try:
+    with _touched(wanted) as area:
+        for at in range(0, wanted, PIN_BYTES):
+            rest = min(PIN_BYTES, wanted - at) - mmap.PAGESIZE
+            area.madvise(mmap.MADV_DONTNEED, at + mmap.PAGESIZE, rest)
+        with _touched(PLUG_BYTES):
             yield
-        finally:
-            keeper.kill()
+
+
+def _touched(size: int) -> mmap.mmap:
+    """Memory of one's own that was written to, in small pages: of large ones none goes alone."""
+    area = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    area.madvise(mmap.MADV_NOHUGEPAGE)
+    zeros = bytes(1 << 22)
+    for at in range(0, size, len(zeros)):
+        area[at : at + len(zeros)] = zeros[: size - at]
+    return area
 
 
 def _available_bytes() -> int:

@@ -34,8 +34,8 @@ def million(effort: Effort) -> Iterator[Figure]:
         )
         target = Target(folder / "target")
         command = server.push(f"{tree.path}/", target.path)
-        with target.ready(tree):
-            whole = told(command, LIMIT_S)
+        target.ready(tree)
+        whole = told(command, LIMIT_S)
         if whole.exit_code:
             raise RuntimeError(f"farline copy: {whole.record.get('error')}")
         for end in ("sender", "receiver"):
@@ -44,9 +44,9 @@ def million(effort: Effort) -> Iterator[Figure]:
         first = Seen([whole.first_byte_s or LIMIT_S])
         note = f"whole in {whole.seconds:.1f} s, {count / whole.seconds:.0f} files/s"
         yield at_most(Label(GROUP, f"{name} first byte", "s", note), first, FIRST_BYTE_S)
-        with target.ready(tree):
-            told(command, LIMIT_S, lambda progress, client: kill_late(progress, client, count))
-            resumed = told(command, LIMIT_S)
+        target.ready(tree)
+        told(command, LIMIT_S, lambda progress, client: kill_late(progress, client, count))
+        resumed = told(command, LIMIT_S)
         moved = resumed.report["copied"]["bytes"]
         note = f"{moved / tree.bytes:.2%} of the bytes went again"
         label = Label(GROUP, f"{name} resume at 99 %", "s", note)

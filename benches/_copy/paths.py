@@ -20,6 +20,7 @@ from typing import Any
 
 from _copy import peers, trees
 from _copy.loopback import GIB, MEMORY
+from _copy.machine import warm
 from _copy.ours import Serving, Told, serving, told
 from _copy.place import Place, hosts
 from _copy.rounds import LIMIT_S, Contest, Target, contest, files_per_s, rounds, scratch
@@ -109,7 +110,7 @@ def groups() -> dict[str, Any]:
 
 def large(effort: Effort, cell: Cell) -> Iterator[Figure]:
     """One file of 8 GiB: against the link's payload rate, or against `farline probe`."""
-    with ground(cell.gbps) as here:
+    with warm(2 * _size(effort)), ground(cell.gbps) as here:
         whole = trees.one_file(here.folder / "source", _size(effort))
         options = ("--transport", cell.transport, *PINNED.get(cell.transport, ()))
         runs = [_steady(here, whole, *options) for _ in range(_repeat(effort))]
@@ -129,8 +130,8 @@ def large(effort: Effort, cell: Cell) -> Iterator[Figure]:
 
 def tree_and_file(effort: Effort) -> Iterator[Figure]:
     """2,048 files of as many bytes as one: steady rates, turn by turn."""
-    with ground(5) as here:
-        size = _size(effort)
+    size = _size(effort)
+    with warm(2 * size), ground(5) as here:
         count = TREE_FILES // 32 if effort.is_short else TREE_FILES
         ratios, rates, runs = [], [], []
         for _ in range(_repeat(effort)):
@@ -156,6 +157,7 @@ def small(effort: Effort) -> Iterator[Contest]:
         over = stack.enter_context(peers.ssh(here.place, here.folder))
         ours = here.server.contender("farline default")
         tree = trees.small_files(here.folder / "source", count, 10 * 1024)
+        stack.enter_context(warm(tree.bytes))
         few = trees.small_files(here.folder / "few", 10 if effort.is_short else 40, 10 * 1024)
         found = []
         for _ in range(_repeat(effort)):
@@ -190,8 +192,8 @@ def _steady(here: Ground, tree: Tree, *options: str) -> Run[Told]:
 
     @contextmanager
     def around() -> Iterator[None]:
-        with target.ready(tree):
-            yield
+        target.ready(tree)
+        yield
         wrong = trees.difference(tree.path, target.path)
         if wrong is not None:
             raise RuntimeError(f"farline copy: {wrong}")

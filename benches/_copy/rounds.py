@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from _copy import trees
-from _copy.machine import busy_s, evict, reserve
+from _copy.machine import busy_s, evict
 from _copy.peers import Contender
 from _copy.place import Place
 from _copy.trees import Tree
@@ -71,15 +71,12 @@ class Target:
     path: Path
     on_disk: bool = False
 
-    @contextmanager
-    def ready(self, tree: Tree) -> Iterator[None]:
-        """An empty folder and warm memory; on disk, a source that the page cache has not."""
+    def ready(self, tree: Tree) -> None:
+        """An empty folder; on disk, a source that the page cache has not."""
         self.empty()
         if self.on_disk:
             os.sync()
             evict(tree.path)
-        with reserve(tree.bytes, self.path):
-            yield
 
     def empty(self) -> None:
         """An empty folder that everybody may write to."""
@@ -99,14 +96,14 @@ def run(place: Place, one: Contender, tree: Tree, target: Target) -> Moved:
     Raises:
         RuntimeError: when it failed, or what arrived is not what was sent.
     """
-    with target.ready(tree):
-        command = one.command(tree.path, target.path)
-        cpu_s, all_s, since = place.meter.cpu_s(), busy_s(), time.perf_counter()
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
-        target.settle()
-        seconds = time.perf_counter() - since
-        cpu_s = place.meter.cpu_s() - cpu_s
-        other = max(0.0, busy_s() - all_s - cpu_s) / seconds
+    target.ready(tree)
+    command = one.command(tree.path, target.path)
+    cpu_s, all_s, since = place.meter.cpu_s(), busy_s(), time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
+    target.settle()
+    seconds = time.perf_counter() - since
+    cpu_s = place.meter.cpu_s() - cpu_s
+    other = max(0.0, busy_s() - all_s - cpu_s) / seconds
     if done.returncode:
         raise RuntimeError(f"{one.name}: {(done.stderr or done.stdout).strip()[-400:]}")
     wrong = trees.difference(tree.path, target.path)

@@ -19,6 +19,9 @@ const BURST_PS: u128 = PS_PER_S / 1_000;
 const STRICT_PEAK_PERCENT: u128 = 110;
 const STRICT_BURST_PS: u128 = PS_PER_S / 1_000;
 const STRICT_MEMORY_PS: u128 = PS_PER_S / 125;
+/// The same where the rate follows the path: more would be noticed, and lower it.
+const FOLLOWING_PEAK_PERCENT: u128 = 125;
+const FOLLOWING_MEMORY_PS: u128 = PS_PER_S / 32;
 
 /// One bucket: the time at which it is next empty enough.
 #[derive(Debug, Clone)]
@@ -40,6 +43,7 @@ impl Schedule {
 pub struct Pacer {
     mean: Schedule,
     peak: Schedule,
+    peak_percent: u128,
 }
 
 impl Pacer {
@@ -56,6 +60,13 @@ impl Pacer {
         Self::with(rate_bps, start_ns, STRICT_MEMORY_PS, peak)
     }
 
+    /// As [`Self::strict`], for a rate that gives way to losses: a quarter above it, and up to 31 milliseconds are made up
+    /// for.
+    pub fn following(rate_bps: u64, start_ns: u64) -> Self {
+        let peak = (FOLLOWING_PEAK_PERCENT, STRICT_BURST_PS);
+        Self::with(rate_bps, start_ns, FOLLOWING_MEMORY_PS, peak)
+    }
+
     fn with(rate_bps: u64, start_ns: u64, memory_ps: u128, (peak_percent, burst_ps): (u128, u128)) -> Self {
         let rate_bps = u128::from(rate_bps.max(1));
         let schedule = |rate_bps, depth_ps| Schedule {
@@ -65,8 +76,16 @@ impl Pacer {
         };
         Self {
             mean: schedule(rate_bps, memory_ps),
-            peak: schedule((rate_bps * peak_percent / 100).max(1), burst_ps),
+            peak: schedule(peak_bps(rate_bps, peak_percent), burst_ps),
+            peak_percent,
         }
+    }
+
+    /// Goes on at another rate (at least 1). What has gone already is paid for first, and what was missed is made up for.
+    pub fn set_rate(&mut self, rate_bps: u64) {
+        let rate_bps = u128::from(rate_bps.max(1));
+        self.mean.rate_bps = rate_bps;
+        self.peak.rate_bps = peak_bps(rate_bps, self.peak_percent);
     }
 
     /// Time from which the next bytes may go, on the clock of `start_ns`. It may be past.
@@ -81,6 +100,10 @@ impl Pacer {
         self.mean.sent(now_ps, bytes);
         self.peak.sent(now_ps, bytes);
     }
+}
+
+fn peak_bps(rate_bps: u128, percent: u128) -> u128 {
+    (rate_bps * percent / 100).max(1)
 }
 
 #[cfg(test)]
@@ -159,6 +182,27 @@ mod tests {
                 "{within} blocks in 10 ms after the stall"
             );
         }
+    }
+
+    #[test]
+    fn another_rate_neither_forgets_what_was_missed_nor_what_was_sent() {
+        let mut pacer = Pacer::following(8_000_000_000, 0);
+        // 1000 bytes a microsecond; the rate changes at each of them, and the sender is away for 10 ms.
+        let mut sent = 0;
+        let mut now_ns = 0;
+        while now_ns < 100_000_000 {
+            pacer.set_rate(8_000_000_000 + sent % 2);
+            pacer.sent(now_ns, 1_000);
+            sent += 1;
+            now_ns = pacer.ready_ns().max(now_ns) + if sent == 1_000 { 10_000_000 } else { 0 };
+        }
+        assert!((99_990..=100_010).contains(&sent), "{sent}");
+        pacer.set_rate(800_000_000);
+        let rest = run(&mut pacer, 1_000, 100_000_000 + 100_000_000, |_| 0).len();
+        assert!(
+            (9_990..=10_010).contains(&rest),
+            "{rest}: at the new rate, neither more nor less"
+        );
     }
 
     #[test]

@@ -44,11 +44,12 @@ impl Turn {
         }
     }
 
-    /// As [`Self::new`], with nothing made up for faster than a path without queues bears ([`Pacer::strict`]), and without
-    /// spinning: what wakes late sends more at once, up to a millisecond's worth.
-    pub(crate) fn strict(rate_bps: u64) -> Self {
+    /// As [`Self::new`], with little made up for: what a path without queues bears ([`Pacer::strict`]), or more where the
+    /// rate follows losses ([`Pacer::following`]). And without spinning: what wakes late sends more at once, up to a
+    /// millisecond's worth.
+    pub(crate) fn gathering(rate_bps: u64, follows: bool) -> Self {
         Self {
-            make: Pacer::strict,
+            make: if follows { Pacer::following } else { Pacer::strict },
             gather_ns: GATHER_NS,
             ..Self::new(rate_bps)
         }
@@ -87,8 +88,7 @@ impl Turn {
     pub(crate) fn set_rate(&mut self, rate_bps: u64) {
         self.rate_bps = rate_bps;
         if let Some(pacer) = &mut self.pacer {
-            // What has gone already is paid for first.
-            *pacer = (self.make)(rate_bps, pacer.ready_ns().max(time::now_ns()));
+            pacer.set_rate(rate_bps);
         }
     }
 

@@ -91,13 +91,16 @@ def test_rbudp_without_a_rate_aims_high_and_gives_way_to_loss(
     for _ in range(3):
         engine.play(copy_record())
     words = ("a", f"{TICKET}#x", "--no-store", "--transport", "rbudp")
-    assert "rbudp at 25.0 Gbit/s a stream" in copy(*words, "-v")[2]
-    copy(*words, "--streams", "2", "--bwlimit", "8Gbit/s", "-q")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: range(2))
+    said = copy(*words, "-v")[2]
+    assert "2 streams: one alone would keep one core busy" in said
+    assert "rbudp at 12.5 Gbit/s a stream" in said
+    copy(*words, "--streams", "4", "--bwlimit", "8Gbit/s", "-q")
     copy(*words, "--rate", "3G", "-q")
     first, second, third = (spec for _, spec in engine.asked)
-    assert (first["streams"], first["rate_bps"]) == (1, 25_000_000_000)
+    assert (first["streams"], first["rate_bps"]) == (2, 12_500_000_000)
     assert first["rbudp"] == {"loss_bound": 0.01}
-    assert (second["streams"], second["rate_bps"]) == (2, 4_000_000_000)
+    assert (second["streams"], second["rate_bps"]) == (4, 2_000_000_000)
     assert third["rate_bps"] == 3_000_000_000 and "rbudp" not in third
 
 

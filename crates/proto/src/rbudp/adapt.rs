@@ -5,6 +5,12 @@
 //! never below 1/64 of the stated rate. It takes more losses than chance explains. At or below the bound the rate grows up to the stated one: in the first round trip
 //! after a cut by 1/256 of itself, in each further one by a quarter more than that, to 1/4, so that a bottleneck is tried
 //! gently and one that is gone is forgotten after some 20 round trips. Reports about packets that were sent before the last cut say nothing about the rate after it.
+//!
+//! It stays gentle while answers take longer than they did: then a queue grows, and what is lost once it is full is lost
+//! for a round trip and more.
+//!
+//! A sender that does not send as fast as it may finds out nothing about the path at that rate: it grows no further
+//! (after RFC 7661), or it would overwhelm the receiver as soon as it can.
 
 use std::collections::VecDeque;
 
@@ -20,6 +26,11 @@ const FIRST_GROWTH: f64 = 1.0 / 256.0;
 const MOST_GROWTH: f64 = 1.0 / 4.0;
 /// How much faster it grows after each round trip.
 const ACCELERATION: f64 = 0.25;
+/// Part of the least time to an answer by which others take longer where no queue grows, and what is too little to tell.
+const QUEUED: f64 = 1.0 / 8.0;
+const MIN_QUEUED_NS: u64 = 2_000_000;
+/// Part of the rate that has to be used for it to grow.
+const USED: f64 = 0.75;
 /// Largest part by which it falls at once: a path that is down for a moment loses everything.
 const MOST_CUT: f64 = 7.0 / 8.0;
 /// How much of the losses may be chance, in standard deviations of a Poisson distribution.
@@ -55,6 +66,8 @@ pub(super) struct Adapt {
     lost: f64,
     heard_ns: u64,
     cut_ns: u64,
+    /// Least time from a statement to its answer.
+    least_ns: u64,
     /// Part by which the rate grows in a round trip now.
     growth: f64,
 }
@@ -73,6 +86,7 @@ impl Adapt {
             lost: 0.0,
             heard_ns: 0,
             cut_ns: 0,
+            least_ns: u64::MAX,
             growth: MOST_GROWTH,
         }
     }
@@ -108,6 +122,9 @@ impl Adapt {
             return;
         }
         self.measure(covered, at_ns - since_ns);
+        if self.is_queued(now_ns.saturating_sub(at_ns)) {
+            self.growth = self.growth.min(FIRST_GROWTH);
+        }
         let passed_ns = now_ns.saturating_sub(self.heard_ns) as f64;
         let kept = self.rtt_ns / (self.rtt_ns + passed_ns);
         self.heard_ns = now_ns;
@@ -116,7 +133,7 @@ impl Adapt {
         let certain = self.lost - DEVIATIONS * self.lost.sqrt();
         if certain > self.bound * self.covered {
             self.cut(now_ns);
-        } else if self.lost <= self.bound * self.covered {
+        } else if self.lost <= self.bound * self.covered && self.is_used() {
             self.grow(passed_ns);
         }
     }
@@ -145,6 +162,19 @@ impl Adapt {
             self.stated_bps = measured_bps;
             self.rate_bps = measured_bps;
         }
+    }
+
+    /// Whether an answer took so long that a queue must be growing.
+    fn is_queued(&mut self, took_ns: u64) -> bool {
+        self.least_ns = self.least_ns.min(took_ns);
+        let queued_ns = took_ns - self.least_ns;
+        queued_ns > MIN_QUEUED_NS && queued_ns as f64 > QUEUED * self.least_ns as f64
+    }
+
+    /// Whether about as much was sent in the last round trip as the rate allows.
+    fn is_used(&self) -> bool {
+        let sent_bps = self.covered * self.packet_bits * 1e9 / self.rtt_ns;
+        sent_bps >= USED * self.rate_bps
     }
 
     fn grow(&mut self, passed_ns: f64) {

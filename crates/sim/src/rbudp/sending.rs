@@ -27,6 +27,8 @@ pub struct Sending {
     rate_bps: u64,
     left_bytes: u64,
     is_complete: bool,
+    /// Whether the rate gives way to losses.
+    follows: bool,
     burst: Burst,
     /// Nothing can be sent before a message comes.
     is_blocked: bool,
@@ -37,13 +39,22 @@ pub struct Sending {
     whole_ns: u64,
 }
 
+fn pacer(follows: bool, rate_bps: u64, now_ns: u64) -> Pacer {
+    if follows {
+        Pacer::following(rate_bps, now_ns)
+    } else {
+        Pacer::strict(rate_bps, now_ns)
+    }
+}
+
 impl Sending {
     pub(super) fn new(config: &StreamConfig, peer: EndpointId) -> Self {
         Self {
             machine: Sender::new(config.sender()),
             peer,
             channel: Channel::new(config.rtt_ns),
-            pacer: Pacer::strict(config.rate_bps, 0),
+            pacer: pacer(config.loss_bound.is_some(), config.rate_bps, 0),
+            follows: config.loss_bound.is_some(),
             rate_bps: config.rate_bps,
             left_bytes: config.total_bytes,
             is_complete: false,
@@ -121,7 +132,7 @@ impl Sending {
     }
 
     fn poll_burst(&mut self, now_ns: u64) -> Option<Transmit<Packet>> {
-        self.follow_rate(now_ns);
+        self.follow_rate();
         if self.is_blocked || self.pacer.ready_ns() > now_ns {
             return None;
         }
@@ -134,7 +145,7 @@ impl Sending {
         }
         if std::mem::take(&mut self.was_idle) {
             // Nothing was late: there was nothing to send.
-            self.pacer = Pacer::strict(self.rate_bps, now_ns);
+            self.pacer = pacer(self.follows, self.rate_bps, now_ns);
         }
         let burst = &self.burst;
         let payload = (burst.packets.len() - 1) * burst.packet_bytes + burst.last_bytes;
@@ -174,11 +185,11 @@ impl Sending {
         }
     }
 
-    fn follow_rate(&mut self, now_ns: u64) {
+    fn follow_rate(&mut self) {
         let rate_bps = self.machine.rate_bps();
         if rate_bps != self.rate_bps {
             self.rate_bps = rate_bps;
-            self.pacer = Pacer::strict(rate_bps, self.pacer.ready_ns().max(now_ns));
+            self.pacer.set_rate(rate_bps);
         }
     }
 

@@ -160,7 +160,7 @@ class Direct:
         if wanted is None:
             return []
         if wanted == "rate_bps":
-            return [self._settle_blasts(spec, contact)]
+            return self._settle_blasts(spec, contact)
         from farline.models.stream_need import UNKNOWN_RATE_BPS, core_streams, stream_need
 
         cores = len(os.sched_getaffinity(0))
@@ -190,7 +190,7 @@ class Direct:
         return f"; {spec['streams']}, for so many there are ports" if fewer else ""
 
     def _settle_cores(self, spec: dict[str, Any], contact: Contact | None, cores: int) -> str:
-        """UDT fills a path with one stream, and then one thread at each end is what is full."""
+        """UDT and RBUDP fill a path with one stream, if one thread at each end can."""
         from farline.models.stream_need import IDLE_CORES, UNKNOWN_RATE_BPS, core_streams
 
         streams = core_streams(wanted_bps(spec, contact) or UNKNOWN_RATE_BPS, cores)
@@ -199,16 +199,18 @@ class Direct:
             reason = "1 stream: it fills a path whatever the round-trip time"
         return reason + self._within_ports(spec, streams)
 
-    def _settle_blasts(self, spec: dict[str, Any], contact: Contact | None) -> str:
+    def _settle_blasts(self, spec: dict[str, Any], contact: Contact | None) -> list[str]:
         """RBUDP sends at a stated rate; unstated it aims high and gives way to loss."""
         from farline.models.stream_need import UNKNOWN_RATE_BPS
 
-        streams = spec.setdefault("streams", 1)
-        rate_bps = (wanted_bps(spec, contact) or UNKNOWN_RATE_BPS) // streams
+        cores = len(os.sched_getaffinity(0))
+        said = [] if "streams" in spec else [self._settle_cores(spec, contact, cores)]
+        rate_bps = (wanted_bps(spec, contact) or UNKNOWN_RATE_BPS) // spec["streams"]
         blasts = spec.get("rbudp") or {}
         spec["rate_bps"], spec["rbudp"] = rate_bps, {"loss_bound": LOSS_BOUND, **blasts}
         bound = spec["rbudp"]["loss_bound"]
-        return f"rbudp at {rate_human(rate_bps)} a stream, less while more than {bound:g} is lost"
+        rate = rate_human(rate_bps)
+        return [*said, f"rbudp at {rate} a stream, less while more than {bound:g} is lost"]
 
     def _error(self, record: RunRecord) -> FarlineError | None:
         failure = record.get("error")

@@ -71,3 +71,24 @@ fn the_rate_comes_back_once_the_losses_end() {
     }
     assert_eq!(world.sender.rate_bps(), STATED_BPS, "35 round trips have passed");
 }
+
+#[test]
+fn a_rate_that_the_host_does_not_reach_grows_no_further() {
+    let mut world = adapting(Path::default(), STATED_BPS, 0.02, 60_000_000);
+    world.path.loss = 0.2;
+    while world.now_ns < 100 * MS {
+        assert!(world.step());
+    }
+    world.path.loss = 0.0;
+    world.host_bps = STATED_BPS / 4;
+    while world.now_ns < 2_000 * MS && world.step() {
+        let rate_bps = world.sender.rate_bps();
+        assert!(
+            world.now_ns < 1_000 * MS || rate_bps < STATED_BPS / 2,
+            "{rate_bps}"
+        );
+    }
+    world.host_bps = 0;
+    world.run();
+    assert_eq!(world.sender.rate_bps(), STATED_BPS, "once it is used it grows");
+}

@@ -67,6 +67,8 @@ pub struct World {
     pub most_given: u64,
     /// The application pauses after so many bytes, and what it gave must not wait for more.
     pub pause_every: u64,
+    /// What the sending host manages; 0 is anything.
+    pub host_bps: u64,
     /// Of a burst the kernel takes this many packets at most.
     pub kernel_takes: usize,
     /// What the application got.
@@ -108,6 +110,7 @@ impl World {
             messages: Vec::new(),
             most_given: u64::MAX,
             pause_every: u64::MAX,
+            host_bps: 0,
             kernel_takes: usize::MAX,
             output: Vec::new(),
             payload: Vec::new(),
@@ -228,10 +231,9 @@ impl World {
         if !burst.is_repeat {
             self.sender.add_hashes(burst.blast, sum);
         }
-        self.next_send_ns = self.now_ns
-            + (bits * 1_000_000_000)
-                .checked_div(self.sender.rate_bps())
-                .unwrap_or(10_000);
+        let took_ns = |bps: u64| (bits * 1_000_000_000).checked_div(bps);
+        let paced_ns = took_ns(self.sender.rate_bps()).unwrap_or(10_000);
+        self.next_send_ns = self.now_ns + paced_ns.max(took_ns(self.host_bps).unwrap_or(0));
     }
 
     fn poll(&mut self) {
