@@ -15,7 +15,7 @@ import pytest
 from farline.testbed import Host, Testbed
 from farline.testbed.fixture import MakeBed
 from tests.netns.conftest import FARLINE, Ending, Served, probe, start
-from tests.netns.test_paths import Probe, carried_bytes
+from tests.netns.test_paths import Probe, carried_bytes, failed_in_time
 
 pytestmark = pytest.mark.netns
 
@@ -167,15 +167,6 @@ def going(bed: Testbed, ending: Ending) -> MakeProbe:
         return Probe(ending(start(bed.hosts["client"], FARLINE, "probe", ticket, *words)))
 
     return begin
-
-
-def failed_in_time(running: Probe, within_s: float) -> dict[str, Any]:
-    """The record of a run that ends by itself, with an error and what was measured until then."""
-    record = running.end(within_s=within_s)
-    assert running.process.returncode not in (0, 130)
-    assert record["status"] in {"failed", "partial"}
-    assert record["error"]["message"]
-    return record
 
 
 def test_a_path_that_loses_a_third_loses_reports_and_questions_too(

@@ -44,12 +44,11 @@ impl Turn {
         }
     }
 
-    /// As [`Self::new`], with little made up for: what a path without queues bears ([`Pacer::strict`]), or more where the
-    /// rate follows losses ([`Pacer::following`]). And without spinning: what wakes late sends more at once, up to a
+    /// As [`Self::new`], with another pacer, and without spinning: what wakes late sends more at once, up to a
     /// millisecond's worth.
-    pub(crate) fn gathering(rate_bps: u64, follows: bool) -> Self {
+    pub(crate) fn gathering(rate_bps: u64, make: fn(u64, u64) -> Pacer) -> Self {
         Self {
-            make: if follows { Pacer::following } else { Pacer::strict },
+            make,
             gather_ns: GATHER_NS,
             ..Self::new(rate_bps)
         }

@@ -122,7 +122,9 @@ impl Adapt {
             return;
         }
         self.measure(covered, at_ns - since_ns);
-        if self.is_queued(now_ns.saturating_sub(at_ns)) {
+        let took_ns = now_ns.saturating_sub(at_ns);
+        self.least_ns = self.least_ns.min(took_ns);
+        if self.is_queued(took_ns) {
             self.growth = self.growth.min(FIRST_GROWTH);
         }
         let passed_ns = now_ns.saturating_sub(self.heard_ns) as f64;
@@ -165,8 +167,7 @@ impl Adapt {
     }
 
     /// Whether an answer took so long that a queue must be growing.
-    fn is_queued(&mut self, took_ns: u64) -> bool {
-        self.least_ns = self.least_ns.min(took_ns);
+    fn is_queued(&self, took_ns: u64) -> bool {
         let queued_ns = took_ns - self.least_ns;
         queued_ns > MIN_QUEUED_NS && queued_ns as f64 > QUEUED * self.least_ns as f64
     }

@@ -27,8 +27,6 @@ pub struct Sending {
     rate_bps: u64,
     left_bytes: u64,
     is_complete: bool,
-    /// Whether the rate gives way to losses.
-    follows: bool,
     burst: Burst,
     /// Nothing can be sent before a message comes.
     is_blocked: bool,
@@ -39,22 +37,14 @@ pub struct Sending {
     whole_ns: u64,
 }
 
-fn pacer(follows: bool, rate_bps: u64, now_ns: u64) -> Pacer {
-    if follows {
-        Pacer::following(rate_bps, now_ns)
-    } else {
-        Pacer::strict(rate_bps, now_ns)
-    }
-}
-
 impl Sending {
     pub(super) fn new(config: &StreamConfig, peer: EndpointId) -> Self {
+        let machine = Sender::new(config.sender());
         Self {
-            machine: Sender::new(config.sender()),
+            pacer: machine.pacer()(config.rate_bps, 0),
+            machine,
             peer,
             channel: Channel::new(config.rtt_ns),
-            pacer: pacer(config.loss_bound.is_some(), config.rate_bps, 0),
-            follows: config.loss_bound.is_some(),
             rate_bps: config.rate_bps,
             left_bytes: config.total_bytes,
             is_complete: false,
@@ -145,7 +135,7 @@ impl Sending {
         }
         if std::mem::take(&mut self.was_idle) {
             // Nothing was late: there was nothing to send.
-            self.pacer = pacer(self.follows, self.rate_bps, now_ns);
+            self.pacer = self.machine.pacer()(self.rate_bps, now_ns);
         }
         let burst = &self.burst;
         let payload = (burst.packets.len() - 1) * burst.packet_bytes + burst.last_bytes;

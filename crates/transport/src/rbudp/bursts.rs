@@ -86,7 +86,7 @@ impl Sender {
             match &mut self.turn {
                 _ if rate_bps == 0 => self.turn = None,
                 Some(turn) => turn.set_rate(rate_bps),
-                None => self.turn = Some(Turn::gathering(rate_bps, self.follows)),
+                None => self.turn = Some(Turn::gathering(rate_bps, self.machine.pacer())),
             }
         }
         let Some(turn) = &mut self.turn else { return true };

@@ -61,8 +61,6 @@ pub(super) struct Sender {
     mark: Vec<u8>,
     pub(super) turn: Option<Turn>,
     pub(super) rate_bps: u64,
-    /// Whether the rate gives way to losses.
-    pub(super) follows: bool,
     looked_ns: u64,
     published_ns: u64,
     report: StreamReport,
@@ -91,6 +89,7 @@ impl Sender {
             checksum: options.checksum,
         });
         Ok(Self {
+            turn: (rate_bps > 0).then(|| Turn::gathering(rate_bps, machine.pacer())),
             machine,
             feedback: parts.feedback,
             token: parts.token,
@@ -103,8 +102,6 @@ impl Sender {
             slots: PageBuffer::new(parts.setup.datagram_bytes * parts.setup.burst_packets),
             hashes: Vec::new(),
             mark: Vec::new(),
-            turn: (rate_bps > 0).then(|| Turn::gathering(rate_bps, options.loss_bound.is_some())),
-            follows: options.loss_bound.is_some(),
             rate_bps,
             looked_ns: 0,
             published_ns: 0,

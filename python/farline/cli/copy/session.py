@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from farline.cli.copy.way import (
     first_contact,
     interface_bps,
     own_buffers,
+    own_cores,
 )
 from farline.errors import FarlineError, InterruptedRun, from_failure
 from farline.spec.options import copy_flag
@@ -163,7 +163,7 @@ class Direct:
             return self._settle_blasts(spec, contact)
         from farline.models.stream_need import UNKNOWN_RATE_BPS, core_streams, stream_need
 
-        cores = len(os.sched_getaffinity(0))
+        cores = own_cores()
         if self.on_loopback:
             streams = core_streams(UNKNOWN_RATE_BPS, cores)
             spec["streams"] = streams
@@ -172,7 +172,7 @@ class Direct:
             spec["streams"] = BACK_STREAMS
             return [f"{BACK_STREAMS} streams: the path is not known before that host connects"]
         if spec.get("transport") == "udt":
-            return [self._settle_cores(spec, contact, cores)]
+            return [self._settle_cores(spec, contact)]
         rtt_s = contact.rtt_s if contact is not None else 0.0
         here = own_buffers()
         there = self.way.buffers() or here
@@ -189,11 +189,11 @@ class Direct:
         fewer = spec["streams"] < streams
         return f"; {spec['streams']}, for so many there are ports" if fewer else ""
 
-    def _settle_cores(self, spec: dict[str, Any], contact: Contact | None, cores: int) -> str:
+    def _settle_cores(self, spec: dict[str, Any], contact: Contact | None) -> str:
         """UDT and RBUDP fill a path with one stream, if one thread at each end can."""
         from farline.models.stream_need import IDLE_CORES, UNKNOWN_RATE_BPS, core_streams
 
-        streams = core_streams(wanted_bps(spec, contact) or UNKNOWN_RATE_BPS, cores)
+        streams = core_streams(wanted_bps(spec, contact) or UNKNOWN_RATE_BPS, own_cores())
         reason = f"{streams} streams: {IDLE_CORES}"
         if streams == 1:
             reason = "1 stream: it fills a path whatever the round-trip time"
@@ -203,8 +203,7 @@ class Direct:
         """RBUDP sends at a stated rate; unstated it aims high and gives way to loss."""
         from farline.models.stream_need import UNKNOWN_RATE_BPS
 
-        cores = len(os.sched_getaffinity(0))
-        said = [] if "streams" in spec else [self._settle_cores(spec, contact, cores)]
+        said = [] if "streams" in spec else [self._settle_cores(spec, contact)]
         rate_bps = (wanted_bps(spec, contact) or UNKNOWN_RATE_BPS) // spec["streams"]
         blasts = spec.get("rbudp") or {}
         spec["rate_bps"], spec["rbudp"] = rate_bps, {"loss_bound": LOSS_BOUND, **blasts}

@@ -5,6 +5,7 @@ A way is opened for each attempt; what still stands from the attempt before is u
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -56,6 +57,11 @@ def own_buffers() -> Buffers:
             return otherwise
 
     return Buffers(largest(_BUFFERS["send"], 4 << 20), largest(_BUFFERS["receive"], 6 << 20))
+
+
+def own_cores() -> int:
+    """Processor cores that this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 class Way(Protocol):

@@ -23,6 +23,7 @@ use self::outgoing::Outgoing;
 use super::adapt::Adapt;
 use super::packet_count;
 use super::wire::{MAX_PACKETS, Message};
+use crate::Pacer;
 
 /// What a sender is told before it starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -126,6 +127,16 @@ impl Sender {
             owed_since_ns: None,
             adapt: options.loss_bound.map(|bound| Adapt::new(&options, bound)),
             statistics: SenderStatistics::default(),
+        }
+    }
+
+    /// Which pacer holds the driver to `rate_bps`: one that makes up for little, or for more where the rate gives way to
+    /// losses anyway.
+    pub fn pacer(&self) -> fn(rate_bps: u64, start_ns: u64) -> Pacer {
+        if self.adapt.is_some() {
+            Pacer::following
+        } else {
+            Pacer::strict
         }
     }
 
