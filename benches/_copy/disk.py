@@ -2,7 +2,8 @@
 
 The time counts until the copy is on the device (`sync -f` after the client's end). The limit of a
 copy on one disk is what it reads and writes at once: fio does both together, past the page cache,
-16 requests of 1 MiB under way each way.
+16 requests of 1 MiB under way each way, with memory as it comes and with large pages, of which a
+device takes larger requests.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from _copy import peers, trees
 from _copy.loopback import GIB, GRIDFTP_ONE, OURS, ours
-from _copy.machine import warm
+from _copy.machine import large_pages, warm
 from _copy.place import loopback
 from _copy.rounds import LIMIT_S, ROUNDS, Contest, Moved, Target, contest, rounds, scratch
 from _copy.trees import Tree
@@ -26,7 +27,8 @@ from _emulator.results import Effort
 
 FOLDER = Path(os.environ.get("FARLINE_BENCH_DISK", "/var/tmp"))
 OF_FIO = 0.9
-LIMIT = "fio"
+FIO_BYTES = 64 << 20
+LIMITS = {"fio": (), "fio large pages": ("--mem=shmhuge",)}
 _FIO = ("--direct=1", "--bs=1M", "--iodepth=16", "--ioengine=io_uring", "--output-format=json")
 
 
@@ -44,17 +46,18 @@ def disk(effort: Effort) -> Iterator[Contest]:
         found = []
         for _ in range(1 if effort.is_short else ROUNDS):
             (taken,) = rounds(place, chosen, tree, target, 1)
-            found.append({**taken, LIMIT: both_ways(tree, target)})
+            limits = {name: both_ways(tree, target, memory) for name, memory in LIMITS.items()}
+            found.append({**taken, **limits})
     name = "disk 4GiB" if size == 4 * GIB else "disk 256MiB"
     for one in OURS:
         word = one.split()[1]
         label = Label("disk", f"{name} {word} / fio both ways", "Gb/s")
-        yield contest(label, found, one, (LIMIT,), OF_FIO)
+        yield contest(label, found, one, tuple(LIMITS), OF_FIO)
         label = Label("disk", f"{name} {word} / gridftp", "Gb/s", "mark here: WDT 7.0 Gb/s")
         yield contest(label, found, one, GRIDFTP_ONE, 1.0)
 
 
-def both_ways(tree: Tree, target: Target) -> Moved:
+def both_ways(tree: Tree, target: Target, memory: Sequence[str]) -> Moved:
     """fio's reader of the source and its writer of a new file at once: until the slower has ended.
 
     Raises:
@@ -66,9 +69,10 @@ def both_ways(tree: Tree, target: Target) -> Moved:
     reader = ["--name=read", "--rw=read", f"--filename={source}"]
     written = target.path / "written"
     writer = ["--name=write", "--rw=write", f"--filename={written}", "--end_fsync=1"]
-    argv = ["fio", *_FIO, f"--size={tree.bytes}", *reader, *writer]
+    argv = ["fio", *_FIO, *memory, f"--size={tree.bytes}", *reader, *writer]
     target.ready(tree)
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S)
+    with large_pages(FIO_BYTES):
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S)
     if done.returncode:
         raise RuntimeError(f"fio: {done.stderr.strip()[-400:]}")
     document = json.loads(done.stdout[done.stdout.index("{") :])

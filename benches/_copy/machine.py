@@ -31,6 +31,7 @@ MARGIN_BYTES = 1 << 30
 
 _JOIN = 'echo $$ >"$1/cgroup.procs" || exit 126; shift; exec "$@"'
 _CPUACCT, _UNIFIED = Path("/sys/fs/cgroup/cpuacct"), Path("/sys/fs/cgroup")
+_LARGE_PAGES, _LARGE_PAGE_BYTES = Path("/proc/sys/vm/nr_hugepages"), 2 << 20
 _BUSY_FIELDS = (0, 1, 2, 5, 6)
 
 
@@ -42,7 +43,7 @@ def warm(size: int) -> Iterator[None]:
         RuntimeError: when there is not so much; with less, files in memory would make the machine
             look for more until it kills a program.
     """
-    have, wanted = _available_bytes(), size + PLUG_BYTES + OTHERS_BYTES
+    have, wanted = _available_bytes(), _whole(size) + PLUG_BYTES + OTHERS_BYTES
     if have < wanted + MARGIN_BYTES:
         left = " and ".join(str(path) for path in sorted(Path("/dev/shm").glob("farline-bench-*")))
         raise RuntimeError(
@@ -51,10 +52,32 @@ def warm(size: int) -> Iterator[None]:
         )
     with _touched(wanted) as area:
         for at in range(0, wanted, PIN_BYTES):
-            rest = min(PIN_BYTES, wanted - at) - mmap.PAGESIZE
-            area.madvise(mmap.MADV_DONTNEED, at + mmap.PAGESIZE, rest)
+            area.madvise(mmap.MADV_DONTNEED, at + mmap.PAGESIZE, PIN_BYTES - mmap.PAGESIZE)
         with _touched(PLUG_BYTES):
             yield
+
+
+@contextmanager
+def large_pages(size: int) -> Iterator[None]:
+    """Memory set aside in large pages, which programs ask for by name; given back afterwards.
+
+    Raises:
+        RuntimeError: when the kernel has not so much in one piece.
+    """
+    before = int(_LARGE_PAGES.read_text(encoding="ascii"))
+    wanted = before + -(-size // _LARGE_PAGE_BYTES)
+    _LARGE_PAGES.write_text(str(wanted), encoding="ascii")
+    try:
+        have = int(_LARGE_PAGES.read_text(encoding="ascii"))
+        if have < wanted:
+            raise RuntimeError(f"{_LARGE_PAGES}: {wanted} were asked for, there are {have}")
+        yield
+    finally:
+        _LARGE_PAGES.write_text(str(before), encoding="ascii")
+
+
+def _whole(size: int) -> int:
+    return -(-size // PIN_BYTES) * PIN_BYTES
 
 
 def _touched(size: int) -> mmap.mmap:

@@ -17,8 +17,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use farline_mover::Frame;
 use farline_mover::engine::{self, OpenFile, Request};
+use farline_mover::frame::{Frame, FrameMaker};
 use farline_mover::frame::{FrameKind, Header};
 use farline_spec::FileEngine;
 use farline_sys::{file, process};
@@ -182,7 +182,8 @@ fn read(path: &Path, engine: FileEngine, chunk: usize, bytes: u64) -> Outcome<()
 }
 
 fn frames(depth: usize, chunk: usize) -> Vec<Frame> {
-    (0..depth).map(|_| Frame::new(chunk)).collect()
+    let maker = FrameMaker::new(depth, chunk);
+    std::iter::from_fn(|| maker.make()).collect()
 }
 
 fn request(file: &Arc<OpenFile>, offset: u64, bytes: usize, frame: Frame) -> Request {

@@ -12,7 +12,7 @@
 //! The check is XXH3-64 of what is before it; it finds damage where there is no cipher.
 
 use farline_spec::{Failure, FailureKind};
-use farline_sys::page_buffer::{PAGE_BYTES, PageBuffer};
+use farline_sys::page_buffer::{PAGE_BYTES, PageBuffer, PageBuffers};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Bytes before the header that belong to the session.
@@ -132,9 +132,12 @@ pub struct Frame {
 impl Frame {
     /// Room for payloads of up to `capacity` bytes.
     pub fn new(capacity: usize) -> Self {
-        let room = capacity.next_multiple_of(PAGE_BYTES);
+        Self::of(PageBuffer::new(memory_bytes(capacity)))
+    }
+
+    const fn of(memory: PageBuffer) -> Self {
         Self {
-            memory: PageBuffer::new(PAGE_BYTES + room + PAGE_BYTES),
+            memory,
             payload_bytes: 0,
         }
     }
@@ -215,6 +218,31 @@ impl Frame {
         }
         self.payload_bytes = payload_bytes;
         Ok(self.wire())
+    }
+}
+
+const fn memory_bytes(capacity: usize) -> usize {
+    PAGE_BYTES + capacity.next_multiple_of(PAGE_BYTES) + PAGE_BYTES
+}
+
+/// Makes frames of one size when they are first needed, at most so many, side by side in memory ([`PageBuffers`]).
+#[derive(Debug)]
+pub struct FrameMaker(PageBuffers);
+
+impl FrameMaker {
+    /// At most `most` frames with room for `capacity`.
+    pub fn new(most: usize, capacity: usize) -> Self {
+        Self(PageBuffers::new(most, memory_bytes(capacity)))
+    }
+
+    /// Another frame; `None` after the last.
+    pub fn make(&self) -> Option<Frame> {
+        self.0.take().map(Frame::of)
+    }
+
+    /// Whether there is another.
+    pub fn has_more(&self) -> bool {
+        self.0.has_more()
     }
 }
 

@@ -1,27 +1,47 @@
 //! Memory that bytes are moved from and to.
 
+use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Size of a page, to which buffers are aligned. What an allocator gives for a large buffer begins 16 bytes
 /// into a page, and the kernel's copies then straddle every cache line.
 pub const PAGE_BYTES: usize = 4096;
+/// Size of a large page: memory that lies together in the machine, not only in the process.
+const LARGE_PAGE_BYTES: usize = 2 << 20;
+/// What a new buffer holds. Not zeros: those would be untouched pages until the run is under way.
+const FILLING: u8 = 0xa5;
 
 /// A buffer that begins at a page and whose pages exist before the run.
 #[derive(Debug, Default)]
 pub struct PageBuffer {
-    storage: Box<[u8]>,
+    storage: Storage,
     start: usize,
     length: usize,
+}
+
+#[derive(Debug)]
+enum Storage {
+    Own(Box<[u8]>),
+    /// What [`PageBuffers`] gave to nobody else: `start` and `length` lie within.
+    Part(Arc<Mapping>),
+}
+
+impl Default for Storage {
+    fn default() -> Self {
+        Self::Own(Box::default())
+    }
 }
 
 impl PageBuffer {
     /// A buffer of `length` bytes that have been written once.
     pub fn new(length: usize) -> Self {
-        // Not zeros: those would be untouched pages until the run is under way.
-        let storage = vec![0xa5; length + PAGE_BYTES].into_boxed_slice();
+        let storage = vec![FILLING; length + PAGE_BYTES].into_boxed_slice();
         let start = storage.as_ptr().align_offset(PAGE_BYTES).min(PAGE_BYTES);
         Self {
-            storage,
+            storage: Storage::Own(storage),
             start,
             length,
         }
@@ -32,13 +52,141 @@ impl Deref for PageBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.storage[self.start..self.start + self.length]
+        match &self.storage {
+            Storage::Own(own) => &own[self.start..self.start + self.length],
+            // SAFETY: the part lies within the mapping, which lives as long as this, and was written when it was given
+            // out, to this buffer alone; whoever writes it borrows the buffer exclusively.
+            Storage::Part(mapping) => unsafe {
+                std::slice::from_raw_parts(mapping.memory.as_ptr().add(self.start), self.length)
+            },
+        }
     }
 }
 
 impl DerefMut for PageBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.storage[self.start..self.start + self.length]
+        match &mut self.storage {
+            Storage::Own(own) => &mut own[self.start..self.start + self.length],
+            // SAFETY: as above, and this borrow is exclusive.
+            Storage::Part(mapping) => unsafe {
+                std::slice::from_raw_parts_mut(mapping.memory.as_ptr().add(self.start), self.length)
+            },
+        }
+    }
+}
+
+/// Buffers of one size side by side, in large pages where the kernel has them: a device takes a mebibyte of such memory as
+/// one request, of scattered pages as two and more.
+#[derive(Debug)]
+pub struct PageBuffers {
+    /// None where so much address space is not to be had: then each buffer lies alone.
+    mapping: Option<Arc<Mapping>>,
+    most: usize,
+    length: usize,
+    given: AtomicUsize,
+}
+
+impl PageBuffers {
+    /// At most `most` buffers of `length` bytes. Memory is taken when they are.
+    pub fn new(most: usize, length: usize) -> Self {
+        let each = length.next_multiple_of(PAGE_BYTES);
+        Self {
+            mapping: each.checked_mul(most).and_then(Mapping::new).map(Arc::new),
+            most,
+            length,
+            given: AtomicUsize::new(0),
+        }
+    }
+
+    /// The next buffer, its bytes written once; `None` after the last. None is ever given twice.
+    pub fn take(&self) -> Option<PageBuffer> {
+        let next = |given: usize| (given < self.most).then_some(given + 1);
+        let given = self
+            .given
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        let number = given.ok()?;
+        let Some(mapping) = &self.mapping else {
+            return Some(PageBuffer::new(self.length));
+        };
+        let start = number * self.length.next_multiple_of(PAGE_BYTES);
+        // SAFETY: the mapping has room for `most` buffers, and no other take was given this number.
+        unsafe {
+            mapping
+                .memory
+                .as_ptr()
+                .add(start)
+                .write_bytes(FILLING, self.length)
+        };
+        Some(PageBuffer {
+            storage: Storage::Part(Arc::clone(mapping)),
+            start,
+            length: self.length,
+        })
+    }
+
+    /// Whether there is another one.
+    pub fn has_more(&self) -> bool {
+        self.given.load(Ordering::Relaxed) < self.most
+    }
+}
+
+/// Memory of this process, from a large page on; unmapped when the last buffer in it is gone.
+struct Mapping {
+    memory: NonNull<u8>,
+    whole: NonNull<libc::c_void>,
+    whole_bytes: usize,
+}
+
+// SAFETY: a mapping is memory that nothing else refers to; its parts are handed out once each, and what is written to one
+// is written through an exclusive borrow of its buffer.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    fn new(bytes: usize) -> Option<Self> {
+        let whole_bytes = bytes.checked_add(LARGE_PAGE_BYTES)?;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: asks for fresh memory wherever the kernel likes; touches none of ours.
+        let whole = unsafe { libc::mmap(std::ptr::null_mut(), whole_bytes, access, flags, -1, 0) };
+        if whole == libc::MAP_FAILED {
+            return None;
+        }
+        let whole = NonNull::new(whole)?;
+        let bytes_before = whole
+            .cast::<u8>()
+            .align_offset(LARGE_PAGE_BYTES)
+            .min(LARGE_PAGE_BYTES);
+        // SAFETY: less than a large page more was mapped than is used.
+        let memory = unsafe { whole.cast::<u8>().add(bytes_before) };
+        if bytes >= LARGE_PAGE_BYTES {
+            // SAFETY: only advice, about memory that was just mapped.
+            unsafe { libc::madvise(memory.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+        }
+        Some(Self {
+            memory,
+            whole,
+            whole_bytes,
+        })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: address and length are those that were mapped; every buffer in it holds it, so nobody refers to it any more.
+        // It cannot fail for a whole mapping.
+        unsafe { libc::munmap(self.whole.as_ptr(), self.whole_bytes) };
+    }
+}
+
+impl fmt::Debug for Mapping {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "Mapping({} bytes)",
+            self.whole_bytes - LARGE_PAGE_BYTES
+        )
     }
 }
 
@@ -54,5 +202,32 @@ mod tests {
             assert_eq!(buffer.as_ptr() as usize % PAGE_BYTES, 0);
             buffer.fill(1);
         }
+    }
+
+    #[test]
+    fn buffers_side_by_side_are_apart_and_outlive_what_gave_them() {
+        for length in [1, 4097, 1 << 20] {
+            let buffers = PageBuffers::new(5, length);
+            let taken: Vec<PageBuffer> = std::iter::from_fn(|| buffers.take()).collect();
+            assert_eq!((taken.len(), buffers.has_more()), (5, false));
+            drop(buffers);
+            let filled = taken.into_iter().zip(0u8..).map(|(mut buffer, number)| {
+                assert!(buffer.iter().all(|&byte| byte == FILLING));
+                assert_eq!(buffer.as_ptr() as usize % PAGE_BYTES, 0);
+                buffer.fill(number);
+                buffer
+            });
+            for (buffer, number) in filled.collect::<Vec<_>>().iter().zip(0u8..) {
+                assert_eq!(buffer.len(), length);
+                assert!(buffer.iter().all(|&byte| byte == number));
+            }
+        }
+    }
+
+    #[test]
+    fn buffers_for_which_there_is_no_room_side_by_side_lie_alone() {
+        let buffers = PageBuffers::new(usize::MAX / PAGE_BYTES, PAGE_BYTES);
+        assert!(buffers.mapping.is_none());
+        assert_eq!(buffers.take().map(|buffer| buffer.len()), Some(PAGE_BYTES));
     }
 }

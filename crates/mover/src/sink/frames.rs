@@ -1,21 +1,19 @@
 //! Frames that go round between streams and threads that write: so many and no more, made when they are first needed.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::Frame;
+use crate::frame::FrameMaker;
 
 /// Frames of one size. Clones are the same ones.
 #[derive(Debug, Clone)]
 pub struct Frames {
     used: Sender<Frame>,
     free: Receiver<Frame>,
-    /// Frames that may still be made.
-    unmade: Arc<AtomicUsize>,
-    frame_bytes: usize,
+    maker: Arc<FrameMaker>,
 }
 
 impl Frames {
@@ -25,21 +23,13 @@ impl Frames {
         Self {
             used,
             free,
-            unmade: Arc::new(AtomicUsize::new(most)),
-            frame_bytes,
+            maker: Arc::new(FrameMaker::new(most, frame_bytes)),
         }
     }
 
     /// A frame, if one is free.
     pub fn try_take(&self) -> Option<Frame> {
-        if let Ok(frame) = self.free.try_recv() {
-            return Some(frame);
-        }
-        let less = |unmade: usize| unmade.checked_sub(1);
-        let made = self
-            .unmade
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
-        made.ok().map(|_| Frame::new(self.frame_bytes))
+        self.free.try_recv().ok().or_else(|| self.maker.make())
     }
 
     /// A frame; waits for one for at most `time`.

@@ -3,12 +3,12 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::frame::Frame;
+use crate::frame::{Frame, FrameMaker};
 
 /// Frames of one size, made when they are first needed, at most so many.
 #[derive(Debug)]
 pub(super) struct Pool {
-    frame_bytes: usize,
+    maker: FrameMaker,
     inner: Mutex<Inner>,
     bell: Condvar,
 }
@@ -16,7 +16,6 @@ pub(super) struct Pool {
 #[derive(Debug)]
 struct Inner {
     free: Vec<Frame>,
-    unmade: usize,
     is_over: bool,
 }
 
@@ -24,10 +23,9 @@ impl Pool {
     /// At most `most` frames with room for `frame_bytes`.
     pub(super) fn new(most: usize, frame_bytes: usize) -> Self {
         Self {
-            frame_bytes,
+            maker: FrameMaker::new(most, frame_bytes),
             inner: Mutex::new(Inner {
                 free: Vec::new(),
-                unmade: most,
                 is_over: false,
             }),
             bell: Condvar::new(),
@@ -36,18 +34,13 @@ impl Pool {
 
     /// A frame, if one is free.
     pub(super) fn try_take(&self) -> Option<Frame> {
-        let mut inner = self.lock();
-        if let Some(frame) = inner.free.pop() {
-            return Some(frame);
-        }
-        inner.unmade = inner.unmade.checked_sub(1)?;
-        drop(inner);
-        Some(Frame::new(self.frame_bytes))
+        let free = self.lock().free.pop();
+        free.or_else(|| self.maker.make())
     }
 
     /// Waits until one is free, for at most `time`.
     pub(super) fn wait(&self, time: Duration) {
-        let none_free = |inner: &mut Inner| !inner.is_over && inner.free.is_empty() && inner.unmade == 0;
+        let none_free = |inner: &mut Inner| !inner.is_over && inner.free.is_empty() && !self.maker.has_more();
         let waited = self.bell.wait_timeout_while(self.lock(), time, none_free);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }

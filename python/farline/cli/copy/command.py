@@ -308,6 +308,7 @@ class Copy:
         if event.progress is not None:
             self._tell_files()
         self.view.event(event)
+        self.keeper.meanwhile()
 
     def _tell_files(self) -> None:
         if self.tail is not None:

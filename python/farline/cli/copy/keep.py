@@ -50,6 +50,8 @@ class Keeper:
     _count: int = field(default=0, init=False)
     last: RunRecord | None = field(default=None, init=False)
     """Record of the last session that began, with summary and verdict."""
+    _heavy_s: float | None = field(default=None, init=False)
+    """When a session that goes on has become one that is judged in full, until that is imported."""
     receipt_error: FarlineError | None = field(default=None, init=False)
     """Why the user's copy of the last receipt could not be written."""
 
@@ -72,7 +74,8 @@ class Keeper:
         return self._folder / RECEIPT
 
     def prepare(self) -> None:
-        """Imports what keeping a short copy takes."""
+        """Imports what keeping a short copy takes; a session has begun."""
+        self._heavy_s = time.monotonic() + LIGHT_S
         from farline.explain import copy_verdict
         from farline.profiles import copy_summary
 
@@ -83,6 +86,18 @@ class Keeper:
             assert quick and receipts
         if self._folder is not None:
             sweep(self._folder.parent, time.time())
+
+    def meanwhile(self) -> None:
+        """Imports what keeping a longer copy takes, once it is one: at its end that is a wait."""
+        if self._heavy_s is None or time.monotonic() < self._heavy_s:
+            return
+        self._heavy_s = None
+        import numpy as np
+
+        from farline.explain import verdict
+        from farline.profiles import summary
+
+        assert np and summary and verdict
 
     def keep(self, attempt: Attempt) -> None:
         """Keeps one session; a store that fails costs a line on standard error, not the copy."""
