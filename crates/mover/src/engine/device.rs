@@ -56,9 +56,6 @@ fn is_on_disk(file_system: &str) -> bool {
     matches!(file_system, "ext4" | "xfs" | "f2fs" | "btrfs" | "overlay")
 }
 
-/// Streams up to which each writes for itself through the page cache.
-const FEW_STREAMS: u16 = 2;
-
 /// Tries a file without a name, or where none can be made the first file that is there.
 fn try_in_folder(folder: BorrowedFd<'_>) -> Option<bool> {
     let nameless = OpenFlags::NAMELESS | OpenFlags::WRITE | OpenFlags::DIRECT;
@@ -92,41 +89,16 @@ pub struct Choice {
     pub is_auto: bool,
 }
 
-/// How to read from `device` for `streams` streams, unless the spec says (`asked`, `threads`).
+/// How to read from `device`, or write to it, for `streams` streams, unless the spec says (`asked`, `threads`). Past the page
+/// cache where that can be: as fast as the device and at a tenth of the processor's time (`examples/engine_speed`).
 ///
 /// # Errors
 /// [`FailureKind::Spec`] for an engine that the device or the kernel has not.
-pub fn choose_reader(
+pub fn choose(
     asked: FileEngine,
     threads: Option<u16>,
     device: &Device,
     streams: u16,
-) -> Result<Choice, Failure> {
-    choose(asked, threads, device, streams, 0)
-}
-
-/// As [`choose_reader`], for writing.
-///
-/// # Errors
-/// As [`choose_reader`].
-pub fn choose_writer(
-    asked: FileEngine,
-    threads: Option<u16>,
-    device: &Device,
-    streams: u16,
-) -> Result<Choice, Failure> {
-    // Many streams that write one file through the page cache wait, spinning, for its lock in the kernel.
-    let buffered = u16::from(streams > FEW_STREAMS);
-    choose(asked, threads, device, streams, buffered)
-}
-
-/// Past the page cache where that can be: as fast as the device and at a tenth of the processor's time (`examples/engine_speed`).
-fn choose(
-    asked: FileEngine,
-    threads: Option<u16>,
-    device: &Device,
-    streams: u16,
-    buffered: u16,
 ) -> Result<Choice, Failure> {
     let engine = match asked {
         FileEngine::Auto if device.takes_direct != Some(true) || !is_on_disk(&device.file_system) => {
@@ -149,7 +121,6 @@ fn choose(
         FileEngine::Uring => 1,
         // A request at a time on each: as many as it takes to have one wait at the device while another is handed on.
         FileEngine::Direct => streams.clamp(2, 4),
-        FileEngine::Buffered => buffered,
         _ => 0,
     };
     Ok(Choice {
@@ -187,27 +158,25 @@ mod tests {
     #[test]
     fn what_is_asked_for_is_chosen_or_refused_and_never_another() {
         let real = [FileEngine::Direct, FileEngine::Uring];
-        for choose in [choose_reader, choose_writer] {
-            for asked in real {
-                let failure = choose(asked, None, &device("somefs", Some(false)), 1).unwrap_err();
-                assert_eq!(failure.kind, FailureKind::Spec);
-                assert!(failure.message.contains(asked.word()) && failure.message.contains("somefs"));
-            }
-            for asked in [
-                FileEngine::Buffered,
-                FileEngine::Null,
-                FileEngine::Memory,
-                FileEngine::Direct,
-            ] {
-                let chosen = choose(asked, Some(7), &device("somefs", None), 1).unwrap();
-                assert_eq!((chosen.engine, chosen.threads, chosen.is_auto), (asked, 7, false));
-            }
+        for asked in real {
+            let failure = choose(asked, None, &device("somefs", Some(false)), 1).unwrap_err();
+            assert_eq!(failure.kind, FailureKind::Spec);
+            assert!(failure.message.contains(asked.word()) && failure.message.contains("somefs"));
+        }
+        for asked in [
+            FileEngine::Buffered,
+            FileEngine::Null,
+            FileEngine::Memory,
+            FileEngine::Direct,
+        ] {
+            let chosen = choose(asked, Some(7), &device("somefs", None), 1).unwrap();
+            assert_eq!((chosen.engine, chosen.threads, chosen.is_auto), (asked, 7, false));
         }
     }
 
     #[test]
     fn left_alone_it_goes_past_the_page_cache_only_on_disks_where_that_was_tried() {
-        let chosen = |name, takes| choose_reader(FileEngine::Auto, None, &device(name, takes), 4).unwrap();
+        let chosen = |name, takes| choose(FileEngine::Auto, None, &device(name, takes), 4).unwrap();
         for (name, takes) in [
             ("ext4", None),
             ("ext4", Some(false)),

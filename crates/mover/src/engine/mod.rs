@@ -14,7 +14,7 @@
 //! memory     a copy from or to memory              the network and the copying without the disk
 //! ```
 //!
-//! Start with [`Reader`] and [`Writer`], then [`choose_reader`].
+//! Start with [`Reader`] and [`Writer`], then [`choose`].
 
 mod device;
 mod in_turn;
@@ -32,7 +32,7 @@ use farline_sys::file::OpenFlags;
 use crate::Root;
 use crate::frame::Frame;
 
-pub use device::{Choice, Device, choose_reader, choose_writer, device_of};
+pub use device::{Choice, Device, choose, device_of};
 pub use open_file::OpenFile;
 
 /// One read of at most the frame's room, or one write of part of its payload.

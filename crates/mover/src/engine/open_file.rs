@@ -2,8 +2,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 use farline_sys::page_buffer::PAGE_BYTES;
@@ -30,6 +30,8 @@ enum Way {
         /// Whoever writes. The kernel lets one thread at a time write to a file and has the others spin; they sleep here
         /// instead, and leave the processor to streams.
         turn: Mutex<()>,
+        /// Whether one found another at it.
+        is_shared: AtomicBool,
     },
     /// On the device. The tail of a file, which is no whole page, is written through the page cache.
     Direct(OwnedFd),
@@ -41,8 +43,11 @@ enum Way {
 
 impl Way {
     const fn cached(unsent: Option<AtomicU64>) -> Self {
-        let turn = Mutex::new(());
-        Self::Cached { unsent, turn }
+        Self::Cached {
+            unsent,
+            turn: Mutex::new(()),
+            is_shared: AtomicBool::new(false),
+        }
     }
 }
 
@@ -172,10 +177,25 @@ impl OpenFile {
         }
     }
 
+    /// Whether a thread that came to write has ever found another one at it.
+    pub fn is_shared(&self) -> bool {
+        match &self.way {
+            Way::Cached { turn, is_shared, .. } => {
+                if !is_shared.load(Ordering::Relaxed)
+                    && matches!(turn.try_lock(), Err(TryLockError::WouldBlock))
+                {
+                    is_shared.store(true, Ordering::Relaxed);
+                }
+                is_shared.load(Ordering::Relaxed)
+            }
+            Way::Direct(_) | Way::Zeros { .. } | Way::Memory { .. } => false,
+        }
+    }
+
     /// Writes all of `payload`, which begins at a page, at `offset`.
     pub(super) fn write(&self, payload: &[u8], offset: u64) -> io::Result<usize> {
         match &self.way {
-            Way::Cached { unsent, turn } => {
+            Way::Cached { unsent, turn, .. } => {
                 let mine = turn.lock().unwrap_or_else(PoisonError::into_inner);
                 file::write_all_at(self.file.as_fd(), payload, offset)?;
                 drop(mine);
@@ -260,4 +280,22 @@ pub(super) fn explain_direct(error: io::Error) -> io::Error {
     }
     let line = "the file system does not read or write past the page cache: engine buffered is allowed";
     io::Error::new(io::ErrorKind::Unsupported, line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_shared_from_the_first_time_that_one_found_another_at_it() {
+        let file = OpenFile::cached_to_write(tempfile::tempfile().unwrap().into()).unwrap();
+        assert!(!file.is_shared());
+        let Way::Cached { turn, .. } = &file.way else {
+            panic!("{:?} is not cached", file.way);
+        };
+        let mine = turn.lock().unwrap();
+        assert!(file.is_shared());
+        drop(mine);
+        assert!(file.is_shared());
+    }
 }

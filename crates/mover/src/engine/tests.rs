@@ -27,7 +27,7 @@ fn only(engine: FileEngine) -> Choice {
 fn engines(folder: &Path) -> Vec<FileEngine> {
     let device = device_of(File::open(folder).unwrap().as_fd()).unwrap();
     let real = [FileEngine::Buffered, FileEngine::Direct, FileEngine::Uring];
-    let has = |engine: &FileEngine| choose_writer(*engine, None, &device, 1).is_ok();
+    let has = |engine: &FileEngine| choose(*engine, None, &device, 1).is_ok();
     real.into_iter().filter(has).collect()
 }
 

@@ -17,7 +17,7 @@ use crate::{Arrived, Frame, Inlet, most_frame_bytes};
 /// The thread of one stream.
 pub struct Stream<'a> {
     shared: &'a Arc<Shared>,
-    /// Where chunks go: through the stream's own pen, or to others.
+    /// Where chunks go: through the stream's own pen, unless there is none or their file is shared with other streams.
     pen: Option<Pen>,
     line: Option<Line>,
     /// Where packs go, unless nobody is free there.
@@ -26,15 +26,14 @@ pub struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    /// A stream that writes for itself, or hands chunks to `line`, and packs to `crew` while somebody there is free.
+    /// A stream that writes for itself, or hands chunks to `line`, all of them or those of files that are shared, and packs to
+    /// `crew` while somebody there is free.
     ///
     /// # Errors
     /// As of [`Pen::new`].
     pub fn new(shared: &'a Arc<Shared>, line: Option<Line>, crew: Option<Crew>) -> Result<Self, Failure> {
-        let pen = match line {
-            Some(_) => None,
-            None => Some(Pen::new(shared)?),
-        };
+        let writes = shared.choice.threads == 0;
+        let pen = writes.then(|| Pen::new(shared)).transpose()?;
         Ok(Self {
             shared,
             pen,
@@ -74,9 +73,11 @@ impl<'a> Stream<'a> {
 
     fn next_frame(&mut self) -> Result<Frame, Failure> {
         let frame_bytes = most_frame_bytes(&self.shared.spec);
+        if let Some(frame) = self.pen.as_mut().and_then(|pen| pen.free.pop()) {
+            return Ok(frame);
+        }
         let Some(line) = &self.line else {
-            let kept = self.pen.as_mut().and_then(|pen| pen.free.pop());
-            return Ok(kept.unwrap_or_else(|| Frame::new(frame_bytes)));
+            return Ok(Frame::new(frame_bytes));
         };
         self.shared.gauges.starved_ns.time(|| {
             loop {
@@ -109,15 +110,15 @@ impl<'a> Stream<'a> {
     }
 
     fn write(&mut self, chunk: Chunk, frame: Frame) -> Result<(), Failure> {
-        if let Some(pen) = &mut self.pen {
-            return pen.write(chunk, frame);
+        let line = self
+            .line
+            .as_ref()
+            .filter(|_| self.pen.is_none() || self.shared.is_shared(&chunk.entry));
+        if let Some(line) = line {
+            line.hand_on(self.shared, chunk, frame);
+            return Ok(());
         }
-        if let Some(line) = &self.line {
-            self.shared.gauges.queued_frames.add(1);
-            // There is room for all frames there are; nobody is there any more only when the copy is over.
-            let _ = line.to.try_send((chunk, frame));
-        }
-        Ok(())
+        self.pen.as_mut().map_or(Ok(()), |pen| pen.write(chunk, frame))
     }
 
     /// Hands a pack to whoever is free; a frame for the next.

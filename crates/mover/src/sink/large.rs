@@ -278,6 +278,14 @@ impl Shared {
         Ok(Some(file))
     }
 
+    /// Whether several streams have parts of the file at the same time.
+    pub fn is_shared(&self, entry: &Entry) -> bool {
+        match &*entry.body() {
+            Body::Large(large) => large.file.as_ref().is_some_and(|file| file.is_shared()),
+            Body::Expected(_) | Body::Packed => false,
+        }
+    }
+
     /// Whether every part of the file has come, though not all may be written.
     pub fn is_all_claimed(&self, entry: &Entry) -> bool {
         match &*entry.body() {

@@ -86,7 +86,7 @@ pub struct ReceiveEnd {
 #[derive(Debug)]
 struct Inner {
     shared: Arc<Shared>,
-    /// Where the spec or the disk wants threads that write.
+    /// Where there are threads that write for streams.
     line: Option<Line>,
     /// Where there are processors for threads that help with small files.
     crew: Option<Crew>,
@@ -105,15 +105,15 @@ impl ReceiveEnd {
         let shared = Arc::new(shared_of(setup)?);
         let fresh = shared.is_fresh()?;
         shared.outbox.ready(fresh);
-        let line = match shared.choice.threads {
+        let line = match shared.writers() {
             0 => None,
-            threads => {
+            writers => {
                 let depth = match shared.choice.engine {
                     FileEngine::Null => 1,
                     _ => engine::writer(shared.choice)?.depth(),
                 };
                 let frame_bytes = most_frame_bytes(&shared.spec);
-                Some(Line::new(shared.streams, threads, depth, frame_bytes))
+                Some(Line::new(shared.streams, writers, depth, frame_bytes))
             }
         };
         let crew = Crew::new(shared.helpers, most_frame_bytes(&shared.spec));
@@ -135,7 +135,7 @@ impl ReceiveEnd {
             self.begin("names", move |shared| shared.work(namer))?;
         }
         if let Some(line) = &self.inner.line {
-            for _ in 0..self.inner.shared.choice.threads {
+            for _ in 0..self.inner.shared.writers() {
                 let line = line.clone();
                 self.begin("writer", move |shared| pen::write_for_streams(shared, &line))?;
             }
@@ -362,6 +362,7 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
     let choice = choose(&spec, mode, &device, streams)?;
     Ok(Shared {
         helpers: crew::helpers(&spec, streams),
+        relief: pen::relief(&spec, choice, streams),
         mode,
         durable: mode == Mode::Real && spec.fsync && !device.is_memory,
         device,
@@ -402,7 +403,7 @@ fn choose(spec: &CopySpec, mode: Mode, device: &Device, streams: u16) -> Result<
             threads: threads.unwrap_or(0),
             is_auto: false,
         }),
-        Mode::Real | Mode::Dry => engine::choose_writer(spec.write_engine, threads, device, streams),
+        Mode::Real | Mode::Dry => engine::choose(spec.write_engine, threads, device, streams),
     }
 }
 

@@ -4,14 +4,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, select};
-use farline_spec::{Failure, FileEngine};
+use farline_spec::{CopySpec, Failure, FileEngine};
 
 use super::entry::TICK;
 use super::frames::Frames;
 use super::large::Chunk;
 use super::shared::Shared;
-use crate::engine::{self, Request, Writer};
+use crate::engine::{self, Choice, Request, Writer};
 use crate::{Frame, most_frame_bytes};
+
+/// How many threads write files that several streams bring at once, while these write all others for themselves: through the
+/// page cache the kernel lets one thread at a time write to a file, and a stream that waits leaves what comes to pile up.
+/// None where there is one stream, or where it was said who writes.
+pub fn relief(spec: &CopySpec, choice: Choice, streams: u16) -> u16 {
+    u16::from(choice.engine == FileEngine::Buffered && spec.writers.is_none() && streams > 1)
+}
 
 /// Most bytes of frames of one copy, unless its streams and threads have one each already.
 const MOST_FRAME_BYTES: usize = 1 << 30;
@@ -34,6 +41,15 @@ impl Line {
         let (to, from) = bounded(frames);
         let frames = Frames::new(frames, frame_bytes);
         Self { to, from, frames }
+    }
+}
+
+impl Line {
+    /// Hands a chunk to the threads that write.
+    pub fn hand_on(&self, shared: &Shared, chunk: Chunk, frame: Frame) {
+        shared.gauges.queued_frames.add(1);
+        // There is room for all frames there are; nobody is there any more only when the copy is over.
+        let _ = self.to.try_send((chunk, frame));
     }
 }
 
@@ -176,6 +192,23 @@ pub fn write_for_streams(shared: &Arc<Shared>, line: &Line) -> Result<(), Failur
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shared_files_are_written_by_a_thread_of_their_own_through_the_page_cache_alone() {
+        let choice = |engine| Choice {
+            engine,
+            threads: 0,
+            is_auto: true,
+        };
+        let (spec, buffered) = (CopySpec::default(), choice(FileEngine::Buffered));
+        assert_eq!([relief(&spec, buffered, 1), relief(&spec, buffered, 2)], [0, 1]);
+        assert_eq!(relief(&spec, choice(FileEngine::Direct), 2), 0);
+        let said = CopySpec {
+            writers: farline_spec::unit::ThreadCount::new(0).ok(),
+            ..spec
+        };
+        assert_eq!(relief(&said, buffered, 2), 0);
+    }
 
     #[test]
     fn frames_of_all_threads_do_not_take_all_memory() {

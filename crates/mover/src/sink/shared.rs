@@ -117,6 +117,8 @@ pub struct Shared {
     pub choice: Choice,
     /// Threads that write small files beside the streams.
     pub helpers: usize,
+    /// Threads that write files which several streams bring at once.
+    pub relief: u16,
     pub most_bytes: u64,
     /// Data streams there are.
     pub streams: u16,
@@ -211,17 +213,21 @@ impl Shared {
         self.mode == Mode::Real && self.spec.verify == farline_spec::Verify::ReadBack
     }
 
+    /// Threads that write chunks for streams, or beside them.
+    pub fn writers(&self) -> u16 {
+        self.choice.threads.max(self.relief)
+    }
+
     /// Threads that write; 0 where each stream does it for itself and nobody helps.
     pub fn threads(&self) -> u32 {
-        let streams = if self.choice.threads == 0 {
-            self.streams
-        } else {
-            self.choice.threads
+        let own = match self.choice.threads {
+            0 => u32::from(self.streams),
+            threads => threads.into(),
         };
         // A few helpers at most.
-        match self.helpers as u32 {
+        match self.helpers as u32 + u32::from(self.relief) {
             0 => self.choice.threads.into(),
-            helpers => u32::from(streams) + helpers,
+            others => own + others,
         }
     }
 

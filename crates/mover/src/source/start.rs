@@ -104,7 +104,7 @@ fn share(setup: EndSetup, origins: Vec<Origin>) -> Result<Shared, Failure> {
     let EndSetup { spec, root, .. } = setup;
     let device = device_of(&root, &origins[0])?;
     let threads = spec.readers.map(|readers| readers.get());
-    let choice = engine::choose_reader(spec.read_engine, threads, &device, setup.streams)?;
+    let choice = engine::choose(spec.read_engine, threads, &device, setup.streams)?;
     let chunk_bytes = chunk_bytes(&spec, choice.engine);
     let pack_bytes = spec.chunk_bytes.map_or(MOST_PACK_BYTES, |chunk| {
         chunk.get().clamp(LEAST_PACK_BYTES, MOST_PACK_BYTES)
