@@ -1,0 +1,28 @@
+"""What keeping a copy imports, and when: at its end every import is a wait."""
+
+import subprocess
+import sys
+
+import pytest
+
+STEPS = """
+import sys
+from farline.cli.copy import keep
+clock = [100.0]
+keep.time = type("Clock", (), {"monotonic": staticmethod(lambda: clock[0]), "time": lambda: 0.0})
+keeper = keep.Keeper(None, True, None, None)
+keeper.meanwhile()
+keeper.prepare()
+clock[0] += SECONDS
+keeper.meanwhile()
+print("numpy" in sys.modules, "farline.explain.verdict" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(("seconds", "imported"), [(0.9, False), (1.1, True)])
+def test_the_full_analysis_is_imported_while_a_copy_of_more_than_a_second_runs(
+    seconds: float, imported: bool
+) -> None:
+    steps = STEPS.replace("SECONDS", str(seconds))
+    done = subprocess.run([sys.executable, "-c", steps], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(imported)] * 2
