@@ -146,7 +146,7 @@ impl<F: AsFd> Ring<F> {
     fn push(&mut self, place: usize) {
         let slot = self.slots[place].as_mut();
         let entry = slot.expect("a slot in use").entry().user_data(place as u64);
-        // SAFETY: the memory belongs to the slot's buffer, lies on the heap, and neither it nor the file is touched, moved or dropped
+        // SAFETY: the memory belongs to the slot's buffer, stays where it is when the buffer is moved, and neither it nor the file is touched, moved or dropped
         // until the kernel has said that the request is over (`next`, `drop`) or never again (`drop`).
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.expect("as many places in the queue as slots");

@@ -104,7 +104,7 @@ def _end_line(end: EndFigures) -> str:
         return ""
     parts = ", ".join(f"{word} {percent(share)}" for word, share in shares.items())
     threads = counted(end.streams, "stream")
-    threads += f" and {counted(end.threads, 'more thread')}" if end.threads else ""
+    threads += f", files by {counted(end.threads, 'thread')}" if end.threads else ""
     place = " on ".join(word for word in (end.engine, end.file_system) if word)
     return f"{end.role} ({place}; {threads}): of its threads' time {parts}"
 

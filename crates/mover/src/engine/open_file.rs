@@ -192,6 +192,14 @@ impl OpenFile {
         }
     }
 
+    /// As if a thread had found another one at it.
+    #[cfg(test)]
+    pub fn share(&self) {
+        if let Way::Cached { is_shared, .. } = &self.way {
+            is_shared.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Writes all of `payload`, which begins at a page, at `offset`.
     pub(super) fn write(&self, payload: &[u8], offset: u64) -> io::Result<usize> {
         match &self.way {

@@ -278,7 +278,7 @@ impl Shared {
         Ok(Some(file))
     }
 
-    /// Whether several streams have parts of the file at the same time.
+    /// Whether one stream has found another one writing to the file.
     pub fn is_shared(&self, entry: &Entry) -> bool {
         match &*entry.body() {
             Body::Large(large) => large.file.as_ref().is_some_and(|file| file.is_shared()),

@@ -13,8 +13,9 @@
 //! ```
 //!
 //! In: three kinds of streams, a thread of the session's on each. Out: files, a receipt, a report.
-//! Own threads: two that give names, one that keeps the journal, those that write where the spec or the disk wants them, and
-//! where there are processors without a stream, those that help with small files.
+//! Own threads: two that give names, one that keeps the journal, those that write where the spec or the disk wants them, one
+//! that writes what several streams bring of one file, and where there are processors without a stream, those that help with
+//! small files.
 //!
 //! Start with `catalogue` (what is announced), then `data`, `large` and `name`; `site` and `close` are first and last.
 
@@ -389,6 +390,7 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         lost: AtomicBool::new(false),
         streams_ended: AtomicU32::new(0),
         hole_bytes: AtomicU64::new(0),
+        handed_bytes: AtomicU64::new(0),
         repeated_chunks: AtomicU64::new(0),
         failure: OnceLock::new(),
         spec,

@@ -48,6 +48,7 @@ impl Line {
     /// Hands a chunk to the threads that write.
     pub fn hand_on(&self, shared: &Shared, chunk: Chunk, frame: Frame) {
         shared.gauges.queued_frames.add(1);
+        shared.handed_bytes.fetch_add(chunk.bytes, Ordering::Relaxed);
         // There is room for all frames there are; nobody is there any more only when the copy is over.
         let _ = self.to.try_send((chunk, frame));
     }

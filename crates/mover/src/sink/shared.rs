@@ -119,6 +119,8 @@ pub struct Shared {
     pub helpers: usize,
     /// Threads that write files which several streams bring at once.
     pub relief: u16,
+    /// Bytes that streams handed to threads that write.
+    pub handed_bytes: AtomicU64,
     pub most_bytes: u64,
     /// Data streams there are.
     pub streams: u16,
@@ -218,17 +220,18 @@ impl Shared {
         self.choice.threads.max(self.relief)
     }
 
-    /// Threads that write; 0 where each stream does it for itself and nobody helps.
+    /// Threads that wrote; 0 where each stream did it for itself and nobody helped.
     pub fn threads(&self) -> u32 {
-        let own = match self.choice.threads {
-            0 => u32::from(self.streams),
-            threads => threads.into(),
+        let own = match (self.choice.threads, self.helpers) {
+            _ if 2 * self.handed_bytes.load(Ordering::Relaxed) > self.gauges.file_bytes.get() => {
+                self.writers()
+            }
+            (0, 0) => 0,
+            (0, _) => self.streams,
+            (threads, _) => threads,
         };
         // A few helpers at most.
-        match self.helpers as u32 + u32::from(self.relief) {
-            0 => self.choice.threads.into(),
-            others => own + others,
-        }
+        u32::from(own) + self.helpers as u32
     }
 
     /// Where things go.

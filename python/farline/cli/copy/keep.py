@@ -101,6 +101,7 @@ class Keeper:
 
     def keep(self, attempt: Attempt) -> None:
         """Keeps one session; a store that fails costs a line on standard error, not the copy."""
+        self._heavy_s = None
         self._count += 1
         if attempt.record is None:
             return

@@ -222,6 +222,23 @@ impl Session {
         self.frame(stream, header, &part);
     }
 
+    /// As if a stream had found another one at a file; waits until it is open.
+    pub fn share(&self, file: u64) {
+        let shared = &self.end.inner.shared;
+        let since = std::time::Instant::now();
+        loop {
+            assert!(since.elapsed() < PATIENCE, "the file is not opened");
+            let found = shared.table.get(&[file], || shared.check()).unwrap();
+            let entry = found.into_iter().next().flatten().unwrap();
+            if let super::entry::Body::Large(large) = &*entry.body()
+                && let Some(open) = &large.file
+            {
+                return open.share();
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+
     pub fn settle(&mut self, file: u64, content: &[u8]) {
         let hash = Some(*blake3::hash(content).as_bytes());
         self.say(&Catalogue::Settled { file, hash });

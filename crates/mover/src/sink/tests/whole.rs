@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use farline_spec::unit::ThreadCount;
 use farline_spec::{FileEngine, Verify};
@@ -81,6 +83,38 @@ fn chunks_come_in_any_order_over_any_stream_and_more_than_once() {
         session.until_done(file);
         session.finish();
         assert_eq!(fs::read(place.path().join(name).join("a")).unwrap(), all);
+    }
+}
+
+#[test]
+fn a_file_that_several_streams_bring_is_written_by_one_thread_for_all_of_them() {
+    for place in places() {
+        let all = content(40 * CHUNK as usize + 1, 2);
+        for is_cut in [true, false] {
+            let destination = place.path().join(format!("new {is_cut}"));
+            let mut spec = spec(&destination);
+            spec.write_engine = FileEngine::Buffered;
+            let mut session = start(&spec).unwrap();
+            let file = session.announce_file(b"a", &all);
+            session.chunk(0, file, &all, 0, false);
+            session.share(file);
+            for (turn, offset) in offsets(&all).skip(1).enumerate() {
+                session.chunk(turn % 2, file, &all, offset, false);
+            }
+            if is_cut {
+                assert!(!session.cut().is_empty());
+                assert!(!destination.join("a").exists());
+                continue;
+            }
+            session.settle(file, &all);
+            session.until_done(file);
+            let shared = Arc::clone(&session.end.inner.shared);
+            let (problems, report) = session.finish();
+            assert!(problems.is_empty(), "{problems:?}");
+            assert_eq!(report.receiver.threads as usize, 1 + shared.helpers);
+            assert!(shared.handed_bytes.load(Ordering::Relaxed) > 0);
+            assert_eq!(fs::read(destination.join("a")).unwrap(), all);
+        }
     }
 }
 
