@@ -18,8 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use farline_mover::engine::{self, OpenFile, Request};
-use farline_mover::frame::{Frame, FrameMaker};
-use farline_mover::frame::{FrameKind, Header};
+use farline_mover::frame::{Frame, FrameKind, FrameMaker, Header};
 use farline_spec::FileEngine;
 use farline_sys::{file, process};
 

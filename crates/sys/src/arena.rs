@@ -11,6 +11,7 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
+use crate::mapping::Mapping;
 use crate::tun::{MAX_READ_BYTES, Tun};
 
 /// Bytes of a segment: some thirty of the largest packets.
@@ -59,7 +60,7 @@ impl Arena {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         let free = (0..first)
-            .map(|_| Mapping::new())
+            .map(|_| map_segment())
             .collect::<io::Result<Vec<_>>>()?;
         let pool = Pool {
             free,
@@ -169,7 +170,7 @@ impl Arena {
         }
         let mapping = self.pool.borrow_mut().take()?;
         self.current = Some(Rc::new(Segment {
-            memory: mapping.memory,
+            memory: mapping.memory(),
             mapping: Some(mapping),
             pool: Rc::clone(&self.pool),
         }));
@@ -192,7 +193,7 @@ impl Pool {
             let message = format!("arena: packets hold all of its {bytes} bytes");
             return Err(io::Error::new(io::ErrorKind::OutOfMemory, message));
         }
-        let mapping = Mapping::new()?;
+        let mapping = map_segment()?;
         self.mapped += 1;
         self.grown += 1;
         Ok(mapping)
@@ -211,7 +212,7 @@ impl Spare {
     /// # Errors
     /// `OutOfMemory` if the machine has not got that much.
     pub fn new(bytes: u64) -> io::Result<Self> {
-        let mappings = (0..segments(bytes)).map(|_| Mapping::new());
+        let mappings = (0..segments(bytes)).map(|_| map_segment());
         Ok(Self {
             mappings: mappings.collect::<io::Result<_>>()?,
         })
@@ -233,36 +234,9 @@ impl Drop for Segment {
     }
 }
 
-/// SEGMENT_BYTES of anonymous memory, all pages present.
-#[derive(Debug)]
-struct Mapping {
-    memory: NonNull<u8>,
-}
-
-// SAFETY: a mapping is memory that nothing else refers to; which thread holds it makes no difference.
-unsafe impl Send for Mapping {}
-
-impl Mapping {
-    fn new() -> io::Result<Self> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: asks for fresh memory wherever the kernel likes; touches none of ours.
-        let memory = unsafe { libc::mmap(std::ptr::null_mut(), SEGMENT_BYTES, access, flags, -1, 0) };
-        if memory == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let memory =
-            NonNull::new(memory.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        Ok(Self { memory })
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: address and length are those of the mapping made in `new`; whoever refers to it holds a Segment,
-        // which holds this, so nobody does any more. It cannot fail for a whole mapping.
-        unsafe { libc::munmap(self.memory.as_ptr().cast(), SEGMENT_BYTES) };
-    }
+/// Memory of one segment, all pages present.
+fn map_segment() -> io::Result<Mapping> {
+    Mapping::new(SEGMENT_BYTES, libc::MAP_POPULATE)
 }
 
 /// A packet in an arena. Clones share its bytes.

@@ -27,6 +27,7 @@ pub mod file;
 pub mod flow_label;
 pub mod host;
 pub mod interface;
+mod mapping;
 mod mount;
 pub mod namespace;
 pub mod option;

@@ -1,10 +1,10 @@
 //! Memory that bytes are moved from and to.
 
-use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::mapping::Mapping;
 
 /// Size of a page, to which buffers are aligned. What an allocator gives for a large buffer begins 16 bytes
 /// into a page, and the kernel's copies then straddle every cache line.
@@ -57,7 +57,7 @@ impl Deref for PageBuffer {
             // SAFETY: the part lies within the mapping, which lives as long as this, and was written when it was given
             // out, to this buffer alone; whoever writes it borrows the buffer exclusively.
             Storage::Part(mapping) => unsafe {
-                std::slice::from_raw_parts(mapping.memory.as_ptr().add(self.start), self.length)
+                std::slice::from_raw_parts(mapping.memory().as_ptr().add(self.start), self.length)
             },
         }
     }
@@ -69,7 +69,7 @@ impl DerefMut for PageBuffer {
             Storage::Own(own) => &mut own[self.start..self.start + self.length],
             // SAFETY: as above, and this borrow is exclusive.
             Storage::Part(mapping) => unsafe {
-                std::slice::from_raw_parts_mut(mapping.memory.as_ptr().add(self.start), self.length)
+                std::slice::from_raw_parts_mut(mapping.memory().as_ptr().add(self.start), self.length)
             },
         }
     }
@@ -79,8 +79,9 @@ impl DerefMut for PageBuffer {
 /// one request, of scattered pages as two and more.
 #[derive(Debug)]
 pub struct PageBuffers {
-    /// None where so much address space is not to be had: then each buffer lies alone.
-    mapping: Option<Arc<Mapping>>,
+    /// The memory of all, and where the first begins; none where so much address space is not to be had: then each buffer lies
+    /// alone.
+    mapping: Option<(Arc<Mapping>, usize)>,
     most: usize,
     length: usize,
     given: AtomicUsize,
@@ -91,7 +92,7 @@ impl PageBuffers {
     pub fn new(most: usize, length: usize) -> Self {
         let each = length.next_multiple_of(PAGE_BYTES);
         Self {
-            mapping: each.checked_mul(most).and_then(Mapping::new).map(Arc::new),
+            mapping: each.checked_mul(most).and_then(map_large_pages),
             most,
             length,
             given: AtomicUsize::new(0),
@@ -105,14 +106,14 @@ impl PageBuffers {
             .given
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
         let number = given.ok()?;
-        let Some(mapping) = &self.mapping else {
+        let Some((mapping, first)) = &self.mapping else {
             return Some(PageBuffer::new(self.length));
         };
-        let start = number * self.length.next_multiple_of(PAGE_BYTES);
+        let start = first + number * self.length.next_multiple_of(PAGE_BYTES);
         // SAFETY: the mapping has room for `most` buffers, and no other take was given this number.
         unsafe {
             mapping
-                .memory
+                .memory()
                 .as_ptr()
                 .add(start)
                 .write_bytes(FILLING, self.length)
@@ -130,64 +131,21 @@ impl PageBuffers {
     }
 }
 
-/// Memory of this process, from a large page on; unmapped when the last buffer in it is gone.
-struct Mapping {
-    memory: NonNull<u8>,
-    whole: NonNull<libc::c_void>,
-    whole_bytes: usize,
-}
-
-// SAFETY: a mapping is memory that nothing else refers to; its parts are handed out once each, and what is written to one
-// is written through an exclusive borrow of its buffer.
-unsafe impl Send for Mapping {}
-// SAFETY: as above.
-unsafe impl Sync for Mapping {}
-
-impl Mapping {
-    fn new(bytes: usize) -> Option<Self> {
-        let whole_bytes = bytes.checked_add(LARGE_PAGE_BYTES)?;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: asks for fresh memory wherever the kernel likes; touches none of ours.
-        let whole = unsafe { libc::mmap(std::ptr::null_mut(), whole_bytes, access, flags, -1, 0) };
-        if whole == libc::MAP_FAILED {
-            return None;
-        }
-        let whole = NonNull::new(whole)?;
-        let bytes_before = whole
-            .cast::<u8>()
-            .align_offset(LARGE_PAGE_BYTES)
-            .min(LARGE_PAGE_BYTES);
-        // SAFETY: less than a large page more was mapped than is used.
-        let memory = unsafe { whole.cast::<u8>().add(bytes_before) };
-        if bytes >= LARGE_PAGE_BYTES {
-            // SAFETY: only advice, about memory that was just mapped.
-            unsafe { libc::madvise(memory.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
-        }
-        Some(Self {
-            memory,
-            whole,
-            whole_bytes,
-        })
+/// Memory with room for `bytes` bytes from a large page on, and where that is in it.
+fn map_large_pages(bytes: usize) -> Option<(Arc<Mapping>, usize)> {
+    let mapping = Mapping::new(bytes.checked_add(LARGE_PAGE_BYTES)?, libc::MAP_NORESERVE).ok()?;
+    let first = mapping
+        .memory()
+        .align_offset(LARGE_PAGE_BYTES)
+        .min(LARGE_PAGE_BYTES);
+    if bytes >= LARGE_PAGE_BYTES {
+        // SAFETY: a large page more was mapped than is used, so all of it lies within; only advice, about memory of our own.
+        unsafe {
+            let memory = mapping.memory().as_ptr().add(first);
+            libc::madvise(memory.cast(), bytes, libc::MADV_HUGEPAGE)
+        };
     }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: address and length are those that were mapped; every buffer in it holds it, so nobody refers to it any more.
-        // It cannot fail for a whole mapping.
-        unsafe { libc::munmap(self.whole.as_ptr(), self.whole_bytes) };
-    }
-}
-
-impl fmt::Debug for Mapping {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "Mapping({} bytes)",
-            self.whole_bytes - LARGE_PAGE_BYTES
-        )
-    }
+    Some((Arc::new(mapping), first))
 }
 
 #[cfg(test)]

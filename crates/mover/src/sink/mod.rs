@@ -363,7 +363,6 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
     let choice = choose(&spec, mode, &device, streams)?;
     Ok(Shared {
         helpers: crew::helpers(&spec, streams),
-        relief: pen::relief(&spec, choice, streams),
         mode,
         durable: mode == Mode::Real && spec.fsync && !device.is_memory,
         device,

@@ -42,9 +42,7 @@ impl Line {
         let frames = Frames::new(frames, frame_bytes);
         Self { to, from, frames }
     }
-}
 
-impl Line {
     /// Hands a chunk to the threads that write.
     pub fn hand_on(&self, shared: &Shared, chunk: Chunk, frame: Frame) {
         shared.gauges.queued_frames.add(1);

@@ -13,6 +13,7 @@ use farline_spec::{CopySpec, Failure, FailureKind};
 use super::entry::{Entry, Table};
 use super::journal::{Journal, Memory, Resumable};
 use super::outbox::Outbox;
+use super::pen;
 use super::place::{Folders, Outlook};
 use super::seen::Seen;
 use super::staging::Staging;
@@ -117,8 +118,6 @@ pub struct Shared {
     pub choice: Choice,
     /// Threads that write small files beside the streams.
     pub helpers: usize,
-    /// Threads that write files which several streams bring at once.
-    pub relief: u16,
     /// Bytes that streams handed to threads that write.
     pub handed_bytes: AtomicU64,
     pub most_bytes: u64,
@@ -217,18 +216,19 @@ impl Shared {
 
     /// Threads that write chunks for streams, or beside them.
     pub fn writers(&self) -> u16 {
-        self.choice.threads.max(self.relief)
+        let relief = pen::relief(&self.spec, self.choice, self.streams);
+        self.choice.threads.max(relief)
     }
 
     /// Threads that wrote; 0 where each stream did it for itself and nobody helped.
     pub fn threads(&self) -> u32 {
-        let own = match (self.choice.threads, self.helpers) {
-            _ if 2 * self.handed_bytes.load(Ordering::Relaxed) > self.gauges.file_bytes.get() => {
-                self.writers()
-            }
-            (0, 0) => 0,
-            (0, _) => self.streams,
-            (threads, _) => threads,
+        let handed_bytes = self.handed_bytes.load(Ordering::Relaxed);
+        let own = if self.choice.threads > 0 || 2 * handed_bytes > self.gauges.file_bytes.get() {
+            self.writers()
+        } else if self.helpers > 0 {
+            self.streams
+        } else {
+            0
         };
         // A few helpers at most.
         u32::from(own) + self.helpers as u32
