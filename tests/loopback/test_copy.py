@@ -99,6 +99,17 @@ def test_the_same_again_copies_nothing(tmp_path: Path, tree: Path) -> None:
     assert sealed["copy"]["cipher"] == "aes256-gcm"
 
 
+def test_what_nobody_hashes_or_seals_may_go_without_being_read(tmp_path: Path, tree: Path) -> None:
+    options = ("--verify", "none", "--cipher", "none", "--read-engine", "sendfile")
+    record = copied(tmp_path, f"{tree}/", str(tmp_path / "b"), *options)
+    assert shape(tmp_path / "b") == shape(tree)
+    assert record["copy"]["sender"]["engine"] == "sendfile"
+    sealed = farline(tmp_path, "copy", f"{tree}/", str(tmp_path / "c"), *options[4:])
+    assert sealed.returncode == 1 and sealed.stderr.count("\n") == 1
+    assert sealed.stderr.startswith("farline: --read-engine: sendfile goes with transport tcp,")
+    assert not (tmp_path / "c").exists()
+
+
 def test_what_is_there_and_differs_is_left_alone_unless_asked(tmp_path: Path, tree: Path) -> None:
     there = tmp_path / "there"
     there.mkdir()

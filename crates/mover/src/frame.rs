@@ -4,14 +4,18 @@
 //! prefix    8 bytes   the session's: length, kind of seal; never the mover's business
 //! header   64 bytes   this file
 //! payload   n bytes   begins at a page, so that a disk can be read into it without the page cache
-//! trailer  16 bytes   the session's: the seal
+//! trailer  16 bytes   the session's: the seal, a mark of one byte, or nothing
 //! ```
 //! All four lie one behind the other, so that a frame is sent with one call and sealed where it stands.
 //!
 //! Header, little-endian: kind 1, flags 1, zero 2, payload bytes 4, file 8, offset 8, BLAKE3 32, check 8.
 //! The check is XXH3-64 of what is before it; it finds damage where there is no cipher.
 
+use std::io;
+use std::os::fd::BorrowedFd;
+
 use farline_spec::{Failure, FailureKind};
+use farline_sys::file;
 use farline_sys::page_buffer::{PAGE_BYTES, PageBuffer, PageBuffers};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -186,6 +190,23 @@ impl Frame {
         );
         self.payload_bytes = payload_bytes;
         self.memory[PAGE_BYTES - HEADER_BYTES..PAGE_BYTES].copy_from_slice(&header.encode());
+    }
+
+    /// Reads the payload from its byte `done` on from `file`, which has byte 0 of it at `offset`. What the file has not is
+    /// zeros: a frame that was begun goes to its end, and what an earlier one had there does not.
+    ///
+    /// # Errors
+    /// The kernel's; `UnexpectedEof` when the file ends before.
+    pub fn fill_from(&mut self, file: BorrowedFd<'_>, offset: u64, done: usize) -> io::Result<()> {
+        let rest = self.payload_mut().get_mut(done..).unwrap_or_default();
+        let read = file::read_at(file, rest, offset + done as u64);
+        let missing = &mut rest[*read.as_ref().unwrap_or(&0)..];
+        missing.fill(0);
+        match read {
+            Ok(_) if missing.is_empty() => Ok(()),
+            Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(error) => Err(error),
+        }
     }
 
     /// What the frame carries.

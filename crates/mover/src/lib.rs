@@ -78,6 +78,9 @@ pub struct EndSetup {
     pub origin: String,
     /// Data streams that there will be.
     pub streams: u16,
+    /// Whether bytes may go straight from a file to its stream, with nobody between who looks at them: no hash, no seal, and
+    /// a transport that can ([`Outlet::send_from`]).
+    pub may_go_straight: bool,
     /// Where the receipt goes, a JSON document a line ([`farline_spec::ReceiptLine`]); nowhere if absent.
     pub receipt: Option<PathBuf>,
     /// Most payload bytes that may move; a ticket's limit.

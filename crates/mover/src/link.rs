@@ -1,5 +1,8 @@
 //! The streams of a copy as the mover sees them; the session lends them.
 
+use std::io;
+use std::os::fd::BorrowedFd;
+
 use farline_spec::Failure;
 
 use crate::frame::Frame;
@@ -9,6 +12,8 @@ use crate::frame::Frame;
 pub enum Arrived {
     /// A whole frame.
     Frame,
+    /// A frame that its sender could not fill ([`Outlet::send_from`]): it counts as nothing but bytes.
+    Void,
     /// Nothing within about 100 ms: look whether the copy is still wanted, and go on.
     Nothing,
     /// The other end has finished; nothing more will come.
@@ -22,6 +27,25 @@ pub trait Outlet: Send {
     /// # Errors
     /// The transport's; [`FailureKind::Interrupted`](farline_spec::FailureKind::Interrupted) when the run is aborted.
     fn send(&mut self, frame: &mut Frame) -> Result<(), Failure>;
+
+    /// As [`Self::send`], of a frame that has its header alone: its payload lies in `file`, from `offset` on, and need not be
+    /// read to be sent. Gives what kept the file from having all of it: it ends before, or the kernel says so. Then nothing
+    /// arrives, or a frame that is void ([`Arrived::Void`]).
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    fn send_from(
+        &mut self,
+        frame: &mut Frame,
+        file: BorrowedFd<'_>,
+        offset: u64,
+    ) -> Result<io::Result<()>, Failure> {
+        let filled = frame.fill_from(file, offset, 0);
+        if filled.is_ok() {
+            self.send(frame)?;
+        }
+        Ok(filled)
+    }
 
     /// Nothing may follow for a while: what was sent must not wait for more.
     ///

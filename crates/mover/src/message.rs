@@ -8,7 +8,7 @@
 //!                                   ◄── Feedback ── Answers
 //!   data streams: Chunk, Pack      ══►              writes, checks
 //! Catalogue: Hole, Settled, Lost   ──►              (and Unannounced, AllAnnounced, for whoever reads this end's receipt)
-//!                                   ◄── Feedback ── Done, Failed, Again
+//!                                   ◄── Feedback ── Whole, Done, Failed, Again
 //!                                   ◄── Feedback ── Finished   after End, when every entry is settled
 //! ```
 //!
@@ -106,6 +106,9 @@ pub enum Catalogue {
         chunk_bytes: u64,
         /// What the destination folder itself should be like: as the one source, when that is what is in a folder.
         top: Option<Top>,
+        /// Whether the sending end wants to hear [`Feedback::Whole`]: the kernel takes bytes from its files when they leave,
+        /// so that it knows only then that a file was the same to the end.
+        asks_whole: bool,
     },
     /// The next entry.
     Entry(Entry),
@@ -201,6 +204,11 @@ pub enum Feedback {
         first: u64,
         /// One for each.
         wants: Vec<Wants>,
+    },
+    /// Every byte of the file is here, and it is not settled yet; said where it was asked for.
+    Whole {
+        /// Number of the file.
+        file: u64,
     },
     /// The file is whole, proved, and has its name.
     Done {

@@ -4,7 +4,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{Weather, drive_sender, link, setup, spec, tree};
+use common::{Weather, drive_sender, link, setup, spec, straight, tree};
 use farline_mover::frame::{FrameKind, Header};
 use farline_mover::message::{self, Feedback, Proved, Wants};
 use farline_mover::{Arrived, Frame, Inlet, Outlet, SendEnd};
@@ -96,6 +96,7 @@ fn feedback() -> impl Strategy<Value = Feedback> {
             reason: "full".into()
         }),
         (number(), offset()).prop_map(|(file, offset)| Feedback::Again { file, offset }),
+        number().prop_map(|file| Feedback::Whole { file }),
         Just(Feedback::Deleted { path: b"a".to_vec() }),
         Just(Feedback::Finished {
             problems: vec!["x\ny".into()]
@@ -107,11 +108,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_feedback_makes_a_defect_or_a_hang(ready in any::<Option<bool>>(), said in prop::collection::vec(feedback(), 0..12)) {
+    fn no_feedback_makes_a_defect_or_a_hang(
+        ready in any::<Option<bool>>(),
+        said in prop::collection::vec(feedback(), 0..12),
+        plain in any::<bool>(),
+    ) {
         let top = tempfile::tempdir().unwrap();
         let ready = ready.map(|fresh| frame_of(&[Feedback::Ready { fresh }]));
         let frames = ready.into_iter().chain(said.iter().map(|message| frame_of(std::slice::from_ref(message))));
-        let failure = run(&tree_spec(top.path()), frames.collect()).expect_err("nobody took the files");
+        let spec = tree_spec(top.path());
+        let spec = if plain { straight(spec) } else { spec };
+        let failure = run(&spec, frames.collect()).expect_err("nobody took the files");
         prop_assert_eq!(failure.kind, FailureKind::Protocol, "{}", failure);
     }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use common::pair::copy;
-use common::{Weather, spec, tree};
+use common::{Weather, spec, straight, tree};
 use farline_spec::unit::{ChunkBytes, DeleteCount, ThreadCount};
 use farline_spec::{CopySpec, SymbolicLinks};
 use proptest::prelude::*;
@@ -106,6 +106,26 @@ fn a_tree_arrives_whatever_reads_and_writes_it() {
             again.sent.report.present, ended.sent.report.copied,
             "folders are no files"
         );
+    }
+}
+
+#[test]
+fn a_tree_arrives_straight_cut_and_taken_up_again() {
+    let top = tempfile::tempdir().unwrap();
+    let source = top.path().join("source");
+    variety(&source);
+    let sparse = fs::File::create(source.join("sparse")).unwrap();
+    sparse.set_len(64 << 20).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&sparse, b"data", 20 << 20).unwrap();
+    for (streams, writers) in [(1, 0), (3, 2)] {
+        let destination = top.path().join(format!("d{streams}"));
+        let spec = straight(tuned(spec(content_of(&source), &destination), 65_536, 0, writers));
+        let cut = copy(&spec, streams, &Weather::cut_after(60));
+        assert!(cut.sent.outcome.is_err());
+        let ended = copy(&spec, streams, &Weather::fair());
+        ended.assert_well();
+        assert_alike(&source, &destination);
+        assert_eq!(ended.sent.report.sender.engine, "sendfile");
     }
 }
 

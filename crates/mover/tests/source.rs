@@ -10,44 +10,12 @@ use std::os::unix::fs::{FileExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::taker::{Manner, Outcome, copy};
-use common::{spec, tree};
+use common::taker::{Manner, Outcome, assert_all_came, copy};
+use common::{sources, spec, straight, tree, with_chunk};
 use farline_mover::message::{EntryKind, Proved, Wants};
 use farline_mover::tree_hash::chunk_hash;
-use farline_spec::unit::{ChunkBytes, ThreadCount};
+use farline_spec::unit::ThreadCount;
 use farline_spec::{CopySpec, FailureKind, FileStatus, SymbolicLinks};
-
-/// Every file of `top` came byte for byte, with its hash, mode and time.
-fn assert_all_came(top: &Path, prefix: &[u8], outcome: &Outcome) {
-    outcome.sent.outcome.as_ref().expect("a copy that goes well");
-    let expected = tree::read(top);
-    for (path, thing) in &expected {
-        let full = [prefix, path].concat();
-        let taken = outcome
-            .taken
-            .get(&full)
-            .unwrap_or_else(|| panic!("{} is missing", full.escape_ascii()));
-        if thing.kind == 'f' {
-            assert!(
-                taken.content() == *thing.content.as_ref().unwrap(),
-                "{}",
-                full.escape_ascii()
-            );
-            assert_eq!(taken.entry.mode, thing.mode);
-            assert_eq!(taken.entry.mtime_ns, thing.mtime_ns);
-            if let Some(hash) = taken.hash {
-                assert_eq!(hash, *blake3::hash(thing.content.as_ref().unwrap()).as_bytes());
-            }
-        }
-    }
-}
-
-fn with_chunk(spec: CopySpec, bytes: u64) -> CopySpec {
-    CopySpec {
-        chunk_bytes: Some(ChunkBytes::new(bytes).unwrap()),
-        ..spec
-    }
-}
 
 /// Files of all sizes around the limits of chunks and packs, and names of any bytes.
 fn variety(top: &Path) {
@@ -115,14 +83,6 @@ fn a_folder_comes_before_what_is_in_it_and_its_name_goes_along_without_a_slash()
     assert_all_came(&top.path().join("data"), b"data/", &outcome);
     let kind = &outcome.taken[&b"data"[..]].entry.kind;
     assert_eq!(*kind, EntryKind::Folder);
-}
-
-fn sources(top: &Path, names: &[&str]) -> CopySpec {
-    let text = |name: &&str| format!("{}/{name}", top.display());
-    CopySpec {
-        sources: names.iter().map(text).collect(),
-        ..spec(top, "/d")
-    }
 }
 
 fn paths(outcome: &Outcome) -> Vec<String> {
@@ -394,7 +354,7 @@ fn a_file_that_changes_is_sent_as_it_is_then_or_fails_by_name() {
             &tree::content(if name == "small" { 100 } else { 3_000_000 }, 1),
         );
     }
-    for restless in [1_u64, 100] {
+    for (restless, is_read) in [(1_u64, true), (100, true), (1, false), (100, false)] {
         let folder = top.path().to_path_buf();
         let times = AtomicU64::new(0);
         let manner = Manner {
@@ -410,7 +370,9 @@ fn a_file_that_changes_is_sent_as_it_is_then_or_fails_by_name() {
             }),
             ..Manner::default()
         };
-        let outcome = copy(&sources(top.path(), &["small", "large"]), 2, manner);
+        let spec = sources(top.path(), &["small", "large"]);
+        let spec = if is_read { spec } else { straight(spec) };
+        let outcome = copy(&spec, 2, manner);
         let report = &outcome.sent.report;
         assert_eq!(
             outcome.lost.iter().filter(|(_, _, again)| *again).count(),

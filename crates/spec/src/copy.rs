@@ -16,11 +16,6 @@ use crate::{Direction, Failure, FailureKind, Transport};
 /// A path with its bytes written as text; see the head of this file.
 pub type PathText = String;
 
-/// Exit code of a copy after which some names are not as they should be at the destination (rsync's).
-pub const PARTIAL_EXIT_CODE: u8 = 23;
-/// Exit code of a copy in which nothing failed but sources that vanished meanwhile (rsync's).
-pub const VANISHED_EXIT_CODE: u8 = 24;
-
 /// Most sources that one spec names; longer lists come from a file.
 const MAX_SOURCES: usize = 4_096;
 /// Most bytes that all names in a spec have together: it travels in one frame.
@@ -119,6 +114,8 @@ pub enum FileEngine {
     Direct,
     /// Past the page cache, many requests under way on each thread (io_uring).
     Uring,
+    /// From the page cache to the stream without a copy (sendfile): for reading, where nothing is hashed or sealed.
+    Sendfile,
     /// No disk: what is read is zeros of the file's length, what is written is dropped. For measuring.
     Null,
     /// No disk: what is read is copied from memory, what is written is copied into memory. For measuring.
@@ -133,6 +130,7 @@ impl FileEngine {
             Self::Buffered => "buffered",
             Self::Direct => "direct",
             Self::Uring => "uring",
+            Self::Sendfile => "sendfile",
             Self::Null => "null",
             Self::Memory => "memory",
         }
@@ -204,7 +202,7 @@ pub struct CopySpec {
     /// Write what was received to the device before it takes its name, so that a power cut cannot take it back.
     #[schemars(extend("x-flags" = ["--fsync"]))]
     pub fsync: bool,
-    /// Bytes that a stream takes of a file at a time, a power of two: what is hashed, sent and remembered as one; 512 KiB, or 1 MiB past the page cache, if absent.
+    /// Bytes that a stream takes of a file at a time, a power of two: what is hashed, sent and remembered as one; 512 KiB, or 1 MiB past the page cache and by sendfile, if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--chunk"]))]
     pub chunk_bytes: Option<ChunkBytes>,
@@ -226,7 +224,7 @@ pub struct CopySpec {
     /// How files are read.
     #[schemars(extend("x-flags" = ["--read-engine"]))]
     pub read_engine: FileEngine,
-    /// How files are written.
+    /// How files are written; sendfile is for reading.
     #[schemars(extend("x-flags" = ["--write-engine"]))]
     pub write_engine: FileEngine,
     /// Payload rate over all streams; without limit if absent.
@@ -337,7 +335,28 @@ impl CopySpec {
         if is_made_up(self.read_engine) && !is_made_up(self.write_engine) {
             return refused("write_engine: null or memory, where the read engine is null or memory");
         }
+        self.check_sendfile(transport)?;
         self.check_memory(streams)
+    }
+
+    /// Whether bytes may go straight from files to streams of `transport` with nobody between who hashes or seals them.
+    pub fn may_go_straight(&self, transport: Transport) -> bool {
+        let nobody_looks = self.cipher == Cipher::None && self.verify == Verify::None;
+        let no_readers = self.readers.is_none_or(|readers| readers.get() == 0);
+        transport == Transport::Tcp && nobody_looks && no_readers
+    }
+
+    fn check_sendfile(&self, transport: Transport) -> Result<(), Failure> {
+        let refused = |line: &str| Err(Failure::new(FailureKind::Spec, line));
+        if self.write_engine == FileEngine::Sendfile {
+            return refused("copy.write_engine: sendfile is for reading");
+        }
+        if self.read_engine == FileEngine::Sendfile && !self.may_go_straight(transport) {
+            return refused(
+                "copy.read_engine: sendfile goes with transport tcp, cipher none, verify none and no readers: nobody sees the bytes",
+            );
+        }
+        Ok(())
     }
 
     /// Every stream and every thread needs a frame of a whole chunk: what would need too much of them is refused here, at
@@ -360,169 +379,6 @@ impl CopySpec {
 
 fn is_filter(rule: &str) -> bool {
     (rule.starts_with("+ ") || rule.starts_with("- ")) && rule.len() > 2
-}
-
-/// What became of one name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum FileStatus {
-    /// Whole, proved as far as asked for, under its name.
-    Copied,
-    /// It was there already, by the sync level.
-    Present,
-    /// It would be copied; this was a dry run.
-    WouldCopy,
-    /// It would be deleted; this was a dry run.
-    WouldDelete,
-    /// It was deleted at the destination.
-    Deleted,
-    /// Left out by a rule of the spec that concerns kinds of files (sockets, devices, links to be skipped).
-    Skipped,
-    /// Not there as it should be; `reason` says why.
-    Failed,
-}
-
-/// What kind of thing a name is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum FileKind {
-    /// A regular file.
-    File,
-    /// A folder.
-    Folder,
-    /// A symbolic link.
-    Link,
-    /// One more name of a file.
-    HardLink,
-    /// Anything else: a device, a socket, a pipe.
-    Other,
-}
-
-/// One line of a receipt: what became of one name. Lines come in the order in which names were settled.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ReceiptLine {
-    /// Path below the destination.
-    pub path: PathText,
-    /// What it is.
-    pub kind: FileKind,
-    /// What became of it.
-    pub status: FileStatus,
-    /// Length.
-    pub bytes: u64,
-    /// Bytes that did not have to be sent, because a journal proved them.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub resumed_bytes: u64,
-    /// BLAKE3 of the content in hexadecimal; absent where nothing was hashed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub blake3: Option<String>,
-    /// Why it failed or was skipped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-}
-
-/// Names and bytes that ended alike.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct FileTally {
-    /// Names.
-    pub files: u64,
-    /// Bytes in them.
-    pub bytes: u64,
-}
-
-/// What one end of a copy used and how long its threads were at what. Times are sums over threads.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct CopyEnd {
-    /// How files were read or written, the word of [`FileEngine`] that was chosen.
-    pub engine: String,
-    /// Type of the file system (`ext4`, `tmpfs`).
-    pub file_system: String,
-    /// Threads that read or wrote for the streams; 0: each stream for itself.
-    pub threads: u32,
-    /// Microseconds in reading or writing files.
-    pub file_us: u64,
-    /// Microseconds in opening, naming and closing them.
-    pub name_us: u64,
-    /// Microseconds in hashing.
-    pub hash_us: u64,
-    /// Microseconds in sealing or opening frames.
-    pub cipher_us: u64,
-    /// Microseconds in sending or receiving.
-    pub stream_us: u64,
-    /// Microseconds in bringing data to the device.
-    pub sync_us: u64,
-    /// Microseconds in which streams had nothing to send, or nowhere to put what came.
-    pub starved_us: u64,
-    /// Largest memory of the process, in bytes.
-    pub peak_memory_bytes: u64,
-}
-
-/// What a copy came to.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct CopyReport {
-    /// Names found at the sources.
-    pub found: FileTally,
-    /// Regular files copied now.
-    pub copied: FileTally,
-    /// What was there already.
-    pub present: FileTally,
-    /// What failed.
-    pub failed: FileTally,
-    /// What was skipped.
-    pub skipped: FileTally,
-    /// What was deleted, or would be.
-    pub deleted: FileTally,
-    /// Folders, links and further names made.
-    pub made: u64,
-    /// Bytes that a journal proved and that were not sent again.
-    pub resumed_bytes: u64,
-    /// Bytes of holes that were not sent.
-    pub hole_bytes: u64,
-    /// Chunks that came spoiled and were sent again.
-    pub repeated_chunks: u64,
-    /// Cipher in use.
-    pub cipher: String,
-    /// Chunk in use, in bytes.
-    pub chunk_bytes: u64,
-    /// The first hundred names that failed.
-    pub failures: Vec<ReceiptLine>,
-    /// The end that had the files.
-    pub sender: CopyEnd,
-    /// The end that got them.
-    pub receiver: CopyEnd,
-}
-
-/// How far a copy is, told a few times a second.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct CopyProgress {
-    /// Names found so far.
-    pub found_files: u64,
-    /// Bytes in them.
-    pub found_bytes: u64,
-    /// Whether all have been found: only then are the two above totals.
-    pub all_found: bool,
-    /// Names settled: copied, present, skipped.
-    pub settled_files: u64,
-    /// Bytes settled, or on the destination's side of the path: what a bar shows.
-    pub settled_bytes: u64,
-    /// Names that failed.
-    pub failed_files: u64,
-    /// Payload bytes sent or received by this end.
-    pub moved_bytes: u64,
-    /// Bytes that needed no sending.
-    pub spared_bytes: u64,
-    /// Streams that moved something since the last time.
-    pub busy_streams: u32,
-    /// Microseconds since the copy began.
-    pub elapsed_us: u64,
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 #[cfg(test)]
@@ -559,6 +415,31 @@ mod tests {
         assert!(with(r#""chunk_bytes":100000"#).contains("power of two"));
         assert!(with(r#""filters":["*.o"]"#).contains("'+ pattern'"));
         assert!(with(r#""delete":0,"recursive":false"#).starts_with("copy.delete"));
+    }
+
+    #[test]
+    fn what_nobody_reads_nobody_can_hash_or_seal() {
+        let plain = r#""verify":"none","cipher":"none""#;
+        let check = |transport: &str, more: &str| {
+            let copy = format!(r#""copy":{{"sources":["s"],"destination":"d",{more}}}"#);
+            let text = format!(r#"{{"transport":"{transport}",{copy}}}"#);
+            let resolved = from_json::<RunSpec>(&text).unwrap().resolved();
+            resolved.map_or_else(|failure| failure.message, |_| String::new())
+        };
+        let sendfile = format!(r#""read_engine":"sendfile",{plain}"#);
+        assert_eq!(check("tcp", &sendfile), "");
+        assert_eq!(check("tcp", &format!(r#"{sendfile},"readers":0"#)), "");
+        for (transport, refused) in [
+            ("udt", sendfile.clone()),
+            ("tcp", format!(r#"{sendfile},"readers":1"#)),
+            ("tcp", r#""read_engine":"sendfile","verify":"none""#.to_owned()),
+            ("tcp", r#""read_engine":"sendfile","cipher":"none""#.to_owned()),
+        ] {
+            let line = check(transport, &refused);
+            assert!(line.starts_with("copy.read_engine: sendfile goes with"), "{line}");
+        }
+        let line = check("tcp", &format!(r#""write_engine":"sendfile",{plain}"#));
+        assert_eq!(line, "copy.write_engine: sendfile is for reading");
     }
 
     #[test]

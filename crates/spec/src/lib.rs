@@ -19,6 +19,7 @@
 
 mod columns;
 mod copy;
+mod copy_report;
 mod failure;
 mod host;
 mod options;
@@ -33,10 +34,10 @@ pub use columns::{
     LINK_SAMPLE_COLUMNS, LinkSamples, MOVER_SAMPLE_COLUMNS, MoverSamples, SAMPLE_COLUMNS, SampleColumn,
     Samples,
 };
-pub use copy::{
-    Cipher, CopyEnd, CopyProgress, CopyReport, CopySpec, FileEngine, FileKind, FileStatus, FileTally,
-    Overwrite, PARTIAL_EXIT_CODE, PathText, ReceiptLine, SymbolicLinks, SyncLevel, VANISHED_EXIT_CODE,
-    Verify,
+pub use copy::{Cipher, CopySpec, FileEngine, Overwrite, PathText, SymbolicLinks, SyncLevel, Verify};
+pub use copy_report::{
+    CopyEnd, CopyProgress, CopyReport, FileKind, FileStatus, FileTally, PARTIAL_EXIT_CODE, ReceiptLine,
+    VANISHED_EXIT_CODE,
 };
 pub use failure::{Failure, FailureKind, Fault};
 pub use host::{CpuFacts, HostFacts, InterfaceFacts};

@@ -31,6 +31,32 @@ pub fn send_repeated(fd: BorrowedFd<'_>, pattern: &[u8], offset: usize, length: 
     send_repeated_with(fd, pattern, offset, length, libc::MSG_NOSIGNAL)
 }
 
+/// As [`send_repeated`] of `bytes` alone, which more follows at once: they need not go before it comes (MSG_MORE).
+///
+/// # Errors
+/// The kernel's; `InvalidInput` for no bytes.
+pub fn send_ahead(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+    send_repeated_with(fd, bytes, 0, bytes.len(), libc::MSG_NOSIGNAL | libc::MSG_MORE)
+}
+
+/// Sends up to `length` bytes of `file` from `offset` on to `socket` without a copy in this process (`sendfile`); gives the
+/// bytes taken, 0 at the end of the file. What is changed in the file before the other end has it may arrive changed.
+/// Ends with SIGPIPE on a closed stream unless the thread called [`block_pipe_signal`].
+///
+/// # Errors
+/// The kernel's; `WouldBlock` after the socket's send time-out.
+pub fn send_file(
+    socket: BorrowedFd<'_>,
+    file: BorrowedFd<'_>,
+    offset: u64,
+    length: usize,
+) -> io::Result<usize> {
+    let mut position = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: the kernel reads and updates `position`, which lives through the call; no other memory of ours is touched.
+    let sent = unsafe { libc::sendfile(socket.as_raw_fd(), file.as_raw_fd(), &mut position, length) };
+    check_length(sent)
+}
+
 pub(crate) fn send_repeated_with(
     fd: BorrowedFd<'_>,
     pattern: &[u8],
@@ -148,17 +174,12 @@ impl MemoryFile {
         self.length == 0
     }
 
-    /// Sends up to `length` bytes from `offset` on to `socket` (`sendfile`); gives the bytes taken.
-    /// Ends with SIGPIPE on a closed stream unless the thread called [`block_pipe_signal`].
+    /// As [`send_file`] of this file.
     ///
     /// # Errors
-    /// The kernel's; `WouldBlock` after the socket's send time-out.
+    /// As of [`send_file`].
     pub fn send(&self, socket: BorrowedFd<'_>, offset: usize, length: usize) -> io::Result<usize> {
-        let mut position = offset as libc::off_t;
-        // SAFETY: the kernel reads and updates `position`, which lives through the call.
-        let sent =
-            unsafe { libc::sendfile(socket.as_raw_fd(), self.file.as_raw_fd(), &mut position, length) };
-        check_length(sent)
+        send_file(socket, self.file.as_fd(), offset as u64, length)
     }
 }
 

@@ -38,6 +38,7 @@ pub use share::SharedRate;
 pub use tcp::handoff::{handoff_listener, needs_own_listener};
 
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -174,6 +175,31 @@ pub trait Stream: Send {
     /// `Spec` from a transport that carries nobody's bytes; the transport's own.
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
         let _ = bytes;
+        Err(carries_no_files())
+    }
+
+    /// As [`Self::send`], of bytes that more follows at once: they need not go before it comes.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    fn send_ahead(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
+        self.send(bytes)
+    }
+
+    /// As [`Self::send`], of at most `most` bytes of `file` from `offset` on, which the kernel takes from the page cache by
+    /// itself. `None` where the file gives nothing: it ends there, or its file system cannot do that.
+    ///
+    /// What is changed in the file before the other end has received it may arrive changed.
+    ///
+    /// # Errors
+    /// As [`Self::send`]; `Spec` from every transport but TCP.
+    fn send_file(
+        &mut self,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        most: usize,
+    ) -> Result<Option<usize>, Failure> {
+        let _ = (file, offset, most);
         Err(carries_no_files())
     }
 

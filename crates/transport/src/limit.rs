@@ -1,5 +1,6 @@
 //! Holds any stream to a rate: for transports that do not pace themselves.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -155,6 +156,27 @@ impl Limited {
         }
     }
 
+    /// Sends as much of `bytes` bytes as may go now, with `send`.
+    fn in_turn(
+        &mut self,
+        bytes: usize,
+        send: impl FnOnce(&mut dyn Stream, usize) -> Result<Option<usize>, Failure>,
+    ) -> Result<Option<usize>, Failure> {
+        let Hold::Shared(share) = &mut self.hold else {
+            return send(&mut *self.inner, bytes);
+        };
+        let (piece, waited_us) = (share.wait(bytes), share.waited_us());
+        self.note_wait(waited_us)?;
+        if piece == 0 {
+            return Ok(Some(0));
+        }
+        let sent = send(&mut *self.inner, piece);
+        if let Hold::Shared(share) = &mut self.hold {
+            share.sent(sent.as_ref().map_or(0, |sent| sent.unwrap_or_default()));
+        }
+        sent
+    }
+
     fn note_wait(&self, waited_us: i64) -> Result<(), Failure> {
         self.tally.paced_wait_us.set(waited_us);
         if self.tally.is_aborted() {
@@ -190,19 +212,24 @@ impl Stream for Limited {
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
-        let Hold::Shared(share) = &mut self.hold else {
-            return self.inner.send(bytes);
-        };
-        let (piece, waited_us) = (share.wait(bytes.len()), share.waited_us());
-        self.note_wait(waited_us)?;
-        if piece == 0 {
-            return Ok(0);
-        }
-        let sent = self.inner.send(&bytes[..piece]);
-        if let Hold::Shared(share) = &mut self.hold {
-            share.sent(sent.as_ref().map_or(0, |sent| *sent));
-        }
-        sent
+        let sent = self.in_turn(bytes.len(), |inner, piece| inner.send(&bytes[..piece]).map(Some));
+        sent.map(Option::unwrap_or_default)
+    }
+
+    fn send_ahead(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
+        let sent = self.in_turn(bytes.len(), |inner, piece| {
+            inner.send_ahead(&bytes[..piece]).map(Some)
+        });
+        sent.map(Option::unwrap_or_default)
+    }
+
+    fn send_file(
+        &mut self,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        most: usize,
+    ) -> Result<Option<usize>, Failure> {
+        self.in_turn(most, |inner, piece| inner.send_file(file, offset, piece))
     }
 
     fn receive(&mut self, into: &mut [u8]) -> Result<Received, Failure> {

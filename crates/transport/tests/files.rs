@@ -401,3 +401,82 @@ fn streams_share_a_rate_that_may_change() {
         is_over.store(true, Ordering::Relaxed);
     });
 }
+
+#[test]
+fn tcp_takes_bytes_from_a_file_by_itself_between_others_and_at_the_rate_of_all() {
+    use std::os::fd::AsFd;
+    let (spec, content) = (spec(r#""transport":"tcp""#), payload(7, 0, 3_000_000));
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&content).unwrap();
+    const RATE_BPS: u64 = 100_000_000;
+    for limit in [None, Some(Arc::new(SharedRate::new(RATE_BPS)))] {
+        let mut listener = transport_for(&spec)
+            .listen("127.0.0.1:0".parse().unwrap(), &spec)
+            .unwrap();
+        let at = listener.local_addr();
+        let [mut near, mut far] = open(&spec, listener.as_mut(), at);
+        if let Some(rate) = &limit {
+            near = Box::new(Limited::with_rate(near, Arc::clone(rate)));
+        }
+        let began = Instant::now();
+        let all = std::thread::scope(|scope| {
+            let receiving = scope.spawn(|| receive_all(far.as_mut()));
+            let mut ahead = 0;
+            while ahead < 5 {
+                ahead += near.send_ahead(&b"ahead"[ahead..]).unwrap();
+            }
+            let mut at = 100;
+            while let Some(sent) = near.send_file(file.as_fd(), at as u64, 1 << 20).unwrap() {
+                at += sent;
+            }
+            assert_eq!(at, content.len(), "to the end of the file");
+            send_all(near.as_mut(), b"behind", 6);
+            receiving.join().unwrap()
+        });
+        assert!(all == [b"ahead", &content[100..], b"behind"].concat());
+        let least = Duration::from_secs_f64(content.len() as f64 * 8.0 / RATE_BPS as f64 / 2.0);
+        assert!(
+            limit.is_none() || began.elapsed() > least,
+            "faster than it may be"
+        );
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_handed_on_gives_nothing_and_the_stream_goes_on() {
+    use std::os::fd::AsFd;
+    let spec = spec(r#""transport":"tcp""#);
+    let mut listener = transport_for(&spec)
+        .listen("127.0.0.1:0".parse().unwrap(), &spec)
+        .unwrap();
+    let at = listener.local_addr();
+    let [mut near, mut far] = open(&spec, listener.as_mut(), at);
+    // A folder is no file: the kernel refuses to take from it.
+    let folder = std::fs::File::open("/").unwrap();
+    assert_eq!(near.send_file(folder.as_fd(), 0, 100).unwrap(), None);
+    send_all(near.as_mut(), b"behind", 6);
+    assert_eq!(receive_all(far.as_mut()), b"behind");
+}
+
+#[test]
+fn that_the_other_end_is_gone_is_not_taken_for_the_end_of_a_file() {
+    use std::os::fd::AsFd;
+    let spec = spec(r#""transport":"tcp""#);
+    let mut listener = transport_for(&spec)
+        .listen("127.0.0.1:0".parse().unwrap(), &spec)
+        .unwrap();
+    let at = listener.local_addr();
+    let [mut near, far] = open(&spec, listener.as_mut(), at);
+    drop(far);
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&[7; 100_000]).unwrap();
+    let since = Instant::now();
+    let lost = loop {
+        assert!(since.elapsed() < PATIENCE, "nobody noticed");
+        match near.send_file(file.as_fd(), 0, 100_000) {
+            Ok(sent) => assert!(sent.is_some(), "the file does not end there"),
+            Err(lost) => break lost,
+        }
+    };
+    assert_eq!(lost.kind, FailureKind::Protocol, "{lost}");
+}

@@ -50,7 +50,15 @@ Verify: TypeAlias = Literal["none", "tree", "read-back"]
 Cipher: TypeAlias = Literal["aes128-gcm", "aes256-gcm", "none"]
 
 # How files are read or written.
-FileEngine: TypeAlias = Literal["auto", "buffered", "direct", "uring", "null", "memory"]
+FileEngine: TypeAlias = Literal[
+    "auto",
+    "buffered",
+    "direct",
+    "uring",
+    "sendfile",
+    "null",
+    "memory",
+]
 
 # How the emulator waits for the moment at which a packet is due.
 EmulatorMode: TypeAlias = Literal["shared", "precise"]
@@ -349,7 +357,7 @@ class CopySpec(TypedDict, total=False):
     # take it back.
     fsync: bool
     # Bytes that a stream takes of a file at a time, a power of two: what is hashed, sent and
-    # remembered as one; 512 KiB, or 1 MiB past the page cache, if absent.
+    # remembered as one; 512 KiB, or 1 MiB past the page cache and by sendfile, if absent.
     chunk_bytes: int | None
     # Threads that read at the sending end; 0: each stream reads for itself; chosen by the file
     # system if absent.
@@ -364,7 +372,7 @@ class CopySpec(TypedDict, total=False):
     pipeline: int
     # How files are read.
     read_engine: FileEngine
-    # How files are written.
+    # How files are written; sendfile is for reading.
     write_engine: FileEngine
     # Payload rate over all streams; without limit if absent.
     total_rate_bps: int | None

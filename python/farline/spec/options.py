@@ -48,14 +48,17 @@ NOT_OF_COPIES = frozenset(
         "rbudp.file",
         "seed",  # there is no payload to make up
         "tcp.receive_mode",  # files are received by read alone
-        "tcp.send_mode",  # and sent by copy alone
+        "tcp.send_mode",  # files have copy.read_engine
         "title",  # a copy's is --label
         "total_bytes",
     )
 )
 """Options of a run that a copy has not, by path."""
 
-_COPY_CHOICES = {"transport": ("tcp", "udt", "rbudp"), "rbudp.receiver": ("naive", "gather")}
+_COPY_CHOICES = {
+    "transport": ("tcp", "udt", "rbudp"),
+    "rbudp.receiver": ("naive", "gather"),
+}
 """Words that a copy takes, where a run takes more."""
 
 _COPY_HELP = {
@@ -149,6 +152,9 @@ def _is_of_copies(option: Option) -> bool:
 def _in_copies(option: Option) -> Option:
     """The option as a copy takes it."""
     choices = _COPY_CHOICES.get(option.path, option.choices)
+    if option.path == "copy.write_engine":
+        # One type has the words of both ends.
+        choices = tuple(word for word in choices if word != "sendfile")
     return replace(option, choices=choices, help=_COPY_HELP.get(option.path, option.help))
 
 

@@ -89,6 +89,22 @@ pub struct Choice {
     pub is_auto: bool,
 }
 
+impl Choice {
+    /// The same for a sending end whose files may go straight to streams: then they do, unless it was said how to read.
+    #[must_use]
+    pub fn straight(self, may: bool) -> Self {
+        let is_better = may && self.is_auto && self.engine == FileEngine::Buffered && self.threads == 0;
+        Self {
+            engine: if is_better {
+                FileEngine::Sendfile
+            } else {
+                self.engine
+            },
+            ..self
+        }
+    }
+}
+
 /// How to read from `device`, or write to it, for `streams` streams, unless the spec says (`asked`, `threads`). Past the page
 /// cache where that can be: as fast as the device and at a tenth of the processor's time (`examples/engine_speed`).
 ///
@@ -189,6 +205,20 @@ mod tests {
         let chosen = chosen("xfs", Some(true));
         assert!([FileEngine::Uring, FileEngine::Direct].contains(&chosen.engine));
         assert!(chosen.is_auto && chosen.threads > 0);
+    }
+
+    #[test]
+    fn files_go_straight_where_they_may_unless_it_was_said_how_to_read() {
+        let memory = device("tmpfs", Some(false));
+        let engine = |asked, threads, may| {
+            let chosen = choose(asked, threads, &memory, 4).unwrap();
+            chosen.straight(may).engine
+        };
+        assert_eq!(engine(FileEngine::Auto, None, true), FileEngine::Sendfile);
+        assert_eq!(engine(FileEngine::Auto, None, false), FileEngine::Buffered);
+        assert_eq!(engine(FileEngine::Auto, Some(2), true), FileEngine::Buffered);
+        assert_eq!(engine(FileEngine::Buffered, None, true), FileEngine::Buffered);
+        assert_eq!(engine(FileEngine::Null, None, true), FileEngine::Null);
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! buffered   pread, pwrite                         one request at a time on each thread
 //! direct     the same past the page cache          whole pages; the tail of a file through the page cache
 //! uring      io_uring past the page cache          up to 16 requests under way on each thread
+//! sendfile   nothing: the stream takes what is in the page cache by itself; small files as buffered
 //! null       nothing; zeros of the file's length   the network without the disk
 //! memory     a copy from or to memory              the network and the copying without the disk
 //! ```

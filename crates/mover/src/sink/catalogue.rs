@@ -58,6 +58,7 @@ impl<'a> Reading<'a> {
             self.shared.check()?;
             match inlet.receive(&mut frame)? {
                 Arrived::Frame => self.take(&frame)?,
+                Arrived::Void => return Err(broken("a void frame among messages")),
                 Arrived::Nothing => {}
                 Arrived::End if self.has_ended => return Ok(()),
                 Arrived::End => return Err(broken("the catalogue broke off before its end")),
@@ -98,8 +99,13 @@ impl<'a> Reading<'a> {
     fn hear(&mut self, said: Catalogue) -> Result<(), Failure> {
         let chunk = self.shared.chunk_bytes.get();
         match said {
-            Catalogue::Begin { chunk_bytes, top } => {
+            Catalogue::Begin {
+                chunk_bytes,
+                top,
+                asks_whole,
+            } => {
                 check_chunk(&self.shared.spec, chunk_bytes)?;
+                self.shared.says_whole.store(asks_whole, Ordering::Release);
                 if let Some(top) = top {
                     // Once: what follows fails where the catalogue begins twice.
                     let _ = self.shared.top.set(top);

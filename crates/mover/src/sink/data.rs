@@ -58,6 +58,7 @@ impl<'a> Stream<'a> {
                         None => self.next_frame()?,
                     }
                 }
+                Arrived::Void => self.shared.count_moved(frame.payload().len() as u64)?,
                 Arrived::Nothing => self.drain()?,
                 Arrived::End => {
                     self.drain()?;

@@ -71,6 +71,7 @@ pub fn play(destination: &std::path::Path, data: &[u8]) {
         ..CopySpec::default()
     };
     let started = ReceiveEnd::start(EndSetup {
+        may_go_straight: false,
         spec,
         root: Root::own(),
         origin: String::new(),
@@ -104,6 +105,7 @@ fn pieces(mut data: &[u8]) -> (Vec<Piece>, Vec<Piece>) {
         &Catalogue::Begin {
             chunk_bytes,
             top: None,
+            asks_whole: false,
         },
     );
     let mut catalogue = vec![(FrameKind::Catalogue, begin, 0)];

@@ -323,9 +323,13 @@ impl Shared {
                 .part(partial, (*offset, *bytes, chunk.hash));
         }
         let is_ready = large.is_ready(entry.source.bytes);
+        let is_whole = large.proved_bytes == entry.source.bytes && large.settled.is_none();
         drop(body);
         if is_ready {
             self.works.finish(Arc::clone(entry), may_wait);
+        } else if is_whole && self.says_whole.load(Ordering::Acquire) {
+            let file = entry.number;
+            self.outbox.say([Feedback::Whole { file }]);
         }
         Ok(())
     }

@@ -344,6 +344,8 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         most_bytes,
         gauges,
         pulse,
+        // The sending end's business.
+        may_go_straight: _,
     } = setup;
     let mode = match spec.write_engine {
         FileEngine::Null | FileEngine::Memory => Mode::Nothing,
@@ -376,6 +378,7 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         gauges,
         pulse,
         receipt: Receipt::open(receipt.as_deref())?,
+        says_whole: AtomicBool::new(false),
         chunk_bytes: OnceLock::new(),
         top: OnceLock::new(),
         outlook: Mutex::new(outlook),

@@ -130,6 +130,8 @@ pub struct Shared {
     pub receipt: Receipt,
     /// Chunk in use, told first by the other end.
     pub chunk_bytes: OnceLock<u64>,
+    /// Whether the other end wants to hear of files that are whole before it settles them.
+    pub says_whole: AtomicBool,
     /// What the destination folder itself should be like, if there is such a thing.
     pub top: OnceLock<Top>,
     pub outlook: Mutex<Option<Outlook>>,

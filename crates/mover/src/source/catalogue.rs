@@ -76,8 +76,11 @@ impl<'a> Announcer<'a> {
     /// Announces until the copy is over.
     pub(super) fn run(mut self) -> Result<(), Failure> {
         let chunk_bytes = self.shared.chunk_bytes;
-        let top = self.shared.top;
-        self.add(&Catalogue::Begin { chunk_bytes, top })?;
+        self.add(&Catalogue::Begin {
+            chunk_bytes,
+            top: self.shared.top,
+            asks_whole: self.shared.straight.is_some(),
+        })?;
         self.send()?;
         while !self.shared.halt.is_over() {
             let did_something = self.say_words()? | self.announce()? | self.say_end()?;

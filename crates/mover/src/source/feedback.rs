@@ -26,6 +26,7 @@ pub(super) fn run(shared: &Shared, inlet: &mut dyn Inlet) -> Result<(), Failure>
     let mut frame = Frame::new(crate::most_frame_bytes(&shared.spec));
     while !shared.halt.is_over() {
         match inlet.receive(&mut frame)? {
+            Arrived::Void => return shared.broken("a void frame among messages"),
             Arrived::Nothing => {}
             Arrived::End => return shared.broken("the other end's feedback ended before the copy"),
             Arrived::Frame => {
@@ -81,6 +82,13 @@ impl Shared {
                 }
                 Ok(())
             }
+            Feedback::Whole { file } => match self.live(file)? {
+                Some(file) => {
+                    self.has_arrived(&file);
+                    Ok(())
+                }
+                None => Ok(()),
+            },
             Feedback::Done { file, hash } => self.done(file, hash, taken),
             Feedback::Failed { file, reason } => {
                 if let Some(file) = self.live(file)? {

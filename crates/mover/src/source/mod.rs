@@ -33,6 +33,7 @@ mod sending;
 mod settle;
 mod shared;
 mod start;
+mod straight;
 mod stream;
 mod supply;
 mod table;

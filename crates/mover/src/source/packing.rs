@@ -52,6 +52,7 @@ impl Producer {
             frame,
             content_bytes: packed.content_bytes,
             file: None,
+            pointer: None,
         })
     }
 

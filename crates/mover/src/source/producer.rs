@@ -12,6 +12,7 @@ use super::pool::Pool;
 use super::sending::{Chunks, Phase, Sending, Span, State};
 use super::settle::Trouble;
 use super::shared::{Shared, Word};
+use super::straight::Pointer;
 use super::supply::Work;
 use crate::engine::{self, Completed, OpenFile, Reader, Request};
 use crate::frame::{Frame, FrameKind, Header};
@@ -30,6 +31,8 @@ pub(super) struct Filled {
     pub(super) content_bytes: u64,
     /// The file that it is a chunk of; `None` for a pack.
     pub(super) file: Option<Arc<Sending>>,
+    /// Where the payload is, if the frame has its header alone.
+    pub(super) pointer: Option<Pointer>,
 }
 
 /// One reader.
@@ -53,6 +56,18 @@ struct Asked {
     offset: u64,
     bytes: u64,
     is_repeat: bool,
+}
+
+impl Asked {
+    fn header(&self, hash: Option<[u8; 32]>) -> Header {
+        Header {
+            kind: FrameKind::Chunk,
+            file: self.file.number,
+            offset: self.offset,
+            hash,
+            payload_bytes: self.bytes as u32,
+        }
+    }
 }
 
 /// What there is to do at the moment.
@@ -89,7 +104,11 @@ impl Producer {
                     }
                 }
                 let Some(frame) = self.pool.try_take() else { break };
-                self.ask(frame);
+                if !self.span.as_ref().is_some_and(|span| span.is_straight) {
+                    self.ask(frame);
+                } else if let Some(filled) = self.point(frame) {
+                    return Ok(Some(filled));
+                }
             }
             if self.asked.is_empty() {
                 if self.span.is_none() {
@@ -165,6 +184,9 @@ impl Producer {
                     self.reader.adopt(opened)
                 })?;
                 check_unchanged(file, &open)?;
+                let device = file.found.facts.device;
+                let straight = self.shared.straight.as_ref();
+                chunks.place = straight.and_then(|straight| straight.place(device));
                 Arc::clone(chunks.open.insert(open))
             }
         };
@@ -175,34 +197,66 @@ impl Producer {
         Ok(span)
     }
 
-    /// Begins to read the first chunk of the span.
-    fn ask(&mut self, frame: Frame) {
-        let Some(span) = &mut self.span else {
-            return self.pool.put(frame);
-        };
+    /// The first chunk of the span, which loses it.
+    fn next_chunk(&mut self) -> Option<(Asked, Arc<OpenFile>)> {
+        let span = self.span.as_mut()?;
         let bytes = (span.end - span.offset).min(self.shared.chunk_bytes);
-        let tag = self.next_tag;
-        self.next_tag += 1;
-        self.asked.push(Asked {
-            tag,
+        let asked = Asked {
+            tag: self.next_tag,
             file: Arc::clone(&span.file),
             offset: span.offset,
             bytes,
             is_repeat: span.is_repeat,
-        });
-        let request = Request {
-            file: Arc::clone(&span.open),
-            offset: span.offset,
-            // A chunk fits into a frame, so into memory.
-            bytes: bytes as usize,
-            frame,
-            tag,
         };
+        let open = Arc::clone(&span.open);
+        self.next_tag += 1;
         span.offset += bytes;
         if span.offset >= span.end {
             self.span = None;
         }
+        Some((asked, open))
+    }
+
+    /// Begins to read the first chunk of the span.
+    fn ask(&mut self, frame: Frame) {
+        let Some((asked, file)) = self.next_chunk() else {
+            return self.pool.put(frame);
+        };
+        let request = Request {
+            file,
+            offset: asked.offset,
+            // A chunk fits into a frame, so into memory.
+            bytes: asked.bytes as usize,
+            frame,
+            tag: asked.tag,
+        };
+        self.asked.push(asked);
         self.shared.gauges.file_ns.time(|| self.reader.submit(request));
+    }
+
+    /// The first chunk of the span as a frame that has its header alone; `None` where the file is not wanted any more.
+    fn point(&mut self, mut frame: Frame) -> Option<Filled> {
+        let is_wanted = |span: &Span| span.file.lock().phase == Phase::Wanted;
+        let chunk = match self.span.as_ref().is_some_and(is_wanted) {
+            true => self.next_chunk(),
+            false => None,
+        };
+        let Some((asked, open)) = chunk else {
+            self.span = None;
+            self.pool.put(frame);
+            return None;
+        };
+        self.shared.work.fetch_add(1, Ordering::Relaxed);
+        frame.set(&asked.header(None));
+        Some(Filled {
+            frame,
+            content_bytes: asked.bytes,
+            pointer: Some(Pointer {
+                open,
+                piece: Piece::of(&asked, None),
+            }),
+            file: Some(asked.file),
+        })
     }
 
     /// The frame of a chunk that has been read; `None` if it is not wanted any more or is not what it was.
@@ -219,13 +273,7 @@ impl Producer {
             Ok(_) => {
                 self.shared.gauges.file_bytes.add(asked.bytes);
                 let hash = self.hash(&asked, &mut request.frame);
-                request.frame.set(&Header {
-                    kind: FrameKind::Chunk,
-                    file: asked.file.number,
-                    offset: asked.offset,
-                    hash,
-                    payload_bytes: asked.bytes as u32,
-                });
+                request.frame.set(&asked.header(hash));
                 self.shared
                     .has_read(&asked.file, &request.file, &Piece::of(&asked, hash))
                     .err()
@@ -237,6 +285,7 @@ impl Producer {
                 frame: request.frame,
                 content_bytes: asked.bytes,
                 file: Some(asked.file),
+                pointer: None,
             })),
             trouble => {
                 self.pool.put(request.frame);
@@ -292,8 +341,9 @@ impl Producer {
 
 /// A part of a file that is known now.
 #[derive(Debug)]
-struct Piece {
-    offset: u64,
+pub(super) struct Piece {
+    /// Where it begins.
+    pub(super) offset: u64,
     bytes: u64,
     hash: Option<[u8; 32]>,
     is_repeat: bool,
@@ -312,7 +362,12 @@ impl Piece {
 
 impl Shared {
     /// Notes that a part of `file` has been read; after the last one, looks whether the file is still what it was and says so.
-    fn has_read(&self, file: &Arc<Sending>, open: &OpenFile, piece: &Piece) -> Result<(), Trouble> {
+    pub(super) fn has_read(
+        &self,
+        file: &Arc<Sending>,
+        open: &OpenFile,
+        piece: &Piece,
+    ) -> Result<(), Trouble> {
         {
             let mut state = file.lock();
             let State { phase, chunks, .. } = &mut *state;
@@ -328,10 +383,16 @@ impl Shared {
                     "a chunk of it was read twice: a defect".to_owned(),
                 ));
             }
-            if !chunks.read(piece.bytes, piece.is_repeat) {
+            chunks.read(piece.bytes, piece.is_repeat);
+            if !chunks.is_known() {
                 return Ok(());
             }
         }
+        self.settle_if_unchanged(file, open)
+    }
+
+    /// Says that `file` may take its name, if it is still what was announced.
+    pub(super) fn settle_if_unchanged(&self, file: &Sending, open: &OpenFile) -> Result<(), Trouble> {
         check_unchanged(file, open)?;
         self.all_of_it_read(file);
         Ok(())
@@ -344,11 +405,11 @@ impl Shared {
             let State { phase, chunks, .. } = &mut *state;
             let Some(chunks) = chunks
                 .as_mut()
-                .filter(|chunks| *phase == Phase::Wanted && chunks.is_read())
+                .filter(|chunks| *phase == Phase::Wanted && chunks.is_known())
             else {
                 return;
             };
-            chunks.open = None;
+            (chunks.open, chunks.place) = (None, None);
             let root = chunks.tree.take().and_then(|tree| tree.root());
             let is_first = chunks.settle();
             state.hash = state.hash.or(root);

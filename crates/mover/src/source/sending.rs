@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use farline_sys::file;
 
 use super::found::{Found, What};
+use super::straight::Place;
 use crate::engine::OpenFile;
 use crate::message::Proved;
 use crate::tree_hash::TreeHash;
@@ -73,8 +74,10 @@ pub(super) struct Chunks {
     chunk_bytes: u64,
     /// Its hash as far as it is known; `None` where nothing is hashed.
     pub(super) tree: Option<TreeHash>,
-    /// The file, while chunks of it are read.
+    /// The file, while chunks of it are read, or go straight to streams.
     pub(super) open: Option<Arc<OpenFile>>,
+    /// Its place among the files that go straight to streams, if it has one.
+    pub(super) place: Option<Place>,
     /// What is handed out is before this.
     cursor: u64,
     /// What needs no reading: offset and end, in order.
@@ -89,6 +92,8 @@ pub(super) struct Chunks {
     repeats_open: u32,
     /// The other end has been told that all of it was read.
     is_told: bool,
+    /// The other end has all of it.
+    pub(super) has_arrived: bool,
 }
 
 /// Neighbouring chunks that one reader takes.
@@ -106,6 +111,8 @@ pub(super) struct Span {
     pub(super) is_hole: bool,
     /// It was read before and counts no more.
     pub(super) is_repeat: bool,
+    /// Its bytes are not read here.
+    pub(super) is_straight: bool,
 }
 
 impl Sending {
@@ -157,6 +164,7 @@ impl Chunks {
             chunk_bytes,
             tree: hashes.then(|| TreeHash::new(bytes, chunk_bytes)),
             open: None,
+            place: None,
             cursor: 0,
             spared: VecDeque::new(),
             unread_bytes: bytes,
@@ -164,6 +172,7 @@ impl Chunks {
             repeat: VecDeque::new(),
             repeats_open: 0,
             is_told: false,
+            has_arrived: false,
         }
     }
 
@@ -208,6 +217,7 @@ impl Chunks {
             end,
             is_hole,
             is_repeat,
+            is_straight: self.place.is_some(),
         })
     }
 
@@ -276,14 +286,18 @@ impl Chunks {
         self.repeat.push_back(offset);
     }
 
-    /// Notes that `bytes` more are known; whether that was all.
-    pub(super) const fn read(&mut self, bytes: u64, is_repeat: bool) -> bool {
+    /// Notes that `bytes` more are known.
+    pub(super) const fn read(&mut self, bytes: u64, is_repeat: bool) {
         if is_repeat {
             self.repeats_open = self.repeats_open.saturating_sub(1);
         } else {
             self.unread_bytes = self.unread_bytes.saturating_sub(bytes);
         }
-        self.is_read()
+    }
+
+    /// Whether it is known what was sent: everything has been read, and what went straight to streams has arrived.
+    pub(super) const fn is_known(&self) -> bool {
+        self.is_read() && (self.place.is_none() || self.has_arrived)
     }
 
     /// Whether everything has been read.

@@ -12,6 +12,7 @@ use super::halt::Halt;
 use super::origin::Origin;
 use super::pool::Pool;
 use super::producer::Filled;
+use super::straight::Straight;
 use super::supply::Supply;
 use super::table::Table;
 use crate::engine::Choice;
@@ -80,6 +81,8 @@ pub(super) struct Shared {
     pub(super) hole_bytes: AtomicU64,
     /// Chunks that were sent again.
     pub(super) repeated_chunks: AtomicU64,
+    /// Files that go straight to the streams; `None` where every byte is read.
+    pub(super) straight: Option<Straight>,
 }
 
 /// Full frames on their way from reader threads to streams.

@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Sender, bounded};
 use farline_spec::{CopySpec, Failure, FailureKind, FileEngine, FileKind, FileStatus, Verify};
 use farline_sys::file::{self, OpenFlags};
+use farline_sys::process::raise_open_files;
 
 use super::filter::Filters;
 use super::found::Found;
@@ -16,6 +17,7 @@ use super::halt::Halt;
 use super::origin::{Missing, Origin};
 use super::pool::Pool;
 use super::shared::{Outbox, Queue, Shared};
+use super::straight::Straight;
 use super::supply::Supply;
 use super::table::Table;
 use super::walk::{BATCHES_AHEAD, List, THREADS, Walk};
@@ -40,7 +42,7 @@ const MOST_PACK_BYTES: u64 = 1 << 20;
 /// Begins a sending end.
 pub(super) fn start(setup: EndSetup) -> Result<SendEnd, Failure> {
     // Where no more may be open than there are, a folder that cannot be opened is named.
-    let _ = farline_sys::process::raise_open_files();
+    let open_files = raise_open_files().unwrap_or_default();
     let (origins, missing) = open_sources(&setup);
     if origins.is_empty() {
         let line = missing.first().map_or(String::new(), |missing| {
@@ -50,7 +52,7 @@ pub(super) fn start(setup: EndSetup) -> Result<SendEnd, Failure> {
     }
     let list = setup.spec.source_list.as_deref().map(List::open).transpose()?;
     let may_repeat = list.is_some() || may_repeat(&origins);
-    let shared = Arc::new(share(setup, origins)?);
+    let shared = Arc::new(share(setup, origins, open_files)?);
     for missing in &missing {
         shared.is_whole.store(false, Ordering::Relaxed);
         // What is no path at all stands in the receipt as it is in the spec.
@@ -100,11 +102,12 @@ fn may_repeat(origins: &[Origin]) -> bool {
     tops.len() > 1 && (tops[0].is_none() || tops.windows(2).any(|two| two[0] == two[1]))
 }
 
-fn share(setup: EndSetup, origins: Vec<Origin>) -> Result<Shared, Failure> {
+fn share(setup: EndSetup, origins: Vec<Origin>, open_files: u64) -> Result<Shared, Failure> {
     let EndSetup { spec, root, .. } = setup;
     let device = device_of(&root, &origins[0])?;
     let threads = spec.readers.map(|readers| readers.get());
     let choice = engine::choose(spec.read_engine, threads, &device, setup.streams)?;
+    let choice = choice.straight(setup.may_go_straight && device.is_memory);
     let chunk_bytes = chunk_bytes(&spec, choice.engine);
     let pack_bytes = spec.chunk_bytes.map_or(MOST_PACK_BYTES, |chunk| {
         chunk.get().clamp(LEAST_PACK_BYTES, MOST_PACK_BYTES)
@@ -148,6 +151,8 @@ fn share(setup: EndSetup, origins: Vec<Origin>) -> Result<Shared, Failure> {
         work: AtomicU64::new(0),
         hole_bytes: AtomicU64::new(0),
         repeated_chunks: AtomicU64::new(0),
+        straight: (choice.engine == FileEngine::Sendfile)
+            .then(|| Straight::new(open_files, choice.is_auto.then_some(device.number))),
         spec,
         root,
         origins,
@@ -172,7 +177,7 @@ fn top(spec: &CopySpec, origins: &[Origin]) -> Option<Top> {
 fn chunk_bytes(spec: &CopySpec, engine: FileEngine) -> u64 {
     spec.chunk_bytes.map_or(
         match engine {
-            FileEngine::Direct | FileEngine::Uring => crate::MOST_CHOSEN_CHUNK_BYTES,
+            FileEngine::Direct | FileEngine::Uring | FileEngine::Sendfile => crate::MOST_CHOSEN_CHUNK_BYTES,
             _ => CACHED_CHUNK_BYTES,
         },
         |chunk| chunk.get(),

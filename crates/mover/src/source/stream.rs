@@ -136,6 +136,7 @@ impl Shared {
             mut frame,
             content_bytes,
             file,
+            pointer,
         } = filled;
         self.gauges.moved_bytes.add(content_bytes);
         if let Some(most) = self
@@ -145,7 +146,10 @@ impl Shared {
             let line = format!("the copy moves more than the {most} bytes that are allowed");
             return Err(Failure::new(FailureKind::Limit, line));
         }
-        outlet.send(&mut frame)?;
+        match (pointer, &file) {
+            (Some(pointer), Some(file)) => self.send_straight(file, &pointer, &mut frame, outlet)?,
+            _ => outlet.send(&mut frame)?,
+        }
         pool.put(frame);
         if let Some(file) = file {
             self.credit(&file, content_bytes);

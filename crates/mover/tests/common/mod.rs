@@ -14,7 +14,8 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use farline_mover::frame::{FrameKind, HEADER_BYTES, PREFIX_BYTES};
 use farline_mover::{Arrived, EndSetup, Frame, Gauges, Inlet, Outlet, Pulse, Root, SendEnd};
-use farline_spec::{CopyReport, CopySpec, Failure, FailureKind};
+use farline_spec::unit::ChunkBytes;
+use farline_spec::{Cipher, CopyReport, CopySpec, Failure, FailureKind, FileEngine, Transport, Verify};
 
 /// Frames that a link holds.
 const FRAMES_UNDER_WAY: usize = 8;
@@ -143,6 +144,7 @@ pub fn setup(spec: &CopySpec, streams: u16, receipt: Option<&Path>) -> EndSetup 
         root: Root::own(),
         origin: String::new(),
         streams,
+        may_go_straight: spec.may_go_straight(Transport::Tcp),
         receipt: receipt.map(Path::to_path_buf),
         most_bytes: None,
         gauges: Arc::new(Gauges::default()),
@@ -158,6 +160,34 @@ pub fn spec(source: impl AsRef<Path>, destination: impl AsRef<Path>) -> CopySpec
         sources: vec![text(source.as_ref())],
         destination: text(destination.as_ref()),
         ..CopySpec::default()
+    }
+}
+
+/// The same with chunks of so many bytes.
+pub fn with_chunk(spec: CopySpec, bytes: u64) -> CopySpec {
+    CopySpec {
+        chunk_bytes: Some(ChunkBytes::new(bytes).unwrap()),
+        ..spec
+    }
+}
+
+/// A spec that copies these of `top`.
+pub fn sources(top: &Path, names: &[&str]) -> CopySpec {
+    let text = |name: &&str| format!("{}/{name}", top.display());
+    CopySpec {
+        sources: names.iter().map(text).collect(),
+        ..spec(top, "/d")
+    }
+}
+
+/// The same where nobody hashes or seals what is sent: it goes straight.
+pub fn straight(spec: CopySpec) -> CopySpec {
+    CopySpec {
+        verify: Verify::None,
+        cipher: Cipher::None,
+        readers: None,
+        read_engine: FileEngine::Sendfile,
+        ..spec
     }
 }
 

@@ -1,6 +1,7 @@
 //! A receiving end that keeps everything in memory and can be told to answer as no real one would.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use farline_mover::message::{self, Catalogue, Entry, EntryKind, Feedback, Wants}
 use farline_mover::{Arrived, Frame, Inlet, Outlet, SendEnd, pack};
 use farline_spec::{CopySpec, FileStatus};
 
-use super::{Into, OutOf, Sent, Weather, drive_sender, link, setup};
+use super::{Into, OutOf, Sent, Weather, drive_sender, link, setup, tree};
 
 /// What is wanted of an entry, by its number.
 pub type Wanting = dyn Fn(u64, &Entry) -> Wants + Send + Sync;
@@ -24,6 +25,8 @@ pub struct Manner {
     pub wants: Box<Wanting>,
     /// Called once for each chunk and item that comes, before it is taken: may ask for it again.
     pub spoils: Box<dyn Fn(u64, u64) -> bool + Send + Sync>,
+    /// Called when all of a file is here, before it says so where that was asked for.
+    pub arrived: Box<dyn Fn(&Entry) + Send + Sync>,
     /// Keeps content.
     pub keeps: bool,
     /// Takes what it wants for settled: no data will come.
@@ -36,6 +39,7 @@ impl Default for Manner {
             is_fresh: true,
             wants: Box::new(|_, _| Wants::All),
             spoils: Box::new(|_, _| false),
+            arrived: Box::new(|_| {}),
             keeps: true,
             is_dry: false,
         }
@@ -77,6 +81,8 @@ struct State {
     over: HashMap<u64, bool>,
     end: Option<(u64, bool)>,
     chunk_bytes: u64,
+    asks_whole: bool,
+    said_whole: HashSet<u64>,
     said_finished: bool,
     lost: Vec<(u64, String, bool)>,
     unannounced: Vec<(Vec<u8>, FileStatus)>,
@@ -150,7 +156,7 @@ impl Taker {
         while let Ok(arrived) = inlet.receive(&mut frame) {
             match arrived {
                 Arrived::End => return,
-                Arrived::Nothing => {}
+                Arrived::Nothing | Arrived::Void => {}
                 Arrived::Frame => self.take_frame(&frame),
             }
         }
@@ -191,10 +197,10 @@ impl Taker {
         self.into.send(Feedback::Again { file, offset }).expect("room");
     }
 
-    /// Says that a file is done, once it is.
+    /// Says that a file is whole or done, once it is.
     fn settle(&self, state: &mut State, file: u64) {
         let Some(hash) = state.settled.get(&file).copied() else {
-            return;
+            return self.whole(state, file);
         };
         let Some(taken) = state.entries.get_mut(&file) else {
             return;
@@ -209,6 +215,19 @@ impl Taker {
         state.over.insert(file, true);
         self.into.send(Feedback::Done { file, hash }).expect("room");
         self.finish(state);
+    }
+
+    fn whole(&self, state: &mut State, file: u64) {
+        let Some(taken) = state.entries.get(&file).filter(|_| state.asks_whole) else {
+            return;
+        };
+        let EntryKind::File { bytes, .. } = taken.entry.kind else {
+            return;
+        };
+        if taken.bytes >= bytes && !state.over.contains_key(&file) && state.said_whole.insert(file) {
+            (self.manner.arrived)(&taken.entry);
+            self.into.send(Feedback::Whole { file }).expect("room");
+        }
     }
 
     fn finish(&self, state: &mut State) {
@@ -227,7 +246,7 @@ impl Taker {
         while let Ok(arrived) = inlet.receive(&mut frame) {
             match arrived {
                 Arrived::End => return,
-                Arrived::Nothing => {}
+                Arrived::Nothing | Arrived::Void => {}
                 Arrived::Frame => {
                     for message in message::messages::<Catalogue>(frame.payload()).expect("messages") {
                         self.hear(&mut self.lock(), &mut next, message);
@@ -239,7 +258,11 @@ impl Taker {
 
     fn hear(&self, state: &mut State, next: &mut u64, message: Catalogue) {
         match message {
-            Catalogue::Begin { chunk_bytes, .. } => state.chunk_bytes = chunk_bytes,
+            Catalogue::Begin {
+                chunk_bytes,
+                asks_whole,
+                ..
+            } => (state.chunk_bytes, state.asks_whole) = (chunk_bytes, asks_whole),
             Catalogue::Entry(entry) => {
                 let number = *next;
                 *next += 1;
@@ -370,6 +393,31 @@ impl State {
                     let before = taken.parts.insert(offset, content.to_vec());
                     assert!(before.is_none(), "a chunk came twice");
                 }
+            }
+        }
+    }
+}
+
+/// Every file of `top` came byte for byte, with its hash, mode and time.
+pub fn assert_all_came(top: &Path, prefix: &[u8], outcome: &Outcome) {
+    outcome.sent.outcome.as_ref().expect("a copy that goes well");
+    let expected = tree::read(top);
+    for (path, thing) in &expected {
+        let full = [prefix, path].concat();
+        let taken = outcome
+            .taken
+            .get(&full)
+            .unwrap_or_else(|| panic!("{} is missing", full.escape_ascii()));
+        if thing.kind == 'f' {
+            assert!(
+                taken.content() == *thing.content.as_ref().unwrap(),
+                "{}",
+                full.escape_ascii()
+            );
+            assert_eq!(taken.entry.mode, thing.mode);
+            assert_eq!(taken.entry.mtime_ns, thing.mtime_ns);
+            if let Some(hash) = taken.hash {
+                assert_eq!(hash, *blake3::hash(thing.content.as_ref().unwrap()).as_bytes());
             }
         }
     }

@@ -95,6 +95,7 @@ impl Copying {
             root: plan.root,
             origin: copy.origin.clone().unwrap_or_default(),
             streams: spec.streams.get(),
+            may_go_straight: copy.may_go_straight(spec.transport),
             receipt: plan.receipt,
             most_bytes: plan.most_bytes,
             gauges: Arc::clone(&gauges),

@@ -1,9 +1,10 @@
 //! The seal: AES-GCM over every frame, a key for each stream, a number for each frame.
 //!
 //! ```text
-//! prefix   length of header and payload 4 (little-endian), kind of seal 1, zero 3    read by all, sealed too
+//! prefix   length of header and payload 4 (little-endian), kind of seal 1,            read by all, sealed too
+//!          bytes of the mark 1 (0, or without a cipher 1), zero 2
 //! header, payload                                                                     enciphered where they stand
-//! trailer  16: the tag; absent without a cipher
+//! trailer  with a cipher 16: the tag; else the mark, if there is one: 1 if all of the payload was there, 0 for a void frame
 //! ```
 //! Secret of a session: TLS exporter (RFC 8446, section 7.5). Key: the first bytes of HMAC-SHA-256(secret, stream, cipher,
 //! epoch). A stream goes one way, so its key has one user; a new epoch begins after 64 GiB, well inside what AES-GCM may
@@ -68,6 +69,10 @@ impl SealKeys {
     }
 }
 
+/// Where a prefix says whether a mark follows the payload, and so how long that is: of frames in clear text alone.
+const MARK_PLACE: usize = 5;
+const MARK_BYTES: u8 = 1;
+
 /// Number of a cipher in a prefix.
 const fn kind(cipher: Cipher) -> u8 {
     match cipher {
@@ -94,9 +99,34 @@ impl Seal {
         self.key.is_some()
     }
 
-    /// Bytes behind the payload.
-    pub fn trailer_bytes(&self) -> usize {
-        if self.is_cipher() { TRAILER_BYTES } else { 0 }
+    /// Bytes behind the payload of the frame that begins with `prefix`.
+    pub fn trailer_bytes(&self, prefix: &[u8; PREFIX_BYTES]) -> usize {
+        match self.is_cipher() {
+            true => TRAILER_BYTES,
+            false => prefix[MARK_PLACE].into(),
+        }
+    }
+
+    /// Begins a frame in clear text whose payload is still to come, and behind it the mark that says whether all of it did:
+    /// see [`Self::mark`]. Gives where the mark goes, which is sent too.
+    ///
+    /// # Errors
+    /// [`FailureKind::Internal`] where there is a cipher: what nobody has read cannot be sealed.
+    pub fn begin(&self, wire: &mut [u8]) -> Result<usize, Failure> {
+        if self.is_cipher() {
+            let line = "bytes that nobody has read cannot be sealed";
+            return Err(Failure::new(FailureKind::Internal, line));
+        }
+        let end = wire.len() - TRAILER_BYTES;
+        let mut prefix = self.prefix(end - PREFIX_BYTES)?;
+        prefix[MARK_PLACE] = MARK_BYTES;
+        wire[..PREFIX_BYTES].copy_from_slice(&prefix);
+        Ok(end)
+    }
+
+    /// Puts the mark where [`Self::begin`] said.
+    pub fn mark(wire: &mut [u8], place: usize, is_whole: bool) {
+        wire[place] = is_whole.into();
     }
 
     /// Seals a frame where it stands (`Frame::wire`); gives the part of it that is sent.
@@ -120,7 +150,7 @@ impl Seal {
                 _ => return Err(Failure::new(FailureKind::Internal, "a frame could not be sealed")),
             }
         }
-        Ok(&wire[..end + self.trailer_bytes()])
+        Ok(&wire[..end + self.trailer_bytes(&prefix)])
     }
 
     /// Length of the payload of the frame that begins with `prefix`.
@@ -129,7 +159,9 @@ impl Seal {
     /// [`FailureKind::Protocol`] for a prefix that is none, or one of another seal than was agreed on.
     pub fn payload_bytes(&self, prefix: &[u8; PREFIX_BYTES]) -> Result<usize, Failure> {
         let body_bytes = u32::from_le_bytes([prefix[0], prefix[1], prefix[2], prefix[3]]) as usize;
-        if prefix[4] != kind(self.keys.cipher) || prefix[5..] != [0; 3] {
+        let may_be_marked = !self.is_cipher() && prefix[MARK_PLACE] == MARK_BYTES;
+        let rest_begins = if may_be_marked { MARK_PLACE + 1 } else { MARK_PLACE };
+        if prefix[4] != kind(self.keys.cipher) || prefix[rest_begins..].iter().any(|byte| *byte != 0) {
             return Err(protocol("a frame came with another seal than was agreed on"));
         }
         body_bytes
@@ -137,17 +169,21 @@ impl Seal {
             .ok_or_else(|| protocol("a frame came that is too short to be one"))
     }
 
-    /// Opens a frame where it stands, prefix and trailer with it.
+    /// Opens a frame where it stands, prefix and trailer with it; false for one whose sender could not fill it.
     ///
     /// # Errors
     /// [`FailureKind::Protocol`] for one that was changed on its way, repeated or left out.
-    pub fn open(&mut self, wire: &mut [u8]) -> Result<(), Failure> {
-        if !self.is_cipher() {
-            return Ok(());
-        }
+    pub fn open(&mut self, wire: &mut [u8]) -> Result<bool, Failure> {
         let (prefix, sealed) = wire
             .split_first_chunk_mut::<PREFIX_BYTES>()
             .ok_or_else(|| protocol("a frame came that is too short to be one"))?;
+        if !self.is_cipher() {
+            return match (prefix[MARK_PLACE], sealed[sealed.len() - TRAILER_BYTES]) {
+                (0, _) | (MARK_BYTES, 1) => Ok(true),
+                (MARK_BYTES, 0) => Ok(false),
+                _ => Err(protocol("a frame came with a mark that there is not")),
+            };
+        }
         let nonce = self.turn(sealed.len() - TRAILER_BYTES)?;
         let opened = self
             .key
@@ -156,7 +192,7 @@ impl Seal {
         if opened != Some(true) {
             return Err(protocol("a frame was changed on its way: its seal does not open"));
         }
-        Ok(())
+        Ok(true)
     }
 
     fn prefix(&self, body_bytes: usize) -> Result<[u8; PREFIX_BYTES], Failure> {
@@ -215,9 +251,10 @@ mod tests {
 
     /// What the other end makes of the bytes that were sent.
     fn received(seal: &mut Seal, sent: &[u8]) -> Result<Vec<u8>, Failure> {
-        let payload_bytes = seal.payload_bytes(sent.first_chunk().unwrap())?;
+        let prefix = sent.first_chunk().unwrap();
+        let payload_bytes = seal.payload_bytes(prefix)?;
         let mut frame = Frame::new(1 << 16);
-        let trailer_bytes = seal.trailer_bytes();
+        let trailer_bytes = seal.trailer_bytes(prefix);
         let wire = frame.expect(payload_bytes)?;
         if wire.len() - TRAILER_BYTES + trailer_bytes != sent.len() {
             return Err(protocol("another length"));

@@ -3,13 +3,13 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use farline_spec::{Failure, ReceiveMode, RunSpec, SendMode};
+use farline_spec::{Failure, FailureKind, ReceiveMode, RunSpec, SendMode};
 use farline_sys::byte_stream::{receive_now, send_repeated};
 use farline_sys::option::set_receive_low_water;
 use farline_sys::wake::{Interest, wait_ready};
 use socket2::SockRef;
 
-use crate::failure::refused;
+use crate::failure::{is_slice, refused, while_moving};
 use crate::socket::SLICE;
 
 /// Bytes that must be there before the receiver is woken, where so many are wanted: a wake-up for every segment costs
@@ -38,7 +38,10 @@ pub(super) fn check(spec: &RunSpec) -> Result<(), Failure> {
         return Ok(());
     };
     if tcp.send_mode != SendMode::Copy {
-        return Err(refused("tcp.send_mode", "files are sent by copy alone"));
+        return Err(refused(
+            "tcp.send_mode",
+            "is for made-up bytes; files have copy.read_engine",
+        ));
     }
     if tcp.receive_mode != ReceiveMode::Read {
         return Err(refused("tcp.receive_mode", "files are received by read alone"));
@@ -55,6 +58,12 @@ pub(super) fn send(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
         return Ok(0);
     }
     send_repeated(socket, bytes, 0, bytes.len())
+}
+
+/// Whether an error of a call that takes from a file and gives to a socket is the socket's, as a time-out may be. All others
+/// are the file's: its device fails, its server is gone, its file system does not hand pages on.
+pub(super) fn is_of_socket(error: &io::Error) -> bool {
+    is_slice(error) || while_moving("sending", error).kind != FailureKind::System
 }
 
 impl Intake {

@@ -2,11 +2,12 @@
 
 use std::io;
 use std::net::Shutdown;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use farline_spec::{Failure, Granted, ReceiveMode, RunSpec, SendMode};
+use farline_sys::byte_stream;
 use farline_sys::option::unacknowledged_bytes;
 use farline_sys::tcp_info::TcpInfo;
 use farline_sys::wake::poll_readable;
@@ -24,6 +25,8 @@ use crate::{Counters, Probe, Received, Role, Stream};
 
 /// How long to sleep between two looks at a send queue that drains: an eighth of the time it has taken, within these bounds.
 const DRAIN_LOOKS: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(20));
+/// Most bytes that one call takes from a file: the kernel counts the socket's time-out anew for each of its pieces.
+const MOST_FROM_FILE_BYTES: usize = 256 << 10;
 /// How long to sleep between two looks at zero-copy sends that complete.
 const COMPLETION_LOOK: Duration = Duration::from_millis(1);
 
@@ -41,7 +44,10 @@ enum Engine {
     Sender(Sender),
     Receiver(Drain),
     /// Files go out: no payload is made for them.
-    FileSender,
+    FileSender {
+        /// The thread that sends cannot be ended by a closed stream.
+        is_safe: bool,
+    },
     FileReceiver(Intake),
 }
 
@@ -77,7 +83,7 @@ impl TcpStream {
         }
         let block = block_bytes(spec);
         let engine = match role {
-            Role::Sender if spec.copy.is_some() => Engine::FileSender,
+            Role::Sender if spec.copy.is_some() => Engine::FileSender { is_safe: false },
             Role::Receiver if spec.copy.is_some() => Engine::FileReceiver(Intake::of(spec)),
             Role::Receiver => {
                 let mode = spec
@@ -115,6 +121,15 @@ impl TcpStream {
             notes,
             remote,
         })
+    }
+}
+
+impl TcpStream {
+    fn check_sends_files(&self) -> Result<(), Failure> {
+        match self.engine {
+            Engine::FileSender { .. } => Ok(()),
+            _ => Err(wrong_end("send files on a stream of blocks or a receiving one")),
+        }
     }
 }
 
@@ -226,7 +241,7 @@ impl Stream for TcpStream {
     fn send_block(&mut self, limit: usize) -> Result<usize, Failure> {
         match &mut self.engine {
             Engine::Sender(sender) => sender.send(&self.link, limit),
-            Engine::FileSender => Err(wrong_end("send a block among files")),
+            Engine::FileSender { .. } => Err(wrong_end("send a block among files")),
             Engine::Receiver(_) | Engine::FileReceiver(_) => Err(wrong_end("send on a receiving stream")),
         }
     }
@@ -239,10 +254,36 @@ impl Stream for TcpStream {
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
-        let Engine::FileSender = &self.engine else {
-            return Err(wrong_end("send files on a stream of blocks or a receiving one"));
-        };
+        self.check_sends_files()?;
         self.link.sent(bytes::send(self.link.socket.as_fd(), bytes))
+    }
+
+    fn send_ahead(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
+        self.check_sends_files()?;
+        self.link
+            .sent(byte_stream::send_ahead(self.link.socket.as_fd(), bytes))
+    }
+
+    fn send_file(
+        &mut self,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        most: usize,
+    ) -> Result<Option<usize>, Failure> {
+        self.check_sends_files()?;
+        if let Engine::FileSender {
+            is_safe: is_safe @ false,
+        } = &mut self.engine
+        {
+            byte_stream::block_pipe_signal();
+            *is_safe = true;
+        }
+        let most = most.min(MOST_FROM_FILE_BYTES);
+        match byte_stream::send_file(self.link.socket.as_fd(), file, offset, most) {
+            Ok(0) => Ok(None),
+            Err(error) if !bytes::is_of_socket(&error) => Ok(None),
+            given => self.link.sent(given).map(Some),
+        }
     }
 
     fn receive(&mut self, into: &mut [u8]) -> Result<Received, Failure> {
@@ -262,7 +303,7 @@ impl Stream for TcpStream {
     }
 
     fn flush(&mut self) -> Result<(), Failure> {
-        let Engine::FileSender = &self.engine else {
+        let Engine::FileSender { .. } = &self.engine else {
             return Ok(());
         };
         let failed = |error| while_moving("sending", &error);
@@ -280,7 +321,7 @@ impl Stream for TcpStream {
                 let link = &self.link;
                 link.finish(deadline, || sender.is_drained(link))
             }
-            Engine::FileSender => {
+            Engine::FileSender { .. } => {
                 self.link.say_end();
                 Ok(())
             }

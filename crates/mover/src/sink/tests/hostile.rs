@@ -93,6 +93,7 @@ fn a_catalogue_that_makes_no_sense_ends_the_copy() {
     let begin = Catalogue::Begin {
         chunk_bytes: CHUNK,
         top: None,
+        asks_whole: false,
     };
     all_break(vec![
         ("settled unknown", Box::new(|session| session.settle(9, b""))),

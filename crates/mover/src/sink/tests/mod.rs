@@ -27,6 +27,9 @@ pub const CHUNK: u64 = 64 * 1024;
 const PATIENCE: Duration = Duration::from_secs(20);
 pub const MTIME_NS: i64 = 1_600_000_000_123_456_789;
 
+/// Last byte of a frame that is void.
+const VOID: u8 = 1;
+
 /// A stream made of copied frames.
 struct Frames(Receiver<Vec<u8>>);
 
@@ -39,7 +42,10 @@ impl Inlet for Frames {
         };
         let payload = wire.len() - PREFIX_BYTES - HEADER_BYTES - crate::frame::TRAILER_BYTES;
         frame.expect(payload)?.copy_from_slice(&wire);
-        Ok(Arrived::Frame)
+        match wire.last() == Some(&VOID) {
+            true => Ok(Arrived::Void),
+            false => Ok(Arrived::Frame),
+        }
     }
 }
 
@@ -107,6 +113,7 @@ pub fn start_limited(
 ) -> Result<Session, Failure> {
     let gauges = Arc::new(Gauges::default());
     let end = ReceiveEnd::start(EndSetup {
+        may_go_straight: false,
         spec: spec.clone(),
         root: Root::own(),
         origin: String::new(),
@@ -148,6 +155,7 @@ pub fn start_limited(
     session.say(&Catalogue::Begin {
         chunk_bytes: CHUNK,
         top: None,
+        asks_whole: false,
     });
     Ok(session)
 }
@@ -220,6 +228,18 @@ impl Session {
             ..Header::of_messages(FrameKind::Chunk)
         };
         self.frame(stream, header, &part);
+    }
+
+    /// A chunk of zeros that its sender could not fill.
+    pub fn void_chunk(&self, stream: usize, file: u64, offset: u64) {
+        let header = Header {
+            file,
+            offset,
+            ..Header::of_messages(FrameKind::Chunk)
+        };
+        let mut wire = wire(header, &[0; CHUNK as usize]);
+        wire[PREFIX_BYTES + HEADER_BYTES + CHUNK as usize..].fill(VOID);
+        let _ = self.data[stream].send(wire);
     }
 
     /// As if a stream had found another one at a file; waits until it is open.

@@ -76,6 +76,24 @@ fn only_what_was_not_proved_is_sent_again() {
 }
 
 #[test]
+fn what_came_void_is_not_taken_for_proved() {
+    let place = tempfile::tempdir().unwrap();
+    let (spec, all) = (spec(place.path()), content(BYTES, 5));
+    let mut session = start(&spec).unwrap();
+    let file = session.announce_file(b"d/large", &all);
+    session.chunk(0, file, &all, 0, false);
+    session.void_chunk(0, file, CHUNK);
+    while session.gauges.moved_bytes.get() < 2 * CHUNK || session.gauges.settled_bytes.get() < CHUNK {
+        std::thread::yield_now();
+    }
+    for failure in session.cut() {
+        assert_eq!(failure.kind, FailureKind::Interrupted);
+    }
+    let (sent, _) = resumed_session(&spec, &all);
+    assert_eq!(sent, BYTES as u64 - CHUNK);
+}
+
+#[test]
 fn a_source_that_changed_begins_anew() {
     let place = tempfile::tempdir().unwrap();
     let spec = spec(place.path());

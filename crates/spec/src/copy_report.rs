@@ -1,0 +1,174 @@
+//! What came of a copy: of each name, at each end, in all.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::copy::PathText;
+
+/// Exit code of a copy after which some names are not as they should be at the destination (rsync's).
+pub const PARTIAL_EXIT_CODE: u8 = 23;
+/// Exit code of a copy in which nothing failed but sources that vanished meanwhile (rsync's).
+pub const VANISHED_EXIT_CODE: u8 = 24;
+
+/// What became of one name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileStatus {
+    /// Whole, proved as far as asked for, under its name.
+    Copied,
+    /// It was there already, by the sync level.
+    Present,
+    /// It would be copied; this was a dry run.
+    WouldCopy,
+    /// It would be deleted; this was a dry run.
+    WouldDelete,
+    /// It was deleted at the destination.
+    Deleted,
+    /// Left out by a rule of the spec that concerns kinds of files (sockets, devices, links to be skipped).
+    Skipped,
+    /// Not there as it should be; `reason` says why.
+    Failed,
+}
+
+/// What kind of thing a name is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileKind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Link,
+    /// One more name of a file.
+    HardLink,
+    /// Anything else: a device, a socket, a pipe.
+    Other,
+}
+
+/// One line of a receipt: what became of one name. Lines come in the order in which names were settled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReceiptLine {
+    /// Path below the destination.
+    pub path: PathText,
+    /// What it is.
+    pub kind: FileKind,
+    /// What became of it.
+    pub status: FileStatus,
+    /// Length.
+    pub bytes: u64,
+    /// Bytes that did not have to be sent, because a journal proved them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub resumed_bytes: u64,
+    /// BLAKE3 of the content in hexadecimal; absent where nothing was hashed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blake3: Option<String>,
+    /// Why it failed or was skipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Names and bytes that ended alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FileTally {
+    /// Names.
+    pub files: u64,
+    /// Bytes in them.
+    pub bytes: u64,
+}
+
+/// What one end of a copy used and how long its threads were at what. Times are sums over threads.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CopyEnd {
+    /// How files were read or written, the word of [`FileEngine`] that was chosen.
+    pub engine: String,
+    /// Type of the file system (`ext4`, `tmpfs`).
+    pub file_system: String,
+    /// Threads that read or wrote for the streams; 0: each stream for itself.
+    pub threads: u32,
+    /// Microseconds in reading or writing files.
+    pub file_us: u64,
+    /// Microseconds in opening, naming and closing them.
+    pub name_us: u64,
+    /// Microseconds in hashing.
+    pub hash_us: u64,
+    /// Microseconds in sealing or opening frames.
+    pub cipher_us: u64,
+    /// Microseconds in sending or receiving.
+    pub stream_us: u64,
+    /// Microseconds in bringing data to the device.
+    pub sync_us: u64,
+    /// Microseconds in which streams had nothing to send, or nowhere to put what came.
+    pub starved_us: u64,
+    /// Largest memory of the process, in bytes.
+    pub peak_memory_bytes: u64,
+}
+
+/// What a copy came to.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CopyReport {
+    /// Names found at the sources.
+    pub found: FileTally,
+    /// Regular files copied now.
+    pub copied: FileTally,
+    /// What was there already.
+    pub present: FileTally,
+    /// What failed.
+    pub failed: FileTally,
+    /// What was skipped.
+    pub skipped: FileTally,
+    /// What was deleted, or would be.
+    pub deleted: FileTally,
+    /// Folders, links and further names made.
+    pub made: u64,
+    /// Bytes that a journal proved and that were not sent again.
+    pub resumed_bytes: u64,
+    /// Bytes of holes that were not sent.
+    pub hole_bytes: u64,
+    /// Chunks that came spoiled and were sent again.
+    pub repeated_chunks: u64,
+    /// Cipher in use.
+    pub cipher: String,
+    /// Chunk in use, in bytes.
+    pub chunk_bytes: u64,
+    /// The first hundred names that failed.
+    pub failures: Vec<ReceiptLine>,
+    /// The end that had the files.
+    pub sender: CopyEnd,
+    /// The end that got them.
+    pub receiver: CopyEnd,
+}
+
+/// How far a copy is, told a few times a second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CopyProgress {
+    /// Names found so far.
+    pub found_files: u64,
+    /// Bytes in them.
+    pub found_bytes: u64,
+    /// Whether all have been found: only then are the two above totals.
+    pub all_found: bool,
+    /// Names settled: copied, present, skipped.
+    pub settled_files: u64,
+    /// Bytes settled, or on the destination's side of the path: what a bar shows.
+    pub settled_bytes: u64,
+    /// Names that failed.
+    pub failed_files: u64,
+    /// Payload bytes sent or received by this end.
+    pub moved_bytes: u64,
+    /// Bytes that needed no sending.
+    pub spared_bytes: u64,
+    /// Streams that moved something since the last time.
+    pub busy_streams: u32,
+    /// Microseconds since the copy began.
+    pub elapsed_us: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
