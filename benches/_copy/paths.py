@@ -49,6 +49,11 @@ the queueing discipline `fq` is not at hand; a namespace cannot be given another
 
 PROBE_S = 8
 
+TCP_MEMORY = Path("/proc/sys/net/ipv4/tcp_mem")
+TCP_MEMORY_FACTOR = 4
+"""How much more memory TCP may have: both ends and all that is under way between them are on one
+machine, and share what the kernel allows one host. Near that limit it closes windows."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -90,11 +95,23 @@ class Ground:
 
 
 @contextmanager
+def tcp_memory() -> Iterator[None]:
+    """More memory for TCP than one host has; what was allowed before, afterwards."""
+    before = TCP_MEMORY.read_text()
+    TCP_MEMORY.write_text(" ".join(str(TCP_MEMORY_FACTOR * int(pages)) for pages in before.split()))
+    try:
+        yield
+    finally:
+        TCP_MEMORY.write_text(before)
+
+
+@contextmanager
 def ground(gbps: float, **more: Any) -> Iterator[Ground]:
     """Two hosts with one link of 100 ms, the server on the second."""
     queue = {"queue": {"capacity_bdp": 1.0}}
     path = pipe(gbps * 1e9, RTT_S, mtu_bytes=MTU_BYTES, **queue, **more)
     with ExitStack() as stack:
+        stack.enter_context(tcp_memory())
         folder = stack.enter_context(scratch(MEMORY, "farline-bench"))
         bed = stack.enter_context(up(pair(path)))
         place = stack.enter_context(hosts(bed.hosts[SENDER], bed.hosts[RECEIVER]))
