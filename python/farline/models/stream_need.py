@@ -90,11 +90,15 @@ def stream_need(
 
     `send_buffer_bytes` is the sender's `tcp_wmem[2]`, `receive_buffer_bytes` the receiver's
     `tcp_rmem[2]`. Where windows would let fewer do, it is still as many as the rate takes of the
-    `cores` (`core_streams`), and `starting_streams` on a long path.
+    `cores` (`core_streams`), and `starting_streams` on a long path. A rate that takes all cores
+    has no more of those than cores: from a second on, streams that share a core only cost, and each
+    leaves more of the path's data to lie about in memory.
     """
     rate = rate_bps or UNKNOWN_RATE_BPS
     window = PAYLOAD_SHARE * min(send_buffer_bytes, receive_buffer_bytes)
     wanted = math.ceil(rate * max(rtt_s, 0.0) / (8 * max(window, 1.0)))
     starting, busy = starting_streams(rtt_s, small_files), core_streams(rate, cores)
+    if busy >= cores and not small_files:
+        starting = min(starting, cores)
     streams = min(max(wanted, starting, busy), MOST_STREAMS)
     return StreamNeed(streams, rtt_s, rate, window, starting, busy)

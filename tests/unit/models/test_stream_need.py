@@ -41,14 +41,22 @@ def test_large_buffers_need_few() -> None:
 
 @pytest.mark.parametrize(("rtt_s", "streams"), [(0.019, 1), (0.02, 8), (0.1, 8)])
 def test_on_a_long_path_several_get_up_to_speed_sooner(rtt_s: float, streams: int) -> None:
-    need = stream_need(rtt_s, 512 * MIB, 512 * MIB, 10e9)
+    need = stream_need(rtt_s, 512 * MIB, 512 * MIB, 5e9, 2)
     assert need.streams == streams == starting_streams(rtt_s)
     assert ("up to speed" in need.reason) == (streams > 1)
 
 
+@pytest.mark.parametrize(("rate", "cores", "streams"), [(10e9, 2, 2), (10e9, 1, 1), (5e9, 2, 8)])
+def test_where_the_cores_are_the_limit_no_two_streams_share_one(
+    rate: float, cores: int, streams: int
+) -> None:
+    assert stream_need(0.1, 512 * MIB, 512 * MIB, rate, cores).streams == streams
+
+
 def test_many_small_files_begin_with_more() -> None:
-    few, many = (stream_need(0.1, 512 * MIB, 512 * MIB, 10e9, 2, small) for small in (False, True))
+    few, many = (stream_need(0.1, 512 * MIB, 512 * MIB, 10e9, 4, small) for small in (False, True))
     assert (few.streams, many.streams) == (8, 64)
+    assert stream_need(0.1, 512 * MIB, 512 * MIB, 10e9, 2, True).streams == 64
     assert starting_streams(0.001, small_files=True) == 1
 
 
