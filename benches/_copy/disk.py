@@ -3,7 +3,7 @@
 The time counts until the copy is on the device (`sync -f` after the client's end). The limit of a
 copy on one disk is what it reads and writes at once: fio does both together, past the page cache,
 16 requests of 1 MiB under way each way, with memory as it comes and with large pages, of which a
-device takes larger requests.
+device takes larger requests, and with those also 8 requests of 4 MiB.
 """
 
 from __future__ import annotations
@@ -27,8 +27,13 @@ from _emulator.results import Effort
 
 FOLDER = Path(os.environ.get("FARLINE_BENCH_DISK", "/var/tmp"))
 OF_FIO = 0.9
-FIO_BYTES = 64 << 20
-LIMITS = {"fio": (), "fio large pages": ("--mem=shmhuge",)}
+FIO_BYTES = 96 << 20
+LARGE_PAGES = "--mem=shmhuge"
+LIMITS = {
+    "fio": (),
+    "fio large pages": (LARGE_PAGES,),
+    "fio large pages 4M": (LARGE_PAGES, "--bs=4M", "--iodepth=8"),
+}
 _FIO = ("--direct=1", "--bs=1M", "--iodepth=16", "--ioengine=io_uring", "--output-format=json")
 
 
@@ -46,7 +51,7 @@ def disk(effort: Effort) -> Iterator[Contest]:
         found = []
         for _ in range(1 if effort.is_short else ROUNDS):
             (taken,) = rounds(place, chosen, tree, target, 1)
-            limits = {name: both_ways(tree, target, memory) for name, memory in LIMITS.items()}
+            limits = {name: both_ways(tree, target, more) for name, more in LIMITS.items()}
             found.append({**taken, **limits})
     name = "disk 4GiB" if size == 4 * GIB else "disk 256MiB"
     for one in OURS:
@@ -57,7 +62,7 @@ def disk(effort: Effort) -> Iterator[Contest]:
         yield contest(label, found, one, GRIDFTP_ONE, 1.0)
 
 
-def both_ways(tree: Tree, target: Target, memory: Sequence[str]) -> Moved:
+def both_ways(tree: Tree, target: Target, options: Sequence[str]) -> Moved:
     """fio's reader of the source and its writer of a new file at once: until the slower has ended.
 
     Raises:
@@ -69,7 +74,7 @@ def both_ways(tree: Tree, target: Target, memory: Sequence[str]) -> Moved:
     reader = ["--name=read", "--rw=read", f"--filename={source}"]
     written = target.path / "written"
     writer = ["--name=write", "--rw=write", f"--filename={written}", "--end_fsync=1"]
-    argv = ["fio", *_FIO, *memory, f"--size={tree.bytes}", *reader, *writer]
+    argv = ["fio", *_FIO, *options, f"--size={tree.bytes}", *reader, *writer]
     target.ready(tree)
     with large_pages(FIO_BYTES):
         done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S)

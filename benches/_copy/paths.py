@@ -2,9 +2,9 @@
 
 Large files: steady payload, that is what settled at the destination from max(3 s, 25 round trips)
 after the first byte until nine tenths are over, against the payload rate of the link at 5 Gb/s, and
-at 10 Gb/s against what `farline probe` carries there with as many streams. Small files: files per
-second of the whole client, beside rsync and scp over ssh. scp waits several round trips for each
-file, so its rate is that of forty.
+at 10 Gb/s against what `farline probe` carries there with as many streams, by default and plain:
+the probe hashes and seals nothing. Small files: files per second of the whole client, beside rsync
+and scp over ssh. scp waits several round trips for each file, so its rate is that of forty.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 from _copy import peers, trees
 from _copy.loopback import GIB, MEMORY
 from _copy.machine import warm
-from _copy.ours import Serving, Told, serving, told
+from _copy.ours import PLAIN, Serving, Told, serving, told
 from _copy.place import Place, hosts
 from _copy.rounds import LIMIT_S, Contest, Target, contest, files_per_s, rounds, scratch
 from _copy.rounds import run as run_one
@@ -129,20 +129,26 @@ def large(effort: Effort, cell: Cell) -> Iterator[Figure]:
     """One file of 8 GiB: against the link's payload rate, or against `farline probe`."""
     with warm(2 * _size(effort)), ground(cell.gbps) as here:
         whole = trees.one_file(here.folder / "source", _size(effort))
-        options = ("--transport", cell.transport, *PINNED.get(cell.transport, ()))
-        runs = [_steady(here, whole, *options) for _ in range(_repeat(effort))]
-        rates = seen(runs, lambda one: one.steady_bps(_omit_s(effort)) / 1e9)
-        note = _note(runs)
+
+        def runs(*options: str) -> list[Run[Told]]:
+            words = ("--transport", cell.transport, *PINNED.get(cell.transport, ()), *options)
+            return [_steady(here, whole, *words) for _ in range(_repeat(effort))]
+
+        default = runs()
         if cell.gbps == 5:  # at 10 Gb/s the processors, not the link, say what can be
-            yield share_of(
-                Label(cell.group, cell.name, "Gb/s", note), rates, cell.payload_gbps, SHARE
-            )
+            label = Label(cell.group, cell.name, "Gb/s", _note(default))
+            yield share_of(label, _rates(default, effort), cell.payload_gbps, SHARE)
             return
-        probes = [_probe_gbps(here, cell, runs[-1].value, effort) for _ in range(_repeat(effort))]
+        plain = runs(*PLAIN)
+        copy = default[-1].value
+        probes = [_probe_gbps(here, cell, copy, effort) for _ in range(_repeat(effort))]
     middle = sorted(probes)[len(probes) // 2]
-    ratios = [ours / middle / SHARE for ours in rates.values]
-    label = Label(cell.group, f"{cell.name} / probe", "Gb/s", note)
-    yield figure(label, rates, middle, ratios, 1.0, f"at least {SHARE:.0%} of what probe reaches")
+    for word, done in (("", default), (" plain", plain)):
+        rates = _rates(done, effort)
+        ratios = [ours / middle / SHARE for ours in rates.values]
+        label = Label(cell.group, f"{cell.name}{word} / probe", "Gb/s", _note(done))
+        words = f"at least {SHARE:.0%} of what probe reaches"
+        yield figure(label, rates, middle, ratios, 1.0, words)
 
 
 def tree_and_file(effort: Effort) -> Iterator[Figure]:
@@ -216,6 +222,11 @@ def _steady(here: Ground, tree: Tree, *options: str) -> Run[Told]:
             raise RuntimeError(f"farline copy: {wrong}")
 
     return valid_run(here.bed, measure, settle_s=OMIT_S, around=around)
+
+
+def _rates(runs: list[Run[Told]], effort: Effort) -> Seen:
+    """Steady payload rates, in Gb/s."""
+    return seen(runs, lambda one: one.steady_bps(_omit_s(effort)) / 1e9)
 
 
 def _note(runs: list[Run[Told]]) -> str:
