@@ -27,6 +27,19 @@ pub const MESSAGE_FRAME_BYTES: usize = 256 * 1024;
 /// Most bytes of extended attributes of one entry, names and values together.
 pub const MOST_XATTR_BYTES: usize = 64 * 1024;
 
+/// Where a file may be cut: chunks, holes and proved parts begin at multiples of this, and end at one or with the file. Finer
+/// than a chunk, so that a hole need not fill one to stay one; what is sent around it goes in shorter chunks.
+pub const GRAIN_BYTES: u64 = 64 * 1024;
+
+/// Whether a file of `file_bytes` bytes may have a part there ([`GRAIN_BYTES`]).
+pub fn is_part(offset: u64, bytes: u64, file_bytes: u64) -> bool {
+    let end = offset
+        .checked_add(bytes)
+        .filter(|end| bytes > 0 && *end <= file_bytes);
+    let is_end = |end| end == file_bytes || end % GRAIN_BYTES == 0;
+    offset % GRAIN_BYTES == 0 && end.is_some_and(is_end)
+}
+
 /// Whether an extended attribute of this name is copied: what a user says about his files and access control lists, nothing
 /// else that gives rights or belongs to one host.
 pub fn takes_xattr(name: &[u8]) -> bool {
@@ -102,7 +115,7 @@ pub struct Top {
 pub enum Catalogue {
     /// The first message.
     Begin {
-        /// Chunk in use, in bytes: what the spec says, or what the sending end chose.
+        /// Longest chunk, in bytes: what the spec says, or what the sending end chose.
         chunk_bytes: u64,
         /// What the destination folder itself should be like: as the one source, when that is what is in a folder.
         top: Option<Top>,
@@ -112,13 +125,13 @@ pub enum Catalogue {
     },
     /// The next entry.
     Entry(Entry),
-    /// This part of a file is a hole: whole chunks of zeros that are not sent.
+    /// This part of a file ([`is_part`]) is a hole: zeros that are not sent.
     Hole {
         /// Number of the file.
         file: u64,
-        /// Where it begins, a multiple of the chunk.
+        /// Where it begins.
         offset: u64,
-        /// How long it is: whole chunks, or to the end of the file.
+        /// How long it is.
         bytes: u64,
     },
     /// All of a file has been read and it did not change meanwhile: it may take its name once it is whole. A file that
@@ -164,10 +177,10 @@ pub enum Catalogue {
     AllAnnounced,
 }
 
-/// A part of a file that the receiving end has on disk and proved before.
+/// A part of a file ([`is_part`]) that the receiving end has on disk and proved before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proved {
-    /// Where it begins, a multiple of the chunk.
+    /// Where it begins.
     pub offset: u64,
     /// How long it is.
     pub bytes: u64,
@@ -228,8 +241,10 @@ pub enum Feedback {
     Again {
         /// Number of the file.
         file: u64,
-        /// Where the chunk begins.
+        /// Where the chunk begins; 0 where the file came in a pack.
         offset: u64,
+        /// How long it is; all of the file where it came in a pack.
+        bytes: u64,
     },
     /// What was deleted, or would be in a dry run.
     Deleted {
@@ -291,6 +306,25 @@ mod tests {
                 value: vec![0, 255],
             }],
         })
+    }
+
+    #[test]
+    fn parts_begin_and_end_at_the_grain_or_with_their_file() {
+        let file = 3 * GRAIN_BYTES + 5;
+        for (offset, bytes) in [(0, file), (GRAIN_BYTES, GRAIN_BYTES), (3 * GRAIN_BYTES, 5)] {
+            assert!(is_part(offset, bytes, file), "{offset} {bytes}");
+        }
+        let wrong = [
+            (0, 0),
+            (0, file + 1),
+            (0, 5),
+            (5, file - 5),
+            (3 * GRAIN_BYTES, GRAIN_BYTES),
+            (GRAIN_BYTES, u64::MAX),
+        ];
+        for (offset, bytes) in wrong {
+            assert!(!is_part(offset, bytes, file), "{offset} {bytes}");
+        }
     }
 
     #[test]

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use blake3::hazmat::{ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 
+/// What the leaves of the tree are over (section 2.1 of the BLAKE3 paper, where they are called chunks).
+const LEAF_BYTES: u64 = 1024;
 /// Zeros that holes are hashed from.
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
@@ -46,34 +48,58 @@ pub fn hole_hash(offset: u64, bytes: u64, is_whole_file: bool) -> [u8; 32] {
     }
 }
 
+/// Whether these bytes are a node of the tree of a file of `file_bytes` bytes: a power of two of them at a multiple of
+/// itself, at least 1024, or all from a multiple of what they fit into to the end of the file.
+pub fn is_subtree(offset: u64, bytes: u64, file_bytes: u64) -> bool {
+    let Some(end) = offset.checked_add(bytes).filter(|_| bytes > 0) else {
+        return false;
+    };
+    if end > file_bytes || offset % LEAF_BYTES != 0 {
+        return false;
+    }
+    if end == file_bytes {
+        return offset == 0 || bytes <= 1 << offset.trailing_zeros();
+    }
+    bytes >= LEAF_BYTES && bytes.is_power_of_two() && offset % bytes == 0
+}
+
+/// Length of the longest subtree ([`is_subtree`]) of at most `most` bytes that begins at `offset` and ends at `end` or before.
+/// `offset` and `end` are multiples of 1024, unless the file of `file_bytes` bytes ends there; `most` is a power of two.
+pub fn subtree_bytes(offset: u64, end: u64, file_bytes: u64, most: u64) -> u64 {
+    let left = end - offset;
+    let widest = match offset {
+        0 => most,
+        _ => most.min(1 << offset.trailing_zeros()),
+    };
+    if end == file_bytes && left <= widest {
+        return left;
+    }
+    widest.min(1 << left.ilog2())
+}
+
 /// The tree of one file, as far as it is known. Aligned neighbours are joined at once, so that a file that comes nearly
 /// in order needs no more memory than its height.
 #[derive(Debug)]
 pub struct TreeHash {
     file_bytes: u64,
-    chunk_bytes: u64,
     /// By offset: length and chaining value of subtrees that are known, none of which can be joined with another.
     known: BTreeMap<u64, (u64, ChainingValue)>,
 }
 
 impl TreeHash {
-    /// Tree of a file of `file_bytes` in chunks of `chunk_bytes` (a power of two, at least 1024).
-    pub fn new(file_bytes: u64, chunk_bytes: u64) -> Self {
+    /// Tree of a file of `file_bytes` of which nothing is known, unless it is empty.
+    pub fn new(file_bytes: u64) -> Self {
         let mut known = BTreeMap::new();
         if file_bytes == 0 {
             known.insert(0, (0, chunk_hash(0, &[], true)));
         }
-        Self {
-            file_bytes,
-            chunk_bytes,
-            known,
-        }
+        Self { file_bytes, known }
     }
 
     /// Adds the subtree over `bytes` bytes at `offset`: a chunk, or aligned chunks joined ([`Self::parts`] of another tree).
     /// False if it is no subtree of this file, or covers what is known already.
     pub fn insert(&mut self, offset: u64, bytes: u64, hash: [u8; 32]) -> bool {
-        if !self.is_subtree(offset, bytes) || self.overlaps(offset, bytes) {
+        if !is_subtree(offset, bytes, self.file_bytes) || self.overlaps(offset, bytes) {
             return false;
         }
         let (mut offset, mut bytes, mut hash) = (offset, bytes, hash);
@@ -116,20 +142,6 @@ impl TreeHash {
         } else {
             (hash, *other, sibling)
         })
-    }
-
-    /// Whether these bytes are a node of the tree, not below a chunk.
-    fn is_subtree(&self, offset: u64, bytes: u64) -> bool {
-        let Some(end) = offset.checked_add(bytes).filter(|_| bytes > 0) else {
-            return false;
-        };
-        if end > self.file_bytes || offset % self.chunk_bytes != 0 {
-            return false;
-        }
-        if end == self.file_bytes {
-            return offset == 0 || bytes <= 1 << offset.trailing_zeros();
-        }
-        bytes >= self.chunk_bytes && bytes.is_power_of_two() && offset % bytes == 0
     }
 
     fn overlaps(&self, offset: u64, bytes: u64) -> bool {
@@ -180,7 +192,7 @@ mod tests {
             let mut orders = [chunks(&content, CHUNK), chunks(&content, CHUNK)];
             orders[1].reverse();
             for order in orders {
-                let mut tree = TreeHash::new(bytes, CHUNK);
+                let mut tree = TreeHash::new(bytes);
                 for (offset, length, hash) in order {
                     assert!(tree.root().is_none() || bytes == 0);
                     assert!(tree.insert(offset, length, hash), "{bytes} {offset}");
@@ -195,7 +207,7 @@ mod tests {
     #[test]
     fn a_file_in_order_needs_no_more_than_the_height_of_its_tree() {
         let content = content(1000 * CHUNK + 5);
-        let mut tree = TreeHash::new(content.len() as u64, CHUNK);
+        let mut tree = TreeHash::new(content.len() as u64);
         for (offset, bytes, hash) in chunks(&content, CHUNK) {
             tree.insert(offset, bytes, hash);
             assert!(tree.parts().len() <= 10);
@@ -205,7 +217,7 @@ mod tests {
     #[test]
     fn what_is_no_subtree_or_known_already_is_refused_and_changes_nothing() {
         let content = content(6 * CHUNK + 5);
-        let mut tree = TreeHash::new(content.len() as u64, CHUNK);
+        let mut tree = TreeHash::new(content.len() as u64);
         assert!(tree.insert(CHUNK, CHUNK, [1; 32]));
         let wrong = [
             (CHUNK, CHUNK),
@@ -234,14 +246,31 @@ mod tests {
         for (offset, bytes) in [(4 * CHUNK, 2 * CHUNK + 5), (2 * CHUNK, 2 * CHUNK)] {
             assert!(tree.insert(offset, bytes, [3; 32]), "{offset} {bytes}");
         }
-        let mut empty = TreeHash::new(0, CHUNK);
+        let mut empty = TreeHash::new(0);
         assert!(!empty.insert(0, 0, [0; 32]) && !empty.insert(0, CHUNK, [0; 32]));
         assert_eq!(empty.root(), Some(*blake3::hash(&[]).as_bytes()));
     }
 
     #[test]
+    fn the_longest_subtree_is_as_long_as_place_end_and_bound_allow() {
+        const FILE: u64 = 20 * CHUNK + 5;
+        let longest =
+            |offset: u64, end: u64, most: u64| subtree_bytes(offset * CHUNK, end * CHUNK, FILE, most * CHUNK);
+        assert_eq!(longest(0, 20, 8), 8 * CHUNK);
+        assert_eq!(longest(0, 7, 8), 4 * CHUNK);
+        assert_eq!(longest(1, 20, 8), CHUNK);
+        assert_eq!(longest(4, 20, 8), 4 * CHUNK);
+        let to_the_end = |offset: u64, most: u64| subtree_bytes(offset * CHUNK, FILE, FILE, most * CHUNK);
+        assert_eq!(to_the_end(16, 16), 4 * CHUNK + 5);
+        assert_eq!(to_the_end(16, 4), 4 * CHUNK);
+        assert_eq!(to_the_end(20, 8), 5);
+        assert_eq!(subtree_bytes(0, 5, 5, 1024), 5);
+        assert_eq!(subtree_bytes(0, FILE, FILE, 32 * CHUNK), FILE);
+    }
+
+    #[test]
     fn a_whole_file_s_part_is_its_hash() {
-        let mut tree = TreeHash::new(5 * CHUNK, CHUNK);
+        let mut tree = TreeHash::new(5 * CHUNK);
         assert!(tree.insert(0, 5 * CHUNK, [9; 32]));
         assert_eq!(tree.root(), Some([9; 32]));
     }
@@ -269,13 +298,13 @@ mod tests {
             let mut pieces = chunks(&content, chunk);
             // Some order that the number names.
             pieces.sort_by_key(|(offset, ..)| (offset / chunk + 1).wrapping_mul(order | 1).rotate_left(17));
-            let mut first = TreeHash::new(bytes, chunk);
+            let mut first = TreeHash::new(bytes);
             let stop = stop.min(pieces.len());
             for (offset, length, hash) in &pieces[..stop] {
                 prop_assert!(first.insert(*offset, *length, *hash));
                 prop_assert!(!first.insert(*offset, *length, *hash));
             }
-            let mut next = TreeHash::new(bytes, chunk);
+            let mut next = TreeHash::new(bytes);
             for (offset, length, hash) in first.parts().into_iter().rev() {
                 prop_assert!(next.insert(offset, length, hash) || bytes == 0);
             }
@@ -288,11 +317,33 @@ mod tests {
         }
 
         #[test]
+        fn a_file_cut_anywhere_into_longest_subtrees_makes_its_hash(
+            bytes in 1_u64..70_000,
+            cuts in prop::collection::btree_set(1_u64..69, 0..12),
+            most_bits in 10_u32..15,
+        ) {
+            let content = content(bytes);
+            let mut tree = TreeHash::new(bytes);
+            let ends = cuts.into_iter().map(|cut| cut * LEAF_BYTES).filter(|end| *end < bytes);
+            let mut offset = 0;
+            for end in ends.chain([bytes]) {
+                while offset < end {
+                    let part = subtree_bytes(offset, end, bytes, 1 << most_bits);
+                    prop_assert!(part <= 1 << most_bits && is_subtree(offset, part, bytes));
+                    let hash = chunk_hash(offset, &content[offset as usize..][..part as usize], part == bytes);
+                    prop_assert!(tree.insert(offset, part, hash));
+                    offset += part;
+                }
+            }
+            prop_assert_eq!(tree.root(), Some(*blake3::hash(&content).as_bytes()));
+        }
+
+        #[test]
         fn no_insert_makes_a_tree_panic(
             file_bytes in prop_oneof![0..10_000_u64, any::<u64>()],
             inserts in prop::collection::vec((any::<u64>(), any::<u64>(), 0_u32..64), 0..20),
         ) {
-            let mut tree = TreeHash::new(file_bytes, CHUNK);
+            let mut tree = TreeHash::new(file_bytes);
             for (offset, bytes, shift) in inserts {
                 tree.insert(offset >> shift, bytes >> shift, [0; 32]);
                 tree.insert(offset >> shift << shift, 1 << shift, [0; 32]);

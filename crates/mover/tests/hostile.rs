@@ -95,7 +95,11 @@ fn feedback() -> impl Strategy<Value = Feedback> {
             file,
             reason: "full".into()
         }),
-        (number(), offset()).prop_map(|(file, offset)| Feedback::Again { file, offset }),
+        (number(), offset(), offset()).prop_map(|(file, offset, bytes)| Feedback::Again {
+            file,
+            offset,
+            bytes
+        }),
         number().prop_map(|file| Feedback::Whole { file }),
         Just(Feedback::Deleted { path: b"a".to_vec() }),
         Just(Feedback::Finished {

@@ -2,16 +2,18 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use common::pair::copy;
 use common::{Weather, spec, straight, tree};
+use farline_mover::message::GRAIN_BYTES;
 use farline_spec::unit::{ChunkBytes, DeleteCount, ThreadCount};
-use farline_spec::{CopySpec, SymbolicLinks};
+use farline_spec::{CopySpec, SymbolicLinks, Verify};
 use proptest::prelude::*;
 
 /// Files of all sizes around the limits of chunks and packs, names of any bytes, empty, deep and many.
@@ -116,7 +118,7 @@ fn a_tree_arrives_straight_cut_and_taken_up_again() {
     variety(&source);
     let sparse = fs::File::create(source.join("sparse")).unwrap();
     sparse.set_len(64 << 20).unwrap();
-    std::os::unix::fs::FileExt::write_all_at(&sparse, b"data", 20 << 20).unwrap();
+    sparse.write_all_at(b"data", 20 << 20).unwrap();
     for (streams, writers) in [(1, 0), (3, 2)] {
         let destination = top.path().join(format!("d{streams}"));
         let spec = straight(tuned(spec(content_of(&source), &destination), 65_536, 0, writers));
@@ -156,7 +158,7 @@ fn holes_and_names_of_one_file_stay_what_they_are() {
     fs::hard_link(source.join("a"), source.join("b")).unwrap();
     let sparse = fs::File::create(source.join("sparse")).unwrap();
     sparse.set_len(64 << 20).unwrap();
-    std::os::unix::fs::FileExt::write_all_at(&sparse, b"data", 20 << 20).unwrap();
+    sparse.write_all_at(b"data", 20 << 20).unwrap();
     let destination = top.path().join("d");
     let spec = CopySpec {
         hard_links: true,
@@ -284,8 +286,46 @@ fn followed_links_arrive_as_what_they_lead_to() {
     assert_eq!(fs::read(destination.join("out/file")).unwrap(), b"out");
 }
 
+/// A file of `grains` grains and a few bytes with data in these alone.
+fn put_sparse(path: &Path, grains: u64, with_data: &BTreeSet<u64>) {
+    let file = fs::File::create(path).unwrap();
+    file.set_len(grains * GRAIN_BYTES + 5).unwrap();
+    for grain in with_data {
+        let content = tree::content(100, *grain);
+        file.write_all_at(&content, grain * GRAIN_BYTES + 4096).unwrap();
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn holes_of_any_size_stay_holes_whatever_the_chunk_and_the_link(
+        with_data in prop::collection::btree_set(0_u64..80, 1..20),
+        chunk_bits in 16_u32..23,
+        streams in 1_u16..4,
+        hashes in any::<bool>(),
+        cut in 1_i64..60,
+        spoilt in 0_i64..12,
+    ) {
+        let top = tempfile::tempdir().unwrap();
+        let (source, destination) = (top.path().join("source"), top.path().join("d"));
+        fs::create_dir(&source).unwrap();
+        put_sparse(&source.join("sparse"), 80, &with_data);
+        let mut spec = tuned(spec(content_of(&source), &destination), 1 << chunk_bits, 0, 0);
+        if hashes {
+            let _ = copy(&spec, streams, &Weather::cut_after(cut));
+        } else {
+            spec.verify = Verify::None;
+        }
+        let weather = if hashes && spoilt > 0 { Weather::spoils(spoilt) } else { Weather::fair() };
+        let ended = copy(&spec, streams, &weather);
+        ended.assert_well();
+        assert_alike(&source, &destination);
+        let taken = fs::metadata(destination.join("sparse")).unwrap().blocks() * 512;
+        // A file system may need blocks to say where the others are.
+        prop_assert!(taken <= with_data.len() as u64 * GRAIN_BYTES + 8192, "{taken} bytes of {with_data:?}");
+    }
 
     #[test]
     fn a_copy_that_was_cut_goes_on_and_ends_whole(cuts in prop::collection::vec(1_i64..120, 1..4), streams in 1_u16..4, seed in any::<u64>()) {

@@ -933,7 +933,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": True,
-        "help": "Holes stay holes and are not sent.",
+        "help": "Holes stay holes and are not sent, from 64 KiB on.",
         "sweep": True,
     },
     {

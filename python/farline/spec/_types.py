@@ -336,7 +336,7 @@ class CopySpec(TypedDict, total=False):
     hard_links: bool
     # Extended attributes (`user.*`, access control lists) are the source's.
     xattrs: bool
-    # Holes stay holes and are not sent.
+    # Holes stay holes and are not sent, from 64 KiB on.
     sparse: bool
     # What is done with symbolic links.
     links: SymbolicLinks

@@ -168,10 +168,7 @@ impl<'a> Reading<'a> {
         let Some(entry) = self.known(file)? else {
             return Ok(());
         };
-        let chunk = self.shared.chunk_bytes();
-        let end = offset.checked_add(bytes).filter(|end| *end <= entry.source.bytes);
-        let fits = end.is_some_and(|end| end % chunk == 0 || end == entry.source.bytes);
-        if bytes == 0 || offset % chunk != 0 || !fits {
+        if !message::is_part(offset, bytes, entry.source.bytes) {
             return Err(broken(format!("a hole that file {file} cannot have")));
         }
         self.shared.works.hole(entry, offset, bytes);

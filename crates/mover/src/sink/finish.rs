@@ -13,7 +13,8 @@ use super::name::reason_of;
 use super::place::{Folders, split};
 use super::shared::Shared;
 use super::staging::Partial;
-use crate::tree_hash::{TreeHash, hole_hash};
+use crate::message::GRAIN_BYTES;
+use crate::tree_hash::{TreeHash, hole_hash, subtree_bytes};
 
 /// From so many files on, all of a file system is brought to the device at once.
 const MANY_FILES: usize = 4;
@@ -36,8 +37,9 @@ impl Shared {
             if let Some(partial) = &partial
                 && !self.device.is_memory
             {
-                // Where it cannot be done the zeros stay allocated: the content is the same.
-                let _ = file::punch(partial.fd(), offset, bytes);
+                // A block is given back only if all of it is named, the last of the file too. Where it cannot be done the
+                // zeros stay allocated: the content is the same.
+                let _ = file::punch(partial.fd(), offset, bytes.next_multiple_of(GRAIN_BYTES));
             }
             self.hash_hole(entry, offset, bytes)?;
         }
@@ -45,12 +47,12 @@ impl Shared {
     }
 
     fn hash_hole(&self, entry: &Arc<Entry>, offset: u64, bytes: u64) -> Result<(), Failure> {
-        let (chunk, length) = (self.chunk_bytes(), entry.source.bytes);
+        let (most, length) = (self.chunk_bytes(), entry.source.bytes);
         let end = offset + bytes;
         let mut at = offset;
         while at < end && !entry.over.load(Ordering::Acquire) {
             self.check()?;
-            let part = chunk.min(end - at);
+            let part = subtree_bytes(at, end, length, most);
             let hash = self
                 .is_hashed()
                 .then(|| self.gauges.hash_ns.time(|| hole_hash(at, part, part == length)));

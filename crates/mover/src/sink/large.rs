@@ -14,8 +14,8 @@ use super::journal::Resumable;
 use super::shared::{Mode, Shared, broken};
 use crate::engine::{OpenFile, Writer};
 use crate::frame::Header;
-use crate::message::{Feedback, Proved, Wants};
-use crate::tree_hash::{TreeHash, chunk_hash};
+use crate::message::{Feedback, Proved, Wants, is_part};
+use crate::tree_hash::{TreeHash, chunk_hash, is_subtree};
 
 /// How often a chunk may come damaged before its file is given up.
 const MOST_SPOILED: u8 = 3;
@@ -45,8 +45,9 @@ impl Shared {
         };
         let (offset, bytes) = (header.offset, content.len() as u64);
         let length = entry.source.bytes;
-        let rest = length.saturating_sub(offset);
-        let is_chunk = bytes > 0 && bytes == rest.min(self.chunk_bytes()) && offset % self.chunk_bytes() == 0;
+        let is_chunk = bytes <= self.chunk_bytes()
+            && is_part(offset, bytes, length)
+            && is_subtree(offset, bytes, length);
         if entry.link_to.is_some() || !is_chunk {
             return Err(broken(format!("a chunk that file {} cannot have", header.file)));
         }
@@ -60,7 +61,7 @@ impl Shared {
                 .hash_ns
                 .time(|| chunk_hash(offset, content, is_whole_file));
             if found != said {
-                return self.spoiled(&entry, offset).map(|()| None);
+                return self.spoiled(&entry, offset, bytes).map(|()| None);
             }
         }
         let hash = header.hash.filter(|_| self.is_hashed());
@@ -81,30 +82,30 @@ impl Shared {
     }
 
     /// A chunk came damaged: once more, or the file is given up.
-    fn spoiled(&self, entry: &Arc<Entry>, offset: u64) -> Result<(), Failure> {
+    fn spoiled(&self, entry: &Arc<Entry>, offset: u64, bytes: u64) -> Result<(), Failure> {
         let count = self.with_large(entry, |large| {
             let count = large.spoiled.entry(offset).or_default();
             *count += 1;
             *count
         })?;
         match count {
-            Some(count) => self.once_more(entry, offset, count),
+            Some(count) => self.once_more(entry, offset, bytes, count),
             None => Ok(()),
         }
     }
 
-    /// Asks for the chunk again that came damaged `count` times.
+    /// Asks for the chunk of `bytes` bytes at `offset` again, which came damaged `count` times.
     ///
     /// # Errors
     /// As of [`Shared::failed`].
-    pub fn once_more(&self, entry: &Arc<Entry>, offset: u64, count: u8) -> Result<(), Failure> {
+    pub fn once_more(&self, entry: &Arc<Entry>, offset: u64, bytes: u64, count: u8) -> Result<(), Failure> {
         self.repeated_chunks.fetch_add(1, Ordering::Relaxed);
         if count > MOST_SPOILED {
             let line = format!("the chunk at byte {offset} came damaged {count} times");
             return self.failed(entry, &line);
         }
         let file = entry.number;
-        self.outbox.say([Feedback::Again { file, offset }]);
+        self.outbox.say([Feedback::Again { file, offset, bytes }]);
         Ok(())
     }
 
@@ -148,9 +149,7 @@ impl Shared {
         Large {
             partial: None,
             file: None,
-            tree: self
-                .is_hashed()
-                .then(|| TreeHash::new(length, self.chunk_bytes())),
+            tree: self.is_hashed().then(|| TreeHash::new(length)),
             claimed: Ranges::default(),
             proved_bytes: 0,
             resumed_bytes: 0,
@@ -223,14 +222,7 @@ impl Shared {
 
     /// The parts that a journal proves of a file, as large as they can be joined.
     fn proved_parts(&self, left: &Resumable, length: u64) -> Vec<Proved> {
-        let chunk = self.chunk_bytes();
-        let fits = |offset: u64, bytes: u64| {
-            let end = offset
-                .checked_add(bytes)
-                .filter(|end| bytes > 0 && *end <= length);
-            offset % chunk == 0 && end.is_some_and(|end| end == length || end % chunk == 0)
-        };
-        let parts = left.parts.iter().filter(|part| fits(part.0, part.1));
+        let parts = left.parts.iter().filter(|part| is_part(part.0, part.1, length));
         if !self.is_hashed() {
             let mut ranges = Ranges::default();
             for &(offset, bytes, _) in parts {
@@ -243,7 +235,7 @@ impl Shared {
             };
             return told(ranges.parts().into_iter().map(part).collect());
         }
-        let mut tree = TreeHash::new(length, chunk);
+        let mut tree = TreeHash::new(length);
         for &(offset, bytes, hash) in parts {
             if let Some(hash) = hash {
                 tree.insert(offset, bytes, hash);

@@ -107,7 +107,9 @@ impl<'a> Small<'a> {
             *spoiled += 1;
             let count = *spoiled;
             drop(body);
-            return shared.once_more(entry, 0, count).map(|()| None);
+            return shared
+                .once_more(entry, 0, entry.source.bytes, count)
+                .map(|()| None);
         }
         *body = Body::Packed;
         Ok(Some(hash))

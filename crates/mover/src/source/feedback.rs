@@ -11,8 +11,9 @@ use super::settle::Trouble;
 use super::shared::{Shared, one_line};
 use super::table::Known;
 use crate::frame::{Frame, FrameKind};
-use crate::message::{self, Feedback, MAX_PATH_BYTES, Proved, Wants};
+use crate::message::{self, Feedback, MAX_PATH_BYTES, Proved, Wants, is_part};
 use crate::path_text::to_text;
+use crate::tree_hash::is_subtree;
 use crate::{Arrived, Inlet};
 
 /// Problems besides files that are taken at the end.
@@ -96,7 +97,7 @@ impl Shared {
                 }
                 Ok(())
             }
-            Feedback::Again { file, offset } => self.again_chunk(file, offset),
+            Feedback::Again { file, offset, bytes } => self.again_chunk(file, offset, bytes),
             Feedback::Deleted { path } => self.deleted(&path),
             Feedback::Finished { problems } => self.finished(problems),
         }
@@ -270,18 +271,24 @@ impl Shared {
         self.all_read(usize::from(was_unread));
     }
 
-    fn again_chunk(&self, number: u64, offset: u64) -> Result<(), Failure> {
+    fn again_chunk(&self, number: u64, offset: u64, bytes: u64) -> Result<(), Failure> {
         let Some(file) = self.live(number)? else {
             return Ok(());
         };
         let is_small = self.supply.is_small(file.found.bytes());
-        let is_placed = if is_small {
-            offset == 0
-        } else {
-            offset % self.chunk_bytes == 0
+        let file_bytes = file.found.bytes();
+        let is_chunk = match is_small {
+            true => (offset, bytes) == (0, file_bytes),
+            false => {
+                bytes <= self.chunk_bytes
+                    && is_part(offset, bytes, file_bytes)
+                    && is_subtree(offset, bytes, file_bytes)
+            }
         };
-        if !file.has_content() || !is_placed || offset >= file.found.bytes().max(1) {
-            return self.broken(format!("number {number} has no chunk at {offset}"));
+        if !file.has_content() || !is_chunk {
+            return self.broken(format!(
+                "number {number} has no chunk of {bytes} bytes at {offset}"
+            ));
         }
         let may_repeat = {
             let mut state = file.lock();
@@ -297,7 +304,7 @@ impl Shared {
                 let was_read = state.phase == Phase::Read;
                 state.phase = Phase::Wanted;
                 if let Some(chunks) = &mut state.chunks {
-                    chunks.repeat(offset);
+                    chunks.repeat(offset, bytes);
                 }
                 if was_read {
                     state.is_unread = self.table.unread_again();
@@ -305,7 +312,7 @@ impl Shared {
                 let bytes = if is_small {
                     0
                 } else {
-                    self.chunk_bytes.min(state.credited_bytes)
+                    bytes.min(state.credited_bytes)
                 };
                 state.credited_bytes -= bytes;
                 self.gauges.settled_bytes.take(bytes);

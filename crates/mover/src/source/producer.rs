@@ -17,7 +17,7 @@ use super::supply::Work;
 use crate::engine::{self, Completed, OpenFile, Reader, Request};
 use crate::frame::{Frame, FrameKind, Header};
 use crate::message::Catalogue;
-use crate::tree_hash::{chunk_hash, hole_hash};
+use crate::tree_hash::{chunk_hash, hole_hash, subtree_bytes};
 
 /// How long a reader waits for something before it looks around.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
@@ -200,7 +200,8 @@ impl Producer {
     /// The first chunk of the span, which loses it.
     fn next_chunk(&mut self) -> Option<(Asked, Arc<OpenFile>)> {
         let span = self.span.as_mut()?;
-        let bytes = (span.end - span.offset).min(self.shared.chunk_bytes);
+        let file_bytes = span.file.found.bytes();
+        let bytes = subtree_bytes(span.offset, span.end, file_bytes, self.shared.chunk_bytes);
         let asked = Asked {
             tag: self.next_tag,
             file: Arc::clone(&span.file),
@@ -321,8 +322,9 @@ impl Producer {
         shared.credit(&span.file, span.end - span.offset);
         let mut offset = span.offset;
         while offset < span.end && !shared.halt.is_over() {
-            let bytes = (span.end - offset).min(shared.chunk_bytes);
-            let is_whole = bytes == span.file.found.bytes();
+            let file_bytes = span.file.found.bytes();
+            let bytes = subtree_bytes(offset, span.end, file_bytes, shared.chunk_bytes);
+            let is_whole = bytes == file_bytes;
             let zeros = || hole_hash(offset, bytes, is_whole);
             let piece = Piece {
                 offset,

@@ -9,14 +9,14 @@ use farline_sys::file;
 use super::found::{Found, What};
 use super::straight::Place;
 use crate::engine::OpenFile;
-use crate::message::Proved;
+use crate::message::{GRAIN_BYTES, Proved, is_part};
 use crate::tree_hash::TreeHash;
 
 /// How often one chunk is sent again before its file fails.
 const MOST_REPEATS: u8 = 3;
-/// Bytes of neighbouring chunks that one reader takes at a time.
+/// Bytes of neighbouring chunks that one reader takes at a time, to a multiple of them.
 const SPAN_BYTES: u64 = 4 << 20;
-/// Bytes of a hole that one reader takes at a time.
+/// Bytes of a hole that one reader takes at a time, to a multiple of them.
 const HOLE_BYTES: u64 = 256 << 20;
 
 /// One entry under way.
@@ -86,8 +86,8 @@ pub(super) struct Chunks {
     unread_bytes: u64,
     /// Whether there may be holes to look for.
     pub(super) may_have_holes: bool,
-    /// Chunks to be read once more.
-    repeat: VecDeque<u64>,
+    /// Chunks to be read once more: offset and end.
+    repeat: VecDeque<(u64, u64)>,
     /// How many of those have not been read yet, those handed out included.
     repeats_open: u32,
     /// The other end has been told that all of it was read.
@@ -162,7 +162,7 @@ impl Chunks {
     pub(super) fn new(bytes: u64, chunk_bytes: u64, hashes: bool, may_have_holes: bool) -> Self {
         Self {
             chunk_bytes,
-            tree: hashes.then(|| TreeHash::new(bytes, chunk_bytes)),
+            tree: hashes.then(|| TreeHash::new(bytes)),
             open: None,
             place: None,
             cursor: 0,
@@ -182,12 +182,10 @@ impl Chunks {
         parts.sort_unstable_by_key(|part| part.offset);
         let mut at = 0;
         for part in &parts {
-            let end = part.offset.checked_add(part.bytes)?;
-            let is_whole = end == file_bytes || end % self.chunk_bytes == 0;
-            let is_placed = part.offset >= at && part.offset % self.chunk_bytes == 0;
-            if part.bytes == 0 || end > file_bytes || !is_whole || !is_placed {
+            if part.offset < at || !is_part(part.offset, part.bytes, file_bytes) {
                 return None;
             }
+            let end = part.offset + part.bytes;
             if let Some(tree) = &mut self.tree {
                 tree.insert(part.offset, part.bytes, part.hash?).then_some(())?;
             }
@@ -203,7 +201,7 @@ impl Chunks {
     pub(super) fn cut(&mut self, file: &Arc<Sending>, open: &Arc<OpenFile>) -> Option<Span> {
         let file_bytes = file.found.bytes();
         let (offset, end, is_hole, is_repeat) = match self.repeat.pop_front() {
-            Some(offset) => (offset, (offset + self.chunk_bytes).min(file_bytes), false, true),
+            Some((offset, end)) => (offset, end, false, true),
             None => {
                 let (offset, end, is_hole) = self.advance(open, file_bytes)?;
                 file.left_bytes.store(file_bytes - end, Ordering::Relaxed);
@@ -231,7 +229,7 @@ impl Chunks {
         if offset >= file_bytes {
             return None;
         }
-        let full = stop.min(offset + SPAN_BYTES.max(self.chunk_bytes));
+        let full = stop.min(next_multiple(offset, SPAN_BYTES.max(self.chunk_bytes)));
         let (end, is_hole) = match self.reach(open, offset, stop, file_bytes) {
             Ok(Some((end, is_hole))) => (end.min(if is_hole { stop } else { full }), is_hole),
             Ok(None) => (full, false),
@@ -259,13 +257,16 @@ impl Chunks {
         let data = file::data_after(open.fd(), offset)?.map_or(file_bytes, |data| data.min(file_bytes));
         let hole_end = match data == file_bytes {
             true => data,
-            false => data / self.chunk_bytes * self.chunk_bytes,
+            false => data / GRAIN_BYTES * GRAIN_BYTES,
         };
         if hole_end > offset {
-            return Ok(Some((hole_end.min(stop).min(offset + HOLE_BYTES), true)));
+            return Ok(Some((
+                hole_end.min(stop).min(next_multiple(offset, HOLE_BYTES)),
+                true,
+            )));
         }
         let hole = file::hole_after(open.fd(), data)?;
-        let data_end = hole.max(offset + 1).next_multiple_of(self.chunk_bytes);
+        let data_end = hole.max(offset + 1).next_multiple_of(GRAIN_BYTES);
         Ok(Some((data_end, false)))
     }
 
@@ -280,10 +281,10 @@ impl Chunks {
         !self.repeat.is_empty() || cursor < file_bytes
     }
 
-    /// Asks for the chunk at `offset` once more.
-    pub(super) fn repeat(&mut self, offset: u64) {
+    /// Asks for the chunk of `bytes` bytes at `offset` once more.
+    pub(super) fn repeat(&mut self, offset: u64, bytes: u64) {
         self.repeats_open += 1;
-        self.repeat.push_back(offset);
+        self.repeat.push_back((offset, offset + bytes));
     }
 
     /// Notes that `bytes` more are known.
@@ -309,4 +310,9 @@ impl Chunks {
     pub(super) const fn settle(&mut self) -> bool {
         !std::mem::replace(&mut self.is_told, true)
     }
+}
+
+/// The multiple of `step` that comes after `offset`.
+const fn next_multiple(offset: u64, step: u64) -> u64 {
+    (offset / step + 1) * step
 }

@@ -80,7 +80,6 @@ struct State {
     /// Numbers done, lost or answered for good.
     over: HashMap<u64, bool>,
     end: Option<(u64, bool)>,
-    chunk_bytes: u64,
     asks_whole: bool,
     said_whole: HashSet<u64>,
     said_finished: bool,
@@ -170,7 +169,7 @@ impl Taker {
                 if !(self.manner.spoils)(header.file, header.offset) {
                     state.take(header.file, header.offset, frame.payload(), self.manner.keeps);
                 } else {
-                    self.again(header.file, header.offset);
+                    self.again(header.file, header.offset, u64::from(header.payload_bytes));
                 }
                 self.settle(&mut state, header.file);
             }
@@ -178,7 +177,7 @@ impl Taker {
                 for item in pack::items(frame.payload()) {
                     let item = item.expect("an item");
                     if (self.manner.spoils)(item.file, 0) {
-                        self.again(item.file, 0);
+                        self.again(item.file, 0, item.content.len() as u64);
                         continue;
                     }
                     if let Some(hash) = item.hash.filter(|_| self.manner.keeps) {
@@ -193,8 +192,9 @@ impl Taker {
         }
     }
 
-    fn again(&self, file: u64, offset: u64) {
-        self.into.send(Feedback::Again { file, offset }).expect("room");
+    fn again(&self, file: u64, offset: u64, bytes: u64) {
+        let again = Feedback::Again { file, offset, bytes };
+        self.into.send(again).expect("room");
     }
 
     /// Says that a file is whole or done, once it is.
@@ -258,11 +258,7 @@ impl Taker {
 
     fn hear(&self, state: &mut State, next: &mut u64, message: Catalogue) {
         match message {
-            Catalogue::Begin {
-                chunk_bytes,
-                asks_whole,
-                ..
-            } => (state.chunk_bytes, state.asks_whole) = (chunk_bytes, asks_whole),
+            Catalogue::Begin { asks_whole, .. } => state.asks_whole = asks_whole,
             Catalogue::Entry(entry) => {
                 let number = *next;
                 *next += 1;
@@ -270,7 +266,10 @@ impl Taker {
             }
             Catalogue::Hole { file, offset, bytes } => {
                 let taken = state.entries.get_mut(&file).expect("a hole of an entry");
-                assert_eq!(offset % state.chunk_bytes, 0);
+                let EntryKind::File { bytes: length, .. } = taken.entry.kind else {
+                    panic!("a hole of what is no file");
+                };
+                assert!(message::is_part(offset, bytes, length));
                 taken.holes.push((offset, bytes));
                 taken.bytes += bytes;
                 self.settle(state, file);

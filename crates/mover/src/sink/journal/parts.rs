@@ -4,12 +4,9 @@ use super::super::entry::Ranges;
 use super::load::Part;
 use crate::tree_hash::TreeHash;
 
-/// The smallest chunk there is: every part is made of such, whatever chunk it came in.
-const SMALLEST_CHUNK: u64 = 64 * 1024;
-
 /// The same parts of a file of `file_bytes`, as few as they can be: subtrees joined, or ranges where nothing is hashed.
 pub fn joined(parts: &[Part], file_bytes: u64) -> Vec<Part> {
-    let mut tree = TreeHash::new(file_bytes, SMALLEST_CHUNK);
+    let mut tree = TreeHash::new(file_bytes);
     let mut ranges = Ranges::default();
     for &(offset, bytes, hash) in parts {
         match hash {

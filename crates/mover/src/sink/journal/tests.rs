@@ -78,7 +78,7 @@ fn parts_that_touch_are_remembered_as_one() {
         some.iter().map(|part| part.1 / CHUNK as u64).collect::<Vec<_>>(),
         [8, 2, 1]
     );
-    let mut tree = TreeHash::new(length, CHUNK as u64);
+    let mut tree = TreeHash::new(length);
     for (offset, bytes, hash) in some.iter().chain(&parts[11..]) {
         assert!(tree.insert(*offset, *bytes, hash.unwrap()));
     }

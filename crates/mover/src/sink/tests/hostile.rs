@@ -39,14 +39,19 @@ fn chunks_and_holes_that_no_file_has_end_the_copy() {
     for (file, offset, bytes) in [
         (1, 0, chunk),
         (u64::MAX, 0, chunk),
-        (0, 3 * CHUNK, chunk),
+        (0, 9 * CHUNK, chunk),
         (0, u64::MAX - CHUNK + 1, chunk),
         (0, 5, chunk),
         (0, 0, 5),
         (0, 0, 0),
+        // No subtrees.
+        (0, CHUNK, 2 * chunk),
+        (0, 2 * CHUNK, 3 * chunk),
+        // Longer than the catalogue says.
+        (0, 0, 8 * chunk),
     ] {
         let failure = broken_by(|session| {
-            session.announce_file(b"a", &[0; 3 * CHUNK as usize]);
+            session.announce_file(b"a", &[0; 9 * CHUNK as usize]);
             let header = Header {
                 file,
                 offset,

@@ -23,6 +23,8 @@ use crate::{Arrived, EndSetup, Frame, Gauges, Inlet, Outlet, Pulse, Root, pack};
 
 /// Chunks of all tests.
 pub const CHUNK: u64 = 64 * 1024;
+/// The longest that a chunk may be.
+const MOST_CHUNK: u64 = 4 * CHUNK;
 /// Longest wait for what must come.
 const PATIENCE: Duration = Duration::from_secs(20);
 pub const MTIME_NS: i64 = 1_600_000_000_123_456_789;
@@ -153,7 +155,7 @@ pub fn start_limited(
         next: 0,
     };
     session.say(&Catalogue::Begin {
-        chunk_bytes: CHUNK,
+        chunk_bytes: MOST_CHUNK,
         top: None,
         asks_whole: false,
     });
@@ -384,7 +386,7 @@ pub fn send_wanted(session: &mut Session, file: u64, content: &[u8]) -> u64 {
         Wants::Rest(parts) => parts,
         other => panic!("{other:?} is no wish"),
     };
-    let mut tree = TreeHash::new(content.len() as u64, CHUNK);
+    let mut tree = TreeHash::new(content.len() as u64);
     for part in &parts {
         assert!(tree.insert(part.offset, part.bytes, part.hash.unwrap()));
     }

@@ -133,6 +133,7 @@ fn a_chunk_that_came_damaged_is_asked_for_again_and_its_file_given_up_at_the_fou
                 == Feedback::Again {
                     file: good,
                     offset: CHUNK,
+                    bytes: CHUNK,
                 }
         });
         session.chunk(0, good, &all, CHUNK, false);
@@ -150,6 +151,7 @@ fn a_chunk_that_came_damaged_is_asked_for_again_and_its_file_given_up_at_the_fou
                 == Feedback::Again {
                     file: small,
                     offset: 0,
+                    bytes: 3,
                 }
         });
         session.pack(0, &[(small, b"abc")]);
@@ -274,6 +276,7 @@ fn null_and_memory_engines_check_everything_and_make_nothing() {
                     == Feedback::Again {
                         file: large,
                         offset: 0,
+                        bytes: CHUNK,
                     }
             });
             send_wanted(&mut session, large, &all);
