@@ -197,9 +197,11 @@ def test_a_copy_goes_on_by_itself_after_a_cut_and_sends_little_twice(
         if copying.told[-1]["event"] == "error":
             break
     bed.restore()
-    record = copying.end()
-    assert record["copy"]["resumed_bytes"] > 2 * MIB, "the journal knew what was there"
-    assert record["copy"]["copied"]["bytes"] == 24 * MIB + 150_000
+    copy = copying.end()["copy"]
+    assert copy["resumed_bytes"] > 2 * MIB, "the journal knew what was there"
+    # Small files may have been whole before the cut.
+    assert copy["copied"]["bytes"] >= 24 * MIB
+    assert copy["copied"]["bytes"] + copy["present"]["bytes"] == 24 * MIB + 150_000
     assert_whole(folders)
 
 

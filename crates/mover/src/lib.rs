@@ -34,7 +34,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farline_spec::CopySpec;
+use farline_spec::{CopySpec, MOST_CHOSEN_CHUNK_BYTES};
 
 pub use frame::Frame;
 pub use gauges::{Gauges, Pulse};
@@ -42,9 +42,6 @@ pub use link::{Arrived, Inlet, Outlet};
 pub use root::Root;
 pub use sink::ReceiveEnd;
 pub use source::SendEnd;
-
-/// Chunk that any end takes where the spec does not say: the most that a sending end chooses by itself.
-const MOST_CHOSEN_CHUNK_BYTES: u64 = 1 << 20;
 
 /// Largest payload that any frame of a copy can have; the chunk in use is told by [`message::Catalogue::Begin`].
 pub fn most_frame_bytes(spec: &CopySpec) -> usize {

@@ -303,6 +303,7 @@ proptest! {
     fn holes_of_any_size_stay_holes_whatever_the_chunk_and_the_link(
         with_data in prop::collection::btree_set(0_u64..80, 1..20),
         chunk_bits in 16_u32..23,
+        later_chunk_bits in 16_u32..23,
         streams in 1_u16..4,
         hashes in any::<bool>(),
         cut in 1_i64..60,
@@ -315,6 +316,7 @@ proptest! {
         let mut spec = tuned(spec(content_of(&source), &destination), 1 << chunk_bits, 0, 0);
         if hashes {
             let _ = copy(&spec, streams, &Weather::cut_after(cut));
+            spec.chunk_bytes = Some(ChunkBytes::new(1 << later_chunk_bits).unwrap());
         } else {
             spec.verify = Verify::None;
         }

@@ -22,8 +22,9 @@ const MAX_SOURCES: usize = 4_096;
 const MAX_NAME_BYTES: usize = 512 * 1024;
 /// Most bytes that frames of a copy take at one end, with one for each stream and thread and no more.
 const MAX_FRAMES_BYTES: u64 = 1 << 30;
-/// Chunk that a copy has at most where its spec does not say.
-const CHOSEN_CHUNK_BYTES: u64 = 1 << 20;
+/// Chunk that a copy has at most where its spec does not say, and has past the page cache: a chunk is a request there, and what
+/// limits a disk that reads and writes at once is how many of them it is given.
+pub const MOST_CHOSEN_CHUNK_BYTES: u64 = 2 << 20;
 /// Most bytes of an origin: a hash in letters.
 const MAX_ORIGIN_BYTES: usize = 64;
 
@@ -202,7 +203,7 @@ pub struct CopySpec {
     /// Write what was received to the device before it takes its name, so that a power cut cannot take it back.
     #[schemars(extend("x-flags" = ["--fsync"]))]
     pub fsync: bool,
-    /// Bytes that a stream takes of a file at a time, a power of two: what is hashed, sent and remembered as one; 512 KiB, or 1 MiB past the page cache and by sendfile, if absent.
+    /// Bytes that a stream takes of a file at a time, a power of two: what is hashed, sent and remembered as one; 512 KiB, 2 MiB past the page cache, or 1 MiB by sendfile, if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--chunk"]))]
     pub chunk_bytes: Option<ChunkBytes>,
@@ -364,7 +365,7 @@ impl CopySpec {
     fn check_memory(&self, streams: StreamCount) -> Result<(), Failure> {
         let threads = |count: Option<ThreadCount>| u64::from(count.map_or(0, ThreadCount::get));
         let threads = threads(self.readers).max(threads(self.writers));
-        let chunk = self.chunk_bytes.map_or(CHOSEN_CHUNK_BYTES, ChunkBytes::get);
+        let chunk = self.chunk_bytes.map_or(MOST_CHOSEN_CHUNK_BYTES, ChunkBytes::get);
         let frames = u64::from(streams.get()) + threads;
         if frames * chunk <= MAX_FRAMES_BYTES {
             return Ok(());

@@ -34,7 +34,10 @@ pub use columns::{
     LINK_SAMPLE_COLUMNS, LinkSamples, MOVER_SAMPLE_COLUMNS, MoverSamples, SAMPLE_COLUMNS, SampleColumn,
     Samples,
 };
-pub use copy::{Cipher, CopySpec, FileEngine, Overwrite, PathText, SymbolicLinks, SyncLevel, Verify};
+pub use copy::{
+    Cipher, CopySpec, FileEngine, MOST_CHOSEN_CHUNK_BYTES, Overwrite, PathText, SymbolicLinks, SyncLevel,
+    Verify,
+};
 pub use copy_report::{
     CopyEnd, CopyProgress, CopyReport, FileKind, FileStatus, FileTally, PARTIAL_EXIT_CODE, ReceiptLine,
     VANISHED_EXIT_CODE,

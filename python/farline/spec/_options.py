@@ -1059,7 +1059,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 65536,
         "maximum": 16777216,
         "default": None,
-        "help": "Bytes that a stream takes of a file at a time, a power of two: what is hashed, sent and remembered as one; 512 KiB, or 1 MiB past the page cache and by sendfile, if absent.",
+        "help": "Bytes that a stream takes of a file at a time, a power of two: what is hashed, sent and remembered as one; 512 KiB, 2 MiB past the page cache, or 1 MiB by sendfile, if absent.",
         "sweep": True,
     },
     {

@@ -357,7 +357,7 @@ class CopySpec(TypedDict, total=False):
     # take it back.
     fsync: bool
     # Bytes that a stream takes of a file at a time, a power of two: what is hashed, sent and
-    # remembered as one; 512 KiB, or 1 MiB past the page cache and by sendfile, if absent.
+    # remembered as one; 512 KiB, 2 MiB past the page cache, or 1 MiB by sendfile, if absent.
     chunk_bytes: int | None
     # Threads that read at the sending end; 0: each stream reads for itself; chosen by the file
     # system if absent.

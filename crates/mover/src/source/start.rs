@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Sender, bounded};
-use farline_spec::{CopySpec, Failure, FailureKind, FileEngine, FileKind, FileStatus, Verify};
+use farline_spec::{
+    CopySpec, Failure, FailureKind, FileEngine, FileKind, FileStatus, MOST_CHOSEN_CHUNK_BYTES, Verify,
+};
 use farline_sys::file::{self, OpenFlags};
 use farline_sys::process::raise_open_files;
 
@@ -30,6 +32,8 @@ use crate::{EndSetup, Root, path_text};
 /// Chunk where the spec does not say, through the page cache: it stays in a processor's second cache (1 MiB and more
 /// today) from read to hash to cipher to stream. Twice as much costs 6 % more processor time, half as much 10 % more.
 const CACHED_CHUNK_BYTES: u64 = 512 * 1024;
+/// Chunk of files that nobody reads: a call each, and nothing to keep in a cache.
+const STRAIGHT_CHUNK_BYTES: u64 = 1 << 20;
 /// Least size of packs of small files.
 const LEAST_PACK_BYTES: u64 = 256 * 1024;
 /// Memory of all frames of a sending end, at most, unless even one for each reader and stream takes more.
@@ -177,7 +181,8 @@ fn top(spec: &CopySpec, origins: &[Origin]) -> Option<Top> {
 fn chunk_bytes(spec: &CopySpec, engine: FileEngine) -> u64 {
     spec.chunk_bytes.map_or(
         match engine {
-            FileEngine::Direct | FileEngine::Uring | FileEngine::Sendfile => crate::MOST_CHOSEN_CHUNK_BYTES,
+            FileEngine::Direct | FileEngine::Uring => MOST_CHOSEN_CHUNK_BYTES,
+            FileEngine::Sendfile => STRAIGHT_CHUNK_BYTES,
             _ => CACHED_CHUNK_BYTES,
         },
         |chunk| chunk.get(),
@@ -317,6 +322,26 @@ mod tests {
             );
             assert!(frames >= workers * depth && (1..=16).contains(&depth));
         }
+    }
+
+    #[test]
+    fn a_disk_gets_larger_requests_than_a_cache_unless_the_size_was_said() {
+        use FileEngine::{Buffered, Direct, Memory, Null, Sendfile, Uring};
+        let spec = CopySpec::default();
+        for engine in [Buffered, Null, Memory] {
+            assert_eq!(chunk_bytes(&spec, engine), 512 << 10);
+        }
+        assert_eq!(chunk_bytes(&spec, Sendfile), 1 << 20);
+        let said = CopySpec {
+            chunk_bytes: Some(farline_spec::unit::ChunkBytes::new(1 << 16).expect("a size")),
+            ..spec.clone()
+        };
+        for engine in [Direct, Uring] {
+            assert_eq!(chunk_bytes(&spec, engine), 2 << 20);
+            assert_eq!(chunk_bytes(&said, engine), 1 << 16);
+        }
+        // Receivers make room for the longest that may come unsaid.
+        assert_eq!(crate::most_frame_bytes(&spec) as u64, chunk_bytes(&spec, Uring));
     }
 
     #[test]
