@@ -40,7 +40,7 @@ pub use frame::Frame;
 pub use gauges::{Gauges, Pulse};
 pub use link::{Arrived, Inlet, Outlet};
 pub use root::Root;
-pub use sink::ReceiveEnd;
+pub use sink::{ReceiveEnd, is_vacant};
 pub use source::SendEnd;
 
 /// Largest payload that any frame of a copy can have; the chunk in use is told by [`message::Catalogue::Begin`].
@@ -78,6 +78,9 @@ pub struct EndSetup {
     /// Whether bytes may go straight from a file to its stream, with nobody between who looks at them: no hash, no seal, and
     /// a transport that can ([`Outlet::send_from`]).
     pub may_go_straight: bool,
+    /// Whether the other end said beforehand that nothing is at the destination ([`is_vacant`]): the sending end then sends without
+    /// waiting to hear it once more.
+    pub is_vacant: bool,
     /// Where the receipt goes, a JSON document a line ([`farline_spec::ReceiptLine`]); nowhere if absent.
     pub receipt: Option<PathBuf>,
     /// Most payload bytes that may move; a ticket's limit.

@@ -10,10 +10,11 @@ use std::os::unix::fs::{FileExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::taker::{Manner, Outcome, assert_all_came, copy};
-use common::{sources, spec, straight, tree, with_chunk};
+use common::taker::{Manner, Outcome, assert_all_came, copy, take_from};
+use common::{setup, sources, spec, straight, tree, with_chunk};
 use farline_mover::message::{self, EntryKind, Proved, Wants};
 use farline_mover::tree_hash::chunk_hash;
+use farline_mover::{EndSetup, SendEnd};
 use farline_spec::unit::ThreadCount;
 use farline_spec::{CopySpec, FailureKind, FileStatus, SymbolicLinks};
 
@@ -343,6 +344,47 @@ fn what_was_proved_is_not_sent_again_and_the_hash_is_of_the_whole() {
     );
     assert_eq!(taken.hash, Some(*blake3::hash(&content).as_bytes()));
     assert_eq!(outcome.sent.report.resumed_bytes, 3 << 20);
+}
+
+#[test]
+fn a_destination_said_to_be_vacant_gets_everything_before_it_has_spoken_and_may_have_changed_its_mind() {
+    let top = tempfile::tempdir().unwrap();
+    let content = tree::content(5_000_001, 3);
+    tree::put(top.path(), "large", &content);
+    tree::put(top.path(), "small", b"small");
+    let spec = with_chunk(sources(top.path(), &["large", "small"]), 1 << 20);
+    for is_fresh in [true, false] {
+        let end = SendEnd::start(EndSetup {
+            is_vacant: true,
+            ..setup(&spec, 2, None)
+        });
+        let hash = chunk_hash(0, &content[..1 << 20], false);
+        let proved = Proved {
+            offset: 0,
+            bytes: 1 << 20,
+            hash: Some(hash),
+        };
+        let outcome = take_from(
+            &end.unwrap(),
+            2,
+            Manner {
+                is_fresh,
+                is_late: true,
+                // What came there meanwhile spares nothing any more.
+                wants: Box::new(move |_, entry| match !is_fresh && entry.path == b"large" {
+                    true => Wants::Rest(vec![proved]),
+                    false => Wants::All,
+                }),
+                ..Manner::default()
+            },
+        );
+        outcome.sent.outcome.unwrap();
+        for (path, whole) in [(&b"large"[..], &content[..]), (b"small", b"small")] {
+            let taken = &outcome.taken[path];
+            assert!(taken.parts.values().flatten().eq(whole), "{is_fresh}");
+            assert_eq!(taken.hash, Some(*blake3::hash(whole).as_bytes()));
+        }
+    }
 }
 
 #[test]

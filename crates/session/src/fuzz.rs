@@ -296,6 +296,7 @@ fn server_event(choice: u8) -> ServerEvent {
                 port: 1,
             }],
             messages_port: None,
+            is_vacant: false,
         }),
         2 => ServerEvent::StreamsOpen,
         3 => ServerEvent::SendersDone,
@@ -320,6 +321,7 @@ fn server_message(choice: u8) -> ServerMessage {
         })),
         2 => ServerMessage::CreateStreams(Listeners {
             messages_port: None,
+            is_vacant: false,
             listeners: vec![
                 ListenerAddress {
                     destination: None,

@@ -72,6 +72,7 @@ pub fn play(destination: &std::path::Path, data: &[u8]) {
     };
     let started = ReceiveEnd::start(EndSetup {
         may_go_straight: false,
+        is_vacant: false,
         spec,
         root: Root::own(),
         origin: String::new(),

@@ -71,6 +71,7 @@ use crate::engine::{self, Choice, Device};
 use crate::receipt::Receipt;
 use crate::{EndSetup, Inlet, Outlet, most_frame_bytes};
 
+pub use site::is_vacant;
 pub use staging::copy_key;
 
 /// Threads that give names: while one waits for the device the other goes on.
@@ -346,6 +347,7 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         pulse,
         // The sending end's business.
         may_go_straight: _,
+        is_vacant: _,
     } = setup;
     let mode = match spec.write_engine {
         FileEngine::Null | FileEngine::Memory => Mode::Nothing,

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 
-use farline_spec::{Failure, FailureKind};
+use farline_spec::{CopySpec, Failure, FailureKind};
 use farline_sys::file::{self, OpenFlags};
 
 use super::NAMERS;
@@ -14,9 +14,26 @@ use super::make::OWNER;
 use super::place::{self, Outlook, Vacancy};
 use super::shared::{Kept, Mode, POISONED, Shared, Site, broken};
 use super::staging::{self, STAGING_NAME, Staging, copy_key};
+use crate::Root;
 use crate::message::Entry;
 
 const FOLDER_MODE: u32 = 0o777;
+
+/// Whether a copy of `spec`, asked for by `origin`, would find nothing at its destination below `root`; false where that cannot
+/// be said. Nothing is made or opened: what comes there meanwhile the copy finds when it begins.
+pub fn is_vacant(root: &Root, spec: &CopySpec, origin: &str) -> bool {
+    match place::look(root, spec) {
+        Ok(Outlook::Folder(folder)) => {
+            file::list(folder.as_fd()).is_ok_and(|mut names| names.next().is_none())
+        }
+        Ok(Outlook::Name(vacancy)) => is_free(&vacancy, spec, origin),
+        Err(_) => false,
+    }
+}
+
+fn is_free(vacancy: &Vacancy, spec: &CopySpec, origin: &str) -> bool {
+    vacancy.facts.is_none() && !staging::is_there(vacancy.parent.as_fd(), &copy_key(spec, origin))
+}
 
 impl Shared {
     /// Looks whether what comes can find anything there; settles where it goes as far as that can be known now.
@@ -37,8 +54,7 @@ impl Shared {
                 Ok(fresh)
             }
             Some(Outlook::Name(vacancy)) => {
-                let key = copy_key(&self.spec, &self.origin);
-                let fresh = vacancy.facts.is_none() && !staging::is_there(vacancy.parent.as_fd(), &key);
+                let fresh = is_free(&vacancy, &self.spec, &self.origin);
                 *self.outlook.lock().expect(POISONED) = Some(Outlook::Name(vacancy));
                 Ok(fresh)
             }
@@ -157,4 +173,35 @@ fn is_empty(folder: BorrowedFd<'_>) -> io::Result<bool> {
         }
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn a_destination_is_vacant_where_neither_a_name_nor_the_rest_of_a_copy_is() {
+        let top = tempfile::tempdir().unwrap();
+        let spec = |name: &str| CopySpec {
+            sources: vec!["s".into()],
+            destination: top.path().join(name).display().to_string(),
+            ..CopySpec::default()
+        };
+        let is_vacant = |name: &str| is_vacant(&Root::own(), &spec(name), "host");
+        assert!(is_vacant("new") && !is_vacant("none/new"));
+        fs::create_dir(top.path().join("folder")).unwrap();
+        fs::write(top.path().join("file"), "").unwrap();
+        assert!(is_vacant("folder") && is_vacant("folder/") && !is_vacant("file") && !is_vacant(""));
+        let left = |folder: &Path, of: &str| {
+            let key: String = copy_key(&spec(of), "host")
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
+            fs::create_dir_all(folder.join(".farline-partial").join(key)).unwrap();
+        };
+        left(&top.path().join("folder"), "folder");
+        left(top.path(), "new");
+        assert!(!is_vacant("folder") && !is_vacant("new") && is_vacant("other"));
+    }
 }

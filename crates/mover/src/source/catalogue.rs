@@ -152,7 +152,7 @@ impl<'a> Announcer<'a> {
         let registered = self.shared.table.register(found);
         let entry = registered.file.found.entry(registered.link_to);
         self.add(&Catalogue::Entry(entry))?;
-        if registered.is_wanted {
+        if registered.is_wanted && self.shared.want(&registered.file) {
             self.wanted.push(registered.file);
         }
         Ok(())

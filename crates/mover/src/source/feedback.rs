@@ -183,9 +183,10 @@ impl Shared {
 
     fn wanted(&self, file: &Arc<Sending>, parts: &[Proved], taken: &mut Taken) -> Result<(), Failure> {
         if !self.want(file) {
-            // It was wanted without asking.
+            // It was wanted without asking. Where something has come to the destination since, it goes whole all the same.
             return match parts {
                 [] => Ok(()),
+                _ if !self.table.is_fresh() => Ok(()),
                 _ => self.broken("parts of a file proved at a destination where nothing was"),
             };
         }

@@ -133,7 +133,13 @@ fn share(setup: EndSetup, origins: Vec<Origin>, open_files: u64) -> Result<Share
         filters: Filters::new(&spec.filters)?,
         hashes: spec.verify != Verify::None,
         receipt: Receipt::open(setup.receipt.as_deref())?,
-        table: Table::new(spec.pipeline.get() as usize, most_live, spec.hard_links),
+        table: Table::new(
+            spec.pipeline.get() as usize,
+            most_live,
+            spec.hard_links,
+            // A dry run asks: whatever is wanted is not sent.
+            setup.is_vacant && !spec.dry_run,
+        ),
         supply: Supply::new(under_way, pack_bytes),
         queue: match choice.threads {
             // Helpers fill packs alone.

@@ -28,8 +28,10 @@ struct Inner {
     /// Files that may have to be read still, so that any of them may become a new entry.
     unread: usize,
     is_end_said: bool,
-    /// What `Ready` said.
-    is_fresh: Option<bool>,
+    /// `Ready` has come.
+    is_ready: bool,
+    /// Nothing is at the destination, as the other end said there or before.
+    is_fresh: bool,
     /// Files with names still to come, by device and inode: number, names left.
     names: HashMap<(u64, u64), (u64, u64)>,
 }
@@ -57,13 +59,17 @@ pub(super) struct Registered {
 }
 
 impl Table {
-    /// An empty one; `joins_names`: names of one file are said to be that.
-    pub(super) fn new(most_unanswered: usize, most_live: usize, joins_names: bool) -> Self {
+    /// An empty one; `joins_names`: names of one file are said to be that; `is_fresh`: nothing is at the destination.
+    pub(super) fn new(most_unanswered: usize, most_live: usize, joins_names: bool, is_fresh: bool) -> Self {
+        let inner = Inner {
+            is_fresh,
+            ..Inner::default()
+        };
         Self {
             most_unanswered,
             most_live,
             joins_names,
-            inner: Mutex::default(),
+            inner: Mutex::new(inner),
         }
     }
 
@@ -87,7 +93,7 @@ impl Table {
         inner.live_bytes += file.found.entry_bytes();
         inner.live.insert(number, Arc::clone(&file));
         Registered {
-            is_wanted: inner.is_fresh == Some(true) && file.found.bytes() > 0 && file.has_content(),
+            is_wanted: inner.is_fresh && file.found.bytes() > 0 && file.has_content(),
             file,
             link_to,
         }
@@ -119,9 +125,10 @@ impl Table {
     /// `Ready` has come: gives what is wanted without asking, in order; `None` when it came before.
     pub(super) fn ready(&self, is_fresh: bool) -> Option<Vec<Arc<Sending>>> {
         let mut inner = self.lock();
-        if inner.is_fresh.replace(is_fresh).is_some() {
+        if std::mem::replace(&mut inner.is_ready, true) {
             return None;
         }
+        inner.is_fresh = is_fresh;
         let mut wanted: Vec<_> = inner
             .live
             .values()
@@ -134,7 +141,12 @@ impl Table {
 
     /// Whether `Ready` has come.
     pub(super) fn is_ready(&self) -> bool {
-        self.lock().is_fresh.is_some()
+        self.lock().is_ready
+    }
+
+    /// Whether nothing is at the destination, as far as the other end has said.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.lock().is_fresh
     }
 
     /// What is known of `number`.

@@ -145,6 +145,7 @@ pub fn setup(spec: &CopySpec, streams: u16, receipt: Option<&Path>) -> EndSetup 
         origin: String::new(),
         streams,
         may_go_straight: spec.may_go_straight(Transport::Tcp),
+        is_vacant: false,
         receipt: receipt.map(Path::to_path_buf),
         most_bytes: None,
         gauges: Arc::new(Gauges::default()),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use farline_mover::frame::{FrameKind, Header};
@@ -21,6 +21,8 @@ pub type Wanting = dyn Fn(u64, &Entry) -> Wants + Send + Sync;
 pub struct Manner {
     /// What it says of the destination.
     pub is_fresh: bool,
+    /// Says nothing until data come: its destination was said to be vacant before.
+    pub is_late: bool,
     /// What it wants of an entry of a file with content.
     pub wants: Box<Wanting>,
     /// Called once for each chunk and item that comes, before it is taken: may ask for it again.
@@ -37,6 +39,7 @@ impl Default for Manner {
     fn default() -> Self {
         Self {
             is_fresh: true,
+            is_late: false,
             wants: Box::new(|_, _| Wants::All),
             spoils: Box::new(|_, _| false),
             arrived: Box::new(|_| {}),
@@ -93,6 +96,7 @@ pub struct Taker {
     manner: Manner,
     state: Mutex<State>,
     is_over: AtomicBool,
+    has_data: AtomicBool,
     into: Sender<Feedback>,
     out_of: Receiver<Feedback>,
 }
@@ -128,6 +132,7 @@ pub fn take_from(end: &SendEnd, streams: u16, manner: Manner) -> Outcome {
         manner,
         state: Mutex::default(),
         is_over: AtomicBool::new(false),
+        has_data: AtomicBool::new(false),
         into,
         out_of,
     };
@@ -143,6 +148,14 @@ pub fn take_from(end: &SendEnd, streams: u16, manner: Manner) -> Outcome {
         drive_sender(end, data_into, catalogue_into, feedback_out_of)
     });
     taker.outcome(sent)
+}
+
+fn wait_for(word: &AtomicBool) {
+    let since = Instant::now();
+    while !word.load(Ordering::Relaxed) {
+        assert!(since.elapsed() < Duration::from_secs(20), "nothing comes");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 impl Taker {
@@ -163,6 +176,7 @@ impl Taker {
 
     fn take_frame(&self, frame: &Frame) {
         let header = frame.header().expect("a header");
+        self.has_data.store(true, Ordering::Relaxed);
         let mut state = self.lock();
         match header.kind {
             FrameKind::Chunk => {
@@ -311,6 +325,8 @@ impl Taker {
         };
         match &wants {
             Wants::All if !self.manner.is_dry => {}
+            // What is here does not spare what was sent before that was said.
+            Wants::Rest(_) if self.manner.is_late => {}
             Wants::Rest(parts) => taken.bytes = parts.iter().map(|part| part.bytes).sum(),
             _ => {
                 state.over.insert(number, true);
@@ -332,6 +348,9 @@ impl Taker {
     /// Sends feedback until it has said that all is finished.
     fn say(&self, mut outlet: Into) {
         let mut frame = Frame::new(message::MESSAGE_FRAME_BYTES);
+        if self.manner.is_late {
+            wait_for(&self.has_data);
+        }
         while !self.is_over.load(Ordering::Relaxed) {
             let Ok(first) = self.out_of.recv_timeout(Duration::from_millis(50)) else {
                 continue;

@@ -349,6 +349,7 @@ mod tests {
                 listeners: Listeners {
                     listeners: vec![address(None, 7), address(named, 8)],
                     messages_port: Some(9),
+                    is_vacant: false,
                 },
             },
             deadline: Instant::now(),

@@ -96,6 +96,8 @@ struct Driver<'a> {
     events: &'a Sender<Event>,
     orders: Orders,
     session: Option<SessionId>,
+    /// The server has said that nothing is at the destination of a copy.
+    is_vacant: bool,
     receipt: Option<PathBuf>,
     /// Where this end listens, if the server connects.
     back: Option<BackDoor>,
@@ -157,6 +159,7 @@ impl<'a> Driver<'a> {
             events,
             orders,
             session: None,
+            is_vacant: false,
             receipt: local.receipt,
             back,
             began,
@@ -274,6 +277,7 @@ impl<'a> Driver<'a> {
         let spec = self.machine.spec().clone();
         let keys = StreamKeys::new(self.channel.tls(), session)?;
         self.session = Some(session);
+        self.is_vacant = listeners.is_vacant;
         let allowed = Duration::from_millis(spec.connect_timeout_ms.get().into());
         let deadline = Instant::now() + allowed;
         let keys: Vec<_> = numbers(&spec).map(|stream| keys.key(stream)).collect();
@@ -309,6 +313,7 @@ impl<'a> Driver<'a> {
         emit(self.events, Event::Notice(line));
         Ok(Some(CopyPlan {
             root: Root::own(),
+            is_vacant: self.is_vacant,
             receipt: self.receipt.take(),
             most_bytes: None,
             seals: seal_keys(self.channel.tls(), session, copy.cipher)?,

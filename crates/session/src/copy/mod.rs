@@ -52,6 +52,8 @@ const MOST_STALL_S: f64 = 300.0;
 pub struct CopyPlan {
     /// What its paths may not leave.
     pub root: Root,
+    /// Whether the other end has said that nothing is at the destination.
+    pub is_vacant: bool,
     /// Where its receipt goes.
     pub receipt: Option<PathBuf>,
     /// Most payload bytes that may move.
@@ -96,6 +98,7 @@ impl Copying {
             origin: copy.origin.clone().unwrap_or_default(),
             streams: spec.streams.get(),
             may_go_straight: copy.may_go_straight(spec.transport),
+            is_vacant: plan.is_vacant,
             receipt: plan.receipt,
             most_bytes: plan.most_bytes,
             gauges: Arc::clone(&gauges),

@@ -236,6 +236,9 @@ pub struct Listeners {
     /// Port of the message streams of a copy, at its first destination; absent of any other run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages_port: Option<u16>,
+    /// Whether nothing is at the destination that the server has for a copy: its files come without another word.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_vacant: bool,
 }
 
 /// One listener.

@@ -152,6 +152,7 @@ impl Doors {
         let mut all = Listeners {
             listeners: Vec::new(),
             messages_port: None,
+            is_vacant: false,
         };
         for door in &self.doors {
             let port = door.listener.local_addr().port();

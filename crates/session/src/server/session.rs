@@ -258,15 +258,27 @@ impl<'a> Session<'a> {
     }
 
     fn bind(&mut self, spec: &RunSpec) -> Result<ServerEvent, Failure> {
-        if let Some(client) = self.back {
-            return Ok(ServerEvent::Bound(at_client(spec, client)));
-        }
-        let arrivals = self.shared.arrivals.as_ref();
-        let handed = arrivals.map(|arrivals| arrivals.expect(self.id, spec));
-        let doors = Doors::open(spec, self.local, &self.shared.ports, handed)?;
-        let addresses = doors.addresses();
-        self.doors = Some(doors);
-        Ok(ServerEvent::Bound(addresses))
+        let mut listeners = match self.back {
+            Some(client) => at_client(spec, client),
+            None => {
+                let arrivals = self.shared.arrivals.as_ref();
+                let handed = arrivals.map(|arrivals| arrivals.expect(self.id, spec));
+                let doors = Doors::open(spec, self.local, &self.shared.ports, handed)?;
+                self.doors.insert(doors).addresses()
+            }
+        };
+        listeners.is_vacant = self.is_vacant(spec)?;
+        Ok(ServerEvent::Bound(listeners))
+    }
+
+    /// Whether files come to a destination where nothing is: said now, it need not be waited for when the streams are open.
+    fn is_vacant(&mut self, spec: &RunSpec) -> Result<bool, Failure> {
+        let Some(copy) = spec.copy.as_ref().filter(|_| !has_files(spec, End::Server)) else {
+            return Ok(false);
+        };
+        let origin = copy.origin.as_deref().unwrap_or_default();
+        let root = self.admitted()?.admission.root.as_ref();
+        Ok(root.is_some_and(|(_, root)| farline_mover::is_vacant(root, copy, origin)))
     }
 
     fn accept(&mut self, within: Duration) -> Result<(), Failure> {
@@ -315,6 +327,7 @@ impl<'a> Session<'a> {
         }
         Ok(Some(CopyPlan {
             root,
+            is_vacant: false,
             receipt: None,
             most_bytes,
             seals: seal_keys(self.channel.tls(), self.id, copy.cipher)?,
@@ -375,6 +388,7 @@ fn at_client(spec: &RunSpec, client: SocketAddr) -> Listeners {
     Listeners {
         listeners: destinations(spec).into_iter().map(address).collect(),
         messages_port: spec.copy.as_ref().map(|_| port),
+        is_vacant: false,
     }
 }
 

@@ -116,6 +116,7 @@ pub fn start_limited(
     let gauges = Arc::new(Gauges::default());
     let end = ReceiveEnd::start(EndSetup {
         may_go_straight: false,
+        is_vacant: false,
         spec: spec.clone(),
         root: Root::own(),
         origin: String::new(),

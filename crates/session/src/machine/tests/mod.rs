@@ -174,6 +174,7 @@ impl Pair {
                 self.at_server(ServerEvent::Bound(Listeners {
                     listeners: destinations(&spec).into_iter().map(address).collect(),
                     messages_port: spec.copy.as_ref().map(|_| 2),
+                    is_vacant: false,
                 }));
             }
             ServerAction::Accept(_) => {}

@@ -278,6 +278,7 @@ fn listeners_must_be_those_of_the_spec() {
     let listeners = crate::message::Listeners {
         listeners: vec![],
         messages_port: None,
+        is_vacant: false,
     };
     pair.client
         .handle_message(pair.now, ServerMessage::CreateStreams(listeners));
@@ -427,6 +428,7 @@ fn a_port_for_messages_is_for_copies_and_for_all_of_them() {
         ServerMessage::CreateStreams(Listeners {
             listeners,
             messages_port,
+            is_vacant: false,
         })
     };
     let copy = r#"{"copy":{"sources":["s"],"destination":"d"}}"#;
