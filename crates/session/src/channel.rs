@@ -309,6 +309,8 @@ fn prepare(socket: &TcpStream) -> std::io::Result<()> {
         .with_interval(KEEPALIVE_INTERVAL)
         .with_retries(4);
     SockRef::from(socket).set_tcp_keepalive(&keepalive)?;
+    // Where a path loses much, waits that double after each loss would keep a session longer than its run.
+    SockRef::from(socket).set_tcp_thin_linear_timeouts(true)?;
     socket.set_nodelay(true)?;
     socket.set_nonblocking(true)
 }

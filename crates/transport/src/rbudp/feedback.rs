@@ -51,6 +51,11 @@ impl Feedback {
         SockRef::from(&socket)
             .set_tcp_user_timeout(Some(DEAD_AFTER))
             .map_err(failed)?;
+        // Few messages are under way. On a path that loses many, waits that double after each loss would soon be longer than
+        // any run.
+        SockRef::from(&socket)
+            .set_tcp_thin_linear_timeouts(true)
+            .map_err(failed)?;
         Ok(Self {
             socket,
             decoder: Decoder::new(max_packets),
