@@ -222,6 +222,8 @@ struct Inner {
     open: HashMap<u64, Arc<Entry>>,
     /// What the facts of those take.
     bytes: usize,
+    /// Entries that are none of them any more, of which the other end may not have been told.
+    leaving: usize,
     next: u64,
     end: Option<End>,
 }
@@ -268,14 +270,22 @@ impl Table {
         self.lock().bytes
     }
 
-    /// Entries are settled.
-    pub fn leave(&self, numbers: impl Iterator<Item = u64>) {
-        let mut inner = self.lock();
-        for number in numbers {
-            if let Some(entry) = inner.open.remove(&number) {
-                inner.bytes -= entry.facts_bytes();
+    /// Entries are settled, which `tell` tells the other end. They leave before it hears that and announces others in their
+    /// place; nothing comes after all entries until it was told.
+    pub fn leave(&self, numbers: impl Iterator<Item = u64>, tell: impl FnOnce()) {
+        let mut count = 0;
+        {
+            let mut inner = self.lock();
+            for number in numbers {
+                if let Some(entry) = inner.open.remove(&number) {
+                    inner.bytes -= entry.facts_bytes();
+                    count += 1;
+                }
             }
+            inner.leaving += count;
         }
+        tell();
+        self.lock().leaving -= count;
     }
 
     /// There are no more entries.
@@ -302,7 +312,7 @@ impl Table {
     /// What was said at the end, once every entry is settled.
     pub fn is_over(&self) -> Option<End> {
         let inner = self.lock();
-        inner.end.filter(|_| inner.open.is_empty())
+        inner.end.filter(|_| inner.open.is_empty() && inner.leaving == 0)
     }
 
     /// What was said at the end.
@@ -346,6 +356,29 @@ const POISONED: &str = "a thread of the copy broke off while it held the table";
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn entries_leave_before_it_is_told_and_the_end_comes_after() {
+        let table = Table::default();
+        let source = Source {
+            path: b"a".to_vec(),
+            bytes: 1,
+            mtime_ns: 0,
+            ctime_ns: 0,
+        };
+        table.keep(&Arc::new(Entry::new(0, source, 0o644, Vec::new())));
+        table.announced();
+        let end = End {
+            entries: 1,
+            whole: true,
+        };
+        table.end(end).unwrap();
+        assert_eq!((table.open(), table.is_over()), (1, None));
+        table.leave([0, 7].into_iter(), || {
+            assert_eq!((table.open(), table.bytes(), table.is_over()), (0, 0, None));
+        });
+        assert_eq!(table.is_over(), Some(end));
+    }
 
     #[test]
     fn a_part_is_claimed_once() {

@@ -228,8 +228,9 @@ impl Shared {
         self.gauges.settled_files.add(1);
         let line = line(&entry.source.path, Kind::HardLink, status, 0);
         self.receipt.settle(&line)?;
-        self.outbox.answer([(entry.number, wants)]);
-        self.leave([entry.number].into_iter());
+        self.leave([entry.number].into_iter(), || {
+            self.outbox.answer([(entry.number, wants)]);
+        });
         Ok(())
     }
 

@@ -41,9 +41,8 @@ impl Shared {
             self.receipt.settle(&line)?;
             self.release(&entry.source.path, true);
         }
-        self.outbox.say(said);
         self.pulse.beat();
-        self.leave(numbers.into_iter());
+        self.leave(numbers.into_iter(), || self.outbox.say(said));
         Ok(())
     }
 
@@ -63,9 +62,10 @@ impl Shared {
         self.gauges.failed_files.add(1);
         self.receipt.settle(&line)?;
         let file = entry.number;
-        self.outbox.say([Feedback::Failed { file, reason }]);
-        self.release(&entry.source.path, false);
-        self.leave([file].into_iter());
+        self.leave([file].into_iter(), || {
+            self.outbox.say([Feedback::Failed { file, reason }]);
+            self.release(&entry.source.path, false);
+        });
         Ok(())
     }
 
@@ -91,7 +91,7 @@ impl Shared {
             self.receipt.settle(&line)?;
             self.release(&entry.source.path, false);
         }
-        self.leave([entry.number].into_iter());
+        self.leave([entry.number].into_iter(), || ());
         Ok(())
     }
 
@@ -160,9 +160,9 @@ impl Shared {
             .for_each(|entry| self.works.link(entry));
     }
 
-    /// Entries are settled; if they were the last, what comes after all of them begins.
-    pub fn leave(&self, numbers: impl Iterator<Item = u64>) {
-        self.table.leave(numbers);
+    /// Entries are settled, which `tell` tells the other end; if they were the last, what comes after all of them begins.
+    pub fn leave(&self, numbers: impl Iterator<Item = u64>, tell: impl FnOnce()) {
+        self.table.leave(numbers, tell);
         self.close_if_over();
     }
 
