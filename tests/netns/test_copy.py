@@ -180,7 +180,8 @@ def going(bed: Testbed, there: Server, folders: Folders, ending: Ending, *option
     told = []
     for line in process.stdout:
         told.append(json.loads(line))
-        if told[-1]["event"] == "progress" and told[-1]["data"]["settled_bytes"] > 4 * MIB:
+        # Each of two streams may have most of a chunk of 2 MiB of it that is not whole.
+        if told[-1]["event"] == "progress" and told[-1]["data"]["settled_bytes"] > 8 * MIB:
             return Going(process, told)
     raise AssertionError(process.communicate()[1])
 
