@@ -20,6 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use farline_spec::{Failure, FailureKind, FileKind, FileStatus};
 
+use crate::tree_hash::is_subtree;
+
 /// Longest path, in bytes (PATH_MAX).
 pub const MAX_PATH_BYTES: usize = 4096;
 /// Most bytes of messages in one frame.
@@ -38,6 +40,12 @@ pub fn is_part(offset: u64, bytes: u64, file_bytes: u64) -> bool {
         .filter(|end| bytes > 0 && *end <= file_bytes);
     let is_end = |end| end == file_bytes || end % GRAIN_BYTES == 0;
     offset % GRAIN_BYTES == 0 && end.is_some_and(is_end)
+}
+
+/// Whether a part of a file of `file_bytes` bytes may be a chunk where the longest has `most` bytes: it is a subtree of the file's
+/// hash, too.
+pub fn is_chunk(offset: u64, bytes: u64, file_bytes: u64, most: u64) -> bool {
+    bytes <= most && is_part(offset, bytes, file_bytes) && is_subtree(offset, bytes, file_bytes)
 }
 
 /// Whether an extended attribute of this name is copied: what a user says about his files and access control lists, nothing
@@ -324,6 +332,19 @@ mod tests {
         ];
         for (offset, bytes) in wrong {
             assert!(!is_part(offset, bytes, file), "{offset} {bytes}");
+        }
+    }
+
+    #[test]
+    fn chunks_are_parts_that_are_subtrees_and_not_too_long() {
+        const G: u64 = GRAIN_BYTES;
+        let file = 7 * G + 5;
+        for (offset, bytes) in [(0, 4 * G), (2 * G, 2 * G), (4 * G, 3 * G + 5), (7 * G, 5)] {
+            assert!(is_chunk(offset, bytes, file, 4 * G), "{offset} {bytes}");
+        }
+        // Between others, at no multiple of itself, longer than chunks are, no part.
+        for (offset, bytes) in [(0, 3 * G), (G, 2 * G), (0, file), (0, 1024)] {
+            assert!(!is_chunk(offset, bytes, file, 4 * G), "{offset} {bytes}");
         }
     }
 

@@ -175,7 +175,7 @@ pub struct CopySpec {
     /// Extended attributes (`user.*`, access control lists) are the source's.
     #[schemars(extend("x-flags" = ["-X", "--xattrs"], "x-sweep" = false))]
     pub xattrs: bool,
-    /// Holes stay holes and are not sent, from 64 KiB on.
+    /// Holes stay holes and are not sent, in steps of 64 KiB, of files that are too long for a pack (1 MiB).
     #[schemars(extend("x-flags" = ["--sparse"]))]
     pub sparse: bool,
     /// What is done with symbolic links.

@@ -933,7 +933,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": True,
-        "help": "Holes stay holes and are not sent, from 64 KiB on.",
+        "help": "Holes stay holes and are not sent, in steps of 64 KiB, of files that are too long for a pack (1 MiB).",
         "sweep": True,
     },
     {

@@ -336,7 +336,8 @@ class CopySpec(TypedDict, total=False):
     hard_links: bool
     # Extended attributes (`user.*`, access control lists) are the source's.
     xattrs: bool
-    # Holes stay holes and are not sent, from 64 KiB on.
+    # Holes stay holes and are not sent, in steps of 64 KiB, of files that are too long for a pack
+    # (1 MiB).
     sparse: bool
     # What is done with symbolic links.
     links: SymbolicLinks

@@ -14,8 +14,8 @@ use super::journal::Resumable;
 use super::shared::{Mode, Shared, broken};
 use crate::engine::{OpenFile, Writer};
 use crate::frame::Header;
-use crate::message::{Feedback, Proved, Wants, is_part};
-use crate::tree_hash::{TreeHash, chunk_hash, is_subtree};
+use crate::message::{Feedback, Proved, Wants, is_chunk, is_part};
+use crate::tree_hash::{TreeHash, chunk_hash};
 
 /// How often a chunk may come damaged before its file is given up.
 const MOST_SPOILED: u8 = 3;
@@ -45,10 +45,7 @@ impl Shared {
         };
         let (offset, bytes) = (header.offset, content.len() as u64);
         let length = entry.source.bytes;
-        let is_chunk = bytes <= self.chunk_bytes()
-            && is_part(offset, bytes, length)
-            && is_subtree(offset, bytes, length);
-        if entry.link_to.is_some() || !is_chunk {
+        if entry.link_to.is_some() || !is_chunk(offset, bytes, length, self.chunk_bytes()) {
             return Err(broken(format!("a chunk that file {} cannot have", header.file)));
         }
         if self.is_hashed() {

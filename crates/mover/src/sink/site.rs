@@ -24,7 +24,8 @@ const FOLDER_MODE: u32 = 0o777;
 pub fn is_vacant(root: &Root, spec: &CopySpec, origin: &str) -> bool {
     match place::look(root, spec) {
         Ok(Outlook::Folder(folder)) => {
-            file::list(folder.as_fd()).is_ok_and(|mut names| names.next().is_none())
+            let folder = folder.as_fd();
+            !staging::is_there(folder, &copy_key(spec, origin)) && matches!(is_empty(folder), Ok(true))
         }
         Ok(Outlook::Name(vacancy)) => is_free(&vacancy, spec, origin),
         Err(_) => false,
@@ -203,5 +204,9 @@ mod tests {
         left(&top.path().join("folder"), "folder");
         left(top.path(), "new");
         assert!(!is_vacant("folder") && !is_vacant("new") && is_vacant("other"));
+        // What another copy left is none of this one's business.
+        fs::create_dir(top.path().join("second")).unwrap();
+        left(&top.path().join("second"), "third");
+        assert!(is_vacant("second"));
     }
 }

@@ -11,9 +11,8 @@ use super::settle::Trouble;
 use super::shared::{Shared, one_line};
 use super::table::Known;
 use crate::frame::{Frame, FrameKind};
-use crate::message::{self, Feedback, MAX_PATH_BYTES, Proved, Wants, is_part};
+use crate::message::{self, Feedback, MAX_PATH_BYTES, Proved, Wants, is_chunk};
 use crate::path_text::to_text;
-use crate::tree_hash::is_subtree;
 use crate::{Arrived, Inlet};
 
 /// Problems besides files that are taken at the end.
@@ -278,15 +277,11 @@ impl Shared {
         };
         let is_small = self.supply.is_small(file.found.bytes());
         let file_bytes = file.found.bytes();
-        let is_chunk = match is_small {
+        let came_so = match is_small {
             true => (offset, bytes) == (0, file_bytes),
-            false => {
-                bytes <= self.chunk_bytes
-                    && is_part(offset, bytes, file_bytes)
-                    && is_subtree(offset, bytes, file_bytes)
-            }
+            false => is_chunk(offset, bytes, file_bytes, self.chunk_bytes),
         };
-        if !file.has_content() || !is_chunk {
+        if !file.has_content() || !came_so {
             return self.broken(format!(
                 "number {number} has no chunk of {bytes} bytes at {offset}"
             ));

@@ -229,7 +229,7 @@ impl Chunks {
         if offset >= file_bytes {
             return None;
         }
-        let full = stop.min(next_multiple(offset, SPAN_BYTES.max(self.chunk_bytes)));
+        let full = stop.min((offset + 1).next_multiple_of(SPAN_BYTES.max(self.chunk_bytes)));
         let (end, is_hole) = match self.reach(open, offset, stop, file_bytes) {
             Ok(Some((end, is_hole))) => (end.min(if is_hole { stop } else { full }), is_hole),
             Ok(None) => (full, false),
@@ -260,10 +260,8 @@ impl Chunks {
             false => data / GRAIN_BYTES * GRAIN_BYTES,
         };
         if hole_end > offset {
-            return Ok(Some((
-                hole_end.min(stop).min(next_multiple(offset, HOLE_BYTES)),
-                true,
-            )));
+            let full = (offset + 1).next_multiple_of(HOLE_BYTES);
+            return Ok(Some((hole_end.min(stop).min(full), true)));
         }
         let hole = file::hole_after(open.fd(), data)?;
         let data_end = hole.max(offset + 1).next_multiple_of(GRAIN_BYTES);
@@ -310,9 +308,4 @@ impl Chunks {
     pub(super) const fn settle(&mut self) -> bool {
         !std::mem::replace(&mut self.is_told, true)
     }
-}
-
-/// The multiple of `step` that comes after `offset`.
-const fn next_multiple(offset: u64, step: u64) -> u64 {
-    (offset / step + 1) * step
 }
