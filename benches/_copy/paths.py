@@ -242,7 +242,7 @@ def _probe_gbps(here: Ground, cell: Cell, copy: Told, effort: Effort) -> float:
     span = ["-t", 3 if effort.is_short else PROBE_S + OMIT_S, "-O", _omit_s(effort)]
     same = ["--transport", cell.transport, *PINNED.get(cell.transport, ())]
     same += ["-P", spec.get("streams", 1)]
-    same += ["--rate", spec["rate_bps"]] if spec.get("rate_bps") else []
+    same += ["-b", spec["rate_bps"]] if spec.get("rate_bps") else []
     command = here.server.probe(*same, *span)
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
     if not done.stdout.strip():

@@ -89,7 +89,8 @@ def probe(start: Start, ticket: str, limit_s: float, *options: object) -> Probe:
 
 def rbudp(rate_bps: float, *options: object) -> list[object]:
     """Options of a run at a payload rate (0: as fast as it goes) on a path of its own."""
-    return ["--transport", "rbudp", "--rate", int(rate_bps), "--shared-path", "allow", *options]
+    rate = f"{int(rate_bps)}bit/s"
+    return ["--transport", "rbudp", "--rate", rate, "--shared-path", "allow", *options]
 
 
 def one_blast(payload_bytes: int) -> list[object]:

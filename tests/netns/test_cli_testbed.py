@@ -33,7 +33,7 @@ def farline(*words: str | Path, check: int | None = 0, **options: Any) -> Any:
 @pytest.fixture(scope="module")
 def bed() -> Iterator[str]:
     """A testbed of two hosts, 100 Mbit/s and 20 ms apart."""
-    farline("testbed", "up", "back-to-back", "--name", NAME, "--rate", "100Mbit", "--rtt", "20")
+    farline("testbed", "up", "back-to-back", "--name", NAME, "--rate", "100Mbit", "--rtt", "20ms")
     try:
         yield NAME
     finally:
@@ -84,7 +84,7 @@ def test_a_stamp_is_about_the_program(bed: str) -> None:
 
 
 def test_a_link_changes_is_cut_and_restored(bed: str) -> None:
-    said = farline("testbed", "change", bed, "--rtt", "30", "--loss", "0.25").stdout
+    said = farline("testbed", "change", bed, "--rtt", "30ms", "--loss", "0.25").stdout
     assert said == "link cable: 100 Mbit/s, RTT 30.0 ms, loss 0.25, MTU 9000\n"
     farline("testbed", "cut", bed, "cable")
     connect = "import socket; socket.create_connection(('server', 9), timeout=0.3)"
@@ -93,12 +93,12 @@ def test_a_link_changes_is_cut_and_restored(bed: str) -> None:
     )
     assert "timed out" in lost.stderr
     farline("testbed", "restore", bed)
-    farline("testbed", "change", bed, "--rtt", "2", "--loss", "0")
+    farline("testbed", "change", bed, "--rtt", "2ms", "--loss", "0")
     there = farline(
         "testbed", "exec", bed, "client", "--", sys.executable, "-c", connect, check=None
     )
     assert "refused" in there.stderr
-    assert "no link of" in farline("testbed", "change", bed, "moon", "--rtt", "1", check=1).stderr
+    assert "no link of" in farline("testbed", "change", bed, "moon", "--rtt", "1ms", check=1).stderr
 
 
 def test_what_a_link_carries_is_written_as_pcap(bed: str, tmp_path: Path, ending: Ending) -> None:

@@ -191,7 +191,7 @@ def test_a_copy_goes_on_by_itself_after_a_cut_and_sends_little_twice(
 ) -> None:
     bed = testbed("back-to-back", mtu_bytes=1500, rate_bps="100Mbit")
     there = server(bed.hosts["server"])
-    copying = going(bed, there, folders, ending, "--stall-timeout", "1", "--retry-for", "60")
+    copying = going(bed, there, folders, ending, "--stall-timeout", "1s", "--retry-for", "60s")
     bed.cut()
     for line in copying.process.stdout or ():
         copying.told.append(json.loads(line))

@@ -42,7 +42,7 @@ def profile(store: Path, *words: str) -> dict[str, Any]:
 
 def test_a_sweep_leaves_records_with_path_and_links_and_nothing_else(tmp_path: Path) -> None:
     before = own_beds()
-    results = profile(tmp_path, "--rtt", "0,20", *SWEEP, "--repetitions", "2")
+    results = profile(tmp_path, "--rtt", "0,20ms", *SWEEP, "--repetitions", "2")
     assert results["stopped"] == "finished"
     assert own_beds() <= before
     rates = {row["varied"]["path.rtt_s"]: row["mean_bps"] for row in results["settings"]}
@@ -64,7 +64,16 @@ def test_a_users_testbed_is_as_it_was_after_a_sweep(testbed: Any, tmp_path: Path
     """A queue of one product holds packets without a round trip too, and goes when it is over."""
     bed = testbed("back-to-back", rate_bps="1Gbit", rtt_s="10ms")
     before = bed.topology()
-    words = ("--testbed", bed.name, "--rtt", "0,20", "--link-queue-bdp", "1", "--repetitions", "1")
+    words = (
+        "--testbed",
+        bed.name,
+        "--rtt",
+        "0,20ms",
+        "--link-queue-bdp",
+        "1",
+        "--repetitions",
+        "1",
+    )
     results = profile(tmp_path, *words, *SWEEP)
     rates = {row["varied"]["path.rtt_s"]: row["mean_bps"] for row in results["settings"]}
     assert 170e6 < rates[0.0] < 200e6
@@ -78,7 +87,7 @@ def test_a_users_testbed_is_as_it_was_after_a_sweep(testbed: Any, tmp_path: Path
 
 def test_a_running_testbed_that_nobody_named_is_left_alone(tmp_path: Path) -> None:
     with Testbed.up(load("back-to-back"), name="back-to-back") as bed:
-        results = profile(tmp_path, "--rtt", "1,5", *SWEEP, "--repetitions", "1")
+        results = profile(tmp_path, "--rtt", "1ms,5ms", *SWEEP, "--repetitions", "1")
         assert results["stopped"] == "finished"
         assert bed.topology() == load("back-to-back")
     rows = Store(tmp_path).runs().to_pylist()
@@ -89,7 +98,7 @@ def test_an_interrupted_sweep_takes_its_testbed_down_and_is_resumed(
     tmp_path: Path, ending: Ending
 ) -> None:
     before = own_beds()
-    words = command(tmp_path, "--rtt", "1,5", *SWEEP, "--repetitions", "3")
+    words = command(tmp_path, "--rtt", "1ms,5ms", *SWEEP, "--repetitions", "3")
     process = ending(subprocess.Popen(words, stderr=subprocess.PIPE, text=True, process_group=0))
     assert process.stderr is not None
     said = []
@@ -111,7 +120,7 @@ def test_an_interrupted_sweep_takes_its_testbed_down_and_is_resumed(
 
 def test_a_killed_sweep_leaves_no_testbed(tmp_path: Path, ending: Ending) -> None:
     before = own_beds()
-    words = command(tmp_path, "--rtt", "1", *SWEEP, "--repetitions", "50")
+    words = command(tmp_path, "--rtt", "1ms", *SWEEP, "--repetitions", "50")
     process = ending(subprocess.Popen(words, stderr=subprocess.PIPE, text=True))
     assert process.stderr is not None
     for line in process.stderr:

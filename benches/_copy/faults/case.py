@@ -87,7 +87,7 @@ class Run:
             "pull": (f"{tickets['read']}#{near}", far),
         }
         own = OWN_RETRIES_S + self.scale.longest_cut_s if self.case.retries_itself else 0
-        words = ["--json-stream", "--no-store", "--receipt", str(receipt), "--retry-for", str(own)]
+        words = ["--json-stream", "--no-store", "--receipt", str(receipt), "--retry-for", f"{own}s"]
         return [str(FARLINE), "copy", *ways[self.case.way], *words, *self.case.options]
 
     def _follow(self, client: subprocess.Popen[bytes]) -> None:

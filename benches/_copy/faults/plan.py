@@ -106,7 +106,7 @@ def _case(number: int, seed: int, scale: Scale) -> Case:
     options = [
         *("--transport", TRANSPORTS[number % len(TRANSPORTS)]),
         *("--streams", str(draw.randint(1, 4))),
-        *("--stall-timeout", str(STALL_S)),
+        *("--stall-timeout", f"{STALL_S}s"),
     ]
     proof = [
         *("--verify", draw.choice(["tree", "tree", "read-back"])),
@@ -118,7 +118,7 @@ def _case(number: int, seed: int, scale: Scale) -> Case:
     hard_links = draw.random() < 0.5
     link = _link(draw, scale)
     if "rbudp" in options:  # it blasts at a stated rate, each stream its part of the link's
-        options += ["--rate", str(link["rate_bps"] * 8 // 10 // int(options[3]))]
+        options += ["--rate", f"{link['rate_bps'] * 8 // 10 // int(options[3])}bit/s"]
     return Case(
         number=number,
         seed=draw.getrandbits(48),

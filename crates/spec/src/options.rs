@@ -119,7 +119,7 @@ pub struct RunSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["-l", "--block", "--length"]))]
     pub block_bytes: Option<BlockBytes>,
-    /// Seconds to send for, counted from the end of omit_s; 10 if neither this nor total_bytes is given. A server's limit on the duration is on both together.
+    /// Time to send for, counted from the end of omit_s; 10 s if neither this nor total_bytes is given. A server's limit on the duration is on both together.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["-t", "--time", "--duration"]))]
     pub duration_s: Option<DurationS>,
@@ -127,11 +127,11 @@ pub struct RunSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["-n", "--bytes"]))]
     pub total_bytes: Option<TotalBytes>,
-    /// Seconds at the start left out of steady-state figures; found from the data (MSER-5) if absent. A run of a duration lasts this much longer; one of total_bytes does not.
+    /// Time at the start left out of steady-state figures; found from the data (MSER-5) if absent. A run of a duration lasts this much longer; one of total_bytes does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["-O", "--omit"]))]
     pub omit_s: Option<OmitS>,
-    /// Seconds between two samples.
+    /// Time between two samples.
     #[schemars(extend("x-flags" = ["-i", "--interval"]))]
     pub interval_s: IntervalS,
     /// Payload rate of each stream; 0 is without limit; RBUDP needs it stated; if absent, 1 Mbit/s for UDP and no limit otherwise.
@@ -161,7 +161,7 @@ pub struct RunSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["-L", "--flow-label"]))]
     pub flow_label: Option<FlowLabel>,
-    /// Milliseconds to set the control channel or a stream up in.
+    /// Time to set the control channel or a stream up in.
     #[schemars(extend("x-flags" = ["--connect-timeout"], "x-sweep" = false))]
     pub connect_timeout_ms: TimeoutMs,
     /// Seed of everything that is drawn by chance, the payload included.

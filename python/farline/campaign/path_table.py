@@ -104,13 +104,14 @@ def _alternatives(key: str, raw: object) -> tuple[Any, ...]:
 
 def _values(key: str, item: object) -> tuple[Any, ...]:
     """One value, or those of a list or range in a text."""
-    from farline.spec.links import LINK_OPTION_BY_KEY, read_link_sweep
+    from farline.spec.links import LINK_OPTION_BY_KEY
+    from farline.spec.values import read_sweep
 
     place = f"[{PATH}] {key}"
     if not isinstance(item, str) or key not in LINK_OPTION_BY_KEY:
         return (read_link_option(place, key, item),)
     try:
-        return read_link_sweep(LINK_OPTION_BY_KEY[key], item)
+        return read_sweep(LINK_OPTION_BY_KEY[key], item)
     except ValueError as error:
         raise SpecError(f"{place}: {error}") from None
 
@@ -121,12 +122,13 @@ def read_link_option(place: str, key: str, raw: object) -> Any:
     Raises:
         SpecError: when there is no such option, or not such a value; the line names `place`.
     """
-    from farline.spec.links import LINK_OPTION_BY_KEY, read_link_value
+    from farline.spec.links import LINK_OPTION_BY_KEY
+    from farline.spec.values import read_value
 
     if key not in LINK_OPTION_BY_KEY:
         allowed = ", ".join((*_PLACE_KEYS, *LINK_OPTION_BY_KEY))
         raise SpecError(f"{place}: unknown; allowed are {allowed}")
     try:
-        return read_link_value(LINK_OPTION_BY_KEY[key], raw)
+        return read_value(LINK_OPTION_BY_KEY[key], raw)
     except ValueError as error:
         raise SpecError(f"{place}: {error}") from None

@@ -7,7 +7,7 @@ repetitions = 10              # or min_repetitions, max_repetitions, relative_ha
 reference = "first"           # "first", "none", or a table of options that differ from the first
 seed = 1                      # drawn if absent, and recorded
 [fixed]
-duration_s = 10
+duration_s = "10s"
 [grid]                        # every combination is a setting
 streams = "1..16*2"           # ranges FIRST..LAST*FACTOR or FIRST..LAST+STEP
 block_bytes = ["64K", "1M"]   # lists; units as on the command line
@@ -18,7 +18,7 @@ options = ["tcp.send_buffer_bytes", "tcp.receive_buffer_bytes"]
 values = "128K..64M*2"
 [path]                        # over an emulated link; lists vary it between runs
 testbed = "back-to-back"      # preset, file, or name of a testbed that is up
-rtt_s = [0, "11.8ms", 0.366]
+rtt_s = [0, "11.8ms", "366ms"]
 [data]                        # of copies ([fixed.copy], [grid.copy]): see data_table.py
 files = ["1x1GiB"]
 source = "/dev/shm"
@@ -55,6 +55,7 @@ from farline.campaign.points import (
 )
 from farline.campaign.rules import Rules
 from farline.errors import SpecError, UsageError
+from farline.spec.units import parse_duration
 
 if TYPE_CHECKING:
     from farline.plots.wanted import WantedFigure
@@ -243,8 +244,7 @@ def plan_from_document(document: Mapping[str, Any], default_name: str = Plan.nam
     _known("plan", document, _PARTS)
     campaign = _table(document, "campaign")
     _known("[campaign]", campaign, tuple(_KEYS))
-    for key, value in campaign.items():
-        _typed(key, value)
+    campaign = {key: _typed(key, value) for key, value in campaign.items()}
     settings = {
         key: campaign[key]
         for key in ("reference_every", "seed", "pause_s", "store", "count_invalid")
@@ -280,8 +280,13 @@ def _known(place: str, table: Mapping[str, Any], allowed: tuple[str, ...]) -> No
             raise SpecError(f"{place} {key}: unknown; allowed are {', '.join(allowed)}")
 
 
-def _typed(key: str, value: object) -> None:
+def _typed(key: str, value: object) -> Any:
     wanted = _KEYS[key]
+    if key == "pause_s" and isinstance(value, str):
+        try:
+            return parse_duration(value)
+        except ValueError as error:
+            raise SpecError(f"[campaign] {key}: {error}") from None
     if isinstance(value, bool) != (wanted is bool) or not isinstance(value, wanted):
         names = {
             bool: "true or false",
@@ -293,6 +298,7 @@ def _typed(key: str, value: object) -> None:
         kinds = wanted if isinstance(wanted, tuple) else (wanted,)
         kind = "a number" if float in kinds else " or ".join(names[item] for item in kinds)
         raise SpecError(f"[campaign] {key}: {value!r} is not {kind}")
+    return value
 
 
 def _check_range(key: str, value: float, low: float, high: float) -> None:

@@ -36,7 +36,7 @@ class UnitType(click.ParamType[float]):
 
 
 RATE = UnitType("rate", units.parse_rate)
-SECONDS = UnitType("seconds", units.parse_duration)
+SECONDS = UnitType("time", units.parse_duration)
 SIZE = UnitType("size", units.parse_size)
 
 

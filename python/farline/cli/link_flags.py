@@ -1,8 +1,7 @@
 """Command-line options of an emulated link, made from the generated table of link options.
 
 `testbed up` has them as they are (`--rate`, `--loss`), `profile` with `link` in front, since its
-own `--rate` is a run's (`--link-rate`, `--link-loss`); `--rtt` is the same word everywhere. A time
-without a unit is in milliseconds, as papers write round-trip times.
+own `--rate` is a run's (`--link-rate`, `--link-loss`); `--rtt` is the same word everywhere.
 """
 
 from __future__ import annotations
@@ -13,8 +12,9 @@ from typing import Any, TypeVar
 
 import click
 
-from farline.spec.links import LINK_OPTIONS, RTT, LinkOption, read_link_sweep, read_link_value
+from farline.spec.links import LINK_OPTIONS, RTT, LinkOption
 from farline.spec.options import OptionType
+from farline.spec.values import read_sweep, read_value
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _PREFIX = "link_"
@@ -49,14 +49,14 @@ def _flag(option: LinkOption, prefix: str, sweep: bool) -> Callable[[_Command], 
     if option.kind == "flag":
         switch = f"{flag}/--{prefix}no-{option.flags[0][2:]}"
         return click.option(switch, name, default=None, is_flag=True, help=about)
-    read = read_link_sweep if sweep else read_link_value
+    read = read_sweep if sweep else read_value
     return click.option(
         flag,
         name,
-        type=OptionType(partial(read, option, bare_ms=True)),
+        type=OptionType(partial(read, option)),
         metavar=_METAVARS.get(option.kind, "|".join(option.choices)),
         default=None,
-        help=f"{about} A bare number is in ms." if option.kind == "seconds" else about,
+        help=about,
     )
 
 

@@ -78,8 +78,8 @@ def command(
 ) -> int:
     """Profile the path to HOST: run every setting of a grid, in fair order, often enough.
 
-    Without HOST, an emulated path: --rtt 0,11.8,366 brings up two hosts on this machine and runs
-    over each round-trip time; options of the link have --link in front, a plan a table [path].
+    Without HOST, an emulated path: --rtt 0,11.8ms,366ms brings up two hosts on this machine and
+    runs over each round-trip time; options of the link have --link in front, a plan a table [path].
 
     The grid comes from PLAN.toml, from options (lists such as 1,2,4 and ranges such as 64K..1M*2
     vary an option), or from both: options win. Each setting is repeated until its mean throughput

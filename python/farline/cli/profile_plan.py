@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from farline.cli.limits import SECONDS
 from farline.cli.link_flags import host_cpus_option, link_flags, take_link_values
 from farline.spec.options import grid_from_options
 
@@ -39,7 +40,7 @@ def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
             ),
             click.option("--confidence", type=float, help="Confidence of that interval [0.95]."),
             click.option("--reference", help="Reference setting: first or none [first]."),
-            click.option("--pause", "pause_s", type=float, help="Seconds between two runs [0]."),
+            click.option("--pause", "pause_s", type=SECONDS, help="Time between two runs [0]."),
         )
     ):
         command = option(command)

@@ -39,7 +39,7 @@ _HELP = """Hosts on this machine, joined by emulated links of any length.
 
 Hosts are network namespaces: any program runs in them. The emulator needs no
 module of the kernel. `farline testbed presets` lists networks to start from;
-`farline profile --rtt 0,11.8,366` sweeps a round-trip time in one line.
+`farline profile --rtt 0,11.8ms,366ms` sweeps a round-trip time in one line.
 """
 
 

@@ -93,7 +93,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 0.01,
         "maximum": 604800.0,
         "default": None,
-        "help": "Seconds to send for, counted from the end of omit_s; 10 if neither this nor total_bytes is given. A server's limit on the duration is on both together.",
+        "help": "Time to send for, counted from the end of omit_s; 10 s if neither this nor total_bytes is given. A server's limit on the duration is on both together.",
         "sweep": True,
     },
     {
@@ -121,7 +121,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 0.0,
         "maximum": 3600.0,
         "default": None,
-        "help": "Seconds at the start left out of steady-state figures; found from the data (MSER-5) if absent. A run of a duration lasts this much longer; one of total_bytes does not.",
+        "help": "Time at the start left out of steady-state figures; found from the data (MSER-5) if absent. A run of a duration lasts this much longer; one of total_bytes does not.",
         "sweep": True,
     },
     {
@@ -135,7 +135,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 0.005,
         "maximum": 60.0,
         "default": 1.0,
-        "help": "Seconds between two samples.",
+        "help": "Time between two samples.",
         "sweep": True,
     },
     {
@@ -247,7 +247,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 10,
         "maximum": 3600000,
         "default": 10000,
-        "help": "Milliseconds to set the control channel or a stream up in.",
+        "help": "Time to set the control channel or a stream up in.",
         "sweep": False,
     },
     {

@@ -138,15 +138,15 @@ class RunSpec(TypedDict, total=False):
     # Bytes handed to one send or receive call; 128 KiB (TCP, UDT, RBUDP, null) or 64 KiB (UDP) if
     # absent.
     block_bytes: int | None
-    # Seconds to send for, counted from the end of omit_s; 10 if neither this nor total_bytes is
+    # Time to send for, counted from the end of omit_s; 10 s if neither this nor total_bytes is
     # given. A server's limit on the duration is on both together.
     duration_s: float | None
     # Payload bytes to send over all streams of a direction, instead of a duration.
     total_bytes: int | None
-    # Seconds at the start left out of steady-state figures; found from the data (MSER-5) if absent.
-    # A run of a duration lasts this much longer; one of total_bytes does not.
+    # Time at the start left out of steady-state figures; found from the data (MSER-5) if absent. A
+    # run of a duration lasts this much longer; one of total_bytes does not.
     omit_s: float | None
-    # Seconds between two samples.
+    # Time between two samples.
     interval_s: float
     # Payload rate of each stream; 0 is without limit; RBUDP needs it stated; if absent, 1 Mbit/s
     # for UDP and no limit otherwise.
@@ -163,7 +163,7 @@ class RunSpec(TypedDict, total=False):
     tos: int | None
     # IPv6 flow label of data packets.
     flow_label: int | None
-    # Milliseconds to set the control channel or a stream up in.
+    # Time to set the control channel or a stream up in.
     connect_timeout_ms: int
     # Seed of everything that is drawn by chance, the payload included.
     seed: int

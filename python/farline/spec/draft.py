@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from farline.spec.letters import dscp_value
+from farline.spec.letters import PEER_FLAGS, PEER_PREFIX, dscp_value
 from farline.spec.table import OPTIONS, TRANSPORT_SECTIONS, Option
 from farline.spec.values import option_at, read_pair, read_sweep, read_value
 
@@ -32,11 +32,12 @@ class Draft:
         self.settings[path] = value
         self.made_by[path] = flag
 
-    def read(self, path: str, text: str, flag: str) -> object:
+    def read(self, path: str, text: str, flag: str, bare: bool = False) -> object:
         """A value (with `sweep`, a tuple of them) of the option at `path`."""
         option = option_at(path)
         try:
-            return read_sweep(option, text) if self.sweep else read_value(option, text)
+            read = read_sweep if self.sweep else read_value
+            return read(option, text, bare)
         except ValueError as error:
             raise click.UsageError(f"{flag}: {error}") from None
 
@@ -79,14 +80,26 @@ def _put_transport(draft: Draft, values: Mapping[str, Any]) -> None:
 def _put_table(draft: Draft, values: Mapping[str, Any]) -> None:
     """Options of the table: click has read their value, unless options that share a flag differ."""
     for option in OPTIONS:
-        value = values.get(option.name)
-        if value is None or option.path in ("transport", "rate_bps", "pairs"):
+        if option.path in ("transport", "rate_bps", "pairs"):
             continue
         if _belongs_elsewhere(draft, option):
             continue
-        if isinstance(value, str) and reads_differ(sharing(option)):
-            value = draft.read(option.path, value, option.flags[0])
-        draft.put(option.path, value, option.flags[0])
+        for name, flags in _spellings(option).items():
+            value = values.get(name)
+            if value is None or not flags:
+                continue
+            if isinstance(value, str) and reads_differ(sharing(option)):
+                value = draft.read(option.path, value, flags[0])
+            draft.put(option.path, value, flags[0])
+
+
+def _spellings(option: Option) -> dict[str, list[str]]:
+    """The flags of an option by the name that click has their value under."""
+    peers = [flag for flag in option.flags if flag in PEER_FLAGS]
+    own = [flag for flag in option.flags if flag not in PEER_FLAGS]
+    if not (peers and own):
+        return {option.name: list(option.flags)}
+    return {PEER_PREFIX + option.name: peers, option.name: own}
 
 
 def sharing(option: Option) -> list[Option]:
@@ -131,8 +144,9 @@ def _put_sizes(draft: Draft, values: Mapping[str, Any]) -> None:
                 draft.put(path, draft.read(path, values["window"], "-w"), "-w")
     if values.get("blocks") is not None:
         draft.put("total_bytes", _blocks_bytes(draft, values["blocks"]), "-k")
-    if values.get("rate_bps") is not None:
-        _put_rate(draft, values["rate_bps"])
+    for name, flag, bare in ((f"{PEER_PREFIX}rate_bps", "-b", True), ("rate_bps", "--rate", False)):
+        if values.get(name) is not None:
+            _put_rate(draft, str(values[name]), flag, bare)
 
 
 def _length_path(draft: Draft) -> str:
@@ -157,16 +171,16 @@ def _blocks_bytes(draft: Draft, text: str) -> int:
     return count * int(size)
 
 
-def _put_rate(draft: Draft, text: Any) -> None:
+def _put_rate(draft: Draft, text: str, flag: str, bare: bool) -> None:
     """`RATE`, or iperf3's `RATE/BURST`; a slash before `s` belongs to the unit."""
-    rate, slash, burst = str(text).rpartition("/")
+    rate, slash, burst = text.rpartition("/")
     if draft.sweep or not (slash and burst.isdigit()):
-        draft.put("rate_bps", draft.read("rate_bps", str(text), "-b"), "-b")
+        draft.put("rate_bps", draft.read("rate_bps", text, flag, bare), flag)
         return
     if draft.sections() != ["udp"]:
-        raise click.UsageError("-b RATE/BURST counts datagrams: it goes with -u")
-    draft.put("rate_bps", draft.read("rate_bps", rate, "-b"), "-b")
-    draft.put("udp.batch_packets", draft.read("udp.batch_packets", burst, "-b"), "-b")
+        raise click.UsageError(f"{flag} RATE/BURST counts datagrams: it goes with -u")
+    draft.put("rate_bps", draft.read("rate_bps", rate, flag, bare), flag)
+    draft.put("udp.batch_packets", draft.read("udp.batch_packets", burst, flag), flag)
 
 
 def _put_places(draft: Draft, values: Mapping[str, Any]) -> None:

@@ -78,6 +78,9 @@ def _connection(key: str, raw: object, place: str) -> Connection:
     ends = [end.strip() for end in key.split(_SEPARATOR)]
     if len(ends) != 2 or not all(ends):
         raise SpecError(f'{place}: write two sites, such as "ANL - ORNL"')
+    if isinstance(raw, int | float) and not isinstance(raw, bool) and raw > 0:
+        # Without `rtt_ms` before it, a number does not say whether it is milliseconds.
+        raise SpecError(f"{place}: {raw} could be {raw}ms or {raw}s; write the unit")
     table = raw if isinstance(raw, Mapping) else {"rtt_ms": raw}
     _refuse_unknown(table, _CONNECTION, place)
     if "rtt_ms" not in table:
@@ -119,16 +122,10 @@ def _rate(raw: object, place: str) -> float | None:
 
 def _rtt_ms(raw: object, place: str) -> float:
     """Milliseconds from a number of them or a text with its unit such as "22.6ms"."""
-    value = _number(raw, _milliseconds, place)
+    value = _number(raw, units.parse_rtt_ms, place)
     if not 0 <= value <= LONGEST_RTT_MS:
         raise SpecError(f"{place}: {raw!r} is not between 0 and {LONGEST_RTT_MS:.0f} ms")
     return value
-
-
-def _milliseconds(text: str) -> float:
-    bare = text.strip()[-1:].isdigit()
-    # Twelve digits: thousandths of a second into milliseconds leave crumbs otherwise.
-    return float(f"{1000 * units.parse_duration(f'{text}ms' if bare else text):.12g}")
 
 
 def _number(raw: object, parse: Callable[[str], float], place: str) -> float:

@@ -55,6 +55,14 @@ LETTERS: tuple[Letter, ...] = (
     Letter("dscp", ("--dscp",), "NAME", "DSCP of data packets, by name (EF, AF41, CS1) or number."),
 )
 
+PEER_FLAGS = frozenset(
+    ("-t", "--time", "-i", "--interval", "-O", "--omit", "-b", "--bitrate", "--fq-rate")
+)
+"""Flags of iperf3 behind which a number needs no unit: seconds, or bits per second."""
+
+PEER_PREFIX = "iperf3_"
+"""Before the name of an option that came by such a flag, where it has others too."""
+
 _PRECEDENCE = {f"af{cls}{drop}": 8 * cls + 2 * drop for cls in range(1, 5) for drop in range(1, 4)}
 DSCP_NAMES: dict[str, int] = {
     **{f"cs{cls}": 8 * cls for cls in range(8)},

@@ -13,10 +13,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from farline.spec import units
 from farline.spec._link_options import LINK_OPTIONS as _ROWS
 from farline.spec.table import Option
-from farline.spec.values import read_sweep, read_value
 
 
 @dataclass(frozen=True)
@@ -57,42 +55,6 @@ CAPACITY_KEYS = ("capacity_bytes", "capacity_bdp")
 
 _ONE_THING = (("rtt_s", "delay_s", "delay"), (*CAPACITY_KEYS, "queue"))
 """Pairs of keys that mean one thing, and its name."""
-
-
-def read_link_value(option: LinkOption, raw: object, bare_ms: bool = False) -> object:
-    """A value of `option`; with `bare_ms`, a time without a unit is in milliseconds.
-
-    Raises:
-        ValueError: when `raw` cannot be read or is out of range.
-    """
-    return read_value(option, _with_unit(option, raw) if bare_ms else raw)
-
-
-def read_link_sweep(option: LinkOption, text: str, bare_ms: bool = False) -> tuple[object, ...]:
-    """Alternatives of `option`: `0,11.8,366` or a range; see `read_link_value`.
-
-    Raises:
-        ValueError: when one cannot be read or is out of range.
-    """
-    if not (bare_ms and option.kind == "seconds"):
-        return read_sweep(option, text)
-
-    def parse(item: str) -> float:
-        return units.parse_duration(_milliseconds(item))
-
-    values = tuple(units.parse_sweep(text, parse))
-    for value in values:
-        read_value(option, value)
-    return values
-
-
-def _with_unit(option: LinkOption, raw: object) -> object:
-    bare = isinstance(raw, str) and option.kind == "seconds"
-    return _milliseconds(str(raw)) if bare else raw
-
-
-def _milliseconds(text: str) -> str:
-    return f"{text.strip()}ms" if text.strip()[-1:].isdigit() else text
 
 
 def find_link(topology: Mapping[str, Any], name: str | None = None) -> dict[str, Any]:

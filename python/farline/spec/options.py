@@ -6,7 +6,8 @@ the options of files, as people know them from rsync and scp. `spec_from_options
 turns what click parsed into a spec document, `grid_from_options` into a fixed part
 and axes. iperf3's letters mean what they mean in iperf3: with UDP, `-l` is the size
 of a datagram; `-w` sets both buffers; `-b RATE/BURST` also sets how many datagrams go
-back to back; `-Z` is sendfile.
+back to back; `-Z` is sendfile. Behind its spellings of a time or a rate a bare number is what
+it is there; farline's own spellings of the same option need a unit.
 A flag that several transports share goes to the section of the one chosen.
 """
 
@@ -20,7 +21,7 @@ from typing import Any, TypeVar
 import click
 
 from farline.spec.draft import reads_differ, settings_of
-from farline.spec.letters import LETTERS, Letter
+from farline.spec.letters import LETTERS, PEER_FLAGS, PEER_PREFIX, Letter
 from farline.spec.table import COPY, OPTIONS, Option
 from farline.spec.units import parse_bwlimit
 from farline.spec.values import read_sweep, read_value
@@ -30,12 +31,18 @@ _LETTER_FLAGS = {flag for letter in LETTERS for flag in letter.flags}
 _METAVARS = {
     "size": "SIZE",
     "rate": "RATE",
-    "seconds": "SECONDS",
-    "ms": "MS",
+    "seconds": "TIME",
+    "ms": "TIME",
     "integer": "N",
     "number": "X",
     "string": "TEXT",
     "array": "N,N,...",
+}
+
+_BARE_METAVARS = {"seconds": "SECONDS", "rate": "RATE"}
+_BARE_HELP = {
+    "seconds": " A bare number is seconds, as with iperf3.",
+    "rate": " A bare number is bits per second, as with iperf3.",
 }
 
 NOT_OF_COPIES = frozenset(
@@ -121,7 +128,7 @@ def run_options(sweep: bool) -> Callable[[_Command], _Command]:
             if letter.sweeps or not sweep:
                 command = _letter_option(letter, sweep)(command)
         for name, options in reversed(_by_name(_is_of_runs).items()):
-            command = _table_option(name, options, sweep, options[0].flags)(command)
+            command = _spelled_options(name, options, sweep, options[0].flags)(command)
         return _sweep_option(command) if sweep else command
 
     return decorate
@@ -137,7 +144,7 @@ def copy_options(command: _Command) -> _Command:
     for name, all_options in reversed(named):
         options = [_in_copies(option) for option in all_options]
         if options[0].path != "copy.delete":
-            command = _table_option(name, options, False, _copy_flags(options[0]))(command)
+            command = _spelled_options(name, options, False, _copy_flags(options[0]))(command)
     return command
 
 
@@ -192,8 +199,26 @@ def _by_name(wanted: Callable[[Option], bool]) -> dict[str, list[Option]]:
     return named
 
 
-def _table_option(
+def _spelled_options(
     name: str, options: list[Option], sweep: bool, spellings: Sequence[str]
+) -> Callable[[_Command], _Command]:
+    """An option; as two where a peer spells it too and reads a bare number its own way."""
+    peers = [flag for flag in spellings if flag in PEER_FLAGS]
+    own = [flag for flag in spellings if flag not in PEER_FLAGS]
+
+    def decorate(command: _Command) -> _Command:
+        if own:
+            command = _table_option(name, options, sweep, own)(command)
+        if peers:
+            named = PEER_PREFIX + name if own else name
+            command = _table_option(named, options, sweep, peers, bare=True)(command)
+        return command
+
+    return decorate
+
+
+def _table_option(
+    name: str, options: list[Option], sweep: bool, spellings: Sequence[str], bare: bool = False
 ) -> Callable[[_Command], _Command]:
     option = options[0]
     flags = [flag for flag in spellings if flag not in _LETTER_FLAGS]
@@ -202,11 +227,15 @@ def _table_option(
     return click.option(
         *flags,
         name,
-        type=click.STRING if reads_differ(options) else _type_of(option, sweep and option.sweep),
-        metavar=_metavar(option),
+        type=(
+            click.STRING
+            if reads_differ(options)
+            else _type_of(option, sweep and option.sweep, bare)
+        ),
+        metavar=_BARE_METAVARS[option.kind] if bare else _metavar(option),
         multiple=option.path == "pairs",
         default=None,
-        help=_help(options),
+        help=_help(options) + (_BARE_HELP[option.kind] if bare else ""),
     )
 
 
@@ -216,7 +245,7 @@ def _metavar(option: Option) -> str:
     return _METAVARS.get(option.kind, "|".join(option.choices))
 
 
-def _type_of(option: Option, sweep: bool) -> click.ParamType[Any]:
+def _type_of(option: Option, sweep: bool, bare: bool) -> click.ParamType[Any]:
     """`-b` and `--pair` are read by `draft`: one may say two things, one comes several times."""
     if option.path == "copy.total_rate_bps":
         return OptionType(parse_bwlimit)
@@ -224,7 +253,7 @@ def _type_of(option: Option, sweep: bool) -> click.ParamType[Any]:
     return (
         click.STRING
         if by_hand
-        else OptionType(partial(read_sweep if sweep else read_value, option))
+        else OptionType(partial(read_sweep if sweep else read_value, option, bare=bare))
     )
 
 

@@ -1,9 +1,11 @@
 """Texts with units into numbers, and numbers back into texts.
 
-Sizes follow iperf3: bare K, M, G, T are powers of 1024. Rates are bits per
-second and decimal unless the text says bytes or binary. Durations are seconds
-unless the text says otherwise. Numbers are read exactly (no binary fractions on
-the way), and what is not a whole number of bytes or bits is refused, not rounded.
+Sizes follow iperf3: bare K, M, G, T are powers of 1024. Rates are decimal bits
+per second unless the text says bytes or binary. A time or a rate needs its unit:
+one tool's bare 100 is seconds and the next one's milliseconds, so it is refused,
+0 aside, except behind the letters of a peer whose users know what it means.
+Numbers are read exactly (no binary fractions on the way), and what is not a whole
+number of bytes or bits is refused, not rounded.
 """
 
 from __future__ import annotations
@@ -63,19 +65,24 @@ def parse_size(text: str) -> int:
     return _whole(_number(match) * base ** _POWERS[match["prefix"].lower()], text, "bytes")
 
 
-def parse_rate(text: str) -> int:
+def parse_rate(text: str, bare: str | None = None) -> int:
     """Bits per second from a text such as `10G`, `1.5Gbit/s` or `1GiB/s`.
 
-    Decimal bits unless the text says `B/s` (bytes) or `i` (powers of 1024).
+    Decimal bits unless the text says `B/s` (bytes) or `i` (powers of 1024). `bare` is the unit
+    of a number without one, where an option has it from a peer.
 
     Raises:
-        ValueError: when the text is no rate or no whole number of bits per second.
+        ValueError: when the text is no rate, has no unit, or is no whole number of bits per second.
     """
     match = _RATE.fullmatch(text.strip())
     if match is None or (match["unit"] == "B" and match["per"] != "/s"):
         raise ValueError(
-            f"{text!r} is not a rate: write bits per second, or 10G, 1.5Gbit/s, 1GiB/s"
+            f"{text!r} is not a rate: write it with its unit, such as 10G, 1.5Gbit/s, 1GiB/s"
         )
+    if _lacks_unit(match, "prefix", "unit", "per"):
+        if bare is None:
+            raise ValueError(_two_readings(text, "bit/s", "Mbit/s"))
+        return parse_rate(f"{text.strip()}{bare}")
     base = 1024 if match["binary"] else 1000
     bits = 8 if match["unit"] == "B" else 1
     scale = bits * base ** _POWERS[match["prefix"].lower()]
@@ -103,29 +110,56 @@ def parse_bwlimit(text: str) -> int:
     return _whole(Decimal(number) * 8 * base**power, text, "bits per second")
 
 
-def parse_duration(text: str) -> float:
-    """Seconds from a text such as `10`, `100ms`, `2m` or `1h`.
+def parse_duration(text: str, bare: str | None = None) -> float:
+    """Seconds from a text such as `10s`, `100ms`, `2m` or `1h`; 0 needs no unit.
+
+    `bare` is the unit of a number without one, where an option has it from a peer.
 
     Raises:
-        ValueError: when the text is no duration.
+        ValueError: when the text is no duration or has no unit.
     """
-    return float(_microseconds(text, "s", "seconds") / 1_000_000)
+    return float(_microseconds(text, bare) / 1_000_000)
 
 
-def _microseconds(text: str, bare: str, bare_word: str) -> Decimal:
+def parse_rtt_ms(text: str) -> float:
+    """Milliseconds from a text such as `11.8ms` or `0.2s`.
+
+    Raises:
+        ValueError: when the text is no duration or has no unit.
+    """
+    return float(_microseconds(text, None) / 1000)
+
+
+def _microseconds(text: str, bare: str | None) -> Decimal:
     match = _TIME.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"{text!r} is not a duration: write {bare_word}, or 100ms, 10s, 2m, 1h")
-    return _number(match) * _MICROSECONDS[match["unit"] or bare]
+        raise ValueError(
+            f"{text!r} is not a duration: write it with its unit, such as 100ms, 10s, 2m, 1h"
+        )
+    if bare is None and _lacks_unit(match, "unit"):
+        raise ValueError(_two_readings(text, "ms", "s"))
+    return _number(match) * _MICROSECONDS[match["unit"] or bare or "s"]
+
+
+def _lacks_unit(match: re.Match[str], *groups: str) -> bool:
+    """Whether a number stands alone that needs a unit; 0 is the same in all."""
+    return not any(match[group] for group in groups) and _number(match) != 0
+
+
+def _two_readings(text: str, one: str, other: str) -> str:
+    number = text.strip()
+    return (
+        f"{text!r} has no unit: {number} could be {number}{one} or {number}{other}; write the unit"
+    )
 
 
 def parse_milliseconds(text: str) -> int:
-    """Whole milliseconds from a text; a bare number is milliseconds, as with iperf3's time-outs.
+    """Whole milliseconds from a text such as `500ms` or `3s`.
 
     Raises:
-        ValueError: when the text is no duration or no whole number of milliseconds.
+        ValueError: when the text is no duration, has no unit or is no whole number of milliseconds.
     """
-    return _whole(_microseconds(text, "ms", "milliseconds") / 1000, text, "milliseconds")
+    return _whole(_microseconds(text, None) / 1000, text, "milliseconds")
 
 
 def parse_integer(text: str) -> int:

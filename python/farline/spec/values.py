@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 from farline.spec import units
 from farline.spec.table import OPTIONS, Option
@@ -25,6 +26,12 @@ _READERS: dict[str, Callable[[str], Value]] = {
     "flag": units.parse_switch,
 }
 
+_BARE_READERS: dict[str, Callable[[str], Value]] = {
+    "rate": partial(units.parse_rate, bare="bit/s"),
+    "seconds": partial(units.parse_duration, bare="s"),
+}
+"""What a number without a unit is behind iperf3's letters."""
+
 
 def option_at(path: str) -> Option:
     """The option with the dotted path `path`, such as `tcp.mss_bytes`.
@@ -37,25 +44,29 @@ def option_at(path: str) -> Option:
     return _BY_PATH[path]
 
 
-def read_value(option: Option, raw: object) -> object:
+def read_value(option: Option, raw: object, bare: bool = False) -> object:
     """A value of `option` from `raw`: a text with units, or plain JSON in the option's unit.
+
+    With `bare`, a text needs no unit either: a peer's letter stands before it.
 
     Raises:
         ValueError: when `raw` cannot be read or is out of range.
     """
     if option.kind == "array":
         return read_list(option, raw) if isinstance(raw, str) else raw
-    value = read_text(option, raw) if isinstance(raw, str) else _plain(option, raw)
+    value = read_text(option, raw, bare) if isinstance(raw, str) else _plain(option, raw)
     _check_range(option, value)
     return value
 
 
-def read_text(option: Option, text: str) -> Value:
-    """A scalar from a text with units, its range not yet checked."""
+def read_text(option: Option, text: str, bare: bool = False) -> Value:
+    """A scalar from a text with units, its range not yet checked; see `read_value`."""
     if option.kind == "word":
         return _word(option, text)
     if option.unit in ("probability", "share"):
         return units.parse_probability(text)
+    if bare and option.kind in _BARE_READERS:
+        return _BARE_READERS[option.kind](text)
     return _READERS[option.kind](text) if option.kind in _READERS else text
 
 
@@ -147,8 +158,10 @@ def _address(text: str, pair: str) -> str:
         ) from None
 
 
-def read_sweep(option: Option, text: str) -> tuple[object, ...]:
+def read_sweep(option: Option, text: str, bare: bool = False) -> tuple[object, ...]:
     """Alternatives of one option: `1,2,4` and ranges for scalars, `0,1;2,3` for lists.
+
+    With `bare`, numbers need no unit; see `read_value`.
 
     Raises:
         ValueError: when one cannot be read or is out of range.
@@ -160,7 +173,7 @@ def read_sweep(option: Option, text: str) -> tuple[object, ...]:
         for word in words:
             _check_length(option, word)
         return words
-    values = units.parse_sweep(text, lambda item: read_text(option, item.strip()))
+    values = units.parse_sweep(text, lambda item: read_text(option, item.strip(), bare))
     for value in values:
         _check_range(option, value)
     return tuple(values)

@@ -60,7 +60,7 @@ def read_where(texts: Sequence[str]) -> dict[str, tuple[object, ...]]:
 
 
 def _values(name: str, text: str) -> tuple[object, ...]:
-    from farline.spec.links import LINK_OPTION_BY_KEY, read_link_sweep
+    from farline.spec.links import LINK_OPTION_BY_KEY
     from farline.spec.values import option_at, read_sweep
     from farline.store.columns import run_columns
 
@@ -69,8 +69,9 @@ def _values(name: str, text: str) -> tuple[object, ...]:
         if text == "none" and name in run_columns() and not _is_word(name, text):
             return (None,)
         if key != name and name in run_columns() and key in LINK_OPTION_BY_KEY:
-            return read_link_sweep(LINK_OPTION_BY_KEY[key], text, bare_ms=True)
-        return read_sweep(option_at(name), text)
+            return read_sweep(LINK_OPTION_BY_KEY[key], text)
+        # The name ends in the unit of the column that numbers are compared with.
+        return read_sweep(option_at(name), text, bare=True)
     except ValueError as error:
         raise SpecError(f"--where {name}: {error}") from None
 

@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from farline.errors import FarlineError, SystemFailure, UnreachableError, UsageError
-from farline.spec.links import RTT, half, read_link_value
+from farline.spec.links import RTT, half
 from farline.spec.topology import read_document
+from farline.spec.values import read_value
 from farline.testbed import processes, route, state
 from farline.testbed.control import Control
 from farline.testbed.host import Host, Port
@@ -337,7 +338,7 @@ def _read_change(direction: str, changes: dict[str, object]) -> dict[str, Any]:
     if RTT.key in changes:
         if direction != "both" or "delay_s" in change:
             raise ValueError("rtt_s means both directions, and goes without delay_s")
-        rtt_s: Any = read_link_value(RTT, changes[RTT.key])
+        rtt_s: Any = read_value(RTT, changes[RTT.key])
         change["delay_s"] = half(rtt_s)
     return change
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from farline.spec.links import RTT, half, read_link_value
+from farline.spec.links import RTT, half
 from farline.spec.topology import fields_of, read_document, read_field
+from farline.spec.values import read_value
 
 CAPACITIES = ("capacity_bytes", "capacity_packets", "capacity_bdp")
 """Ways to state how long a queue is: who states one states it anew."""
@@ -35,7 +36,7 @@ def read_link(raw: Mapping[str, Any], defaults: Mapping[str, Any], place: str) -
 
 def _read_rtt(raw: object, place: str) -> float:
     try:
-        rtt_s: Any = read_link_value(RTT, raw)
+        rtt_s: Any = read_value(RTT, raw)
     except ValueError as error:
         raise ValueError(f"{place}: {error}") from None
     return float(rtt_s)

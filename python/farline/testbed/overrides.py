@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from farline.spec.links import LINK_OPTION_BY_KEY, RTT, LinkOption, read_link_value
-from farline.spec.values import option_at, read_list
+from farline.spec.links import LINK_OPTION_BY_KEY, RTT, LinkOption
+from farline.spec.values import option_at, read_list, read_value
 from farline.testbed.links import merged, set_rtt
 from farline.testbed.repeat import Parameters
 
@@ -58,7 +58,7 @@ def sorted_out(given: Mapping[str, object], parameters: Parameters) -> Overrides
 
 def _put(wanted: Overrides, option: LinkOption, raw: object) -> None:
     try:
-        value: Any = read_link_value(option, raw)
+        value: Any = read_value(option, raw)
     except ValueError as error:
         raise ValueError(f"{option.key}: {error}") from None
     if option is RTT:

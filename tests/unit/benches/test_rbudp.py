@@ -178,7 +178,7 @@ def test_three_times_cubic_and_the_link() -> None:
 
 def test_commands_state_their_rate_and_that_the_path_is_theirs() -> None:
     words = " ".join(map(str, rbudp(6e8, "--early", *one_blast(1000))))
-    assert "--rate 600000000 --shared-path allow --early" in words
+    assert "--rate 600000000bit/s --shared-path allow --early" in words
     assert "-n 1000 --payload 1000 --in-flight 1" in words
 
 

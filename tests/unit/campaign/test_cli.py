@@ -250,7 +250,7 @@ def test_a_link_that_cannot_be_set_is_an_outcome_of_its_setting(
     monkeypatch.setattr("farline.cli.profile.link_setter", lambda *_: setter)
     monkeypatch.setattr("farline.cli.profile.path_watch", lambda _link: None)
     engine.interrupt_at = 5
-    assert profile(HOST, "--rtt", "1,5", "-t", "0.5", "--repetitions", "4").return_value == 130
+    assert profile(HOST, "--rtt", "1ms,5ms", "-t", "0.5", "--repetitions", "4").return_value == 130
     result = profile("--resume")
     assert result.return_value == 0
     assert "RTT 5 ms: given up: link: no room" in result.stdout

@@ -90,7 +90,7 @@ def test_hosts_of_no_site_count_in_profiles_and_are_named() -> None:
 
 
 def test_a_profile_in_words_fits_80_columns_and_says_what_counts(kept: None) -> None:
-    text = analyze("profile", *KNOWN, "--running", "--at", "20").stdout
+    text = analyze("profile", *KNOWN, "--running", "--at", "20ms").stdout
     assert max(map(len, text.splitlines())) <= 80
     assert "file to file (E), 15 transfers at 3 round-trip times, 1 failed" in text
     assert "memory to memory (T), 30 transfers" in text
@@ -124,7 +124,7 @@ def test_profiles_are_told_apart_by_columns_and_sites(kept: None) -> None:
 def test_other_round_trip_times_are_on_the_lines_and_beyond_only_if_asked(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    case = ("profile", "gridftp.log", *KNOWN, "--at", "20,120")
+    case = ("profile", "gridftp.log", *KNOWN, "--at", "20ms,120ms")
     assert run(["analyze", *case]) == 1
     assert "outside of what was measured" in capsys.readouterr().err
     (profile,) = document(*case, "--extrapolate")["profiles"]
@@ -134,7 +134,7 @@ def test_other_round_trip_times_are_on_the_lines_and_beyond_only_if_asked(
 
 
 def test_a_site_that_does_not_reach_so_far_is_named_and_the_others_are_told(kept: None) -> None:
-    case = ("profile", *KNOWN, "--modality", "E", "--by", "site", "--at", "45")
+    case = ("profile", *KNOWN, "--modality", "E", "--by", "site", "--at", "45ms")
     found = document(*case)
     told = {one["name"]: "at" in one for one in found["profiles"]}
     assert told == {"ash": True, "elm": False, "fir": True}

@@ -12,30 +12,33 @@ from farline.cli.analyze.cells import read_by, value_text
 from farline.cli.analyze.files import is_parquet, is_remote, named_files
 from farline.cli.analyze.json import plain
 from farline.cli.analyze.logs import defaults_from
-from farline.cli.analyze.options import SourceOptions, check_figure, parse_rtt_ms
+from farline.cli.analyze.options import SourceOptions, check_figure
 from farline.cli.analyze.parquet import parquet_files
 from farline.cli.analyze.profile import read_rtts
 from farline.cli.analyze.selection import narrowed
 from farline.errors import FarlineError, SpecError, UsageError
 from farline.spec.infrastructure import Infrastructure, Site
+from farline.spec.units import parse_rtt_ms
 from farline.store.transfers import Selection
 
 TREES = Infrastructure("trees", (Site("Ash"), Site("Elm")))
 
 
 @pytest.mark.parametrize(
-    ("text", "rtt_ms"), [("11.8", 11.8), ("0.5ms", 0.5), ("0.2s", 200.0), ("0", 0.0)]
+    ("text", "rtt_ms"), [("11.8ms", 11.8), ("0.5ms", 0.5), ("0.2s", 200.0), ("0", 0.0)]
 )
-def test_a_bare_round_trip_time_is_in_milliseconds(text: str, rtt_ms: float) -> None:
+def test_round_trip_times_are_read_with_their_unit(text: str, rtt_ms: float) -> None:
     assert parse_rtt_ms(text) == pytest.approx(rtt_ms)
 
 
 def test_round_trip_times_come_as_lists_and_ranges() -> None:
-    assert read_rtts("5,10ms,80") == [5.0, 10.0, 80.0]
-    assert read_rtts("10..30+10") == pytest.approx([10.0, 20.0, 30.0])
+    assert read_rtts("5ms,10ms,80ms") == [5.0, 10.0, 80.0]
+    assert read_rtts("10ms..30ms+10ms") == pytest.approx([10.0, 20.0, 30.0])
     assert read_rtts(None) == []
     with pytest.raises(click.UsageError, match="--at: 'soon'"):
         read_rtts("soon")
+    with pytest.raises(click.UsageError, match="--at: '80' has no unit: 80 could be 80ms or 80s"):
+        read_rtts("5ms,80")
 
 
 @pytest.mark.parametrize(

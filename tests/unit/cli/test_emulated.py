@@ -113,7 +113,7 @@ def test_the_whole_testbed_is_written_down(
 ) -> None:
     beds["back-to-back"] = Running(load("back-to-back", rtt_s=0.5))
     monkeypatch.setattr(emulated, "run_over_testbed", lambda *_: 0)
-    assert run(["profile", "--rtt", "1,5", "-t", "1", "--store", str(tmp_path)]) == 0
+    assert run(["profile", "--rtt", "1ms,5ms", "-t", "1", "--store", str(tmp_path)]) == 0
     journal = last_unfinished(Store(tmp_path))
     assert journal.topology == load("back-to-back", rtt_s="5ms")
 

@@ -92,7 +92,7 @@ def test_a_topology_that_is_shown_can_be_brought_up_again(
 
 
 def test_options_are_the_main_links(capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--rate", "1Gbit", "--rtt", "100", "--precise", "--seed", "5"]
+    options = ["--rate", "1Gbit", "--rtt", "100ms", "--precise", "--seed", "5"]
     assert run(["testbed", "show", "dumbbell", "--json", *options]) == 0
     whole = json.loads(capsys.readouterr().out)
     link = next(one for one in whole["links"] if one["name"] == whole["main_link"])
@@ -118,18 +118,18 @@ def test_what_runs_where(words: tuple[str, ...], place: list[str], program: list
     [
         (["testbed", "exec"], "which host?"),
         (["testbed", "change"], "what is to change?"),
-        (["testbed", "change", "--rtt", "5", "--delay", "2"], "two things about one delay"),
-        (["testbed", "change", "--rtt", "5", "--direction", "forward"], "give --delay"),
+        (["testbed", "change", "--rtt", "5ms", "--delay", "2ms"], "two things about one delay"),
+        (["testbed", "change", "--rtt", "5ms", "--direction", "forward"], "give --delay"),
         (["testbed", "down", "x", "--all"], "contradict"),
         (["testbed", "up", "nowhere"], "no preset"),
         (["testbed", "up", "nodes", "--set", "k"], "write NAME=N"),
         (["testbed", "show", "dumbbell", "--loss", "2"], "out of range"),
-        (["profile", "--rtt", "0,5", "--link-mtu", "1500,9000"], "a testbed of its own"),
-        (["profile", "192.0.2.1", "--rtt", "0,5"], "leave HOST out"),
+        (["profile", "--rtt", "0,5ms", "--link-mtu", "1500,9000"], "a testbed of its own"),
+        (["profile", "192.0.2.1", "--rtt", "0,5ms"], "leave HOST out"),
         (["profile", "-t", "1"], "vary an emulated path with --rtt"),
-        (["profile", "--rtt", "5", "--client-host", "moon"], "is no host of"),
-        (["profile", "--rtt", "5", "--link", "moon"], "'moon' is no link; allowed are cable"),
-        (["profile", "--rtt", "5,6", "--link-delay", "1"], "two things about one delay"),
+        (["profile", "--rtt", "5ms", "--client-host", "moon"], "is no host of"),
+        (["profile", "--rtt", "5ms", "--link", "moon"], "'moon' is no link; allowed are cable"),
+        (["profile", "--rtt", "5ms,6ms", "--link-delay", "1ms"], "two things about one delay"),
         (["profile", "--link-queue-bytes", "1M,2M", "--link-queue-bdp", "1"], "about one queue"),
         (["profile", "--link-rate", "0,1G", "--link-queue-bdp", "1"], "no rate"),
     ],
@@ -145,7 +145,16 @@ def test_what_is_wrong_is_said_in_one_line(
 def test_a_sweep_of_round_trip_times_is_planned_without_running(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    words = ["profile", "--rtt", "0,11.8,366", "--link-queue-bdp", "0.5", "-t", "1", "--dry-run"]
+    words = [
+        "profile",
+        "--rtt",
+        "0,11.8ms,366ms",
+        "--link-queue-bdp",
+        "0.5",
+        "-t",
+        "1",
+        "--dry-run",
+    ]
     assert run([*words, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["target"] == "testbed back-to-back"

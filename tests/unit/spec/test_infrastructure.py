@@ -181,14 +181,19 @@ def test_pairs_have_one_name() -> None:
         ("capacity_bps = nan\n[sites.A]", "capacity_bps: nan is not a rate"),
         ("name = ' '\n[sites.A]", "name: ' ' is not a text"),
         ("[sites.A]\n[connections]\n'A' = 1", "write two sites"),
-        ("[sites.A]\n[connections]\n'A - B' = 1", "A - B: there is no site 'B'; the sites are A"),
+        (
+            "[sites.A]\n[connections]\n'A - B' = '1ms'",
+            "A - B: there is no site 'B'; the sites are A",
+        ),
+        ("[sites.A]\n[connections]\n'A - A' = 22.6", "'A - A': 22.6 could be 22.6ms or 22.6s"),
+        ("[sites.A]\n[connections]\n'A - A' = '22.6'", "22.6 could be 22.6ms or 22.6s; write"),
         ("[sites.A]\n[connections]\n'A - A' = -1", "rtt_ms: -1 is not between 0 and 100000 ms"),
         ("[sites.A]\n[connections]\n'A - A' = nan", "rtt_ms: nan is not between"),
         ("[sites.A]\n[connections]\n'A - A' = '1x'", "rtt_ms: '1x"),
         ("[sites.A]\n[connections]\n'A - A' = {rtt_s = 1}", "no key 'rtt_s'; allowed are rtt_ms"),
         ("[sites.A]\n[connections]\n'A - A' = {capacity_bps = 1}", "no rtt_ms"),
         (
-            "[sites.A]\n[sites.B]\n[connections]\n'A - B' = 1\n'B - A' = 2",
+            "[sites.A]\n[sites.B]\n[connections]\n'A - B' = '1ms'\n'B - A' = '2ms'",
             "2 connections of A - B; one is allowed",
         ),
     ],
@@ -210,7 +215,7 @@ def test_no_text_raises_anything_else(text: str) -> None:
 
 @given(
     st.decimals(0, 99_999, places=3, allow_nan=False, allow_infinity=False),
-    st.sampled_from(["{}", "'{}ms'", "'{}'"]),
+    st.sampled_from(["'{}ms'", "{{ rtt_ms = {} }}", "{{ rtt_ms = '{}ms' }}"]),
 )
 def test_a_round_trip_time_is_read_exactly_in_every_form(value: object, form: str) -> None:
     number = float(str(value))

@@ -14,9 +14,8 @@ from farline.spec.links import (
     find_link,
     find_links,
     half,
-    read_link_sweep,
-    read_link_value,
 )
+from farline.spec.values import read_sweep, read_value
 
 RTT = LINK_OPTION_BY_KEY["rtt_s"]
 
@@ -32,24 +31,28 @@ def test_names_and_flags_are_unique() -> None:
     assert set(VARIABLE_KEYS) <= LINK_OPTION_BY_KEY.keys()
 
 
-def test_bare_times_are_milliseconds_on_the_command_line_only() -> None:
-    assert read_link_value(RTT, "11.8", bare_ms=True) == 0.0118
-    assert read_link_value(RTT, "2s", bare_ms=True) == 2.0
-    assert read_link_value(RTT, "0.2") == 0.2
-    assert read_link_value(RTT, 0.2, bare_ms=True) == 0.2
-    assert read_link_value(LINK_OPTION_BY_KEY["loss"], "1e-4", bare_ms=True) == 1e-4
+def test_a_time_of_a_link_needs_its_unit() -> None:
+    assert read_value(RTT, "11.8ms") == 0.0118
+    assert read_value(RTT, "2s") == 2.0
+    assert read_value(RTT, "0") == 0.0
+    assert read_value(RTT, 0.2) == 0.2  # of a key that ends in its unit
+    assert read_value(LINK_OPTION_BY_KEY["loss"], "1e-4") == 1e-4
+    with pytest.raises(ValueError, match="100 could be 100ms or 100s; write the unit"):
+        read_value(RTT, "100")
 
 
 def test_the_round_trip_times_of_papers_5_are_read() -> None:
-    read = read_link_sweep(RTT, "0,11.8,22.6,45.6,91.6,183,366", bare_ms=True)
+    read = read_sweep(RTT, "0,11.8ms,22.6ms,45.6ms,91.6ms,183ms,366ms")
     assert read == (0.0, 0.0118, 0.0226, 0.0456, 0.0916, 0.183, 0.366)
-    assert read_link_sweep(RTT, "10..30+10", bare_ms=True) == (0.01, 0.02, 0.03)
+    assert read_sweep(RTT, "10ms..30ms+10ms") == (0.01, 0.02, 0.03)
+    with pytest.raises(ValueError, match="22.6 could be 22.6ms or 22.6s"):
+        read_sweep(RTT, "0,11.8ms,22.6")
 
 
 @pytest.mark.parametrize(("key", "text"), [("rtt_s", "3h"), ("loss", "1.5"), ("mtu_bytes", "100")])
 def test_what_is_out_of_range_is_refused_with_what_is_allowed(key: str, text: str) -> None:
     with pytest.raises(ValueError, match="allowed is"):
-        read_link_value(LINK_OPTION_BY_KEY[key], text, bare_ms=True)
+        read_value(LINK_OPTION_BY_KEY[key], text)
 
 
 def test_half_of_a_time_is_exact() -> None:

@@ -91,7 +91,7 @@ def test_nothing_given_is_an_empty_document() -> None:
         (["-S", "0x10"], {"tos": 16}),
         (["--dscp", "EF"], {"tos": 184}),
         (["-u", "--no-gso"], {"transport": "udp", "udp": {"gso": False}}),
-        (["--connect-timeout", "250"], {"connect_timeout_ms": 250}),
+        (["--connect-timeout", "250ms"], {"connect_timeout_ms": 250}),
         (["--transport", "udt", "-l", "1456"], {"transport": "udt", "block_bytes": 1456}),
         (
             ["--transport", "udt", "-w", "10M", "-C", "native", "--packet", "1472"],
@@ -106,7 +106,7 @@ def test_nothing_given_is_an_empty_document() -> None:
             },
         ),
         (
-            ["--transport", "udt", "--flow-window", "25600", "--linger", "3", "--gsro"],
+            ["--transport", "udt", "--flow-window", "25600", "--linger", "3s", "--gsro"],
             {
                 "transport": "udt",
                 "udt": {"flow_window_packets": 25600, "linger_s": 3.0, "gso": True, "gro": True},

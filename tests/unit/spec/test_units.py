@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,7 +50,8 @@ def test_rates_are_decimal_bits_unless_they_say_otherwise(text: str, rate_bps: i
 @pytest.mark.parametrize(
     ("text", "duration_s"),
     [
-        ("10", 10.0),
+        ("0", 0.0),
+        ("10s", 10.0),
         ("100ms", 0.1),
         ("2m", 120.0),
         ("1h", 3600.0),
@@ -56,15 +59,45 @@ def test_rates_are_decimal_bits_unless_they_say_otherwise(text: str, rate_bps: i
         ("1.5 s", 1.5),
     ],
 )
-def test_durations_are_seconds_unless_they_say_otherwise(text: str, duration_s: float) -> None:
+def test_durations_have_their_unit(text: str, duration_s: float) -> None:
     assert units.parse_duration(text) == duration_s
 
 
-def test_bare_milliseconds_are_milliseconds() -> None:
-    assert units.parse_milliseconds("250") == 250
+def test_milliseconds_are_whole() -> None:
+    assert units.parse_milliseconds("250ms") == 250
     assert units.parse_milliseconds("1.5s") == 1500
     with pytest.raises(ValueError, match="whole number of milliseconds"):
-        units.parse_milliseconds("1.5")
+        units.parse_milliseconds("1.5ms")
+
+
+@pytest.mark.parametrize("text", ["100", "1.5", ".5", "1e2", " 7 "])
+@pytest.mark.parametrize(
+    ("parse", "one", "other"),
+    [
+        (units.parse_duration, "ms", "s"),
+        (units.parse_milliseconds, "ms", "s"),
+        (units.parse_rtt_ms, "ms", "s"),
+        (units.parse_rate, "bit/s", "Mbit/s"),
+    ],
+)
+def test_a_bare_time_or_rate_is_refused_with_its_two_readings(
+    parse: Callable[[str], float], one: str, other: str, text: str
+) -> None:
+    number = text.strip()
+    with pytest.raises(ValueError, match="has no unit") as refusal:
+        parse(text)
+    assert f"{number} could be {number}{one} or {number}{other}; write the unit" in str(
+        refusal.value
+    )
+    assert parse("0") == parse("0.0") == 0
+
+
+def test_a_bare_number_behind_a_peers_letter_is_what_it_is_there() -> None:
+    assert units.parse_duration("10", bare="s") == 10.0
+    assert units.parse_duration("10ms", bare="s") == 0.01
+    assert units.parse_rate("1000", bare="bit/s") == 1000
+    assert units.parse_rate("1k", bare="bit/s") == 1000
+    assert units.parse_bwlimit("1000") == 8 * 1024 * 1000
 
 
 @pytest.mark.parametrize("text", ["", "ten", "-1", "1KX", "1.2.3", "nan", "inf", "1e999", "0x10"])
@@ -86,7 +119,7 @@ def test_fractions_of_a_byte_or_bit_are_refused() -> None:
     with pytest.raises(ValueError, match="whole number of bytes"):
         units.parse_size("1.3K")
     with pytest.raises(ValueError, match="whole number of bits"):
-        units.parse_rate("1.5")
+        units.parse_rate("1.5bit/s")
 
 
 @given(st.integers(0, 1 << 60))
@@ -118,7 +151,7 @@ def test_lists_and_ranges() -> None:
     assert units.parse_sweep("1..10*2", units.parse_integer) == [1, 2, 4, 8]
     assert units.parse_sweep("10..40+10,5", units.parse_integer) == [10, 20, 30, 40, 5]
     assert units.parse_sweep("64K..1M*4", units.parse_size) == [65536, 262144, 1048576]
-    assert units.parse_sweep("0.1..0.3+0.1", units.parse_duration) == [0.1, 0.2, 0.3]
+    assert units.parse_sweep("0.1s..0.3s+100ms", units.parse_duration) == [0.1, 0.2, 0.3]
     assert units.parse_sweep("1G..4G*2", units.parse_rate) == [10**9, 2 * 10**9, 4 * 10**9]
     assert units.parse_sweep("1,1,2", units.parse_integer) == [1, 2]
 

@@ -110,7 +110,7 @@ def test_runs_are_found_by_their_path(store: Store) -> None:
     over_path(store, 1, rtt_s=0.0118)
     over_path(store, 2, rtt_s=0.366)
     store.append(make_record(3), {})
-    found = store.runs(RunFilter(where=read_where(["path.rtt_s=11.8,45.6"])))
+    found = store.runs(RunFilter(where=read_where(["path.rtt_s=11.8ms,45.6ms"])))
     assert found["path.rtt_s"].to_pylist() == [0.0118]
     assert store.runs(RunFilter(where=read_where(["path.rtt_s=none"]))).num_rows == 1
     with pytest.raises(SpecError, match="is no option"):

@@ -114,8 +114,9 @@ fn words_of(row: &OptionRow) -> String {
 fn links(definitions: &Definitions) -> String {
     let rows = link_tables::rows(definitions);
     let mut page = "# Options of a link\n\nEach direction of a link has these; on the command line they are both \
-        directions of the main link. `--rtt TIME` sets `delay_s` of both directions to half of it. Times without \
-        a unit are milliseconds on the command line and seconds in a file. Names with a dot are tables in a file: \
+        directions of the main link. `--rtt TIME` sets `delay_s` of both directions to half of it. A text \
+        has its unit (`20ms`, `1Gbit`), on the command line and in a file; a number in a file is in the unit that ends \
+        the name of its key (`delay_s`, `rate_bps`). Names with a dot are tables in a file: \
         `queue.capacity_bdp` is `capacity_bdp` under `queue`. What can change in use is what `farline testbed change` \
         takes, and what the `[path]` table of a plan may vary between runs. All bytes are bytes on the wire.\n\n"
         .to_owned();

@@ -21,17 +21,7 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-def parse_rtt_ms(text: str) -> float:
-    """Milliseconds from `11.8` or `11.8ms`, `0.2s`; a bare number is milliseconds.
-
-    Raises:
-        ValueError: when the text is no duration.
-    """
-    bare = text.strip()[-1:].isdigit() or text.strip().endswith(".")
-    return 1000 * units.parse_duration(f"{text.strip()}ms" if bare else text)
-
-
-RTT_MS = UnitType("rtt", parse_rtt_ms)
+RTT_MS = UnitType("rtt", units.parse_rtt_ms)
 ENGINE = "duckdb"
 FIGURES = ("png", "svg")
 

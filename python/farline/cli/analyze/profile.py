@@ -11,7 +11,6 @@ import click
 from farline.cli.analyze.options import (
     check_figure,
     json_option,
-    parse_rtt_ms,
     selection_options,
     shape_from,
     shape_options,
@@ -134,7 +133,7 @@ def read_rtts(text: str | None) -> list[float]:
     if text is None:
         return []
     try:
-        return [float(value) for value in units.parse_sweep(text, parse_rtt_ms)]
+        return [float(value) for value in units.parse_sweep(text, units.parse_rtt_ms)]
     except ValueError as error:
         raise click.UsageError(f"--at: {error}") from None
 

@@ -182,7 +182,7 @@ def manner_options(command: _Command) -> _Command:
                 help="Begin again N times at most [as long as --retry-for says].",
             ),
             click.option(
-                "--retry-for", type=OptionType(parse_duration), metavar="SECONDS", default=600.0,
+                "--retry-for", type=OptionType(parse_duration), metavar="TIME", default=600.0,
                 help="Begin again until so long nothing moved [600s].",
             ),
             click.option("--receipt", metavar="FILE", help="Write a JSON line per name to FILE."),
