@@ -1,19 +1,22 @@
-"""Output of nuttcp: a line for each test, plain or as `-fparse` writes it.
+"""Output of nuttcp: a line for each test, plain or as `-fparse` writes it, and `-v` of both.
 
-MB are 2**20 bytes. Lines of `-i` intervals are no transfers. With `-v` both ends report: the
-receiver's line is the transfer, and what was said before of window, streams and hosts belongs
-to it. UDP rates are the receiver's.
+MB are 2**20 bytes. Lines of `-i` intervals are no transfers. With `-v` both ends report, each in
+lines of its own (`nuttcp-t` sends, `nuttcp-r` receives) and in either order: with `-r` the
+receiver is first. The receiver's result is the transfer; window, streams, hosts, round-trip time
+and retransmissions are those that the two ends say of this test. A test ends where an end begins
+again, or with a line of another form. UDP rates are the receiver's.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from farline.ingest.format import Format
 from farline.ingest.reading import Reading
-from farline.ingest.rows import NotATransfer, Row, Unreadable, address, from_lines, tables
+from farline.ingest.rows import NotATransfer, Record, Row, Unreadable, address, tables
 from farline.ingest.tally import excerpt
 
 if TYPE_CHECKING:
@@ -21,66 +24,179 @@ if TYPE_CHECKING:
 
 _NUMBER = r"(\d{1,15}(?:\.\d{0,9})?)"
 _PLAIN = re.compile(rf"\s*{_NUMBER} MB /\s*{_NUMBER} sec =\s*{_NUMBER} Mbps\b(.*)", re.ASCII)
-_PARSE = re.compile(r"(?:nuttcp-([tr]): )?\s*(megabytes=.*)")
-_SAID = re.compile(r"nuttcp-([tr]): ")
-_ERROR = re.compile(r"\berror: (.*)", re.IGNORECASE)
+_PARSE = re.compile(r"\s*megabytes=.*")
+_SAID = re.compile(r"nuttcp-([tr]): ?(.*)")
+_RESULT = re.compile(
+    rf"\s*{_NUMBER} MB in {_NUMBER} real seconds = {_NUMBER} KB/sec = {_NUMBER} Mbps\s*", re.ASCII
+)
+_ERROR = re.compile(r"\berror: (.*)|\b(bad hostname or address.*)", re.IGNORECASE)
 _RETRANS = re.compile(r"(\d{1,15}) (?:host-)?retrans\b", re.ASCII)
 _RTT = re.compile(rf"{_NUMBER} msRTT", re.ASCII)
-_FIELD = re.compile(r"(\w+)=(\S+)")
+_FIELD = re.compile(r"(\w+)=([^\s,]+)")
+# What `-v` says in words, by the names that `-fparse` has for it.
+_WORDS = (
+    (re.compile(r"\b(?P<mode>tcp|udp)(?: -> (?P<host>\S+))?\s*$"), "buflen="),
+    (re.compile(r"accept from (?P<accept>\S+)"), "accept from "),
+    (re.compile(r"connect to (?P<connect>\S+) .*RTT=(?P<rtt_ms>\S+) ms"), "connect to "),
+    (re.compile(r"retrans = (?P<retrans>\d{1,15})\s*", re.ASCII), "retrans = "),
+)
+_BEGINS = re.compile(r"v[\d.]+\w*: socket\b")
+# Both ends of one test say the same of these.
+_SHARED = ("buflen", "nstream", "port", "mode")
+_MESSAGE = re.compile(r"errno=|invalid |server aborted|datamss|Info: |Usage|warning", re.IGNORECASE)
 _MEGABYTE = 1 << 20
 
 
-class _Parser:
-    """Reads line by line; remembers what verbose lines said of the test that goes on."""
+@dataclass
+class _Test:
+    """What the two ends said of one test."""
 
-    def __init__(self) -> None:
-        self._said: dict[str, str] = {}
+    said: dict[str, dict[str, str]] = field(default_factory=dict)
+    result: tuple[int, str, dict[str, str]] | None = None
+    error: tuple[int, str, str] | None = None
 
-    def parse(self, line: str) -> Row:
-        """The row of one line, or why there is none."""
-        if line.lstrip().startswith("#"):
-            raise NotATransfer("comment")
-        if plain := _PLAIN.fullmatch(line):
-            return _plain_row(plain)
-        if parse := _PARSE.fullmatch(line.rstrip()):
-            return self._parse_row(parse[1], dict(_FIELD.findall(parse[2])))
-        if (error := _ERROR.search(line)) and line.startswith(("nuttcp", "Error", "error")):
-            return {"modality": "T", "complete": False, "code": excerpt(error[1])}
-        if said := _SAID.match(line):
-            self._remember(said[1], line)
-            raise NotATransfer("verbose line")
-        raise Unreadable("no result line of nuttcp")
+    def of(self, end: str, name: str) -> str | None:
+        """What an end said under this name."""
+        return self.said.get(end, {}).get(name)
 
-    def _remember(self, end: str, line: str) -> None:
-        if ": socket" in line and end == "t":
-            self._said = {}
-        for name, value in _FIELD.findall(line):
-            # Only the client names the other host: it stands in the line of its own end.
-            self._said[f"{end}-host" if name == "host" else name] = value
+    def is_another(self, end: str, fields: dict[str, str]) -> bool:
+        """Whether what an end says contradicts what the other said."""
+        other = self.said.get("r" if end == "t" else "t", {})
+        return any(name in other and fields.get(name, other[name]) != other[name]
+                   for name in _SHARED)  # fmt: skip
 
-    def _parse_row(self, end: str | None, fields: dict[str, str]) -> Row:
-        if "real_sec" in fields:
-            raise NotATransfer("interval")
-        if "cpu_seconds" in fields:
-            raise NotATransfer("verbose line")
-        if end == "t":
-            raise NotATransfer("the sender's own line")
-        said, self._said = (self._said, {}) if end else ({}, self._said)
-        number = _reader({**said, **fields})
-        udp = "drop" in fields or said.get("mode") == "udp"
-        return {
-            "modality": "T",
-            "duration_s": _needed(number("real_seconds"), "real_seconds"),
-            "bytes": round(_needed(number("megabytes"), "megabytes") * _MEGABYTE),
-            "rate_bps": _needed(number("rate_Mbps"), "rate_Mbps") * 1e6,
-            "from_host": address(said.get("r-host")),
-            "to_host": address(said.get("t-host")),
-            "rtt_ms": number("rtt_ms") or None,
-            "streams": _count(number("nstream")),
-            "block_bytes": _count(number("buflen")),
-            "transport": "udp" if udp else "tcp",
-            "retransmits": None if udp else _count(number("retrans"), least=0),
+    def row(self, fields: dict[str, str]) -> Row:
+        """The row of the receiver's result."""
+        said = {
+            "rtt_ms": self.of("t", "rtt_ms"),
+            "retrans": self.of("t", "retrans"),
+            "nstream": self.of("r", "nstream") or self.of("t", "nstream"),
+            "buflen": self.of("r", "buflen") or self.of("t", "buflen"),
+            "mode": self.of("r", "mode") or self.of("t", "mode"),
         }
+        known = {name: value for name, value in said.items() if value is not None}
+        return {**_parse_row({**known, **fields}), **self.hosts()}
+
+    def hosts(self) -> Row:
+        """Who sent to whom: the receiver says whom it accepted, the sender whom it went to."""
+        there = self.of("t", "host") or self.of("t", "connect")
+        return {"from_host": address(self.of("r", "accept")), "to_host": address(there)}
+
+
+class _Tests:
+    """The tests of an output, line by line."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._test: _Test | None = None
+
+    def take(self, number: int, line: str) -> Iterator[Record]:
+        """Takes a line in; gives the tests that end by it."""
+        error = _ERROR.search(line)
+        if error and line.startswith(("nuttcp", "Error", "error", "bad hostname")):
+            yield from self._failed(number, line, excerpt(error[1] or error[2] or "") or "error")
+        elif match := _SAID.match(line):
+            yield from self._said(number, line, match[1], match[2])
+        elif _PLAIN.fullmatch(line) or _PARSE.fullmatch(line):
+            yield from self._line(number, line)
+        elif line.lstrip().startswith("#"):
+            yield from self.end()
+            self._reading.skip("comment")
+        elif _MESSAGE.match(line):
+            self._reading.skip("message")
+        else:
+            self._reading.malformed(number, line, "no result line of nuttcp")
+
+    def _line(self, number: int, line: str) -> Iterator[Record]:
+        """A line that stands for a whole test, or for an interval of one."""
+        plain = _PLAIN.fullmatch(line)
+        try:
+            row = _plain_row(plain) if plain else _parse_row(dict(_FIELD.findall(line)))
+        except NotATransfer as reason:
+            self._reading.skip(str(reason))
+        except Unreadable as reason:
+            yield from self.end()
+            self._reading.malformed(number, line, str(reason))
+        else:
+            yield from self.end()
+            yield Record(number, line, row)
+
+    def _said(self, number: int, line: str, end: str, text: str) -> Iterator[Record]:
+        """A line of one end of a verbose test."""
+        fields = _said_fields(text)
+        test = self._test
+        begins = bool(_BEGINS.match(text))
+        if test is not None and ((begins and end in test.said) or test.is_another(end, fields)):
+            moved = {} if begins else test.said.pop(end, {})
+            yield from self.end()
+            self._test = test = _Test({end: {} if begins else moved})
+        if test is None:
+            test = self._test = _Test()
+        test.said.setdefault(end, {})
+        is_result = "megabytes" in fields and "cpu_seconds" not in fields
+        if is_result and end == "r" and test.result is None:
+            test.result = number, line, fields
+        else:
+            if not is_result:
+                test.said[end].update(fields)
+            self._reading.skip("the sender's own line" if is_result else "verbose line")
+
+    def _failed(self, number: int, line: str, why: str) -> Iterator[Record]:
+        test = self._test
+        if test is None or test.result is not None:
+            yield from self.end()
+            yield Record(number, line, {"modality": "T", "complete": False, "code": why})
+        elif test.error is None:
+            test.error = number, line, why
+        else:
+            self._reading.skip("message")
+
+    def end(self) -> Iterator[Record]:
+        """The verbose test that was going on."""
+        test, self._test = self._test, None
+        if test is None:
+            return
+        if test.error is not None:
+            number, line, why = test.error
+            row: Row = {"modality": "T", "complete": False, "code": why, **test.hosts()}
+            yield Record(number, line, row)
+            if test.result is not None:
+                self._reading.skip("verbose line")
+        elif test.result is not None:
+            number, line, fields = test.result
+            try:
+                yield Record(number, line, test.row(fields))
+            except Unreadable as reason:
+                self._reading.malformed(number, line, str(reason))
+
+
+def _said_fields(text: str) -> dict[str, str]:
+    """What a line of `-v` says, in words or as `-fparse` writes it."""
+    if result := _RESULT.fullmatch(text):
+        return {"megabytes": result[1], "real_seconds": result[2], "rate_Mbps": result[4]}
+    fields = dict(_FIELD.findall(text))
+    for pattern, start in _WORDS:
+        if text.startswith(start) and (match := pattern.search(text)):
+            fields |= {name: value for name, value in match.groupdict().items() if value}
+    return fields
+
+
+def _parse_row(fields: dict[str, str]) -> Row:
+    if "real_sec" in fields:
+        raise NotATransfer("interval")
+    number = _reader(fields)
+    udp = "drop" in fields or fields.get("mode") == "udp"
+    return {
+        "modality": "T",
+        "duration_s": _needed(number("real_seconds"), "real_seconds"),
+        "bytes": round(_needed(number("megabytes"), "megabytes") * _MEGABYTE),
+        "rate_bps": _needed(number("rate_Mbps"), "rate_Mbps") * 1e6,
+        "rtt_ms": number("rtt_ms") or None,
+        "streams": _count(number("nstream")),
+        "block_bytes": _count(number("buflen")),
+        "transport": "udp" if udp else "tcp",
+        "retransmits": None if udp else _count(number("retrans"), least=0),
+    }
 
 
 def _plain_row(match: re.Match[str]) -> Row:
@@ -122,9 +238,16 @@ def _count(value: float | None, least: int = 1) -> int | None:
     return None if value is None or value < least else round(value)
 
 
+def _records(reading: Reading) -> Iterator[Record]:
+    tests = _Tests(reading)
+    for number, line in reading.lines():
+        yield from tests.take(number, line)
+    yield from tests.end()
+
+
 def read(reading: Reading) -> Iterator[pa.Table]:
     """Tables of a log."""
-    return tables(reading, "nuttcp", from_lines(reading, _Parser().parse))
+    return tables(reading, "nuttcp", _records(reading))
 
 
 _DETECT = re.compile(
@@ -133,5 +256,9 @@ _DETECT = re.compile(
 )
 
 FORMAT = Format(
-    "nuttcp", "output of nuttcp, plain or -fparse", lambda start: bool(_DETECT.search(start)), read
+    "nuttcp",
+    "output of nuttcp, plain or -fparse",
+    lambda start: bool(_DETECT.search(start)),
+    read,
+    version=2,
 )

@@ -2,8 +2,9 @@
 
 The envelope (what archivers get) says hosts, time and what was asked; the result alone does not.
 `throughput-bytes` holds bytes, whatever its description says. The rate is the receiver's where
-the result has it; of UDP else what was sent less what was lost. Round-trip times are iperf3's,
-in microseconds.
+the result has it; of UDP else what was sent less what was lost (nuttcp's own rate is what
+arrived). Round-trip times are iperf3's, in microseconds. Whether it was UDP says the task; of a
+result alone its figures do, where they are numbers: some tools write `"sent": null` for TCP.
 """
 
 from __future__ import annotations
@@ -43,6 +44,11 @@ def parse_document(document: Document) -> Row:
     """
     if "run" in document or "task" in document:
         return _enveloped(part(document, "task"), part(document, "run"))
+    inner = part(document, "result")
+    if part(inner, "test"):
+        # The envelope of the first versions.
+        run = {"start-time": part(inner, "schedule").get("start"), "result": inner.get("result")}
+        return _enveloped(inner, run)
     if "succeeded" not in document:
         raise Unreadable("no result of pScheduler")
     return _result_row(document, {}, None)
@@ -57,47 +63,64 @@ def _enveloped(task: Document, run: Document) -> Row:
     if state in ("pending", "on-deck", "running", "cleanup"):
         raise NotATransfer("not finished")
     found = part(run, "result-merged") or part(run, "result")
+    ends = address(spec.get("source")), address(spec.get("dest") or spec.get("destination"))
     row: Row = {
         "started_at": time_us(run.get("start-time")),
-        "from_host": address(spec.get("source")),
-        "to_host": address(spec.get("dest")),
+        "from_host": ends[1] if spec.get("reverse") is True else ends[0],
+        "to_host": ends[0] if spec.get("reverse") is True else ends[1],
         "buffer_bytes": above_zero(spec.get("window-size")),
         "block_bytes": above_zero(spec.get("buffer-length")),
         "congestion_control": word(spec.get("congestion")),
     }
     if not found:
         return {**row, "modality": "T", "complete": False, "code": excerpt(state)}
-    return {**row, **_result_row(found, spec, word(task.get("tool")))}
+    tool = word(task.get("tool")) or word(part(task, "tool").get("name"))
+    return {**row, **_result_row(found, spec, tool)}
 
 
 def _result_row(result: Document, spec: Document, tool: str | None) -> Row:
     summary = part(result, "summary")
     streams = items(summary, "streams")
     total = part(summary, "summary")
-    udp = bool(spec.get("udp")) or "sent" in total
+    udp = _is_udp(spec, total, streams)
     row: Row = {
         "modality": "T",
         "streams": above_zero(spec.get("parallel")) or len(streams) or None,
-        "transport": "udp" if udp else "tcp",
+        "transport": None if udp is None else "udp" if udp else "tcp",
     }
     if result.get("succeeded") is not True:
         reason = word(result.get("error")) or word(result.get("diags")) or "not succeeded"
         return {**row, "complete": False, "code": excerpt(reason.splitlines()[0])}
+    if not total and not spec:
+        raise NotATransfer("result of another test")
     first, last = number(total.get("start")), number(total.get("end"))
     return {
         **row,
         "duration_s": None if first is None or last is None else last - first,
-        **_figures(total, streams, udp),
+        **_figures(total, streams, bool(udp), tool),
         "rtt_ms": _rtt_ms(result, streams) if tool in (None, "iperf3") else None,
         "retransmits": None if udp else whole(total.get("retransmits")),
     }
 
 
-def _figures(total: Document, streams: list[Document], udp: bool) -> Row:
+def _is_udp(spec: Document, total: Document, streams: list[Document]) -> bool | None:
+    """Whether the test was UDP, by the task, or by figures that only one of them has."""
+    if spec:
+        # The task leaves out what is false.
+        return spec.get("udp") is True
+    figures = [total, *streams]
+    if any(number(one.get(name)) is not None for one in figures for name in ("sent", "lost")):
+        return True
+    tcp = any(number(one.get("retransmits")) is not None for one in figures)
+    return False if tcp else None
+
+
+def _figures(total: Document, streams: list[Document], udp: bool, tool: str | None) -> Row:
     moved, sent_bps = number(total.get("throughput-bytes")), number(total.get("throughput-bits"))
     received_bps = number(total.get("receiver-throughput-bits"))
     arrived = 1.0
-    if udp:
+    sender = moved is not None if tool is None else tool != "nuttcp"
+    if udp and sender:
         # The sum may leave losses out that its streams have.
         lost = max(number(total.get("lost")) or 0.0, _sum(streams, "lost"))
         sent = number(total.get("sent")) or _sum(streams, "sent")
@@ -144,4 +167,5 @@ FORMAT = Format(
     "results of perfSONAR pScheduler throughput tests",
     lambda start: start.lstrip()[:1] in ("{", "[") and bool(_DETECT.search(start)),
     read,
+    version=2,
 )
