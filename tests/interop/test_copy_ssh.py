@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import secrets
 import shlex
 import shutil
 import socket
@@ -25,6 +26,12 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+def make_key(path: Path) -> None:
+    """A pair of keys without a passphrase, at `path` and beside it."""
+    words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)]
+    subprocess.run(words, check=True)
+
+
 @dataclass
 class Sshd:
     """A running sshd, and the options by which `farline copy` gets in."""
@@ -42,6 +49,18 @@ class Sshd:
             "-F", "/dev/null", "--remote-farline", f"{self.environment} {shlex.join(FARLINE)}",
         ]  # fmt: skip
 
+    def forced(self, command: str) -> list[str]:
+        """The same where sshd runs `command` in the place of the user's shell."""
+        name = self.folder / f"user-{secrets.token_hex(4)}"
+        make_key(name)
+        quoted = command.replace('"', '\\"')
+        with (self.folder / "user.pub").open("a") as file:
+            file.write(f'command="{quoted}" {Path(f"{name}.pub").read_text()}')
+        options = [
+            str(name) if word == str(self.folder / "user") else word for word in self.options
+        ]
+        return [*options, "-o", "IdentitiesOnly=yes", "-o", "IdentityAgent=none"]
+
     @property
     def environment(self) -> str:
         """sshd gives its sessions none of ours: what farline remembers there stays here too."""
@@ -58,8 +77,7 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
     folder = tmp_path_factory.mktemp("sshd")
     folder.chmod(0o700)
     for name in ("host", "user"):
-        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)]
-        subprocess.run(words, check=True)
+        make_key(folder / name)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -142,7 +160,7 @@ def test_between_two_hosts_by_ssh(tmp_path: Path, sshd: Sshd) -> None:
 
 def test_who_is_not_let_in_is_told_by_ssh(tmp_path: Path, sshd: Sshd) -> None:
     other = tmp_path / "other"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(other)], check=True)
+    make_key(other)
     options = [str(other) if word.endswith("/user") else word for word in sshd.options]
     (tmp_path / "a").write_text("x")
     done = farline(
@@ -157,3 +175,90 @@ def test_a_farline_that_is_not_there_is_said_so(tmp_path: Path, sshd: Sshd) -> N
     options = [*sshd.options[:-1], "/no/such/farline"]
     done = farline(tmp_path, "copy", str(tmp_path / "a"), f"{sshd.host}:/tmp/b", *options)
     assert done.returncode == 1 and "--remote-farline" in done.stderr
+
+
+ASKED = 'exec sh -c "$SSH_ORIGINAL_COMMAND"'
+NOISES = {
+    "a window's title": rf"printf '\033]0;dtn1\007'; {ASKED}",
+    "a prompt": f"printf 'hello: '; {ASKED}",
+    "objects": f"echo '{{}}'; echo '{{\"event\": \"hello\"}}'; printf '{{}}'; {ASKED}",
+    "an echo of the command": f'printf "%s" "$SSH_ORIGINAL_COMMAND"; {ASKED}',
+    "3 MB": f"head -c 3000000 /dev/zero; {ASKED}",
+    "text between and behind": f"(for i in $(seq 200); do echo noise; sleep 0.01; done) & {ASKED}",
+    "a file that reads": f"timeout 1 head -n 1 >/dev/null; {ASKED}",
+}
+
+
+@pytest.mark.parametrize("command", NOISES.values(), ids=NOISES)
+def test_what_the_shell_there_prints_does_not_matter(
+    tmp_path: Path, sshd: Sshd, command: str
+) -> None:
+    (tmp_path / "a").write_text("x")
+    ends = [str(tmp_path / "a"), f"{sshd.host}:{tmp_path}/b"]
+    done = farline(tmp_path, "copy", *ends, *sshd.forced(command))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "b").read_text() == "x"
+
+
+SHELLS = {
+    "bash -x": 'exec bash -x -c "$SSH_ORIGINAL_COMMAND"',
+    "bash -v -l": 'exec bash -v -l -c "$SSH_ORIGINAL_COMMAND"',
+    "tcsh": 'exec tcsh -c "$SSH_ORIGINAL_COMMAND"',
+    "tcsh -v -x": 'exec tcsh -v -x -c "$SSH_ORIGINAL_COMMAND"',
+    "fish": 'exec fish -c "$SSH_ORIGINAL_COMMAND"',
+    "a terminal": 'exec script -q -c "$SSH_ORIGINAL_COMMAND" /dev/null',
+}
+
+
+@pytest.mark.parametrize("shell", SHELLS.values(), ids=SHELLS)
+def test_any_shell_starts_farline(tmp_path: Path, sshd: Sshd, shell: str) -> None:
+    if not shutil.which(shell.split()[1]):
+        pytest.skip(f"no {shell.split()[1]}")
+    (tmp_path / "a").write_text("x")
+    ends = [f"{sshd.host}:{tmp_path}/a", str(tmp_path / "b")]
+    done = farline(tmp_path, "copy", *ends, *sshd.forced(shell))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "b").read_text() == "x"
+
+
+def test_a_forced_command_that_is_farline_itself_serves(tmp_path: Path, sshd: Sshd) -> None:
+    (tmp_path / "a").write_text("x")
+    command = f"exec {sshd.environment} {shlex.join(FARLINE)} serve --copy-session read"
+    ends = [f"{sshd.host}:{tmp_path}/a", str(tmp_path / "b")]
+    done = farline(tmp_path, "copy", *ends, *sshd.forced(command))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "b").read_text() == "x"
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("printf 'hello: '; exec cat >/dev/null", 30, "the remote shell printed: hello:; see"),
+        ("exec cat >/dev/null", 30, "neither ssh nor the remote shell printed anything; see"),
+        ("echo not for you; exit 1", 7, "farline there ended with 1: not for you"),
+        ("exec rbash -c /opt/x/farline", 1, "may not be run there"),
+        ("exec tcsh -c farline-of-nobody", 1, "--remote-farline"),
+        ("exec fish -c farline-of-nobody", 1, "--remote-farline"),
+        ("kill -9 $$", 5, "no reason given"),
+        ("echo 'Traceback:' >&2; echo 'ImportError: x' >&2; exit 1", 7, "1: ImportError: x"),
+    ],
+)
+def test_what_comes_instead_of_farline_is_named(
+    tmp_path: Path, sshd: Sshd, command: str, code: int, said: str
+) -> None:
+    (tmp_path / "a").write_text("x")
+    options = [*sshd.forced(command), "--start-timeout", "3s"]
+    if "farline" in command:
+        options[options.index("--remote-farline") + 1] = command.split()[-1]
+    done = farline(tmp_path, "copy", str(tmp_path / "a"), f"{sshd.host}:{tmp_path}/b", *options)
+    assert (done.returncode, said in done.stderr) == (code, True), done.stderr
+    assert len(done.stderr.splitlines()) == 1 and done.stderr.strip().isprintable()
+
+
+def test_between_two_hosts_whatever_their_shells_print(tmp_path: Path, sshd: Sshd) -> None:
+    tree = make_tree(tmp_path / "tree")
+    options = sshd.forced(f"printf '{{}}\\033]0;x\\007hello: '; head -n 0; {ASKED}")
+    ends = [f"{sshd.host}:{tree}/", f"{sshd.user}@127.0.0.1:{tmp_path}/up"]
+    done = farline(tmp_path, "copy", *ends, *options)
+    assert done.returncode == 0, done.stderr
+    assert shape(tmp_path / "up") == shape(tree)

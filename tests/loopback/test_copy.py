@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import shlex
 import subprocess
 import sys
@@ -14,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.loopback.conftest import Start, rows_of
-from tests.support.serving import FARLINE, Serving, farline, serving
+from tests.support.serving import FARLINE, Serving, environment, farline, serving
 from tests.support.trees import make_tree, shape
 
 SSH = """#!/bin/sh
@@ -247,6 +249,37 @@ def test_between_two_other_hosts_the_data_go_directly(
     assert shape(there / "third") == shape(tree)
     copied(tmp_path, f"{files.tickets['read']}#third/", f"b:{tmp_path}/fourth", *ssh)
     assert shape(tmp_path / "fourth") == shape(tree)
+
+
+def test_what_the_shells_of_two_other_hosts_print_does_not_matter(
+    tmp_path: Path, tree: Path, ssh: list[str]
+) -> None:
+    path = tmp_path / "ssh"
+    noise = """printf '{}\\033]0;x\\007hello: '; echo '{"event": "end", "data": {}}'; printf x"""
+    path.write_text(path.read_text().replace("cd; exec", f"cd; {noise}; exec"))
+    copied(tmp_path, f"a:{tree}/", f"b:{tmp_path}/direct", *ssh)
+    assert shape(tmp_path / "direct") == shape(tree)
+
+
+def test_ssh_may_ask_for_a_password_on_the_terminal(tmp_path: Path, ssh: list[str]) -> None:
+    path = tmp_path / "ssh"
+    asks = "printf 'word: ' >/dev/tty; read word </dev/tty; test \"$word\" = sesame || exit 255"
+    path.write_text(path.read_text().replace("cd; exec", f"{asks}; cd; exec"))
+    (tmp_path / "a").write_text("x")
+    ends = [str(tmp_path / "a"), f"dtn:{tmp_path}/b"]
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execvpe(FARLINE[0], [*FARLINE, "copy", *ends, *ssh], dict(environment(tmp_path)))
+    seen = b""
+    while b"word: " not in seen:
+        seen += os.read(terminal, 1024)
+    os.write(terminal, b"sesame\n")
+    with contextlib.suppress(OSError):
+        while more := os.read(terminal, 1024):
+            seen += more
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, seen
+    assert (tmp_path / "b").read_text() == "x"
 
 
 def test_a_failure_of_the_other_two_is_said_here(tmp_path: Path, ssh: list[str]) -> None:

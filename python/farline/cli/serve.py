@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farline.cli.limits import RATE, SECONDS, limit_options, limits_from
+from farline.cli.mark_option import MARK_OPTION
 from farline.errors import SystemFailure
 from farline.spec.units import size_human
 
@@ -83,6 +84,7 @@ ROOT = click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=Tru
 @click.option("--metrics", metavar="HOST:PORT", help="Serve figures for Prometheus there.")
 @click.option("--copy-session", type=click.Choice(("write", "read")), hidden=True)
 @click.option("--connect-back", is_flag=True, hidden=True)
+@MARK_OPTION
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object a line: ready, then events."
 )
@@ -94,6 +96,7 @@ def command(
     metrics: str | None,
     copy_session: str | None,
     connect_back: bool,
+    mark: str | None,
     **options: Any,
 ) -> int:
     """Serve copies and profiling runs to other hosts until SIGINT or SIGTERM.
@@ -112,7 +115,7 @@ def command(
         if state_dir is not None:
             raise click.UsageError("--state-dir: --copy-session has a folder of its own")
         serve = serve_copy_back if connect_back else serve_copy_session
-        return serve(lambda folder: _config(folder, options), copy_session)
+        return serve(lambda folder: _config(folder, options), copy_session, mark)
     state = state_dir or default_state_dir()
     config = _config(state, options)
     with ExitStack() as stack:

@@ -1,7 +1,7 @@
 """`farline serve --copy-session`: what `farline copy` starts over ssh for one copy.
 
-Prints one JSON line (`farline.tools.ssh.Ready`), serves whoever has the ticket in it, and ends
-when its standard input closes: when ssh goes, so does the server.
+Prints one JSON line (`farline.tools.ssh.Ready`) behind the mark that was asked for, serves whoever
+has the ticket in it, and ends when its standard input closes: when ssh goes, so does the server.
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ import click
 from farline.cli.common import interruptible
 from farline.cli.copy.way import own_buffers
 from farline.cli.passing_state import TICKET_S, passing_state
+from farline.errors import ProtocolError
+from farline.spec.json_text import read_object
 from farline.spec.path_text import to_path_text
 from farline.tools.native import Server, mint_ticket
-from farline.tools.ssh import READY_SCHEMA
+from farline.tools.ssh import FIRST_SCHEMA, READY_SCHEMA
+from farline.tools.start_mark import mark_of
 
 if TYPE_CHECKING:
     from farline.spec._types import ServerConfig
@@ -35,7 +38,7 @@ _SESSIONS = 16
 """Sessions at once: one that hangs does not keep the next attempt of the same copy out."""
 
 
-def serve_copy_back(configured: Callable[[Path], ServerConfig], may: str) -> int:
+def serve_copy_back(configured: Callable[[Path], ServerConfig], may: str, nonce: str | None) -> int:
     """As `serve_copy_session`, for a host that cannot be connected to: it connects to its client.
 
     Each line of standard input, `{"connect_to": "ADDRESS:PORT"}`, is a session.
@@ -46,14 +49,13 @@ def serve_copy_back(configured: Callable[[Path], ServerConfig], may: str) -> int
         lines: queue.Queue[bytes] = queue.Queue()
         servers: list[Server] = []
         try:
-            click.echo(json.dumps(_ready(DEFAULT_PORT, ticket)))
-            sys.stdout.flush()
+            _announce(_ready(DEFAULT_PORT, ticket), nonce)
             threading.Thread(target=_read_lines, args=(lines,), daemon=True).start()
             while not asked():
                 with contextlib.suppress(queue.Empty):
                     if not (line := lines.get(timeout=_POLL_S)):
                         break
-                    servers.append(Server(config, json.loads(line)["connect_to"]))
+                    servers.append(Server(config, _address(line)))
         finally:
             for server in servers:
                 server.stop()
@@ -68,7 +70,24 @@ def _read_lines(lines: queue.Queue[bytes]) -> None:
     lines.put(b"")
 
 
-def serve_copy_session(configured: Callable[[Path], ServerConfig], may: str) -> int:
+def _address(line: bytes) -> str:
+    try:
+        return str(read_object(line)["connect_to"])
+    except (ValueError, KeyError) as error:
+        raise ProtocolError(f"--connect-back: no address on standard input: {error}") from None
+
+
+def _announce(ready: dict[str, Any], nonce: str | None) -> None:
+    """Prints the ready line; without a mark for a farline of the first version of the start."""
+    mark = "" if nonce is None else mark_of(nonce)
+    schema = FIRST_SCHEMA if nonce is None else READY_SCHEMA
+    click.echo(mark + json.dumps({**ready, "schema": schema}))
+    sys.stdout.flush()
+
+
+def serve_copy_session(
+    configured: Callable[[Path], ServerConfig], may: str, nonce: str | None
+) -> int:
     """Serves until standard input closes or a signal comes; `configured` says how, by a folder."""
     with interruptible(quiet=True) as asked, passing_state() as state:
         config = configured(state)
@@ -77,8 +96,7 @@ def serve_copy_session(configured: Callable[[Path], ServerConfig], may: str) -> 
             {**config, "port": 0 if port == DEFAULT_PORT else port, "max_sessions": _SESSIONS}
         )
         try:
-            click.echo(json.dumps(ready_line(server, str(state), may)))
-            sys.stdout.flush()
+            _announce(ready_line(server, str(state), may), nonce)
             closed = _closed_input()
             while not asked() and not closed.is_set():
                 server.poll(_POLL_S)
@@ -107,7 +125,6 @@ def _ready(port: int, ticket: str) -> dict[str, Any]:
     client = os.environ.get("SSH_CONNECTION", "").partition(" ")[0]
     return {
         "event": "ready",
-        "schema": READY_SCHEMA,
         "version": version("farline"),
         "port": port,
         "ticket": ticket,

@@ -1,8 +1,9 @@
 """Hosts reached over the user's own ssh: a server for one copy, tunnels, orders.
 
 `SshCommand` says how ssh is called; `RemoteServer` starts `farline serve --copy-session` there,
-which prints one JSON line and serves as long as its standard input is open. What ssh and the
-shell behind it may answer instead becomes an error that says what to do.
+which prints one marked JSON line (`start_mark`) and serves as long as its standard input is open.
+What ssh and the shell behind it may print beside it is skipped; what they answer instead becomes
+an error that says what to do (`ssh_failure`).
 """
 
 from __future__ import annotations
@@ -10,42 +11,47 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import shlex
 import socket
 import subprocess
-import threading
 import time
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import Any
 
 from farline.errors import (
-    AuthError,
     FarlineError,
     InterruptedRun,
-    PeerError,
     ProtocolError,
-    SystemFailure,
     TimeoutFailure,
-    UnreachableError,
-    UsageError,
     VersionError,
 )
+from farline.spec.json_text import read_object
 from farline.tools import Stop, StopQuestion
+from farline.tools.child import Child
 from farline.tools.native import Target, parse_target
+from farline.tools.ssh_failure import not_started, ssh_failure, why_ended
+from farline.tools.start_mark import MarkedLines, mark_of, new_nonce
 
-READY_SCHEMA = 1
-"""Version of the line that `farline serve --copy-session` prints."""
+READY_SCHEMA = 2
+"""Version of the line that `farline serve --copy-session --mark` prints."""
 
-MAX_LINE_BYTES = 64 * 1024
-"""Most that a host may say before its line is taken for noise."""
+FIRST_SCHEMA = 1
+"""Version of the line without a mark, which is printed to who asks for none."""
+
+START_S = 60.0
+"""So long a start may take unless its user says otherwise."""
+
+LOGIN_S = 180.0
+"""So long while nothing has come and ssh may be asking for a password on a terminal."""
+
+NOTICE_S = 10.0
+"""After so long a start is told of."""
 
 _POLL_S = 0.05
 _END_S = 5.0
-_NOT_FOUND = 127
-_SSH_FAILED = 255
+_BROKEN_S = 0.5
+"""What failed to start gets so long to end by itself."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,8 @@ class SshCommand:
     jump: str | None = None
     family: str | None = None
     remote_farline: str = "farline"
+    start_s: float | None = None
+    """So long farline may take to start, if its user has said so."""
 
     def words(self, target: str, *more: str) -> list[str]:
         """Words of a command that logs in at `target`; `more` are options before it."""
@@ -79,45 +87,29 @@ class SshCommand:
 
     def host_name(self, target: str, fallback: str) -> str:
         """The name behind an alias in ssh's configuration; `fallback` if ssh does not say."""
+        return self._configured(target, "hostname") or fallback
+
+    def start_limit_s(self, target: str) -> float:
+        """How long farline may take to start, by what is known when that much has passed."""
+        if self.start_s is not None:
+            return self.start_s
+        stated = self._configured(target, "connecttimeout") or ""
+        return START_S + (float(stated) if stated.isdecimal() else 0.0)
+
+    def _configured(self, target: str, wanted: str) -> str | None:
+        """The value of a key of ssh's configuration for `target`."""
         try:
             done = subprocess.run(
-                self.words(target, "-G"), capture_output=True, text=True, timeout=10
-            )
+                self.words(target, "-G"), stdin=subprocess.DEVNULL, capture_output=True,
+                text=True, errors="replace", timeout=10,
+            )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired):
-            return fallback
+            return None
         for line in done.stdout.splitlines():
             key, _, value = line.partition(" ")
-            if key == "hostname" and done.returncode == 0:
+            if key == wanted and done.returncode == 0:
                 return value.strip()
-        return fallback
-
-
-class _Sayings:
-    """Keeps the last that a process says on standard error, so that it never waits to say more."""
-
-    def __init__(self, stream: IO[bytes] | None) -> None:
-        """Listens from now on."""
-        assert stream is not None
-        self._stream = stream
-        self._said: deque[str] = deque(maxlen=20)
-        self._listener = threading.Thread(target=self._listen, daemon=True)
-        self._listener.start()
-
-    def _listen(self) -> None:
-        while raw := self._stream.readline(MAX_LINE_BYTES):
-            if line := raw.decode(errors="replace").strip():
-                self._said.append(line)
-
-    def last(self) -> list[str]:
-        """The last lines of a process that has ended."""
-        self._listener.join(_END_S)
-        return list(self._said)
-
-    def close(self) -> None:
-        """Of a process that has ended."""
-        self._listener.join(_END_S)
-        if not self._listener.is_alive():
-            self._stream.close()
+        return None
 
 
 class RemoteCommand:
@@ -131,112 +123,97 @@ class RemoteCommand:
         """
         self.target = target
         self._ssh = ssh
-        words = ssh.farline(target, *arguments)
-        try:
-            self._process = subprocess.Popen(
-                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                start_new_session=True,
-            )  # fmt: skip
-        except OSError as error:
-            raise SystemFailure(
-                f"{words[0]}: {error.strerror}; install an ssh client, or name another with -e"
-            ) from None
-        self._rest = b""
-        self._said = _Sayings(self._process.stderr)
+        nonce = new_nonce()
+        self._lines = MarkedLines(mark_of(nonce))
+        self._process = Child(ssh.farline(target, *arguments, "--mark", nonce))
 
     @property
     def is_alive(self) -> bool:
         """Whether it still runs."""
-        return self._process.poll() is None
+        return self._process.is_alive
 
     def send(self, document: object) -> None:
         """Sends a line of JSON; one that nobody takes is told of by `line`."""
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):
-            self._process.stdin.write(json.dumps(document).encode() + b"\n")
-            self._process.stdin.flush()
+        self._process.send(json.dumps(document).encode() + b"\n")
+
+    def start(
+        self, should_stop: StopQuestion, tell: Callable[[str], None] | None = None
+    ) -> dict[str, Any]:
+        """Its first line. `tell` is told when that takes long.
+
+        Raises:
+            FarlineError: when it has ended, or does not come in the time allowed.
+            InterruptedRun: when somebody would not wait.
+        """
+        began = time.monotonic()
+        limit_s = self._ssh.start_s or START_S
+        while should_stop() is Stop.GO_ON:
+            if (document := self.line(_POLL_S)) is not None:
+                return document
+            waited_s = time.monotonic() - began
+            if tell is not None and waited_s > NOTICE_S:
+                tell(f"waiting for farline to start on {self.target}")
+                tell = None
+            if waited_s > limit_s:
+                limit_s = self._extended_s(limit_s)
+                if waited_s > limit_s:
+                    raise not_started(
+                        self.target, limit_s, self._process.said.lines(), self._lines.said
+                    )
+        raise InterruptedRun(f"ssh {self.target}: interrupted")
+
+    def _extended_s(self, limit_s: float) -> float:
+        """The limit again, longer while ssh is asking for a password or still connecting."""
+        if self._ssh.start_s is not None or self._lines.said:
+            return limit_s
+        asks = LOGIN_S if _has_terminal() else 0.0
+        return max(limit_s, asks, self._ssh.start_limit_s(self.target))
 
     def line(self, timeout_s: float) -> dict[str, Any] | None:
-        """The next JSON object that it prints, or None after `timeout_s`; other lines are noise.
+        """The next line that it prints, or None after `timeout_s`; any other text is skipped.
 
         Raises:
             FarlineError: when it has ended: ssh's failure, or why farline could not run there.
         """
         until = time.monotonic() + timeout_s
-        while True:
-            raw = self._next_line(max(0.0, until - time.monotonic()))
-            if raw is None:
-                return None
-            with contextlib.suppress(ValueError):
-                document = json.loads(raw)
-                if isinstance(document, dict):
-                    return document
-
-    def _next_line(self, timeout_s: float) -> bytes | None:
-        assert self._process.stdout is not None
-        while b"\n" not in self._rest:
-            if len(self._rest) > MAX_LINE_BYTES * 64:
-                raise ProtocolError(f"{self.target}: farline there says too much in one line")
-            ready, _, _ = select.select([self._process.stdout], [], [], timeout_s)
-            if not ready:
-                return None
-            more = os.read(self._process.stdout.fileno(), MAX_LINE_BYTES)
-            if not more:
-                raise self._ended()
-            self._rest += more
-        line, _, self._rest = self._rest.partition(b"\n")
-        return line
+        try:
+            while (raw := self._lines.next()) is None:
+                if (more := self._process.read(max(0.0, until - time.monotonic()))) is None:
+                    return None
+                if not more:
+                    raise self._ended()
+                self._lines.feed(more)
+            return read_object(raw)
+        except ValueError as error:
+            raise ProtocolError(f"{self.target}: farline there sent no JSON: {error}") from None
+        except ProtocolError as error:
+            raise ProtocolError(f"{self.target}: {error.message}") from None
 
     def _ended(self) -> FarlineError:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_END_S)
-        words = self._ssh.remote_farline
-        return why_ended(self.target, words, self._process.returncode, self._said.last())
+        code = self._process.wait(_END_S)
+        said = self._process.said.lines()
+        return why_ended(self.target, self._ssh.remote_farline, code, said, self._lines.said)
+
+    def drop_output(self) -> None:
+        """Nothing more that it prints is of interest; it never waits to print more."""
+        self._process.drop_output()
 
     def end_input(self) -> None:
         """Closes its input: it comes to its end, and says so."""
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
+        self._process.end_input()
 
-    def close(self) -> None:
-        """Closes its input, by which it ends; ends ssh too if that takes long."""
-        self.end_input()
-        assert self._process.stdout is not None
-        # Whoever still has something to say would wait for ever for someone to hear it.
-        self._process.stdout.close()
-        try:
-            self._process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            self._process.terminate()
-            self._process.wait()
-        self._said.close()
+    def close(self, patience_s: float = _END_S) -> None:
+        """Closes its input, by which it ends; ends ssh too if that takes longer than that."""
+        self._process.close(patience_s)
 
 
-def why_ended(target: str, farline: str, code: int | None, said: Sequence[str]) -> FarlineError:
-    """Why a command over ssh ended before it had said what it should."""
-    last = said[-1] if said else ""
-    if code == _NOT_FOUND:
-        return UsageError(
-            f"{target}: no {farline} there; install farline on that host,"
-            " or say where it is with --remote-farline"
-        )
-    if code == _SSH_FAILED:
-        return _ssh_failure(target, said)
-    if "No such option: --copy-session" in last or "No such command" in last:
-        return VersionError(f"{target}: the farline there is too old to copy: {last}")
-    what = f"ended with {code}" if code is not None else "does not answer"
-    return ProtocolError(f"{target}: farline there {what}" + (f": {last}" if last else ""))
-
-
-def _ssh_failure(target: str, said: Sequence[str]) -> FarlineError:
-    text = " ".join(said)
-    last = said[-1] if said else "no reason given"
-    refused = ("Permission denied", "Host key verification failed", "HOST IDENTIFICATION")
-    kind: type[PeerError] | type[UnreachableError] = UnreachableError
-    if any(word in text for word in refused):
-        kind = AuthError
-    return kind(f"ssh {target}: {last}")
+def _has_terminal() -> bool:
+    """Whether ssh can ask somebody."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -286,7 +263,12 @@ class RemoteServer:
     """A server on another host that serves this copy alone; ends with `close`, or with ssh."""
 
     def __init__(
-        self, ssh: SshCommand, target: str, arguments: Sequence[str], should_stop: StopQuestion
+        self,
+        ssh: SshCommand,
+        target: str,
+        arguments: Sequence[str],
+        should_stop: StopQuestion,
+        tell: Callable[[str], None] | None = None,
     ) -> None:
         """Starts it and waits for its ready line, as long as ssh may ask for passwords.
 
@@ -296,16 +278,11 @@ class RemoteServer:
         """
         self._command = RemoteCommand(ssh, target, ["serve", "--copy-session", *arguments])
         try:
-            self.ready = read_ready(target, self._first_line(should_stop))
+            self.ready = read_ready(target, self._command.start(should_stop, tell))
+            self._command.drop_output()
         except BaseException:
-            self._command.close()
+            self._command.close(_BROKEN_S)
             raise
-
-    def _first_line(self, should_stop: StopQuestion) -> dict[str, Any]:
-        while should_stop() is Stop.GO_ON:
-            if (document := self._command.line(_POLL_S)) is not None:
-                return document
-        raise InterruptedRun(f"ssh {self._command.target}: interrupted")
 
     def connect_to(self, address: str) -> None:
         """Has it serve one session to who waits at `address`; it was started to do so."""
@@ -336,44 +313,41 @@ class Tunnel:
             probe.bind(("127.0.0.1", 0))
             self.port: int = probe.getsockname()[1]
         lead = f"127.0.0.1:{self.port}:127.0.0.1:{remote_port}"
-        words = ssh.words(target, "-N", "-o", "ExitOnForwardFailure=yes", "-L", lead)
+        self._process = Child(ssh.words(target, "-N", "-o", "ExitOnForwardFailure=yes", "-L", lead))
+        self._process.end_input()
+        self._process.drop_output()
         try:
-            self._process = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                start_new_session=True,
-            )  # fmt: skip
-        except OSError as error:
-            raise SystemFailure(f"{words[0]}: {error.strerror}") from None
-        self._said = _Sayings(self._process.stderr)
-        try:
-            self._wait(target, should_stop)
+            self._wait(target, ssh.start_s or LOGIN_S, should_stop)
         except BaseException:
             self.close()
             raise
 
-    def _wait(self, target: str, should_stop: StopQuestion) -> None:
+    def _wait(self, target: str, limit_s: float, should_stop: StopQuestion) -> None:
         """ssh says nothing when it listens: asking the port is the only way to know."""
-        until = time.monotonic() + 60
+        until = time.monotonic() + limit_s
         while should_stop() is Stop.GO_ON:
-            if self._process.poll() is not None:
-                raise _ssh_failure(target, self._said.last())
+            if not self._process.is_alive:
+                raise ssh_failure(target, self._process.said.lines())
             with (
                 contextlib.suppress(OSError),
                 socket.create_connection(("127.0.0.1", self.port), 1),
             ):
                 return
             if time.monotonic() > until:
-                raise TimeoutFailure(f"ssh {target}: no tunnel within 60 s")
+                said = "; ".join(self._process.said.lines()[-1:])
+                raise TimeoutFailure(
+                    f"ssh {target}: opened no tunnel within {limit_s:g} s"
+                    + (f": {said}" if said else "")
+                    + "; allow more with --start-timeout"
+                )
             time.sleep(_POLL_S)
         raise InterruptedRun(f"ssh {target}: interrupted")
 
     @property
     def is_alive(self) -> bool:
         """Whether it still leads there."""
-        return self._process.poll() is None
+        return self._process.is_alive
 
     def close(self) -> None:
         """Ends it."""
-        self._process.terminate()
-        self._process.wait()
-        self._said.close()
+        self._process.close(0.0)

@@ -15,31 +15,42 @@ from farline.errors import (
     InterruptedRun,
     ProtocolError,
     SystemFailure,
+    TimeoutFailure,
     UnreachableError,
     UsageError,
     VersionError,
 )
 from farline.tools import Stop, never_stop
-from farline.tools.ssh import RemoteServer, SshCommand, Tunnel, read_ready, why_ended
+from farline.tools.ssh import RemoteCommand, RemoteServer, SshCommand, Tunnel, read_ready
+from farline.tools.ssh_failure import why_ended
 
 PIN = f"sha256-{'A' * 43}"
 READY = {
-    "event": "ready", "schema": 1, "version": "0.1.0", "port": 40000, "home": "/home/u",
+    "event": "ready", "schema": 2, "version": "0.1.0", "port": 40000, "home": "/home/u",
     "ticket": f"farline://127.0.0.1:40000/v1.YQ.Yg?key={PIN}",
     "tcp_send_bytes": 4 << 20, "tcp_receive_bytes": 6 << 20,
 }  # fmt: skip
-Fake = Callable[[str], SshCommand]
+Fake = Callable[..., SshCommand]
+
+REVERSED = r"sed '/\n/!G;s/\(.\)\(.*\n\)/&\2\1/;//D;s/.//'"
+PROLOGUE = f"""
+for last; do :; done
+mark="farline-$(printf '%s\\n' "${{last##* }}" | {REVERSED}):"
+ready() {{ printf '%s%s\\n' "$mark" '{json.dumps(READY)}'; }}
+"""
+"""In the place of the other host: `$mark` begins its lines, `ready` prints the one that is due."""
 
 
 @pytest.fixture
 def fake(tmp_path: Path) -> Fake:
     """An ssh that runs a shell script in the place of what it was told to."""
 
-    def make(script: str) -> SshCommand:
+    def make(script: str, start_s: float | None = 30.0) -> SshCommand:
         path = tmp_path / "ssh"
-        path.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/words\n{script}\n')
+        words = f'printf "%s\\n" "$@" > {tmp_path}/words'
+        path.write_text(f"#!/bin/sh\n{words}\n{PROLOGUE}\n{script}\n")
         path.chmod(0o700)
-        return SshCommand((str(path),))
+        return SshCommand((str(path),), start_s=start_s)
 
     return make
 
@@ -48,7 +59,7 @@ def test_a_server_is_started_with_the_words_of_a_shell_and_ends_with_its_input(
     fake: Fake, tmp_path: Path
 ) -> None:
     ended = tmp_path / "ended"
-    ssh = fake(f"echo hello, this is a banner\necho '{json.dumps(READY)}'\ncat\ntouch {ended}")
+    ssh = fake(f"echo hello, this is a banner\nready\ncat\ntouch {ended}")
     server = RemoteServer(ssh, "u@host", ["write", "--data-ports", "1-2 3"], never_stop)
     assert server.is_alive and not ended.exists()
     target = server.ready.target("far.example")
@@ -57,9 +68,10 @@ def test_a_server_is_started_with_the_words_of_a_shell_and_ends_with_its_input(
     server.close()
     assert ended.exists() and not server.is_alive
     words = (tmp_path / "words").read_text().splitlines()
-    assert words == [
-        "-T", "u@host", "farline serve --copy-session write --data-ports '1-2 3'",
-    ]  # fmt: skip
+    assert words[:2] == ["-T", "u@host"]
+    command, _, nonce = words[2].rpartition(" ")
+    assert command == "farline serve --copy-session write --data-ports '1-2 3' --mark"
+    assert len(nonce) == 32
 
 
 @pytest.mark.parametrize(
@@ -77,13 +89,48 @@ def test_a_server_is_started_with_the_words_of_a_shell_and_ends_with_its_input(
             "echo 'farline: No such option: --copy-session (see' >&2; exit 1",
             VersionError, "too old",
         ),
+        (
+            "echo 'farline: No such option: --mark (see farline serve --help)' >&2; exit 1",
+            VersionError, "install the same version on both hosts",
+        ),
+        ("echo 'farline: Command not found.' >&2; exit 1", UsageError, "--remote-farline"),
+        ("echo 'fish: Unknown command: farline' >&2; exit 127", UsageError, "no farline there"),
+        (
+            "echo 'rbash: /opt/farline: restricted: cannot specify' >&2; exit 1",
+            UsageError, "may not be run there",
+        ),
+        ("echo 'sh: 1: farline: Permission denied' >&2; exit 126", UsageError, "may not be run"),
+        (
+            "echo 'This account is currently not available.'; exit 1",
+            ProtocolError, "ended with 1: This account is currently not available.",
+        ),
+        (
+            "printf 'Traceback (most recent call last):\\n  x\\nImportError: no _native\\n' >&2;"
+            " exit 1",
+            ProtocolError, "ended with 1: ImportError: no _native",
+        ),
+        ("kill -9 $$", ProtocolError, "was killed by signal 9"),
+        (
+            "printf 'ssh: connect to host j port 22: No route to host\\n"
+            "Connection closed by UNKNOWN port 65535\\n' >&2; exit 255",
+            UnreachableError, "No route to host; Connection closed by UNKNOWN",
+        ),
+        (
+            "printf 'kex: error\\n** WARNING: not quantum-safe **\\n** See https **\\n' >&2;"
+            " exit 255",
+            UnreachableError, "ssh u@host: kex: error",
+        ),
+        (
+            r"printf '\033[31mfarline: \033]0;x\007bad\033[0m\n' >&2; exit 2",
+            ProtocolError, "ended with 2: farline: bad",
+        ),
         ("echo 'farline: port taken' >&2; exit 2", ProtocolError, "ended with 2: farline: port"),
         (
-            f"echo '{json.dumps({**READY, 'schema': 2, 'version': '9.0'})}'",
+            f"echo $mark'{json.dumps({**READY, 'schema': 3, 'version': '9.0'})}'",
             VersionError, "farline 9.0",
         ),
-        (f"echo '{json.dumps({**READY, 'port': 0})}'", ProtocolError, "no port"),
-        (f"echo '{json.dumps({**READY, 'home': 'x'})}'", ProtocolError, "no home"),
+        (f"echo $mark'{json.dumps({**READY, 'port': 0})}'", ProtocolError, "no port"),
+        (f"echo $mark'{json.dumps({**READY, 'home': 'x'})}'", ProtocolError, "no home"),
     ],
 )  # fmt: skip
 def test_what_goes_wrong_is_named(
@@ -106,9 +153,114 @@ def test_whoever_does_not_want_to_wait_need_not(fake: Fake) -> None:
     assert time.monotonic() - began < 10
 
 
-def test_an_endless_line_is_refused(fake: Fake) -> None:
-    with pytest.raises(ProtocolError, match="too much in one line"):
+def test_a_shell_that_prints_without_an_end_is_refused(fake: Fake) -> None:
+    with pytest.raises(ProtocolError, match="host: the remote shell printed more than 64 MiB"):
         RemoteServer(fake("exec tr '\\0' x </dev/zero"), "host", ["write"], never_stop)
+
+
+NOISES = {
+    "a window's title": r"printf '\033]0;dtn1\007'",
+    "a prompt": "printf 'hello: '",
+    "an empty object": "printf '{}'; echo; echo '{}'",
+    "an object of somebody else's": """echo '{"event": "hello"}'; printf '{"event": "ready"}'""",
+    "a ready line without the mark": f"echo '{json.dumps(READY)}'",
+    "an echo of the command": """echo "$last"; printf '%s' "$last" """,
+    "3 MB without a newline": "head -c 3000000 /dev/zero | tr '\\0' x",
+    "3 MB of lines": "yes 'message of the day' | head -c 3000000",
+    "bytes of every value": "head -c 100000 /dev/urandom",
+    "zero bytes": "head -c 70000 /dev/zero",
+    "the beginning of a mark": "printf 'farline-'; printf 'farline-0123'; echo farline-:",
+    "carriage returns": r"printf 'a\r\nb\r'",
+    "complaints": "echo 'stty: standard input: Inappropriate ioctl for device' >&2",
+    "a nested object": "head -c 200000 /dev/zero | tr '\\0' '['; echo",
+    "text on both": "head -c 300000 /dev/zero | tr '\\0' 'x\\n' >&2; printf x",
+}
+
+
+@pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
+def test_whatever_the_shell_prints_before_it_farline_is_found(fake: Fake, noise: str) -> None:
+    server = RemoteServer(fake(f"{noise}\nready\ncat"), "u@host", ["write"], never_stop)
+    try:
+        assert server.ready.port == 40000
+    finally:
+        server.close()
+
+
+def test_what_is_printed_behind_the_ready_line_holds_nobody_up(fake: Fake, tmp_path: Path) -> None:
+    ended = tmp_path / "ended"
+    script = f"ready; head -c 3000000 /dev/zero; echo; cat; touch {ended}"
+    server = RemoteServer(fake(script), "u@host", ["write"], never_stop)
+    server.close()
+    assert ended.exists()
+
+
+def test_text_between_the_lines_of_an_order_is_skipped(fake: Fake) -> None:
+    script = """printf 'bash: '; echo "$mark"'{"event": 1}'; printf 'a job has ended: '
+        echo "$mark"'{"event": 2}'; echo '{"event": 3}'; exit 3"""
+    command = RemoteCommand(fake(script), "h", ["copy", "--order"])
+    try:
+        assert command.line(30) == {"event": 1}
+        assert command.line(30) == {"event": 2}
+        with pytest.raises(ProtocolError, match="ended with 3"):
+            command.line(30)
+    finally:
+        command.close()
+
+
+@pytest.mark.parametrize("line", ["no JSON", "[]", "[" * 100_000, '{"a": NaN}', "", '{"a": 1'])
+def test_a_marked_line_that_makes_no_sense_is_said_so(fake: Fake, line: str) -> None:
+    command = RemoteCommand(fake("printf '%s' \"$mark\"; cat; echo"), "h", ["copy"])
+    try:
+        command._process.send(line.encode())
+        command.end_input()
+        with pytest.raises(ProtocolError, match="h: farline there sent no JSON"):
+            command.line(30)
+    finally:
+        command.close()
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        (r"printf '\033]0;dtn\007\033[31mhello: '; exec sleep 60", "shell printed: hello:;"),
+        ("exec sleep 60", "neither ssh nor the remote shell printed anything;"),
+        ("printf '\\000\\001'; exec sleep 60", "printed anything that can be shown;"),
+        ("echo 'Password for u:' >&2; exec sleep 60", "ssh printed: Password for u:;"),
+        (f"echo '{json.dumps(READY)}'; exec sleep 60", "have the forced command"),
+        ("trap '' TERM; read x; while :; do sleep 1; done", "--start-timeout"),
+    ],
+)  # fmt: skip
+def test_a_farline_that_does_not_start_is_waited_for_no_longer_than_the_limit(
+    fake: Fake, script: str, said: str
+) -> None:
+    with pytest.raises(TimeoutFailure) as failed:
+        RemoteServer(fake(script, 0.3), "u@host", ["write"], never_stop)
+    message = failed.value.message
+    assert message.startswith("u@host: waiting for farline to start there took longer than 0.3 s: ")
+    assert said in message and message.isprintable() and "v1.YQ" not in message
+
+
+def test_a_long_start_is_told_of_once(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("farline.tools.ssh.NOTICE_S", 0.0)
+    told: list[str] = []
+    with pytest.raises(TimeoutFailure):
+        RemoteServer(fake("exec sleep 60", 0.3), "dtn", ["write"], never_stop, told.append)
+    assert told == ["waiting for farline to start on dtn"]
+
+
+def test_a_connect_timeout_of_ssh_is_waited_for(fake: Fake) -> None:
+    assert fake("echo connecttimeout 90", None).start_limit_s("host") == 150.0
+    assert fake("echo connecttimeout none", None).start_limit_s("host") == 60.0
+    assert fake("echo connecttimeout 90", 5.0).start_limit_s("host") == 5.0
+
+
+def test_a_program_left_behind_with_the_pipes_open_holds_nobody_up(fake: Fake) -> None:
+    # As an ssh that has become the master of a shared connection does.
+    script = "echo 'u@host: Permission denied (publickey).' >&2; sleep 20 & exit 255"
+    began = time.monotonic()
+    with pytest.raises(AuthError, match="Permission denied"):
+        RemoteServer(fake(script), "u@host", ["write"], never_stop)
+    assert time.monotonic() - began < 15
 
 
 def test_the_name_behind_an_alias(fake: Fake) -> None:

@@ -33,6 +33,7 @@ from farline.cli.copy.retry import Retry
 from farline.cli.copy.session import Attempt, Direct, Mover, Repeated
 from farline.cli.copy.view import JsonView, QuietView, ReceiptTail, StreamView, TextView, View
 from farline.cli.copy.way import way_to
+from farline.cli.mark_option import MARK_OPTION
 from farline.cli.shown import shown
 from farline.errors import FarlineError, InterruptedRun, UsageError
 from farline.tools import Stop
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 @ssh_options
 @store_options
 @click.option("--order", is_flag=True, hidden=True)
+@MARK_OPTION
 @click.pass_context
 def command(context: click.Context, /, places: tuple[str, ...], order: bool, **options: Any) -> int:
     """Copy files and folders to DST: here, [user@]host:path, or a ticket's #path.
@@ -66,7 +68,7 @@ def command(context: click.Context, /, places: tuple[str, ...], order: bool, **o
     if order:
         from farline.cli.copy.ordered import carry_out
 
-        return carry_out()
+        return carry_out(options["mark"])
     # numpy comes beside a copy's streams: the threads of its linear algebra, which no copy uses,
     # would spin for a tenth of a second.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -154,6 +156,7 @@ def ssh_command(options: Mapping[str, Any]) -> SshCommand:
     return SshCommand(
         command or ("ssh",), options["port"], options["identity"], tuple(options["ssh_option"]),
         options["ssh_config"], options["jump"], family, options["remote_farline"],
+        options["start_timeout"],
     )  # fmt: skip
 
 
@@ -209,7 +212,7 @@ def _over_ssh(ends: Ends, options: Mapping[str, Any]) -> bool:
         ("rsh", "-e"), ("port", "-P"), ("identity", "-i"), ("ssh_option", "-o"),
         ("ssh_config", "-F"), ("jump", "-J"), ("tunnel", "--tunnel"),
         ("single_port", "--single-port"), ("data_ports", "--data-ports"),
-        ("connect_back", "--connect-back"),
+        ("connect_back", "--connect-back"), ("start_timeout", "--start-timeout"),
     ):  # fmt: skip
         if _is_given(options[name]):
             raise click.UsageError(f"{flag}: neither end is reached over ssh ([user@]host:path)")

@@ -92,6 +92,13 @@ def _read_port(text: str) -> int:
     return int(text)
 
 
+def _read_start(text: str) -> float:
+    seconds = parse_duration(text)
+    if seconds <= 0:
+        raise ValueError(f"{text!r} is no time to start in: write, say, 2m")
+    return seconds
+
+
 def _read_delete(text: str) -> int:
     if not text.isdecimal() or len(text) > 12:
         raise ValueError(f"{text!r} is not a count of names: write --delete=COUNT")
@@ -115,6 +122,11 @@ def ssh_options(command: _Command) -> _Command:
             click.option(
                 "--remote-farline", metavar="CMD", default="farline", show_default=True,
                 help="What farline is called on the other host.",
+            ),
+            click.option(
+                "--start-timeout", type=OptionType(_read_start), metavar="DURATION",
+                help="[ssh] Give up when farline has not started there by then [60s; 180s while"
+                " ssh may be asking for a password].",
             ),
             click.option(
                 "--tunnel", is_flag=True, help="Take the data through ssh, if nothing else gets by."

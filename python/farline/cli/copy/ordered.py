@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import select
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -11,14 +13,16 @@ from typing import Any
 from farline.cli.common import interruptible
 from farline.cli.copy.keep import Keeper
 from farline.cli.copy.options import Wish
+from farline.cli.copy.output import Output
 from farline.cli.copy.place import Ends, Here
 from farline.cli.copy.retry import Retry
 from farline.cli.copy.session import Direct
-from farline.cli.copy.third import read_order
+from farline.cli.copy.third import ALIVE, ALIVE_S, ORDER_S, ORDER_SCHEMA, READY, read_order
 from farline.cli.copy.view import StreamView
-from farline.errors import FarlineError, ProtocolError
+from farline.errors import FarlineError, ProtocolError, TimeoutFailure
 from farline.tools import Stop, StopQuestion
 from farline.tools.native import Target
+from farline.tools.start_mark import mark_of
 
 
 @dataclass
@@ -69,19 +73,64 @@ class InputWatch:
         threading.Thread(target=watch, daemon=True).start()
 
 
-def carry_out() -> int:
-    """Carries out the order on standard input; events go to standard output.
+class MarkedOutput(Output):
+    """Lines of standard output behind a mark; two threads may print."""
+
+    def __init__(self, mark: str) -> None:
+        """Nothing is printed yet."""
+        super().__init__()
+        self._mark = mark
+        self._lock = threading.Lock()
+
+    def line(self, text: str, err: bool = False) -> None:
+        """As in `Output`."""
+        with self._lock:
+            super().line(text if err else self._mark + text, err)
+
+
+def _say(out: Output, name: str, data: object) -> None:
+    out.line(json.dumps({"event": name, "data": data}))
+
+
+def _keep_alive(out: Output, ended: threading.Event) -> None:
+    while not ended.wait(ALIVE_S):
+        _say(out, ALIVE, {})
+
+
+def carry_out(nonce: str | None) -> int:
+    """Carries out the order on standard input; events go to standard output, behind the mark.
 
     Raises:
         FarlineError: when no session came about.
     """
+    out = Output() if nonce is None else MarkedOutput(mark_of(nonce))
+    ended = threading.Event()
+    try:
+        if nonce is not None:
+            _say(out, READY, {"schema": ORDER_SCHEMA})
+            threading.Thread(target=_keep_alive, args=(out, ended), daemon=True).start()
+        return _carry_out(out)
+    except FarlineError as error:
+        if nonce is not None:
+            _say(out, "error", error.failure())
+        raise
+    finally:
+        ended.set()
+
+
+def _awaited_order() -> dict[str, Any]:
+    if not select.select([sys.stdin], [], [], ORDER_S)[0]:
+        raise TimeoutFailure(f"--order: no order came on standard input within {ORDER_S:g} s")
+    return read_order()
+
+
+def _carry_out(out: Output) -> int:
     from farline.cli.copy.command import Copy
 
-    order = read_order()
-    mover, document, retry = _read(order)
+    mover, document, retry = _read(_awaited_order())
     watch = InputWatch()
     watch.start(sys.stdin.readline)
-    view = StreamView(every_file=True)
+    view = StreamView(every_file=True, out=out)
     keeper = Keeper(None, True, None, view.out, always_receipt=True)
     try:
         with interruptible(quiet=True) as asked:

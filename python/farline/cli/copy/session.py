@@ -22,6 +22,7 @@ from farline.cli.copy.way import (
     interface_bps,
     own_buffers,
     own_cores,
+    tell_waits,
 )
 from farline.errors import FarlineError, InterruptedRun, from_failure
 from farline.spec.options import copy_flag
@@ -108,6 +109,7 @@ class Direct:
     ) -> Attempt:
         """One session; what it failed with stands in the attempt."""
         try:
+            tell_waits(self.way, lambda text: watcher.event(CopyEvent("notice", text)))
             target = self.way.open(should_stop)
             contact = self._contact(document, target)
             spec = self._spec(document, contact, watcher)

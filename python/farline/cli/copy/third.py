@@ -1,24 +1,35 @@
 """A copy between two other hosts: this one gives the orders, the data go directly.
 
 The host that is reached over ssh and has the sources (or, where these are on a server, takes
-them) runs `farline copy --order`, which reads one JSON line on its standard input, tells what
-happens in `--json-stream`'s events, and ends when its input closes. The ticket of the other end
-goes through that input: nobody sees it in a list of processes.
+them) runs `farline copy --order`, which says that it has started, reads one JSON line on its
+standard input, tells what happens in `--json-stream`'s events, each behind its mark, and ends when
+its input closes. The ticket of the other end goes through that input: nobody sees it in a list of
+processes.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from farline.cli.copy.place import Ends, ServerPlace, SshHost
 from farline.cli.copy.session import Attempt, Watcher
-from farline.cli.copy.way import Way, from_home
-from farline.errors import FarlineError, InterruptedRun, ProtocolError, UsageError, from_failure
+from farline.cli.copy.way import Way, from_home, tell_waits
+from farline.errors import (
+    FarlineError,
+    InterruptedRun,
+    ProtocolError,
+    TimeoutFailure,
+    UsageError,
+    VersionError,
+    from_failure,
+)
+from farline.spec.json_text import read_object
 from farline.tools import Stop, StopQuestion
 from farline.tools.copy_run import CopyEvent
 
@@ -28,6 +39,20 @@ if TYPE_CHECKING:
 
 ORDER_SCHEMA = 1
 MAX_ORDER_BYTES = 1 << 20
+
+READY = "ready"
+"""The event by which a host says that it waits for its order."""
+
+ALIVE = "alive"
+"""The event by which it says every `ALIVE_S` that it goes on, whatever the copy waits for."""
+
+ALIVE_S = 10.0
+SILENT_S = 120.0
+"""A host from which nothing has come for so long is given up: ssh alone would wait for ever."""
+
+ORDER_S = 60.0
+"""So long a host waits for its order."""
+
 _POLL_S = 0.1
 
 
@@ -58,11 +83,14 @@ class Ordered:
         from farline.tools.ssh import RemoteCommand
 
         try:
+            tell_waits(self.way, _teller(watcher))
             order = self._order(document, self.way.open(should_stop))
             command = RemoteCommand(self.ssh, self.host.target, ["copy", "--order"])
         except FarlineError as error:
             return Attempt(None, error)
         try:
+            # A start-up file of the shell there may read what is sent before farline runs.
+            _check_ready(self.host.target, command.start(should_stop, _teller(watcher)))
             command.send(order)
             with _lines_to(receipt) as file:
                 return _Listener(command, watcher, file).listen(should_stop)
@@ -135,6 +163,7 @@ class _Listener:
     watcher: Watcher
     receipt: TextIO | None
     failure: FarlineError | None = None
+    heard_s: float = field(default_factory=time.monotonic)
 
     def listen(self, should_stop: StopQuestion) -> Attempt:
         """To the `end`; a command that ends without one has failed."""
@@ -145,10 +174,29 @@ class _Listener:
                 event = self.command.line(_POLL_S)
             except FarlineError as error:
                 return Attempt(None, self.failure or error)
-            record = self._take(event) if event is not None else None
-            if record is not None:
+            if event is None:
+                self._check_silence()
+                continue
+            self.heard_s = time.monotonic()
+            if (record := self._taken(event)) is not None:
                 return Attempt(record, self._error(record))
         return Attempt(None, InterruptedRun("stopped at once"))
+
+    def _check_silence(self) -> None:
+        if time.monotonic() - self.heard_s > SILENT_S:
+            raise TimeoutFailure(
+                f"{self.command.target}: nothing heard for {SILENT_S:g} s from the copy there;"
+                " the connection of ssh to it may be broken"
+            )
+
+    def _taken(self, event: Mapping[str, Any]) -> Any:
+        try:
+            return self._take(event)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ProtocolError(
+                f"{self.command.target}: an event that makes no sense:"
+                f" {event.get('event')!r}: {error!r}"
+            ) from None
 
     def _take(self, event: Mapping[str, Any]) -> Any:
         """One event; the record, if it is the last."""
@@ -166,7 +214,7 @@ class _Listener:
             if "again_in_s" in data:
                 self.watcher.waits(self.failure, float(data["again_in_s"]))
         elif name == "end":
-            return data.get("farline")
+            return _record_of(data)
         return None
 
     def _error(self, record: Mapping[str, Any]) -> FarlineError | None:
@@ -174,6 +222,27 @@ class _Listener:
             return None
         failure = record.get("error")
         return InterruptedRun("stopped") if failure is None else from_failure(failure)
+
+
+def _record_of(data: Mapping[str, Any]) -> Any:
+    record = data["farline"]
+    if not isinstance(record, dict) or not isinstance(record["status"], str):
+        raise ValueError("no record")
+    return record
+
+
+def _check_ready(target: str, event: Mapping[str, Any]) -> None:
+    data = event.get("data")
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if event.get("event") != READY or schema != ORDER_SCHEMA:
+        raise VersionError(
+            f"{target}: farline there takes orders of version {schema}, this one gives version"
+            f" {ORDER_SCHEMA}: install the same version on both hosts"
+        )
+
+
+def _teller(watcher: Watcher) -> Callable[[str], None]:
+    return lambda text: watcher.event(CopyEvent("notice", text))
 
 
 def read_order(file: TextIO | None = None) -> dict[str, Any]:
@@ -184,7 +253,7 @@ def read_order(file: TextIO | None = None) -> dict[str, Any]:
     """
     line = (file or sys.stdin).readline(MAX_ORDER_BYTES)
     try:
-        order: dict[str, Any] = json.loads(line)
+        order = read_object(line)
         if order["schema"] != ORDER_SCHEMA:
             raise ValueError(f"version {order['schema']}, allowed is {ORDER_SCHEMA}")
     except (ValueError, KeyError, TypeError) as error:

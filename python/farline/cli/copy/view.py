@@ -190,10 +190,10 @@ class StreamView:
     `end` carries the record of the last session as `farline`.
     """
 
-    def __init__(self, every_file: bool) -> None:
+    def __init__(self, every_file: bool, out: Output | None = None) -> None:
         """Tells each name with `every_file`, else those that failed, at the end."""
         self.wants_files = every_file
-        self.out = Output()
+        self.out = out or Output()
         self._began = False
         self._meter = Meter()
         self._said_s, self._said_bytes = 0.0, 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -112,6 +112,12 @@ class ServerWay:
         """Nothing was started."""
 
 
+def tell_waits(way: Way, tell: Callable[[str], None]) -> None:
+    """Has `way` tell of a wait that is long for a person."""
+    if isinstance(way, SshWay):
+        way.tell = tell
+
+
 def from_home(path: str, home: str) -> str:
     """A path in full, of one that begins at a home folder.
 
@@ -137,6 +143,7 @@ class SshWay:
     may: str
     arguments: Sequence[str] = ()
     tunnelled: bool = False
+    tell: Callable[[str], None] | None = None
     _server: RemoteServer | None = field(default=None, init=False)
     _tunnel: Tunnel | None = field(default=None, init=False)
     _name: str | None = field(default=None, init=False)
@@ -151,7 +158,8 @@ class SshWay:
             self._until_s = time.monotonic() + FRESH_S
             words = [self.may, *self.arguments]
             words += ["--single-port", "-B", "127.0.0.1"] if self.tunnelled else []
-            self._server = RemoteServer(self.ssh, self.place.target, words, should_stop)
+            server = RemoteServer(self.ssh, self.place.target, words, should_stop, self.tell)
+            self._server = server
         ready = self._server.ready
         if not self.tunnelled:
             return ready.target(self.host_name())

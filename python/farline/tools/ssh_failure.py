@@ -1,0 +1,126 @@
+"""Why a command over ssh ended, or never began: from its exit code and what was printed.
+
+Shells differ: bash exits with 127 for a command that it does not find, csh and nushell with 1, and
+a login shell that lets nobody in says so on standard output.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from farline.errors import (
+    AuthError,
+    FarlineError,
+    PeerError,
+    ProtocolError,
+    TimeoutFailure,
+    UnreachableError,
+    UsageError,
+    VersionError,
+)
+from farline.spec.foreign_text import QUOTED_CHARACTERS, quoted
+
+_NOT_EXECUTABLE = 126
+_NOT_FOUND = 127
+_SSH_FAILED = 255
+
+_MISSING = re.compile(
+    r"command not found|unknown command|: not found|no such file or directory"
+    r"|is not recognized as an internal or external command|command `.*` not found",
+    re.IGNORECASE,
+)
+_RESTRICTED = re.compile(r"restricted|permission denied", re.IGNORECASE)
+_TOO_OLD = re.compile(r"no such option: --(?:copy-session|mark|order)|no such command", re.I)
+_REASON = re.compile(
+    r"^(?:ssh|mux|kex|banner|channel|command-line|unix_listener|client_loop|packet_write_wait)\b"
+    r"|^(?:Connection|Host key|Could not|Unable|Bad |No |Load key|Timeout|Received disconnect"
+    r"|Disconnected|Too many|bind|@ )|Permission denied|IDENTIFICATION|: line \d+: ",
+    re.IGNORECASE,
+)
+"""How a line of ssh begins that tells why it failed; banners and warnings do not."""
+
+_UNMARKED = re.compile(rb'"event": ?"ready".*"ticket"')
+_REASONS_SHOWN = 2
+
+
+def why_ended(
+    target: str, farline: str, code: int | None, said: Sequence[str], printed: bytes = b""
+) -> FarlineError:
+    """Why a command over ssh ended before it had said what it should.
+
+    `said` has the last lines of its standard error, `printed` the end of its standard output.
+    """
+    last = said[-1] if said else quoted(printed)
+    if code == _SSH_FAILED:
+        return ssh_failure(target, said)
+    if any(_TOO_OLD.search(line) for line in said):
+        return VersionError(
+            f"{target}: the farline there is too old to copy with this one: {last};"
+            " install the same version on both hosts"
+        )
+    named = [line for line in said if farline.split()[-1] in line]
+    if code == _NOT_FOUND or any(_MISSING.search(line) for line in named):
+        return UsageError(
+            f"{target}: no {farline} there; install farline on that host,"
+            " or say where it is with --remote-farline" + _shell_said(last)
+        )
+    if code == _NOT_EXECUTABLE or any(_RESTRICTED.search(line) for line in named):
+        return UsageError(
+            f"{target}: {farline} may not be run there: {last or 'no reason given'};"
+            " say where farline is with --remote-farline"
+        )
+    what = "does not answer"
+    if code is not None:
+        what = f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
+    return ProtocolError(f"{target}: farline there {what}" + (f": {last}" if last else ""))
+
+
+def _shell_said(last: str) -> str:
+    return f" (the shell there: {last})" if last else ""
+
+
+def ssh_failure(target: str, said: Sequence[str]) -> FarlineError:
+    """What ssh itself failed with; the other end where it lets nobody in, else the path."""
+    text = " ".join(said)
+    reasons = [line for line in said if _REASON.search(line)] or list(said)
+    last = "; ".join(dict.fromkeys(reasons[-_REASONS_SHOWN:])) or "no reason given"
+    kind: type[PeerError] | type[UnreachableError] = UnreachableError
+    advice = ""
+    if "Host key verification failed" in text or "HOST IDENTIFICATION" in text:
+        kind = AuthError
+        if "HAS CHANGED" not in text:
+            advice = f"; run `ssh {target}` once to look at its key and accept it"
+    elif "Permission denied" in text:
+        kind = AuthError
+    return kind(f"ssh {target}: {last}{advice}")
+
+
+def not_started(target: str, limit_s: float, said: Sequence[str], printed: bytes) -> TimeoutFailure:
+    """farline has not begun there within `limit_s`."""
+    told = [
+        f"{who} printed: {text}"
+        for who, text in (
+            ("ssh", quoted("\n".join(said), QUOTED_CHARACTERS)),
+            ("the remote shell", quoted(printed)),
+        )
+        if text
+    ]
+    seen = "; ".join(told) or (
+        "neither ssh nor the remote shell printed anything that can be shown"
+        if printed
+        else "neither ssh nor the remote shell printed anything"
+    )
+    advice = (
+        f"see whether `ssh {target} true` ends by itself (a start-up file of the shell, such as"
+        " .bashrc, may wait for input or run another program)"
+    )
+    if _UNMARKED.search(printed):
+        advice = (
+            "a farline that was not started by this command answers there: have the forced command"
+            " of sshd run $SSH_ORIGINAL_COMMAND, and install the same version on both hosts"
+        )
+    return TimeoutFailure(
+        f"{target}: waiting for farline to start there took longer than {limit_s:g} s: {seen};"
+        f" {advice}, or allow more with --start-timeout"
+    )
