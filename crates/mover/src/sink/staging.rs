@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use farline_spec::{CopySpec, Failure, FailureKind};
 use farline_sys::file::{self, OpenFlags};
@@ -22,6 +23,11 @@ const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 /// So much of a file's name is in its partial's.
 const NAME_BYTES: usize = 200;
+/// What is removed while it is open may take a moment to go when it is closed: so long it is waited at first, then twice as
+/// long each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+/// And no longer than this at a time: two seconds in all.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How often the lock is tried when the folder goes away meanwhile.
 const LOCK_TRIES: usize = 20;
 
@@ -317,24 +323,55 @@ impl Staging {
         self.remove(&partial_name(id, &source.path))
     }
 
-    /// Removes all of it, and `.farline-partial` unless another copy is in it.
+    /// Removes all of it, and `.farline-partial` unless another copy is in it. The journal is closed by then.
     ///
     /// # Errors
     /// The kernel's.
     pub fn end(&self, base: BorrowedFd<'_>) -> io::Result<()> {
-        let nothing = Memory::default();
-        self.sweep(&nothing)?;
+        self.sweep(&Memory::default())?;
         self.remove(JOURNAL)?;
         self.remove(LOCK)?;
-        file::remove_folder(self.top.as_fd(), self.key_text.as_bytes())?;
+        // Some file systems keep what is removed while it is open under another name beside it, until it is closed.
+        self.release();
+        self.remove_when_empty(self.top.as_fd(), self.key_text.as_bytes())?;
         match file::remove_folder(base, STAGING_NAME) {
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+            // Another copy is in it.
+            Err(error) if is_not_empty(&error) => Ok(()),
             removed => removed,
+        }
+    }
+
+    /// Removes the folder itself, once what was closed just now is gone from it too.
+    fn remove_when_empty(&self, top: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match file::remove_folder(top, name) {
+                Err(error) if is_not_empty(&error) && pause < LONGEST_PAUSE => {}
+                // Gone: another session of the same copy came and ended.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                removed => return removed,
+            }
+            if file::stat_at(Some(self.fd()), LOCK, false).is_ok() {
+                // Another session of the same copy has begun in it.
+                return Ok(());
+            }
+            std::thread::sleep(pause);
+            pause *= 2;
         }
     }
 }
 
 const POISONED: &str = "a thread of the copy broke off while it held the staging folder";
+
+/// Whether a folder could not be removed because something is in it, or holds it.
+fn is_not_empty(error: &io::Error) -> bool {
+    use io::ErrorKind::{DirectoryNotEmpty, ResourceBusy};
+    // POSIX allows either of the first two.
+    matches!(
+        error.kind(),
+        DirectoryNotEmpty | io::ErrorKind::AlreadyExists | ResourceBusy
+    )
+}
 
 fn lock_flags() -> OpenFlags {
     OpenFlags::READ_WRITE | OpenFlags::CREATE | OpenFlags::NO_FOLLOW

@@ -43,8 +43,9 @@ const PIECE_BYTES: usize = 1 << 20;
 pub struct Journal {
     notes: Mutex<Notes>,
     wake: Condvar,
-    /// Locked by whoever writes: notes are written in the order in which they were taken.
-    file: Mutex<Pages>,
+    /// Locked by whoever writes: notes are written in the order in which they were taken. Gone once nothing is written any
+    /// more.
+    file: Mutex<Option<Pages>>,
     /// Whether records wait for the device.
     durable: bool,
 }
@@ -72,7 +73,7 @@ impl Journal {
         Ok(Self {
             notes: Mutex::default(),
             wake: Condvar::new(),
-            file: Mutex::new(Pages::new(file)?),
+            file: Mutex::new(Some(Pages::new(file)?)),
             durable,
         })
     }
@@ -152,7 +153,7 @@ impl Journal {
                 Err(error) => synced = Err(Failure::system("a file to the device", &error)),
             }
         }
-        if !records.is_empty() {
+        if let Some(file) = file.as_mut().filter(|_| !records.is_empty()) {
             file.append(&records).map_err(explain)?;
             if self.durable {
                 file.sync().map_err(explain)?;
@@ -168,8 +169,12 @@ impl Journal {
     pub fn hand_over(&self) -> Result<(), Failure> {
         let mut file = self.file.lock().expect(POISONED);
         let records = std::mem::take(&mut self.notes().records);
-        file.append(&records)
-            .map_err(|error| Failure::system("journal of the copy", &error))
+        match file.as_mut() {
+            Some(file) => file
+                .append(&records)
+                .map_err(|error| Failure::system("journal of the copy", &error)),
+            None => Ok(()),
+        }
     }
 
     /// Flushes whenever it is time, until [`Self::close`]. On a thread of its own.
@@ -195,8 +200,10 @@ impl Journal {
         self.wake.notify_all();
     }
 
-    /// As [`Self::close`], and what is not written down need not be any more: the journal goes.
+    /// As [`Self::close`], and what is not written down need not be any more: the journal goes. Closed before it is removed:
+    /// some file systems keep what is removed while it is open under another name.
     pub fn forget(&self) {
+        drop(self.file.lock().expect(POISONED).take());
         // What was noted is dropped.
         let _ = self.notes().take();
         self.close();
