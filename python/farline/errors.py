@@ -39,6 +39,8 @@ class FarlineError(Exception):
     fault: ClassVar[str]
     exit_code: ClassVar[int]
     may_retry: ClassVar[bool] = False
+    permanent = False
+    """Whether this one will not pass, though others of its kind may."""
 
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:
         """Keeps `message` as one line, and after how many seconds it is worth trying again."""
@@ -55,7 +57,15 @@ class FarlineError(Exception):
         document: dict[str, Any] = {"kind": self.kind, "message": self.message}
         if self.retry_after_s is not None:
             document["retry_after_s"] = self.retry_after_s
+        if self.permanent:
+            document["permanent"] = True
         return document
+
+    def reworded(self, message: str) -> FarlineError:
+        """The same failure in other words."""
+        other = type(self)(message, self.retry_after_s)
+        other.permanent = self.permanent
+        return other
 
 
 class CallerError(FarlineError):
@@ -196,4 +206,6 @@ def from_failure(failure: str | Mapping[str, Any]) -> FarlineError:
     retry_after_s = document.get("retry_after_s")
     if kind not in KINDS:
         return InternalError(f"failure of unknown kind {kind!r}: {message}", retry_after_s)
-    return KINDS[kind](message, retry_after_s)
+    error = KINDS[kind](message, retry_after_s)
+    error.permanent = bool(document.get("permanent", False))
+    return error

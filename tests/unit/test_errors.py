@@ -38,6 +38,13 @@ def test_failures_go_up_and_down_unchanged(kind: str) -> None:
     assert error.failure() == document
 
 
+def test_what_will_not_pass_stays_so_in_other_words() -> None:
+    document = {"kind": "protocol", "message": "not asked for", "permanent": True}
+    error = errors.from_failure(document)
+    assert error.failure() == document
+    assert error.reworded("in other words").failure() == document | {"message": "in other words"}
+
+
 def test_messages_are_one_line() -> None:
     assert errors.SpecError("a\n  b").message == "a b"
 

@@ -73,6 +73,8 @@ pub struct EndSetup {
     pub root: Root,
     /// Who asks: host, user and working folder of whoever named the sources, as far as the session knows; only told apart.
     pub origin: String,
+    /// Whether this end asked for the copy, and was not asked for it.
+    pub is_own_request: bool,
     /// Data streams that there will be.
     pub streams: u16,
     /// Whether bytes may go straight from a file to its stream, with nobody between who looks at them: no hash, no seal, and

@@ -144,6 +144,9 @@ pub struct Failure {
     /// Seconds after which it is worth trying again, when the other side said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_s: Option<f64>,
+    /// Whether it is no use to try again, though failures of this kind often pass: the other end did what nobody asked it to do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub permanent: bool,
 }
 
 impl Failure {
@@ -154,6 +157,24 @@ impl Failure {
             kind,
             message,
             retry_after_s: None,
+            permanent: false,
+        }
+    }
+
+    /// The other end did what this end had not asked for: it would do so again.
+    pub fn breach(message: impl Into<String>) -> Self {
+        Self {
+            permanent: true,
+            ..Self::new(FailureKind::Protocol, message)
+        }
+    }
+
+    /// As it goes to the other end, which decides for itself whether to try again.
+    #[must_use]
+    pub fn for_the_wire(self) -> Self {
+        Self {
+            permanent: false,
+            ..self
         }
     }
 

@@ -704,6 +704,9 @@ class Failure(TypedDict):
     message: str
     # Seconds after which it is worth trying again, when the other side said so.
     retry_after_s: NotRequired[float | None]
+    # Whether it is no use to try again, though failures of this kind often pass: the other end did
+    # what nobody asked it to do.
+    permanent: NotRequired[bool]
 
 
 class EndReport(TypedDict):

@@ -17,6 +17,7 @@ from farline.errors import (
     SystemFailure,
     TimeoutFailure,
     UnreachableError,
+    from_failure,
 )
 from farline.tools import never_stop
 from farline.tools.copy_run import CopyEvent
@@ -123,3 +124,11 @@ def test_what_is_found_again_is_no_progress() -> None:
     )
     assert repeated.run({}, None).error is CUT
     assert 5 <= disk.found <= 7 and now[0] <= 61.0
+
+
+def test_another_end_that_did_what_nobody_asked_for_is_not_tried_again() -> None:
+    lied = from_failure({"kind": "protocol", "message": "sent .bashrc", "permanent": True})
+    retry = Retry(600.0, retries=5)
+    retry.moved(0.0)
+    assert waits(retry, lied) == []
+    assert waits(retry, ProtocolError("the stream ended in the middle of a frame"))

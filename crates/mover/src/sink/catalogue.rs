@@ -90,7 +90,7 @@ impl<'a> Reading<'a> {
         if self.shared.table.bytes() > MOST_OPEN_BYTES {
             return too_much("paths and extended attributes under way", MOST_OPEN_BYTES);
         }
-        if self.shared.seen.bytes() > MOST_SEEN_BYTES {
+        if self.shared.seen.bytes() + self.shared.request().bytes() > MOST_SEEN_BYTES {
             return too_much("names to be remembered", MOST_SEEN_BYTES);
         }
         Ok(())
@@ -105,6 +105,7 @@ impl<'a> Reading<'a> {
                 asks_whole,
             } => {
                 check_chunk(&self.shared.spec, chunk_bytes)?;
+                self.shared.request().check_top(top.as_ref())?;
                 self.shared.says_whole.store(asks_whole, Ordering::Release);
                 if let Some(top) = top {
                     // Once: what follows fails where the catalogue begins twice.
@@ -198,6 +199,7 @@ impl<'a> Reading<'a> {
                 "a name that does not come is too long, or said after the end",
             ));
         }
+        self.shared.request().check_unannounced(path)?;
         // A path that may not be is none of the destination's.
         if place::refusal(path).is_none() {
             self.shared.protect(path);
@@ -217,7 +219,9 @@ impl<'a> Reading<'a> {
                 self.most_under_way
             )));
         }
-        let mut refusal = place::refusal(&said.path);
+        // Before anything else: what was not asked for leaves no trace.
+        let unwelcome = shared.request().check(&said)?;
+        let mut refusal = unwelcome.or_else(|| place::refusal(&said.path));
         if refusal.is_none() {
             // Before anything else is asked: what the sources have is not deleted.
             if shared.spec.delete.is_some() {
@@ -254,11 +258,8 @@ impl<'a> Reading<'a> {
         self.answer(number, said)
     }
 
-    /// Attributes that nobody asked for, or that another host may not set, are left out.
+    /// Attributes that another host may not set are left out.
     fn drop_strange_xattrs(&self, said: &mut message::Entry) {
-        if !self.shared.spec.xattrs {
-            said.xattrs.clear();
-        }
         let path = &said.path;
         said.xattrs.retain(|xattr| {
             let is_taken = message::takes_xattr(&xattr.name);
@@ -276,6 +277,7 @@ impl<'a> Reading<'a> {
     fn renamed(&self, path: &mut Vec<u8>) -> Result<(), String> {
         match &self.shared.site().single {
             Some((from, to)) if from == path => to.clone_into(path),
+            // The one name asked for had no content of a folder when it came first.
             Some(_) => return Err("one file was announced, and this is another".to_owned()),
             None => {}
         }

@@ -73,6 +73,7 @@ pub fn play(destination: &std::path::Path, data: &[u8]) {
     let started = ReceiveEnd::start(EndSetup {
         may_go_straight: false,
         is_vacant: false,
+        is_own_request: true,
         spec,
         root: Root::own(),
         origin: String::new(),

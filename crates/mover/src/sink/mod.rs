@@ -37,6 +37,7 @@ mod name;
 mod outbox;
 mod pen;
 mod place;
+mod request;
 mod seen;
 mod settle;
 mod shared;
@@ -64,6 +65,7 @@ use self::entry::Table;
 use self::outbox::Outbox;
 use self::pen::Line;
 use self::place::Outlook;
+use self::request::Request;
 use self::seen::Seen;
 use self::shared::{Mode, Over, POISONED, Parked, Shared, broken};
 use self::works::Works;
@@ -340,6 +342,7 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         spec,
         root,
         origin,
+        is_own_request,
         streams,
         receipt,
         most_bytes,
@@ -368,6 +371,7 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
     Ok(Shared {
         helpers: crew::helpers(&spec, streams),
         mode,
+        request: Mutex::new(Request::new(&spec, is_own_request)?),
         durable: mode == Mode::Real && spec.fsync && !device.is_memory,
         device,
         choice,

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
@@ -15,6 +15,7 @@ use super::journal::{Journal, Memory, Resumable};
 use super::outbox::Outbox;
 use super::pen;
 use super::place::{Folders, Outlook};
+use super::request::Request;
 use super::seen::Seen;
 use super::staging::Staging;
 use super::works::Works;
@@ -128,6 +129,8 @@ pub struct Shared {
     pub gauges: Arc<Gauges>,
     pub pulse: Arc<Pulse>,
     pub receipt: Receipt,
+    /// What was asked for.
+    pub request: Mutex<Request>,
     /// Chunk in use, told first by the other end.
     pub chunk_bytes: OnceLock<u64>,
     /// Whether the other end wants to hear of files that are whole before it settles them.
@@ -308,6 +311,11 @@ impl Shared {
             Some(base) => Some(Folders::new(Arc::clone(base), true)),
             None => self.folders(),
         }
+    }
+
+    /// What was asked for, to hold something against it.
+    pub fn request(&self) -> MutexGuard<'_, Request> {
+        self.request.lock().expect(POISONED)
     }
 
     /// Why the copy is over; nothing while it goes on.

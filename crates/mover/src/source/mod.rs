@@ -49,6 +49,7 @@ use farline_spec::{CopyEnd, CopyProgress, CopyReport, Failure, FileTally};
 
 use crate::{EndSetup, Inlet, Outlet};
 use found::Found;
+pub(crate) use origin::name as source_name;
 use shared::Shared;
 
 /// The sending end of one copy. Clones are the same end.

@@ -120,6 +120,11 @@ pub(super) fn is_link_loop(error: &io::Error) -> bool {
     error.raw_os_error() == Some(LINK_LOOP)
 }
 
+/// The name that the source at `path` has at the destination; none where it stands for what is in a folder.
+pub(crate) fn name(path: &[u8]) -> Option<Vec<u8>> {
+    split(path).1
+}
+
 /// The folder to open, and the name in it; no name where `path` means what is in the folder.
 fn split(path: &[u8]) -> (Vec<u8>, Option<Vec<u8>>) {
     let names = path

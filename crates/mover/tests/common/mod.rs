@@ -146,6 +146,7 @@ pub fn setup(spec: &CopySpec, streams: u16, receipt: Option<&Path>) -> EndSetup 
         streams,
         may_go_straight: spec.may_go_straight(Transport::Tcp),
         is_vacant: false,
+        is_own_request: true,
         receipt: receipt.map(Path::to_path_buf),
         most_bytes: None,
         gauges: Arc::new(Gauges::default()),

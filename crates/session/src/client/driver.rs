@@ -327,7 +327,7 @@ impl<'a> Driver<'a> {
         let profile = ClientProfile {
             bytes_sent,
             bytes_received,
-            failure: outcome.failure.clone(),
+            failure: outcome.failure.clone().map(Failure::for_the_wire),
         };
         self.outcome = outcome;
         self.machine

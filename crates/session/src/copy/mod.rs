@@ -96,6 +96,7 @@ impl Copying {
             spec: copy.clone(),
             root: plan.root,
             origin: copy.origin.clone().unwrap_or_default(),
+            is_own_request: end == streams::End::Client,
             streams: spec.streams.get(),
             may_go_straight: copy.may_go_straight(spec.transport),
             is_vacant: plan.is_vacant,
@@ -226,7 +227,7 @@ impl Copying {
     /// Streams that end or break too early may have been stopped at the other end: the control channel says so, a moment
     /// later perhaps. What failed at this end waits for nothing.
     fn with_the_word(&self, done: Result<(), Failure>) -> Result<(), Failure> {
-        let is_echo = matches!(&done, Err(failure) if is_echo(failure.kind));
+        let is_echo = matches!(&done, Err(failure) if is_echo(failure.kind) && !failure.permanent);
         let until = Instant::now() + WORD_TIME;
         while is_echo && !self.word.is_ending() && Instant::now() < until {
             std::thread::sleep(LOOK);

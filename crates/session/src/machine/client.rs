@@ -291,7 +291,7 @@ impl ClientMachine {
             ClientEvent::SendersDone => self.on_run_ended(now, ClientInput::SendersDone),
             ClientEvent::AllDone => self.on_run_ended(now, ClientInput::AllDone),
             // Streams that break may be the echo of something the other end knows better.
-            ClientEvent::RunFailed(failure) if failure.kind != FailureKind::Protocol => {
+            ClientEvent::RunFailed(failure) if failure.kind != FailureKind::Protocol || failure.permanent => {
                 self.fail(now, failure)
             }
             ClientEvent::RunFailed(failure) => {
@@ -531,7 +531,7 @@ impl ClientMachine {
     fn report(&mut self, failure: Failure) {
         self.actions
             .retain(|action| matches!(action, ClientAction::Stage(_) | ClientAction::Notice(_)));
-        self.send(ClientMessage::Error(failure.clone()));
+        self.send(ClientMessage::Error(failure.clone().for_the_wire()));
         self.note_failure(failure);
     }
 

@@ -432,7 +432,7 @@ impl ServerMachine {
 
     fn report(&mut self, failure: Failure) {
         self.actions.clear();
-        self.send(ServerMessage::Error(failure.clone()));
+        self.send(ServerMessage::Error(failure.clone().for_the_wire()));
         self.failure = Some(failure);
     }
 

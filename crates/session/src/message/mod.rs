@@ -301,6 +301,7 @@ pub fn tame_failure(failure: Failure) -> Failure {
         kind,
         message,
         retry_after_s,
+        permanent: false,
     }
 }
 

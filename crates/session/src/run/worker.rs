@@ -184,7 +184,11 @@ impl Worker {
         !stopped && !self.control.is_aborted()
     }
 
+    /// With the stream's number, which says nothing about what the other end did.
     fn named(&self, failure: Failure) -> Failure {
+        if failure.permanent {
+            return failure;
+        }
         Failure {
             message: format!("stream {}: {}", self.open.stream, failure.message),
             ..failure

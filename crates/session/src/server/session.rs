@@ -346,7 +346,7 @@ impl<'a> Session<'a> {
             streams: outcome.streams.clone(),
             samples: std::mem::take(&mut outcome.samples),
             mover_samples: std::mem::take(&mut outcome.mover_samples),
-            failure: outcome.failure.clone(),
+            failure: outcome.failure.clone().map(Failure::for_the_wire),
         };
         self.admitted()?.outcome = outcome;
         Ok(ServerEvent::Collected(Box::new(profile)))

@@ -48,4 +48,6 @@ class Retry:
         return wait_s
 
     def _may_pass(self, error: FarlineError) -> bool:
+        if error.permanent:
+            return False
         return error.may_retry and (self.began or error.kind == "busy" or bool(self.retries))

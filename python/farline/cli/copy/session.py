@@ -222,7 +222,7 @@ class Direct:
         error = from_failure(failure)
         # Only where nothing ran can the way be what was wrong.
         advice = self.way.advice(error) if not record["streams"] else ""
-        return in_flags(type(error)(error.message + advice, error.retry_after_s))
+        return in_flags(error.reworded(error.message + advice))
 
     def close(self) -> None:
         """Closes the way."""
@@ -263,7 +263,7 @@ def in_flags(error: FarlineError) -> FarlineError:
     """A refusal of a field of the spec, in the words of the command line."""
     path, colon, rest = error.message.partition(":")
     flag = copy_flag(path) if colon else None
-    return type(error)(f"{flag}:{rest}", error.retry_after_s) if flag else error
+    return error.reworded(f"{flag}:{rest}") if flag else error
 
 
 @dataclass(eq=False, repr=False)

@@ -3,6 +3,7 @@
 mod deletion;
 mod hostile;
 mod names;
+mod request;
 mod resume;
 mod whole;
 
@@ -115,16 +116,11 @@ pub fn start_limited(
 ) -> Result<Session, Failure> {
     let gauges = Arc::new(Gauges::default());
     let end = ReceiveEnd::start(EndSetup {
-        may_go_straight: false,
-        is_vacant: false,
-        spec: spec.clone(),
-        root: Root::own(),
-        origin: String::new(),
         streams,
         receipt,
         most_bytes,
         gauges: Arc::clone(&gauges),
-        pulse: Arc::new(Pulse::default()),
+        ..setup_of(spec)
     })?;
     let mut jobs = Vec::new();
     let mut data = Vec::new();
@@ -161,6 +157,23 @@ pub fn start_limited(
         asks_whole: false,
     });
     Ok(session)
+}
+
+/// An end with one stream that asked for this.
+pub fn setup_of(spec: &CopySpec) -> EndSetup {
+    EndSetup {
+        may_go_straight: false,
+        is_vacant: false,
+        is_own_request: true,
+        spec: spec.clone(),
+        root: Root::own(),
+        origin: String::new(),
+        streams: 1,
+        receipt: None,
+        most_bytes: None,
+        gauges: Arc::default(),
+        pulse: Arc::new(Pulse::default()),
+    }
 }
 
 impl Session {
