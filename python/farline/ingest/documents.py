@@ -2,6 +2,8 @@
 
 One after another, pretty-printed or one a line, in an array, with a tool's messages between
 them, the last one cut short: each whole document comes out, the rest is malformed with its line.
+Figures that are no JSON but that tools have written (`nan`, `-inf`, `5.924e 06`) are mended: one
+that is no number is unknown, and counted.
 """
 
 from __future__ import annotations
@@ -69,6 +71,7 @@ def _whole(reading: Reading, text: _Text) -> Iterator[Found]:
     start = text.excerpt()
     try:
         value, line_number = text.take_document()
+        reading.skip("figure that is no number", text.take_unknown())
     except _Wrong as wrong:
         reading.malformed(wrong.line, start, str(wrong))
         return
@@ -91,6 +94,9 @@ class _Wrong(Exception):
 _NEXT = re.compile(r"\n(?=[{\[])")
 _BLANK = re.compile(r"[\s,]*")
 _DECODER = json.JSONDecoder()
+# What printf wrote where there was no number, or into a text that had no place for a sign.
+_NO_FIGURE = re.compile(r"([:\[,]\s*)[-+]?(?:nan|inf(?:inity)?)(?=\s*[,}\]])", re.IGNORECASE)
+_NO_SIGN = re.compile(r"(?<=\d)([eE]) (?=\d)")
 _LONGEST_WORD = len("-Infinity")
 
 
@@ -100,6 +106,7 @@ class _Text:
     def __init__(self, pieces: Iterator[str]) -> None:
         self._pieces = pieces
         self._text, self._at = "", 0
+        self._unknown = 0
         self.line = 1
 
     @property
@@ -142,6 +149,8 @@ class _Text:
             try:
                 value, end = _DECODER.raw_decode(self._text, self._at)
             except json.JSONDecodeError as failure:
+                if self._mend(failure.pos):
+                    continue
                 if not self._may_go_on(failure):
                     reason = f"not JSON: {failure.msg}"
                 elif len(self._text) - self._at > LONGEST_DOCUMENT_CHARACTERS:
@@ -159,6 +168,21 @@ class _Text:
                 return value, line_number
             self._go_to_next()
             raise _Wrong(line_number, reason)
+
+    def take_unknown(self) -> int:
+        """How many figures of the last document were no numbers."""
+        found, self._unknown = self._unknown, 0
+        return found
+
+    def _mend(self, place: int) -> bool:
+        """Mends figures in what is there, if one of them is what is wrong at `place`."""
+        near = self._text[max(self._at, place - 40) : place + 40]
+        if not (_NO_FIGURE.search(near) or _NO_SIGN.search(near)):
+            return False
+        rest, unknown = _NO_FIGURE.subn(r"\1null", self._text[self._at :])
+        self._text, self._at = _NO_SIGN.sub(r"\1+", rest), 0
+        self._unknown += unknown
+        return True
 
     def _may_go_on(self, failure: json.JSONDecodeError) -> bool:
         """Whether the text that is there may be the start of a document."""

@@ -1,10 +1,11 @@
-"""JSON of iperf3, versions 3.0 to 3.19: `--json`, and the events of `--json-stream`.
+"""JSON of iperf3, versions 3.0 to 3.21: `--json`, and the events of `--json-stream`.
 
 A transfer is one direction of a test; `--bidir` gives two. The rate is the receiver's, over its
 own time. UDP before 3.11 has the sender's figures and the share that was lost: what arrived is
 the difference. A server's file knows what it received; of what it sent it knows only that.
 Where versions wrote the same name twice for the two directions (3.7 to 3.10), the streams are
-added up instead. Seconds that `--omit` left out are in no figure. An `error` is a failed transfer.
+added up instead, and so they are where a document has no sums. Seconds that `--omit` left out are
+in no figure. An `error` is a failed transfer.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ def rows_of(document: Document) -> list[Row]:
     directions = _directions(end)
     if len(directions) > 1 or part(start, "test_start").get("bidir"):
         return [_streams_row(common, start, end, way) for way in (True, False)]
-    return [{**common, **_hosts(start, sends), **_sums(end), **_sender(document, end, None)}]
+    figures = _sums(end, is_server="accepted_connection" in start)
+    return [{**common, **_hosts(start, sends), **figures, **_sender(document, end, None)}]
 
 
 def _common(document: Document, start: Document, end: Document) -> Row:
@@ -93,30 +95,47 @@ def _flag(stream: Document) -> bool | None:
     return None
 
 
-def _sums(end: Document) -> Row:
+def _sums(end: Document, *, is_server: bool) -> Row:
     """What arrived, from the sums of all streams; what was sent, where nothing else is known."""
     received, sent, udp = (part(end, name) for name in ("sum_received", "sum_sent", "sum"))
     if (number(received.get("bytes")) or 0) > 0:
         return _figures(received, arrived=1.0)
     if "lost_packets" in udp or "lost_percent" in udp:
         return _figures(udp, _arrived(udp))
-    return _figures(sent or udp or received, arrived=1.0)
+    if received and not is_server:
+        # Only a server does not know what arrived at the other end.
+        return _figures(received, arrived=1.0)
+    if sent or udp or received:
+        return _figures(sent or udp or received, arrived=1.0)
+    return _added_up(items(end, "streams"), is_server=is_server)
 
 
-def _arrived(figures: Document) -> float:
-    """The share of a UDP sender's datagrams that arrived."""
+def _added_up(streams: list[Document], *, is_server: bool) -> Row:
+    """The figures of streams together; unknown where one of them is."""
+    parts = [_stream_figures(stream, is_server=is_server) for stream in streams]
+    durations = [one["duration_s"] for one in parts]
+    moved = [one["bytes"] for one in parts]
+    return {
+        "duration_s": None if None in durations else max(durations, default=None),
+        "bytes": None if None in moved or not moved else sum(moved),
+    }
+
+
+def _arrived(figures: Document) -> float | None:
+    """The share of a UDP sender's datagrams that arrived; None if that is not said."""
     lost, packets = number(figures.get("lost_packets")), number(figures.get("packets"))
     if lost is not None and packets:
         return max(0.0, 1.0 - lost / packets)
-    return max(0.0, 1.0 - (number(figures.get("lost_percent")) or 0.0) / 100)
+    percent = number(figures.get("lost_percent"))
+    return None if percent is None else max(0.0, 1.0 - percent / 100)
 
 
-def _figures(figures: Document, arrived: float) -> Row:
+def _figures(figures: Document, arrived: float | None) -> Row:
     moved, rate = number(figures.get("bytes")), number(figures.get("bits_per_second"))
     return {
         "duration_s": _seconds(figures),
-        "bytes": None if moved is None else round(moved * arrived),
-        "rate_bps": None if rate is None else rate * arrived,
+        "bytes": None if moved is None or arrived is None else round(moved * arrived),
+        "rate_bps": None if rate is None or arrived is None else rate * arrived,
     }
 
 
@@ -134,25 +153,23 @@ def _streams_row(common: Row, start: Document, end: Document, local_sends: bool)
     hosts = _hosts(start, local_sends)
     if not streams:
         return {**common, **hosts, "complete": False, "code": "no streams in this direction"}
-    parts = [_stream_figures(stream) for stream in streams]
-    durations = [one["duration_s"] for one in parts if one["duration_s"] is not None]
-    moved = [one["bytes"] for one in parts if one["bytes"] is not None]
     return {
         **common,
         **hosts,
-        "duration_s": max(durations, default=None),
-        "bytes": sum(moved) if moved else None,
+        **_added_up(streams, is_server="accepted_connection" in start),
         "streams": len(streams),
         **_sender({}, end, local_sends),
     }
 
 
-def _stream_figures(stream: Document) -> Row:
+def _stream_figures(stream: Document, *, is_server: bool) -> Row:
     udp = part(stream, "udp")
     if udp:
         return _figures(udp, _arrived(udp))
-    received = part(stream, "receiver")
-    return _figures(received or part(stream, "sender"), arrived=1.0)
+    received, sent = part(stream, "receiver"), part(stream, "sender")
+    if is_server and not number(received.get("bytes")):
+        received = {}
+    return _figures(received or sent, arrived=1.0)
 
 
 def _sender(document: Document, end: Document, way: bool | None) -> Row:
@@ -279,4 +296,5 @@ FORMAT = Format(
     "JSON of iperf3 (--json, --json-stream)",
     lambda start: bool(_DETECT.search(start)),
     read,
+    version=2,
 )

@@ -53,7 +53,13 @@ class _Test:
 
     said: dict[str, dict[str, str]] = field(default_factory=dict)
     result: tuple[int, str, dict[str, str]] | None = None
+    sent: str | None = None
     error: tuple[int, str, str] | None = None
+
+    @property
+    def is_tcp(self) -> bool:
+        """Whether an end says that it was TCP."""
+        return "tcp" in (self.of("t", "mode"), self.of("r", "mode"))
 
     def of(self, end: str, name: str) -> str | None:
         """What an end said under this name."""
@@ -67,6 +73,9 @@ class _Test:
 
     def row(self, fields: dict[str, str]) -> Row:
         """The row of the receiver's result."""
+        if self.sent is not None and fields["megabytes"] != self.sent and self.is_tcp:
+            # Over TCP what was sent arrives: the sender's lines are of another test.
+            self.said.pop("t", None)
         said = {
             "rtt_ms": self.of("t", "rtt_ms"),
             "retrans": self.of("t", "retrans"),
@@ -137,7 +146,9 @@ class _Tests:
         if is_result and end == "r" and test.result is None:
             test.result = number, line, fields
         else:
-            if not is_result:
+            if is_result:
+                test.sent = fields["megabytes"] if end == "t" else test.sent
+            else:
                 test.said[end].update(fields)
             self._reading.skip("the sender's own line" if is_result else "verbose line")
 

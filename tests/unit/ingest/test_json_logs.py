@@ -269,3 +269,63 @@ def test_fio_2_counted_in_kib(tmp_path: Path) -> None:
     }
     row = only(given(tmp_path, json.dumps(old), "fio")[0])
     assert (row["bytes"], row["rate_bps"]) == (65536 * 1024, 32768 * 1024 * 8)
+
+
+@pytest.mark.parametrize("written", ["nan", "-nan", "inf", "-inf", "NaN"])
+def test_a_figure_that_is_no_number_is_unknown_and_the_rest_is_taken(
+    tmp_path: Path, written: str
+) -> None:
+    text = text_of("iperf3-tcp.json")
+    bad = text.replace('"min_rtt": 44800', f'"min_rtt": {written}', 1)
+    assert bad != text
+    row = only(given(tmp_path, bad + text, "iperf3")[0][:1])
+    whole = only(sample("iperf3-tcp.json")[0])
+    assert row["rate_bps"] == whole["rate_bps"]
+    assert len(given(tmp_path, bad + text, "iperf3")[0]) == 2
+
+
+def test_an_exponent_without_its_sign_is_read(tmp_path: Path) -> None:
+    streams = [{"receiver": {"bytes": 1, "seconds": 2, "bits_per_second": 0}}]
+    end = {"sum_received": {"bytes": 11116296, "seconds": 15.0, "bits_per_second": 5.924e6}}
+    text = json.dumps({"start": {}, "end": {**end, "streams": streams}})
+    assert "5924000.0" in text
+    row = only(given(tmp_path, text.replace("5924000.0", "5.924e 06"), "iperf3")[0])
+    assert row["rate_bps"] == 5.924e6
+
+
+def test_figures_that_are_no_numbers_are_counted(tmp_path: Path) -> None:
+    text = '{"start": {}, "end": {"sum_received": {"bytes": 1000, "seconds": 2, "a": [nan, -nan]}}}'
+    rows, tally = given(tmp_path, text + "\n", "iperf3")
+    assert (only(rows)["rate_bps"], tally.malformed) == (4000.0, 0)
+    assert tally.skipped == {"figure that is no number": 2}
+
+
+def test_without_sums_the_streams_are_added_up_and_only_if_all_are_whole(tmp_path: Path) -> None:
+    document = json.loads(text_of("iperf3-tcp.json"))
+    for name in ("sum_sent", "sum_received", "sum"):
+        document["end"].pop(name, None)
+    row = only(given(tmp_path, json.dumps(document), "iperf3")[0])
+    streams = [one["receiver"] for one in document["end"]["streams"]]
+    assert row["bytes"] == sum(one["bytes"] for one in streams)
+    document["end"]["streams"][0]["receiver"]["bytes"] = None
+    rows, tally = given(tmp_path, json.dumps(document), "iperf3")
+    assert rows == [] and tally.malformed == 1
+
+
+def test_a_server_that_sent_both_ways_knows_what_it_sent(tmp_path: Path) -> None:
+    document = json.loads(text_of("iperf3-bidir.json"))
+    start = document["start"]
+    start["accepted_connection"] = start.pop("connecting_to", {"host": "198.51.100.9", "port": 1})
+    for stream in document["end"]["streams"]:
+        if stream["sender"].get("sender") is True:
+            stream["receiver"]["bytes"] = 0
+    rows, tally = given(tmp_path, json.dumps(document), "iperf3")
+    assert len(rows) == 2 and tally.malformed == 0
+
+
+def test_nothing_that_arrived_is_no_rate_of_the_sender(tmp_path: Path) -> None:
+    text = changed("iperf3-tcp.json", "end", "sum_received", "bytes", to=0)
+    document = json.loads(text)
+    document["end"]["sum_received"]["bits_per_second"] = 0
+    rows, tally = given(tmp_path, json.dumps(document), "iperf3")
+    assert rows == [] and "rate 0" in tally.first_malformed[0].reason

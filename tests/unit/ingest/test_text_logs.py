@@ -119,7 +119,11 @@ def test_a_table_is_read_as_its_mapping_says() -> None:
     assert (failed["complete"], failed["rate_bps"]) == (False, None)
     assert log.tally.skipped == {"comment": 1}
     assert [(one.line, one.reason) for one in log.tally.first_malformed] == [
-        (6, "rate_bps: 'oops' is not a rate: write bits per second, or 10G, 1.5Gbit/s, 1GiB/s"),
+        (
+            6,
+            "rate_bps: 'oops' is not a rate: write it with its unit, such as 10G, 1.5Gbit/s,"
+            " 1GiB/s",
+        ),
         (7, "3 fields, but the header has 6"),
     ]
 
