@@ -2,21 +2,22 @@
 
 Line ends are LF, CR LF or CR. Text is UTF-8 (bytes that are none become U+FFFD) or UTF-16 with
 its mark, as a Windows shell writes it. A file that ends early inside its compression gives what
-came out until there, and a malformed record.
+came out until there, and a malformed record. What journalctl puts before each line is taken off
+(`journal`).
 """
 
 from __future__ import annotations
 
-import bz2
 import codecs
-import gzip
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from farline.errors import SystemFailure
+from farline.ingest import packing
+from farline.ingest.journal import without_journal
+from farline.ingest.packing import Content, unpacked
 from farline.ingest.tally import Malformed, OnMalformed, Tally, excerpt, kind_of
 
 if TYPE_CHECKING:
@@ -131,6 +132,10 @@ class Reading:
         return block
 
     def _unified(self, size: int) -> Iterator[bytes]:
+        """UTF-8 with LF at line ends, without what a journal puts before lines."""
+        return without_journal(self._lf_ended(size))
+
+    def _lf_ended(self, size: int) -> Iterator[bytes]:
         """UTF-8 with LF at line ends. A CR at the end of a chunk waits for what follows it."""
         held = b""
         for raw in self._decoded(size):
@@ -162,22 +167,30 @@ class Reading:
     def _chunks(self, size: int) -> Iterator[bytes]:
         try:
             with self.path.open("rb") as file:
-                total_bytes = self.path.stat().st_size
-                content = _decompressed(file)
+                total_bytes, grown_bytes = self.path.stat().st_size, 0
+                content = unpacked(file)
                 while chunk := self._next(content, size):
+                    grown_bytes += len(chunk)
                     yield chunk
                     if self._on_progress is not None:
                         self._on_progress(file.tell(), total_bytes)
+                    most = max(packing.MOST_GROWN_BYTES, total_bytes * packing.MOST_GROWTH)
+                    if content is not file and grown_bytes > most:
+                        self._damage = (
+                            f"the compressed data are more than {packing.MOST_GROWTH:,} times"
+                            " what the file has: no log is, and the rest is left out"
+                        )
+                        return
         except OSError as failure:
             raise SystemFailure(f"cannot read {self.path}: {failure.strerror}") from failure
 
-    def _next(self, content: IO[bytes], size: int) -> bytes:
+    def _next(self, content: Content, size: int) -> bytes:
         try:
             return content.read(size)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as failure:
+        except packing.DAMAGES as failure:
             self._damage = f"the compressed data end early or are damaged: {failure}"
         except OSError as failure:
-            # The bz2 module says with an OSError without a number that its data are none.
+            # Some modules say with an OSError without a number that their data are none.
             if failure.errno is not None:
                 raise
             self._damage = f"the compressed data end early or are damaged: {failure}"
@@ -185,14 +198,3 @@ class Reading:
 
 
 TOO_LONG = f"the line is longer than {LONGEST_LINE_BYTES >> 20} MiB"
-
-
-def _decompressed(file: IO[bytes]) -> IO[bytes]:
-    """The content of an open file, which is decompressed if it starts as gzip or bzip2 do."""
-    magic = file.read(3)
-    file.seek(0)
-    if magic[:2] == b"\x1f\x8b":
-        return gzip.GzipFile(fileobj=file)  # type: ignore[return-value]
-    if magic == b"BZh":
-        return bz2.BZ2File(file)
-    return file

@@ -1,0 +1,95 @@
+"""Lines as journalctl and syslog print them: what stands before each is taken off.
+
+Known are `short` (and what rsyslog writes), `short-precise`, `short-iso`, `short-iso-precise`,
+`short-full`, `short-unix`, `short-monotonic` and `json`. Lines of several processes may alternate:
+those of one process are put together, so that no line is taken for one of another's output.
+Lines that journalctl itself adds (`-- Boot ... --`) are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import chain
+
+MOST_HELD_BYTES = 32 << 20
+"""So much is put together by process; then it is given on, and memory does not grow."""
+
+_CLOCK = rb"\d\d:\d\d:\d\d(?:\.\d{1,9})?"
+_STAMP = (
+    rb"[A-Z][a-z]{2} [ \d]\d " + _CLOCK  # short, short-precise
+    + rb"|\d{4}-\d\d-\d\dT" + _CLOCK + rb"(?:Z|[+-]\d\d:?\d\d)"  # short-iso, rsyslog
+    + rb"|[A-Z][a-z]{2} \d{4}-\d\d-\d\d " + _CLOCK + rb" [A-Z0-9+-]{1,6}"  # short-full
+    + rb"|\d{9,11}\.\d{6}"  # short-unix
+    + rb"|\[ *\d{1,9}\.\d{6}\]"  # short-monotonic
+)  # fmt: skip
+_PREFIX = re.compile(rb"(?:" + _STAMP + rb") (\S+ [^\s:\[]+(?:\[\d+\])?): ?")
+_ADDED = re.compile(rb"-- .* --$|-- (?:Logs begin|Journal begins) at ")
+_JSON = re.compile(rb'\{(?=.*"__REALTIME_TIMESTAMP")(?=.*"MESSAGE")')
+_LOOKED_AT = 20
+
+
+def without_journal(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The text, without prefixes if it begins as a journal does."""
+    first = next(chunks, b"")
+    rest = chain([first], chunks)
+    kind = _kind(first)
+    return rest if kind is None else _grouped(rest, is_json=kind == "json")
+
+
+def _kind(start: bytes) -> str | None:
+    """`json` or `short` for a text that begins as a journal does."""
+    lines = [line for line in start[:65536].split(b"\n")[:-1] if line.strip()][:_LOOKED_AT]
+    lines = [line for line in lines if not _ADDED.match(line)]
+    if not lines:
+        return None
+    if all(_JSON.match(line) for line in lines):
+        return "json"
+    # A message of several lines goes on in lines that are set in.
+    plain = [line for line in lines if not line.startswith(b"  ")]
+    return "short" if plain and all(_PREFIX.match(line) for line in plain) else None
+
+
+def _grouped(chunks: Iterator[bytes], *, is_json: bool) -> Iterator[bytes]:
+    """The messages, those of one process together."""
+    take = _json_message if is_json else _message
+    held: dict[bytes, list[bytes]] = {}
+    process, carry, size = b"", b"", 0
+    for chunk in chain(chunks, [b"\n"]):
+        whole, end, carry = (carry + chunk).rpartition(b"\n")
+        for line in whole.split(b"\n") if end else ():
+            process, message = take(line, process)
+            if message is not None:
+                held.setdefault(process, []).append(message + b"\n")
+                size += len(message)
+        if size > MOST_HELD_BYTES:
+            yield _together(held)
+            size = 0
+    if held:
+        yield _together(held)
+
+
+def _together(held: dict[bytes, list[bytes]]) -> bytes:
+    text = b"".join(line for lines in held.values() for line in lines)
+    held.clear()
+    return text
+
+
+def _message(line: bytes, process: bytes) -> tuple[bytes, bytes | None]:
+    if match := _PREFIX.match(line):
+        return match[1], line[match.end() :]
+    return process, None if _ADDED.match(line) else line
+
+
+def _json_message(line: bytes, process: bytes) -> tuple[bytes, bytes | None]:
+    try:
+        entry = json.loads(line)
+        message = entry["MESSAGE"]
+        names = ("_HOSTNAME", "SYSLOG_IDENTIFIER", "_PID")
+        who = " ".join(str(entry.get(name)) for name in names).encode("utf-8", "replace")
+        # A message that is no text is an array of bytes.
+        text = message.encode("utf-8", "replace") if isinstance(message, str) else bytes(message)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return process, line or None
+    return who, text
