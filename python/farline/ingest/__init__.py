@@ -13,10 +13,12 @@ In: a path; plain or compressed text; for a table the mapping of its columns; va
 that the log lacks. Out: a `Log` whose `batches()` are tables and whose `tally` counts.
 
 The formats are a file each: `gridftp` (its fast half in `gridftp_block`, on `byte_columns`),
-`globus_url_copy`, `globus_task`, `fdt`, `iperf3`, `nuttcp`, `pscheduler`, `flent`, `fio`,
-`iozone`, and `table` for anything with columns (`mapping` is how these are named). Below them:
-`reading` gives lines and blocks of lines, `documents` gives JSON documents however they are
-strung together, `rows` checks a row and gathers tables.
+`globus_url_copy`, `globus_task`, `fdt`, `iperf3`, `iperf3_text`, `nuttcp`, `pscheduler`, `flent`,
+`fio`, `fio_text`, `iozone`, `dd`, `rsync`, `rclone`, `wdt`, `xdd`, `fast_copies` (bbcp, EScp,
+scp), and `table` for anything with columns (`mapping` is how these are named). Below them:
+`reading` gives lines and blocks of lines, out of what they are packed in (`packing`, `journal`);
+`documents` gives JSON documents however they are strung together, `quantity` figures with
+prefixes; `rows` checks a row and gathers tables.
 
 Start with `log.read_log`, then `reading.Reading`, then a format.
 """

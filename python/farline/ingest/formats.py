@@ -6,17 +6,25 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from farline.ingest import (
+    dd,
+    fast_copies,
     fdt,
     fio,
+    fio_text,
     flent,
     globus_task,
     globus_url_copy,
     gridftp,
     iozone,
     iperf3,
+    iperf3_text,
     nuttcp,
     pscheduler,
+    rclone,
+    rsync,
     table,
+    wdt,
+    xdd,
 )
 from farline.ingest.format import Format
 
@@ -32,6 +40,16 @@ _FORMATS = (
     iperf3.FORMAT,
     nuttcp.FORMAT,
     iozone.FORMAT,
+    iperf3_text.FORMAT,
+    fio_text.FORMAT,
+    wdt.FORMAT,
+    xdd.FORMAT,
+    fast_copies.BBCP,
+    fast_copies.ESCP,
+    rclone.FORMAT,
+    rsync.FORMAT,
+    fast_copies.SCP,
+    dd.FORMAT,
     table.FORMAT,
 )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import bz2
 import codecs
 import gzip
+import json
+import lzma
 from pathlib import Path
 
 import pytest
@@ -14,10 +16,34 @@ from hypothesis import strategies as st
 
 from farline.errors import FarlineError, SpecError, SystemFailure
 from farline.ingest import arrow_schema, detect, formats, read_log
+from farline.ingest.reading import Reading
+from farline.ingest.tally import Tally
 from farline.spec.transfers import TRANSFER_COLUMNS
 from tests.unit.ingest.logs import SAMPLES, bag, compact, drained, given, sample, text_of
 
+
+def zstd(data: bytes) -> bytes:
+    """Zstandard."""
+    import pyarrow as pa
+
+    return bytes(pa.compress(data, "zstd", asbytes=True))
+
+
 KINDS = {
+    "bbcp.txt": "bbcp",
+    "dd.txt": "dd",
+    "escp.txt": "escp",
+    "fio-text.txt": "fio-text",
+    "iperf3-server.txt": "iperf3-text",
+    "iperf3-text.txt": "iperf3-text",
+    "rclone-json.txt": "rclone",
+    "rclone.txt": "rclone",
+    "rsync-stats.txt": "rsync",
+    "rsync.txt": "rsync",
+    "scp.txt": "scp",
+    "wdt-sender.log": "wdt",
+    "xdd-e2e-destination.txt": "xdd",
+    "xdd-e2e.txt": "xdd",
     "fdt-server.log": "fdt",
     "fio-status-interval.json": "fio",
     "fio.json": "fio",
@@ -93,7 +119,7 @@ def test_a_file_that_is_not_there_is_a_fault_of_the_system(
 
 
 def test_an_unknown_format_and_a_mapping_for_another_are_refused() -> None:
-    with pytest.raises(SpecError, match="no format of logs: use one of csv, fdt"):
+    with pytest.raises(SpecError, match="no format of logs: use one of bbcp, csv, dd"):
         read_log(SAMPLES / "nuttcp.txt", "perf")
     with pytest.raises(SpecError, match="goes with format csv"):
         read_log(SAMPLES / "nuttcp.txt", "nuttcp", mapping="rate_bps=x")
@@ -108,7 +134,23 @@ def test_an_empty_log_of_a_named_format_has_no_rows(tmp_path: Path, kind: str) -
 @pytest.mark.parametrize(
     "name", ["gridftp.log", "nuttcp.txt", "iperf3-many.json", "fdt-server.log"]
 )
-@pytest.mark.parametrize("form", ["crlf", "cr", "utf-16", "utf-16-be", "bom", "gz", "gz gz", "bz2"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "crlf",
+        "cr",
+        "utf-16",
+        "utf-16-be",
+        "bom",
+        "gz",
+        "gz gz",
+        "bz2",
+        "xz",
+        "xz xz",
+        "zst",
+        "zst zst",
+    ],
+)
 def test_line_ends_encodings_and_compression_do_not_matter(
     tmp_path: Path, name: str, form: str
 ) -> None:
@@ -122,12 +164,16 @@ def test_line_ends_encodings_and_compression_do_not_matter(
         "gz": gzip.compress(text.encode()),
         "gz gz": gzip.compress(text[:100].encode()) + gzip.compress(text[100:].encode()),
         "bz2": bz2.compress(text.encode()),
+        "xz": lzma.compress(text.encode()),
+        "xz xz": lzma.compress(text[:100].encode()) + lzma.compress(text[100:].encode()),
+        "zst": zstd(text.encode()),
+        "zst zst": zstd(text[:100].encode()) + zstd(text[100:].encode()),
     }
     whole, tally = given(tmp_path, text, KINDS[name])
     assert given(tmp_path, forms[form], KINDS[name]) == (whole, tally)
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, zstd])
 @pytest.mark.parametrize("kind", ["gridftp", "iperf3"])
 def test_a_compressed_log_that_ends_early_says_so(
     tmp_path: Path, kind: str, pack: type[bytes]
@@ -164,6 +210,88 @@ def test_names_in_what_is_shown_of_a_json_document_are_hidden(tmp_path: Path) ->
     assert "u_somebody" not in shown.text and "my label" not in shown.text
 
 
+def test_what_came_out_of_a_compressed_log_that_ends_early_is_kept(tmp_path: Path) -> None:
+    data = text_of("gridftp.log").encode() * 4000
+    for pack in (gzip.compress, bz2.compress, lzma.compress, zstd):
+        rows, tally = given(tmp_path, pack(data)[:-30], "gridftp")
+        assert rows, pack
+        assert any("compressed data end early" in reason for reason in tally.malformed_reasons)
+
+
+def test_what_unpacks_to_more_than_any_log_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farline.ingest.packing.MOST_GROWN_BYTES", 1 << 20)
+    monkeypatch.setattr("farline.ingest.packing.MOST_GROWTH", 100)
+    bomb = gzip.compress(text_of("nuttcp.txt").encode() + b"\n" * (40 << 20))
+    rows, tally = given(tmp_path, bomb, "nuttcp")
+    assert len(rows) == 3
+    assert [one.reason for one in tally.first_malformed] == [
+        "the compressed data are more than 100 times what the file has: no log is, and the rest"
+        " is left out"
+    ]
+
+
+JOURNALS = {
+    "short": "Nov 21 20:07:35 dtn1 {who}: {text}",
+    "rsyslog": "2026-11-21T20:07:35.123456+00:00 dtn1 {who}: {text}",
+    "short-precise": "Nov  1 20:07:35.123456 dtn1 {who}: {text}",
+    "short-iso": "2026-11-21T20:07:35+0000 dtn1 {who}: {text}",
+    "short-full": "Sat 2026-11-21 20:07:35 UTC dtn1 {who}: {text}",
+    "short-unix": "1795615794.864000 dtn1 {who}: {text}",
+    "short-monotonic": "[  123.456789] dtn1 {who}: {text}",
+}
+
+
+def journal(form: str, who: str, text: str) -> str:
+    """One line of a journal."""
+    if form == "json":
+        entry = {"__REALTIME_TIMESTAMP": "1", "_PID": who, "MESSAGE": text}
+        return json.dumps(entry) + "\n"
+    return JOURNALS[form].format(who=who, text=text) + "\n"
+
+
+@pytest.mark.parametrize("form", [*JOURNALS, "json"])
+@pytest.mark.parametrize("name", ["gridftp.log", "nuttcp-reverse.txt", "iperf3-text.txt"])
+def test_a_journal_is_read_as_what_it_holds(tmp_path: Path, form: str, name: str) -> None:
+    lines = [line for line in text_of(name).splitlines() if line.strip()]
+    plain, counts = given(tmp_path, "\n".join(lines) + "\n", KINDS[name])
+    text = "-- Boot 0123456789abcdef --\n" if form != "json" else ""
+    text += "".join(journal(form, "tool[12]", line) for line in lines)
+    rows, tally = given(tmp_path, text, detect_text(tmp_path, text))
+    assert rows == plain and tally.malformed == counts.malformed
+
+
+@pytest.mark.parametrize("form", ["short", "json"])
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@examples(data=st.data())
+def test_lines_of_several_processes_in_a_journal_are_told_apart(
+    tmp_path: Path, form: str, data: st.DataObject
+) -> None:
+    lines = [line for line in text_of("nuttcp-reverse.txt").splitlines() if line.strip()]
+    parts = [lines[:10], lines[10:20], lines[20:30]]
+    plain = bag([row for part in parts for row in given(tmp_path, "\n".join(part), "nuttcp")[0]])
+    order = data.draw(st.permutations([who for who in range(3) for _ in range(10)]))
+    places = [iter(part) for part in parts]
+    text = "".join(journal(form, f"nuttcp[{who}]", next(places[who])) for who in order)
+    assert bag(given(tmp_path, text, "nuttcp")[0]) == plain
+
+
+def detect_text(folder: Path, text: str) -> str:
+    """The format that a text is found to have."""
+    path = folder / "detected"
+    path.write_text(text)
+    return detect(path)
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_exactly_one_format_claims_a_log(name: str) -> None:
+    start = Reading(SAMPLES / name, Tally()).start(65536)
+    assert [one.name for one in formats().values() if one.detect(start)] == [KINDS[name]]
+
+
 SMALL = {
     "gridftp": text_of("gridftp-striped.log").splitlines(keepends=True)[1],
     "fdt": "READY\n" + "".join(text_of("fdt-server.log").splitlines(keepends=True)[6:8]),
@@ -175,6 +303,19 @@ SMALL = {
     "iperf3": compact("iperf3-error.json"),
     "nuttcp": text_of("nuttcp.txt"),
     "iozone": "".join(text_of("iozone.txt").splitlines(keepends=True)[5:11]).rstrip(" ") + "\n",
+    "bbcp": "".join(text_of("bbcp.txt").splitlines(keepends=True)[1:3]),
+    "dd": text_of("dd.txt"),
+    "escp": "Sent    :  47.7 MB in 1 files at   3.3 Gbits/s in 0.20s   \nComplete\n",
+    "fio-text": "a: (groupid=0, jobs=1): err= 0: pid=9: x\nRun status group 0 (all jobs):\n"
+    "  WRITE: bw=2000MiB/s (2097MB/s), 1-1, io=8192KiB (8389kB), run=4-4msec\n",
+    "iperf3-text": "".join(text_of("iperf3-text.txt").splitlines(keepends=True)[:10]),
+    "rclone": "".join(text_of("rclone.txt").splitlines(keepends=True)[3:7]),
+    "rsync": "".join(text_of("rsync-stats.txt").splitlines(keepends=True)[-4:]),
+    "scp": text_of("scp.txt"),
+    "wdt": "I wdt> Client (sending) to b, Using ports [ 1 2 ]\n"
+    "wdt> Total sender time = 1.00 seconds x. Transfer status = OK. x Total bytes = 216.\n"
+    "wdt> Total sender throughput = 9.1 Mbytes/sec\n",
+    "xdd": "".join(text_of("xdd-e2e.txt").splitlines(keepends=True)[-6:]),
     "csv": "modality,rate_bps,rtt_ms\nT,1000,5\nT,2000,6\n",
 }
 SAME_FOLDER = [HealthCheck.function_scoped_fixture]
