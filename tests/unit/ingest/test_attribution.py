@@ -163,7 +163,7 @@ BLOCK = (
     "nuttcp-{0}: v6.1.2: socket\n"
     "nuttcp-{0}: buflen=65536 nstream={1} port=5001 mode=tcp\n"
     "nuttcp-{0}: {2}\n"
-    "nuttcp-{0}: megabytes=10{1}.0 real_seconds=1.00 rate_KBps=102400.00 rate_Mbps=838.8608\n"
+    "nuttcp-{0}: megabytes={1}00.0 real_seconds=1.00 rate_KBps=102400.00 rate_Mbps=838.8608\n"
 )
 
 
