@@ -37,11 +37,14 @@ def copy_lines(record: Mapping[str, Any]) -> list[str]:
     lines.append(f"{'moved':<9}{_sealed_line(record, report)}")
     engines = _engine_line(report)
     lines += [f"{'':<9}{engines}"] if engines else []
-    return [*lines, *time_lines(record), *failure_lines(record)]
+    times = [] if record["spec"]["copy"].get("dry_run") else time_lines(record)
+    return [*lines, *times, *failure_lines(record)]
 
 
 def _files_line(record: Mapping[str, Any], report: Mapping[str, Any]) -> str:
     copied, seconds = report["copied"], record.get("run_s") or 0.0
+    if record["spec"]["copy"].get("dry_run"):
+        return f"{copied['files']:,} would be copied, {size_human(copied['bytes'])}"
     text = f"{copied['files']:,} copied, {size_human(copied['bytes'])}"
     if seconds and copied["files"]:
         speed = f"{copied['files'] / seconds:,.0f} files/s, "

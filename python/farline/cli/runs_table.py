@@ -20,7 +20,8 @@ def runs_table(rows: Sequence[Row], width: int) -> Table:
     console = Console(width=10_000)
     over_paths = any(row["path.rtt_s"] is not None for row in rows)
     copies = any(row["copied_files"] is not None for row in rows)
-    shown = {"path": over_paths, "files": copies}
+    ways = any(row["direction"] not in (None, "forward") for row in rows)
+    shown = {"path": over_paths, "files": copies, "direction": ways}
     for form in _FORMS:
         names = [name for name in form if shown.get(name, True)]
         table = _table(names, [[_CELLS[name](row) for name in names] for row in rows])
@@ -71,21 +72,26 @@ def _block(row: Row) -> str:
 
 
 def _congestion(row: Row) -> str:
-    return str(row["tcp.congestion_control"] or row["udt.congestion_control"] or "-")
+    """What the senders were granted, of either direction; else what was asked for."""
+    granted = [row[f"{way}_congestion_control"] for way in ("forward", "reverse")]
+    asked = row["tcp.congestion_control"] or row["udt.congestion_control"]
+    return "+".join(dict.fromkeys(name for name in granted if name)) or str(asked or "-")
 
 
 def _throughput(row: Row) -> str:
     from farline.spec.units import rate_human
 
-    return "-" if row["total_bps"] is None else rate_human(row["total_bps"])
+    # A run of an older store has a rate of 0 where nothing arrived.
+    return rate_human(row["total_bps"]) if row["total_bps"] else "-"
 
 
 def _setting(row: Row) -> str:
     """Transport, streams and block in a word or three: `tcp x4 64KiB`."""
+    way = {"reverse": " -R", "bidirectional": " --bidir"}.get(str(row["direction"]), "")
     if row["copied_files"] is not None:
-        return f"{row['transport']} x{row['streams']} copy"
+        return f"{row['transport']} x{row['streams']} copy{way}"
     block = "" if row["transport"] == "udp" else f" {_block(row)}"
-    return f"{row['transport']} x{row['streams']}{block}"
+    return f"{row['transport']} x{row['streams']}{block}{way}"
 
 
 def _rtt(row: Row) -> str:
@@ -94,15 +100,19 @@ def _rtt(row: Row) -> str:
 
 
 def _files(row: Row) -> str:
-    """Files copied, and how many failed."""
+    """Files copied, or those there already where there were no others, and how many failed."""
     if row["copied_files"] is None:
         return ""
+    if not row["copied_files"] and row["present_files"] and not row["failed_files"]:
+        return f"{row['present_files']:,} present"
     failed = f", {row['failed_files']:,} failed" if row["failed_files"] else ""
     return f"{row['copied_files']:,}{failed}"
 
 
 def _status(row: Row) -> str:
     complete = row["status"] == "complete"
+    if complete and row["copy.dry_run"]:
+        return "dry run"
     return "not valid" if complete and row["valid"] is False else str(row["status"])
 
 
@@ -113,6 +123,7 @@ _CELLS: Mapping[str, Callable[[Row], str]] = {
     "UTC": lambda row: _started(row)[5:16],
     "server": _plain("server_address"),
     "transport": _plain("transport"),
+    "direction": _plain("direction"),
     "streams": _plain("streams"),
     "block": _block,
     "setting": _setting,
@@ -127,14 +138,14 @@ _CELLS: Mapping[str, Callable[[Row], str]] = {
 """How a row fills a column; `run ` with a space is the short form of `run`."""
 
 _FORMS: Sequence[Sequence[str]] = (
-    ("run", "started (UTC)", "server", "path", "transport", "streams", "block", "congestion",
-     "throughput", "files", "resent", "limited by", "status"),
-    ("run ", "UTC", "server", "path", "transport", "streams", "block", "congestion",
-     "throughput", "files", "resent", "limited by", "status"),
+    ("run", "started (UTC)", "server", "path", "transport", "direction", "streams", "block",
+     "congestion", "throughput", "files", "resent", "limited by", "status"),
+    ("run ", "UTC", "server", "path", "transport", "direction", "streams", "block",
+     "congestion", "throughput", "files", "resent", "limited by", "status"),
     ("run ", "UTC", "path", "setting", "congestion", "throughput", "files", "limited by",
      "status"),
     ("run ", "UTC", "path", "setting", "throughput", "limited by", "status"),
     ("run ", "path", "setting", "throughput", "limited by", "status"),
 )  # fmt: skip
 """Columns from the widest form to the ones for 80 columns; `path`, the round-trip time of an
-emulated one, and `files` are left out where no run has any."""
+emulated one, and `files` are left out where no run has any, `direction` where all run forward."""

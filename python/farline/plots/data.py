@@ -197,7 +197,7 @@ def load_campaign(
 
     store = Store(store_path, create=False)
     name = store.campaign_name(campaign)
-    rows = store.runs(RunFilter(campaign=name)).to_pylist()
+    rows = [_by_option(row) for row in store.runs(RunFilter(campaign=name)).to_pylist()]
     samples = _samples(store, [str(row["run_id"]) for row in rows])
     plan = _plan(store, name)
     rules = (plan.get("plan") or {}).get("campaign", {})
@@ -210,6 +210,13 @@ def load_campaign(
         count_invalid=count_invalid or bool(rules.get("count_invalid")),
         links=_links(store, [str(row["run_id"]) for row in rows if row.get("path.testbed")]),
     )
+
+
+def _by_option(row: Row) -> Row:
+    """A row of the store with every option under its own name, as a plan says what varies."""
+    from farline.store.columns import OTHER_NAMES
+
+    return {**row, **{path: row[column] for path, column in OTHER_NAMES.items()}}
 
 
 def _links(store: Store, run_ids: Sequence[str]) -> dict[str, LinkColumns]:

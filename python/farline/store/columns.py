@@ -4,7 +4,10 @@ Options of a run keep their dotted names (`streams`, `tcp.congestion_control`); 
 generated option table, lists are JSON texts. Figures of an emulated path are `path.…`; `valid` says
 whether its emulator did what it was asked while the run lasted. Results and labels have plain
 names. The whole record stands in `record` as JSON, so nothing is lost by flattening, and a column
-added later can be filled from it. `total_bps` and `steady_bps` are sums over both directions.
+added later can be filled from it. `total_bps` and `steady_bps` are sums over both directions;
+a direction in which nothing arrived has no rate. `asked_rate_bps` is the option `rate_bps`, under a
+name that nobody takes for a rate that was measured. `forward_congestion_control` is what the
+senders of that direction were granted, `tcp.congestion_control` what was asked for.
 """
 
 from __future__ import annotations
@@ -69,6 +72,10 @@ _THROUGHPUT = {
         "elapsed_s": "double",
     }.items()
 }
+_GRANTED = {
+    "forward_congestion_control": "string",
+    "reverse_congestion_control": "string",
+}
 _SUMMARY = {
     "retransmits": "int64",
     "sent_packets": "int64",
@@ -92,11 +99,14 @@ _RESULTS = {
     "total_bps": "double",
     "steady_bps": "double",
     **_THROUGHPUT,
+    **_GRANTED,
     **_SUMMARY,
     **_COPY,
     "verdict_limit": "string",
     "verdict_line": "string",
 }
+OTHER_NAMES = {"rate_bps": "asked_rate_bps"}
+"""Columns of options that are not called as their option, by the option's path."""
 _DOCUMENTS = {"labels": "string", "record": "string"}
 _KINDS = {
     "size": "int64",
@@ -115,8 +125,13 @@ def run_columns() -> dict[str, str]:
     """Columns of the runs table, in order, with their Arrow types."""
     from farline.spec.table import OPTIONS
 
-    spec = {option.path: _option_type(option) for option in OPTIONS}
+    spec = {column_of(option.path): _option_type(option) for option in OPTIONS}
     return {**_RUN, **_LABELS, **_RESULTS, **_PATH, **spec, **_DOCUMENTS}
+
+
+def column_of(path: str) -> str:
+    """The column of the option at `path`; any other name is a column's already."""
+    return OTHER_NAMES.get(path, path)
 
 
 def _option_type(option: Option) -> str:
@@ -154,6 +169,7 @@ def run_row(entry: Entry) -> dict[str, Any]:
     row.update({name: record.get(name) for name in _RUN})
     row.update({name: labels.get(name) for name in _LABELS})
     row.update(_ends(record), **run_results(record), **_options(record["spec"]))
+    row.update(_granted(record))
     row.update(path_columns(record))
     error = record.get("error") or {}
     row.update(error_kind=error.get("kind"), error=error.get("message"))
@@ -219,12 +235,27 @@ def run_results(record: Mapping[str, Any]) -> dict[str, Any]:
     ways = {way: summary.get(way) or {} for way in ("forward", "reverse")}
     for name in _THROUGHPUT:
         way, _, field = name.partition("_")
-        row[name] = ways[way].get(field)
+        arrived = bool(ways[way].get("bytes"))
+        row[name] = ways[way].get(field) if arrived or not field.endswith("_bps") else None
     for name in ("total_bps", "steady_bps"):
-        row[name] = _sum(way.get(name) for way in ways.values() if way)
+        row[name] = _sum(row[f"{way}_{name}"] for way in ways if ways[way])
     row.update(_copied(record.get("copy") or {}))
     row.update(verdict_limit=verdict.get("limit"), verdict_line=verdict.get("line"))
     return row
+
+
+def _granted(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What the senders of each direction were granted, of the streams that carry payload."""
+    spec = record["spec"]
+    count = max(1, int(spec.get("streams") or 1))
+    found: dict[str, set[str]] = {name: set() for name in _GRANTED}
+    for stream in record.get("streams") or []:
+        name = stream["granted"].get("congestion_control")
+        carries = stream["stream"] < count or not spec.get("copy")
+        if name and carries and stream["role"] == 0:
+            way = "reverse" if stream["end"] else "forward"
+            found[f"{way}_congestion_control"].add(name)
+    return {column: "+".join(sorted(names)) or None for column, names in found.items()}
 
 
 def _copied(report: Mapping[str, Any]) -> dict[str, Any]:
@@ -252,7 +283,7 @@ def _options(spec: Mapping[str, Any]) -> dict[str, Any]:
     for path, section, name in _option_places():
         place = (spec.get(section) or {}) if section else spec
         value = place.get(name)
-        row[path] = _json(value) if isinstance(value, list | dict) else value
+        row[column_of(path)] = _json(value) if isinstance(value, list | dict) else value
     return row
 
 

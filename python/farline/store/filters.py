@@ -62,11 +62,11 @@ def read_where(texts: Sequence[str]) -> dict[str, tuple[object, ...]]:
 def _values(name: str, text: str) -> tuple[object, ...]:
     from farline.spec.links import LINK_OPTION_BY_KEY
     from farline.spec.values import option_at, read_sweep
-    from farline.store.columns import run_columns
+    from farline.store.columns import column_of, run_columns
 
     key = name.removeprefix("path.")
     try:
-        if text == "none" and name in run_columns() and not _is_word(name, text):
+        if text == "none" and column_of(name) in run_columns() and not _is_word(name, text):
             return (None,)
         if key != name and name in run_columns() and key in LINK_OPTION_BY_KEY:
             return read_sweep(LINK_OPTION_BY_KEY[key], text)

@@ -12,7 +12,7 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from farline.store.columns import run_columns
+from farline.store.columns import column_of, run_columns
 from farline.store.filters import RunFilter
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ def _one_of(runs: ir.Table, name: str, values: Sequence[object]) -> ir.BooleanVa
     """Whether column `name` has one of `values`; None stands for "left open"."""
     import ibis
 
+    name = column_of(name)
     column = runs[name]
     kept = (_stored(name, value) for value in values if value is not None)
     known = [ibis.literal(value, type=column.type()) for value in kept]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from farline.errors import SystemFailure
-from farline.store.columns import run_columns, runs_table
+from farline.store.columns import OTHER_NAMES, run_columns, runs_table
 from farline.store.compact import segment_samples, segment_tables
 from farline.store.disk import locked
 from farline.store.entry import Fresh, fresh_samples
@@ -150,11 +150,19 @@ def _in_place(fresh: Fresh) -> bool:
 
 
 def _shaped(table: ir.Table, columns: dict[str, str]) -> ir.Table:
-    """`table` with exactly `columns`; what it does not have is null."""
+    """`table` with exactly `columns`; what it does not have is null.
+
+    Older files have some options under the option's own name.
+    """
     import ibis
 
+    older = {new: old for old, new in OTHER_NAMES.items()}
+    names = {name: name if name in table.columns else older.get(name, name) for name in columns}
     types = {"double": "float64", "bool": "boolean"}
-    present = {name: table[name] if name in table.columns else ibis.null() for name in columns}
+    present = {
+        name: table[found] if found in table.columns else ibis.null()
+        for name, found in names.items()
+    }
     casts = {name: types.get(kind, kind) for name, kind in columns.items()}
     return table.select(**{name: value.cast(casts[name]) for name, value in present.items()})
 

@@ -23,7 +23,7 @@ from tests.support.kept_copies import (
     receipt_line,
     write_receipt,
 )
-from tests.support.records import make_record, make_samples
+from tests.support.records import make_record, make_samples, make_spec
 
 FAILED = receipt_line(2, status="failed", reason="was changed while it was read", blake3=None)
 LINES = [receipt_line(1), FAILED, receipt_line(3, kind="link", path="na\\xffme")]
@@ -155,3 +155,34 @@ def test_a_run_that_is_no_copy_has_no_lines() -> None:
                                              (2, "█" * 20), (1 / 160, "▏")])  # fmt: skip
 def test_a_bar_is_as_long_as_its_share(share: float, text: str) -> None:
     assert bar(share) == text
+
+
+def test_runs_show_what_was_no_rate_and_which_way_data_went(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FARLINE_STORE", str(tmp_path / "other"))
+    store = Store()
+    dry = make_copy_record(1)
+    dry["spec"]["copy"]["dry_run"] = True
+    present = make_copy_record(2, copied=make_tally(), present=make_tally(4, 9))
+    for record in (dry, present):
+        record["summary"]["forward"].update(bytes=0, total_bps=0.0)
+        store.append(record, {})
+    back = make_record(3, make_spec(direction="reverse", rate_bps=10**9))
+    back["summary"]["reverse"], back["summary"]["forward"] = back["summary"]["forward"], None
+    granted = {"congestion_control": "cubic"}
+    back["streams"] = [{"stream": 0, "end": 1, "role": 0, "granted": granted}]
+    store.append(back, {})
+    lines = [line for line in farline("runs").stdout.splitlines() if line.strip()]
+    assert "dry run" in lines[-3] and "0.00 bit/s" not in lines[-3]
+    assert "4 present" in lines[-2] and "0.00 bit/s" not in lines[-2]
+    assert "reverse" in lines[-1] and "cubic" in lines[-1]
+    shown = farline("show", dry["run_id"]).stdout
+    assert "complete (dry run)" in shown and "no rate" in shown and "would be copied" in shown
+    rows = list(csv.DictReader(io.StringIO(farline("export", "--format", "csv", "-o", "-").stdout)))
+    assert [row["total_bps"] for row in rows] == ["", "", "1000000000"]
+    assert [row["reverse_congestion_control"] for row in rows] == ["", "", "cubic"]
+    assert rows[2]["asked_rate_bps"] == "1000000000" and "rate_bps" not in rows[2]
+    assert (
+        len(json.loads(farline("runs", "--where", "rate_bps=1Gbit", "--json").stdout)["runs"]) == 1
+    )

@@ -15,7 +15,7 @@ from farline.spec.transfers import TRANSFER_COLUMNS
 from farline.store import RunFilter, Store
 from farline.store.transfers import ParquetFiles, open_transfers, transfer_schema
 from farline.store.transfers.rows import checked_table
-from tests.support.kept_copies import make_copy_spec, make_report
+from tests.support.kept_copies import make_copy_record, make_copy_spec, make_report, make_tally
 from tests.support.records import make_record, make_samples, make_spec
 from tests.support.transfers import transfers_table
 
@@ -57,6 +57,46 @@ def test_each_direction_is_a_row_from_its_sender(tmp_path: Path) -> None:
     found = {(row["from_host"], row["to_host"], row["rate_bps"]) for row in rows}
     assert found == {("alpha", "beta", 1e9), ("beta", "alpha", 5e8), ("beta", "alpha", 3e8)}
     assert sorted(str(row["retransmits"]) for row in rows) == ["3", "None", "None"]
+
+
+def copies(store: Store) -> None:
+    """A copy, the same copy when all was there, and a dry run."""
+    store.append(make_copy_record(1), {})
+    present = make_copy_record(2, copied=make_tally(), present=make_tally(10, 10**9))
+    present["summary"]["forward"].update(bytes=0, total_bps=0.0)
+    store.append(present, {})
+    dry = make_copy_record(3)
+    dry["spec"]["copy"]["dry_run"] = True
+    dry["summary"]["forward"].update(bytes=0, total_bps=0.0)
+    store.append(dry, {})
+
+
+def test_a_copy_with_nothing_to_move_and_a_dry_run_are_no_transfers(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    copies(store)
+    rows = rows_of(store=store, runs=RunFilter())
+    assert [(row["modality"], row["complete"]) for row in rows] == [("E", True)]
+
+
+def test_a_copy_that_broke_off_before_a_byte_is_a_failure_all_the_same(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    record = make_copy_record(1, copied=make_tally())
+    record["status"] = "failed"
+    record["summary"]["forward"].update(bytes=0, total_bps=0.0)
+    store.append(record, {})
+    assert [row["complete"] for row in rows_of(store=store, runs=RunFilter())] == [False]
+
+
+def test_the_congestion_control_is_the_one_that_was_granted(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    record = make_record(1, make_spec(tcp={"congestion_control": "bbr"}))
+    record["streams"] = [
+        {"stream": 0, "end": role, "role": role, "granted": {"congestion_control": name}}
+        for role, name in enumerate(("cubic", "reno"))
+    ]
+    store.append(record, {})
+    (row,) = rows_of(store=store, runs=RunFilter())
+    assert row["congestion_control"] == "cubic"
 
 
 def test_what_failed_or_is_not_valid_is_a_row_but_no_rate(tmp_path: Path) -> None:

@@ -32,11 +32,14 @@ def transfers_of_runs(runs: ir.Table) -> ir.Table:
     """Rows with the columns of a transfer from rows of the runs table.
 
     The round-trip time is that of the emulated path, else the smallest that was measured. A run
-    over a path that did not do what it was asked is not complete: its rate means nothing.
+    over a path that did not do what it was asked is not complete: its rate means nothing. A dry
+    run, and a copy that found all there was already, is no transfer: nothing was to be moved.
     """
     parts = []
     for way, ends in _WAYS.items():
-        there = runs.filter(runs.direction.isin([way, "bidirectional"]))
+        there = runs.filter(
+            runs.direction.isin([way, "bidirectional"]), ~_had_nothing_to_move(runs)
+        )
         parts.append(there.select(**_columns(there, way, *ends)))
     return parts[0].union(*parts[1:])
 
@@ -70,7 +73,13 @@ def _columns(runs: ir.Table, way: str, sender: str, receiver: str) -> dict[str, 
             runs.copied_files.notnull(), runs["copy.chunk_bytes"], runs.block_bytes
         ),
         "congestion_control": _of_transport(
-            runs, {"tcp": runs["tcp.congestion_control"], "udt": runs["udt.congestion_control"]}
+            runs,
+            {
+                name: ibis.coalesce(
+                    runs[f"{way}_congestion_control"], runs[f"{name}.congestion_control"]
+                )
+                for name in ("tcp", "udt")
+            },
         ),
         "transport": runs.transport,
         # One figure for both ways says nothing of either.
@@ -82,6 +91,13 @@ def _columns(runs: ir.Table, way: str, sender: str, receiver: str) -> dict[str, 
         name: found[name] if name in found else ibis.null(nothing.get(kind, kind))
         for name, kind in TRANSFER_COLUMNS.items()
     }
+
+
+def _had_nothing_to_move(runs: ir.Table) -> Any:
+    """Whether a copy only looked, or found nothing that was not there already."""
+    moved = (runs.forward_bytes.fill_null(0) + runs.reverse_bytes.fill_null(0)) > 0
+    settled = runs.copied_files.notnull() & (runs.status == "complete") & ~moved
+    return runs["copy.dry_run"].fill_null(False) | settled
 
 
 def _of_files(runs: ir.Table) -> Any:
