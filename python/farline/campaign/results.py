@@ -15,6 +15,7 @@ from typing import Any
 from farline.campaign.machine import Machine, Outcome, State, Tally
 from farline.campaign.rules import half_width, mean
 from farline.campaign.settings import Setting
+from farline.profiles.rate_interval import rate_interval, worth_saying
 
 DRIFT_P = 0.05
 FEWEST_FOR_DRIFT = 5
@@ -32,6 +33,10 @@ class SettingResult:
     state: State
     mean_bps: float | None
     half_width_bps: float | None
+    """Half of Student's interval, by which the campaign decides whether it knows enough."""
+    low_bps: float | None
+    high_bps: float | None
+    """Ends of the interval that the rate can have; None of one run, and where nothing is known."""
     ratio_to_reference: float | None
     retransmits: float | None
     lost_packets: float | None
@@ -92,6 +97,8 @@ def results_document(machine: Machine) -> dict[str, Any]:
 def _result(machine: Machine, setting: Setting, tally: Tally) -> SettingResult:
     outcomes = _outcomes(machine, setting, tally)
     values = [outcome.total_bps for outcome in outcomes if outcome.total_bps is not None]
+    half = half_width(values, machine.rules.confidence)
+    known = worth_saying(rate_interval(mean(values), half)) if half is not None else None
     limits = Counter(o.verdict_limit for o in outcomes if o.verdict_limit)
     return SettingResult(
         setting=setting.key,
@@ -101,7 +108,9 @@ def _result(machine: Machine, setting: Setting, tally: Tally) -> SettingResult:
         invalid=tally.invalid,
         state=tally.state,
         mean_bps=mean(values) if values else None,
-        half_width_bps=half_width(values, machine.rules.confidence),
+        half_width_bps=half,
+        low_bps=known[0] if known else None,
+        high_bps=known[1] if known else None,
         ratio_to_reference=_ratio(machine, tally),
         retransmits=_mean(outcome.retransmits for outcome in outcomes),
         lost_packets=_mean(outcome.lost_packets for outcome in outcomes),

@@ -114,7 +114,7 @@ def _ending(job: Job, stop: Stop) -> _BadEnd | None:
     if stop.reason == "aborted":
         return _bad_end(stop.error_kind, f"{stop.line}; {job.hint(stop.error_kind)}")
     if job.measured:
-        return None
+        return _incomplete(job.machine)
     tallies = job.machine.tallies.values()
     failed = [tally for tally in tallies if tally.last_error]
     if failed:
@@ -125,6 +125,25 @@ def _ending(job: Job, stop: Stop) -> _BadEnd | None:
         why = reasons[-1] if reasons else NO_REASON
         return _bad_end(INVALID_KIND, f"no run was valid, so none counts: {why}")
     return None
+
+
+def _incomplete(machine: Machine) -> _BadEnd | None:
+    """Of a campaign that has figures: which settings have none, and why the first has not."""
+    from farline.campaign.machine import INVALID_KIND, NO_REASON
+    from farline.campaign.results import setting_results
+    from farline.cli.campaign_text import setting_text
+
+    rows = setting_results(machine)
+    empty = [row for row in rows if not row.runs]
+    if not empty:
+        return None
+    first = next((row for row in empty if row.last_error), empty[0])
+    tally = machine.tallies[first.setting]
+    kind = tally.last_error_kind if first.last_error else INVALID_KIND
+    why = first.last_error or tally.not_valid or NO_REASON
+    have = "has" if len(empty) == 1 else "have"
+    count = f"{len(empty)} of {len(rows)} settings {have} no valid run"
+    return _bad_end(kind, f"{count}: {setting_text(first.varied)}: {why}")
 
 
 def _bad_end(kind: str | None, line: str) -> _BadEnd:

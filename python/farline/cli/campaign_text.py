@@ -197,8 +197,12 @@ def _result_columns(
         **losses,
         "CPU s/GB": lambda row: _figure(row.cpu_s_per_gb, ".3f"),
         "limited by": lambda row: row.verdict_limit or "-",
-        "stopped": lambda row: STATES[row.state],
+        "stopped": lambda row: STATES[row.state] if row.runs else _without_runs(row),
     }
+
+
+def _without_runs(row: SettingResult) -> str:
+    return "no valid run" if row.state in ("fixed", "cap", "narrow") else STATES[row.state]
 
 
 def _runs_text(row: SettingResult) -> str:
@@ -212,9 +216,13 @@ def _figure(value: float | None, form: str) -> str:
 
 
 def _width_text(row: SettingResult) -> str:
-    if row.half_width_bps is None or not row.mean_bps:
+    """The interval in percent of the mean; both ends where they are not as far from it."""
+    if row.low_bps is None or row.high_bps is None or not row.mean_bps:
         return "-"
-    return f"±{100 * row.half_width_bps / row.mean_bps:.1f} %"
+    below, above = (100 * (end / row.mean_bps - 1) for end in (row.low_bps, row.high_bps))
+    if above + below < 0.5:
+        return f"±{(above - below) / 2:.1f} %"
+    return f"{below:.0f} to {above:+.0f} %"
 
 
 def drift_line(drift: Drift | None) -> str:

@@ -73,7 +73,7 @@ def explain(
     wide = [
         rank.site
         for rank in ranks
-        if (rank.ratio_high or math.inf) / (rank.ratio_low or math.nan) > WIDE**2
+        if not (rank.ratio_low and rank.ratio_high) or rank.ratio_high / rank.ratio_low > WIDE**2
     ]
     missing = _not_enough(diagnosis, causes, wide)
     return Explanation(

@@ -15,6 +15,7 @@ import numpy as np
 from farline.explain.bound_terms import FULL
 from farline.explain.diagnosis import Diagnosis
 from farline.explain.infrastructure_finding import Cause, SiteRank
+from farline.profiles.rate_interval import ratio_interval
 
 PRIOR_SD = 1.0
 """Spread of sites' logarithms before any was measured; it matters where paths do not tell two
@@ -45,8 +46,9 @@ def site_ranks(diagnosis: Diagnosis, causes: Sequence[Cause] = ()) -> tuple[Site
     gains = {cause.site: cause.gain_bps for cause in reversed(causes) if cause.kind != "drift"}
     ranks = []
     for site, name in enumerate(table.sites):
-        low, high = (math.exp(effect[site] + side * width[site]) for side in (-1, 1))
-        slow = float(effect[site]) if high < 1 else 0.0
+        found = ratio_interval(float(effect[site]), float(width[site]))
+        low, high = found if found is not None else (None, None)
+        slow = float(effect[site]) if high is not None and high < 1 else 0.0
         ranks.append(
             SiteRank(
                 name,

@@ -115,7 +115,8 @@ def _lead(data: CampaignData, best: ResponsePoint) -> Finding:
         between = rate_range_text(best.low, best.high)
         text += f" ({_interval(data)} {between}, {plural(best.n, 'run')})"
     else:
-        text += f" in {plural(best.n, 'run')}, too few for a confidence interval"
+        few = "one run gives no" if best.n == 1 else "they differ too much for a"
+        text += f" in {plural(best.n, 'run')}; {few} confidence interval"
     return Finding(f"{text}: {settings_text(best.settings)}." if best.settings else f"{text}.")
 
 
@@ -133,7 +134,9 @@ def _gain(data: CampaignData, best: ResponsePoint) -> Finding | None:
     rate, runs = rate_human(reference.mean), plural(reference.n, "run")
     ratio = f"{digits(found.ratio)} times the reference setting, which reached {rate} in {runs}"
     if found.low is None or found.high is None:
-        return Finding(f"That is {ratio}; the runs are too few to say how sure that is.")
+        return Finding(
+            f"That is {ratio}; the runs are too few, or differ too much, to say how sure that is."
+        )
     span = f"{_interval(data)} {digits(found.low)} to {digits(found.high)} times"
     if beats_reference(data):
         return Finding(f"That is {ratio} ({span}).")

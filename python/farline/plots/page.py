@@ -100,12 +100,20 @@ def _end_of(first: str, last: str) -> str:
 def _tiles(data: CampaignData) -> list[Tile]:
     complete = sum(row.get("status") == "complete" for row in data.rows)
     lost = len(data.rows) - complete
-    note = f"{lost} failed or broke off" if lost else "none failed"
-    runs = Tile("Runs complete", f"{complete} of {len(data.rows)}", note, lost > 0)
+    invalid = sum(point.invalid for point in data.throughput)
+    empty = sum(point.mean is None for point in data.throughput)
+    beside = [
+        f"{lost} failed or broke off" if lost else "",
+        f"{invalid} not valid, so not counted" if invalid else "",
+        f"{plural(empty, 'setting')} without a valid run" if empty else "",
+    ]
+    note = "; ".join(text for text in beside if text) or "none failed"
+    bad = lost > 0 or invalid > 0 or empty > 0
+    runs = Tile("Runs complete", f"{complete} of {len(data.rows)}", note, bad)
     best = data.best
     if best is None or best.mean is None:
         return [runs]
-    interval = "one run, no interval"
+    interval = "one run, no interval" if best.n == 1 else "runs differ too much for an interval"
     if best.low is not None and best.high is not None:
         interval = f"{percent(data.confidence)} interval {rate_range_text(best.low, best.high)}"
     tiles = [Tile("Best setting", rate_human(best.mean), interval), *_gain_tile(data)]
@@ -120,7 +128,7 @@ def _gain_tile(data: CampaignData) -> list[Tile]:
     found = reference_gain(data)
     if found is None:
         return []
-    note = "too few runs for an interval"
+    note = "too few runs for an interval, or too different ones"
     if found.low is not None and found.high is not None:
         note = f"{percent(data.confidence)} interval {digits(found.low)} to {digits(found.high)}"
     ratio = f"{digits(found.ratio)} \N{MULTIPLICATION SIGN}"

@@ -227,7 +227,10 @@ def _draw_bars(panel: Axes, curve_set: CurveSet, factor: float) -> None:
             [_place(curve_set, p) + aside for p in measured],
             [(p.mean or 0.0) / factor for p in measured],
             width * 0.92,
-            yerr=[[_half_width(p) / factor for p in measured]] * 2,
+            yerr=[
+                [_distance(p, p.low) / factor for p in measured],
+                [_distance(p, p.high) / factor for p in measured],
+            ],
             color=palette(len(names), ordered)[index],
             error_kw={"elinewidth": 0.9},
             label=setting_text(name, curve.value) if name else "",
@@ -239,9 +242,9 @@ def _place(curve_set: CurveSet, point: ResponsePoint) -> float:
     return curve_set.axis.position(point.settings[curve_set.axis.name])
 
 
-def _half_width(point: ResponsePoint) -> float:
-    """Half of the interval; NaN, which draws nothing, where there is none."""
-    return math.nan if point.mean is None or point.high is None else point.high - point.mean
+def _distance(point: ResponsePoint, end: float | None) -> float:
+    """From the mean to an end of its interval; NaN, which draws nothing, where there is none."""
+    return math.nan if point.mean is None or end is None else abs(end - point.mean)
 
 
 def _draw_series(data: CampaignData, wanted: WantedFigure) -> Figure | None:

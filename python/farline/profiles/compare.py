@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from farline.profiles.rate_interval import ratio_interval
 from farline.profiles.response import ResponsePoint
 
 
@@ -44,7 +45,8 @@ def gain(point: ResponsePoint, reference: ResponsePoint, confidence: float = 0.9
     if error is None:
         return Gain(math.exp(difference), None, None)
     half = float(stdtrit(freedom, 0.5 + confidence / 2)) * error if error > 0 else 0.0
-    return Gain(math.exp(difference), math.exp(difference - half), math.exp(difference + half))
+    low, high = ratio_interval(difference, half) or (None, None)
+    return Gain(math.exp(difference), low, high)
 
 
 def not_told_apart(

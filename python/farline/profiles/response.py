@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from farline.profiles.rate_interval import rate_interval, worth_saying
+
 Setting = bool | int | float | str | tuple[Any, ...] | None
 """Value of one parameter; None is "left to the kernel or to farline"."""
 
@@ -133,7 +135,10 @@ def setting_order(setting: Setting) -> tuple[int, float, str]:
 def mean_interval(
     values: Sequence[float], confidence: float = 0.95
 ) -> tuple[float, float | None, float | None]:
-    """Mean and confidence interval by Student's t; no interval with fewer than two values."""
+    """Mean and confidence interval of figures that are not below 0; see `rate_interval`.
+
+    No interval with fewer than two values.
+    """
     from scipy.special import stdtrit
 
     n = len(values)
@@ -142,7 +147,8 @@ def mean_interval(
         return mean, None, None
     variance = math.fsum((value - mean) ** 2 for value in values) / (n - 1)
     half = float(stdtrit(n - 1, 0.5 + confidence / 2)) * math.sqrt(variance / n)
-    return mean, mean - half, mean + half
+    low, high = rate_interval(mean, half) or (None, None)
+    return mean, low, high
 
 
 def _point(
@@ -157,6 +163,8 @@ def _point(
     measured = [(row, row[column]) for row in complete if is_figure(row.get(column))]
     values = tuple(float(figure) for _, figure in measured)
     mean, low, high = mean_interval(values, confidence) if values else (None, None, None)
+    if low is not None and high is not None:
+        low, high = worth_saying((low, high)) or (None, None)
     return ResponsePoint(
         settings=settings,
         values=values,

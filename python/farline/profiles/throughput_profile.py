@@ -240,9 +240,17 @@ class ThroughputProfile:
         return at_places(self, places_within(self.rtt_ms, left_ms, right_ms))
 
     def band(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
-        """Confidence intervals of the means at the knots, (K,) and (K,); NaN where none is."""
+        """Confidence intervals of the means at the knots, (K,) and (K,); NaN where none is.
+
+        A measured rate has one above 0, and none of a single run (`rate_interval`); a derived
+        profile may be a difference, which can be below 0, and keeps Student's.
+        """
+        from farline.profiles.rate_interval import rate_intervals
+
         half = self.spread.half_width(knot_rows(len(self)), confidence)
-        return self.mean_bps - half, self.mean_bps + half
+        if self.derived is not None:
+            return self.mean_bps - half, self.mean_bps + half
+        return rate_intervals(self.mean_bps, np.where(self.n > 1, half, np.nan))
 
     def normalised(self) -> ThroughputProfile:
         """Rates over L: the same RTTs, unit L, capacity 1. `x` has the RTTs as 0 to 1.

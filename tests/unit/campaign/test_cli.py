@@ -252,7 +252,8 @@ def test_a_link_that_cannot_be_set_is_an_outcome_of_its_setting(
     engine.interrupt_at = 5
     assert profile(HOST, "--rtt", "1ms,5ms", "-t", "0.5", "--repetitions", "4").return_value == 130
     result = profile("--resume")
-    assert result.return_value == 0
+    assert result.return_value == SystemFailure.exit_code
+    assert "1 of 2 settings has no valid run: RTT 5 ms: link: no room" in result.stderr
     assert "RTT 5 ms: given up: link: no room" in result.stdout
     assert setter.restored == 2
     rows = Store().runs().to_pylist()
@@ -286,7 +287,7 @@ def test_settings_that_cannot_work_are_named(engine: Engine) -> None:
 
     engine.outcome_of = outcome
     result = profile(HOST, *GRID, "--repetitions", "3", "--reference", "none")
-    assert result.return_value == 0
+    assert result.return_value == 2 and "no valid run" in result.stderr
     assert result.stdout.count("given up: it was system") >= 1
     engine.outcome_of = failing("system")
     result = profile(HOST, *GRID, "--repetitions", "3")

@@ -55,7 +55,8 @@ report.response = (() => {
 
   const largest = (groups, q) => Math.max(0, ...groups.flatMap((g) => g.points.flatMap((p) => {
     const f = p.q[q.column];
-    return f ? [f.h ?? f.m, ...f.v] : [];
+    // A bar that reaches far beyond every run leaves the axis, so that the runs can be seen.
+    return f ? [Math.min(f.h ?? f.m, 1.5 * Math.max(f.m, ...f.v)), f.m, ...f.v] : [];
   })));
 
   const ordered = () => Boolean(view.curve) && data.parameters[parameter(view.curve)].ordered;
@@ -73,7 +74,7 @@ report.response = (() => {
     box.replaceChildren();
     const theme = report.theme(), axis = data.parameters[parameter(view.x)];
     const ref = reference(q);
-    const top = Math.max(largest(groups, q), ref ? ref.h ?? ref.m : 0);
+    const top = Math.max(largest(groups, q), ref ? Math.min(ref.h ?? ref.m, 1.5 * ref.m) : 0);
     if (!(top > 0) && !groups.some((g) => g.points.some((p) => p.q[q.column]))) {
       box.append(make("p", { class: "empty" }, `No run here has a figure for: ${q.label.toLowerCase()}.`));
       return;
@@ -118,9 +119,17 @@ report.response = (() => {
     return used.filter((_, i) => i % step === 0).map((i) => axis.positions[i]);
   };
 
+  // Nothing that leaves the axis is drawn over its labels.
+  const inside = (ctx, { left, top, width, height }) => {
+    ctx.beginPath();
+    ctx.rect(left, top, width, height);
+    ctx.clip();
+  };
+
   const band = (u, ref, factor, theme) => {
     const { ctx, bbox } = u;
     ctx.save();
+    inside(ctx, bbox);
     if (ref.l !== null) {
       const high = u.valToPos(ref.h / factor, "y", true), low = u.valToPos(ref.l / factor, "y", true);
       ctx.fillStyle = theme.shade;
@@ -144,6 +153,7 @@ report.response = (() => {
     const at = (p) => u.valToPos(data.parameters[x].positions[p.s[x]], "x", true) + shift;
     const y = (value) => u.valToPos(value / factor, "y", true);
     ctx.save();
+    inside(ctx, bbox);
     ctx.strokeStyle = ctx.fillStyle = colour;
     ctx.lineWidth = 2 * px;
     ctx.beginPath();

@@ -51,9 +51,12 @@ report.spread = (() => {
     return svg;
   };
 
+  // What is to be seen of a setting: a bar that reaches far beyond its runs leaves the strip.
+  const ends = (f) => (f ? [f.l ?? f.m, Math.min(f.h ?? f.m, 1.5 * Math.max(f.m, ...f.v)), f.m, ...f.v] : []);
+
   // The range of all runs, with round places in it; it need not start at zero, for dots are no bars.
   const range = (points, width) => {
-    const values = points.flatMap((p) => (p.q.total_bps ? [p.q.total_bps.l ?? p.q.total_bps.m, p.q.total_bps.h ?? p.q.total_bps.m, ...p.q.total_bps.v] : []));
+    const values = points.flatMap((p) => ends(p.q.total_bps));
     if (!values.length) return { low: 0, high: 1, places: [], unit: report.unit("bit/s", 1) };
     const least = Math.min(...values), most = Math.max(...values), margin = 0.04 * (most - least || most);
     const low = Math.max(0, least - margin), high = most + margin, unit = report.unit("bit/s", most);
