@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 MEASURE_S = 0.3
 """Time to measure the memory for."""
 
+SYSCTL = "sysctl -w "
+"""How the command of a finding begins that changes a kernel setting."""
+
 WIDTH_MAX = 100
 """Columns beyond which lines get hard to read."""
 
@@ -44,6 +47,10 @@ _STYLES: dict[Severity, str] = {"bad": "bold red", "warn": "yellow", "ok": "gree
 @click.option("--interface", metavar="IF", help="Interface of the path [all that are in use].")
 @click.option("--no-measure", is_flag=True, help="Do not measure the memory's copy rate.")
 @click.option("--json", "as_json", is_flag=True, help="Print facts and findings as JSON.")
+@click.option(
+    "--sysctl", "as_sysctl", is_flag=True,
+    help="Print the kernel settings that are to change, as a file for /etc/sysctl.d.",
+)  # fmt: skip
 def command(
     rate: float,
     rtt: float,
@@ -52,6 +59,7 @@ def command(
     interface: str | None,
     no_measure: bool,
     as_json: bool,
+    as_sysctl: bool,
 ) -> None:
     """Judge this host against a path, and name the command that mends each finding.
 
@@ -61,6 +69,8 @@ def command(
     from farline.explain.host import findings, judged_interfaces
     from farline.tools.native import host_facts, memory_copy_bps
 
+    if as_json and as_sysctl:
+        raise click.UsageError("--json and --sysctl: one of them at a time")
     path = _path(rate, rtt, streams, loss)
     facts = host_facts()
     try:
@@ -68,12 +78,40 @@ def command(
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--interface") from None
     threads = min(streams, max(1, facts["cpu"]["online"]))
-    copied = None if no_measure else memory_copy_bps(threads, MEASURE_S)
-    found = findings(facts, path, interface, copied)
-    if as_json:
+    copied = None if no_measure or as_sysctl else memory_copy_bps(threads, MEASURE_S)
+    found = findings(facts, path, interface, copied, _loadable_modules())
+    if as_sysctl:
+        click.echo("\n".join(sysctl_lines(facts, path, found)))
+    elif as_json:
         click.echo(json.dumps(document(facts, path, copied, found), indent=2))
     else:
         _print(facts, path, found)
+
+
+def _loadable_modules() -> frozenset[str]:
+    """Modules of congestion controls that modprobe can load here; a dry run loads none."""
+    from farline.explain.kernel_rules import WANTED_CONTROLS
+    from farline.testbed.congestion import has_module
+
+    modules = (f"tcp_{name}" for name in WANTED_CONTROLS)
+    return frozenset(module for module in modules if has_module(module))
+
+
+def sysctl_lines(facts: HostFacts, path: StatedPath, found: list[HostFinding]) -> list[str]:
+    """A file for /etc/sysctl.d (sysctl.d(5)) with every kernel setting that is to change."""
+    name = "/etc/sysctl.d/90-farline.conf"
+    lines = [
+        f"# {name}",
+        *(f"# {line}" for line in headlines(facts, path)),
+        f"# Save it as {name}; `sudo sysctl --system` applies it now.",
+    ]
+    changes = [item for item in found if item.command.startswith(SYSCTL)]
+    for item in changes:
+        command, _, _ = item.command.removeprefix(SYSCTL).partition(" && ")
+        setting, _, value = command.partition("=")
+        text = value.strip('"')
+        lines += ["", f"# now {item.what}; {item.why}", f"{setting} = {text}"]
+    return lines if changes else [*lines, "", "# Nothing is to change for this path."]
 
 
 def _path(rate: float, rtt: float, streams: int, loss: float | None) -> StatedPath:

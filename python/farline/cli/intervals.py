@@ -19,6 +19,10 @@ SHOWN_S = 1.0
 """Seconds per line when `-i` is not given."""
 
 
+EARLY = 0.1
+"""Share of an interval by which its last sample may come early and the interval still be whole."""
+
+
 @dataclass(frozen=True)
 class StreamInterval:
     """One stream at one end over one interval; −1 is "not known"."""
@@ -57,16 +61,27 @@ class Interval:
     index: int
     streams: tuple[StreamInterval, ...]
     cpu: float | None
+    width_s: float
 
     @property
     def start_s(self) -> float:
-        """Start, in seconds since the start of the run."""
-        return min(stream.start_us for stream in self.streams) / 1e6
+        """Start, in seconds since the start of the run: where the interval before it ends."""
+        return self.index * self.width_s
 
     @property
     def end_s(self) -> float:
-        """End, in seconds since the start of the run."""
-        return max(stream.end_us for stream in self.streams) / 1e6
+        """End, in seconds since the start of the run.
+
+        Samples come some milliseconds early or late; intervals follow each other without gaps all
+        the same. One that the run's end cut short ends there.
+        """
+        whole, last = (self.index + 1) * self.width_s, self.last_us / 1e6
+        return whole if last > whole - EARLY * self.width_s else last
+
+    @property
+    def last_us(self) -> int:
+        """When its last sample was taken."""
+        return max(stream.end_us for stream in self.streams)
 
     def side(self, sends: bool) -> list[StreamInterval]:
         """Streams that send, or that receive."""
@@ -100,15 +115,20 @@ def intervals_of(samples: Columns, width_s: float, end: int = CLIENT) -> list[In
         return []
     middle_us = (samples["start_us"][rows] + samples["end_us"][rows]) / 2
     index = (middle_us / (width_s * 1e6)).astype(int)
-    return [_interval(samples, rows[index == number], int(number)) for number in np.unique(index)]
+    return [
+        _interval(samples, rows[index == number], int(number), width_s)
+        for number in np.unique(index)
+    ]
 
 
-def _interval(samples: Columns, rows: npt.NDArray[np.int64], index: int) -> Interval:
+def _interval(
+    samples: Columns, rows: npt.NDArray[np.int64], index: int, width_s: float
+) -> Interval:
     streams = []
     for stream in np.unique(samples["stream"][rows]):
         mine = rows[samples["stream"][rows] == stream]
         streams.append(_stream_interval(samples, mine[np.argsort(samples["end_us"][mine])]))
-    return Interval(index, tuple(streams), _cpu(samples, rows))
+    return Interval(index, tuple(streams), _cpu(samples, rows), width_s)
 
 
 def _stream_interval(samples: Columns, rows: npt.NDArray[np.int64]) -> StreamInterval:
@@ -181,6 +201,6 @@ class IntervalFeed:
         new = [one for one in intervals if one.index >= self._next]
         if new:
             self._next = new[-1].index + 1
-            keep = self._rows["end_us"] > new[-1].end_s * 1e6
+            keep = self._rows["end_us"] > new[-1].last_us
             self._rows = {name: column[keep] for name, column in self._rows.items()}
         return new

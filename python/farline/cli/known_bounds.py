@@ -19,9 +19,7 @@ def judge_for(spec: Mapping[str, Any], store: Store | None, address: str) -> Jud
 
     The store is asked before the run: a store that cannot be read must not cost a run its record.
     """
-    if spec.get("transport") != "rbudp" or store is None:
-        return None
-    bounds = known_bounds(store, address)
+    bounds = bounds_for(spec, store, address)
     if not bounds:
         return None
     from functools import partial
@@ -29,6 +27,13 @@ def judge_for(spec: Mapping[str, Any], store: Store | None, address: str) -> Jud
     from farline.explain.verdict import verdict
 
     return partial(verdict, bounds=bounds)
+
+
+def bounds_for(spec: Mapping[str, Any], store: Store | None, address: str) -> list[Bound]:
+    """What is known of the server's application where the run is one that it bounds: RBUDP's."""
+    if spec.get("transport") != "rbudp" or store is None:
+        return []
+    return known_bounds(store, address)
 
 
 def known_bounds(store: Store, address: str) -> list[Bound]:

@@ -20,6 +20,9 @@ from farline.spec.units import (
     time_human,
 )
 
+SHORT_S = 0.05
+"""Seconds of a run below which use of CPUs cannot be told: set-up and end are most of it."""
+
 _BLOCKS = "▁▂▃▄▅▆▇█"
 
 
@@ -91,9 +94,9 @@ def cpu_cell(cpu: float | None) -> str:
     return "-" if cpu is None else f"{100 * cpu:.0f} %"
 
 
-def interval_heads(transport: str, both_ways: bool) -> list[str]:
-    """Heads of the columns of `interval_cells`."""
-    rates = ["sent", "received"] if both_ways else ["rate"]
+def interval_heads(transport: str, both_ways: bool, receives: bool = False) -> list[str]:
+    """Heads of the columns of `interval_cells`: rates are what this end sends or receives."""
+    rates = ["sent", "received"] if both_ways else ["received" if receives else "sent"]
     facts = {
         "udp": ["lost", "jitter"],
         "udt": ["resent", "RTT", "cwnd", "flight", "lost"],
@@ -144,12 +147,15 @@ def summary_lines(record: RunRecord) -> list[str]:
     summary = record.get("summary")
     if summary is None:
         return []
-    lines = [f"run {record['run_id']}: {record['status']}"]
+    dry = " (dry run)" if (record["spec"].get("copy") or {}).get("dry_run") else ""
+    lines = [f"run {record['run_id']}: {record['status']}{dry}"]
     for way, throughput in (("forward", summary["forward"]), ("reverse", summary["reverse"])):
         if throughput is not None:
             lines.append(f"{way:<9}{_throughput_text(throughput, is_copy(record))}")
     lines += [
-        line for line in (_loss_line(summary), _rtt_line(summary), _cpu_line(summary)) if line
+        line
+        for line in (_loss_line(summary), _rtt_line(summary), _cpu_line(summary, record["run_s"]))
+        if line
     ]
     lines += blast_lines(record)
     lines += copy_lines(record)
@@ -159,6 +165,8 @@ def summary_lines(record: RunRecord) -> list[str]:
 
 def _throughput_text(throughput: Throughput, of_copy: bool) -> str:
     moved = f"{size_human(throughput['bytes'])} in {throughput['elapsed_s']:.2f} s"
+    if not throughput["bytes"]:
+        return f"nothing moved, so there is no rate; {moved}"
     steady = _steady_text(throughput, of_copy)
     return f"{rate_human(throughput['total_bps'])} total, {steady}; {moved}"
 
@@ -203,7 +211,9 @@ def _rtt_line(summary: Summary) -> str:
     return f"{'RTT':<9}{time_human(summary['mean_rtt_us'])} on average{rest}"
 
 
-def _cpu_line(summary: Summary) -> str:
+def _cpu_line(summary: Summary, run_s: float) -> str:
+    if run_s < SHORT_S:
+        return f"{'CPU':<9}too short a run to measure it ({time_human(run_s * 1e6)})"
     per_gb = summary["cpu_s_per_gb"]
     cost = f"; {per_gb:.3g} CPU s per GB, both ends" if per_gb is not None else ""
     shares = (
@@ -238,7 +248,8 @@ def brief_lines(record: RunRecord) -> list[str]:
     if summary is None or verdict is None:
         return []
     ways = [way for way in (summary["forward"], summary["reverse"]) if way is not None]
-    moved = " and ".join(rate_human(way["total_bps"]) for way in ways) or "nothing"
+    rates = [rate_human(way["total_bps"]) if way["bytes"] else "nothing" for way in ways]
+    moved = " and ".join(rates) or "nothing"
     return [f"run {record['run_id']}: {moved}; {verdict_lines(record)[0]}"]
 
 

@@ -114,7 +114,8 @@ class LiveView:
         transport = self._spec.get("transport", "tcp")
         both_ways = self._spec.get("direction") == "bidirectional"
         table = Table(box=None, pad_edge=False, header_style="bold")
-        for head in (*lines.interval_heads(transport, both_ways), "CPU there"):
+        receives = self._spec.get("direction") == "reverse"
+        for head in (*lines.interval_heads(transport, both_ways, receives), "CPU there"):
             # UDT has two columns more; so they fit into 80 characters.
             table.add_column(
                 head.replace("CPU ", "CPU\n") if transport == "udt" else head, justify="right"

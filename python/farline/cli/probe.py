@@ -100,11 +100,12 @@ def _view(shown_s: float, as_json: bool, as_iperf3: bool, as_stream: bool, verbo
 
 def _watch(target: str, spec: RunSpec, store: Any, view: View) -> Measured:
     from farline.campaign.measure import came_about, measure
-    from farline.cli.known_bounds import judge_for
+    from farline.cli.ask_path import asking_path
+    from farline.cli.known_bounds import bounds_for
     from farline.tools.native import parse_target
 
     address = parse_target(target).address
-    judge = judge_for(spec, store, address)
+    judge = asking_path(bounds_for(spec, store, address))
     with interruptible() as asked:
         try:
             view.start(spec, address)

@@ -56,7 +56,8 @@ class PlainView:
         """Prepares what runs and the heads of the columns: said once something has run."""
         self._transport = spec.get("transport", "tcp")
         self._both_ways = spec.get("direction") == "bidirectional"
-        heads = _row(lines.interval_heads(self._transport, self._both_ways))
+        receives = spec.get("direction") == "reverse"
+        heads = _row(lines.interval_heads(self._transport, self._both_ways, receives))
         self._heading = [lines.spec_line(spec, address), heads]
 
     def event(self, event: Event) -> None:

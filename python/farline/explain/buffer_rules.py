@@ -11,7 +11,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from farline.explain.host_finding import HostFinding, HostView, round_up
+from farline.explain.host_finding import HostFinding, HostView
+from farline.models.buffer_need import (
+    BUFFER_PER_WINDOW,
+    asked_bytes,
+    buffer_bytes,
+    is_beyond_kernel,
+    raise_limit,
+    raise_maximum,
+    round_up,
+    streams_for,
+)
 from farline.spec.units import rate_human, size_human, time_human
 
 PAGE_BYTES = 4096
@@ -19,12 +29,6 @@ PAGE_BYTES = 4096
 
 _MEASURED_RATIO_SINCE = (6, 6)
 """Kernel from which the window's share is measured per socket, starting at one half."""
-
-MAX_BUFFER_BYTES = 2**31 - 1
-"""Largest socket buffer that the kernel takes."""
-
-SEND_FACTOR = 2
-"""Send buffer per byte of congestion window, as the kernel sizes it."""
 
 
 def window_share(view: HostView) -> float:
@@ -51,7 +55,7 @@ def receive_buffer(view: HostView) -> Iterator[HostFinding]:
     if window >= need:
         yield HostFinding("ok", name, what, f"each stream needs {size_human(need)}")
         return
-    command = _raise(view, name, values, round(need / window_share(view)))
+    command = _raise(view, name)
     yield HostFinding("bad", name, what, _bound(view, window), command)
 
 
@@ -62,17 +66,19 @@ def send_buffer(view: HostView) -> Iterator[HostFinding]:
     if values is None:
         return
     what = f"maximum {size_human(values[2])}"
-    command = _raise(view, name, values, need * SEND_FACTOR)
+    command = _raise(view, name)
     if values[2] < need:
         yield HostFinding("bad", name, what, _bound(view, values[2]), command)
-    elif values[2] < need * SEND_FACTOR:
+    elif values[2] < need * BUFFER_PER_WINDOW:
         why = (
             f"holds the {size_human(need)} on their way, "
             "but the kernel wants as much again to send next"
         )
         yield HostFinding("warn", name, what, why, command)
     else:
-        yield HostFinding("ok", name, what, f"each stream needs {size_human(need * SEND_FACTOR)}")
+        yield HostFinding(
+            "ok", name, what, f"each stream needs {size_human(need * BUFFER_PER_WINDOW)}"
+        )
 
 
 def _bound(view: HostView, window: int) -> str:
@@ -81,12 +87,14 @@ def _bound(view: HostView, window: int) -> str:
     return f"each stream needs {need}; over {rtt} this allows {rate} a stream"
 
 
-def _raise(view: HostView, name: str, values: tuple[int, int, int], wanted: int) -> str:
+def _raise(view: HostView, name: str) -> str:
     """A larger maximum; where the kernel itself bounds it below, more streams to share the path."""
-    if wanted > MAX_BUFFER_BYTES:
-        return f"farline probe HOST -P {-(-wanted * view.path.streams // MAX_BUFFER_BYTES)}"
-    maximum = min(round_up(wanted), MAX_BUFFER_BYTES)
-    return f'sysctl -w {name}="{values[0]} {values[1]} {maximum}"'
+    need = view.path.stream_bdp_bytes
+    if is_beyond_kernel(need):
+        return f"farline probe HOST -P {streams_for(need, view.path.streams)}"
+    # Of a send buffer half is always the window; an old kernel may keep more of a receive buffer.
+    share = window_share(view) if name.endswith("rmem") else 1 / BUFFER_PER_WINDOW
+    return raise_maximum(name, view.facts["sysctls"][name], buffer_bytes(need, share))
 
 
 def explicit_buffers(view: HostView) -> Iterator[HostFinding]:
@@ -100,9 +108,8 @@ def explicit_buffers(view: HostView) -> Iterator[HostFinding]:
         if value >= need:
             yield HostFinding("ok", name, what, f"each stream needs {size_human(need)}")
             continue
-        wanted = min(round_up(need), MAX_BUFFER_BYTES)
         why = f"a buffer set with -w, and any UDP buffer, stays below the {size_human(need)} needed"
-        yield HostFinding("warn", name, what, why, f"sysctl -w {name}={wanted}")
+        yield HostFinding("warn", name, what, why, raise_limit(name, asked_bytes(need)))
 
 
 def autotuning(view: HostView) -> Iterator[HostFinding]:

@@ -10,13 +10,9 @@ import numpy as np
 from farline.explain.bound_terms import Bools, PairTable, Term
 from farline.explain.diagnosis import FILES_REACHED, Diagnosis, Named, window_bytes
 from farline.explain.finding import STREAMS_MAX, counted, percent
-from farline.explain.host_finding import round_up
 from farline.explain.infrastructure_finding import Cause, Part
+from farline.models.buffer_need import BUFFER_PER_WINDOW, buffer_bytes
 from farline.spec.units import rate_human, size_human
-
-KERNEL_SHARE = 2
-"""Socket buffer over the window in it: the kernel keeps half of a receive buffer for itself, and
-grows a send buffer to twice the window."""
 
 FITS_AS_WELL = {
     "site": "one factor at every RTT",
@@ -224,8 +220,8 @@ def _window_words(diagnosis: Diagnosis, named: Named) -> Words:
         f"on average instead of {rate_human(usual)}"
     )
     buffers = (
-        f"buffers of {size_human(KERNEL_SHARE * wanted)} a stream: largest value of "
-        f"net.ipv4.tcp_rmem and net.ipv4.tcp_wmem {round_up(round(KERNEL_SHARE * wanted))}"
+        f"buffers of {size_human(BUFFER_PER_WINDOW * wanted)} a stream: largest value of "
+        f"net.ipv4.tcp_rmem and net.ipv4.tcp_wmem {buffer_bytes(wanted)}"
     )
     times = max(1.0, wanted / each)
     more = _more_streams(math.ceil(streams * times), "until then more streams")

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from farline.explain import cpu_rules
 from farline.explain.copy_figures import CopyFigures, EndFigures
-from farline.explain.finding import STREAMS_MAX, Finding, other_congestion_control, percent
+from farline.explain.finding import (
+    JUMBO_REMEDY,
+    STREAMS_MAX,
+    Finding,
+    other_congestion_control,
+    percent,
+)
 from farline.spec.units import rate_human, time_human
 
 RATE_REACHED = 0.9
@@ -204,7 +210,7 @@ def _cheaper(figures: CopyFigures, end: EndFigures) -> tuple[str, ...]:
         if figures.congestion_control == "bbr":
             # It sets a timer for each burst, unless the queueing discipline `fq` paces for it.
             remedies.extend(other_congestion_control(figures, "cubic"))
-        remedies.append("larger packets: an MTU of 9000 on the whole path")
+        remedies.append(JUMBO_REMEDY)
     return tuple(remedies)
 
 

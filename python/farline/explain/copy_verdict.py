@@ -77,7 +77,9 @@ def evidence(figures: CopyFigures) -> list[str]:
     """How much was moved in which time, and what the threads of both ends were at."""
     seconds = figures.wall_us / 1e6
     lines = []
-    if seconds:
+    if figures.spec.get("dry_run"):
+        return []
+    if seconds and figures.moved_bytes:
         files, size = figures.copied_files, figures.copied_bytes
         lines.append(
             f"{files:,} files, {size_human(size)} in {seconds:.3g} s: "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from farline.explain.finding import (
+    JUMBO_REMEDY,
     Finding,
     cheaper_packets,
     larger_block,
@@ -31,7 +32,6 @@ LIMIT: dict[str, LimitedBy] = {"sender": "sender-cpu", "receiver": "receiver-cpu
 
 _DISCARD = "no copy on the receiver: --receive-mode discard shows how much of it is copying"
 _ZEROCOPY = "no copy on the sender: --send-mode zerocopy or -Z (on a real NIC)"
-_JUMBO = "larger packets: an MTU of 9000 on the whole path"
 
 
 def mend(figures: Figures, role: str) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ def mend(figures: Figures, role: str) -> tuple[str, ...]:
         block = larger_block(figures, "fewer calls, with a larger block")
         return (*packets, *block, *streams, *no_copy)
     discard = (_DISCARD,) if tcp and figures.receive_mode == "read" else ()
-    jumbo = () if figures.same_host or packets else (_JUMBO,)
+    jumbo = () if figures.same_host or packets else (JUMBO_REMEDY,)
     return (*packets, *discard, *streams, *jumbo)
 
 

@@ -51,6 +51,10 @@ class Figures:
     throughput_bps: float
     asked_bps: float
     asked_by: str
+    moved_s: float
+    """Seconds in which data moved."""
+    rate_note: str
+    """Why the rate asked for is lower than what the caller wrote: the server's word, or empty."""
     busy_share: float | None
     receive_window_share: float
     send_buffer_share: float
@@ -81,6 +85,8 @@ class Figures:
     gso: bool | None
     gro: bool | None
     batch_packets: int | None
+    late_retransmit_share: float | None
+    """Segments sent again after the first third of the run, of the segments sent then."""
     link_bps: int | None
     path_payload_bps: float | None
     zerocopy_copied_bytes: int
@@ -149,6 +155,10 @@ def figures_of(record: RunRecord, samples: Columns, sender_end: int) -> Figures:
         sender_sysctls=near["host"]["sysctls"] if near else {},
         allowed_congestion_controls=_allowed_congestion_controls(near),
         link_bps=_link_bps(senders, near),
+        rate_note=next(
+            (note for note in record["server_notes"] if note.startswith("rate_bps")), ""
+        ),
+        late_retransmit_share=_late_retransmit_share(samples, sender_end, senders),
         path_payload_bps=path_payload_bps(record, senders),
         builds=tuple(end["version"]["profile"] for end in ends if end),
         udt=udt_figures_of(record, samples, senders, receivers, sender_end),
@@ -217,6 +227,7 @@ def _rates(
         "throughput_bps": moved * 8e6 / elapsed_us if elapsed_us else 0.0,
         "asked_bps": float(rate * streams),
         "asked_by": flag,
+        "moved_s": elapsed_us / 1e6,
     }
 
 
@@ -254,12 +265,25 @@ def _known_sum(samples: Columns, name: str, rows: Any) -> int:
 
 def _thread_shares(streams: Sequence[StreamRecord]) -> tuple[float, float]:
     """CPU and wait for one of the thread that had the most of both together."""
-    shares = [
-        (s["thread_cpu_us"] / s["elapsed_us"], s.get("thread_wait_us", 0) / s["elapsed_us"])
-        for s in streams
-        if s["elapsed_us"] > 0
-    ]
+    shares = []
+    for stream in streams:
+        cpu_us, wait_us = stream["thread_cpu_us"], stream.get("thread_wait_us", 0)
+        # A thread also runs before its first byte and after its last: of a run of a few bytes more.
+        span_us = max(stream["elapsed_us"], cpu_us + wait_us)
+        if span_us > 0:
+            shares.append((cpu_us / span_us, wait_us / span_us))
     return max(shares, key=sum, default=(0.0, 0.0))
+
+
+def _late_retransmit_share(samples: Columns, end: int, senders: list[StreamRecord]) -> float | None:
+    """Of the last two thirds of the run; None where no interval tells of segments sent again."""
+    rows = rows_of(samples, SENDER, end)
+    segments, moved = _segments(senders), samples["bytes"][rows]
+    if not rows.any() or not (samples["retransmits"][rows] >= 0).any() or moved.sum() <= 0:
+        return None
+    late = rows & (samples["start_us"] >= samples["end_us"][rows].max() / 3)
+    sent = segments * float(samples["bytes"][late].sum()) / float(moved.sum())
+    return _known_sum(samples, "retransmits", late) / sent if sent > 0 else None
 
 
 def _host_share(end: EndReport | None) -> float:
@@ -326,11 +350,14 @@ def _cwnd_growth(samples: Columns, end: int) -> float | None:
     return float(last.mean() / middle.mean())
 
 
+def _segments(senders: list[StreamRecord]) -> int:
+    return sum(s["bytes"] // (s["granted"]["mss_bytes"] or 1460) for s in senders)
+
+
 def _losses(senders: list[StreamRecord], receivers: list[StreamRecord]) -> dict[str, Any]:
-    segments = sum(s["bytes"] // (s["granted"]["mss_bytes"] or 1460) for s in senders)
     return {
         "retransmits": sum(s["retransmits"] for s in senders),
-        "segments": segments,
+        "segments": _segments(senders),
         "sent_packets": sum(s["packets"] for s in senders),
         "lost_packets": sum(s["lost_packets"] for s in receivers),
         "zerocopy_copied_bytes": sum(s["zerocopy_copied_bytes"] for s in senders),

@@ -22,6 +22,20 @@ _STREAMS_GOOD, STREAMS_MAX = 4, 256
 """Streams that show whether more help, and the most the spec allows."""
 
 
+JUMBO_MTU_BYTES = 9000
+_PING_HEADERS_BYTES = 28
+"""Of IPv4 and ICMP, which `ping -s` does not count."""
+
+CHECK_MTU = f"ping -M do -s {JUMBO_MTU_BYTES - _PING_HEADERS_BYTES} HOST, tracepath HOST"
+"""How to see that a path takes jumbo frames; a hop that drops them without a word is seen too."""
+
+JUMBO_REMEDY = (
+    f"larger packets: an MTU of {JUMBO_MTU_BYTES} on the whole path, where every hop takes it;"
+    f" where one does not, they may vanish without a word (an MTU black hole):"
+    f" check with {CHECK_MTU}"
+)
+
+
 @dataclass(frozen=True)
 class Finding:
     """What a rule found. `limit` is one of the words of `Verdict.limit`."""

@@ -20,6 +20,7 @@ def findings(
     path: StatedPath,
     interface: str | None = None,
     memory_copy_bps: float | None = None,
+    loadable_modules: frozenset[str] | None = None,
 ) -> list[HostFinding]:
     """Findings about a host, worst first; within a severity in the order of the rules.
 
@@ -29,7 +30,7 @@ def findings(
         ValueError: when the host has no interface of that name.
     """
     chosen = judged_interfaces(facts, interface)
-    view = HostView(facts, path, chosen, memory_copy_bps)
+    view = HostView(facts, path, chosen, memory_copy_bps, loadable_modules)
     found = [
         *(item for rule in (*buffer_rules.RULES, *kernel_rules.RULES) for item in rule(view)),
         *(item for one in chosen for rule in interface_rules.RULES for item in rule(view, one)),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from farline.models.buffer_need import round_up as round_up
+from farline.models.buffer_need import window_bytes
 from farline.spec._types import HostFacts, InterfaceFacts
 
 Severity = Literal["ok", "warn", "bad"]
@@ -27,12 +29,12 @@ class StatedPath:
     @property
     def bdp_bytes(self) -> int:
         """Bandwidth-delay product: what is on its way when the path is full."""
-        return round(self.rate_bps / 8 * self.rtt_s)
+        return window_bytes(self.rate_bps, self.rtt_s)
 
     @property
     def stream_bdp_bytes(self) -> int:
         """Share of one stream in the bandwidth-delay product."""
-        return -(-self.bdp_bytes // self.streams)
+        return window_bytes(self.rate_bps, self.rtt_s, self.streams)
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class HostView:
     path: StatedPath
     interfaces: tuple[InterfaceFacts, ...]
     memory_copy_bps: float | None = None
+    loadable_modules: frozenset[str] | None = None
+    """Kernel modules among those asked about that modprobe can load; None where nobody asked."""
 
     def number(self, name: str) -> int | None:
         """A kernel parameter that is one whole number; None if the kernel has none of that name."""
@@ -71,8 +75,3 @@ def _whole(text: str) -> int | None:
         return int(text)
     except ValueError:
         return None
-
-
-def round_up(size_bytes: int) -> int:
-    """The next power of two that is not below `size_bytes`: a value one can remember."""
-    return 1 << max(0, size_bytes - 1).bit_length()

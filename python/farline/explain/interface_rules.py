@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from farline.explain.finding import CHECK_MTU, JUMBO_MTU_BYTES
 from farline.explain.host_finding import HostFinding, HostView
 from farline.spec._types import InterfaceFacts
 from farline.spec.units import rate_human
@@ -11,7 +12,6 @@ from farline.spec.units import rate_human
 Rule = Callable[[HostView, InterfaceFacts], Iterator[HostFinding]]
 
 STANDARD_MTU_BYTES = 1500
-JUMBO_MTU_BYTES = 9000
 JUMBO_FROM_BPS = 10_000_000_000
 """Rate from which the cost of each packet bounds what a CPU can do."""
 
@@ -53,6 +53,15 @@ def speed(view: HostView, interface: InterfaceFacts) -> Iterator[HostFinding]:
     yield HostFinding("bad", interface["name"], what, why, f"ethtool {interface['name']}")
 
 
+def jumbo_warning() -> str:
+    """What to do before an MTU is raised: one hop that does not take it is a black hole."""
+    return (
+        "Every hop of the path and the other end must take it: where one does not and its message "
+        "is filtered, large packets vanish without a word (an MTU black hole). Check the path "
+        f"first, and again after: {CHECK_MTU}"
+    )
+
+
 def mtu(view: HostView, interface: InterfaceFacts) -> Iterator[HostFinding]:
     """Packet size: too small, or standard where jumbo frames would pay."""
     name, size = interface["name"], interface["mtu_bytes"]
@@ -64,8 +73,8 @@ def mtu(view: HostView, interface: InterfaceFacts) -> Iterator[HostFinding]:
     elif size < JUMBO_MTU_BYTES and view.path.rate_bps >= JUMBO_FROM_BPS:
         packets = view.path.rate_bps / 8 / size
         why = (
-            f"{packets / 1000:.0f} thousand packets a second; {JUMBO_MTU_BYTES} makes it a sixth "
-            "(only if every hop of the path takes it)"
+            f"{packets / 1000:.0f} thousand packets a second; {JUMBO_MTU_BYTES} makes it a sixth. "
+            f"{jumbo_warning()}"
         )
         command = f"ip link set dev {name} mtu {JUMBO_MTU_BYTES}"
         yield HostFinding("warn", name, what, why, command)

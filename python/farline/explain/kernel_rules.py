@@ -18,6 +18,9 @@ BACKLOG_S = 0.005
 WANTED_CONTROLS = ("cubic", "bbr", "htcp")
 """Congestion controls a profile of a long path compares."""
 
+BPF_CONTROLS = ("htcp",)
+"""Those of them that `farline testbed cc load` brings where the kernel has no module."""
+
 _LOCAL_RTT_S = 0.001
 _JUMBO_MTU_BYTES = 1501
 
@@ -105,12 +108,32 @@ def congestion_controls(view: HostView) -> Iterator[HostFinding]:
     what = f"default {default}; loaded {', '.join(loaded) or 'none'}"
     missing = [name for name in WANTED_CONTROLS if name not in loaded]
     if missing:
-        modules = " ".join(f"tcp_{name}" for name in missing)
-        why = f"{', '.join(missing)} cannot be compared (if the kernel has them as modules)"
-        yield HostFinding("warn", subject, what, why, f"modprobe -a {modules}")
+        why = f"{', '.join(missing)} cannot be compared{_not_to_be_had(view, missing)}"
+        yield HostFinding("warn", subject, what, why, _load_controls(view, missing))
     else:
         yield HostFinding("ok", subject, what)
     yield from _allowed_controls(view, loaded)
+
+
+def _not_to_be_had(view: HostView, missing: list[str]) -> str:
+    known = view.loadable_modules
+    if known is None:
+        return " (modprobe brings what the kernel has as a module)"
+    none = [name for name in missing if f"tcp_{name}" not in known]
+    return f" (this kernel has no module for {', '.join(none)})" if none else ""
+
+
+def _load_controls(view: HostView, missing: list[str]) -> str:
+    """By modprobe what the kernel has as a module, and as a BPF program what it has not."""
+    modules = [f"tcp_{name}" for name in missing]
+    known = view.loadable_modules
+    if known is None:
+        return f"modprobe -a {' '.join(modules)}"
+    own = [module for module in modules if module in known]
+    programs = [name for name in missing if f"tcp_{name}" not in known and name in BPF_CONTROLS]
+    commands = [f"modprobe -a {' '.join(own)}"] if own else []
+    commands += [f"farline testbed cc load {' '.join(programs)}"] if programs else []
+    return "; ".join(commands)
 
 
 def _allowed_controls(view: HostView, loaded: list[str]) -> Iterator[HostFinding]:

@@ -17,6 +17,7 @@ from farline.explain.diagnosis import Diagnosis, Named
 from farline.explain.finding import STREAMS_MAX, percent
 from farline.explain.infrastructure_finding import Cause, NextMeasurement
 from farline.explain.pair_rows import Measured, PairRow, pooled_cv
+from farline.models.buffer_need import buffer_bytes, window_bytes
 from farline.spec.units import rate_human, size_text
 
 if TYPE_CHECKING:
@@ -174,9 +175,9 @@ def _after(
     longest = max(rows, key=lambda row: row.rtt_ms)
     memory = replace(longest, modality="T")
     if cause.kind in ("window", "loss"):
-        wanted = 2.0 * math.exp(float(np.max(table.log_rate))) * longest.rtt_ms / 8e3
-        wanted /= longest.streams or 1.0
-        buffer = min(1 << max(20, math.ceil(math.log2(wanted))), _BUFFER_MAX & ~0xFFFFF)
+        most_bps = math.exp(float(np.max(table.log_rate)))
+        window = window_bytes(most_bps, longest.rtt_ms / 1e3, longest.streams or 1.0)
+        buffer = min(max(1 << 20, buffer_bytes(window)), _BUFFER_MAX & ~0xFFFFF)
         why = "larger buffers help if buffers bind and do not if losses do; retransmits are counted"
         yield _measure(memory, why, infrastructure, f" -w {size_text(buffer)}")
     elif cause.kind == "streams":

@@ -6,11 +6,20 @@ from farline.explain import cpu_rules
 from farline.explain.figures import Figures
 from farline.explain.finding import (
     Finding,
+    counted,
     larger_block,
     more_streams,
     other_congestion_control,
     own_cpu,
     percent,
+)
+from farline.models.buffer_need import (
+    MAX_BUFFER_BYTES,
+    buffer_bytes,
+    is_beyond_kernel,
+    raise_limit,
+    raise_maximum,
+    window_bytes,
 )
 from farline.spec.units import rate_human, size_human, size_text, time_human
 
@@ -160,20 +169,37 @@ def _autotuned(
         return f"{name} at the {whose} caps it", (
             f"raise the third value of {name} at the {whose}",
         )
-    wanted = _wanted_bytes(figures, int(words[2]))
-    command = f'sysctl -w {name}="{words[0]} {words[1]} {wanted}"'
     cap = f"{name}[2] = {size_human(int(words[2]))} at the {whose} caps it"
     return cap, (
-        f"on the {whose}: {command}",
+        *_larger_maximum(name, sysctls[name], int(words[2]), whose, figures),
         *more_streams(figures, "more streams share the path"),
     )
 
 
-def _wanted_bytes(figures: Figures, current: int) -> int:
-    """Twice the bandwidth-delay product of the link if its speed is known, else twice the cap."""
-    if figures.link_bps and figures.mean_rtt_us:
-        return max(2 * current, round(2 * figures.link_bps / 8 * figures.mean_rtt_us / 1e6))
-    return 2 * current
+def _larger_maximum(
+    name: str, now: str, current: int, whose: str, figures: Figures
+) -> tuple[str, ...]:
+    """The maximum that `farline host` names for the same path: of the link over its round trip.
+
+    Where the speed of the link is not known, or it holds the path already, nobody knows for which
+    rate: then it is twice what is there, and what to ask `farline host` is said.
+    """
+    rtt_us = figures.min_rtt_us or figures.mean_rtt_us
+    known = [rate for rate in (figures.link_bps, figures.path_payload_bps) if rate]
+    rate_bps, streams = min(known, default=None), max(1, figures.streams)
+    rtt = f"{max(1.0, (rtt_us or 0.0)) / 1e3:.3g}ms"
+    if rate_bps and rtt_us:
+        window = window_bytes(rate_bps, rtt_us / 1e6, streams)
+        if is_beyond_kernel(window):
+            return ()
+        if buffer_bytes(window) > current:
+            command = raise_maximum(name, now, buffer_bytes(window))
+            path = f"{rate_human(rate_bps)} over {time_human(rtt_us)}"
+            return (f"on the {whose}: {command} (for {path}, {counted(streams, 'stream')})",)
+    twice = min(2 * current, MAX_BUFFER_BYTES)
+    asking = f"farline host --rate RATE --rtt {rtt} -P {streams}"
+    command = raise_maximum(name, now, twice)
+    return (f"on the {whose}: {command} (twice as much; `{asking}` says it for a stated rate)",)
 
 
 def _explicit(
@@ -184,7 +210,7 @@ def _explicit(
     if granted is not None and granted < 2 * asked and limit.isdigit():
         granted_text = f"{name} = {size_human(int(limit))} at the {whose}"
         cap = f"{size_human(asked)} were asked for, {granted_text} caps it"
-        return cap, (f"on the {whose}: sysctl -w {name}={asked}",)
+        return cap, (f"on the {whose}: {raise_limit(name, asked)}",)
     cap = f"the buffer asked for, {size_human(asked)}, caps it"
     return cap, (f"a larger one: -w {size_text(2 * asked)}", "autotuning: leave -w out")
 
@@ -286,7 +312,7 @@ def standing_queue(figures: Figures) -> Finding | None:
 
 def losses(figures: Figures) -> Finding | None:
     """Losses hold the congestion window down."""
-    if figures.retransmit_share < LOSS_MATTERS:
+    if figures.retransmit_share < LOSS_MATTERS or _lost_at_start(figures):
         return None
     name = figures.congestion_control or "congestion control"
     line = f"congestion window: losses hold it down ({_retransmit_line(figures)}, {name})"
@@ -297,6 +323,12 @@ def losses(figures: Figures) -> Finding | None:
         f"pace below the loss: {pace}",
     )
     return Finding("cwnd", line, _cwnd_evidence(figures), remedies)
+
+
+def _lost_at_start(figures: Figures) -> bool:
+    """Whether a control that does not slow down for single losses had them in its start-up only."""
+    late = figures.late_retransmit_share
+    return figures.congestion_control in _PACED and late is not None and late < LOSS_MATTERS
 
 
 def _retransmit_line(figures: Figures) -> str:
@@ -320,6 +352,8 @@ def paced(figures: Figures) -> Finding | None:
         f"congestion control: {figures.congestion_control} paces each stream at "
         f"{rate_human(figures.pacing_bps)} on average, without losses"
     )
+    if figures.retransmits and _lost_at_start(figures):
+        line += f" after its start-up ({_retransmit_line(figures)}, nearly all at the start)"
     remedies = (*more_streams(figures), *other_congestion_control(figures, "cubic"))
     return Finding("cwnd", line, _cwnd_evidence(figures), remedies)
 

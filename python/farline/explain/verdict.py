@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from farline.explain import (
+    black_hole,
     copy_verdict,
     rbudp_rules,
     rbudp_text,
@@ -30,19 +31,34 @@ from farline.spec.units import rate_human, size_human, time_human
 RATE_REACHED = 0.95
 """Share of the asked rate from which the rate itself is the limit."""
 
+SHORT_S = 0.05
+"""Seconds of data below which shares of time and of CPUs mean nothing."""
+
 PATH_FULL = 0.97
 """Share of an emulated link's payload rate from which the link is the limit."""
 
 Rule = Callable[[Figures], Finding | None]
 
 
-def verdict(record: RunRecord, samples: Columns, bounds: Sequence[Bound] = ()) -> Verdict:
+def verdict(
+    record: RunRecord,
+    samples: Columns,
+    bounds: Sequence[Bound] = (),
+    passing: black_hole.Passing | None = None,
+) -> Verdict:
     """What limited the run; with data both ways, what limited the slower way.
 
     `bounds` are what was measured before of what the receiving application can take in, oldest
     first: an RBUDP run is told whether its rate is above that.
+    `passing` asks the path which packets it passes, where large ones seem to vanish.
     """
     record, samples = data_only(record, samples)
+    hole = black_hole.suspicion(record, samples)
+    if hole is not None:
+        size = passing(hole) if passing is not None else None
+        swallowed = black_hole.finding(hole, size)
+        if swallowed is not None:
+            return _into_black_hole(swallowed, record)
     if copy_verdict.is_judged_here(record):
         return _of_copy(record, samples)
     judged = [figures_of(record, samples, end) for end in directions_of(record)]
@@ -57,6 +73,17 @@ def verdict(record: RunRecord, samples: Columns, bounds: Sequence[Bound] = ()) -
         "limit": found.limit,
         "line": line + _zerocopy_note(slowest),
         "evidence": [*found.evidence, *_common_evidence(slowest), *known],
+        "remedies": list(found.remedies),
+    }
+
+
+def _into_black_hole(found: Finding, record: RunRecord) -> Verdict:
+    error = record.get("error")
+    why = [f"the run failed: {error['message']}"] if error is not None else []
+    return {
+        "limit": found.limit,
+        "line": found.line,
+        "evidence": [*found.evidence, *why],
         "remedies": list(found.remedies),
     }
 
@@ -113,9 +140,32 @@ def _rate(figures: Figures) -> Finding | None:
     if reached < RATE_REACHED or udp_rules.is_lossy(figures):
         return None
     line = f"rate: {percent(reached)} of {rate_human(figures.asked_bps)} reached"
+    if figures.rate_note:
+        return _rate_of_ticket(figures, line)
     none = (f"a higher rate, or none: {figures.asked_by} 0",)
     remedies = none if figures.rbudp is None else rbudp_rules.rate_remedies(figures)
     return Finding("rate", line, (f"asked for {rate_human(figures.asked_bps)} in all",), remedies)
+
+
+def _rate_of_ticket(figures: Figures, line: str) -> Finding:
+    """The server holds the run to that rate: a higher one would be refused."""
+    line += ", which is all that the server allows with this ticket"
+    remedies = (
+        "a ticket that allows more, of the server: farline ticket --limit-rate RATE,"
+        " farline serve --limit-rate RATE (without a ticket: --anonymous-rate RATE)",
+    )
+    return Finding("rate", line, (f"the server: {figures.rate_note}",), remedies)
+
+
+def _too_short(figures: Figures) -> Finding | None:
+    if figures.moved_s >= SHORT_S:
+        return None
+    span = time_human(figures.moved_s * 1e6)
+    return Finding(
+        "unknown",
+        f"too short to tell what limited it: data moved for {span}",
+        remedies=("a longer run: -t 10",),
+    )
 
 
 def _full_path(figures: Figures) -> Finding | None:
@@ -152,6 +202,7 @@ RULES: tuple[Rule, ...] = (
     _failed,
     _nothing_moved,
     _harness,
+    _too_short,
     _rate,
     _full_path,
     *map(_for_udp, udp_rules.RULES),
@@ -171,12 +222,15 @@ def _zerocopy_note(figures: Figures) -> str:
 
 
 def _common_evidence(figures: Figures) -> list[str]:
-    lines = [f"throughput {rate_human(figures.throughput_bps)}, {figures.direction}"]
+    lines = []
+    if figures.throughput_bps > 0:
+        lines.append(f"throughput {rate_human(figures.throughput_bps)}, {figures.direction}")
     lines += _path_evidence(figures)
-    lines.append(
-        f"busiest sender thread {percent(figures.sender_cpu)} of a CPU, "
-        f"busiest receiver thread {percent(figures.receiver_cpu)}"
-    )
+    if figures.moved_s >= SHORT_S:
+        lines.append(
+            f"busiest sender thread {percent(figures.sender_cpu)} of a CPU, "
+            f"busiest receiver thread {percent(figures.receiver_cpu)}"
+        )
     return lines + udt_rules.evidence(figures) + rbudp_text.evidence(figures) + _warnings(figures)
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-PAYLOAD_SHARE = 0.5
+from farline.models.buffer_need import BUFFER_PER_WINDOW
+
+PAYLOAD_SHARE = 1 / BUFFER_PER_WINDOW
 """Share of a buffer that is payload under way."""
 
 MOST_STREAMS = 64

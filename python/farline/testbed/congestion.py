@@ -192,9 +192,14 @@ def _state(
 
 def _has_module(one: Published) -> bool:
     """Whether modprobe could load the kernel's own; a dry run changes nothing."""
-    if one.module is None or shutil.which("modprobe") is None:
+    return one.module is not None and has_module(one.module)
+
+
+def has_module(module: str) -> bool:
+    """Whether modprobe could load a kernel module of that name; a dry run changes nothing."""
+    if shutil.which("modprobe") is None:
         return False
-    return _run_modprobe("--dry-run", "--quiet", one.module).returncode == 0
+    return _run_modprobe("--dry-run", "--quiet", module).returncode == 0
 
 
 def _is_loaded_module(one: Published, kernel: Kernel) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -129,3 +130,28 @@ def test_memory_is_measured_with_a_thread_a_stream_unless_told_not_to(
 def test_bad_input_says_what_is_allowed(arguments: tuple[str, ...], word: str) -> None:
     result = run(*arguments)
     assert result.exit_code != 0 and word in result.output
+
+
+def test_sysctl_prints_a_file_that_sysctl_reads() -> None:
+    result = run("--sysctl", "--rate", "10Gbit", "--rtt", "100ms")
+    lines = [line for line in result.output.splitlines() if line]
+    settings = [line for line in lines if not line.startswith("#")]
+    assert result.exit_code == 0 and "/etc/sysctl.d/90-farline.conf" in lines[0]
+    assert all(re.fullmatch(r"[a-z0-9_.]+ = [\w ]+", line) for line in settings)
+    assert "net.ipv4.tcp_rmem = 4096 131072 268435456" in settings
+    assert "net.ipv4.tcp_wmem = 4096 16384 268435456" in settings
+    assert run("--sysctl", "--json").exit_code != 0
+
+
+def test_a_control_without_a_module_is_had_as_a_bpf_program(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("farline.testbed.congestion.has_module", lambda name: name == "tcp_bbr")
+    lines = [line.strip() for line in run().output.splitlines()]
+    assert "modprobe -a tcp_bbr; farline testbed cc load htcp" in lines
+
+
+def test_larger_packets_come_with_a_warning_and_a_way_to_check() -> None:
+    text = " ".join(run("--rate", "100Gbit").output.split())
+    assert "mtu 9000" in text and "black hole" in text
+    assert "ping -M do -s 8972 HOST" in text and "tracepath HOST" in text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from farline.cli.intervals import IntervalFeed, intervals_of
+from farline.cli.lines import interval_heads
 from tests.support.runs import CLIENT, RECEIVER, SENDER, SERVER, columns, steady_rows
 
 
@@ -70,3 +71,19 @@ def test_a_sliver_after_the_end_is_no_interval() -> None:
     feed = IntervalFeed(1.0)
     assert len(feed.add(columns([*rows(10), sliver]))) == 1
     assert feed.rest() == []
+
+
+@pytest.mark.parametrize("shift_us", [-20_000, -3_000, 4_000, 30_000])
+def test_intervals_follow_each_other_without_gaps_however_samples_come(shift_us: int) -> None:
+    late = [
+        row | {"start_us": max(0, row["start_us"] + shift_us), "end_us": row["end_us"] + shift_us}
+        for row in rows(30)
+    ]
+    shown = intervals_of(columns(late), 1.0)
+    assert [(one.start_s, one.end_s) for one in shown[:3]] == [(0.0, 1.0), (1.0, 2.0), (2.0, 3.0)]
+
+
+def test_rates_say_whose_they_are() -> None:
+    assert interval_heads("tcp", both_ways=False)[1] == "sent"
+    assert interval_heads("tcp", both_ways=False, receives=True)[1] == "received"
+    assert interval_heads("udt", both_ways=True)[1:3] == ["sent", "received"]

@@ -161,7 +161,7 @@ def test_a_udt_run_says_packets_window_flight_and_losses(probe: Probe) -> None:
         0,
         "udt to far.example:5470, forward, 1 stream, block 128KiB, packet 1472B, native, 10s",
     )
-    heads = ["interval", "rate", "resent", "RTT", "cwnd", "flight", "lost", "CPU", "here"]
+    heads = ["interval", "sent", "resent", "RTT", "cwnd", "flight", "lost", "CPU", "here"]
     assert shown[1].split() == heads
     assert "1.00 MiB           700" in shown[2]
     assert any(

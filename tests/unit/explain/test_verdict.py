@@ -449,3 +449,36 @@ def test_an_emulated_link_with_room_is_not() -> None:
     found = judged(over_link(10**10, 1_170_000_000))
     assert "emulated link" not in found["line"]
     assert any("at most 9.41 Gbit/s of payload" in line for line in found["evidence"])
+
+
+def test_bbr_with_losses_in_its_start_up_alone_is_not_held_down_by_them() -> None:
+    sender = stream(CLIENT, SENDER, retransmits=9000)
+    sender["granted"] = {**sender["granted"], "congestion_control": "bbr"}
+    record = run_record(sender, stream(SERVER, RECEIVER))
+    early = [row | {"retransmits": 4500 if index < 2 else 0} for index, row in enumerate(rows())]
+    assert "losses hold it down" not in verdict(record, columns(early))["line"]
+    spread = [row | {"retransmits": 90} for row in rows()]
+    assert "losses hold it down" in verdict(record, columns(spread))["line"]
+
+
+def test_a_rate_that_the_ticket_sets_is_not_answered_with_a_higher_one() -> None:
+    note = "rate_bps is 800000000 bit/s on each stream: the server allows 800000000 bit/s over all"
+    record = run_record(
+        stream(CLIENT, SENDER), stream(SERVER, RECEIVER),
+        spec={"rate_bps": 800_000_000}, server_notes=[note],
+    )  # fmt: skip
+    found = judged(record)
+    assert found["limit"] == "rate" and "ticket" in found["line"]
+    assert not any("higher rate" in remedy for remedy in found["remedies"])
+
+
+def test_a_run_of_a_few_bytes_names_no_limit_and_no_share_of_a_cpu() -> None:
+    few = {"bytes": 100, "elapsed_us": 274, "thread_cpu_us": 400, "thread_wait_us": 600}
+    found = judged(run_record(stream(CLIENT, SENDER, **few), stream(SERVER, RECEIVER, **few)))
+    assert found["line"].startswith("too short to tell what limited it")
+    assert not any("CPU" in line for line in found["evidence"])
+    figures = figures_of(
+        run_record(stream(CLIENT, SENDER, **few), stream(SERVER, RECEIVER, **few)),
+        columns(rows()), SERVER,
+    )  # fmt: skip
+    assert figures.sender_cpu + figures.sender_wait <= 1
