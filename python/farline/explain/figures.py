@@ -85,6 +85,8 @@ class Figures:
     gso: bool | None
     gro: bool | None
     batch_packets: int | None
+    settled_bps: float | None
+    """Rate at the receiver after the first third of the run."""
     late_retransmit_share: float | None
     """Segments sent again after the first third of the run, of the segments sent then."""
     link_bps: int | None
@@ -158,6 +160,7 @@ def figures_of(record: RunRecord, samples: Columns, sender_end: int) -> Figures:
         rate_note=next(
             (note for note in record["server_notes"] if note.startswith("rate_bps")), ""
         ),
+        settled_bps=_settled_bps(samples, 1 - sender_end),
         late_retransmit_share=_late_retransmit_share(samples, sender_end, senders),
         path_payload_bps=path_payload_bps(record, senders),
         builds=tuple(end["version"]["profile"] for end in ends if end),
@@ -273,6 +276,19 @@ def _thread_shares(streams: Sequence[StreamRecord]) -> tuple[float, float]:
         if span_us > 0:
             shares.append((cpu_us / span_us, wait_us / span_us))
     return max(shares, key=sum, default=(0.0, 0.0))
+
+
+def _settled_bps(samples: Columns, end: int) -> float | None:
+    """What arrived in the last two thirds of the run, over their time."""
+    rows = rows_of(samples, RECEIVER, end)
+    if not rows.any():
+        return None
+    last_us = int(samples["end_us"][rows].max())
+    late = rows & (samples["start_us"] >= last_us / 3)
+    if not late.any():
+        return None
+    span_us = last_us - int(samples["start_us"][late].min())
+    return float(samples["bytes"][late].sum()) * 8e6 / span_us if span_us > 0 else None
 
 
 def _late_retransmit_share(samples: Columns, end: int, senders: list[StreamRecord]) -> float | None:

@@ -15,6 +15,7 @@ from farline.explain.finding import (
 )
 from farline.models.buffer_need import (
     MAX_BUFFER_BYTES,
+    asked_bytes,
     buffer_bytes,
     is_beyond_kernel,
     raise_limit,
@@ -155,10 +156,10 @@ def _window_evidence(figures: Figures) -> tuple[str, ...]:
 
 def _receive_cap(figures: Figures) -> tuple[str, tuple[str, ...]]:
     """What caps the window, and the commands that raise it."""
-    asked, granted = figures.receive_buffer_asked, figures.receive_buffer_granted
+    asked = figures.receive_buffer_asked
     if asked is None:
         return _autotuned("net.ipv4.tcp_rmem", figures.receiver_sysctls, "receiver", figures)
-    return _explicit("net.core.rmem_max", asked, granted, figures.receiver_sysctls, "receiver")
+    return _explicit("net.core.rmem_max", asked, "receiver", figures)
 
 
 def _autotuned(
@@ -184,12 +185,10 @@ def _larger_maximum(
     Where the speed of the link is not known, or it holds the path already, nobody knows for which
     rate: then it is twice what is there, and what to ask `farline host` is said.
     """
-    rtt_us = figures.min_rtt_us or figures.mean_rtt_us
-    known = [rate for rate in (figures.link_bps, figures.path_payload_bps) if rate]
-    rate_bps, streams = min(known, default=None), max(1, figures.streams)
-    rtt = f"{max(1.0, (rtt_us or 0.0)) / 1e3:.3g}ms"
-    if rate_bps and rtt_us:
-        window = window_bytes(rate_bps, rtt_us / 1e6, streams)
+    rtt_us = figures.min_rtt_us or figures.mean_rtt_us or 1.0
+    rate_bps, streams, window = _path_bps(figures), max(1, figures.streams), _window(figures)
+    rtt = f"{rtt_us / 1e3:.3g}ms"
+    if rate_bps and window:
         if is_beyond_kernel(window):
             return ()
         if buffer_bytes(window) > current:
@@ -202,17 +201,33 @@ def _larger_maximum(
     return (f"on the {whose}: {command} (twice as much; `{asking}` says it for a stated rate)",)
 
 
-def _explicit(
-    name: str, asked: int, granted: int | None, sysctls: dict[str, str], whose: str
-) -> tuple[str, tuple[str, ...]]:
+def _path_bps(figures: Figures) -> float | None:
+    """What the path carries, where the interface or the emulation says it."""
+    known = [rate for rate in (figures.link_bps, figures.path_payload_bps) if rate]
+    return min(known, default=None)
+
+
+def _window(figures: Figures) -> int | None:
+    """What a stream has under way on the full path."""
+    rate_bps, rtt_us = _path_bps(figures), figures.min_rtt_us or figures.mean_rtt_us
+    if not rate_bps or not rtt_us:
+        return None
+    return window_bytes(rate_bps, rtt_us / 1e6, max(1, figures.streams))
+
+
+def _explicit(name: str, asked: int, whose: str, figures: Figures) -> tuple[str, tuple[str, ...]]:
     """Linux grants twice what was asked for, unless the sysctl is lower."""
+    receives = whose == "receiver"
+    sysctls = figures.receiver_sysctls if receives else figures.sender_sysctls
+    granted = figures.receive_buffer_granted if receives else figures.send_buffer_granted
     limit = sysctls.get(name, "")
     if granted is not None and granted < 2 * asked and limit.isdigit():
         granted_text = f"{name} = {size_human(int(limit))} at the {whose}"
         cap = f"{size_human(asked)} were asked for, {granted_text} caps it"
         return cap, (f"on the {whose}: {raise_limit(name, asked)}",)
     cap = f"the buffer asked for, {size_human(asked)}, caps it"
-    return cap, (f"a larger one: -w {size_text(2 * asked)}", "autotuning: leave -w out")
+    larger = max(2 * asked, asked_bytes(_window(figures) or 0))
+    return cap, (f"a larger one: -w {size_text(larger)}", "autotuning: leave -w out")
 
 
 def send_buffer(figures: Figures) -> Finding | None:
@@ -220,13 +235,11 @@ def send_buffer(figures: Figures) -> Finding | None:
     share = figures.send_buffer_share
     if share < WINDOW_MATTERS:
         return None
-    asked, granted = figures.send_buffer_asked, figures.send_buffer_granted
+    asked = figures.send_buffer_asked
     if asked is None:
         cap, remedies = _autotuned("net.ipv4.tcp_wmem", figures.sender_sysctls, "sender", figures)
     else:
-        cap, remedies = _explicit(
-            "net.core.wmem_max", asked, granted, figures.sender_sysctls, "sender"
-        )
+        cap, remedies = _explicit("net.core.wmem_max", asked, "sender", figures)
     line = f"send buffer: it was full {percent(share)} of the busy time; {cap}"
     return Finding("send-buffer", line, _window_evidence(figures)[1:], remedies)
 

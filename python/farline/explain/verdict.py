@@ -37,6 +37,9 @@ SHORT_S = 0.05
 PATH_FULL = 0.97
 """Share of an emulated link's payload rate from which the link is the limit."""
 
+NEARLY_FULL = 0.85
+"""The same of a run whose start-up is part of it, if it was full from then on."""
+
 Rule = Callable[[Figures], Finding | None]
 
 
@@ -174,10 +177,15 @@ def _full_path(figures: Figures) -> Finding | None:
     # RBUDP does not slow down on a full path: its own rules say what is lost of a rate beyond it.
     if figures.rbudp is not None:
         return None
-    if not most or figures.throughput_bps < PATH_FULL * most or udp_rules.is_lossy(figures):
+    if not most or udp_rules.is_lossy(figures):
         return None
     share = percent(figures.throughput_bps / most)
     line = f"path: {share} of what the emulated link carries of payload"
+    if figures.throughput_bps < PATH_FULL * most:
+        settled = figures.settled_bps or 0.0
+        if figures.throughput_bps < NEARLY_FULL * most or settled < PATH_FULL * most:
+            return None
+        line += f", and {percent(min(1.0, settled / most))} once it had started up"
     faster = "a faster link: --link-rate, or --rate of the testbed"
     return Finding("path", line, remedies=(faster, *larger_packets(figures)))
 

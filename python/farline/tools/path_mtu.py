@@ -91,7 +91,7 @@ class _Echo:
 
 def _checksum(data: bytes) -> int:
     """The Internet checksum (RFC 1071)."""
-    words = sum(struct.unpack(f"!{len(data) // 2}H", data[: len(data) // 2 * 2]))
+    words: int = sum(struct.unpack(f"!{len(data) // 2}H", data[: len(data) // 2 * 2]))
     words += data[-1] << 8 if len(data) % 2 else 0
     while words >> 16:
         words = (words & 0xFFFF) + (words >> 16)

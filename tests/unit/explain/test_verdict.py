@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -459,6 +459,18 @@ def test_bbr_with_losses_in_its_start_up_alone_is_not_held_down_by_them() -> Non
     assert "losses hold it down" not in verdict(record, columns(early))["line"]
     spread = [row | {"retransmits": 90} for row in rows()]
     assert "losses hold it down" in verdict(record, columns(spread))["line"]
+
+
+def test_a_link_that_was_full_after_the_start_up_is_the_limit() -> None:
+    record = run_record(stream(CLIENT, SENDER), stream(SERVER, RECEIVER))
+    arriving = steady_rows([2e8] * 10 + [8e8] * 90, end=SERVER, role=RECEIVER)
+    samples = columns([*rows(), *arriving])
+    figures = replace(
+        figures_of(record, samples, CLIENT), throughput_bps=7.4e8, path_payload_bps=8.0e8
+    )
+    found = judge(figures)
+    assert found.limit == "path" and "100 % once it had started up" in found.line
+    assert judge(replace(figures, throughput_bps=6e8)).limit != "path"
 
 
 def test_a_rate_that_the_ticket_sets_is_not_answered_with_a_higher_one() -> None:
