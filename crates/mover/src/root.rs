@@ -11,6 +11,16 @@ use farline_sys::file::{self, OpenFlags};
 /// Permission bits of a file that is made through a root, before the umask.
 const NEW_FILE_MODE: u32 = 0o666;
 
+/// Why a path of a ticket is not followed.
+pub(crate) const LEADS_OUT: &str = "leads outside the folder that the ticket opens";
+
+/// Whether the kernel found a link where none may be, or links that lead in a circle.
+pub(crate) fn is_link_loop(error: &io::Error) -> bool {
+    /// ELOOP on Linux; std has no stable word for it.
+    const LINK_LOOP: i32 = 40;
+    error.raw_os_error() == Some(LINK_LOOP)
+}
+
 /// A folder that paths of a copy begin at.
 #[derive(Debug)]
 pub struct Root {

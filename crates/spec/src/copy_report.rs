@@ -137,6 +137,15 @@ pub struct CopyReport {
     pub chunk_bytes: u64,
     /// The first hundred names that failed.
     pub failures: Vec<ReceiptLine>,
+    /// Sessions so far of the command that copied, this one included.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempts: u64,
+    /// Microseconds in which its sessions ran: from the first byte of each to the last.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub moving_us: u64,
+    /// Microseconds since the command began, with its start over ssh and the pauses between sessions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub command_us: u64,
     /// The end that had the files.
     pub sender: CopyEnd,
     /// The end that got them.

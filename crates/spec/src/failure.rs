@@ -190,7 +190,16 @@ impl Failure {
 
     /// A failure of this machine while it did `what`.
     pub fn system(what: &str, error: &std::io::Error) -> Self {
-        Self::new(FailureKind::System, format!("{what}: {error}"))
+        Self::new(FailureKind::System, format!("{what}: {}", kernel_words(error)))
+    }
+}
+
+/// What the kernel says of `error`, without its number.
+pub fn kernel_words(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error") {
+        Some((words, _)) => words.to_owned(),
+        None => text,
     }
 }
 
@@ -203,6 +212,15 @@ mod tests {
         for kind in FailureKind::ALL {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.word());
         }
+    }
+
+    #[test]
+    fn a_failure_of_the_kernel_has_no_number() {
+        let error = std::io::Error::from_raw_os_error(30);
+        let failure = Failure::system("destination /x", &error);
+        assert_eq!(failure.message, "destination /x: Read-only file system");
+        let own = Failure::system("x", &std::io::Error::other("a b"));
+        assert_eq!(own.message, "x: a b");
     }
 
     #[test]

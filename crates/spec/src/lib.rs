@@ -42,7 +42,7 @@ pub use copy_report::{
     CopyEnd, CopyProgress, CopyReport, FileKind, FileStatus, FileTally, PARTIAL_EXIT_CODE, ReceiptLine,
     VANISHED_EXIT_CODE,
 };
-pub use failure::{Failure, FailureKind, Fault};
+pub use failure::{Failure, FailureKind, Fault, kernel_words};
 pub use host::{CpuFacts, HostFacts, InterfaceFacts};
 pub use options::{AddressPair, Direction, IpVersion, RunSpec, Transport};
 pub use parse::from_json;

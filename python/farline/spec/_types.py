@@ -844,6 +844,12 @@ class CopyReport(TypedDict):
     chunk_bytes: int
     # The first hundred names that failed.
     failures: list[ReceiptLine]
+    # Sessions so far of the command that copied, this one included.
+    attempts: NotRequired[int]
+    # Microseconds in which its sessions ran: from the first byte of each to the last.
+    moving_us: NotRequired[int]
+    # Microseconds since the command began, with its start over ssh and the pauses between sessions.
+    command_us: NotRequired[int]
     # The end that had the files.
     sender: CopyEnd
     # The end that got them.

@@ -15,6 +15,7 @@ import pytest
 from farline.cli import group
 from farline.cli.copy import command as copy_verb
 from farline.cli.copy import session as copy_session
+from farline.cli.copy.blame import Names
 from farline.cli.copy.end import WIDTH, exit_code, summary_lines
 from farline.cli.copy.keep import PREFIX, RECEIPT, STALE_S, sweep
 from farline.cli.copy.way import HereWay
@@ -164,7 +165,9 @@ def test_streams_are_no_more_than_there_are_ports(
     told: list[CopyEvent] = []
     watcher = SimpleNamespace(event=told.append, begun=lambda: None, samples=lambda *_: None)
     target = Target("far.example", 1, "v1.YQ.Yg", None)
-    way = SimpleNamespace(open=lambda _: target, buffers=lambda: None, path=lambda path: path)
+    way = SimpleNamespace(
+        open=lambda _: target, buffers=lambda: None, path=lambda path: path, names=Names
+    )
     session = copy_session.Direct(way, ("a",), "b", pushes=True, most_streams=most)
     session.attempt({"transport": transport}, None, watcher, never_stop)
     assert engine.asked[0][1]["streams"] == streams

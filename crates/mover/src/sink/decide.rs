@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use farline_spec::{Failure, Overwrite, SyncLevel};
+use farline_spec::{Failure, Overwrite, SyncLevel, kernel_words};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
 use super::journal::{Resumable, Source, path_key};
@@ -134,7 +134,7 @@ impl Shared {
                     Ok(found) if Some(found) == announced.hash => return Ok(Verdict::Present(Some(found))),
                     Ok(_) => Some("has other content at the destination".to_owned()),
                     Err(error) => {
-                        let reason = format!("at the destination: {}", in_words(&error));
+                        let reason = format!("at the destination: {}", kernel_words(&error).to_lowercase());
                         return Ok(Verdict::Refused(reason));
                     }
                 }

@@ -4,11 +4,12 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use farline_spec::{CopySpec, Failure, FailureKind};
+use farline_spec::{CopySpec, Failure, FailureKind, kernel_words};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
 use super::staging::STAGING_NAME;
 use crate::message::{EntryKind, MAX_PATH_BYTES};
+use crate::root::{LEADS_OUT, is_link_loop};
 use crate::{Root, path_text};
 
 /// Longest name in a folder (NAME_MAX).
@@ -44,7 +45,7 @@ pub struct Vacancy {
 /// [`FailureKind::System`] when not even its parent is there, or a file is where only a folder can be.
 pub fn look(root: &Root, spec: &CopySpec) -> Result<Outlook, Failure> {
     let path = path_text::to_bytes(&spec.destination)?;
-    let explain = |error: io::Error| Failure::system(&format!("destination {}", spec.destination), &error);
+    let explain = |error: io::Error| unreached(&format!("destination {}", spec.destination), &error);
     match root.open(&path, OpenFlags::READ | OpenFlags::FOLDER) {
         Ok(folder) => return Ok(Outlook::Folder(folder)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -63,7 +64,13 @@ pub fn look(root: &Root, spec: &CopySpec) -> Result<Outlook, Failure> {
     }
     let parent = root
         .open(parent, OpenFlags::READ | OpenFlags::FOLDER)
-        .map_err(|_| wrong("the folder that it would be in is not there; only the last folder is made"))?;
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                wrong("the folder that it would be in is not there; only the last folder is made, make the others first")
+            }
+            io::ErrorKind::NotADirectory => wrong("a file is where the folder that it would be in has to be"),
+            _ => explain(error),
+        })?;
     let facts = file::stat_at(Some(parent.as_fd()), name, false).ok();
     if facts.is_some() && !may_be_file(spec) {
         return Err(wrong(
@@ -75,6 +82,17 @@ pub fn look(root: &Root, spec: &CopySpec) -> Result<Outlook, Failure> {
         name: name.to_vec(),
         facts,
     }))
+}
+
+/// Why `what` cannot be reached.
+fn unreached(what: &str, error: &io::Error) -> Failure {
+    let why = match error.kind() {
+        io::ErrorKind::CrossesDevices => LEADS_OUT.to_owned(),
+        io::ErrorKind::InvalidFilename => "the file system takes no such name".to_owned(),
+        _ if is_link_loop(error) => "links lead in a circle".to_owned(),
+        _ => kernel_words(error),
+    };
+    Failure::new(FailureKind::System, format!("{what}: {why}"))
 }
 
 /// `a/b/` to `a/` and `b`.

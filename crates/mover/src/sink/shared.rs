@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use farline_spec::{CopySpec, Failure, FailureKind};
+use farline_spec::{CopySpec, Failure, FailureKind, kernel_words};
 
 use super::entry::{Entry, Table};
 use super::journal::{Journal, Memory, Resumable};
@@ -342,7 +342,29 @@ impl Shared {
     /// # Errors
     /// That of `result`.
     pub fn or_fail<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
-        result.inspect_err(|why| self.fail(why.clone()))
+        result
+            .map_err(|why| self.placed(why))
+            .inspect_err(|why| self.fail(why.clone()))
+    }
+
+    /// The failure of a destination that takes nothing more, with its name and with what it keeps.
+    fn placed(&self, why: Failure) -> Failure {
+        let Some(rest) = why.message.strip_prefix(NO_MORE) else {
+            return why;
+        };
+        let kept = match self.kept_bytes() {
+            0 => String::new(),
+            bytes => format!("; {bytes} bytes of files that are not whole yet are kept there"),
+        };
+        let message = format!("destination {}: {rest}{kept}", self.spec.destination);
+        Failure { message, ..why }
+    }
+
+    /// Bytes that are written and proved of files that have no name yet.
+    fn kept_bytes(&self) -> u64 {
+        let report = self.receipt.report();
+        let named = report.copied.bytes + report.present.bytes;
+        self.gauges.settled_bytes.get().saturating_sub(named)
     }
 
     /// Counts what came; a limit of the ticket ends the copy.
@@ -358,6 +380,9 @@ impl Shared {
     }
 }
 
+/// How the failure of a destination begins until [`Shared::or_fail`] names it.
+const NO_MORE: &str = "the destination takes no more: ";
+
 /// Passes on an error after which no file can be written.
 ///
 /// # Errors
@@ -365,25 +390,23 @@ impl Shared {
 pub fn ends_all(error: &io::Error) -> Result<(), Failure> {
     use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     match error.kind() {
-        StorageFull | QuotaExceeded | ReadOnlyFilesystem => Err(Failure::system("destination", error)),
+        StorageFull | QuotaExceeded | ReadOnlyFilesystem => Err(Failure::new(
+            FailureKind::System,
+            format!("{NO_MORE}{}", kernel_words(error)),
+        )),
         _ => Ok(()),
     }
 }
 
 /// An error of the kernel in words, as the reason of one name.
 pub fn in_words(error: &io::Error) -> String {
-    use io::ErrorKind::{CrossesDevices, InvalidFilename, NotADirectory};
+    use io::ErrorKind::{CrossesDevices, InvalidFilename, NotADirectory, PermissionDenied};
     match error.kind() {
         CrossesDevices => "leads out of the destination, or to another file system in it".to_owned(),
         NotADirectory => "a file is in the way".to_owned(),
+        PermissionDenied => "permission denied at the destination".to_owned(),
         InvalidFilename => "the file system takes no such name".to_owned(),
-        _ => {
-            let text = error.to_string();
-            let words = text
-                .split_once(" (os error")
-                .map_or(text.as_str(), |(words, _)| words);
-            words.to_lowercase()
-        }
+        _ => kernel_words(error).to_lowercase(),
     }
 }
 

@@ -7,10 +7,13 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use farline_spec::kernel_words;
 use farline_sys::file::{self, FileFacts, OpenFlags};
 
 use crate::Root;
 use crate::path_text;
+use crate::root::LEADS_OUT;
+pub(super) use crate::root::is_link_loop;
 
 /// One source.
 #[derive(Debug)]
@@ -106,18 +109,11 @@ impl Origin {
 pub(super) fn why(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "is not there".to_owned(),
-        io::ErrorKind::CrossesDevices => "leads out of what may be read".to_owned(),
+        io::ErrorKind::CrossesDevices => LEADS_OUT.to_owned(),
         io::ErrorKind::NotADirectory => "is no folder".to_owned(),
         _ if is_link_loop(error) => "is reached through a link".to_owned(),
-        _ => format!("cannot be read: {error}"),
+        _ => format!("cannot be read: {}", kernel_words(error)),
     }
-}
-
-/// Whether the kernel found a link where none may be, or links that lead in a circle.
-pub(super) fn is_link_loop(error: &io::Error) -> bool {
-    /// ELOOP on Linux; std has no stable word for it.
-    const LINK_LOOP: i32 = 40;
-    error.raw_os_error() == Some(LINK_LOOP)
 }
 
 /// The name that the source at `path` has at the destination; none where it stands for what is in a folder.

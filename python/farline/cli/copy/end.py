@@ -82,6 +82,7 @@ def summary_lines(record: RunRecord, stats: bool, where: Mapping[str, str]) -> l
     rows = [
         ("files", _files_text(record, report)),
         ("bytes", _bytes_text(record, report)),
+        *_time_row(report),
         *_more_rows(report),
         *_missing_rows(record, report),
         ("by", _means_text(record, report)),
@@ -155,8 +156,12 @@ def _missing_rows(record: RunRecord, report: CopyReport) -> list[tuple[str, str]
     settled = [report[kind] for kind in kinds]  # type: ignore[literal-required]
     names = report["found"]["files"] - report["made"] - sum(one["files"] for one in settled)
     size = max(0, report["found"]["bytes"] - sum(one["bytes"] for one in settled))
+    if not report["found"]["files"]:
+        return []
     text = f"{max(0, names)} of {report['found']['files']} names found so far, {size_human(size)}"
-    if _is_dry(record) or _drops(record):
+    error = record.get("error")
+    if _is_dry(record) or _drops(record) or (error and error["kind"] == "system"):
+        # A disk that takes no more has said in its error what is kept of files under way.
         return [("missing", text)]
     whole = report["copied"]["bytes"] - report["resumed_bytes"] - report["hole_bytes"]
     parts = max(0, payload_bytes(record) - max(0, whole))
@@ -164,10 +169,24 @@ def _missing_rows(record: RunRecord, report: CopyReport) -> list[tuple[str, str]
     left_s = 8 * max(0, size - parts) / rate_bps if rate_bps else 0.0
     if left_s >= 1:
         text += f", about {clock_text(left_s)} at this rate"
+    rows = [("missing", text)]
+    if parts:
+        rows.append(("parts", f"{size_human(parts)} of files that are not whole yet"))
+    if not parts and not report["copied"]["files"] and not report["resumed_bytes"]:
+        return rows
+    name, last = rows.pop()
     kept = "what has arrived and was proved is kept, the same command goes on"
-    told = [("parts", f"{size_human(parts)} of files that are not whole yet")] if parts else []
-    *rows, (name, last) = [("missing", text), *told]
     return [*rows, (name, f"{last}; {kept}")]
+
+
+def _time_row(report: CopyReport) -> list[tuple[str, str]]:
+    """How long the command has taken in all, beside what its sessions took to move files."""
+    if not (command_us := report.get("command_us")):
+        return []
+    attempts = report.get("attempts", 1)
+    sessions = f" in {attempts} sessions" if attempts > 1 else ""
+    moving = f"{report.get('moving_us', 0) / 1e6:.2f} s moving{sessions}"
+    return [("time", f"{moving}, {command_us / 1e6:.2f} s since the command began")]
 
 
 def _means_text(record: RunRecord, report: CopyReport) -> str:

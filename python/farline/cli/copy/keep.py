@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from farline.cli.copy.output import Output
     from farline.cli.copy.receipt import ReceiptFile
     from farline.cli.copy.session import Attempt
-    from farline.spec._types import RunRecord
+    from farline.spec._types import CopyReport, RunRecord
 
 TEMPORARY = "/var/tmp"
 """Where a receipt is written: that of a million files is nothing for a /tmp in memory."""
@@ -48,6 +48,7 @@ class Keeper:
     _folder: Path | None = field(default=None, init=False)
     _first: str | None = field(default=None, init=False)
     _count: int = field(default=0, init=False)
+    _moving_us: int = field(default=0, init=False)
     last: RunRecord | None = field(default=None, init=False)
     """Record of the last session that began, with summary and verdict."""
     _heavy_s: float | None = field(default=None, init=False)
@@ -107,9 +108,9 @@ class Keeper:
             return
         if not attempt.record["streams"]:
             # Nothing ran: that says nothing about the path, and takes no earlier session's place.
-            self.last = self.last or attempt.record
+            self.last = self.last or self._timed(attempt.record)
             return
-        record = judged(attempt)
+        record = self._timed(judged(attempt))
         self.last = record
         self._first = self._first or record["run_id"]
         receipt = self._folder / RECEIPT if self._folder is not None else None
@@ -120,6 +121,20 @@ class Keeper:
                 self._put(record, attempt, receipt)
             except FarlineError as error:
                 self.out.line(f"farline: the run is not kept: {shown(error.message)}", err=True)
+
+    def _timed(self, record: RunRecord) -> RunRecord:
+        """The record with what the whole command has taken until now."""
+        if not (report := record.get("copy")):
+            return record
+        # Sessions that another host was ordered to begin again are in its own record.
+        self._moving_us += max(round(1e6 * record["run_s"]), report.get("moving_us", 0))
+        times: CopyReport = {
+            **report,
+            "attempts": max(self._count, report.get("attempts", 0)),
+            "moving_us": self._moving_us,
+            "command_us": round(1e6 * process_s()),
+        }
+        return {**record, "copy": times}
 
     def _copy_receipt(self, receipt: Path, wanted: ReceiptFile) -> None:
         """A receipt that cannot be written is told of at the end: the copy itself goes on."""
@@ -144,6 +159,22 @@ class Keeper:
         """Removes what is left of temporary files."""
         if self._folder is not None:
             remove_folder(self._folder)
+
+
+def process_s() -> float:
+    """Seconds since this process began: what a user waits for begins before Python does."""
+    try:
+        fields = Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        began_s = int(fields[_START_FIELD]) / os.sysconf("SC_CLK_TCK")
+        return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - began_s)
+    except (OSError, ValueError, IndexError):
+        return time.monotonic() - _LOADED_S
+
+
+_START_FIELD = 19
+"""Of /proc/PID/stat, behind the command's name: `starttime`, see proc_pid_stat(5)."""
+
+_LOADED_S = time.monotonic()
 
 
 def sweep(folder: Path, now_s: float) -> None:

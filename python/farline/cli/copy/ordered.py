@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from farline.cli.common import interruptible
+from farline.cli.copy.blame import Names
 from farline.cli.copy.keep import Keeper
 from farline.cli.copy.options import Wish
 from farline.cli.copy.output import Output
@@ -30,6 +31,7 @@ class OrderedWay:
     """A way to the server that the order names."""
 
     target: Target
+    called: Names
 
     def open(self, should_stop: StopQuestion) -> Target:
         """That server."""
@@ -38,6 +40,10 @@ class OrderedWay:
     def path(self, path: str) -> str:
         """As ordered."""
         return path
+
+    def names(self) -> Names:
+        """As whoever ordered the copy calls the two hosts."""
+        return self.called
 
     def buffers(self) -> None:
         """Not known here."""
@@ -145,13 +151,19 @@ def _carry_out(out: Output) -> int:
         keeper.close()
 
 
+def _names(order: Mapping[str, Any]) -> Names:
+    """None are in an order of the first farlines."""
+    names = order.get("names")
+    return Names(str(names["other"]), str(names["own"])) if isinstance(names, dict) else Names()
+
+
 def _read(order: Mapping[str, Any]) -> tuple[Direct, dict[str, Any], Retry]:
     try:
         there = order["target"]
         target = Target(there["host"], there["port"], there.get("ticket"), there.get("pin"))
         mover = Direct(
-            OrderedWay(target), tuple(order["sources"]), order["destination"], order["pushes"],
-            most_streams=order.get("most_streams"),
+            OrderedWay(target, _names(order)), tuple(order["sources"]), order["destination"],
+            order["pushes"], most_streams=order.get("most_streams"),
         )  # fmt: skip
         retry = Retry(float(order["retry_for_s"]), order["retries"])
         return mover, dict(order["document"]), retry

@@ -115,10 +115,10 @@ class Direct:
             spec = self._spec(document, contact, watcher)
             run = self._begun(target, spec, None if receipt is None else str(receipt), contact)
         except FarlineError as error:
-            return Attempt(None, in_flags(error))
+            return Attempt(None, in_flags(self.way.names().error(error)))
         try:
             watcher.begun()
-            record = follow(run, watcher, should_stop)
+            record = self.way.names().record(follow(run, watcher, should_stop))
         finally:
             run.close()
         return Attempt(record, self._error(record), run.samples, run.mover)

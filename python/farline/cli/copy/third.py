@@ -112,6 +112,7 @@ class Ordered:
             "sources": ours,
             "destination": theirs,
             "document": document,
+            "names": {"other": self.way.names().other, "own": self.host.target},
             **self.manner,
         }
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from farline.cli.copy.blame import Names
 from farline.cli.copy.place import Here, Host, ServerPlace, SshHost
 from farline.errors import (
     FarlineError,
@@ -77,6 +78,9 @@ class Way(Protocol):
     def path(self, path: str) -> str:
         """A path there, as the server takes it. The way is open."""
 
+    def names(self) -> Names:
+        """What the two ends are called."""
+
     def buffers(self) -> Buffers | None:
         """Buffers of the other host, if it has said."""
 
@@ -100,6 +104,10 @@ class ServerWay:
     def path(self, path: str) -> str:
         """As it is: below the ticket's root."""
         return path
+
+    def names(self) -> Names:
+        """The server, without its ticket."""
+        return Names(str(self.place))
 
     def buffers(self) -> None:
         """It has not said."""
@@ -177,6 +185,10 @@ class SshWay:
         """From the root; relative ones begin at the home folder."""
         assert self._server is not None
         return from_home(path, self._server.ready.home)
+
+    def names(self) -> Names:
+        """The host as ssh knows it."""
+        return Names(self.place.target)
 
     def buffers(self) -> Buffers | None:
         """Buffers of that host."""
@@ -273,6 +285,10 @@ class HereWay:
         from farline.cli.copy.place import path_here
 
         return path if path.startswith("/") else f"{path_here()}/{path}"
+
+    def names(self) -> Names:
+        """Both are this host: none needs a name."""
+        return Names("")
 
     def buffers(self) -> Buffers:
         """This host's."""

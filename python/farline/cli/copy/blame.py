@@ -1,0 +1,52 @@
+"""Whose failure it is: what an engine calls the other end gets the name of its host."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from farline.errors import FarlineError
+
+if TYPE_CHECKING:
+    from farline.spec._types import RunRecord
+
+_OTHER = "the other end"
+_STREAM = re.compile(r"stream \d+: ")
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the two ends of a session are called in what its user reads."""
+
+    other: str = _OTHER
+    """The other end; nothing where it is this host, too."""
+    own: str = ""
+    """This one; nothing where it is the user's own host."""
+
+    def message(self, message: str, is_system: bool) -> str:
+        """`message` with the end that it speaks of; `is_system`: a kernel has refused something."""
+        if message.startswith(f"{_OTHER} failed: "):
+            rest = message.removeprefix(f"{_OTHER} failed: ")
+            return f"{self.other or 'this host'}: farline there failed: {rest}"
+        who = self.own
+        if message.startswith(f"{_OTHER}: "):
+            message, who = message.removeprefix(f"{_OTHER}: "), self.other
+        elif not is_system:
+            return message
+        if is_system:
+            # A stream that met a full disk has nothing to do with it.
+            message = _STREAM.sub("", message, count=1) if _STREAM.match(message) else message
+        return f"{who}: {message}" if who else message
+
+    def error(self, error: FarlineError) -> FarlineError:
+        """The error, in these names."""
+        text = self.message(error.message, error.kind == "system")
+        return error if text == error.message else type(error)(text, error.retry_after_s)
+
+    def record(self, record: RunRecord) -> RunRecord:
+        """The record, its error in these names."""
+        if (failure := record.get("error")) is None:
+            return record
+        text = self.message(failure["message"], failure["kind"] == "system")
+        return {**record, "error": {**failure, "message": text}}
