@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from farline.errors import SpecError
+from farline.ingest import table
 from farline.ingest.formats import formats
 from farline.ingest.reading import Reading
 from farline.ingest.tally import Tally
@@ -25,6 +26,8 @@ def detect(path: str | Path) -> str:
     for one in formats().values():
         if one.detect(start):
             return one.name
+    if mapped := table.hint(start):
+        raise SpecError(f"{path}: no known kind of log; {mapped}; or {_choice()}")
     raise SpecError(f"{path}: no known kind of log; {_choice()}, or map the columns of a table")
 
 

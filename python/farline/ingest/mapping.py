@@ -6,9 +6,10 @@ A mapping is a list such as `rate_bps=Throughput:Mbit/s, rtt_ms="RTT (s)":s, mod
 - `column='text'` gives every row the same value;
 - names with commas, colons, quotes or spaces at an end stand in double quotes.
 
-Units are those of `farline.spec.units` for rates, sizes and times. For `complete`, the unit is
-the word (or words, with `|` between) that means success; for `started_at` it is `s`, `ms` or
-`us` since 1970, or a format of strptime, and ISO 8601 without one.
+Units are those of `farline.spec.units` for rates, sizes and times, and other spellings of them
+(`Mbits/sec`, `Mbps`, `MBps`). `GBytes` is refused: some tools mean GB by it, some GiB. For
+`complete`, the unit is the word (or words, with `|` between) that means success; for `started_at`
+it is `s`, `ms` or `us` since 1970, or a format of strptime, and ISO 8601 without one.
 """
 
 from __future__ import annotations
@@ -182,16 +183,64 @@ def _scaled(
 ) -> Callable[[str], Value]:
     """Reads numbers in `unit` (the column's own if None), or texts that carry their unit."""
     # One unit is often less than a bit or a byte, so what a million of it is gives the factor.
-    factor = 1.0 if unit is None else parse(f"1000000{unit}") / 1_000_000
+    factor = 1.0 if unit is None else parse(_spelled(f"1000000{unit}")) / 1_000_000
 
     def read(text: str) -> Value:
         try:
             value = float(text) * factor
         except ValueError:
-            return kind(parse(text))
+            return kind(parse(_spelled(text)))
         return round(value) if kind is int and abs(value) < 1e300 else value
 
     return read
+
+
+_SPELLINGS = re.compile(
+    r"(?P<number>.*?[\d.])\s*(?P<prefix>[kKMGT]?)(?P<binary>i?)"
+    r"(?P<unit>[bB]its?|b|[bB]ytes?|B)(?P<per>ps|/s|/sec|/second|)"
+)
+
+
+def _spelled(text: str) -> str:
+    """A quantity with its unit as `farline.spec.units` spells it.
+
+    Raises:
+        ValueError: for prefixed Bytes, of which nobody knows whether 1000 or 1024 is meant.
+    """
+    match = _SPELLINGS.fullmatch(text.strip())
+    if match is None:
+        return text
+    prefix, per = match["prefix"], "/s" if match["per"] else ""
+    in_bytes = match["unit"] == "B" or match["unit"].lower().startswith("byte")
+    if match["unit"] not in ("B", "b") and in_bytes and prefix and not match["binary"]:
+        word = f"{prefix}{match['unit']}{match['per']}"
+        letter = "k" if prefix in "kK" else prefix
+        raise ValueError(
+            f"{word!r} could be {letter}B{per} (1000) or {prefix.upper()}iB{per} (1024): write the"
+            " one it is"
+        )
+    if match["unit"] == "b" and not per:
+        return text
+    return f"{match['number']}{prefix}{match['binary']}{'B' if in_bytes else 'bit'}{per}"
+
+
+def pointed(text: str) -> str:
+    """A figure with a decimal comma, and perhaps points between thousands, with a point instead."""
+    match = _COMMA.fullmatch(text.strip())
+    return text if match is None else f"{match[1].replace('.', '')}.{match[2]}{match[3]}"
+
+
+def may_be_pointed(text: str) -> bool | None:
+    """Whether the comma of a figure is a decimal one; None if it may be one between thousands."""
+    match = _COMMA.fullmatch(text.strip())
+    if match is None:
+        return False
+    return True if len(match[2]) != 3 or "." in match[1] or match[1].lstrip("+-0") == "" else None
+
+
+_COMMA = re.compile(
+    r"([+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)),(\d+)((?:[eE][+-]?\d+)?\s*[^\d.,]*)", re.ASCII
+)
 
 
 def _time(unit: str, per_second: float) -> Callable[[str], Value]:

@@ -250,3 +250,55 @@ def test_kinds_of_reasons_are_bounded() -> None:
         tally.add_malformed(Malformed(number, "", ""), "x" * number)
     assert len(tally.malformed_reasons) == 51
     assert tally.malformed_reasons["other reasons"] == 150
+
+
+@pytest.mark.parametrize(
+    ("unit", "value", "rate_bps"),
+    [
+        (":Mbits/sec", "9,41", 9.41e6),
+        (":Mbps", "1.234,5", 1234.5e6),
+        (":MBps", "100", 800e6),
+        (":MiB/s", "0,125", 1048576.0),
+        ("", "941 Mbits/sec", 941e6),
+        ("", "9,41 Gbit/s", 9.41e9),
+        ("", "1,5e3Mbit/s", 1.5e9),
+    ],
+)
+def test_rates_are_read_with_decimal_commas_and_in_other_spellings(
+    tmp_path: Path, unit: str, value: str, rate_bps: float
+) -> None:
+    text = f"r;x\n{value};1\n"
+    rows, tally = given(tmp_path, text, "csv", mapping=f"rate_bps=r{unit},modality=T")
+    assert tally.malformed == 0 and rows[0]["rate_bps"] == pytest.approx(rate_bps)
+
+
+def test_a_comma_before_three_digits_is_what_the_other_figures_have(tmp_path: Path) -> None:
+    mapping = "rate_bps=r:Gbit/s,modality=T"
+    rows, tally = given(tmp_path, "r;x\n9,412;1\n9,41;1\n", "csv", mapping=mapping)
+    assert [row["rate_bps"] for row in rows] == pytest.approx([9.412e9, 9.41e9])
+    rows, tally = given(tmp_path, "r;x\n9,412;1\n", "csv", mapping=mapping)
+    assert rows == [] and "decimal comma or one between" in tally.first_malformed[0].reason
+
+
+def test_bytes_with_a_prefix_are_refused_with_both_readings(tmp_path: Path) -> None:
+    with pytest.raises(SpecError) as refused:
+        given(tmp_path, "b\td\n1\t2\n", "csv", mapping="bytes=b:GBytes,duration_s=d,modality=T")
+    assert "bytes: 'GBytes' could be GB (1000) or GiB (1024)" in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("header", "mapping"),
+    [
+        ("when,Throughput (Mbits/sec)", 'rate_bps="Throughput (Mbits/sec)":Mbit/s'),
+        ("when,speed GBps", 'rate_bps="speed GBps":GB/s'),
+        ("when,speed", 'rate_bps="speed":Mbit/s'),
+    ],
+)
+def test_a_table_that_is_not_mapped_says_how_to_map_it(
+    tmp_path: Path, header: str, mapping: str
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"{header}\n2026-03-01,5\n")
+    with pytest.raises(SpecError) as refused:
+        read_log(path)
+    assert mapping in refused.value.message
