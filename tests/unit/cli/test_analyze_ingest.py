@@ -53,7 +53,7 @@ def test_a_log_is_taken_in_once_and_replaced_when_it_has_grown() -> None:
 def test_the_table_says_what_became_of_each_log_in_80_columns() -> None:
     ingest("gridftp.log")
     result = ingest("*.log", "memory.csv", "--map", MAP)
-    assert result.return_value == 0
+    assert result.return_value == 23
     row = next(line for line in result.stdout.splitlines() if line.startswith("memory.csv"))
     assert row.split() == ["memory.csv", "csv", "30", "0", "0", "0", "taken", "in"]
     # A mapping is for tables, and as one the GridFTP log is refused, in a line of its own.
@@ -74,7 +74,7 @@ def test_lines_that_are_no_records_are_shown_with_number_and_reason() -> None:
     lines[2:2] = ["\x00\x01 noise", *[lines[0][:60]] * 7]
     Path("gridftp.log").write_text("\n".join(lines) + "\n")
     result = ingest("gridftp.log", "--malformed", "odd.tsv")
-    assert result.return_value == 0
+    assert result.return_value == 23
     assert "8 records could not be read" in result.stdout
     assert "line 3:" in result.stdout and "line 7:" in result.stdout
     assert "line 8:" not in result.stdout and "and 3 more" in result.stdout
@@ -82,6 +82,23 @@ def test_lines_that_are_no_records_are_shown_with_number_and_reason() -> None:
     assert head.split("\t") == ["log", "line", "why", "text"]
     assert [line.split("\t")[1] for line in odd] == [str(n) for n in range(3, 11)]
     assert "someone" not in Path("odd.tsv").read_text()
+
+
+def test_the_exit_code_says_whether_all_was_taken_in() -> None:
+    assert ingest("gridftp.log").return_value == 0
+    Path("deep.json").write_text("[" * 100_000)
+    Path("torn.gz").write_bytes(b"\x1f\x8b\x08\x00junk")
+    found = ingest("gridftp.log", "deep.json", "torn.gz", "--json")
+    assert found.return_value == 23
+    assert [Path(one["path"]).name for one in json.loads(found.stdout)["refused"]] == [
+        "deep.json",
+        "torn.gz",
+    ]
+    with Path("gridftp.log").open("a") as file:
+        file.write("DATE=torn\n")
+    assert ingest("gridftp.log").return_value == 23
+    # What is kept already is told of in the same way.
+    assert ingest("gridftp.log").return_value == 23
 
 
 def test_nothing_taken_in_is_exit_code_1_and_leaves_the_store_empty(

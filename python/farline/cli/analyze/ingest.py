@@ -33,9 +33,12 @@ _HELP = """Take in logs of other tools and keep them in the store.
 
 FILE is a log, a pattern or a folder of logs; what format it has is found out. The same log taken
 in again is recognised, one that has grown replaces its earlier self. Records that cannot be read
-are counted, and the first are shown with why. The exit code is 0 if anything was taken in or was
-there already, 1 if nothing was.
+are counted, and the first are shown with why. The exit code is 0 if all was taken in or was there
+already, 23 if logs were refused or records could not be read, 1 if nothing was taken in.
 """
+
+PARTLY = 23
+"""The exit code where a part was left out, as of a copy (and of rsync)."""
 
 
 @click.command("ingest", help=_HELP, short_help="Take in logs of other tools and keep them.")
@@ -70,7 +73,18 @@ def command(as_json: bool, as_list: bool, **options: Any) -> int:
     store = Store(options["store_path"])
     outcome = take_in(store, files, reading_from(options), options["malformed"])
     text.show_outcome(outcome, as_json)
-    return 0 if any(isinstance(one, Taken) for one in outcome) else UsageError.exit_code
+    return exit_code(outcome)
+
+
+def exit_code(outcome: Sequence[Taken | Refused]) -> int:
+    """What became of all logs together."""
+    taken = [one for one in outcome if isinstance(one, Taken)]
+    if not taken:
+        return UsageError.exit_code
+    whole = len(taken) == len(outcome) and not any(
+        one.kept.counts.get("malformed") for one in taken
+    )
+    return 0 if whole else PARTLY
 
 
 def take_in(
