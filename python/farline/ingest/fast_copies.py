@@ -22,7 +22,12 @@ _CREATED = re.compile(r"File .* (?:created|appended|replaced|updated); (\d{1,18}
 _COPIED = re.compile(
     rf"(\d{{1,12}}) files? copied at effectively ({NUMBER}) ([KMGTE]?)B/s\s*", re.ASCII
 )
-_BBCP_FAILED = re.compile(r"bbcp: (?!Creating|\d{6} |Source|Target|Warning|Sync)(.+)")
+# It begins what it does and what it could not do alike; these words are of the second kind.
+_BBCP_FAILED = re.compile(
+    r"bbcp: (?!\d{6} )(.*\b(?:no such|not |unable|cannot|can't|failed|refused|denied|error|aborted"
+    r"|invalid|already exists|lost|broken|closed|timed out|no space|insufficient).*)",
+    re.IGNORECASE,
+)
 
 
 def _bbcp(reading: Reading) -> Iterator[Record]:

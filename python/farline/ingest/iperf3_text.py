@@ -116,7 +116,9 @@ class _Test:
         sends: bool | None = way == "TX" if way else self.reverse == self.is_server
         if self.is_server and not way:
             # A server is not told of `--reverse`: its own end stands in its summary.
-            sends = None if not told or len(told) > 1 else "sender" in told
+            # Before 3.7 both ends stand there, and the other one has nothing.
+            ends = {end for end, one in (told or {}).items() if one.moved}
+            sends = "sender" in ends if len(ends) == 1 else None
         if sends is None:
             return {}
         here, there = address(local), address(remote)

@@ -54,6 +54,22 @@ def test_an_iperf3_server_says_whether_it_sent() -> None:
     ]
 
 
+def test_an_old_iperf3_server_writes_zeros_for_the_other_end(tmp_path: Path) -> None:
+    text = (
+        "Accepted connection from 10.0.0.1, port 1\n"
+        "[  5] local 10.0.0.2 port 5201 connected to 10.0.0.1 port 2\n"
+        "[ ID] Interval           Transfer     Bandwidth\n"
+        "[  5]   0.00-10.04  sec  {0} Bytes  0.00 bits/sec                  {1}\n"
+        "[  5]   0.00-10.04  sec  1.00 GBytes   935 Mbits/sec                  {2}\n"
+    )
+    for other, own, sender in (
+        ("sender", "receiver", "10.0.0.1"),
+        ("receiver", "sender", "10.0.0.2"),
+    ):
+        rows, _ = given(tmp_path, text.format("0.00", other, own), "iperf3-text")
+        assert [facts(row, "rate_bps", "from_host") for row in rows] == [(935e6, sender)]
+
+
 IPERF3 = (
     "Connecting to host 10.0.0.{0}, port 5201\n"
     "[  5] local 10.0.0.99 port 1 connected to 10.0.0.{0} port 5201\n"
@@ -251,6 +267,23 @@ def test_bbcp_and_escp_count_in_steps_of_1024() -> None:
     assert facts(bits, "rate_bps", "files") == (3.3e9, 1)
     assert in_bytes["rate_bps"] == pytest.approx(608.4 * 1024 * 8)
     assert missing["complete"] is False
+
+
+def test_bbcp_tells_what_it_does_and_what_it_could_not_do_alike(tmp_path: Path) -> None:
+    text = (
+        "bbcp: Indexing files to be copied...\nbbcp: Copying 2 files in 1 directory.\n"
+        "bbcp: 210127 13:42:10  23% done; 1.0 GB/s, avg 1018.1 MB/s\n"
+        "File /x/a created; 100000000000 bytes at 1.0 GB/s\n"
+        "2 files copied at effectively 978.0 MB/s\n"
+        "bbcp: Unable to connect to x; Connection refused\n"
+    )
+    rows, _ = given(tmp_path, text, "bbcp")
+    # Of two files one said its bytes, so those of the run are not known.
+    assert [facts(row, "complete", "bytes", "files") for row in rows] == [
+        (True, None, 2),
+        (False, None, None),
+    ]
+    assert rows[0]["rate_bps"] == 978.0 * 2**23
 
 
 def test_scp_is_a_file_for_each_line_of_100_percent() -> None:
