@@ -123,7 +123,9 @@ def _read_scp(reading: Reading) -> Iterator[pa.Table]:
 _DETECT_BBCP = re.compile(r"copied at effectively |^bbcp: |^File .* created; \d+ bytes", re.M)
 _DETECT_ESCP = re.compile(r"^Sent +: .*B in \d+ files at ", re.MULTILINE)
 _DETECT_SCP = re.compile(
-    r"^.*\S\s+\d{1,3}%\s+[\d.]+(?:[KMGTP]?B)?\s+[\d.]+[KMGTP]?B/s\s+[\d:-]+", re.M
+    r"^\S.{0,400}? {1,400}\d{1,3}% {1,20}[\d.]{1,8}(?:[KMGTP]?B)?"
+    r" {1,20}[\d.]{1,8}[KMGTP]?B/s +[\d:-]+",
+    re.MULTILINE,
 )
 
 BBCP = Format("bbcp", "output of bbcp", lambda start: bool(_DETECT_BBCP.search(start)), _read_bbcp)

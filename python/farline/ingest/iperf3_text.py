@@ -257,7 +257,7 @@ def read(reading: Reading) -> Iterator[pa.Table]:
 
 
 _DETECT = re.compile(
-    r"^(?!\s*[{\"]).*(?:Connecting to host \S+, port \d|Server listening on \d+\b"
+    r"^(?![ \t]*[{\"]).{0,400}?(?:Connecting to host \S+, port \d|Server listening on \d+\b"
     r"|Accepted connection from \S+, port \d|iperf3: (?:error|interrupt) - )",
     re.MULTILINE,
 )

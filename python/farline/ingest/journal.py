@@ -16,6 +16,9 @@ from itertools import chain
 MOST_HELD_BYTES = 32 << 20
 """So much is put together by process; then it is given on, and memory does not grow."""
 
+MOST_LINE_BYTES = 2 << 20
+"""Of a line without end no more is kept: it is too long for any format."""
+
 _CLOCK = rb"\d\d:\d\d:\d\d(?:\.\d{1,9})?"
 _STAMP = (
     rb"[A-Z][a-z]{2} [ \d]\d " + _CLOCK  # short, short-precise
@@ -58,6 +61,7 @@ def _grouped(chunks: Iterator[bytes], *, is_json: bool) -> Iterator[bytes]:
     process, carry, size = b"", b"", 0
     for chunk in chain(chunks, [b"\n"]):
         whole, end, carry = (carry + chunk).rpartition(b"\n")
+        carry = carry[:MOST_LINE_BYTES]
         for line in whole.split(b"\n") if end else ():
             process, message = take(line, process)
             if message is not None:
@@ -89,7 +93,9 @@ def _json_message(line: bytes, process: bytes) -> tuple[bytes, bytes | None]:
         names = ("_HOSTNAME", "SYSLOG_IDENTIFIER", "_PID")
         who = " ".join(str(entry.get(name)) for name in names).encode("utf-8", "replace")
         # A message that is no text is an array of bytes.
-        text = message.encode("utf-8", "replace") if isinstance(message, str) else bytes(message)
+        if isinstance(message, list):
+            return who, bytes(message)
+        text = str(message or "").encode("utf-8", "replace")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return process, line or None
     return who, text

@@ -272,7 +272,7 @@ def read(reading: Reading) -> Iterator[pa.Table]:
 
 
 _DETECT = re.compile(
-    r"^(?:\s*[\d.]+ MB /\s*[\d.]+ sec =|(?:nuttcp-[tr]: )?\s*megabytes=|nuttcp-[tr]: )",
+    r"^(?:[ \t]*[\d.]+ MB /[ \t]*[\d.]+ sec =|(?:nuttcp-[tr]: )?[ \t]*megabytes=|nuttcp-[tr]: )",
     re.MULTILINE,
 )
 

@@ -169,7 +169,7 @@ def read(reading: Reading) -> Iterator[pa.Table]:
 
 
 _DETECT_JSON = re.compile(r'^\{.*"level": ?"', re.MULTILINE)
-_DETECT_TEXT = re.compile(r"^(?:.* INFO  : )?\s*Transferred:\s+\d.* / .*", re.MULTILINE)
+_DETECT_TEXT = re.compile(r"^(?:.{0,200} INFO  : )?[ \t]*Transferred:[ \t]+\d.* / ", re.MULTILINE)
 
 
 def _detect(start: str) -> bool:

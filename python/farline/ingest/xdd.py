@@ -100,6 +100,8 @@ def read(reading: Reading) -> Iterator[pa.Table]:
     return tables(reading, "xdd", _records(reading))
 
 
-_DETECT = re.compile(r"XDD version |^\s*What\s+Pass\s+Target\s+Queue\s+Bytes_Xfered", re.MULTILINE)
+_DETECT = re.compile(
+    r"XDD version |^[ \t]*What[ \t]+Pass[ \t]+Target[ \t]+Queue[ \t]+Bytes_Xfered", re.MULTILINE
+)
 
 FORMAT = Format("xdd", "output of XDD", lambda start: bool(_DETECT.search(start)), read)

@@ -279,6 +279,25 @@ def test_lines_of_several_processes_in_a_journal_are_told_apart(
     assert bag(given(tmp_path, text, "nuttcp")[0]) == plain
 
 
+@pytest.mark.parametrize("message", ["10000000000000", "[999]", "null", "{}", '["a"]', "true"])
+def test_a_message_of_a_journal_that_is_no_text_is_no_crash(tmp_path: Path, message: str) -> None:
+    text = journal("json", "1", "# nuttcp")
+    odd = f'{{"__REALTIME_TIMESTAMP": "1", "MESSAGE": {message}}}\n'
+    _, tally = given(tmp_path, text + odd + text, "nuttcp")
+    assert tally.skipped == {"comment": 2}
+
+
+def test_a_line_without_end_in_a_journal_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farline.ingest.reading.CHUNK_BYTES", 1 << 20)
+    text = journal("short", "nuttcp[1]", "# nuttcp") + journal(
+        "short", "nuttcp[1]", "x" * (9 << 20)
+    )
+    _, tally = given(tmp_path, text + journal("short", "nuttcp[1]", "# nuttcp"), "nuttcp")
+    assert tally.skipped["comment"] == 2 and tally.malformed == 1
+
+
 def detect_text(folder: Path, text: str) -> str:
     """The format that a text is found to have."""
     path = folder / "detected"
