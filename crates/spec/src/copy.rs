@@ -10,7 +10,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::unit::{ChunkBytes, DeleteCount, DurationS, FileCount, RateBps, StreamCount, ThreadCount};
+use crate::unit::{
+    ChunkBytes, DeleteCount, DurationS, FileCount, ModifyWindowS, RateBps, StreamCount, ThreadCount,
+};
 use crate::{Direction, Failure, FailureKind, Transport};
 
 /// A path with its bytes written as text; see the head of this file.
@@ -184,6 +186,10 @@ pub struct CopySpec {
     /// What makes a file at the destination the same as the source's.
     #[schemars(extend("x-flags" = ["--sync-level"]))]
     pub sync_level: SyncLevel,
+    /// Times of last change that are no further apart are the same; if absent, as far as the destination keeps them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["-@", "--modify-window"], "x-sweep" = false))]
+    pub modify_window_s: Option<ModifyWindowS>,
     /// What is done with a file that is there already and is not the same.
     #[schemars(extend("x-flags" = ["--overwrite"], "x-sweep" = false))]
     pub overwrite: Overwrite,
@@ -256,6 +262,7 @@ impl Default for CopySpec {
             sparse: true,
             links: SymbolicLinks::Keep,
             sync_level: SyncLevel::Time,
+            modify_window_s: None,
             overwrite: Overwrite::Never,
             delete: None,
             dry_run: false,

@@ -107,6 +107,40 @@ pub struct CopyEnd {
     pub peak_memory_bytes: u64,
 }
 
+/// Something about files that a destination may be unable to keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Attribute {
+    /// The time of last change: not kept, or less finely than the source has it.
+    Time,
+    /// The time of last change of a symbolic link.
+    LinkTime,
+    /// Permission bits.
+    Mode,
+    /// An extended attribute.
+    Xattr,
+    /// That names are names of one file: each is a file of its own.
+    HardLink,
+    /// That it is on the device before it has its name.
+    Sync,
+    /// A lock that keeps two copies apart.
+    Lock,
+    /// That nothing is left beside the files.
+    Staging,
+}
+
+/// What the destination did not keep of names that were copied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NotKept {
+    /// What.
+    pub attribute: Attribute,
+    /// In which way, or why; one line.
+    pub how: String,
+    /// Of how many names.
+    pub names: u64,
+}
+
 /// What a copy came to.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -146,6 +180,9 @@ pub struct CopyReport {
     /// Microseconds since the command began, with its start over ssh and the pauses between sessions.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub command_us: u64,
+    /// What the destination could not keep, by kind.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_kept: Vec<NotKept>,
     /// The end that had the files.
     pub sender: CopyEnd,
     /// The end that got them.

@@ -39,8 +39,8 @@ pub use copy::{
     Verify,
 };
 pub use copy_report::{
-    CopyEnd, CopyProgress, CopyReport, FileKind, FileStatus, FileTally, PARTIAL_EXIT_CODE, ReceiptLine,
-    VANISHED_EXIT_CODE,
+    Attribute, CopyEnd, CopyProgress, CopyReport, FileKind, FileStatus, FileTally, NotKept,
+    PARTIAL_EXIT_CODE, ReceiptLine, VANISHED_EXIT_CODE,
 };
 pub use failure::{Failure, FailureKind, Fault, kernel_words};
 pub use host::{CpuFacts, HostFacts, InterfaceFacts};

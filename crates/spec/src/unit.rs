@@ -306,6 +306,10 @@ quantity! {
 }
 
 quantity! {
+    /// How far apart two times may be that count as one.
+    ModifyWindowS in 0.0 ..= 86_400.0, "s"
+}
+quantity! {
     /// Time between two samples.
     IntervalS in 0.005 ..= 60.0, "s"
 }

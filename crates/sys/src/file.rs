@@ -18,7 +18,7 @@ pub use content::{
     allocate, cached_bytes, data_after, forget, hole_after, lock_exclusive, punch, read_at, read_once_at,
     sequential, set_length, start_writeback, sync_data, sync_file, sync_file_system, will_read, write_all_at,
 };
-pub use facts::{FileFacts, FileKind, file_system, stat_at, stat_fd};
+pub use facts::{FileFacts, FileKind, file_system, stat_at, stat_fd, stat_fd_anew};
 pub use names::{
     Listed, Listing, hard_link, link_fd, list, make_folder, make_link, read_link, remove_folder, rename,
     unlink,
@@ -145,6 +145,44 @@ fn path_of(file: BorrowedFd<'_>) -> String {
 /// Permission bits, the lowest twelve.
 fn bits(mode: u32) -> Mode {
     Mode::from_bits_truncate(mode & 0o7777)
+}
+
+/// Whether an error says that a file system has no such thing, rather than that this time it went wrong.
+pub fn is_unsupported(error: &io::Error) -> bool {
+    // Which of them it is, file systems do not agree on; NOLCK is what NFS says without a lock manager.
+    let lacking = [
+        Errno::INVAL,
+        Errno::NOSYS,
+        Errno::NOTSUP,
+        Errno::OPNOTSUPP,
+        Errno::PERM,
+        Errno::NOTTY,
+        Errno::NOLCK,
+    ];
+    lacking
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+/// Whether an error of a call that gives a name says that the file system takes no such name.
+pub fn is_bad_name(error: &io::Error) -> bool {
+    let bad = [Errno::INVAL, Errno::ILSEQ, Errno::NAMETOOLONG];
+    bad.iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+/// What is said of a name that a file system does not take, whatever it says itself.
+pub fn bad_name() -> io::Error {
+    Errno::NAMETOOLONG.into()
+}
+
+/// Whether an extended attribute is more than the file system takes of one.
+pub fn is_too_large(error: &io::Error) -> bool {
+    // A full device says NOSPC too: what is written next says so again.
+    let large = [Errno::NOSPC, Errno::TOOBIG, Errno::RANGE];
+    large
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 /// Does a call again that a signal interrupted.

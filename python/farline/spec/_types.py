@@ -105,6 +105,18 @@ FileStatus: TypeAlias = Literal[
     "failed",
 ]
 
+# Something about files that a destination may be unable to keep.
+Attribute: TypeAlias = Literal[
+    "time",
+    "link-time",
+    "mode",
+    "xattr",
+    "hard-link",
+    "sync",
+    "lock",
+    "staging",
+]
+
 # What can limit a run.
 LimitedBy: TypeAlias = Literal[
     "receive-window",
@@ -343,6 +355,9 @@ class CopySpec(TypedDict, total=False):
     links: SymbolicLinks
     # What makes a file at the destination the same as the source's.
     sync_level: SyncLevel
+    # Times of last change that are no further apart are the same; if absent, as far as the
+    # destination keeps them.
+    modify_window_s: float | None
     # What is done with a file that is there already and is not the same.
     overwrite: Overwrite
     # Delete what the destination has and the sources have not, if it is exactly this many; no
@@ -850,6 +865,8 @@ class CopyReport(TypedDict):
     moving_us: NotRequired[int]
     # Microseconds since the command began, with its start over ssh and the pauses between sessions.
     command_us: NotRequired[int]
+    # What the destination could not keep, by kind.
+    not_kept: NotRequired[list[NotKept]]
     # The end that had the files.
     sender: CopyEnd
     # The end that got them.
@@ -884,6 +901,17 @@ class ReceiptLine(TypedDict):
     blake3: NotRequired[str | None]
     # Why it failed or was skipped.
     reason: NotRequired[str | None]
+
+
+class NotKept(TypedDict):
+    """What the destination did not keep of names that were copied."""
+
+    # What.
+    attribute: Attribute
+    # In which way, or why; one line.
+    how: str
+    # Of how many names.
+    names: int
 
 
 class CopyEnd(TypedDict):

@@ -23,7 +23,7 @@ import click
 from farline.spec.draft import reads_differ, settings_of
 from farline.spec.letters import LETTERS, PEER_FLAGS, PEER_PREFIX, Letter
 from farline.spec.table import COPY, OPTIONS, Option
-from farline.spec.units import parse_bwlimit
+from farline.spec.units import parse_bwlimit, parse_modify_window
 from farline.spec.values import read_sweep, read_value
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -73,9 +73,17 @@ _COPY_HELP = {
     " raise it again up to --rate; without --rate 0.01, else never, if absent.",
     "rate_bps": "Payload rate of each stream; 0 is without limit; if absent, RBUDP takes the"
     " interface's and gives way to loss.",
+    "copy.modify_window_s": "Times of last change no further apart than this are the same, as rsync"
+    " has it: a bare number is seconds, -1 is no window [as far as the destination keeps times].",
     "copy.total_rate_bps": "Payload rate over all streams, as rsync has it: a bare number is"
     " KiB/s, 10M is MiB/s; 100Mbit/s or 1GB/s is what it says; 0 is without limit.",
 }
+
+_AS_RSYNC: dict[str, Callable[[str], object]] = {
+    "copy.total_rate_bps": parse_bwlimit,
+    "copy.modify_window_s": parse_modify_window,
+}
+"""Options of a copy that rsync has too, read as rsync reads them."""
 
 _COPY_FLAGS = {"rbudp.checksum": ("--blast-checksum",)}
 """Flags that mean something else in a copy (`--checksum` compares files)."""
@@ -247,8 +255,8 @@ def _metavar(option: Option) -> str:
 
 def _type_of(option: Option, sweep: bool, bare: bool) -> click.ParamType[Any]:
     """`-b` and `--pair` are read by `draft`: one may say two things, one comes several times."""
-    if option.path == "copy.total_rate_bps":
-        return OptionType(parse_bwlimit)
+    if option.path in _AS_RSYNC:
+        return OptionType(_AS_RSYNC[option.path])
     by_hand = option.path in ("rate_bps", "pairs")
     return (
         click.STRING

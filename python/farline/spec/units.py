@@ -121,6 +121,15 @@ def parse_duration(text: str, bare: str | None = None) -> float:
     return float(_microseconds(text, bare) / 1_000_000)
 
 
+def parse_modify_window(text: str) -> float:
+    """Seconds of rsync's `--modify-window`: a bare number is seconds there; -1 is no window.
+
+    Raises:
+        ValueError: when the text is no duration.
+    """
+    return 0.0 if text.strip() == "-1" else parse_duration(text, bare="s")
+
+
 def parse_rtt_ms(text: str) -> float:
     """Milliseconds from a text such as `11.8ms` or `0.2s`.
 

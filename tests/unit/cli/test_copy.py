@@ -457,6 +457,18 @@ def test_names_that_were_written_nowhere_say_so(copy: Copy, engine: PlayedEngine
     assert out.splitlines()[0] == "d/a (received, not written)"
 
 
+def test_what_the_destination_could_not_keep_is_said_once_by_kind() -> None:
+    lost = [
+        {"attribute": "time", "how": "kept to 2 s", "names": 12},
+        {"attribute": "mode", "how": "operation not permitted", "names": 1},
+    ]
+    record = copy_record(copy_report(not_kept=lost))
+    lines = summary_lines(record, False, {})
+    at = lines.index("not kept  12 modification times: kept to 2 s")
+    assert lines[at + 1] == "          1 mode: operation not permitted"
+    assert exit_code(record) == 0
+
+
 def test_what_has_arrived_of_files_that_are_not_whole_is_told() -> None:
     record = copy_record(copy_report(copied=tally(), found=tally(3, 1 << 30)), status="failed")
     record["streams"] = [{**record["streams"][0], "bytes": 26 << 20}]

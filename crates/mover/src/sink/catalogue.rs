@@ -230,12 +230,14 @@ impl<'a> Reading<'a> {
             self.drop_strange_xattrs(&mut said);
             refusal = refused_facts(&said);
         }
+        let mut taken = None;
         if refusal.is_none() {
             shared.settle_by(&said)?;
             if self.folders.is_none() {
                 self.folders = shared.folders();
                 (self.is_settled)()?;
             }
+            taken = shared.taken_by(&said.path);
         }
         let number = shared.table.count();
         let bytes = match said.kind {
@@ -246,7 +248,7 @@ impl<'a> Reading<'a> {
         shared.gauges.found_bytes.add(bytes);
         let renamed = match refusal {
             Some(refusal) => Err(refusal.to_owned()),
-            None => self.renamed(&mut said.path),
+            None => taken.map_or_else(|| self.renamed(&mut said.path), Err),
         };
         let is_file = renamed.is_ok() && matches!(said.kind, EntryKind::File { .. });
         if shared.spec.hard_links {
@@ -422,6 +424,18 @@ impl<'a> Reading<'a> {
         self.shared.pulse.beat();
         self.answers.push((number, wants));
         Ok(())
+    }
+}
+
+impl Shared {
+    /// Why a path may not be where another of the sources is one with it; `None` if it may.
+    fn taken_by(&self, path: &[u8]) -> Option<String> {
+        let key = self.site().fold.key(path)?;
+        let other = self.seen.folded(&key, path)?;
+        let other = path_text::to_text(&other);
+        Some(format!(
+            "{other} has its name at the destination, which does not tell the two apart"
+        ))
     }
 }
 

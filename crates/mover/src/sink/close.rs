@@ -3,11 +3,12 @@
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
-use farline_spec::Failure;
+use farline_spec::{Attribute, Failure};
 
 use super::entry::End;
 use super::place::Folders;
 use super::shared::{Mode, POISONED, Shared, Site, in_words};
+use super::staging;
 use super::works::Work;
 
 impl Shared {
@@ -80,6 +81,13 @@ impl Shared {
         };
         kept.journal.forget();
         let ended = kept.staging.end(base.as_fd());
+        if let Err(error) = &ended
+            && staging::is_not_empty(error)
+        {
+            let how = format!("{} stays: {}", staging::shown_name(), in_words(error));
+            self.lose(Attribute::Staging, &how, 1);
+            return Ok(None);
+        }
         Ok(ended
             .err()
             .map(|error| format!("staging folder .farline-partial: {}", in_words(&error))))

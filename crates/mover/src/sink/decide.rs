@@ -16,7 +16,6 @@ use crate::message::Proved;
 const MOST_PARTS: usize = 2_000;
 /// What is read at once to hash a file.
 const READ_BYTES: usize = 1 << 20;
-const SECOND_NS: i64 = 1_000_000_000;
 
 /// What is to be done about a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +62,7 @@ impl Shared {
             && let Some(hash) = kept.memory.done(&source.key())
             && facts.kind == FileKind::File
             && facts.bytes == source.bytes
-            && (!self.spec.times || is_same_time(facts.mtime_ns, source.mtime_ns))
+            && (!self.spec.times || self.is_same_time(facts.mtime_ns, source))
             && announced.hash.is_none_or(|said| Some(said) == hash)
         {
             Verdict::Present(hash)
@@ -83,8 +82,8 @@ impl Shared {
     fn dress_again(&self, folders: &mut Folders, announced: Announced<'_>, facts: &FileFacts) {
         let source = announced.source;
         let mode = announced.mode & FILE_BITS;
-        let new_mode = self.spec.modes && facts.mode & FILE_BITS != mode;
-        let new_time = self.spec.times && !is_same_time(facts.mtime_ns, source.mtime_ns);
+        let new_mode = self.spec.modes && self.is_other_mode(facts.mode, mode);
+        let new_time = self.spec.times && !self.is_same_time(facts.mtime_ns, source);
         let may = self.mode == Mode::Real && self.spec.sync_level != SyncLevel::Exists;
         if !may || facts.kind != FileKind::File || !(new_mode || new_time) {
             return;
@@ -97,10 +96,10 @@ impl Shared {
                 return Err(io::Error::other("another file took its name meanwhile"));
             }
             if new_time {
-                file::set_times(file.as_fd(), source.mtime_ns)?;
+                self.keep_time(file.as_fd(), source.mtime_ns)?;
             }
             if new_mode {
-                file::set_mode(file.as_fd(), mode)?;
+                self.keep_mode(file.as_fd(), mode)?;
             }
             Ok(())
         });
@@ -126,7 +125,7 @@ impl Shared {
             _ if !is_file => Some(format!("is {} at the destination", word(facts.kind))),
             _ if !same_size => Some(format!("has {} bytes at the destination", facts.bytes)),
             SyncLevel::Size => None,
-            SyncLevel::Time if is_same_time(facts.mtime_ns, source.mtime_ns) => None,
+            SyncLevel::Time if self.is_same_time(facts.mtime_ns, source) => None,
             SyncLevel::Time => Some("has another time at the destination".to_owned()),
             SyncLevel::Checksum => {
                 let found = self.hash_of(folders, &source.path)?;
@@ -209,12 +208,6 @@ impl Shared {
             .map_err(|error| Failure::system("staging folder .farline-partial", &error))?;
         Ok(None)
     }
-}
-
-/// Whether two times are the same as far as a file system keeps them: some keep whole seconds only.
-pub const fn is_same_time(found_ns: i64, wanted_ns: i64) -> bool {
-    let whole = found_ns % SECOND_NS == 0;
-    found_ns == wanted_ns || (whole && found_ns.div_euclid(SECOND_NS) == wanted_ns.div_euclid(SECOND_NS))
 }
 
 /// The largest of `parts`, as they are told, by offset.

@@ -9,7 +9,7 @@ use farline_sys::file;
 
 use super::entry::{Body, Entry};
 use super::large::Chunk;
-use super::name::reason_of;
+use super::name::{named, reason_of};
 use super::place::{Folders, split};
 use super::shared::Shared;
 use super::staging::Partial;
@@ -157,13 +157,13 @@ impl Shared {
             kept.journal.done(key, hash, Some(partial))?;
             kept.journal.hand_over()?;
         }
-        let renamed = file::rename(
+        let renamed = named(file::rename(
             kept.staging.fd(),
             partial.name(),
             folder.as_fd(),
             name,
             entry.replaces,
-        );
+        ));
         match &renamed {
             Ok(()) if is_before => {}
             Ok(()) => kept.journal.done(key, hash, Some(partial))?,

@@ -5,19 +5,22 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use farline_spec::{Failure, FileKind as Kind, FileStatus, SyncLevel};
+use farline_spec::{Attribute, Failure, FileKind as Kind, FileStatus, SyncLevel};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
+use super::able::synced;
 use super::catalogue::Reading;
 use super::decide::Verdict;
 use super::entry::Entry;
 use super::journal::path_key;
-use super::name;
+use super::name::named;
 use super::place::{Folders, split, word};
 use super::settle::line;
 use super::shared::{Mode, POISONED, Shared, Site, ends_all, in_words};
 use crate::message::{self, Wants};
 
+/// What is copied at once of a file that becomes two.
+const COPIED_BYTES: usize = 1 << 20;
 /// What the owner needs to put things into a folder.
 pub const OWNER: u32 = 0o700;
 /// Bits of a folder: its set-group and sticky bits give nobody rights.
@@ -75,7 +78,7 @@ impl Reading<'_> {
         if !is_there {
             let (parent, name) = split(&said.path);
             let parent = folders.get(parent)?;
-            file::make_folder(parent.as_fd(), name, said.mode & 0o777 | OWNER)?;
+            named(file::make_folder(parent.as_fd(), name, said.mode & 0o777 | OWNER))?;
         }
         if said.xattrs.is_empty() && (!is_there || !modes) {
             return Ok(());
@@ -83,9 +86,9 @@ impl Reading<'_> {
         let folder = folders.get(&said.path)?;
         let bits = file::stat_fd(folder.as_fd())?.mode;
         if modes && bits & OWNER != OWNER {
-            file::set_mode(folder.as_fd(), bits | OWNER)?;
+            self.shared.keep_mode(folder.as_fd(), bits | OWNER)?;
         }
-        name::set_xattrs(folder.as_fd(), &said.xattrs)
+        self.shared.keep_xattrs(folder.as_fd(), &said.xattrs)
     }
 
     /// A symbolic link.
@@ -102,6 +105,11 @@ impl Reading<'_> {
         if self.shared.mode == Mode::Real
             && let Err(error) = self.make_link(said, target, replaces)
         {
+            if file::is_unsupported(&error) {
+                let reason = "the file system takes no symbolic links: --links follow copies what they point at, \
+                              --links skip leaves them out";
+                return self.refuse(number, &said.path, Kind::Link, 0, reason.to_owned());
+            }
             return self.refused_by(number, said, Kind::Link, &error);
         }
         self.made(number, &said.path, Kind::Link)
@@ -146,8 +154,7 @@ impl Reading<'_> {
         if self.shared.spec.times
             && let Err(error) = file::set_times_at(parent.as_fd(), name, said.mtime_ns)
         {
-            self.shared
-                .problem(&said.path, &format!("time of the link: {}", in_words(&error)));
+            self.shared.lose(Attribute::LinkTime, &in_words(&error), 1);
         }
         Ok(())
     }
@@ -240,10 +247,10 @@ impl Shared {
         let from = folders.get(target_parent)?;
         let into = folders.get(parent)?;
         let Some(facts) = folders.facts(&entry.source.path)? else {
-            file::hard_link(from.as_fd(), target_name, into.as_fd(), name)?;
+            self.one_more_name(from.as_fd(), target_name, into.as_fd(), (name, false))?;
             return Ok(Verdict::Make(false));
         };
-        if is_same_file(from.as_fd(), target_name, &facts)? {
+        if self.is_same_file(from.as_fd(), target_name, &facts)? {
             return Ok(Verdict::Present(None));
         }
         if facts.kind == FileKind::Folder {
@@ -254,12 +261,94 @@ impl Shared {
         let difference = "is another file at the destination".to_owned();
         let verdict = self.replacement(difference, &facts, entry.source.mtime_ns);
         if let Verdict::Make(_) = verdict {
-            let staging = &self.site().kept().staging;
-            let new = staging.new_name();
-            file::hard_link(from.as_fd(), target_name, staging.fd(), &new)?;
-            staging.put_in_place(&new, into.as_fd(), name)?;
+            self.one_more_name(from.as_fd(), target_name, into.as_fd(), (name, true))?;
         }
         Ok(verdict)
+    }
+
+    /// Gives a file one more name, in the place of what has it where it `replaces`; where it can have one name only, the other
+    /// becomes a file of its own.
+    fn one_more_name(
+        &self,
+        from: BorrowedFd<'_>,
+        target: &[u8],
+        into: BorrowedFd<'_>,
+        (name, replaces): (&[u8], bool),
+    ) -> io::Result<()> {
+        let staging = &self.site().kept().staging;
+        let new = staging.new_name();
+        let linked = match replaces {
+            false => file::hard_link(from, target, into, name),
+            true => file::hard_link(from, target, staging.fd(), &new)
+                .and_then(|()| staging.put_in_place(&new, into, name)),
+        };
+        match linked {
+            Err(error) if cannot_link(&error) => {}
+            linked => return named(linked),
+        }
+        self.copy_of(from, target, &new)?;
+        named(file::rename(staging.fd(), &new, into, name, replaces)).inspect_err(|_| {
+            // What is left there goes with the folder.
+            let _ = staging.remove(&new);
+        })?;
+        self.lose(Attribute::HardLink, "copied as files of their own", 1);
+        Ok(())
+    }
+
+    /// The file `target` once more, in the staging folder under `new`.
+    fn copy_of(&self, from: BorrowedFd<'_>, target: &[u8], new: &[u8]) -> io::Result<()> {
+        let (read, write) = (OpenFlags::READ | OpenFlags::NO_FOLLOW, OpenFlags::WRITE);
+        let old = file::open_beneath(from, target, read, 0)?;
+        let facts = file::stat_fd(old.as_fd())?;
+        let make = write | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
+        let copy = file::open_beneath(self.site().kept().staging.fd(), new, make, 0o600)?;
+        let mut buffer = vec![0; COPIED_BYTES];
+        let mut offset = 0;
+        loop {
+            if self.check().is_err() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            self.pulse.beat();
+            match file::read_at(old.as_fd(), &mut buffer, offset)? {
+                0 => break,
+                bytes => {
+                    file::write_all_at(copy.as_fd(), &buffer[..bytes], offset)?;
+                    offset += bytes as u64;
+                }
+            }
+        }
+        if self.spec.times {
+            self.keep_time(copy.as_fd(), facts.mtime_ns)?;
+        }
+        self.keep_mode(copy.as_fd(), facts.mode)?;
+        match self.durable {
+            true => synced(file::sync_data(copy.as_fd())),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a name stands for the file `name`; or for a file of its own that is like it, where a file has one name only.
+    fn is_same_file(&self, folder: BorrowedFd<'_>, name: &[u8], facts: &FileFacts) -> io::Result<bool> {
+        let look = || file::stat_at(Some(folder), name, false);
+        let target = look()?;
+        if (target.device, target.inode) == (facts.device, facts.inode) {
+            return Ok(true);
+        }
+        let is_like =
+            (target.kind, target.bytes, target.mtime_ns) == (facts.kind, facts.bytes, facts.mtime_ns);
+        if !is_like || target.kind != FileKind::File {
+            return Ok(false);
+        }
+        if look()?.inode != target.inode {
+            // Numbers that change tell nothing.
+            return Ok(true);
+        }
+        let staging = &self.site().kept().staging;
+        let new = staging.new_name();
+        match file::hard_link(folder, name, staging.fd(), &new) {
+            Err(error) => Ok(cannot_link(&error)),
+            Ok(()) => staging.remove(&new).map(|()| false),
+        }
     }
 
     /// Gives folders their permission bits and times, what is in a folder before it. Problems, a line each.
@@ -303,16 +392,17 @@ impl Shared {
         mtime_ns: i64,
     ) -> io::Result<()> {
         if with_mode {
-            file::set_mode(folder, mode & FOLDER_BITS)?;
+            self.keep_mode(folder, mode & FOLDER_BITS)?;
         }
         match self.spec.times {
-            true => file::set_times(folder, mtime_ns),
+            true => self.keep_time(folder, mtime_ns),
             false => Ok(()),
         }
     }
 }
 
-fn is_same_file(folder: BorrowedFd<'_>, name: &[u8], facts: &FileFacts) -> io::Result<bool> {
-    let target = file::stat_at(Some(folder), name, false)?;
-    Ok((target.device, target.inode) == (facts.device, facts.inode))
+/// Whether a file cannot have one more name here, as some have one only and some no more than a few.
+fn cannot_link(error: &io::Error) -> bool {
+    use io::ErrorKind::{CrossesDevices, TooManyLinks};
+    file::is_unsupported(error) || matches!(error.kind(), CrossesDevices | TooManyLinks)
 }

@@ -19,7 +19,9 @@
 //!
 //! Start with `catalogue` (what is announced), then `data`, `large` and `name`; `site` and `close` are first and last.
 
+mod able;
 mod catalogue;
+mod clock;
 mod close;
 mod crew;
 mod data;
@@ -27,11 +29,13 @@ mod decide;
 mod delete;
 mod entry;
 mod finish;
+mod fold;
 mod frames;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod journal;
 mod large;
+mod lock;
 mod make;
 mod name;
 mod outbox;
@@ -279,6 +283,7 @@ impl ReceiveEnd {
         report.found.bytes = gauges.found_bytes.get();
         report.hole_bytes = shared.hole_bytes.load(Ordering::Relaxed);
         report.repeated_chunks = shared.repeated_chunks.load(Ordering::Relaxed);
+        report.not_kept = shared.losses.told();
         report.chunk_bytes = shared.chunk_bytes.get().copied().unwrap_or_default();
         let us = |gauge: &crate::gauges::Gauge| gauge.get() / 1_000;
         report.receiver = CopyEnd {
@@ -378,6 +383,7 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         origin,
         wanted_bytes: AtomicU64::new(0),
         problems: Mutex::default(),
+        losses: able::Losses::default(),
         over: Over::default(),
         most_bytes: most_bytes.unwrap_or(u64::MAX),
         streams,

@@ -4,30 +4,20 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use farline_spec::Failure;
+use farline_spec::{Attribute, Failure};
 use farline_sys::file::{self, OpenFlags};
 use farline_sys::page_buffer::PAGE_BYTES;
 
+use super::able::synced;
 use super::entry::Entry;
 use super::place::{Folders, split};
 use super::shared::{Shared, ends_all, in_words};
 use super::works::Written;
-use crate::message::Xattr;
 
 /// Permission bits of a file: the bits that lend its owner's rights are not taken from another host.
 pub const FILE_BITS: u32 = 0o777;
 /// What is read at once to read a file back.
 const READ_BACK_BYTES: usize = 1 << 20;
-
-/// Sets extended attributes.
-///
-/// # Errors
-/// The kernel's.
-pub fn set_xattrs(file: BorrowedFd<'_>, xattrs: &[Xattr]) -> io::Result<()> {
-    xattrs
-        .iter()
-        .try_for_each(|xattr| file::set_xattr(file, &xattr.name, &xattr.value))
-}
 
 impl Shared {
     /// Makes a small file: written, but without its name.
@@ -104,13 +94,19 @@ impl Shared {
             let staging = || &self.site().kept().staging;
             let replaces = written.entry.replaces;
             match &written.staged {
-                None if !replaces => file::link_fd(written.file.as_fd(), folder.as_fd(), name),
+                None if !replaces => named(file::link_fd(written.file.as_fd(), folder.as_fd(), name)),
                 None => {
                     let new = staging().new_name();
                     file::link_fd(written.file.as_fd(), staging().fd(), &new)?;
                     staging().put_in_place(&new, folder.as_fd(), name)
                 }
-                Some(staged) => file::rename(staging().fd(), staged, folder.as_fd(), name, replaces),
+                Some(staged) => named(file::rename(
+                    staging().fd(),
+                    staged,
+                    folder.as_fd(),
+                    name,
+                    replaces,
+                )),
             }
         });
         self.gauges.name_ns.add(began.elapsed().as_nanos() as u64);
@@ -122,12 +118,16 @@ impl Shared {
     /// # Errors
     /// The kernel's.
     pub fn dress(&self, file: BorrowedFd<'_>, entry: &Entry) -> io::Result<()> {
-        set_xattrs(file, &entry.xattrs)?;
+        if self.durable && !self.syncs() {
+            let how = "the file system takes no request to bring files to the device";
+            self.lose(Attribute::Sync, how, 1);
+        }
+        self.keep_xattrs(file, &entry.xattrs)?;
         if self.spec.times {
-            file::set_times(file, entry.source.mtime_ns)?;
+            self.keep_time(file, entry.source.mtime_ns)?;
         }
         if self.spec.modes {
-            file::set_mode(file, entry.mode & FILE_BITS)?;
+            self.keep_mode(file, entry.mode & FILE_BITS)?;
         }
         Ok(())
     }
@@ -241,7 +241,7 @@ impl Shared {
     /// [`FailureKind::System`](farline_spec::FailureKind::System); what ended the copy meanwhile.
     pub fn sync_all(&self, folders: Option<&Folders>) -> Result<(), Failure> {
         let base = folders.map(Folders::base);
-        let sync = || base.map_or(Ok(()), file::sync_file_system);
+        let sync = || base.map_or(Ok(()), |base| synced(file::sync_file_system(base)));
         let synced = self.gauges.sync_ns.time(sync);
         synced.map_err(|error| Failure::system("destination", &error))?;
         self.check()
@@ -327,6 +327,17 @@ pub fn reason_of(result: io::Result<()>) -> Result<Result<(), String>, Failure> 
             Ok(Err(in_words(&error)))
         }
     }
+}
+
+/// The result of giving a name: what is invalid then is the name.
+///
+/// # Errors
+/// `InvalidFilename` where the file system takes no such name; else the kernel's.
+pub fn named(result: io::Result<()>) -> io::Result<()> {
+    result.map_err(|error| match file::is_bad_name(&error) {
+        true => file::bad_name(),
+        false => error,
+    })
 }
 
 /// Whether a file system makes no files without a name.

@@ -1,6 +1,6 @@
 //! What of the entries is remembered to the end of the copy: folders for their times, paths for deletion and further names.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard};
 
 use super::journal::path_key;
@@ -24,6 +24,9 @@ struct Inner {
     paths: HashSet<[u8; 16]>,
     /// Of them, those below which nothing is deleted.
     kept: HashSet<[u8; 16]>,
+    /// Paths by what those have in common that are one at the destination, where it does not tell them apart.
+    folded: HashMap<[u8; 16], Vec<u8>>,
+    folded_bytes: usize,
     /// Paths of files one behind the other, and where that of each number ends.
     files: Vec<u8>,
     ends: Vec<usize>,
@@ -73,6 +76,23 @@ impl Seen {
         self.lock().paths.insert(path_key(path));
     }
 
+    /// A path was announced at a destination where others with the same `key` are one with it; the other one, if there is one.
+    pub fn folded(&self, key: &[u8], path: &[u8]) -> Option<Vec<u8>> {
+        let mut inner = self.lock();
+        let key = path_key(key);
+        if let Some(other) = inner.folded.get(&key) {
+            return (other != path).then(|| other.clone());
+        }
+        inner.folded_bytes += path.len();
+        inner.folded.insert(key, path.to_vec());
+        None
+    }
+
+    /// Whether a path that is one with others of this key was announced.
+    pub fn has_folded(&self, key: &[u8]) -> bool {
+        self.lock().folded.contains_key(&path_key(key))
+    }
+
     /// A path that the sources have, though it does not come: neither it nor what is below it is deleted.
     pub fn keep(&self, path: &[u8]) {
         let key = path_key(path);
@@ -92,7 +112,8 @@ impl Seen {
         let inner = self.lock();
         let keys = (inner.paths.len() + inner.kept.len()) * KEY_BYTES;
         let places = (inner.starts.len() + inner.ends.len()) * size_of::<usize>();
-        inner.folders.len() + inner.files.len() + keys + places
+        let folded = inner.folded_bytes + inner.folded.len() * 2 * KEY_BYTES;
+        inner.folders.len() + inner.files.len() + keys + places + folded
     }
 
     /// Whether a path was announced.

@@ -10,7 +10,9 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use farline_spec::{CopySpec, Failure, FailureKind, kernel_words};
 
+use super::able::{Able, Losses};
 use super::entry::{Entry, Table};
+use super::fold::Fold;
 use super::journal::{Journal, Memory, Resumable};
 use super::outbox::Outbox;
 use super::pen;
@@ -49,6 +51,8 @@ pub struct Site {
     pub fresh: bool,
     /// Whether this copy made the destination folder.
     pub is_new: bool,
+    /// What the destination does not tell apart.
+    pub fold: Fold,
     /// What is kept beside the files; only where files are.
     kept: Option<Kept>,
 }
@@ -58,6 +62,8 @@ pub struct Site {
 pub struct Kept {
     /// The folder for it.
     pub staging: Staging,
+    /// What the destination can.
+    pub able: Able,
     /// What is proved.
     pub journal: Journal,
     /// What was proved by earlier sessions.
@@ -77,6 +83,7 @@ impl Site {
             single,
             fresh,
             is_new: false,
+            fold: Fold::NOTHING,
             kept: None,
         }
     }
@@ -88,6 +95,7 @@ impl Site {
             single,
             fresh,
             is_new: false,
+            fold: Fold::default(),
             kept: Some(kept),
         }
     }
@@ -158,6 +166,8 @@ pub struct Shared {
     pub wanted_bytes: AtomicU64,
     /// What went wrong besides files, a line each.
     pub problems: Mutex<Problems>,
+    /// What the destination could not keep.
+    pub losses: Losses,
     pub failure: OnceLock<Failure>,
 }
 

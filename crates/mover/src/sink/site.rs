@@ -6,10 +6,13 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 
-use farline_spec::{CopySpec, Failure, FailureKind};
+use farline_spec::{Attribute, CopySpec, Failure, FailureKind};
 use farline_sys::file::{self, OpenFlags};
 
 use super::NAMERS;
+use super::able::Able;
+use super::clock::Clock;
+use super::fold::Fold;
 use super::make::OWNER;
 use super::place::{self, Outlook, Vacancy};
 use super::shared::{Kept, Mode, POISONED, Shared, Site, broken};
@@ -143,7 +146,10 @@ impl Shared {
         let fresh = fresh || (single.is_none() && is_empty(folder.as_fd()).map_err(explain)?);
         let base = Arc::new(folder);
         if self.mode == Mode::Dry {
-            return Ok(Site::bare(Some(base), single, fresh));
+            let fold = Fold::looked(base.as_fd());
+            let mut site = Site::bare(Some(base), single, fresh);
+            site.fold = fold;
+            return Ok(site);
         }
         let staging = Staging::open(base.as_fd(), copy_key(&self.spec, &self.origin))?;
         let again = || file::open_at(Some(base.as_fd()), b".", OpenFlags::READ | OpenFlags::FOLDER, 0);
@@ -153,17 +159,31 @@ impl Shared {
             .map_err(explain)?;
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")
             .map_err(|error| Failure::system("which start of the machine this is", &error))?;
-        let (journal, mut memory) = staging.journal(boot.trim(), self.durable)?;
+        let locked = staging.with_lock(|lock| (lock.tried(self.durable), lock.is_of_the_file()));
+        let (tried, keeps_all_away) = locked.ok_or_else(|| broken("the lock was given back"))?;
+        if !keeps_all_away {
+            let how = "the file system has none: only copies on this host are kept from running at once";
+            self.lose(Attribute::Lock, how, 1);
+        }
+        let (journal, mut memory) = staging.journal(boot.trim(), self.durable && tried.syncs)?;
         let fresh = fresh && memory.is_empty();
         let left: HashMap<_, _> = std::mem::take(&mut memory.partials);
         let kept = Kept {
             staging,
+            able: Able {
+                clock: Clock::new(tried.grain, &self.spec),
+                modes: tried.modes,
+                syncs: tried.syncs,
+            },
             journal,
             memory,
             left: Mutex::new(left),
             bases,
         };
-        Ok(Site::of_files(base, single, fresh, kept))
+        let fold = kept.staging.fold();
+        let mut site = Site::of_files(base, single, fresh, kept);
+        site.fold = fold;
+        Ok(site)
     }
 }
 

@@ -11,7 +11,10 @@ use std::time::Duration;
 use farline_spec::{CopySpec, Failure, FailureKind};
 use farline_sys::file::{self, OpenFlags};
 
+use super::able::synced;
+use super::fold::Fold;
 use super::journal::{self, Journal, Memory, Source, sixteen};
+use super::lock::Lock;
 
 /// The folder that no copy takes or makes as one of its own.
 pub const STAGING_NAME: &[u8] = b".farline-partial";
@@ -58,7 +61,7 @@ pub struct Staging {
     key: [u8; 16],
     key_text: String,
     /// Open for as long as the lock is held.
-    lock: Mutex<Option<OwnedFd>>,
+    lock: Mutex<Option<Lock>>,
     next_id: AtomicU64,
 }
 
@@ -95,7 +98,7 @@ impl Partial {
         if *broken {
             return Err(io::Error::other("the device refused what was written before"));
         }
-        file::sync_data(self.fd()).inspect_err(|_| *broken = true)
+        synced(file::sync_data(self.fd())).inspect_err(|_| *broken = true)
     }
 
     /// Whether the device refused something of it.
@@ -159,10 +162,10 @@ impl Staging {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 opened => opened.map_err(explain)?,
             };
-            if !file::lock_exclusive(lock.as_fd()).map_err(explain)? {
+            let Some(lock) = Lock::take(folder.as_fd(), lock).map_err(explain)? else {
                 return Err(busy());
-            }
-            if is_same(folder.as_fd(), &lock) {
+            };
+            if lock.is_in(folder.as_fd(), LOCK).map_err(explain)? {
                 return Ok(Self {
                     top,
                     folder,
@@ -189,11 +192,21 @@ impl Staging {
         let explain = |error: io::Error| Failure::system("journal of the copy", &error);
         if durable && !memory.is_empty() {
             // Believed so far because this machine did not stop: from now on it is believed even if it does.
-            file::sync_file_system(self.folder.as_fd()).map_err(explain)?;
+            synced(file::sync_file_system(self.folder.as_fd())).map_err(explain)?;
         }
         let at = (!durable).then(|| boot.to_owned());
         let journal = self.anew(at, &memory)?;
         Ok((Journal::new(journal, durable).map_err(explain)?, memory))
+    }
+
+    /// Which names the file system does not tell apart.
+    pub fn fold(&self) -> Fold {
+        Fold::tried(self.folder.as_fd(), LOCK)
+    }
+
+    /// Does something with the lock; `None` once it is given back.
+    pub fn with_lock<T>(&self, work: impl FnOnce(&Lock) -> T) -> Option<T> {
+        self.lock.lock().expect(POISONED).as_ref().map(work)
     }
 
     fn memory(&self, boot: &str) -> Result<Memory, Failure> {
@@ -216,26 +229,33 @@ impl Staging {
         let journal = file::open_beneath(folder, NEW_JOURNAL, flags, FILE_MODE).map_err(explain)?;
         let mut journal = File::from(journal);
         journal::compact(self.key, boot, memory, &mut journal)?;
-        file::sync_data(journal.as_fd()).map_err(explain)?;
+        synced(file::sync_data(journal.as_fd())).map_err(explain)?;
         file::rename(folder, NEW_JOURNAL, folder, JOURNAL, true).map_err(explain)?;
-        file::sync_file(folder).map_err(explain)?;
+        synced(file::sync_file(folder)).map_err(explain)?;
         Ok(journal)
     }
 
     fn has(&self, id: u64, source: &Source) -> bool {
-        let facts = file::stat_at(Some(self.folder.as_fd()), &partial_name(id, &source.path), false);
-        facts.is_ok_and(|facts| facts.kind == file::FileKind::File && facts.bytes == source.bytes)
+        names_of(id, &source.path).iter().any(|name| {
+            let facts = file::stat_at(Some(self.folder.as_fd()), name, false);
+            facts.is_ok_and(|facts| facts.kind == file::FileKind::File && facts.bytes == source.bytes)
+        })
     }
 
     /// Removes what the journal does not know.
     fn sweep(&self, memory: &Memory) -> io::Result<()> {
-        let known = |partial: &journal::Resumable| partial_name(partial.id, &partial.source.path);
-        let mut keep: HashSet<Vec<u8>> = memory.partials.values().map(known).collect();
+        let known = |partial: &journal::Resumable| names_of(partial.id, &partial.source.path);
+        let mut keep: HashSet<Vec<u8>> = memory.partials.values().flat_map(known).collect();
         keep.extend([JOURNAL.to_vec(), LOCK.to_vec()]);
         for listed in file::list(self.folder.as_fd())? {
             let name = listed?.name;
-            if !keep.contains(&name) {
-                file::unlink(self.folder.as_fd(), &name)?;
+            if keep.contains(&name) {
+                continue;
+            }
+            match file::unlink(self.folder.as_fd(), &name) {
+                // What was removed while it was open goes when it is closed, wherever that is.
+                Err(error) if is_not_empty(&error) || error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed?,
             }
         }
         Ok(())
@@ -247,11 +267,11 @@ impl Staging {
     /// The kernel's.
     pub fn begin(&self, source: Source, mode: u32) -> io::Result<Partial> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let name = partial_name(id, &source.path);
         let flags = OpenFlags::READ_WRITE | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
-        let file = file::open_beneath(self.folder.as_fd(), &name, flags, mode | FILE_MODE)?;
+        let made = self.opened(id, &source, flags, mode | FILE_MODE);
+        let (name, file) = made?;
         let partial = Partial::new(id, name, source, file, false);
-        match file::set_length(partial.fd(), partial.source.bytes) {
+        match lengthen(partial.fd(), partial.source.bytes) {
             Ok(()) => Ok(partial),
             Err(error) => {
                 // What matters is why it could not be made.
@@ -266,10 +286,28 @@ impl Staging {
     /// # Errors
     /// The kernel's.
     pub fn resume(&self, id: u64, source: Source) -> io::Result<Partial> {
-        let name = partial_name(id, &source.path);
         let flags = OpenFlags::READ_WRITE | OpenFlags::NO_FOLLOW;
-        let file = file::open_beneath(self.folder.as_fd(), &name, flags, 0)?;
+        let (name, file) = self.opened(id, &source, flags, 0)?;
         Ok(Partial::new(id, name, source, file, true))
+    }
+
+    /// A partial under its name, or under its shorter one where the file system does not take that.
+    fn opened(
+        &self,
+        id: u64,
+        source: &Source,
+        flags: OpenFlags,
+        mode: u32,
+    ) -> io::Result<(Vec<u8>, OwnedFd)> {
+        let [name, short] = names_of(id, &source.path);
+        let open = |name: &[u8]| file::open_beneath(self.folder.as_fd(), name, flags, mode);
+        match open(&name) {
+            Err(error) if file::is_bad_name(&error) || error.kind() == io::ErrorKind::NotFound => {
+                let file = open(&short)?;
+                Ok((short, file))
+            }
+            opened => opened.map(|file| (name, file)),
+        }
     }
 
     /// The same file once more, for an engine to write through.
@@ -320,7 +358,13 @@ impl Staging {
     /// # Errors
     /// The kernel's.
     pub fn remove_left(&self, id: u64, source: &Source) -> io::Result<()> {
-        self.remove(&partial_name(id, &source.path))
+        let [name, short] = names_of(id, &source.path);
+        match self.remove(&name) {
+            Err(error) if file::is_bad_name(&error) || error.kind() == io::ErrorKind::NotFound => {
+                self.remove(&short)
+            }
+            removed => removed,
+        }
     }
 
     /// Removes all of it, and `.farline-partial` unless another copy is in it. The journal is closed by then.
@@ -364,7 +408,7 @@ impl Staging {
 const POISONED: &str = "a thread of the copy broke off while it held the staging folder";
 
 /// Whether a folder could not be removed because something is in it, or holds it.
-fn is_not_empty(error: &io::Error) -> bool {
+pub fn is_not_empty(error: &io::Error) -> bool {
     use io::ErrorKind::{DirectoryNotEmpty, ResourceBusy};
     // POSIX allows either of the first two.
     matches!(
@@ -384,10 +428,12 @@ fn busy() -> Failure {
     failure
 }
 
-fn is_same(folder: BorrowedFd<'_>, lock: &OwnedFd) -> bool {
-    let named = file::stat_at(Some(folder), LOCK, false);
-    let held = file::stat_fd(lock.as_fd());
-    named.is_ok_and(|named| held.is_ok_and(|held| held.inode == named.inode && held.links > 0))
+/// Gives a new file its length; where a file system does not lengthen files, by writing the last byte.
+fn lengthen(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
+    match file::set_length(file, bytes) {
+        Err(error) if bytes > 0 && file::is_unsupported(&error) => file::write_all_at(file, &[0], bytes - 1),
+        lengthened => lengthened,
+    }
 }
 
 fn made_folder(from: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
@@ -397,6 +443,16 @@ fn made_folder(from: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
     }
     let flags = OpenFlags::READ | OpenFlags::FOLDER | OpenFlags::NO_FOLLOW;
     file::open_beneath(from, name, flags, 0)
+}
+
+/// The name of a partial, and a shorter one for file systems that do not take every name.
+fn names_of(id: u64, path: &[u8]) -> [Vec<u8>; 2] {
+    [partial_name(id, path), format!("{id}.part").into_bytes()]
+}
+
+/// What the folder is called in a line for people.
+pub fn shown_name() -> String {
+    String::from_utf8_lossy(STAGING_NAME).into_owned()
 }
 
 fn partial_name(id: u64, path: &[u8]) -> Vec<u8> {
@@ -439,16 +495,16 @@ mod tests {
 
     #[test]
     fn what_the_device_refused_once_is_refused_to_everyone() {
-        let (_reader, pipe) = io::pipe().unwrap();
+        let only_named = file::open_at(None, b".", OpenFlags::PATH, 0).unwrap();
         let source = Source {
             path: b"a".to_vec(),
             bytes: 1,
             mtime_ns: 0,
             ctime_ns: 0,
         };
-        let partial = Partial::new(1, Vec::new(), source, pipe.into(), false);
+        let partial = Partial::new(1, Vec::new(), source, only_named, false);
         assert!(!partial.is_broken());
-        // Nothing brings a pipe to a device.
+        // What is open only to be named brings nothing to a device.
         let first = partial.sync().unwrap_err();
         assert!(partial.is_broken());
         let second = partial.sync().unwrap_err();

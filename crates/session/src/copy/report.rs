@@ -7,6 +7,8 @@ use crate::message::tame_line;
 
 /// Longest word of a peer in a report: an engine, a file system, a cipher.
 const MAX_WORD_BYTES: usize = 64;
+/// Most kinds of things that the other end could not keep.
+const MAX_NOT_KEPT: usize = 32;
 
 /// The times of one end, as its gauges have them.
 pub fn fill_in(end: &mut CopyEnd, gauges: &Gauges) {
@@ -28,6 +30,7 @@ pub fn merged(own: &CopyReport, far: Option<&CopyReport>, client_sends: bool) ->
     let Some(far) = far else { return report };
     if client_sends {
         report.receiver = far.receiver.clone();
+        report.not_kept.clone_from(&far.not_kept);
     } else {
         report.sender = far.sender.clone();
     }
@@ -37,13 +40,15 @@ pub fn merged(own: &CopyReport, far: Option<&CopyReport>, client_sends: bool) ->
 /// A report as it goes to the other end, or came from there: its names stay where they are, its words are short.
 pub fn for_the_wire(mut report: CopyReport) -> CopyReport {
     report.failures.clear();
-    let words = [
+    report.not_kept.truncate(MAX_NOT_KEPT);
+    let mut words = vec![
         &mut report.cipher,
         &mut report.sender.engine,
         &mut report.sender.file_system,
         &mut report.receiver.engine,
         &mut report.receiver.file_system,
     ];
+    words.extend(report.not_kept.iter_mut().map(|lost| &mut lost.how));
     for word in words {
         let mut tame = tame_line(word);
         let cut = (0..=tame.len().min(MAX_WORD_BYTES))

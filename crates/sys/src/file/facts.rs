@@ -78,6 +78,14 @@ pub fn stat_fd(file: BorrowedFd<'_>) -> io::Result<FileFacts> {
     stat(file, b"", AtFlags::EMPTY_PATH)
 }
 
+/// As [`stat_fd`], and a file system that is elsewhere is asked anew.
+///
+/// # Errors
+/// The kernel's.
+pub fn stat_fd_anew(file: BorrowedFd<'_>) -> io::Result<FileFacts> {
+    stat(file, b"", AtFlags::EMPTY_PATH.union(AtFlags::STATX_FORCE_SYNC))
+}
+
 fn stat(dir: BorrowedFd<'_>, path: &[u8], flags: AtFlags) -> io::Result<FileFacts> {
     let flags = flags.union(AtFlags::NO_AUTOMOUNT);
     again(|| rustix::fs::statx(dir, path, flags, StatxFlags::BASIC_STATS)).map(|found| facts(&found))

@@ -5,11 +5,12 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, CWD, RawDir, RenameFlags};
 use rustix::io::Errno;
 
-use super::{FileKind, OpenFlags, again, bits, open_at, path_of};
+use super::{FileKind, OpenFlags, again, bits, is_unsupported, open_at, path_of, stat_at};
 
 /// Bytes of names fetched with one call.
 const LISTING_BYTES: usize = 64 * 1024;
@@ -36,7 +37,8 @@ pub fn link_fd(file: BorrowedFd<'_>, into: BorrowedFd<'_>, name: &[u8]) -> io::R
 }
 
 /// Renames. Unless `replace`, what has the new name already stays; where a file system cannot promise that of renaming,
-/// a file gets its new name and then loses the old one.
+/// a file gets its new name and then loses the old one; and where a file has one name only, it is looked whether something has
+/// the new one: threads of this process do that in turn, another process may come between.
 ///
 /// # Errors
 /// The kernel's; `AlreadyExists` when the name is taken.
@@ -51,19 +53,26 @@ pub fn rename(
         return again(|| rustix::fs::renameat(from, name, to, new_name));
     }
     match again(|| rustix::fs::renameat_with(from, name, to, new_name, RenameFlags::NOREPLACE)) {
-        Err(error) if lacks_the_call(&error) => {
-            hard_link(from, name, to, new_name)?;
-            unlink(from, name)
-        }
-        result => result,
+        Err(error) if is_unsupported(&error) => {}
+        result => return result,
+    }
+    match hard_link(from, name, to, new_name) {
+        Ok(()) => unlink(from, name),
+        Err(error) if is_unsupported(&error) => rename_if_free(from, name, to, new_name),
+        Err(error) => Err(error),
     }
 }
 
-fn lacks_the_call(error: &io::Error) -> bool {
-    let lacking = [Errno::INVAL, Errno::NOSYS, Errno::NOTSUP];
-    lacking
-        .iter()
-        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+fn rename_if_free(from: BorrowedFd<'_>, name: &[u8], to: BorrowedFd<'_>, new_name: &[u8]) -> io::Result<()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _mine = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    match stat_at(Some(to), new_name, false) {
+        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            again(|| rustix::fs::renameat(from, name, to, new_name))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Takes the name from a file or link.

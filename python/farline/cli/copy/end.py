@@ -84,6 +84,7 @@ def summary_lines(record: RunRecord, stats: bool, where: Mapping[str, str]) -> l
         ("bytes", _bytes_text(record, report)),
         *_time_row(report),
         *_more_rows(report),
+        *_not_kept_rows(report),
         *_missing_rows(record, report),
         ("by", _means_text(record, report)),
         ("disks", _disks_text(report)),
@@ -146,6 +147,34 @@ def _more_rows(report: CopyReport) -> list[tuple[str, str]]:
     }
     counts = (report["resumed_bytes"], report["hole_bytes"], report["repeated_chunks"])
     return [row for row, count in zip(texts.items(), counts, strict=True) if count]
+
+
+_ATTRIBUTES = {
+    "time": ("modification time", "modification times"),
+    "link-time": ("time of a link", "times of links"),
+    "mode": ("mode", "modes"),
+    "xattr": ("extended attribute", "extended attributes"),
+    "hard-link": ("further name", "further names"),
+    "sync": ("file not brought to the device", "files not brought to the device"),
+    "lock": ("lock", "locks"),
+    "staging": ("folder", "folders"),
+}
+"""What a destination may not keep: of one name, of several."""
+
+
+def not_kept_lines(report: CopyReport) -> list[str]:
+    """What the destination could not keep, a line for each kind with its count."""
+    lines = []
+    for lost in report.get("not_kept") or []:
+        count = lost["names"]
+        one, several = _ATTRIBUTES[lost["attribute"]]
+        lines.append(shown(f"{count} {one if count == 1 else several}: {lost['how']}"))
+    return lines
+
+
+def _not_kept_rows(report: CopyReport) -> list[tuple[str, str]]:
+    lines = not_kept_lines(report)
+    return [("not kept" if at == 0 else "", line) for at, line in enumerate(lines)]
 
 
 def _missing_rows(record: RunRecord, report: CopyReport) -> list[tuple[str, str]]:

@@ -6,6 +6,8 @@ use std::os::fd::AsFd;
 
 use farline_sys::file;
 
+use super::super::able::synced;
+
 /// Room that is reserved behind what is written: more than one flush writes.
 const ROOM_BYTES: u64 = 4 << 20;
 
@@ -55,7 +57,7 @@ impl Pages {
     /// # Errors
     /// The kernel's.
     pub fn sync(&self) -> io::Result<()> {
-        file::sync_data(self.file.as_fd())
+        synced(file::sync_data(self.file.as_fd()))
     }
 
     fn reserve(&mut self, bytes: u64) {
