@@ -95,6 +95,8 @@ pub struct Channel<In> {
     interrupt: Interrupt,
     /// Messages may have come with the end of the handshake: they are read already, and the socket does not tell of them.
     may_hold_some: bool,
+    /// Bytes that came from the other end.
+    heard: usize,
 }
 
 impl<In: DeserializeOwned> Channel<In> {
@@ -102,8 +104,8 @@ impl<In: DeserializeOwned> Channel<In> {
     /// client's last word of the handshake all the same.
     ///
     /// # Errors
-    /// [`FailureKind::Timeout`], [`FailureKind::Interrupted`], or [`FailureKind::Protocol`] for a peer that
-    /// closes, or does not speak farline in TLS 1.3.
+    /// [`FailureKind::Timeout`], [`FailureKind::Interrupted`], [`FailureKind::Protocol`] for a peer that closes, or does not
+    /// speak farline in TLS 1.3, and [`FailureKind::Busy`] for a server that closes before it has said anything.
     pub fn open(
         socket: TcpStream,
         tls: Connection,
@@ -117,6 +119,7 @@ impl<In: DeserializeOwned> Channel<In> {
             decoder: Decoder::default(),
             interrupt,
             may_hold_some: true,
+            heard: 0,
         };
         while channel.tls.is_handshaking() && !channel.may_speak() {
             channel.shake(deadline)?;
@@ -224,6 +227,7 @@ impl<In: DeserializeOwned> Channel<In> {
             Err(_) => 0,
             Ok(count) => count,
         };
+        self.heard = self.heard.saturating_add(count);
         if let Err(error) = self.tls.process_new_packets() {
             // The alert that says why; if it cannot be sent, the close must do.
             let _ = self.tls.write_tls(&mut self.socket);
@@ -238,12 +242,18 @@ impl<In: DeserializeOwned> Channel<In> {
             return Ok(());
         }
         self.ready(Interest::Readable, deadline, "TLS handshake")?;
-        if self.pull()? {
-            return Err(protocol(
-                "the other end closed the connection in the TLS handshake",
-            ));
+        let before = self.heard;
+        if !self.pull()? {
+            return Ok(());
         }
-        Ok(())
+        if before == 0 && matches!(self.tls, Connection::Client(_)) {
+            let line = "the server closed the connection before it said anything: it has no place free, or is no farline \
+                        server; try again later";
+            return Err(Failure::new(FailureKind::Busy, line));
+        }
+        Err(protocol(
+            "the other end closed the connection in the TLS handshake",
+        ))
     }
 
     /// Without a deadline, each byte that moves buys time for the next.
@@ -294,7 +304,17 @@ impl<In: DeserializeOwned> Channel<In> {
                     format!("{what}: this end was stopped"),
                 ));
             }
-            let ready = poll_ready(&[(self.socket.as_fd(), interest)], Some(left.min(SLICE)));
+            let fds = [
+                (self.socket.as_fd(), interest),
+                (self.interrupt.waker.as_fd(), Interest::Readable),
+            ];
+            // Until the session has begun nobody wakes but who interrupts.
+            let watched = if self.tls.is_handshaking() {
+                &fds[..]
+            } else {
+                &fds[..1]
+            };
+            let ready = poll_ready(watched, Some(left.min(SLICE)));
             if ready.map_err(|error| Failure::system("poll", &error))?[0] {
                 return Ok(());
             }

@@ -35,7 +35,7 @@ mod tls;
 
 pub use client::{Contact, Event, Local, RunHandle, start_run, start_run_with};
 pub use facts::{host_facts, version_info};
-pub use server::{Happening, Server, ServerEvent, SessionEnd, SessionStart};
+pub use server::{Happening, RefusalSummary, Server, ServerEvent, SessionEnd, SessionStart};
 pub use target::{DEFAULT_PORT, Target};
 pub use ticket::mint_ticket;
 pub use tls::Fingerprint;

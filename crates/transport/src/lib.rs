@@ -16,6 +16,7 @@
 //!
 //! Start with [`Transport`] and [`transport_for`], the one place that chooses.
 
+mod crowd;
 mod failure;
 mod limit;
 mod nap;
@@ -30,6 +31,7 @@ mod tcp;
 mod udp;
 pub mod udt;
 
+pub use crowd::{Crowd, Prefix, Shares};
 pub use farline_proto::Pacer;
 pub use limit::Limited;
 pub use payload::{MAX_PAYLOAD_BYTES, payload};

@@ -388,3 +388,28 @@ fn all_streams_may_arrive_before_the_first_is_taken() {
     accepted.sort_unstable();
     assert!(accepted.into_iter().eq(0..512));
 }
+
+#[test]
+fn a_stream_is_not_pushed_out_by_a_crowd_that_came_behind_it() {
+    let spec = spec("");
+    let mut listener = transport_for(&spec)
+        .listen("127.0.0.1:0".parse().unwrap(), &spec)
+        .unwrap();
+    let (key, deadline) = (key(), Instant::now() + PATIENCE);
+    let request = Connect {
+        spec: &spec,
+        role: Role::Sender,
+        source: None,
+        source_device: None,
+        remote: listener.local_addr(),
+        key: &key,
+        deadline,
+    };
+    let sender = transport_for(&spec).connect(&request).unwrap();
+    let crowd: Vec<_> = (0..300)
+        .map(|_| std::net::TcpStream::connect(listener.local_addr()).unwrap())
+        .collect();
+    let accepted = listener.accept(&spec, &[self::key()], &|_| Role::Receiver, deadline);
+    assert_eq!(accepted.unwrap().0, 0);
+    drop((sender, crowd));
+}

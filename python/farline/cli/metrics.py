@@ -8,18 +8,25 @@ peers are not told. Nothing is asked of who reads: give it an address that only 
 from __future__ import annotations
 
 import threading
+import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from socket import AF_INET, AF_INET6
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
+from socket import AF_INET, AF_INET6, SHUT_RDWR, socket
 from types import TracebackType
 from typing import Any
 
 from farline.errors import SystemFailure, UsageError
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_REQUEST_S = 5.0
-"""Who has not said by then what it wants is hung up on: one request is served at a time."""
+_REQUEST_S = 2.0
+"""Who sends nothing for so long is hung up on."""
+_MOST_READERS = 16
+"""Requests that are served at once; of more, the oldest of the address with the most gives way."""
+_REST_S = 0.1
+"""Pause after the system had no connection to give."""
 _MOST_ACTIVE = 100_000
 """Sessions that are remembered as begun: the end of some may have been lost."""
 
@@ -60,6 +67,9 @@ class Figures:
                 self._end(event)
             elif kind == "refused":
                 self._add("farline_refusals_total", 1, reason=event["error"]["kind"])
+            elif kind == "refused_many":
+                for reason, count in event["reasons"].items():
+                    self._add("farline_refusals_total", count, reason=reason)
             elif kind == "trouble":
                 self._add("farline_troubles_total", 1)
             elif kind == "events_lost":
@@ -174,7 +184,37 @@ def _parsed(address: str) -> tuple[str, int]:
     return bare, int(port)
 
 
+class _Readers:
+    """The connections that are being served: a silent one keeps nobody out."""
+
+    def __init__(self) -> None:
+        """There is none."""
+        self._lock = threading.Lock()
+        self._open: list[tuple[str, socket]] = []
+
+    def enter(self, address: str, connection: socket) -> None:
+        """Adds one; with too many, one is hung up on."""
+        with self._lock:
+            self._open.append((address, connection))
+            if len(self._open) <= _MOST_READERS:
+                return
+            counts = Counter(one for one, _ in self._open)
+            busiest = max(counts.values())
+            index = next(i for i, (one, _) in enumerate(self._open) if counts[one] == busiest)
+            _, oldest = self._open.pop(index)
+            # Its thread finds the end, and closes it.
+            with suppress(OSError):
+                oldest.shutdown(SHUT_RDWR)
+
+    def leave(self, connection: socket) -> None:
+        """Takes one out, if it is there."""
+        with self._lock:
+            self._open = [one for one in self._open if one[1] is not connection]
+
+
 def _server(host: str, port: int, figures: Figures) -> HTTPServer:
+    readers = _Readers()
+
     class Handler(BaseHTTPRequestHandler):
         timeout = _REQUEST_S
         server_version = "farline"
@@ -194,8 +234,27 @@ def _server(host: str, port: int, figures: Figures) -> HTTPServer:
         def log_message(self, format: str, *arguments: Any) -> None:
             """Says nothing: the server's own lines are for people."""
 
-    class Listener(HTTPServer):
+    class Listener(ThreadingHTTPServer):
         address_family = AF_INET6 if ":" in host else AF_INET
+        daemon_threads = True
+        block_on_close = False
+        request_queue_size = 128
+
+        def get_request(self) -> tuple[Any, Any]:
+            try:
+                return super().get_request()
+            except OSError:
+                # The process can open no more files, say: without a rest this would only spin.
+                time.sleep(_REST_S)
+                raise
+
+        def process_request(self, request: Any, client_address: Any) -> None:
+            readers.enter(client_address[0], request)
+            super().process_request(request, client_address)
+
+        def shutdown_request(self, request: Any) -> None:
+            readers.leave(request)
+            super().shutdown_request(request)
 
         def handle_error(self, request: Any, client_address: Any) -> None:
             """A reader that hangs up is its own business."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +26,14 @@ if TYPE_CHECKING:
     from farline.campaign.measure import Measured
     from farline.cli.views import View
     from farline.spec._types import RunRecord, RunSpec
+    from farline.tools import StopQuestion
 
 SHOWN_S = 1.0
 """Seconds per line when `-i` is not given."""
+BUSY_TRIES = 3
+"""Times that a server is asked again that had no place for a connection."""
+LONGEST_BUSY_S = 5.0
+"""Longest wait for that; a server whose sessions take longer is left to the user."""
 
 
 @click.command(cls=RunCommand, short_help="Run once towards a host.")
@@ -109,14 +116,40 @@ def _watch(target: str, spec: RunSpec, store: Any, view: View) -> Measured:
     with interruptible() as asked:
         try:
             view.start(spec, address)
-            measured = measure(
-                target, spec, store, view.event, asked,
-                keep=came_about, path=path_watch(), judge=judge,
-            )  # fmt: skip
+            for tried in range(BUSY_TRIES + 1):
+                measured = measure(
+                    target, spec, store, view.event, asked,
+                    keep=came_about, path=path_watch(), judge=judge,
+                )  # fmt: skip
+                wait_s = busy_wait_s(measured.record, tried)
+                if wait_s is None or not _paused(wait_s, asked):
+                    break
             view.finish(measured)
         finally:
             view.close()
     return measured
+
+
+def busy_wait_s(record: Mapping[str, Any], tried: int) -> float | None:
+    """Seconds after which a server that was busy for a moment is asked again; None for no more."""
+    error = record.get("error") or {}
+    if error.get("kind") != "busy" or tried >= BUSY_TRIES:
+        return None
+    wait_s = max(float(2**tried), error.get("retry_after_s") or 0.0)
+    return wait_s if wait_s <= LONGEST_BUSY_S else None
+
+
+def _paused(wait_s: float, asked: StopQuestion) -> bool:
+    """Waits; whether to go on then."""
+    from farline.tools import Stop
+
+    until = time.monotonic() + wait_s
+    while asked() is Stop.GO_ON:
+        left = until - time.monotonic()
+        if left <= 0:
+            return True
+        time.sleep(min(left, 0.1))
+    return False
 
 
 def exit_code(record: RunRecord) -> int:

@@ -305,10 +305,17 @@ def _ended(event: dict[str, Any]) -> str:
     return f"{event['peer']} {took}, sent {sent}, received {received}{files}{why}"
 
 
+def _refused_many(event: dict[str, Any]) -> str:
+    reasons = ", ".join(f"{count} {reason}" for reason, count in event["reasons"].items())
+    counted = f"{event['connections']} more connections refused in {event['period_s']:.0f} s"
+    return f"{event['from']}: {counted} ({reasons}), the last: {event['error']['message']}"
+
+
 _LINES: dict[str, Callable[[dict[str, Any]], str]] = {
     "session_started": _started,
     "session_ended": _ended,
     "refused": lambda event: f"{event['peer']} refused: {event['error']['message']}",
+    "refused_many": _refused_many,
     "trouble": lambda event: f"trouble: {event['error']['message']}",
     "events_lost": lambda event: f"{event['count']} events lost",
     "stopped": lambda event: f"stopped after {event['sessions']} sessions",

@@ -6,6 +6,7 @@ import re
 import socket
 import urllib.error
 import urllib.request
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -127,6 +128,25 @@ def test_a_reader_that_hangs_up_harms_nobody() -> None:
             rude.sendall(b"GET /metrics HTTP/1.0\r\n")
         with urllib.request.urlopen(f"http://{metrics.address}/metrics", timeout=20) as answer:
             assert answer.status == 200
+
+
+def test_silent_readers_keep_nobody_out() -> None:
+    with MetricsServer("127.0.0.1:0") as metrics, ExitStack() as silent:
+        host, port = metrics.address.split(":")
+        for number in range(60):
+            source = (f"127.0.0.{2 + number % 2}", 0)
+            silent.enter_context(socket.create_connection((host, int(port)), 10, source))
+        # One after the other they would take two minutes.
+        with urllib.request.urlopen(f"http://{metrics.address}/metrics", timeout=20) as answer:
+            assert answer.status == 200
+
+
+def test_refusals_that_were_summed_up_count_each() -> None:
+    figures = Figures()
+    figures.take("refused_many", {"connections": 7, "reasons": {"busy": 5, "timeout": 2}})
+    values = told(figures)
+    assert values['farline_refusals_total{reason="busy"}'] == 5
+    assert values['farline_refusals_total{reason="timeout"}'] == 2
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from farline.campaign.measure import came_about
 from farline.campaign.settings import sampling_interval_s
 from farline.cli import group, lines
 from farline.cli.common import Interruption, target_text
+from farline.cli.probe import busy_wait_s
 from farline.spec._types import RunRecord, RunSpec
 from farline.tools import Event, EventSink, RunResult, StopQuestion
 from farline.tools.native import NativeTool
@@ -298,3 +299,21 @@ def test_an_rbudp_probe_takes_iperf3s_letters(probe: Probe, asked: dict[str, Any
 def test_an_rbudp_probe_needs_a_rate(probe: Probe) -> None:
     code, _, err = probe(rbudp_record(blast()), "far.example", "--transport", "rbudp")
     assert (code, err.count("\n")) == (1, 1) and "rate_bps: rbudp blasts at a stated rate" in err
+
+
+@pytest.mark.parametrize(
+    ("error", "tried", "wait_s"),
+    [
+        ({"kind": "busy"}, 0, 1.0),
+        ({"kind": "busy", "retry_after_s": 3.0}, 0, 3.0),
+        ({"kind": "busy"}, 2, 4.0),
+        ({"kind": "busy"}, 3, None),
+        ({"kind": "busy", "retry_after_s": 40.0}, 0, None),
+        ({"kind": "auth"}, 0, None),
+        (None, 0, None),
+    ],
+)
+def test_a_server_that_is_busy_for_a_moment_is_asked_again(
+    error: dict[str, object] | None, tried: int, wait_s: float | None
+) -> None:
+    assert busy_wait_s({"error": error}, tried) == wait_s

@@ -158,7 +158,8 @@ impl Opener {
         self.socket.set_nonblocking(false).ok()?;
         match seen {
             Ok(NAME_BYTES) => {
-                drop(arrivals.sort(self.socket, Instant::now() + NAME_TIME));
+                // A stranger's is closed.
+                drop(arrivals.deliver(self.socket, &name));
                 None
             }
             Ok(0) => None,

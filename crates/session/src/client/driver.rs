@@ -27,6 +27,14 @@ use crate::tls::{ClientSide, SeenKey, StreamKeys, seal_keys};
 const MAX_HANDSHAKE: Duration = Duration::from_secs(30);
 /// Longest that somebody who connects may take over it, where the server is waited for.
 const STRANGER_TIME: Duration = Duration::from_secs(5);
+/// Pauses before a connection that a server closed without a word is tried again.
+const BUSY_PAUSES: [Duration; 3] = [
+    Duration::from_millis(50),
+    Duration::from_millis(200),
+    Duration::from_millis(600),
+];
+/// How often such a pause looks whether the run is still wanted.
+const BUSY_LOOK: Duration = Duration::from_millis(10);
 /// Connections that are greeted at once, where the server is waited for.
 const MAX_GUESTS: usize = 16;
 
@@ -127,17 +135,16 @@ impl<'a> Driver<'a> {
         let deadline = began + allowed;
         let (server, channel) = match &back {
             None => {
-                let contact = match local.contact {
-                    Some(contact) => contact,
-                    None => connect::control(target, spec.ip_version, deadline, &unwanted)?,
+                let mut contact = local.contact;
+                let mut greet_once = || {
+                    let contact = match contact.take() {
+                        Some(contact) => contact,
+                        None => connect::control(target, spec.ip_version, deadline, &unwanted)?,
+                    };
+                    let by = Instant::now() + allowed.min(MAX_HANDSHAKE);
+                    greet(contact.socket, target, events, &orders, by)
                 };
-                greet(
-                    contact.socket,
-                    target,
-                    events,
-                    &orders,
-                    Instant::now() + allowed.min(MAX_HANDSHAKE),
-                )?
+                again_while_busy(&mut greet_once, deadline, &unwanted)?
             }
             Some(door) => {
                 emit(events, Event::Listening(door.address()));
@@ -357,6 +364,25 @@ impl<'a> Driver<'a> {
 }
 
 type Greeted = (SocketAddr, Channel<ServerMessage>);
+
+/// Begins anew where the server had no place for a connection: one of many that came at once may find one a moment later.
+fn again_while_busy(
+    greet: &mut dyn FnMut() -> Result<Greeted, Failure>,
+    deadline: Instant,
+    unwanted: &dyn Fn() -> bool,
+) -> Result<Greeted, Failure> {
+    for pause in BUSY_PAUSES {
+        match greet() {
+            Err(failure) if failure.kind == FailureKind::Busy => {}
+            greeted => return greeted,
+        }
+        let until = deadline.min(Instant::now() + pause);
+        while Instant::now() < until && !unwanted() {
+            std::thread::sleep(BUSY_LOOK);
+        }
+    }
+    greet()
+}
 
 /// TLS over a connection, as the client of it whoever opened it.
 fn greet(

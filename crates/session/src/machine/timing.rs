@@ -17,7 +17,9 @@ const UNLIMITED: Duration = Duration::from_secs(10 * 365 * 86_400);
 /// Limits on waiting. The defaults are those of decision 0001; tests shorten them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// From the TCP connection to the client's first message.
+    /// From the TCP connection to the client's greeting: the whole first message of TLS, or the name of a data stream.
+    pub greeting: Duration,
+    /// From the greeting to the client's first message.
     pub setup: Duration,
     /// Between two messages.
     pub message: Duration,
@@ -34,6 +36,7 @@ pub struct Timing {
 impl Default for Timing {
     fn default() -> Self {
         Self {
+            greeting: Duration::from_secs(2),
             setup: Duration::from_secs(5),
             message: Duration::from_secs(30),
             own: Duration::from_secs(60),

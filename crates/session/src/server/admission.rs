@@ -303,6 +303,11 @@ impl Slots {
         })
     }
 
+    /// Most sessions at once.
+    pub fn most_at_once(&self) -> usize {
+        self.most_at_once
+    }
+
     /// Sessions admitted since the start.
     pub fn admitted(&self) -> u64 {
         self.book().admitted

@@ -2,12 +2,14 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use farline_spec::{CopyReport, Direction, Failure, FileTally, RunSpec, RunStatus, Transport};
 use serde::Serialize;
 
+use super::refusals::{PERIOD, RefusalSummary, Refusals};
 use crate::client::record::rfc3339;
 use crate::message::SessionId;
 
@@ -39,6 +41,8 @@ pub enum Happening {
         /// Why.
         error: Failure,
     },
+    /// More connections of one address or network came to nothing than are told one by one.
+    RefusedMany(RefusalSummary),
     /// The server could not do its work for a moment.
     Trouble {
         /// Why.
@@ -157,6 +161,7 @@ impl ServerEvent {
             Happening::SessionStarted(_) => "session_started",
             Happening::SessionEnded(_) => "session_ended",
             Happening::Refused { .. } => "refused",
+            Happening::RefusedMany(_) => "refused_many",
             Happening::Trouble { .. } => "trouble",
             Happening::EventsLost { .. } => "events_lost",
             Happening::Stopped { .. } => "stopped",
@@ -169,6 +174,9 @@ impl ServerEvent {
 pub struct EventLog {
     sender: Sender<ServerEvent>,
     lost: AtomicU64,
+    refusals: Mutex<Refusals>,
+    /// When the operating system last failed the server, and how often that was not told since.
+    troubled: Mutex<Option<(Instant, u64)>>,
 }
 
 impl EventLog {
@@ -179,6 +187,8 @@ impl EventLog {
             Self {
                 sender,
                 lost: AtomicU64::new(0),
+                refusals: Mutex::default(),
+                troubled: Mutex::default(),
             },
             receiver,
         )
@@ -193,8 +203,51 @@ impl EventLog {
         self.put(what, 1);
     }
 
+    /// Writes that a connection came to nothing, or counts it where many of its address do.
+    pub fn refuse(&self, peer: SocketAddr, error: Failure) {
+        let is_told = self.refusals().note(peer, &error, Instant::now());
+        if is_told {
+            self.write(Happening::Refused { peer, error });
+        }
+    }
+
+    /// Writes what the operating system would not do, once a period.
+    pub fn trouble(&self, mut error: Failure) {
+        let mut troubled = self.troubled.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, untold)) = troubled.as_mut().filter(|(since, _)| since.elapsed() < PERIOD) {
+            *untold += 1;
+            return;
+        }
+        if let Some((_, untold @ 1..)) = troubled.replace((Instant::now(), 0)) {
+            error.message.push_str(&format!(" (and {untold} times before)"));
+        }
+        drop(troubled);
+        self.write(Happening::Trouble { error });
+    }
+
+    /// Writes the summaries of refusals that are due.
+    pub fn summarise(&self) {
+        let summaries = self.refusals().take(Instant::now(), false);
+        summaries
+            .into_iter()
+            .for_each(|summary| self.write(Happening::RefusedMany(summary)));
+    }
+
+    /// When summaries are due.
+    pub fn due(&self) -> Option<Instant> {
+        self.refusals().due()
+    }
+
+    fn refusals(&self) -> MutexGuard<'_, Refusals> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Writes the last event even if that means waiting a moment for a reader.
     pub fn write_last(&self, what: Happening) {
+        let summaries = self.refusals().take(Instant::now(), true);
+        summaries
+            .into_iter()
+            .for_each(|summary| self.write(Happening::RefusedMany(summary)));
         let event = ServerEvent {
             at: rfc3339(SystemTime::now()),
             what,
@@ -255,6 +308,21 @@ mod tests {
                 assert_eq!(json["peer"], "[::1]:7");
             }
         }
+    }
+
+    #[test]
+    fn trouble_that_goes_on_is_told_once_a_period_and_a_flood_of_refusals_as_one_line() {
+        let (log, events) = EventLog::new();
+        let failure = || Failure::new(FailureKind::System, "x");
+        (0..1000).for_each(|_| log.trouble(failure()));
+        (0..1000).for_each(|_| log.refuse("192.0.2.1:7".parse().unwrap(), failure()));
+        log.write_last(Happening::Stopped { sessions: 0 });
+        let kinds: Vec<_> = events.try_iter().map(|event| event.kind()).collect();
+        let refused = ["refused"; 10];
+        assert_eq!(
+            kinds,
+            [&["trouble"][..], &refused, &["refused_many", "stopped"]].concat()
+        );
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use farline_spec::{Failure, FailureKind, ServerConfig};
 use socket2::{Domain, Protocol, Socket, Type};
 
-const BACKLOG: i32 = 128;
+/// Connections that the kernel may hold ready for us (it caps this at net.core.somaxconn).
+const BACKLOG: i32 = 1024;
 const MAX_ADDRESSES: usize = 64;
 
 /// Listens as `config` says: on one socket for both versions of IP if it names no address, otherwise on one per address.

@@ -8,9 +8,10 @@
 //!
 //! In: `ServerConfig`. Out: [`ServerEvent`]s.
 //!
-//! Limits: `max_sessions` sessions, 16 more connections in set-up, 5 s for TLS and the first message,
-//! a watchdog on every run. One more session is told BUSY with a reason and a time; one more
-//! connection in set-up is closed at once.
+//! Limits: `max_sessions` sessions, 1,024 connections that have not said what they are (2 s each, without a
+//! thread: `lobby.rs`), 64 in the handshake (5 s: `permits.rs`), a watchdog on every run. One more session
+//! is told BUSY with a reason and a time; of too many connections the oldest of the address with the most
+//! is closed. Refusals of one address are summarised once they are many (`refusals.rs`).
 //!
 //! Start with [`Server`], then `reception.rs` (who comes) and `session.rs` (one session).
 
@@ -18,20 +19,24 @@ pub mod admission;
 pub mod data;
 pub mod events;
 mod listen;
+mod lobby;
 pub(crate) mod one_port;
+mod permits;
 mod reception;
+mod refusals;
 mod register;
 mod session;
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::Receiver;
 use farline_spec::{Failure, ServerConfig};
+use farline_sys::process::raise_open_files;
 
 use crate::channel::Interrupt;
 use crate::machine::Timing;
@@ -43,10 +48,15 @@ use data::PortRange;
 use events::EventLog;
 pub use events::{Happening, ServerEvent, SessionEnd, SessionStart};
 use one_port::Arrivals;
+use permits::Permits;
+pub use refusals::RefusalSummary;
 use register::Register;
 
 /// Longest that running sessions may go on after [`Server::stop`].
 pub const GRACE: Duration = Duration::from_secs(10);
+
+/// Files that a process may open where the kernel does not say.
+const FEW_FILES: u64 = 256;
 
 /// What the threads of a server have in common.
 #[derive(Debug)]
@@ -59,8 +69,10 @@ struct Shared {
     register: Register,
     /// Data streams that come in on the control port, where they do.
     arrivals: Option<Arrivals>,
-    /// Connections whose client has not been admitted yet.
-    in_setup: Arc<AtomicUsize>,
+    /// Threads of clients that have not been admitted yet.
+    permits: Permits,
+    /// Files that this process may open.
+    open_files: u64,
     stopping: AtomicBool,
     grace: Mutex<Duration>,
     /// Wakes the reception.
@@ -122,6 +134,7 @@ impl Server {
         office.forget_expired(now_s())?;
         let identity = ServerIdentity::load(&state)?;
         let (log, events) = EventLog::new();
+        let bell = Interrupt::new()?;
         let shared = Arc::new(Shared {
             identity,
             gate: Gate::new(config, office),
@@ -130,10 +143,11 @@ impl Server {
             timing,
             register: Register::default(),
             arrivals: config.single_port.then(Arrivals::default),
-            in_setup: Arc::default(),
+            permits: Permits::new(bell.clone()),
+            open_files: raise_open_files().unwrap_or(FEW_FILES),
             stopping: AtomicBool::new(false),
             grace: Mutex::new(GRACE),
-            bell: Interrupt::new()?,
+            bell,
         });
         let own = Arc::clone(&shared);
         let reception = std::thread::Builder::new()

@@ -3,22 +3,18 @@
 use std::collections::HashMap;
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use farline_spec::{Failure, FailureKind, RunSpec};
-use farline_transport::{is_data_preamble, session_of_preamble, stream_of_preamble};
+use farline_transport::{session_of_preamble, stream_of_preamble};
 
 use crate::message::SessionId;
 use crate::streams::data_total;
 
 /// Bytes that tell which stream of which session begins.
 pub const NAME_BYTES: usize = 58;
-const MAGIC_BYTES: usize = 8;
 /// Streams that may wait for their session to look: all that one may have, both ways, and its messages.
 const MAX_WAITING: usize = 514;
-/// How often to look whether the rest of a name has come; it comes in one packet as a rule.
-const LOOK: Duration = Duration::from_millis(5);
 
 /// Sessions that wait for streams.
 #[derive(Debug, Default, Clone)]
@@ -61,25 +57,20 @@ impl Arrivals {
         }
     }
 
-    /// Gives a control connection back and brings a data stream to its session. One that names no session, or more than it
-    /// can have, is closed: whoever opened it has no business here.
+    /// Brings a data stream that begins with `name`, nothing of it taken from the socket, to its session.
     ///
     /// # Errors
-    /// [`FailureKind::Timeout`] when `deadline` passes before it has said what it is, [`FailureKind::Protocol`] for a
-    /// stream that no session waits for.
-    pub fn sort(&self, socket: TcpStream, deadline: Instant) -> Result<Option<TcpStream>, Failure> {
-        let mut name = [0; NAME_BYTES];
-        if !is_stream(&socket, &mut name, deadline)? {
-            return Ok(Some(socket));
-        }
+    /// [`FailureKind::Protocol`] for one that names no session, or more than it can have: it is closed, since whoever opened
+    /// it has no business here.
+    pub fn deliver(&self, socket: TcpStream, name: &[u8; NAME_BYTES]) -> Result<(), Failure> {
         let missing = || {
             Failure::new(
                 FailureKind::Protocol,
                 "a data stream of no session that waits for one",
             )
         };
-        let session = session_of_preamble(&name).ok_or_else(missing)?;
-        let stream = stream_of_preamble(&name).ok_or_else(missing)?;
+        let session = session_of_preamble(name).ok_or_else(missing)?;
+        let stream = stream_of_preamble(name).ok_or_else(missing)?;
         let all = self.waiting();
         let waiting = all.get(&session).ok_or_else(missing)?;
         let way = if stream < waiting.first_message {
@@ -87,8 +78,7 @@ impl Arrivals {
         } else {
             &waiting.messages
         };
-        way.try_send(socket).map_err(|_| missing())?;
-        Ok(None)
+        way.try_send(socket).map_err(|_| missing())
     }
 
     fn waiting(&self) -> MutexGuard<'_, HashMap<[u8; 16], Waiting>> {
@@ -102,40 +92,11 @@ impl Drop for Handed {
     }
 }
 
-/// Whether a data stream begins, its name in `name` then. Nothing is taken from the socket.
-fn is_stream(socket: &TcpStream, name: &mut [u8; NAME_BYTES], deadline: Instant) -> Result<bool, Failure> {
-    let failed = |error: std::io::Error| Failure::system("control port", &error);
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(Failure::new(
-                FailureKind::Timeout,
-                "a connection that does not say what it is",
-            ));
-        }
-        socket.set_read_timeout(Some(left)).map_err(failed)?;
-        let seen = match socket.peek(name) {
-            Ok(seen) => seen,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => continue,
-            Err(error) => return Err(failed(error)),
-        };
-        let is_other = seen >= MAGIC_BYTES && !is_data_preamble(&name[..seen]);
-        if seen == 0 || is_other || seen == NAME_BYTES {
-            socket.set_read_timeout(None).map_err(failed)?;
-            return Ok(seen == NAME_BYTES && !is_other);
-        }
-        std::thread::sleep(LOOK);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::Write;
     use std::net::TcpListener;
-
-    const SOON: Duration = Duration::from_secs(5);
 
     fn opened(first: &[u8]) -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -153,6 +114,10 @@ mod tests {
         bytes
     }
 
+    fn name(session: u8, stream: u16) -> [u8; NAME_BYTES] {
+        preamble(session, stream)[..NAME_BYTES].try_into().unwrap()
+    }
+
     fn copy() -> RunSpec {
         farline_spec::from_json(r#"{"streams":2,"copy":{"sources":["s"],"destination":"d"}}"#).unwrap()
     }
@@ -164,7 +129,7 @@ mod tests {
         let two = arrivals.expect(SessionId([2; 16]), &copy());
         for (session, stream) in [(1, 0), (2, 1), (2, 2), (2, 3)] {
             let (_near, far) = opened(&preamble(session, stream));
-            assert!(arrivals.sort(far, Instant::now() + SOON).unwrap().is_none());
+            arrivals.deliver(far, &name(session, stream)).unwrap();
         }
         let waiting = [&one.data, &one.messages, &two.data, &two.messages].map(Receiver::len);
         assert_eq!(waiting, [1, 0, 1, 2]);
@@ -174,32 +139,11 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_begins_a_session_is_given_back() {
-        let (_near, far) = opened(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc");
-        let back = Arrivals::default()
-            .sort(far, Instant::now() + SOON)
-            .unwrap()
-            .unwrap();
-        let mut first = [0; 1];
-        back.peek(&mut first).unwrap();
-        assert_eq!(first, [0x16]);
-    }
-
-    #[test]
-    fn strangers_and_the_silent_cost_their_time_and_no_more() {
+    fn a_stream_of_no_session_is_refused() {
         let arrivals = Arrivals::default();
         drop(arrivals.expect(SessionId([1; 16]), &copy()));
         let (_near, far) = opened(&preamble(1, 0));
-        let refusal = arrivals.sort(far, Instant::now() + SOON).unwrap_err();
+        let refusal = arrivals.deliver(far, &name(1, 0)).unwrap_err();
         assert_eq!(refusal.kind, FailureKind::Protocol);
-        for silent in [&b""[..], b"farl", &preamble(1, 0)[..57]] {
-            let (_near, far) = opened(silent);
-            let before = Instant::now();
-            let refusal = arrivals
-                .sort(far, before + Duration::from_millis(50))
-                .unwrap_err();
-            assert_eq!(refusal.kind, FailureKind::Timeout);
-            assert!(before.elapsed() < Duration::from_secs(2));
-        }
     }
 }

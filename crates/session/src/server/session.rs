@@ -11,7 +11,7 @@ use farline_sys::wake::poll_readable;
 use super::admission::Admission;
 use super::data::Doors;
 use super::events::{Happening, SessionCopy, SessionEnd, SessionStart};
-use super::reception::SetupPlace;
+use super::permits::HandshakePermit;
 use super::register::{Claim, CopyName};
 use super::{Shared, listen};
 use crate::channel::{Arrival, Channel, Interrupt};
@@ -39,14 +39,17 @@ pub struct Caller {
 }
 
 /// Serves one connection. Whatever comes of it is written to the log.
-pub fn serve(shared: &Shared, socket: TcpStream, caller: Caller, interrupt: Interrupt, place: SetupPlace) {
-    match Session::open(shared, socket, caller, interrupt, place) {
+pub fn serve(
+    shared: &Shared,
+    socket: TcpStream,
+    caller: Caller,
+    interrupt: Interrupt,
+    permit: HandshakePermit,
+) {
+    match Session::open(shared, socket, caller, interrupt, permit) {
         Ok(Some(session)) => session.drive(),
         Ok(None) => {}
-        Err(error) => shared.log.write(Happening::Refused {
-            peer: caller.peer,
-            error,
-        }),
+        Err(error) => shared.log.refuse(caller.peer, error),
     }
 }
 
@@ -77,7 +80,7 @@ struct Session<'a> {
     local: SocketAddr,
     interrupt: Interrupt,
     /// Given back once the client is admitted.
-    place: Option<SetupPlace>,
+    permit: Option<HandshakePermit>,
     admitted: Option<Admitted>,
     doors: Option<Doors>,
     seat: Seat,
@@ -92,10 +95,10 @@ impl<'a> Session<'a> {
         socket: TcpStream,
         caller: Caller,
         interrupt: Interrupt,
-        place: SetupPlace,
+        permit: HandshakePermit,
     ) -> Result<Option<Self>, Failure> {
         let began = Instant::now();
-        if is_only_a_look(&socket, &interrupt, shared.timing.setup) {
+        if caller.back.is_some() && is_only_a_look(&socket, &interrupt, shared.timing.setup) {
             return Ok(None);
         }
         let local = socket
@@ -103,7 +106,8 @@ impl<'a> Session<'a> {
             .map_err(|error| Failure::system("control socket", &error))?;
         let tls = rustls::ServerConnection::new(Arc::clone(&shared.identity.config))
             .map_err(|error| Failure::new(FailureKind::Internal, format!("TLS: {error}")))?;
-        let channel = Channel::open(socket, tls.into(), interrupt.clone(), began + shared.timing.setup)?;
+        let opened = Channel::open(socket, tls.into(), interrupt.clone(), began + shared.timing.setup);
+        let channel = opened.map_err(|failure| permit.revoked().unwrap_or(failure))?;
         if let Err(busy) = shared.gate.slots().check() {
             channel.farewell(Some(&ServerMessage::Error(busy.clone())), || ());
             return Err(busy);
@@ -124,7 +128,7 @@ impl<'a> Session<'a> {
             local: listen::plain(local),
             seat: Seat::new(End::Server, interrupt.waker().clone()),
             interrupt,
-            place: Some(place),
+            permit: Some(permit),
             admitted: None,
             doors: None,
             began,
@@ -166,7 +170,11 @@ impl<'a> Session<'a> {
             let line = "the server is being stopped by its operator";
             Failure::new(FailureKind::Interrupted, line)
         };
-        claim.and_then(Claim::replaced).unwrap_or_else(stopped)
+        let revoked = self.permit.as_ref().and_then(HandshakePermit::revoked);
+        claim
+            .and_then(Claim::replaced)
+            .or(revoked)
+            .unwrap_or_else(stopped)
     }
 
     fn take(&mut self, arrival: Arrival<ClientMessage>) {
@@ -234,8 +242,8 @@ impl<'a> Session<'a> {
     }
 
     fn admit(&mut self, handshake: Handshake) -> Result<ServerEvent, Failure> {
+        self.permit.take().map_or(Ok(()), HandshakePermit::give_back)?;
         let admission = self.shared.gate.admit(handshake)?;
-        self.place = None;
         let (grant, ticket) = (Box::new(admission.grant.clone()), admission.ticket.clone());
         let duration_limit = admission.duration_limit;
         let start = SessionStart::new(self.id, self.peer, ticket, &grant.spec, &grant.notes);
@@ -372,10 +380,7 @@ impl<'a> Session<'a> {
             None => {
                 let unknown = || Failure::new(FailureKind::Internal, "refused without a reason");
                 let error = self.machine.failure().cloned().unwrap_or_else(unknown);
-                self.shared.log.write(Happening::Refused {
-                    peer: self.peer,
-                    error,
-                });
+                self.shared.log.refuse(self.peer, error);
             }
         }
     }

@@ -12,13 +12,14 @@ use farline_sys::wake::poll_readable;
 use socket2::Socket;
 
 use super::{bytes, held_to_rate, options, stream};
+use crate::crowd::Crowd;
 use crate::failure::timed_out;
 use crate::preamble::{PREAMBLE_BYTES, identify};
 use crate::socket::{family, set_tos, time_left, while_listening};
 use crate::{Listener, Role, Stream, StreamKey};
 
 /// Openers that may be half-way through at once besides the streams that are expected, all of which may
-/// arrive together. One more takes the place of the oldest.
+/// arrive together. Of more, the oldest of the host with the most gives way.
 const MAX_STRANGERS: usize = 64;
 /// Connections that the kernel may hold ready for us (it caps this at net.core.somaxconn).
 const BACKLOG: i32 = 1024;
@@ -31,7 +32,7 @@ const HANDED_LOOK: Duration = Duration::from_millis(10);
 pub(crate) struct TcpListener {
     door: Door,
     local: SocketAddr,
-    openers: Vec<Opener>,
+    openers: Crowd<Opener>,
     notes: Vec<String>,
 }
 
@@ -81,7 +82,7 @@ impl TcpListener {
         Self {
             door,
             local,
-            openers: Vec::new(),
+            openers: Crowd::default(),
             notes,
         }
     }
@@ -91,7 +92,16 @@ impl TcpListener {
     /// # Errors
     /// The kernel's, of the listening socket.
     pub(crate) fn next(&mut self, expected: &[StreamKey]) -> Result<Option<(u16, Socket)>, Failure> {
-        self.take_connections(MAX_STRANGERS + expected.len())?;
+        let places = MAX_STRANGERS + expected.len();
+        // Who has come is looked at before anybody gives way to those behind: a preamble comes with its connection.
+        while self.take_connections(places)? {
+            if let Some(proved) = self.next_proved(expected) {
+                return Ok(Some(proved));
+            }
+            if let Some(index) = self.openers.busiest().filter(|_| self.openers.len() >= places) {
+                drop(self.openers.remove(index));
+            }
+        }
         Ok(self.next_proved(expected))
     }
 
@@ -110,14 +120,14 @@ impl TcpListener {
         let Some(left) = time_left(deadline) else {
             return Err(timed_out(format!("data port {}", self.local)));
         };
-        let oldest = self.openers.first().map(|opener| opener.since + PREAMBLE_TIME);
+        let oldest = self.openers.get(0).map(|opener| opener.since + PREAMBLE_TIME);
         let patience = oldest.map_or(left, |oldest| {
             left.min(oldest.saturating_duration_since(Instant::now()))
         });
         match &self.door {
             Door::Handed(door) if self.openers.is_empty() => {
                 if let Ok(stream) = door.recv_timeout(patience) {
-                    self.add_opener(stream.into(), MAX_STRANGERS);
+                    self.add_opener(stream.into());
                 }
                 return Ok(());
             }
@@ -133,11 +143,15 @@ impl TcpListener {
             .map_err(failed)
     }
 
-    fn take_connections(&mut self, places: usize) -> Result<(), Failure> {
-        while let Some(socket) = self.next_connection()? {
-            self.add_opener(socket, places);
+    /// Takes those who have come as long as there are `places`; gives whether these are taken, and more may wait.
+    fn take_connections(&mut self, places: usize) -> Result<bool, Failure> {
+        while self.openers.len() < places {
+            match self.next_connection()? {
+                Some(socket) => self.add_opener(socket),
+                None => return Ok(false),
+            }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// A connection that has come.
@@ -163,26 +177,25 @@ impl TcpListener {
         }
     }
 
-    fn add_opener(&mut self, socket: Socket, places: usize) {
-        if self.openers.len() >= places {
-            self.openers.remove(0);
-        }
-        if socket.set_nonblocking(true).is_ok() {
-            let bytes = [0; PREAMBLE_BYTES];
-            self.openers.push(Opener {
+    /// One whose address is not known any more has gone.
+    fn add_opener(&mut self, socket: Socket) {
+        let from = socket.peer_addr().ok().and_then(|address| address.as_socket());
+        if let (Some(from), Ok(())) = (from, socket.set_nonblocking(true)) {
+            let opener = Opener {
                 socket,
-                bytes,
+                bytes: [0; PREAMBLE_BYTES],
                 filled: 0,
                 since: Instant::now(),
-            });
+            };
+            self.openers.join(from.ip(), opener);
         }
     }
 
     /// Reads what openers sent and drops the dead, the slow and the strangers.
     fn next_proved(&mut self, expected: &[StreamKey]) -> Option<(u16, Socket)> {
         let mut index = 0;
-        while index < self.openers.len() {
-            match self.openers[index].read() {
+        while let Some(opener) = self.openers.get_mut(index) {
+            match opener.read() {
                 Progress::Waiting => index += 1,
                 Progress::Dead => drop(self.openers.remove(index)),
                 Progress::Complete => {

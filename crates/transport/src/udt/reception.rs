@@ -17,13 +17,14 @@ use super::listener::Listener;
 use super::options::SocketOptions;
 use super::socket::Socket;
 use super::stream::UdtStream;
+use crate::crowd::Crowd;
 use crate::failure::timed_out;
 use crate::preamble::{PREAMBLE_BYTES, encode, identify};
 use crate::socket::time_left;
 use crate::{Role, Stream, StreamKey};
 
 /// Openers that may be half-way through at once besides the streams that are expected, all of which may
-/// arrive together. One more takes the place of the oldest.
+/// arrive together. One more takes the place of the oldest of the host with the most.
 const MAX_STRANGERS: usize = 64;
 /// Callers that are let in before those who are in are looked at again.
 const ROUND: usize = 8;
@@ -58,7 +59,7 @@ pub(super) fn introduce(socket: &mut Socket, key: &StreamKey, deadline: Instant)
 /// A port that waits for the streams of one session.
 pub(super) struct Reception {
     listener: Listener,
-    openers: Vec<Opener>,
+    openers: Crowd<Opener>,
 }
 
 /// A connection that is not a stream yet.
@@ -82,7 +83,7 @@ impl Reception {
     pub(super) fn bind(local: SocketAddr, spec: &RunSpec) -> Result<Self, Failure> {
         Ok(Self {
             listener: Listener::bind(local, &SocketOptions::of(spec))?,
-            openers: Vec::new(),
+            openers: Crowd::default(),
         })
     }
 
@@ -91,20 +92,26 @@ impl Reception {
             let openers = &mut self.openers;
             let mut make_room = || {
                 if openers.len() >= places {
-                    let oldest = openers.iter().position(|opener| opener.proved.is_none());
-                    openers.remove(oldest.unwrap_or(0));
+                    let is_stranger = |opener: &Opener| opener.proved.is_none();
+                    let busiest = openers
+                        .busiest()
+                        .filter(|&index| openers.get(index).is_some_and(is_stranger));
+                    let stranger = busiest.or_else(|| openers.iter().position(is_stranger));
+                    openers.remove(stranger.unwrap_or(0));
                 }
             };
             let Some(socket) = self.listener.next(&mut make_room)? else {
                 break;
             };
-            self.openers.push(Opener {
+            let from = socket.peer_addr().ip();
+            let opener = Opener {
                 socket,
                 bytes: [0; PREAMBLE_BYTES],
                 filled: 0,
                 since: Instant::now(),
                 proved: None,
-            });
+            };
+            self.openers.join(from, opener);
         }
         Ok(())
     }
@@ -112,8 +119,8 @@ impl Reception {
     /// Drives all openers and drops the dead, the slow and the strangers.
     fn next_complete(&mut self, expected: &[StreamKey]) -> Option<(u16, Socket)> {
         let mut index = 0;
-        while index < self.openers.len() {
-            match self.openers[index].advance(expected) {
+        while let Some(opener) = self.openers.get_mut(index) {
+            match opener.advance(expected) {
                 Progress::Waiting => index += 1,
                 Progress::Dead => drop(self.openers.remove(index)),
                 Progress::Complete(stream) => return Some((stream, self.openers.remove(index).socket)),
@@ -128,7 +135,7 @@ impl Reception {
         let mut fds = self.listener.fds().to_vec();
         let now_ns = time::now_ns();
         let mut patience = left.min(crate::socket::SLICE);
-        for opener in &self.openers {
+        for opener in self.openers.iter() {
             let driver = &opener.socket.driver;
             fds.extend([driver.member.fd(), driver.member.inbox.waker.as_fd()]);
             let due_ns = driver.connection.next_timeout().unwrap_or(u64::MAX);

@@ -1,0 +1,110 @@
+//! Many connections that come to nothing: whoever means well is served all the same.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use common::{serve_with, spec};
+use farline_session::machine::Timing;
+use farline_session::{Happening, Target, start_run};
+use farline_spec::FailureKind;
+
+const OPEN: &str = r#","anonymous":true"#;
+const RUN: &str = r#"{"total_bytes":200000,"interval_s":0.05}"#;
+
+/// A connection from 127.0.0.`host` that begins with `said`.
+fn stranger(server: &common::TestServer, host: u8, said: &[u8]) -> TcpStream {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    let source = SocketAddr::from((Ipv4Addr::new(127, 0, 0, host), 0));
+    socket.bind(&source.into()).unwrap();
+    socket.connect(&server.address().into()).unwrap();
+    let mut socket = TcpStream::from(socket);
+    socket.write_all(said).unwrap();
+    socket
+}
+
+/// The first message of a TLS client that never says another.
+fn greeting() -> Vec<u8> {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = Target::parse(&silent.local_addr().unwrap().to_string()).unwrap();
+    let client = start_run(target, spec(RUN));
+    let (mut socket, _) = silent.accept().unwrap();
+    let mut record = vec![0; 5];
+    socket.read_exact(&mut record).unwrap();
+    record.resize(5 + usize::from(u16::from_be_bytes([record[3], record[4]])), 0);
+    socket.read_exact(&mut record[5..]).unwrap();
+    client.abort();
+    record
+}
+
+const PATIENT: Timing = Timing {
+    greeting: Duration::from_secs(60),
+    setup: Duration::from_secs(60),
+    message: Duration::from_secs(30),
+    own: Duration::from_secs(60),
+    drain: Duration::from_secs(10),
+    grace: Duration::from_secs(1),
+    watchdog_slack: Duration::from_secs(10),
+};
+
+#[test]
+fn silent_connections_keep_nobody_out_whatever_they_began_with() {
+    // Nobody is given up for being late: whoever gets in does so although all that came before are still there.
+    let greeting = greeting();
+    let stream = [&b"farline\x01"[..], &[7; 30]].concat();
+    for said in [
+        &b""[..],
+        &[0x16],
+        &greeting[..greeting.len() - 1],
+        &greeting,
+        &stream,
+    ] {
+        for one_port in ["", r#","single_port":true"#] {
+            let server = serve_with(&format!("{OPEN}{one_port}"), PATIENT);
+            let _flood: Vec<_> = (0..200).map(|_| stranger(&server, 2, said)).collect();
+            let _slow: Vec<_> = (0..40).map(|_| stranger(&server, 3, &[0x16])).collect();
+            server.serves_still();
+        }
+    }
+}
+
+#[test]
+fn a_client_of_the_address_that_floods_is_served_too() {
+    let server = serve_with(OPEN, PATIENT);
+    let _flood: Vec<_> = (0..200).map(|_| stranger(&server, 1, b"")).collect();
+    server.serves_still();
+}
+
+#[test]
+fn the_silent_are_given_up_soon_and_told_of_as_one_line() {
+    let server = serve_with(
+        OPEN,
+        Timing {
+            greeting: Duration::from_millis(100),
+            ..Timing::default()
+        },
+    );
+    let flood: Vec<_> = (0..100).map(|_| stranger(&server, 2, b"\x16")).collect();
+    for mut silent in flood {
+        assert!(matches!(silent.read(&mut [0]), Ok(0) | Err(_)));
+    }
+    server.server.stop_within(Duration::ZERO);
+    let (mut one_by_one, mut summed) = (0, 0);
+    loop {
+        match server.server.poll_event(common::PATIENCE).unwrap().what {
+            Happening::Refused { error, .. } => {
+                assert_eq!(error.kind, FailureKind::Timeout);
+                one_by_one += 1;
+            }
+            Happening::RefusedMany(summary) => {
+                assert_eq!(summary.from, "127.0.0.2");
+                summed += summary.connections;
+            }
+            Happening::Stopped { .. } => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((one_by_one, summed), (10, 90));
+}
