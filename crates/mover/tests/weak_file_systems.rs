@@ -85,7 +85,7 @@ impl Drop for Place {
 }
 
 /// Weaknesses alone and together; whatever they are, the content arrives and a repeat finds it.
-const WEAKNESSES: [&str; 33] = [
+const WEAKNESSES: [&str; 34] = [
     "",
     "hides",
     "t100ns",
@@ -98,6 +98,7 @@ const WEAKNESSES: [&str; 33] = [
     "to2038",
     "refuses-times",
     "ignores-times",
+    "both-times",
     "refuses-modes",
     "fixed-modes",
     "no-hard-links",
@@ -221,6 +222,7 @@ fn what_could_not_be_kept_is_said_by_kind_and_counted() {
         7,
         "four files, two folders, and the top"
     );
+    assert_eq!(of("both-times", Attribute::Time), 0, "they are set together");
     assert_eq!(of("refuses-times", Attribute::Time), 7);
     assert!(of("refuses-modes", Attribute::Mode) > 0 && of("fixed-modes", Attribute::Mode) > 0);
     assert_eq!(of("no-sync", Attribute::Sync), 4);

@@ -13,7 +13,7 @@ mod names;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-pub use attributes::{get_xattrs, set_mode, set_times, set_times_at, set_xattr};
+pub use attributes::{get_xattrs, set_both_times, set_mode, set_times, set_times_at, set_xattr};
 pub use content::{
     allocate, cached_bytes, data_after, forget, hole_after, lock_exclusive, punch, read_at, read_once_at,
     sequential, set_length, start_writeback, sync_data, sync_file, sync_file_system, will_read, write_all_at,

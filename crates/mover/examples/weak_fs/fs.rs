@@ -108,6 +108,7 @@ impl WeakFs {
             content.resize(end, 0);
         }
         content[start..end].copy_from_slice(data);
+        tree.node(number)?.mtime_ns = tree::ns_of(SystemTime::now());
         Ok(())
     }
 
@@ -186,7 +187,7 @@ impl Filesystem for WeakFs {
         _uid: Option<u32>,
         _gid: Option<u32>,
         size: Option<u64>,
-        _atime: Option<TimeOrNow>,
+        atime: Option<TimeOrNow>,
         mtime: Option<TimeOrNow>,
         _ctime: Option<SystemTime>,
         _fh: Option<FileHandle>,
@@ -196,7 +197,9 @@ impl Filesystem for WeakFs {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        match self.set(ino, mode, size, mtime) {
+        // As of old, where a file system of users is told both times or none.
+        let is_told = atime.is_some() || !self.weak.is("both-times");
+        match self.set(ino, mode, size, mtime.filter(|_| is_told)) {
             Ok(attributes) => reply.attr(&NOT_KEPT, &attributes),
             Err(error) => reply.error(error),
         }

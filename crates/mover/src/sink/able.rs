@@ -10,6 +10,7 @@ use farline_sys::file;
 
 use super::clock::{Clock, Grain, may_be_kept_as};
 use super::journal::Source;
+use super::lock::set_times;
 use super::shared::{POISONED, Shared, in_words, one_line};
 use crate::message::Xattr;
 
@@ -38,6 +39,8 @@ pub enum Modes {
 pub struct Tried {
     /// How finely times are kept.
     pub grain: Grain,
+    /// Whether the time of last change is taken only together with that of last access.
+    pub both_times: bool,
     /// What becomes of permission bits.
     pub modes: Modes,
     /// Whether files are brought to the device when that is asked for.
@@ -49,6 +52,8 @@ pub struct Tried {
 pub struct Able {
     /// Compares times.
     pub clock: Clock,
+    /// Whether the time of last change is taken only together with that of last access.
+    pub both_times: bool,
     /// What becomes of permission bits.
     pub modes: Modes,
     /// Whether files are brought to the device when that is asked for.
@@ -111,7 +116,9 @@ impl Shared {
             return window.is_same(found_ns, source, unasked) || may_be_kept_as(found_ns, source.mtime_ns);
         };
         let ask = |wanted_ns| {
-            let asked = kept.staging.with_lock(|lock| lock.kept_as(wanted_ns));
+            let asked = kept
+                .staging
+                .with_lock(|lock| lock.kept_as(wanted_ns, kept.able.both_times));
             asked.unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()))
         };
         kept.able.clock.is_same(found_ns, source, ask)
@@ -123,8 +130,9 @@ impl Shared {
     /// The kernel's, besides that the file system cannot.
     pub fn keep_time(&self, file: BorrowedFd<'_>, mtime_ns: i64) -> io::Result<()> {
         let grain = self.able().map_or(Grain::Fine, |able| able.clock.grain());
-        let cannot = matches!(grain, Grain::OfWriting | Grain::Nothing);
-        match file::set_times(file, mtime_ns) {
+        let cannot = !grain.is_settable();
+        let both = self.able().is_some_and(|able| able.both_times);
+        match set_times(file, mtime_ns, both) {
             Err(error) if is_beyond(&error, cannot) => {
                 let how = grain.words().unwrap_or_else(|| in_words(&error));
                 self.lose(Attribute::Time, &how, 1);

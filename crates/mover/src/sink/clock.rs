@@ -58,6 +58,11 @@ impl Grain {
         }
     }
 
+    /// Whether a time that is set is kept, finely or not.
+    pub const fn is_settable(self) -> bool {
+        matches!(self, Self::Fine | Self::Step(_))
+    }
+
     /// In words, where times are kept otherwise than to the nanosecond.
     pub fn words(self) -> Option<String> {
         Some(match self {
@@ -67,11 +72,10 @@ impl Grain {
             Self::Step(ns) if ns >= 1_000 => format!("kept to {} us", ns / 1_000),
             Self::Step(ns) => format!("kept to {ns} ns"),
             Self::OfWriting => {
-                "not kept: a file that was written after the last change of its source counts as \
-                                the same if its size is"
+                "none can be set; a file of the same size, written after its source changed, is the same"
                     .to_owned()
             }
-            Self::Nothing => "not kept: files of the same size count as the same".to_owned(),
+            Self::Nothing => "there are none; a file of the same size is the same".to_owned(),
         })
     }
 

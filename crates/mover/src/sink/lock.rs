@@ -26,6 +26,17 @@ pub struct Lock {
     on_host: Option<UnixDatagram>,
 }
 
+/// Sets the time of last change; `both`: with that of last access.
+///
+/// # Errors
+/// The kernel's.
+pub fn set_times(file: BorrowedFd<'_>, mtime_ns: i64, both: bool) -> io::Result<()> {
+    match both {
+        true => file::set_both_times(file, mtime_ns),
+        false => file::set_times(file, mtime_ns),
+    }
+}
+
 impl Lock {
     /// Takes the lock `file` of `folder`; `None` while another copy has it. Where the file system has no locks, the host keeps
     /// the folder's name for one process at a time.
@@ -90,11 +101,18 @@ impl Lock {
         let looked = || file::stat_fd_anew(file).map(|facts| facts.mtime_ns);
         let unset_ns = looked().unwrap_or(0);
         let set = file::set_times(file, Clock::probe_ns()).and_then(|()| looked());
+        let set_both = || file::set_both_times(file, Clock::probe_ns()).and_then(|()| looked());
         let now_ns = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_nanos() as i64);
+        let mut grain = Grain::of(set, unset_ns, now_ns);
+        let takes_one = grain.is_settable();
+        if !takes_one {
+            grain = Grain::of(set_both(), unset_ns, now_ns);
+        }
         Tried {
-            grain: Grain::of(set, unset_ns, now_ns),
+            grain,
+            both_times: !takes_one && grain.is_settable(),
             modes: self.tried_modes(),
             syncs: !durable || !file::sync_data(file).is_err_and(|error| file::is_unsupported(&error)),
         }
@@ -118,8 +136,8 @@ impl Lock {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn kept_as(&self, mtime_ns: i64) -> io::Result<i64> {
-        file::set_times(self.file.as_fd(), mtime_ns)?;
+    pub fn kept_as(&self, mtime_ns: i64, both_times: bool) -> io::Result<i64> {
+        set_times(self.file.as_fd(), mtime_ns, both_times)?;
         Ok(file::stat_fd_anew(self.file.as_fd())?.mtime_ns)
     }
 }

@@ -172,6 +172,7 @@ impl Shared {
             staging,
             able: Able {
                 clock: Clock::new(tried.grain, &self.spec),
+                both_times: tried.both_times,
                 modes: tried.modes,
                 syncs: tried.syncs,
             },

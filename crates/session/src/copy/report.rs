@@ -7,6 +7,8 @@ use crate::message::tame_line;
 
 /// Longest word of a peer in a report: an engine, a file system, a cipher.
 const MAX_WORD_BYTES: usize = 64;
+/// Longest line that says how something was not kept.
+const MAX_LINE_BYTES: usize = 200;
 /// Most kinds of things that the other end could not keep.
 const MAX_NOT_KEPT: usize = 32;
 
@@ -41,23 +43,30 @@ pub fn merged(own: &CopyReport, far: Option<&CopyReport>, client_sends: bool) ->
 pub fn for_the_wire(mut report: CopyReport) -> CopyReport {
     report.failures.clear();
     report.not_kept.truncate(MAX_NOT_KEPT);
-    let mut words = vec![
+    for lost in &mut report.not_kept {
+        lost.how = cut(&lost.how, MAX_LINE_BYTES);
+    }
+    let words = [
         &mut report.cipher,
         &mut report.sender.engine,
         &mut report.sender.file_system,
         &mut report.receiver.engine,
         &mut report.receiver.file_system,
     ];
-    words.extend(report.not_kept.iter_mut().map(|lost| &mut lost.how));
     for word in words {
-        let mut tame = tame_line(word);
-        let cut = (0..=tame.len().min(MAX_WORD_BYTES))
-            .rev()
-            .find(|&at| tame.is_char_boundary(at));
-        tame.truncate(cut.unwrap_or(0));
-        *word = tame;
+        *word = cut(word, MAX_WORD_BYTES);
     }
     report
+}
+
+/// A line of the other end without control characters, at most so long.
+fn cut(line: &str, most_bytes: usize) -> String {
+    let mut tame = tame_line(line);
+    let end = (0..=tame.len().min(most_bytes))
+        .rev()
+        .find(|&at| tame.is_char_boundary(at));
+    tame.truncate(end.unwrap_or(0));
+    tame
 }
 
 #[cfg(test)]

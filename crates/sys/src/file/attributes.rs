@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use rustix::fs::{AtFlags, Timespec, Timestamps, UTIME_OMIT, XattrFlags};
+use rustix::fs::{AtFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, XattrFlags};
 use rustix::io::Errno;
 
 use super::{again, bits, path_of};
@@ -18,6 +18,21 @@ pub fn set_times(file: BorrowedFd<'_>, mtime_ns: i64) -> io::Result<()> {
     match again(|| rustix::fs::futimens(file, &times(mtime_ns))) {
         Err(error) if is_only_a_path(&error) => {
             again(|| rustix::fs::utimensat(file, "", &times(mtime_ns), AtFlags::EMPTY_PATH))
+        }
+        result => result,
+    }
+}
+
+/// As [`set_times`], and the time of last access becomes that of now: some file systems of users take both times or none.
+///
+/// # Errors
+/// The kernel's.
+pub fn set_both_times(file: BorrowedFd<'_>, mtime_ns: i64) -> io::Result<()> {
+    let mut times = times(mtime_ns);
+    times.last_access.tv_nsec = UTIME_NOW;
+    match again(|| rustix::fs::futimens(file, &times)) {
+        Err(error) if is_only_a_path(&error) => {
+            again(|| rustix::fs::utimensat(file, "", &times, AtFlags::EMPTY_PATH))
         }
         result => result,
     }
