@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from farline.campaign.plan import plan_from_document
 from farline.campaign.settings import Campaign, Setting
 from farline.errors import SystemFailure, UsageError, VersionError
+from farline.spec.json_text import read_object
 from farline.store.disk import locked, publish
 from farline.store.filters import pick_campaign
 
@@ -91,8 +92,8 @@ def read_journal(store: Store, campaign_id: str) -> Journal:
         raise UsageError(f"no campaign {campaign_id!r} in {store.path}; the last are: {names}")
     path = _path(store, found)
     try:
-        return _read(json.loads(path.read_text(encoding="utf-8")), path)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return _read(read_object(path.read_bytes()), path)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise SystemFailure(f"{path}: damaged: {error!r}") from error
 
 

@@ -55,6 +55,7 @@ from farline.campaign.points import (
 )
 from farline.campaign.rules import Rules
 from farline.errors import SpecError, UsageError
+from farline.spec.toml_reading import read_toml
 from farline.spec.units import parse_duration
 
 if TYPE_CHECKING:
@@ -215,13 +216,11 @@ def load_plan(path: Path) -> Plan:
         UsageError: when there is no such file or it is not TOML.
         SpecError: when something in it is unknown or not allowed; the line says where.
     """
-    import tomllib
-
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = read_toml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise UsageError(f"{path}: not TOML: {error}") from error
     try:
         plan = plan_from_document(document, default_name=_name_of(path))

@@ -14,7 +14,6 @@ from farline.cli.selection import (
     read_filter,
     read_store,
     store_option,
-    warn_of_damage,
 )
 
 if TYPE_CHECKING:
@@ -74,7 +73,6 @@ def command(
     runs = store.runs(read_filter(store, campaign, transport, status, since, where))
     if with_files:
         _write_files(output, kind, store, runs)
-        warn_of_damage(store)
         return
     samples = None
     if with_samples or with_links or with_perfmon:
@@ -85,7 +83,6 @@ def command(
 
         samples = perfmon_table(runs, samples)
     _write(output, kind, lambda file: _put(file, kind, runs, samples))
-    warn_of_damage(store)
     rows = len(runs if samples is None else samples)
     click.echo(f"{rows} rows of {len(runs)} runs", err=True)
 

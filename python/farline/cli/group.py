@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import click
 
 from farline.cli.failures import json_style, print_failure
+from farline.cli.shown import shown
 from farline.errors import FarlineError, InterruptedRun, SystemFailure, UsageError
 
 
@@ -94,6 +95,18 @@ def cli() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Runs the command line; errors become one line (or a document) and an exit code."""
+    _begin_anew()
+    code = _run(arguments)
+    left_out = _left_out(arguments)
+    return code or left_out
+
+
+def _begin_anew() -> None:
+    if (left_out := sys.modules.get("farline.store.left_out")) is not None:
+        left_out.forget()
+
+
+def _run(arguments: Sequence[str]) -> int:
     try:
         outcome = cli.main(args=list(arguments), prog_name="farline", standalone_mode=False)
         sys.stdout.flush()
@@ -115,6 +128,26 @@ def run(arguments: Sequence[str]) -> int:
         return _failed(UsageError(_with_help(error)), arguments)
     except FarlineError as error:
         return _failed(error, arguments)
+
+
+_READERS = ("analyze", "explain", "export", "model", "report", "runs", "show")
+"""Verbs whose results stand on the store: with a file of it left out they are not whole."""
+
+
+def _left_out(arguments: Sequence[str]) -> int:
+    """Says what the store's readers left out; the exit code for it, 0 if nothing was."""
+    left_out = sys.modules.get("farline.store.left_out")
+    if left_out is None or not arguments or arguments[0] not in _READERS:
+        return 0
+    lines: tuple[str, ...] = left_out.noted()
+    left_out.forget()
+    for line in lines:
+        click.echo(f"farline: {shown(line)}", err=True)
+    if not lines:
+        return 0
+    plural = "" if len(lines) == 1 else "s"
+    click.echo(f"farline: {len(lines)} file{plural} left out; the rest is above", err=True)
+    return SystemFailure.exit_code
 
 
 def _is_output_broken() -> bool:

@@ -15,7 +15,6 @@ from farline.cli.selection import (
     read_filter,
     read_store,
     store_option,
-    warn_of_damage,
 )
 
 if TYPE_CHECKING:
@@ -64,7 +63,6 @@ def command(
         wanted = read_filter(store, campaign, transport, status, since, where)
         rows = store.runs(wanted, None if everything else limit).to_pylist()
         _print_runs(rows, as_json)
-    warn_of_damage(store)
 
 
 def _print_compaction(store: Store, as_json: bool) -> None:

@@ -91,9 +91,3 @@ def read_filter(
         since=read_since(since) if since else None,
         where=read_where(where),
     )
-
-
-def warn_of_damage(store: Store) -> None:
-    """A line on standard error for each file of the store that cannot be read."""
-    for line in store.damaged():
-        click.echo(f"farline: {line}", err=True)

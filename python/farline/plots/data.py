@@ -251,8 +251,17 @@ def _samples(store: Store, run_ids: Sequence[str]) -> dict[str, Columns]:
 
 
 def _plan(store: Store, name: str) -> dict[str, Any]:
+    from farline.spec.json_text import read_object
+    from farline.store import left_out
+
     path = store.path / "campaigns" / f"{name}.json"
-    return dict(json.loads(path.read_text())) if path.is_file() else {}
+    try:
+        return read_object(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        left_out.note(f"{path}: damaged: {error}")
+        return {}
 
 
 def _has_figures(rows: Sequence[Row], column: str) -> bool:

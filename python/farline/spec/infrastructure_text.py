@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from farline.errors import SpecError
 from farline.spec import units
 from farline.spec.infrastructure import Connection, FileSystem, Infrastructure, Site
+from farline.spec.toml_reading import read_toml
 
 _TOP = ("name", "capacity_bps", "sites", "connections")
 _SITE = ("hosts", "host_bps", "file_systems", "latitude", "longitude")
@@ -27,8 +27,8 @@ def infrastructure_from_text(text: str, where: str) -> Infrastructure:
         SpecError: when the text is no TOML or describes no infrastructure: one line with the place.
     """
     try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        document = read_toml(text)
+    except ValueError as error:
         raise SpecError(f"{where}: not TOML: {error}") from None
     _refuse_unknown(document, _TOP, where)
     name = _text(document.get("name", "infrastructure"), f"{where}: name")

@@ -8,6 +8,9 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
+MAX_DEPTH = 100
+"""Most lists and objects within each other; farline's own documents have less than ten."""
+
 
 def read_json(text: str | bytes) -> Any:
     """The value that `text` stands for.
@@ -21,9 +24,30 @@ def read_json(text: str | bytes) -> Any:
         except UnicodeDecodeError as error:
             raise ValueError(f"byte {error.start} is not UTF-8") from None
     try:
-        return json.loads(text, parse_constant=_refuse)
+        value = json.loads(text, parse_constant=_refuse)
     except RecursionError:
         raise ValueError("lists and objects are nested too deep") from None
+    check_depth(value)
+    return value
+
+
+def check_depth(value: Any) -> None:
+    """Refuses what is nested so deep that a walk through it would end in `RecursionError`.
+
+    Raises:
+        ValueError: when it is.
+    """
+    level, depth = [value], 0
+    while level := [
+        part
+        for whole in level
+        if isinstance(whole, dict | list)
+        for part in (whole.values() if isinstance(whole, dict) else whole)
+        if isinstance(part, dict | list)
+    ]:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise ValueError(f"tables and lists are nested deeper than {MAX_DEPTH} levels")
 
 
 def _refuse(word: str) -> NoReturn:

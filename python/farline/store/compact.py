@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from farline.errors import VersionError
 from farline.store.columns import entry_of_row, run_columns, runs_table
 from farline.store.disk import (
     STALE_TEMP_S,
@@ -86,6 +87,9 @@ def compact(layout: Layout, everything: bool = False) -> Compaction:
             return Compaction(busy=True)
         with locked(layout.use_lock, exclusive=False):
             view = take_view(layout)
+        if view.newer:
+            # What a file that cannot be read yet replaces would be merged a second time.
+            raise VersionError(view.newer[0])
         # Only a merger deletes, and that is this process: the view stays true without the lock.
         parts = _choose(view, everything)
         superseded = set(view.superseded)

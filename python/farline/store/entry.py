@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from farline.errors import SpecError, SystemFailure, VersionError
+from farline.spec.json_text import read_object
 from farline.store.upgrade import FORMAT_VERSION, upgrade_document, upgrade_samples
 
 if TYPE_CHECKING:
@@ -50,6 +51,24 @@ class Entry:
             "campaign": self.campaign,
             "labels": dict(self.labels),
         }
+
+
+def checked_entry(document: Mapping[str, Any]) -> Entry:
+    """The entry that a document of the present version holds.
+
+    Raises:
+        KeyError, ValueError: when it holds none.
+    """
+    record, labels, campaign = document["record"], document["labels"], document["campaign"]
+    if not isinstance(record, dict) or not isinstance(labels, dict):
+        raise ValueError("record and labels are not objects")
+    if campaign is not None and not isinstance(campaign, str):
+        raise ValueError("campaign is not a text")
+    try:
+        checked_run_id(record["run_id"])
+    except SpecError as error:
+        raise ValueError(error.message) from None
+    return Entry(record, campaign, labels)
 
 
 def checked_run_id(run_id: object) -> str:
@@ -162,9 +181,9 @@ def read_fresh(path: Path) -> Fresh:
     """
     end = read_footer(path)
     try:
-        document = upgrade_document(json.loads(end.metadata[ENTRY_KEY]), end.version)
-        entry = Entry(document["record"], document["campaign"], document["labels"])
-    except (KeyError, ValueError, TypeError) as error:
+        document = upgrade_document(read_object(end.metadata[ENTRY_KEY]), end.version)
+        entry = checked_entry(document)
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise SystemFailure(f"{path}: damaged: {error!r}") from error
     return Fresh(path, end.version, end.columns, entry)
 
@@ -195,6 +214,8 @@ def read_footer(path: Path) -> Footer:
         end = pq.read_metadata(path)
         metadata = dict(end.metadata or {})
         version = int(metadata[VERSION_KEY])
+    except OSError as error:
+        raise SystemFailure(f"{path}: {error.strerror or error}") from error
     except (pa.ArrowException, KeyError, ValueError) as error:
         raise SystemFailure(f"{path}: damaged, or not a file of this store: {error}") from error
     check_version(path, version)

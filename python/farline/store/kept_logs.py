@@ -22,7 +22,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
-from farline.errors import SpecError, SystemFailure, UsageError
+from farline.errors import SpecError, SystemFailure, UsageError, VersionError
+from farline.store import left_out
 from farline.store.disk import locked, make_folder, publish, system_failures
 from farline.store.entry import VERSION_KEY, read_footer
 from farline.store.layout import REPLACES_KEY, Layout
@@ -84,32 +85,37 @@ class KeptView:
     logs: tuple[KeptLog, ...] = ()
     superseded: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
+    newer: tuple[str, ...] = ()
+    """Of them, those of a newer farline."""
     replaced: frozenset[str] = frozenset()
     """Every name of a file that some file replaces, whether it is still there or not."""
 
 
 def kept_view(layout: Layout) -> KeptView:
-    """Lists the kept logs. The caller holds the shared lock.
-
-    Raises:
-        VersionError: when a newer farline wrote one of the files.
-    """
+    """Lists the kept logs. The caller holds the shared lock."""
     if not layout.transfers.exists():
         return KeptView()
     with system_failures(f"listing {layout.transfers}"):
         names = sorted(p.name for p in layout.transfers.iterdir() if p.suffix == ".parquet")
     found: list[tuple[KeptLog, frozenset[str]]] = []
     damaged: list[str] = []
+    newer: list[str] = []
     for name in names:
         try:
             found.append(_read_kept(layout.transfers / name))
         except SystemFailure as failure:
             damaged.append(failure.message)
+        except VersionError as failure:
+            damaged.append(failure.message)
+            newer.append(failure.message)
+    for line in damaged:
+        left_out.note(line)
     replaced = frozenset(name for _, names in found for name in names)
     return KeptView(
         logs=tuple(log for log, _ in found if log.file not in replaced),
         superseded=tuple(name for name in names if name in replaced),
         damaged=tuple(damaged),
+        newer=tuple(newer),
         replaced=replaced,
     )
 
@@ -126,6 +132,9 @@ def look_at(layout: Layout, path: Path, reader: str) -> Look:
 def _looked(layout: Layout, path: Path, reader: str) -> tuple[Look, KeptView]:
     with locked(layout.use_lock, exclusive=False):
         view = kept_view(layout)
+    if view.newer:
+        # It may be this log that the file has.
+        raise VersionError(view.newer[0])
     known = view.logs
     log, beginnings = digest_log(path, {kept.log.size_bytes for kept in known})
     same = tuple(kept for kept in known if kept.log.digest == log.digest)

@@ -9,13 +9,14 @@ another shape: all of this holds for them too.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from farline.errors import SystemFailure
+from farline.errors import SystemFailure, VersionError
+from farline.spec.json_text import read_json
+from farline.store import left_out
 from farline.store.disk import locked, system_failures
 from farline.store.entry import Fresh, read_footer, read_fresh
 from farline.store.spool import SUFFIX, read_spooled
@@ -159,30 +160,58 @@ class View:
     superseded: frozenset[str]
     """Replaced files that still exist, as `fresh/NAME`, `spool/NAME` and `runs/NAME`."""
     damaged: tuple[str, ...] = field(default=())
-    """One line per file that cannot be read."""
+    """One line per file that cannot be read, those of a newer farline included."""
+    newer: tuple[str, ...] = field(default=())
+    """Of them, those of a newer farline: what they replace is not known."""
 
 
 def take_view(layout: Layout) -> View:
-    """Lists the store. The caller holds the shared lock.
-
-    Raises:
-        VersionError: when a newer farline wrote one of the files.
-    """
+    """Lists the store. The caller holds the shared lock."""
     damaged: list[str] = []
+    newer: list[str] = []
     # The order matters: see the head of this file.
     fresh_names = [f"fresh/{name}" for name in _names(layout.fresh)]
     fresh_names += [f"spool/{name}" for name in _spooled_names(layout)]
     run_names = _names(layout.runs)
-    segments = _readable(damaged, (lambda name: _segment(layout, name)), run_names)
+    segments = _readable(damaged, newer, (lambda name: _segment(layout, name)), run_names)
     replaced = frozenset(name for segment in segments for name in segment.replaces)
     present = frozenset([*fresh_names, *(f"runs/{name}" for name in run_names)])
     wanted = [name for name in fresh_names if name not in replaced]
+
+    def read(name: str) -> Fresh:
+        return _fresh(layout.root / name)
+
     return View(
-        fresh=tuple(_readable(damaged, (lambda name: _fresh(layout.root / name)), wanted)),
+        fresh=tuple(_sound(damaged, _readable(damaged, newer, read, wanted))),
         segments=tuple(s for s in segments if f"runs/{s.name}.parquet" not in replaced),
         superseded=replaced & present,
-        damaged=tuple(damaged),
+        damaged=_noted(damaged),
+        newer=tuple(newer),
     )
+
+
+def _noted(damaged: list[str]) -> tuple[str, ...]:
+    for line in damaged:
+        left_out.note(line)
+    return tuple(damaged)
+
+
+def _sound(damaged: list[str], fresh: list[Fresh]) -> list[Fresh]:
+    """Those whose entries make rows; one entry of another shape would keep all others back."""
+    from farline.store.columns import runs_table
+
+    def fault(items: list[Fresh]) -> str | None:
+        try:
+            runs_table(item.entry for item in items)
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+            return repr(error)
+        return None
+
+    if not fresh or fault(fresh) is None:
+        return fresh
+    faults = [(item, fault([item])) for item in fresh]
+    damaged += [f"{item.path}: damaged: {why}" for item, why in faults if why is not None]
+    return [item for item, why in faults if why is None]
 
 
 def _names(folder: Path, suffix: str = ".parquet") -> list[str]:
@@ -200,15 +229,18 @@ def _fresh(path: Path) -> Fresh:
 
 
 def _readable(
-    damaged: list[str], read: Callable[[str], _Item], names: Iterable[str]
+    damaged: list[str], newer: list[str], read: Callable[[str], _Item], names: Iterable[str]
 ) -> list[_Item]:
-    """What can be read; one line into `damaged` for each that cannot."""
+    """What can be read; one line into `damaged` for each that cannot, or not yet."""
     items: list[_Item] = []
     for name in names:
         try:
             items.append(read(name))
         except SystemFailure as failure:
             damaged.append(failure.message)
+        except VersionError as failure:
+            damaged.append(failure.message)
+            newer.append(failure.message)
     return items
 
 
@@ -216,7 +248,7 @@ def _segment(layout: Layout, name: str) -> Segment:
     path = layout.runs / name
     end = read_footer(path)
     try:
-        replaces = frozenset(json.loads(end.metadata[REPLACES_KEY]))
+        replaces = frozenset(read_json(end.metadata[REPLACES_KEY]))
     except (KeyError, ValueError, TypeError) as error:
         raise SystemFailure(f"{path}: damaged: {error!r}") from error
     return Segment(path.stem, end.version, end.rows, replaces)

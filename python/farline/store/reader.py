@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from farline.errors import SystemFailure
+from farline.errors import SystemFailure, VersionError
+from farline.store import left_out
 from farline.store.columns import OTHER_NAMES, run_columns, runs_table
 from farline.store.compact import segment_samples, segment_tables
 from farline.store.disk import locked
-from farline.store.entry import Fresh, fresh_samples
+from farline.store.entry import Fresh, fresh_samples, read_footer
 from farline.store.layout import LINKS, MOVER, Layout, Segment, Side, View, take_view
 from farline.store.spool import spooled_table
 from farline.store.upgrade import SAME_SINCE
@@ -35,6 +37,8 @@ class Reader:
     layout: Layout
     view: View
     engine: Backend
+    scans: dict[str, tuple[list[str], dict[str, str]]] = field(default_factory=dict)
+    """Files and columns of what the engine scans, by name."""
 
     @functools.cached_property
     def runs(self) -> ir.Table:
@@ -57,10 +61,10 @@ class Reader:
         fresh = [f for f in self.view.fresh if wanted is None or f.entry.run_id in wanted]
         scanned = [str(f.path) for f in fresh if _in_place(f)]
         scanned += [str(self.layout.samples / f"{s.name}.parquet") for s in self._present]
-        older = [fresh_samples(f) for f in fresh if not _in_place(f)]
+        older = [t for f in fresh if not _in_place(f) for t in _whole(f.path, fresh_samples, f)]
         older += [table for s in self._older for table in segment_samples(self.layout, s)]
         parts = [ibis.memtable(_joined(older))]
-        if scanned:
+        if scanned := _sound(scanned):
             parts.append(self._scan("scanned_samples", scanned))
         found = (name for part in parts for name in part.columns if name != "run_id")
         names = dict.fromkeys([*SAMPLE_COLUMNS, *found])
@@ -87,9 +91,11 @@ class Reader:
         paths = [side.fresh_path(self.layout, f.entry.run_id) for f in fresh if not f.spooled]
         paths += [side.path(self.layout, segment) for segment in self.view.segments]
         found = [str(path) for path in paths if path.exists()]
-        spooled = [spooled_table(f, side.name) for f in fresh if f.spooled]
+        spooled = [
+            t for f in fresh if f.spooled for t in _whole(f.path, spooled_table, f, side.name)
+        ]
         parts = [ibis.memtable(_joined(spooled))]
-        if found:
+        if found := _sound(found):
             parts.append(self._scan(f"{side.name}_samples", found))
         columns = {"run_id": "string", **dict.fromkeys(names, "int64")}
         return _union([_shaped(part, columns) for part in parts])
@@ -105,7 +111,38 @@ class Reader:
         try:
             return self.engine.to_pyarrow(expression)
         except duckdb.Error as error:
-            raise SystemFailure(f"reading {self.layout.root}: {error}") from error
+            if not self._drop_damaged():
+                raise SystemFailure(f"reading {self.layout.root}: {error}") from error
+        return self.arrow(expression)
+
+    def _drop_damaged(self) -> bool:
+        """Takes files that cannot be read to their end out of what is scanned; whether any was."""
+        dropped = False
+        for name, (paths, columns) in list(self.scans.items()):
+            sound = [path for path in paths if _is_whole(path)]
+            if len(sound) < len(paths):
+                dropped = True
+                self.scans[name] = (sound, columns)
+                self._scan_again(name, sound, columns)
+        return dropped
+
+    def _scan_again(self, name: str, paths: list[str], columns: Mapping[str, str]) -> None:
+        """Puts fewer files under the name of a scan, with the columns that it had."""
+        if not paths:
+            nulls = ", ".join(f'NULL::{kind} AS "{column}"' for column, kind in columns.items())
+            self._replace_view(name, f"SELECT {nulls} WHERE false")
+            return
+        files = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+        source = f"read_parquet([{files}], union_by_name = true)"
+        there = {row[0] for row in self.engine.con.execute(f"DESCRIBE FROM {source}").fetchall()}
+        picked = ", ".join(
+            f'"{column}"' if column in there else f'NULL::{kind} AS "{column}"'
+            for column, kind in columns.items()
+        )
+        self._replace_view(name, f"SELECT {picked} FROM {source}")
+
+    def _replace_view(self, name: str, query: str) -> None:
+        self.engine.con.execute(f'CREATE OR REPLACE TEMPORARY VIEW "{name}" AS {query}')
 
     @property
     def _present(self) -> list[Segment]:
@@ -123,16 +160,15 @@ class Reader:
         return pa.concat_tables(tables)
 
     def _scan(self, name: str, paths: list[str]) -> ir.Table:
-        return self.engine.read_parquet(paths, table_name=name, union_by_name=True)
+        table = self.engine.read_parquet(paths, table_name=name, union_by_name=True)
+        described = self.engine.con.execute(f'DESCRIBE "{name}"').fetchall()
+        self.scans[name] = (paths, {row[0]: row[1] for row in described})
+        return table
 
 
 @contextlib.contextmanager
 def open_reader(layout: Layout) -> Iterator[Reader]:
-    """Opens a consistent view of the store for as long as the block runs.
-
-    Raises:
-        VersionError: when a newer farline wrote one of the files.
-    """
+    """Opens a consistent view of the store for as long as the block runs."""
     import ibis
 
     with locked(layout.use_lock, exclusive=False):
@@ -142,6 +178,45 @@ def open_reader(layout: Layout) -> Iterator[Reader]:
             yield Reader(layout, view, engine)
         finally:
             engine.disconnect()
+
+
+def _sound(paths: Iterable[str]) -> list[str]:
+    """Those whose footers can be read; the others are noted."""
+    sound = []
+    for path in paths:
+        try:
+            read_footer(Path(path))
+        except (SystemFailure, VersionError) as failure:
+            left_out.note(failure.message)
+        else:
+            sound.append(path)
+    return sound
+
+
+def _is_whole(path: str) -> bool:
+    """Whether every page of a file can be read; if not, that is noted."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            for _ in file.iter_batches():
+                pass
+    except (pa.ArrowException, OSError, ValueError) as error:
+        left_out.note(f"{path}: damaged: {' '.join(str(error).split())[:200]}")
+        return False
+    return True
+
+
+def _whole(path: Path, read: Callable[..., pa.Table], *arguments: Any) -> list[pa.Table]:
+    """What a reader makes of a file; nothing, and a note, where it is damaged."""
+    import pyarrow as pa
+
+    try:
+        return [read(*arguments)]
+    except (SystemFailure, pa.ArrowException, OSError, ValueError) as error:
+        left_out.note(f"{path}: damaged: {error}")
+        return []
 
 
 def _in_place(fresh: Fresh) -> bool:

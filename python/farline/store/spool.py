@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from farline.errors import SpecError, SystemFailure
+from farline.spec.json_text import read_object
 from farline.store.disk import system_failures
-from farline.store.entry import Entry, Fresh, check_version, sample_table
+from farline.store.entry import Entry, Fresh, check_version, checked_entry, sample_table
 from farline.store.upgrade import FORMAT_VERSION, upgrade_document, upgrade_samples
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def read_spooled(path: Path) -> Fresh:
         version = int(head["format"])  # type: ignore[index]
         check_version(path, version)
         document = upgrade_document(head["entry"], version)  # type: ignore[index]
-        entry = Entry(document["record"], document["campaign"], document["labels"])
+        entry = checked_entry(document)
         columns = ("run_id", *map(str, head["kinds"].get(SAMPLES, ())))  # type: ignore[index]
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise SystemFailure(f"{path}: damaged: {error!r}") from error
@@ -97,7 +98,7 @@ def spooled_table(fresh: Fresh, kind: str) -> pa.Table:
                 found = line["columns"].items()
                 columns = {name: np.asarray(values, dtype=np.int64) for name, values in found}
         table = sample_table(fresh.entry.run_id, columns)
-    except (KeyError, ValueError, TypeError, AttributeError, SpecError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError, OverflowError, SpecError) as error:
         raise SystemFailure(f"{fresh.path}: damaged: {error!r}") from error
     return upgrade_samples(table, fresh.version) if kind == SAMPLES else table
 
@@ -105,4 +106,4 @@ def spooled_table(fresh: Fresh, kind: str) -> pa.Table:
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     with system_failures(f"reading {path}"), path.open("rb") as file:
         for line in file:
-            yield json.loads(line)
+            yield read_object(line)

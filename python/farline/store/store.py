@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from farline.errors import UsageError
-from farline.store import kept_logs, queries, quick
+from farline.errors import FarlineError, UsageError
+from farline.store import kept_logs, left_out, queries, quick
 from farline.store.compact import Compaction, compact
 from farline.store.disk import locked, make_folder, publish
 from farline.store.entry import Entry, sample_table, write_fresh, write_side
@@ -130,7 +130,14 @@ class Store:
             # A store of an older version has not all of them.
             with contextlib.suppress(FileNotFoundError), os.scandir(folder) as found:
                 waiting += sum(1 for _ in found)
-        return self.compact() if waiting >= TIDY_FILES else Compaction()
+        if waiting < TIDY_FILES:
+            return Compaction()
+        try:
+            return self.compact()
+        except (FarlineError, OSError, ValueError) as error:
+            # Reading goes on; a merge that meets a damaged file has changed nothing.
+            left_out.note(f"{self.path}: not merged: {error}")
+            return Compaction()
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Reader]:

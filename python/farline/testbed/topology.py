@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farline.errors import FarlineError, SpecError, UsageError
+from farline.spec.toml_reading import read_toml
 from farline.spec.topology import fields_of, read_document
 from farline.testbed import overrides as override
 from farline.testbed.links import merged, read_link
@@ -81,8 +82,8 @@ def load(source: str | Path, **overrides: object) -> Topology:
     """
     where, text = _read_source(source)
     try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        document = read_toml(text)
+    except ValueError as error:
         raise UsageError(f"{where}: not TOML: {error}") from None
     try:
         return topology_from_document(document, overrides)
@@ -182,4 +183,8 @@ def _main_links(
         raise ValueError(f"main_link: {main!r} is no link; allowed are {known}")
     if named is not None:
         return [str(main)]
-    return [entry.raw["name"] for entry in entries if entry.origin == origins[0]]
+    copies = [entry for entry in entries if entry.origin == origins[0]]
+    for entry in copies:
+        if not isinstance(entry.raw.get("name"), str):
+            raise ValueError(f"{entry.place}: it has no name; every link needs one")
+    return [entry.raw["name"] for entry in copies]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from farline.errors import SystemFailure
+from farline.spec.json_text import read_object
 
 _FILE_SCHEMA = 1
 
@@ -62,6 +63,11 @@ class KnownServers:
             return {}
         except OSError as error:
             raise SystemFailure(f"{self.path}: {error.strerror}") from None
+        except UnicodeDecodeError as error:
+            raise SystemFailure(
+                f"{self.path}: not a list of known servers ({error.reason} at byte {error.start});"
+                " move it away to start afresh"
+            ) from None
         return _parse(self.path, text)
 
     def get(self, address: str) -> KnownServer:
@@ -103,12 +109,19 @@ def _known(server: KnownServer) -> dict[str, str]:
     return {name: value for name, value in asdict(server).items() if value is not None}
 
 
+def _read(known: Mapping[str, Any]) -> KnownServer:
+    for name, value in known.items():
+        if not isinstance(value, str):
+            raise ValueError(f"{name}: {value!r} is not a text")
+    return KnownServer(**known)
+
+
 def _parse(path: Path, text: str) -> dict[str, KnownServer]:
     try:
-        document: Any = json.loads(text)
+        document: Any = read_object(text)
         if document["schema"] != _FILE_SCHEMA:
             raise ValueError(f"schema {document['schema']} is not known, allowed is {_FILE_SCHEMA}")
-        return {address: KnownServer(**known) for address, known in document["servers"].items()}
+        return {address: _read(known) for address, known in document["servers"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SystemFailure(
             f"{path}: not a list of known servers ({error}); move it away to start afresh"

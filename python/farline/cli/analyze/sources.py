@@ -57,8 +57,6 @@ def opened(options: SourceOptions) -> Iterator[Opened]:
         infrastructure=sites,
         engine=options.engine,
     ) as transfers:
-        for line in transfers.damaged:
-            click.echo(f"farline: {line}", err=True)
         kept = tuple(store.transfer_logs()) if store is not None and options.with_logs else ()
         yield Opened(transfers, sites, tuple(logs), kept)
 
