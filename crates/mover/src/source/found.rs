@@ -22,6 +22,8 @@ pub(super) struct Found {
     pub(super) what: What,
     /// What was seen of it: what is read later has to be this still.
     pub(super) facts: FileFacts,
+    /// When that was seen, at the latest; nanoseconds since 1970. Of files alone.
+    pub(super) seen_ns: i64,
     /// Attributes, where asked for.
     pub(super) xattrs: Vec<Xattr>,
 }
@@ -81,23 +83,4 @@ impl Found {
             xattrs: self.xattrs.clone(),
         }
     }
-}
-
-/// Whether `now` is the file that was `then`, unchanged.
-pub(super) fn is_unchanged(then: &FileFacts, now: &FileFacts) -> bool {
-    (
-        then.kind,
-        then.device,
-        then.inode,
-        then.bytes,
-        then.mtime_ns,
-        then.ctime_ns,
-    ) == (
-        now.kind,
-        now.device,
-        now.inode,
-        now.bytes,
-        now.mtime_ns,
-        now.ctime_ns,
-    )
 }

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 
 use farline_sys::file;
 
-use super::found::is_unchanged;
 use super::producer::{Filled, PAUSE, Producer};
 use super::sending::{Phase, Sending};
 use super::settle::Trouble;
+use super::steady;
 use crate::engine::OpenFile;
 use crate::frame::{Frame, FrameKind, Header};
 use crate::pack::{ITEM_HEADER_BYTES, write_item_header};
@@ -127,14 +127,14 @@ impl Producer {
     /// Reads all of a file; what was seen of it before has to be true after that.
     fn read_small(&self, file: &Sending, opened: OpenFile, content: &mut [u8]) -> Result<(), Trouble> {
         let gauges = &self.shared.gauges;
-        let (read, facts) = gauges
-            .file_ns
-            .time(|| (opened.read_at(content, 0), opened.facts()));
+        steady::begin_small(&file.found, opened.fd());
+        let (read, is_same) = gauges.file_ns.time(|| {
+            let read = opened.read_at(content, 0);
+            (read, steady::end_small(&file.found, opened.fd()))
+        });
         gauges.name_ns.time(|| drop(opened));
         // First: what is no file any more cannot be read either.
-        if !is_unchanged(&file.found.facts, &facts?) {
-            return Err(Trouble::Changed);
-        }
+        is_same?;
         let read = read?;
         gauges.file_bytes.add(read as u64);
         if read < content.len() {

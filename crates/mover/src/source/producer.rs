@@ -7,11 +7,11 @@ use std::time::Duration;
 use farline_spec::{Failure, FailureKind};
 
 use super::folders::Folders;
-use super::found::is_unchanged;
 use super::pool::Pool;
 use super::sending::{Chunks, Phase, Sending, Span, State};
 use super::settle::Trouble;
 use super::shared::{Shared, Word};
+use super::steady;
 use super::straight::Pointer;
 use super::supply::Work;
 use crate::engine::{self, Completed, OpenFile, Reader, Request};
@@ -175,7 +175,7 @@ impl Producer {
         let open = match &chunks.open {
             Some(open) => {
                 // Now and then, so that not all of a large file is sent for nothing.
-                check_unchanged(file, open)?;
+                steady::end(&file.found, open.fd())?;
                 Arc::clone(open)
             }
             None => {
@@ -183,7 +183,7 @@ impl Producer {
                     let opened = self.folders.open(&self.shared, &file.found)?;
                     self.reader.adopt(opened)
                 })?;
-                check_unchanged(file, &open)?;
+                steady::begin(&file.found, open.fd())?;
                 let device = file.found.facts.device;
                 let straight = self.shared.straight.as_ref();
                 chunks.place = straight.and_then(|straight| straight.place(device));
@@ -395,7 +395,7 @@ impl Shared {
 
     /// Says that `file` may take its name, if it is still what was announced.
     pub(super) fn settle_if_unchanged(&self, file: &Sending, open: &OpenFile) -> Result<(), Trouble> {
-        check_unchanged(file, open)?;
+        steady::end(&file.found, open.fd())?;
         self.all_of_it_read(file);
         Ok(())
     }
@@ -454,13 +454,5 @@ impl Shared {
     pub(super) const fn reads_files(&self) -> bool {
         use farline_spec::FileEngine::{Memory, Null};
         !matches!(self.choice.engine, Null | Memory)
-    }
-}
-
-fn check_unchanged(file: &Sending, open: &OpenFile) -> Result<(), Trouble> {
-    if is_unchanged(&file.found.facts, &open.facts()?) {
-        Ok(())
-    } else {
-        Err(Trouble::Changed)
     }
 }

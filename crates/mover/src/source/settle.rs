@@ -7,9 +7,10 @@ use farline_spec::{FileKind, FileStatus, ReceiptLine};
 use farline_sys::file::{self, FileFacts};
 
 use super::found::{Found, MOST_TRIES, What};
-use super::origin::{is_link_loop, why};
+use super::origin::{is_another, why};
 use super::sending::{Phase, Sending};
 use super::shared::{Shared, Word, one_line};
+use super::steady::{self, NO_FILE};
 use crate::path_text::to_text;
 
 /// What keeps a file from being read.
@@ -25,8 +26,7 @@ pub(super) enum Trouble {
 
 impl From<io::Error> for Trouble {
     fn from(error: io::Error) -> Self {
-        // A link is now where none was.
-        if is_link_loop(&error) {
+        if is_another(&error) {
             Self::Changed
         } else {
             Self::Kernel(error)
@@ -93,38 +93,47 @@ impl Shared {
         });
     }
 
-    /// `file` cannot be sent as it was announced: it is announced again as it is now, or fails by name.
+    /// `file` cannot be sent as it was announced: it is looked at once more and announced as it is then, or fails by name.
     pub(super) fn lost(&self, file: &Arc<Sending>, trouble: &Trouble) {
-        let (is_unread, is_answered) = {
+        let is_unread = {
             let mut state = file.lock();
             if state.phase == Phase::Over {
                 return;
             }
             state.phase = Phase::Over;
             state.chunks = None;
-            (state.take_unread(), state.is_answered)
+            state.is_unread
         };
         self.supply.handed_out(file);
+        let is_stale = matches!(trouble, Trouble::Changed) && file.found.tries < MOST_TRIES;
         // While it counts as unread the end of the catalogue has not been said.
-        let again = is_unread.then(|| self.again(file, trouble)).flatten();
-        let reason = trouble.reason();
-        let again = match again {
-            Some(Ok(found)) => {
-                self.count_again(file, &found);
-                Some(found)
-            }
-            Some(Err(other)) => {
-                self.settled(file, FileStatus::Failed, Some(&other), None);
-                None
-            }
-            None => {
-                self.settled(file, FileStatus::Failed, Some(&reason), None);
-                None
-            }
+        if is_stale && is_unread {
+            self.second_looks.add(file);
+        } else {
+            self.give_up(file, &trouble.reason());
+        }
+    }
+
+    /// `file`, which was lost, fails by name.
+    pub(super) fn give_up(&self, file: &Sending, reason: &str) {
+        self.settled(file, FileStatus::Failed, Some(reason), None);
+        self.say_lost(file, reason, None);
+    }
+
+    /// `file`, which was lost, is announced as it is now.
+    pub(super) fn announce_again(&self, file: &Sending, found: Found) {
+        self.count_again(file, &found);
+        self.say_lost(file, &Trouble::Changed.reason(), Some(found));
+    }
+
+    fn say_lost(&self, file: &Sending, reason: &str, again: Option<Found>) {
+        let (is_unread, is_answered) = {
+            let mut state = file.lock();
+            (state.take_unread(), state.is_answered)
         };
         self.say(Word::Lost {
             number: file.number,
-            reason,
+            reason: reason.to_owned(),
             again,
         });
         if !is_answered {
@@ -135,16 +144,14 @@ impl Shared {
         self.all_read(usize::from(is_unread));
     }
 
-    /// The file as it is now, if it may be announced again; a reason if it is none any more.
-    fn again(&self, file: &Sending, trouble: &Trouble) -> Option<Result<Found, String>> {
-        let is_stale = matches!(trouble, Trouble::Changed) && file.found.tries < MOST_TRIES;
-        is_stale.then(|| self.look_again(&file.found).map_err(|trouble| trouble.reason()))
-    }
-
-    fn look_again(&self, found: &Found) -> Result<Found, Trouble> {
+    /// The file as it is now.
+    ///
+    /// # Errors
+    /// Why it cannot be announced.
+    pub(super) fn look_again(&self, found: &Found) -> Result<Found, Trouble> {
         let facts = self.facts_of(found)?;
         if facts.kind != file::FileKind::File {
-            return Err(Trouble::Beyond("is no file any more".to_owned()));
+            return Err(Trouble::Beyond(NO_FILE.to_owned()));
         }
         let mut fresh = Found {
             origin: found.origin,
@@ -153,6 +160,7 @@ impl Shared {
             path: found.path.clone(),
             what: What::File(None),
             facts,
+            seen_ns: steady::now_ns(),
             xattrs: Vec::new(),
         };
         self.look_inside(&mut fresh)?;

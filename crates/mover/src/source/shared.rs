@@ -12,6 +12,7 @@ use super::halt::Halt;
 use super::origin::Origin;
 use super::pool::Pool;
 use super::producer::Filled;
+use super::second_look::SecondLooks;
 use super::straight::Straight;
 use super::supply::Supply;
 use super::table::Table;
@@ -61,6 +62,8 @@ pub(super) struct Shared {
     pub(super) table: Table,
     /// What is to be read.
     pub(super) supply: Supply,
+    /// Files that changed and are to be looked at once more.
+    pub(super) second_looks: SecondLooks,
     /// How it ends.
     pub(super) halt: Halt,
     /// Messages for the catalogue from other threads.

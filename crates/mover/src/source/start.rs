@@ -18,6 +18,7 @@ use super::found::Found;
 use super::halt::Halt;
 use super::origin::{Missing, Origin};
 use super::pool::Pool;
+use super::second_look::{self, SecondLooks};
 use super::shared::{Outbox, Queue, Shared};
 use super::straight::Straight;
 use super::supply::Supply;
@@ -155,6 +156,7 @@ fn share(setup: EndSetup, origins: Vec<Origin>, open_files: u64) -> Result<Share
         most_bytes: setup.most_bytes,
         gauges: setup.gauges,
         pulse: setup.pulse,
+        second_looks: SecondLooks::new(),
         halt: Halt::new(),
         outbox: Outbox::new(),
         is_whole: AtomicBool::new(true),
@@ -260,6 +262,8 @@ fn begin_threads(
         };
         threads.push(begin_thread(shared, "fl-walk", body)?);
     }
+    let own = Arc::clone(shared);
+    threads.push(begin_thread(shared, "fl-again", move || second_look::run(&own))?);
     for _ in 0..shared.choice.threads {
         let own = Arc::clone(shared);
         let body = move || match &own.queue {

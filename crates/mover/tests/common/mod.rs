@@ -7,8 +7,8 @@ pub mod taker;
 pub mod tree;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
@@ -21,10 +21,10 @@ use farline_spec::{Cipher, CopyReport, CopySpec, Failure, FailureKind, FileEngin
 const FRAMES_UNDER_WAY: usize = 8;
 
 /// What happens to the frames of all links of one copy.
-#[derive(Debug)]
 pub struct Weather {
     frames_left: AtomicI64,
     chunks_until_spoiled: AtomicI64,
+    watch: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl Weather {
@@ -38,6 +38,7 @@ impl Weather {
         Arc::new(Self {
             frames_left: AtomicI64::new(frames),
             chunks_until_spoiled: AtomicI64::new(i64::MAX),
+            watch: OnceLock::new(),
         })
     }
 
@@ -45,6 +46,13 @@ impl Weather {
     pub fn spoils(frame: i64) -> Arc<Self> {
         let fair = Self::fair();
         fair.chunks_until_spoiled.store(frame, Ordering::Relaxed);
+        fair
+    }
+
+    /// Before any frame is sent this is done.
+    pub fn watched(watch: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
+        let fair = Self::fair();
+        assert!(fair.watch.set(Box::new(watch)).is_ok(), "nobody else does");
         fair
     }
 
@@ -94,6 +102,9 @@ pub fn link(weather: &Arc<Weather>) -> (Into, OutOf) {
 impl Into {
     /// Sends bytes as they are, header and payload.
     pub fn send_bytes(&mut self, mut bytes: Vec<u8>, kind: FrameKind) -> Result<(), Failure> {
+        if let Some(watch) = self.weather.watch.get() {
+            watch();
+        }
         self.weather.passes()?;
         let is_data = matches!(kind, FrameKind::Chunk | FrameKind::Pack);
         if is_data && self.weather.chunks_until_spoiled.fetch_sub(1, Ordering::Relaxed) == 1 {

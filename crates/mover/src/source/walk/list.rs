@@ -185,6 +185,7 @@ impl Walker<'_> {
                 path: path.into(),
                 what: What::Folder,
                 facts,
+                seen_ns: 0,
                 xattrs: Vec::new(),
             };
             if self.shared.look_inside(&mut found).is_ok() {

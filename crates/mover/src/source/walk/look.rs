@@ -1,17 +1,18 @@
 //! Looks at one name: what it is, whether it is taken, what is told of it.
 
-use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use farline_spec::{FileKind as Kind, FileStatus, SymbolicLinks, SyncLevel};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
 use super::{Folder, Walker};
 use crate::message::{MAX_PATH_BYTES, MOST_XATTR_BYTES, Xattr, takes_xattr};
-use crate::source::found::{Found, What};
+use crate::source::found::{Found, MOST_TRIES, What};
 use crate::source::origin::{is_link_loop, why};
 use crate::source::settle::{Trouble, VANISHED};
 use crate::source::shared::Shared;
+use crate::source::steady;
 
 /// Folder of unfinished copies; never part of another copy.
 const STAGING: &[u8] = b".farline-partial";
@@ -136,6 +137,7 @@ impl Walker<'_> {
             path: path.into(),
             what,
             facts: seen.facts,
+            seen_ns: steady::now_ns(),
             xattrs: Vec::new(),
         };
         match self.shared.look_inside(&mut found) {
@@ -159,17 +161,33 @@ impl Walker<'_> {
 }
 
 impl Shared {
-    /// Reads of a name what its entry has to tell and only an open file tells: attributes and hash, where asked for.
+    /// Reads of a name what its entry has to tell and only an open file tells: attributes and hash, where asked for. What is
+    /// announced of a file without content is all that comes of it, so it is proved here.
     pub(in crate::source) fn look_inside(&self, found: &mut Found) -> Result<(), Trouble> {
+        for _ in 1..MOST_TRIES {
+            match self.look_inside_once(found) {
+                Err(Trouble::Changed) => {}
+                looked => return looked,
+            }
+        }
+        self.look_inside_once(found)
+    }
+
+    fn look_inside_once(&self, found: &mut Found) -> Result<(), Trouble> {
         let is_file = matches!(found.what, What::File(_));
+        // What changed before may be in the middle of a change.
+        let is_doubtful = is_file && self.reads_files() && (found.bytes() == 0 || found.tries > 1);
         let wants_hash = is_file && self.spec.sync_level == SyncLevel::Checksum && self.reads_files();
         let wants_xattrs = self.spec.xattrs && !matches!(found.what, What::Link(_));
-        if !wants_hash && !wants_xattrs {
+        if !wants_hash && !wants_xattrs && !is_doubtful {
             return Ok(());
         }
         let flags = OpenFlags::READ | OpenFlags::NO_WAIT;
         let origin = &self.origins[found.origin as usize];
         let opened = origin.open_at(&self.root, &found.path, flags, found.is_through_link)?;
+        if is_file {
+            steady::look(found, opened.as_fd())?;
+        }
         if wants_xattrs {
             let read = file::get_xattrs(opened.as_fd(), takes_xattr, MOST_XATTR_BYTES);
             let read = read.map_err(|error| match error.kind() {
@@ -184,17 +202,21 @@ impl Shared {
                 .collect();
         }
         if wants_hash {
-            let hash = self.hash_all(std::fs::File::from(opened))?;
+            let hash = self.hash_all(&opened)?;
+            steady::end(found, opened.as_fd())?;
             found.what = What::File(Some(Box::new(hash)));
         }
         Ok(())
     }
 
-    fn hash_all(&self, mut file: std::fs::File) -> Result<[u8; 32], Trouble> {
+    fn hash_all(&self, file: &OwnedFd) -> Result<[u8; 32], Trouble> {
         let mut buffer = vec![0; HASH_BYTES];
         let mut hasher = blake3::Hasher::new();
+        let mut offset = 0;
         loop {
-            let bytes = self.gauges.file_ns.time(|| file.read(&mut buffer))?;
+            let read = || file::read_at(file.as_fd(), &mut buffer, offset);
+            let bytes = self.gauges.file_ns.time(read)?;
+            offset += bytes as u64;
             if bytes == 0 || self.halt.is_over() {
                 return Ok(*hasher.finalize().as_bytes());
             }
