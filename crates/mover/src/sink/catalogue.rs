@@ -321,6 +321,8 @@ impl<'a> Reading<'a> {
                 return self.present(number, &source.path, Kind::File, bytes, hash);
             }
             Verdict::Refused(reason) => {
+                // Where nothing was to be there it may come unasked.
+                shared.has_stragglers.store(true, Ordering::Release);
                 shared.release(&source.path, false);
                 return self.refuse(number, &source.path, Kind::File, bytes, reason);
             }

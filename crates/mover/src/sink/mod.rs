@@ -248,6 +248,11 @@ impl ReceiveEnd {
         shared.or_fail(sent)
     }
 
+    /// Whether data may still come once all is settled: who closes the streams before their end breaks the other end's.
+    pub fn has_stragglers(&self) -> bool {
+        self.inner.shared.has_stragglers.load(Ordering::Acquire)
+    }
+
     /// Makes every job return soon with `why`; threads of this end's own end with it.
     pub fn abort(&self, why: &Failure) {
         self.inner.abort(why);
@@ -402,6 +407,7 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         parked: Mutex::new(Parked::default()),
         finished: AtomicBool::new(false),
         lost: AtomicBool::new(false),
+        has_stragglers: AtomicBool::new(false),
         streams_ended: AtomicU32::new(0),
         hole_bytes: AtomicU64::new(0),
         handed_bytes: AtomicU64::new(0),

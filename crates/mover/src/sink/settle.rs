@@ -55,6 +55,7 @@ impl Shared {
             return Ok(());
         }
         let reason = one_line(reason);
+        self.has_stragglers.store(true, Ordering::Release);
         self.give_up(entry)?;
         self.protect(&entry.source.path);
         let mut line = self.line(entry, FileStatus::Failed);
@@ -77,6 +78,7 @@ impl Shared {
         if entry.over.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
+        self.has_stragglers.store(true, Ordering::Release);
         self.give_up(entry)?;
         if again {
             // Counted anew when it is announced anew.

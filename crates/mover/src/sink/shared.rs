@@ -157,6 +157,8 @@ pub struct Shared {
     pub finished: AtomicBool,
     /// Files that the sending end gave up.
     pub lost: AtomicBool,
+    /// Data may still be on their way that nobody waits for: of files that were given up while they came.
+    pub has_stragglers: AtomicBool,
     pub streams_ended: AtomicU32,
     pub hole_bytes: AtomicU64,
     pub repeated_chunks: AtomicU64,

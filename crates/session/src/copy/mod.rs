@@ -134,6 +134,14 @@ impl Copying {
         self.has_all.load(Ordering::Acquire)
     }
 
+    /// Whether this end has all and nothing else can be on its way: its streams need not be read to their end.
+    pub fn may_close(&self) -> bool {
+        match &self.mover {
+            Mover::Receives(end) => self.has_all() && !end.has_stragglers(),
+            Mover::Sends(_) => false,
+        }
+    }
+
     /// Figures of this end.
     pub fn gauges(&self) -> &Gauges {
         &self.gauges

@@ -167,8 +167,8 @@ impl Sampler {
 
     /// The end that gets the files has said that it has them all: it does not wait a round trip for streams to say it too.
     fn end_receivers(&self) {
-        let has_all = self.files.as_ref().is_some_and(|files| files.copy().has_all());
-        if has_all && !self.control.is_stopping() {
+        let may_close = self.files.as_ref().is_some_and(|files| files.copy().may_close());
+        if may_close && !self.control.is_stopping() {
             self.lanes.iter().for_each(Lane::end_receiving);
         }
     }
