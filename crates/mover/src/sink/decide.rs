@@ -142,7 +142,16 @@ impl Shared {
         let Some(difference) = difference else {
             return Ok(Verdict::Present(None));
         };
+        if is_file && self.is_own(&source.path, facts) {
+            return Ok(Verdict::Make(true));
+        }
         Ok(self.replacement(difference, facts, source.mtime_ns))
+    }
+
+    /// Whether this copy put the file there, before it broke off: the source changed since, and nobody's file is replaced.
+    fn is_own(&self, path: &[u8], facts: &FileFacts) -> bool {
+        let kept = self.site().kept_if_any();
+        self.spec.times && kept.is_some_and(|kept| kept.memory.has_placed(path, facts.bytes, facts.mtime_ns))
     }
 
     /// Whether something different may be replaced.

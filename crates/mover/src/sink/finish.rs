@@ -166,7 +166,10 @@ impl Shared {
         ));
         match &renamed {
             Ok(()) if is_before => {}
-            Ok(()) => kept.journal.done(key, hash, Some(partial))?,
+            Ok(()) => {
+                kept.journal.done(key, hash, Some(partial))?;
+                kept.journal.placed(&entry.source)?;
+            }
             Err(_) if is_before => kept.journal.undone(key)?,
             Err(_) => {}
         }

@@ -187,7 +187,10 @@ impl Shared {
             let result = self.check().and_then(|()| self.name_small(folders, written));
             match (&result, before(&written)) {
                 (Ok(Ok(())), true) | (Ok(Err(_)), false) | (Err(_), _) => {}
-                (Ok(Ok(())), false) => journal.done(key, written.hash, None)?,
+                (Ok(Ok(())), false) => {
+                    journal.done(key, written.hash, None)?;
+                    journal.placed(&written.entry.source)?;
+                }
                 (Ok(Err(_)), true) => journal.undone(key)?,
             }
             if result.is_err() {

@@ -28,6 +28,8 @@ pub struct Memory {
     pub partials: HashMap<[u8; 16], Resumable>,
     /// Files done: [`record::source_key`] and hash (zeros where nothing was hashed), by key.
     done: Vec<([u8; 16], [u8; 32])>,
+    /// Files that this copy put there: [`record::placed_key`].
+    placed: HashSet<[u8; 16]>,
     /// Largest number of a partial.
     pub largest_id: u64,
 }
@@ -35,7 +37,7 @@ pub struct Memory {
 impl Memory {
     /// Whether nothing is known.
     pub fn is_empty(&self) -> bool {
-        self.partials.is_empty() && self.done.is_empty()
+        self.partials.is_empty() && self.done.is_empty() && self.placed.is_empty()
     }
 
     /// The hash of a file that is done (`Some(None)` where nothing was hashed); `None` if it is not known to be.
@@ -43,6 +45,16 @@ impl Memory {
         let place = self.done.binary_search_by(|(known, _)| known.cmp(key)).ok()?;
         let hash = self.done[place].1;
         Some((hash != [0; 32]).then_some(hash))
+    }
+
+    /// Whether this copy put the file there that lies at `path` with this length and time.
+    pub fn has_placed(&self, path: &[u8], bytes: u64, mtime_ns: i64) -> bool {
+        self.placed.contains(&record::placed_key(path, bytes, mtime_ns))
+    }
+
+    /// Every file that this copy put there.
+    pub fn all_placed(&self) -> impl Iterator<Item = Record> {
+        self.placed.iter().map(|key| Record::Placed { key: *key })
     }
 
     /// Every file that is done.
@@ -64,6 +76,7 @@ struct Reading {
     becoming: Vec<(u64, usize)>,
     /// Files done of which that was taken back.
     undone: HashSet<[u8; 16]>,
+    placed: HashSet<[u8; 16]>,
     largest_id: u64,
 }
 
@@ -127,6 +140,9 @@ impl Reading {
             Record::Undone { key } => {
                 self.undone.insert(key);
             }
+            Record::Placed { key } => {
+                self.placed.insert(key);
+            }
         }
     }
 
@@ -153,6 +169,7 @@ impl Reading {
         Memory {
             partials: self.begun.into_iter().map(by_path).collect(),
             done: self.done,
+            placed: self.placed,
             largest_id: self.largest_id,
         }
     }

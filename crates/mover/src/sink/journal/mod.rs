@@ -29,7 +29,7 @@ use super::staging::Partial;
 pub use load::{Memory, Part, Resumable, load};
 #[cfg(test)]
 pub use record::take as record_at;
-pub use record::{Record, Source, path_key, sixteen};
+pub use record::{Record, Source, path_key, placed_key, sixteen};
 
 /// Longest time for which a proof is only in memory.
 const EVERY: Duration = Duration::from_secs(1);
@@ -119,6 +119,15 @@ impl Journal {
     pub fn undone(&self, key: [u8; 16]) -> Result<(), Failure> {
         record::append(&mut self.notes().records, &Record::Undone { key })?;
         self.hand_over()
+    }
+
+    /// Notes that a file got its name and what it is known by where it lies ([`placed_key`]).
+    ///
+    /// # Errors
+    /// As [`Self::done`].
+    pub fn placed(&self, source: &Source) -> Result<(), Failure> {
+        let key = placed_key(&source.path, source.bytes, source.mtime_ns);
+        record::append(&mut self.notes().records, &Record::Placed { key })
     }
 
     /// Notes that a partial is given up.
@@ -267,7 +276,7 @@ pub fn compact(
             .iter()
             .try_for_each(|part| record::append(&mut bytes, &part_record(id, part)))?;
     }
-    for done in memory.all_done() {
+    for done in memory.all_done().chain(memory.all_placed()) {
         record::append(&mut bytes, &done)?;
         if bytes.len() > PIECE_BYTES {
             out.write_all(&bytes).map_err(explain)?;

@@ -44,6 +44,16 @@ pub fn source_key(path: &[u8], bytes: u64, mtime_ns: i64, ctime_ns: i64) -> [u8;
     sixteen(&hasher.finalize())
 }
 
+/// Sixteen bytes that stand for a file as it lies at the destination.
+pub fn placed_key(path: &[u8], bytes: u64, mtime_ns: i64) -> [u8; 16] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(b"placed");
+    hasher.update(&bytes.to_le_bytes());
+    hasher.update(&mtime_ns.to_le_bytes());
+    hasher.update(path);
+    sixteen(&hasher.finalize())
+}
+
 /// Sixteen bytes that stand for a path.
 pub fn path_key(path: &[u8]) -> [u8; 16] {
     sixteen(&blake3::hash(path))
@@ -103,6 +113,12 @@ pub enum Record {
     /// A file that was said to be done did not get its name.
     Undone {
         /// [`source_key`].
+        key: [u8; 16],
+    },
+    /// This copy put a file there: where it is found, this copy may put the next state of its source in its place. Versions
+    /// that do not know this record stop at it.
+    Placed {
+        /// [`placed_key`].
         key: [u8; 16],
     },
 }

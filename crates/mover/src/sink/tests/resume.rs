@@ -75,6 +75,75 @@ fn only_what_was_not_proved_is_sent_again() {
     }
 }
 
+/// The only file `file` is announced with this content and length of time; what the other end wants of it.
+fn wants_of(session: &mut Session, content: &[u8], mtime_ns: i64) -> (u64, Wants) {
+    let file = session.announce_entry(Entry {
+        path: b"file".to_vec(),
+        kind: EntryKind::File {
+            bytes: content.len() as u64,
+            hash: None,
+        },
+        mode: 0o640,
+        mtime_ns,
+        ctime_ns: mtime_ns,
+        xattrs: Vec::new(),
+    });
+    (file, session.wants(file))
+}
+
+#[test]
+fn what_this_copy_put_there_before_it_broke_off_is_its_own_and_what_others_did_is_not() {
+    for is_touched in [false, true] {
+        let place = tempfile::tempdir().unwrap();
+        let spec = spec(place.path());
+        let mut session = start(&spec).unwrap();
+        let (file, _) = wants_of(&mut session, b"before", 5);
+        session.pack(0, &[(file, b"before")]);
+        session.until_done(file);
+        session.cut();
+        if is_touched {
+            fs::write(place.path().join("file"), "others").unwrap();
+        }
+        let mut session = start(&spec).unwrap();
+        let (file, wants) = wants_of(&mut session, b"the source since", 6);
+        if is_touched {
+            assert!(matches!(wants, Wants::Refused(_)), "{wants:?}");
+            continue;
+        }
+        assert_eq!(wants, Wants::All);
+        session.pack(0, &[(file, b"the source since")]);
+        session.until_done(file);
+        assert_eq!(session.finish().0, Vec::<String>::new());
+        assert_eq!(fs::read(place.path().join("file")).unwrap(), b"the source since");
+    }
+}
+
+#[test]
+fn streams_are_read_to_their_end_where_a_file_was_given_up_on_its_way() {
+    for is_lost in [false, true] {
+        let place = tempfile::tempdir().unwrap();
+        let mut session = start(&spec(place.path())).unwrap();
+        let all = content(BYTES, 5);
+        let file = session.announce_file(b"large", &all);
+        session.chunk(0, file, &all, 0, false);
+        if is_lost {
+            session.say(&Catalogue::Lost {
+                file,
+                reason: "changed while it was read".to_owned(),
+                again: true,
+            });
+        } else {
+            send_wanted(&mut session, file, &all);
+            session.until_done(file);
+        }
+        session.end_of_catalogue();
+        session.until(|said| matches!(said, Feedback::Finished { .. }));
+        assert_eq!(session.end.has_stragglers(), is_lost);
+        session.close();
+        assert_eq!(session.failures(), []);
+    }
+}
+
 #[test]
 fn what_came_void_is_not_taken_for_proved() {
     let place = tempfile::tempdir().unwrap();
