@@ -2,11 +2,13 @@
 
 Cases are drawn from a seed: trees with odd names, pushes and pulls over each transport, and one to
 three faults each: either end killed or stopped, the link cut, the disk full, packets corrupted
-behind their checksums, source files changed, grown, shrunk, removed or replaced. `_copy/faults`
-says what must hold. A row is a kind of fault: cases that ended right / cases. `--runs` (RUNS=200),
-`--seed` (SEED=1), `--only N` for one case of a seed, `--short` (SHORT=1) for small trees and short
-cuts. What went wrong is kept in `benches/results/copy-faults-wrong.json`. Needs root; the whole
-takes about an hour.
+behind their checksums, source files changed, grown, shrunk, emptied, written anew, edited with the
+time put back, removed, replaced, or turned into something else. In half of the cases some files
+are at the destination already, older, and may be replaced. `_copy/faults` says what must hold. A
+row is a kind of fault: cases that ended right / cases. `--runs` (RUNS=200), `--seed` (SEED=1),
+`--only N` for one case of a seed, `--short` (SHORT=1) for small trees and short cuts. What went
+wrong is kept in `benches/results/copy-faults-wrong.json`. Needs root; the whole takes about an
+hour.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from _copy.faults.case import run
 from _copy.faults.ground import Ground, ground
 from _copy.faults.plan import SHORT, Case, cases
 
-SEED, CASES = 1, 12
+SEED, CASES = 1, 16
 
 pytestmark = [pytest.mark.netns, pytest.mark.timeout(180)]
 

@@ -7,7 +7,8 @@ go (`actors`).
 
 What must hold (`check`):
 
-- At any moment, what has a final name at the destination is a file as the source had it.
+- At any moment, what has a final name at the destination is a file as the source had it, content
+  and time together, or what was there before.
 - After the last run every name of the source is there, the same byte for byte, with its mode and
   time, or the receipt names it as failed and says why. Only what was changed meanwhile may fail.
 - Nothing else is at the destination; `.farline-partial` only if something failed.

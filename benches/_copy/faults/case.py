@@ -15,7 +15,7 @@ from _copy.faults.actors import Actors
 from _copy.faults.check import EXIT_WHOLE, End, Watch, problems, read_receipt
 from _copy.faults.ground import ROOMY_BYTES, Ground
 from _copy.faults.plan import Case, Scale
-from _copy.faults.tree import Source, make
+from _copy.faults.tree import Source, make, put_older
 from _iperf3 import FARLINE
 
 MOST_ATTEMPTS = 12
@@ -130,12 +130,14 @@ def run(ground: Ground, case: Case, scale: Scale) -> Outcome:
     source = make(source_root, case, scale)
     if case.destination_exists:
         target.mkdir()
+    if case.replaces:
+        put_older(source, target, case)
     watch = Watch(source, target, case.seed)
     going = Run(ground, case, scale, source, target, Actors(ground, source, case), watch)
     with watch:
         attempts, end = _until_done(going)
     watch.look()
-    wrong = [*watch.wrong, *problems(source, target, end), *_done_twice(going, end)]
+    wrong = [*watch.wrong(), *problems(source, target, end), *_done_twice(going, end)]
     return Outcome(
         case=case,
         attempts=attempts,

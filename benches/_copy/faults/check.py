@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from _copy.faults.tree import STAGING, Source, digest, entries, files
+from _copy.faults.tree import STAGING, Source, State, entries, files, state_of
 
 EXIT_WHOLE, EXIT_PARTIAL, EXIT_VANISHED = 0, 23, 24
 DONE = (EXIT_WHOLE, EXIT_PARTIAL, EXIT_VANISHED)
@@ -60,9 +60,8 @@ class Watch:
     source: Source
     target: Path
     seed: int
-    wrong: list[str] = field(default_factory=list)
     looks: int = 0
-    _seen: set[tuple[str, int, int, int]] = field(default_factory=set)
+    _seen: dict[tuple[str, int, int, int], State] = field(default_factory=dict)
     _end: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
@@ -82,21 +81,23 @@ class Watch:
             self.look()
 
     def look(self) -> None:
-        """Compares every final name that is new or new again with what the source had."""
+        """Notes what every final name that is new or new again holds."""
         for name in files(self.target):
             path = self.target / name
             try:
                 facts = path.lstat()
                 key = (name, facts.st_ino, facts.st_size, facts.st_mtime_ns)
-                if key in self._seen:
-                    continue
-                content = digest(path)
+                if key not in self._seen:
+                    self._seen[key] = state_of(path)
             except FileNotFoundError:
                 continue
-            self._seen.add(key)
-            if not self.source.allows(name, content):
-                self.wrong.append(f"{name!r} had a wrong content under its final name")
         self.looks += 1
+
+    def wrong(self) -> Iterator[str]:
+        """What a final name held that neither its source nor the destination ever had."""
+        for (name, *_), state in self._seen.items():
+            if not self.source.allows(name, state):
+                yield f"{name!r} was {state} under its final name, which its source never was"
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,8 @@ def problems(source: Source, target: Path, end: End) -> Iterator[str]:
     if os.path.lexists(target / STAGING) and not failed:
         yield ".farline-partial is left of a whole copy"
     for name in entries(source.root):
+        if stat.S_ISFIFO(source.path(name).lstat().st_mode):
+            continue  # skipped, and counted
         if name in failed:
             if name not in source.altered:
                 yield f"{name!r} failed, and nothing was done to it: {failed[name]}"
@@ -141,12 +144,14 @@ def difference(source: Source, target: Path, name: str) -> str | None:
         ours = path.lstat()
     except FileNotFoundError:
         return "is missing, and not named as failed"
+    if stat.S_ISREG(ours.st_mode) and name in source.altered:
+        return None if source.allows(name, state_of(path)) else "is what its source never was"
     if stat.S_IFMT(ours.st_mode) != stat.S_IFMT(theirs.st_mode):
         return "is of another kind"
     if stat.S_ISLNK(theirs.st_mode):
         is_same = path.readlink() == source.path(name).readlink()
         return None if is_same else "points elsewhere"
-    if stat.S_ISREG(theirs.st_mode) and not source.allows(name, digest(path)):
+    if stat.S_ISREG(theirs.st_mode) and not source.had(name, state_of(path).content):
         return "has another content"
     if name in source.altered or (stat.S_ISDIR(theirs.st_mode) and source.altered):
         return None

@@ -9,11 +9,13 @@ from typing import Any, Literal
 
 Kind = Literal[
     "kill-client", "kill-server", "cut", "disk-full", "corrupt", "stop-client", "stop-server",
-    "change", "grow", "shrink", "remove", "replace",
+    "change", "grow", "shrink", "remove", "replace", "empty", "rewrite", "time-back", "turn",
 ]  # fmt: skip
 Way = Literal["push", "pull"]
 
-ALTERATIONS: tuple[Kind, ...] = ("change", "grow", "shrink", "remove", "replace")
+ALTERATIONS: tuple[Kind, ...] = (
+    "change", "grow", "shrink", "remove", "replace", "empty", "rewrite", "time-back", "turn",
+)  # fmt: skip
 KINDS: tuple[Kind, ...] = (
     "kill-client", "kill-server", "cut", "disk-full", "corrupt", "stop-client", "stop-server",
     *ALTERATIONS,
@@ -71,6 +73,9 @@ class Case:
     retries_itself: bool
     hard_links: bool
     destination_exists: bool
+    replaces: bool
+    """Some files are at the destination already, older and different, and may be replaced."""
+
     faults: tuple[Fault, ...]
 
     @property
@@ -116,6 +121,8 @@ def _case(number: int, seed: int, scale: Scale) -> Case:
         proof += [flag, str(draw.randint(0, 2))] if draw.random() < 0.5 else []
     options += STRAIGHT if _goes_straight(options, kinds, f"{seed}.{number}") else proof
     hard_links = draw.random() < 0.5
+    replaces = random.Random(f"{seed}.{number}.replaces").random() < 0.5
+    options += ["--overwrite", "different"] if replaces else []
     link = _link(draw, scale)
     if "rbudp" in options:  # it blasts at a stated rate, each stream its part of the link's
         options += ["--rate", f"{link['rate_bps'] * 8 // 10 // int(options[3])}bit/s"]
@@ -127,7 +134,8 @@ def _case(number: int, seed: int, scale: Scale) -> Case:
         link=link,
         retries_itself=draw.random() < 0.5,
         hard_links=hard_links,
-        destination_exists=draw.random() < 0.5,
+        destination_exists=draw.random() < 0.5 or replaces,
+        replaces=replaces,
         faults=tuple(sorted(_faults(draw, kinds, scale), key=lambda fault: fault.at_share)),
     )
 

@@ -20,8 +20,18 @@ ODD_NAMES = (
 )  # fmt: skip
 PAGE_BYTES = 4096
 STAGING = ".farline-partial"
+OLDER_NS = 9 * 10**17
 _SIZES = ((1, 0, 0), (1, 1, 1), (4, 2, 10_240), (4, 10_241, 1 << 20), (3, 1 << 20, 1 << 26))
 """Weights, and the smallest and largest size in bytes."""
+
+
+@dataclass(frozen=True)
+class State:
+    """A content and the time of its last change."""
+
+    content: str
+    size: int
+    changed_ns: int
 
 
 @dataclass
@@ -29,8 +39,8 @@ class Source:
     """A tree that may change, and what each of its files has ever been."""
 
     root: Path
-    versions: dict[str, set[str]] = field(default_factory=dict)
-    """Hashes of a file's content now and before, by its name below the root."""
+    versions: dict[str, set[State]] = field(default_factory=dict)
+    """What a file is and was, by its name below the root; also what the destination had."""
 
     altered: set[str] = field(default_factory=set)
     sparse: str | None = None
@@ -45,15 +55,21 @@ class Source:
         """Where a name is."""
         return self.root / name
 
-    def allows(self, name: str, content: str) -> bool:
-        """Whether the file has, or had, this content."""
+    def allows(self, name: str, state: State) -> bool:
+        """Whether the file is, or was, this: a content with its time."""
         with self.lock:
-            return content in self.versions.get(name, ())
+            return state in self.versions.get(name, ())
 
-    def expect(self, name: str, content: str) -> None:
-        """Says that a file is about to have this content."""
+    def had(self, name: str, content: str) -> bool:
+        """Whether the file has, or had, this content, whenever."""
         with self.lock:
-            self.versions.setdefault(name, set()).add(content)
+            return any(content == state.content for state in self.versions.get(name, ()))
+
+    def note(self, name: str, path: Path | None = None) -> None:
+        """Keeps what a file is now; or what another file is that takes its name."""
+        state = state_of(path or self.path(name))
+        with self.lock:
+            self.versions.setdefault(name, set()).add(state)
 
 
 def make(root: Path, case: Case, scale: Scale) -> Source:
@@ -73,9 +89,22 @@ def make(root: Path, case: Case, scale: Scale) -> Source:
     _make_links(source, draw, names)
     for name in [*files(root)]:
         source.path(name).chmod(draw.choice([0o644, 0o600, 0o755, 0o444]))
-        source.expect(name, digest(source.path(name)))
     _set_times(source, draw)
+    for name in files(root):
+        source.note(name)
     return source
+
+
+def put_older(source: Source, target: Path, case: Case) -> None:
+    """Gives the destination older files of some names, as a copy of the day before left them."""
+    draw = random.Random(f"{case.seed}.older")
+    names = [name for name in sorted(files(source.root)) if _is_alterable(source, name)]
+    for name in draw.sample(names, len(names) // 3):
+        path = target / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(draw.randbytes(draw.randint(1, 100_000)))
+        os.utime(path, ns=(OLDER_NS, OLDER_NS))
+        source.note(name, path)
 
 
 def _names(draw: random.Random, count: int, folders: list[str]) -> list[str]:
@@ -147,10 +176,12 @@ def _facts(path: Path) -> os.stat_result | None:
         return None
 
 
-def digest(path: Path) -> str:
-    """Hash of a file's content."""
+def state_of(path: Path) -> State:
+    """What a file is."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "blake2b").hexdigest()
+        facts = os.fstat(file.fileno())
+        content = hashlib.file_digest(file, "blake2b").hexdigest()
+    return State(content, facts.st_size, facts.st_mtime_ns)
 
 
 def alter(source: Source, fault: Fault) -> str | None:
@@ -175,28 +206,49 @@ def _is_alterable(source: Source, name: str) -> bool:
 def _change(source: Source, name: str, fault: Fault) -> None:
     """A page of it is written over."""
     path = source.path(name)
-    content = bytearray(path.read_bytes())
+    content = path.read_bytes()
     at = int(fault.amount * len(content)) // PAGE_BYTES * PAGE_BYTES
     page = bytes(byte ^ 0x55 for byte in content[at : at + PAGE_BYTES])
-    content[at : at + PAGE_BYTES] = page
-    source.expect(name, hashlib.blake2b(content).hexdigest())
     with path.open("r+b", buffering=0) as file:
         os.pwrite(file.fileno(), page, at)
+    source.note(name)
 
 
 def _grow(source: Source, name: str, _fault: Fault) -> None:
-    path, more = source.path(name), b"and more" * 100
-    source.expect(name, hashlib.blake2b(path.read_bytes() + more).hexdigest())
-    with path.open("ab", buffering=0) as file:
-        file.write(more)
+    with source.path(name).open("ab", buffering=0) as file:
+        file.write(b"and more" * 100)
+    source.note(name)
 
 
 def _shrink(source: Source, name: str, _fault: Fault) -> None:
     path = source.path(name)
-    content = path.read_bytes()
-    half = len(content) // 2
-    source.expect(name, hashlib.blake2b(content[:half]).hexdigest())
-    os.truncate(path, half)
+    os.truncate(path, path.lstat().st_size // 2)
+    source.note(name)
+
+
+def _empty(source: Source, name: str, _fault: Fault) -> None:
+    """Nothing is left in it, as a log that is rotated by copying."""
+    os.truncate(source.path(name), 0)
+    source.note(name)
+
+
+def _rewrite(source: Source, name: str, fault: Fault) -> None:
+    """Its program writes it anew in place, shorter than it was."""
+    path = source.path(name)
+    size = path.lstat().st_size
+    with path.open("wb", buffering=0) as file:
+        source.note(name)
+        file.write(random.Random(fault.amount).randbytes(int(size * fault.amount)))
+    source.note(name)
+
+
+def _time_back(source: Source, name: str, fault: Fault) -> None:
+    """It is edited, and gets its old time back."""
+    path = source.path(name)
+    before = path.lstat()
+    _change(source, name, fault)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    source.note(name)
 
 
 def _remove(source: Source, name: str, _fault: Fault) -> None:
@@ -206,12 +258,20 @@ def _remove(source: Source, name: str, _fault: Fault) -> None:
 def _replace(source: Source, name: str, _fault: Fault) -> None:
     """Another file takes its name, as editors write."""
     path, other = source.path(name), source.root.with_name("new")
-    content = b"another" * 5000
-    source.expect(name, hashlib.blake2b(content).hexdigest())
-    other.write_bytes(content)
+    other.write_bytes(b"another" * 5000)
+    source.note(name, other)
     other.replace(path)
 
 
+def _turn(source: Source, name: str, fault: Fault) -> None:
+    """A folder, a symbolic link or a pipe takes its name."""
+    path = source.path(name)
+    path.unlink()
+    make = (path.mkdir, lambda: path.symlink_to("../nowhere"), lambda: os.mkfifo(path))
+    make[int(fault.amount * len(make))]()
+
+
 _ALTER = {
-    "change": _change, "grow": _grow, "shrink": _shrink, "remove": _remove, "replace": _replace,
+    "change": _change, "grow": _grow, "shrink": _shrink, "empty": _empty, "rewrite": _rewrite,
+    "time-back": _time_back, "remove": _remove, "replace": _replace, "turn": _turn,
 }  # fmt: skip
