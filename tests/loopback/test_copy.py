@@ -335,6 +335,46 @@ def test_a_server_that_was_killed_finds_the_copy_going_on(tmp_path: Path, start:
     assert statuses[0] == "failed" and statuses[-1] == "complete"
 
 
+@pytest.mark.parametrize("options", [(), ("--verify", "none")], ids=["hashed", "plain"])
+@pytest.mark.parametrize("had", [False, True], ids=["vacant", "older-copy"])
+def test_a_source_that_is_rewritten_shorter_while_it_is_read_arrives_as_it_is_then(
+    tmp_path: Path, start: Start, options: tuple[str, ...], had: bool
+) -> None:
+    source, target = tmp_path / "big", tmp_path / "there"
+    source.write_bytes(os.urandom(24 << 20))
+    os.utime(source, ns=(10**18, 10**18))
+    target.mkdir()
+    if had:
+        (target / "big").write_bytes(b"a good copy")
+        os.utime(target / "big", ns=(9 * 10**17, 9 * 10**17))
+    words = [
+        "--bwlimit",
+        "4MB/s",
+        "--chunk",
+        "256K",
+        "--overwrite",
+        "different",
+        "--json-stream",
+        *options,
+    ]
+    copy = start(tmp_path, "copy", "--no-store", *words, str(source), f"{target}/")
+    assert copy.stdout is not None
+    events = map(json.loads, copy.stdout)
+    next(event for event in events if event["event"] == "progress" and _has_begun(event))
+    source.write_bytes(b"new" * 10_000)
+    for _ in events:
+        pass
+    assert copy.wait(60) == 0
+    assert (target / "big").read_bytes() == source.read_bytes()
+    assert (target / "big").stat().st_mtime_ns == source.stat().st_mtime_ns
+    assert list(target.iterdir()) == [target / "big"]
+    assert copy.stderr is not None and "again in" not in copy.stderr.read()
+
+
+def _has_begun(event: dict[str, Any]) -> bool:
+    return 0 < event["data"]["moved_bytes"] < 12 << 20
+
+
 def test_the_first_session_is_not_slowed_down_by_what_comes_after_it(tmp_path: Path) -> None:
     """A copy of one small file needs no array library, and says so by its imports."""
     (tmp_path / "a").write_text("x")
