@@ -307,15 +307,20 @@ def test_a_damaged_file_is_named_and_the_rest_counts(store: Store, tmp_path: Pat
     assert store.damaged() == (line,)
 
 
-def test_a_newer_format_is_refused_in_one_line(store: Store, tmp_path: Path) -> None:
+def test_a_log_of_a_newer_format_is_left_out_and_none_is_taken_in_beside_it(
+    store: Store, tmp_path: Path
+) -> None:
     take_in(store, log(tmp_path, "1e9\n"))
     (path,) = store.layout.transfers.iterdir()
     table = pq.read_table(path)
     metadata = {**table.schema.metadata, b"farline.format": b"99"} if table.schema.metadata else {}
     metadata |= {b"farline.format": b"99", b"farline.log": json.dumps({}).encode()}
     pq.write_table(table.replace_schema_metadata(metadata), path)
+    assert store.transfer_logs() == ()
+    (line,) = store.damaged()
+    assert "format 99 is newer" in line
     with pytest.raises(VersionError, match="format 99 is newer"):
-        store.transfer_logs()
+        take_in(store, log(tmp_path, "2e9\n"))
 
 
 def test_a_store_from_before_there_were_logs_has_none(store: Store, tmp_path: Path) -> None:
