@@ -92,6 +92,7 @@ impl Play {
                 SocketKind::Message
             },
             is_rendezvous: false,
+            is_marked: true,
         };
         let theirs = Agreed {
             socket: THEIRS,

@@ -83,6 +83,7 @@ impl Play {
             peer_flight_packets: 25_600,
             kind: SocketKind::Stream,
             is_rendezvous: false,
+            is_marked: true,
         };
         let rendezvous = Agreed {
             is_rendezvous: true,

@@ -116,6 +116,7 @@ impl FlowConfig {
             peer_flight_packets: u32::try_from(self.flow_window_packets).unwrap_or(u32::MAX),
             kind: self.kind,
             is_rendezvous: false,
+            is_marked: true,
         }
     }
 }

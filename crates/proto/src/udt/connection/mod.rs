@@ -260,7 +260,7 @@ impl Connection {
             ),
             rtt: RoundTrip::new(),
             expiry: Expiry::new(now_ns),
-            greeting: Greeting::new(now_ns),
+            greeting: Greeting::new(now_ns, agreed.is_marked),
             parting: Parting::new(),
             limits: Limits::new(now_ns),
             counted: Statistics::default(),

@@ -65,7 +65,12 @@ impl Connection {
             return false;
         };
         let token = self.greeting.peer_token().unwrap_or(0);
-        let token = if is_whole { token } else { !token };
+        // To others these words are padding, and 0.
+        let token = if is_whole || !self.greeting.is_known() {
+            token
+        } else {
+            !token
+        };
         self.compose(now_ns, &ControlMessage::Shutdown { token });
         true
     }
@@ -100,7 +105,8 @@ impl Connection {
         let Some(plan) = self.acks.take(now_ns, news, self.rtt.overdue_ns()) else {
             return false;
         };
-        let rates = plan.has_rates.then(|| Rates {
+        // Some that are not farline fail at an ACK without rates, though libudt sends them.
+        let rates = (plan.has_rates || !self.greeting.is_known()).then(|| Rates {
             arrival_pps: pps_word(self.arrival.pps()),
             capacity_pps: pps_word(self.capacity.pps()),
         });

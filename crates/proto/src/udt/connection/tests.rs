@@ -39,6 +39,7 @@ fn agreed(kind: SocketKind, socket: u32, peer_socket: u32, isn: u32) -> Agreed {
         peer_flight_packets: 4_096,
         kind,
         is_rendezvous: false,
+        is_marked: true,
     }
 }
 
@@ -61,6 +62,9 @@ struct Pair {
     idle_steps: u32,
     /// Datagrams of data that the first end sent.
     data: Vec<Vec<u8>>,
+    /// Control packets of both ends, where they are kept.
+    controls: Vec<Vec<u8>>,
+    keep_controls: bool,
 }
 
 impl Pair {
@@ -83,6 +87,8 @@ impl Pair {
             is_reading: true,
             idle_steps: 0,
             data: Vec::new(),
+            controls: Vec::new(),
+            keep_controls: false,
         }
     }
 
@@ -97,6 +103,9 @@ impl Pair {
                 way.count += 1;
                 if end == 0 && !is_control(datagram) {
                     self.data.push(datagram.to_vec());
+                }
+                if self.keep_controls && is_control(datagram) {
+                    self.controls.push(datagram.to_vec());
                 }
                 if !(way.loses)(way.count, is_control(datagram)) {
                     way.under_way
@@ -311,6 +320,59 @@ fn a_stated_rate_is_kept() {
         let seconds = pair.now_ns as f64 / 1e9;
         assert!((2.9..3.3).contains(&seconds), "{control:?}: {seconds} s");
     }
+}
+
+/// Words of every control packet that two ends say to each other in a transfer and after it, `knows` telling whether the
+/// handshake of either's peer was farline's.
+fn control_words(knows: [bool; 2]) -> Vec<Vec<u32>> {
+    let mut pair = Pair::stream(|_, _| false, UdtControl::Bbr);
+    for (end, is_marked) in knows.into_iter().enumerate() {
+        let mut config = config(UdtControl::Bbr);
+        config.token = 111 * (end as u32 + 1);
+        let (own, other) = [(SENDER_SOCKET, RECEIVER_SOCKET), (RECEIVER_SOCKET, SENDER_SOCKET)][end];
+        let agreed = Agreed {
+            is_marked,
+            ..agreed(SocketKind::Stream, own, other, 5)
+        };
+        pair.ends[end] = Connection::new(&config, &agreed, 0);
+    }
+    pair.keep_controls = true;
+    let want = bytes(50_000);
+    pair.transfer(&want, 10 * S);
+    assert!(pair.got == want);
+    pair.run_for(5 * S);
+    let words = |datagram: &Vec<u8>| {
+        let word = |bytes: &[u8]| u32::from_be_bytes(bytes.try_into().unwrap());
+        datagram.chunks_exact(4).map(word).collect()
+    };
+    pair.controls.iter().map(words).collect()
+}
+
+#[test]
+fn a_peer_that_has_not_shown_that_it_is_farline_hears_only_what_every_udt_knows() {
+    let heard = control_words([false, false]);
+    assert!(heard.len() > 10);
+    for words in heard {
+        let kind = (words[0] & 0x7fff_ffff) >> 16;
+        assert!([1, 2, 3, 5, 6].contains(&kind), "{words:x?}");
+        match kind {
+            2 => assert_eq!(
+                words.len(),
+                4 + 6,
+                "an ACK with all that the draft has: {words:x?}"
+            ),
+            5 => assert_eq!(words[4..], [0], "padding"),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn who_is_greeted_by_farline_answers_though_its_handshake_did_not_say_so() {
+    let is_greeting = |words: &&Vec<u32>| words[0] >> 16 == 0xffff;
+    let heard = control_words([true, false]);
+    let greeters: Vec<_> = heard.iter().filter(is_greeting).map(|words| words[4]).collect();
+    assert!(greeters.contains(&111) && greeters.contains(&222), "{greeters:?}");
 }
 
 #[test]

@@ -88,6 +88,8 @@ fn interval_ns(count: u32, rtt: &RoundTrip) -> u64 {
 #[derive(Debug)]
 pub(super) struct Greeting {
     opened_ns: u64,
+    /// The peer has shown that it knows what a greeting is; others may fail at a control packet that they do not know.
+    is_known: bool,
     said: usize,
     is_seen: bool,
     answer: bool,
@@ -95,9 +97,10 @@ pub(super) struct Greeting {
 }
 
 impl Greeting {
-    pub(super) fn new(now_ns: u64) -> Self {
+    pub(super) fn new(now_ns: u64, is_known: bool) -> Self {
         Self {
             opened_ns: now_ns,
+            is_known,
             said: 0,
             is_seen: false,
             answer: false,
@@ -110,6 +113,11 @@ impl Greeting {
         self.peer_token
     }
 
+    /// Whether the peer has shown that it is farline, by its handshake or its greeting.
+    pub(super) fn is_known(&self) -> bool {
+        self.is_known
+    }
+
     /// Whether the peer has said that it knows what we said.
     pub(super) fn is_seen(&self) -> bool {
         self.is_seen
@@ -117,6 +125,7 @@ impl Greeting {
 
     /// The peer said that it is farline, and whether it knows that we are.
     pub(super) fn heard(&mut self, token: u32, is_seen: bool) {
+        self.is_known = true;
         let is_new = self.peer_token.is_none();
         // The first one counts: a later, different one is not the peer's.
         let known = *self.peer_token.get_or_insert(token);
@@ -132,7 +141,7 @@ impl Greeting {
             return Some(self.opened_ns);
         }
         let after_ns = GREETINGS_NS.get(self.said)?;
-        (!self.is_seen).then_some(self.opened_ns + after_ns)
+        (self.is_known && !self.is_seen).then_some(self.opened_ns + after_ns)
     }
 
     /// Whether to greet now.

@@ -38,7 +38,7 @@ impl Caller {
             },
             _ => introduce(&self.offer, REQUEST, self.peer_ip),
         };
-        request.datagram(0)
+        request.marked().datagram(0)
     }
 
     pub(super) fn handle(&mut self, datagram: &[u8]) -> Reaction {

@@ -25,6 +25,7 @@ pub fn late_answer(agreed: &Agreed, offer: &Offer, datagram: &[u8]) -> Option<[u
         cookie: theirs.cookie,
         ..introduce(offer, request, [0; 4])
     };
+    let answer = if agreed.is_marked { answer.marked() } else { answer };
     Some(answer.datagram(agreed.peer_socket))
 }
 

@@ -57,6 +57,7 @@ impl Listening {
 
     fn challenge(&self, window: u64, from: SocketAddr, theirs: &Handshake) -> [u8; HANDSHAKE_BYTES] {
         let challenge = Handshake {
+            mark: 0,
             cookie: self.cookie(window, from),
             ..*theirs
         };
@@ -98,6 +99,7 @@ impl Listening {
             cookie: theirs.cookie,
             ..introduce(&offer, CONCLUSION, ip_words(from))
         };
+        let answer = if agreed.is_marked { answer.marked() } else { answer };
         (agreed, answer.datagram(theirs.socket))
     }
 

@@ -17,6 +17,9 @@
 //! for it, and no answer is longer than what it answers. An end takes only what is addressed to its own socket id
 //! and repeats its number: who cannot see its packets cannot answer them.
 //!
+//! Who calls or meets marks its handshakes in a word that has no meaning to others ([`Handshake::marked`]); who is called
+//! marks its answer only for a caller that did. What else farline ends say to each other follows such marks alone.
+//!
 //! Start with [`Opening`]; a listener is a [`Listening`].
 
 mod caller;
@@ -81,6 +84,8 @@ pub struct Agreed {
     pub kind: SocketKind,
     /// Whether it was opened from both ends.
     pub is_rendezvous: bool,
+    /// Whether the peer's handshake says that it is farline: what only farline knows may be said to it.
+    pub is_marked: bool,
 }
 
 /// Why there is no connection.
@@ -167,12 +172,14 @@ fn agree(offer: &Offer, theirs: &Handshake) -> Agreed {
             .clamp(MIN_FLIGHT_PACKETS, MAX_FLIGHT_PACKETS),
         kind: offer.kind,
         is_rendezvous: false,
+        is_marked: theirs.is_marked(),
     }
 }
 
-/// An offer as a handshake.
+/// An offer as a handshake, without a mark.
 fn introduce(offer: &Offer, request: i32, peer_ip: [u32; 4]) -> Handshake {
     Handshake {
+        mark: 0,
         version: VERSION,
         kind: offer.kind as u32,
         initial_sequence: offer.initial_sequence,
@@ -188,6 +195,7 @@ fn introduce(offer: &Offer, request: i32, peer_ip: [u32; 4]) -> Handshake {
 /// The same handshake as a refusal, for its sender.
 fn refuse(theirs: &Handshake) -> [u8; HANDSHAKE_BYTES] {
     let refusal = Handshake {
+        mark: 0,
         request: REFUSED,
         ..*theirs
     };

@@ -28,13 +28,17 @@ impl Rendezvous {
 
     pub(super) fn request(&self) -> [u8; HANDSHAKE_BYTES] {
         match &self.peer {
-            None => introduce(&self.offer, RENDEZVOUS, self.peer_ip).datagram(0),
+            None => introduce(&self.offer, RENDEZVOUS, self.peer_ip)
+                .marked()
+                .datagram(0),
             Some(peer) => self.say(CONCLUSION, peer),
         }
     }
 
     fn say(&self, request: i32, peer: &Handshake) -> [u8; HANDSHAKE_BYTES] {
-        introduce(&self.offer, request, self.peer_ip).datagram(peer.socket)
+        introduce(&self.offer, request, self.peer_ip)
+            .marked()
+            .datagram(peer.socket)
     }
 
     pub(super) fn handle(&mut self, datagram: &[u8]) -> Reaction {

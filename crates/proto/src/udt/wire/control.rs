@@ -117,7 +117,7 @@ pub fn read_control(datagram: &[u8]) -> Option<ControlPacket<'_>> {
     }
     let body = &datagram[HEADER_BYTES..];
     let control = match (first & !CONTROL_BIT) >> 16 {
-        HANDSHAKE => Control::Handshake(Handshake::read_body(body)?),
+        HANDSHAKE => Control::Handshake(Handshake::read_body(information, body)?),
         KEEP_ALIVE => Control::KeepAlive,
         ACK => Control::Ack(read_ack(information, body)?),
         NAK => Control::Nak(LossRanges::new(body)),
@@ -189,7 +189,7 @@ pub fn write_control(control: &Control<'_>, timestamp_us: u32, destination: u32,
 /// The first word without its top bit, and the second.
 fn kind_and_information(control: &Control<'_>) -> (u32, u32) {
     let (kind, information) = match *control {
-        Control::Handshake(_) => (HANDSHAKE, 0),
+        Control::Handshake(handshake) => (HANDSHAKE, handshake.mark),
         Control::KeepAlive => (KEEP_ALIVE, 0),
         Control::Ack(ack) => (ACK, ack.number),
         Control::Nak(_) => (NAK, 0),

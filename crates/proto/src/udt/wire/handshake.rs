@@ -31,9 +31,15 @@ impl SocketKind {
     }
 }
 
-/// The body of a handshake. Nothing in it is checked.
+/// What a farline end puts where the header of a handshake has a word without a meaning, which every other end ignores:
+/// "Farl", with its socket id taken in, so that an end that repeats the header of what it answers is not taken for one.
+const MARK: u32 = 0x4661_726c;
+
+/// A handshake: its body, and the word of its header that the draft leaves undefined. Nothing in it is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Handshake {
+    /// 0, or what tells farline ends from others ([`Handshake::marked`]).
+    pub mark: u32,
     /// 4; 0 in libudt's repeated answers.
     pub version: u32,
     /// A [`SocketKind`]; 0 in libudt's repeated answers.
@@ -56,8 +62,8 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Reads what follows a header. What is longer than a handshake is read as one.
-    pub(super) fn read_body(body: &[u8]) -> Option<Self> {
+    /// Reads what follows a header with `mark` in its second word. What is longer than a handshake is read as one.
+    pub(super) fn read_body(mark: u32, body: &[u8]) -> Option<Self> {
         let mut words = [0; BODY_WORDS];
         for (index, place) in words.iter_mut().enumerate() {
             *place = word(body, index)?;
@@ -74,6 +80,7 @@ impl Handshake {
             ip @ ..,
         ] = words;
         Some(Self {
+            mark,
             version,
             kind,
             initial_sequence: Sequence::new(initial_sequence),
@@ -84,6 +91,19 @@ impl Handshake {
             cookie,
             peer_ip: ip,
         })
+    }
+
+    /// The same, saying that its sender is farline.
+    pub fn marked(self) -> Self {
+        Self {
+            mark: MARK ^ self.socket,
+            ..self
+        }
+    }
+
+    /// Whether its sender says that it is farline. It is not to be asked of a challenge, which repeats the caller's words.
+    pub fn is_marked(&self) -> bool {
+        self.mark == MARK ^ self.socket
     }
 
     pub(super) fn words(&self) -> [u32; BODY_WORDS] {
@@ -108,6 +128,7 @@ impl Handshake {
     pub fn datagram(&self, destination: u32) -> [u8; HANDSHAKE_BYTES] {
         let mut datagram = [0; HANDSHAKE_BYTES];
         datagram[..4].copy_from_slice(&CONTROL_BIT.to_be_bytes());
+        datagram[4..8].copy_from_slice(&self.mark.to_be_bytes());
         datagram[12..HEADER_BYTES].copy_from_slice(&destination.to_be_bytes());
         for (place, word) in datagram[HEADER_BYTES..].chunks_exact_mut(4).zip(self.words()) {
             place.copy_from_slice(&word.to_be_bytes());

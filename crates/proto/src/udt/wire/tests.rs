@@ -45,6 +45,7 @@ mod captured {
 
     fn handshake(request: i32, socket: u32, cookie: u32) -> Handshake {
         Handshake {
+            mark: 0,
             version: 4,
             kind: SocketKind::Stream as u32,
             initial_sequence: Sequence::new(0x62ed_484a),
@@ -315,9 +316,15 @@ fn details() -> impl Strategy<Value = AckDetail> {
 }
 
 fn handshakes() -> impl Strategy<Value = Handshake> {
-    (any::<[u32; 6]>(), sequences(), any::<i32>(), any::<[u32; 4]>()).prop_map(
-        |([version, kind, mss_bytes, flight_packets, socket, cookie], initial_sequence, request, peer_ip)| {
+    (any::<[u32; 7]>(), sequences(), any::<i32>(), any::<[u32; 4]>()).prop_map(
+        |(
+            [mark, version, kind, mss_bytes, flight_packets, socket, cookie],
+            initial_sequence,
+            request,
+            peer_ip,
+        )| {
             Handshake {
+                mark,
                 version,
                 kind,
                 initial_sequence,

@@ -20,6 +20,7 @@ fn a_call_takes_four_datagrams_and_both_ends_agree() {
         peer_flight_packets: 10_002,
         kind: SocketKind::Stream,
         is_rendezvous: false,
+        is_marked: true,
     };
     assert_eq!(caller.agreed, [expected]);
     assert_eq!(listener.agreed[0].peer_flight_packets, 10_001);
@@ -291,6 +292,51 @@ fn windows_that_no_connection_could_use_are_limited() {
         [flight(0), flight(1), flight(25_600), flight(u32::MAX)],
         [2, 2, 25_600, 1 << 29]
     );
+}
+
+#[test]
+fn farline_ends_know_each_other_by_a_word_that_others_ignore() {
+    let (request, _) = request_and_caller();
+    assert!(said(&request).1.is_marked());
+    let answered = |marked: bool| {
+        let theirs = introduce(&offer(1), CONCLUSION, [0; 4]);
+        let theirs = if marked { theirs.marked() } else { theirs };
+        let (agreed, answer) = Listening::accept(&theirs, peer(), &offer(2));
+        (agreed.is_marked, said(&answer).1.mark != 0)
+    };
+    assert_eq!(answered(true), (true, true));
+    assert_eq!(
+        answered(false),
+        (false, false),
+        "nobody is told who has not asked"
+    );
+}
+
+#[test]
+fn a_listener_that_repeats_a_callers_header_is_not_taken_for_farline() {
+    let (request, caller) = request_and_caller();
+    let mark = said(&request).1.mark;
+    for (mark, is_marked) in [
+        (mark, false),
+        (0, false),
+        (introduce(&offer(2), -1, [0; 4]).marked().mark, true),
+    ] {
+        let answer = word(&offer(2), CONCLUSION, 1, |handshake| {
+            handshake.initial_sequence = offer(1).initial_sequence;
+            handshake.mark = mark;
+        });
+        let step = caller().handle(MS, &answer);
+        assert!(
+            matches!(step, Step::Done(agreed) if agreed.is_marked == is_marked),
+            "{step:?}"
+        );
+    }
+}
+
+/// A caller's request, and what makes callers.
+fn request_and_caller() -> ([u8; HANDSHAKE_BYTES], impl Fn() -> Opening) {
+    let caller = || Opening::caller(offer(1), peer(), 0);
+    (caller().poll_transmit(0).unwrap(), caller)
 }
 
 proptest! {

@@ -79,6 +79,7 @@ fn in_a_rendezvous_everything_but_answers_is_answered() {
         receive_isn: offer(1).initial_sequence,
         send_isn: offer(2).initial_sequence,
         is_rendezvous: true,
+        is_marked: false,
         ..called().0
     };
     for (request, destination) in [(RENDEZVOUS, 0), (RENDEZVOUS, 2), (CONCLUSION, 2), (REQUEST, 2)] {

@@ -26,6 +26,15 @@ fn expected() -> Agreed {
         peer_flight_packets: 10_002,
         kind: SocketKind::Stream,
         is_rendezvous: true,
+        is_marked: true,
+    }
+}
+
+/// With a peer that is not farline.
+fn unmarked() -> Agreed {
+    Agreed {
+        is_marked: false,
+        ..expected()
     }
 }
 
@@ -67,7 +76,7 @@ fn a_greeting_is_answered_at_once_with_a_conclusion() {
     assert_eq!(opening.poll_transmit(2 * MS), None);
     assert_eq!(
         opening.handle(3 * MS, &word(&offer(2), CONCLUSION, 1, |_| ())),
-        Step::Done(expected())
+        Step::Done(unmarked())
     );
     let (destination, last_word) = said(&opening.poll_transmit(3 * MS).unwrap());
     assert_eq!(
@@ -83,7 +92,7 @@ fn an_answer_or_anything_of_a_connection_ends_the_opening() {
     let answer = word(&offer(2), ANSWER, 1, |theirs| {
         (theirs.version, theirs.kind) = (0, 0)
     });
-    assert_eq!(ready().handle(MS, &answer), Step::Done(expected()));
+    assert_eq!(ready().handle(MS, &answer), Step::Done(unmarked()));
     let data = DataHeader {
         sequence: Sequence::new(5),
         message: MessageWord::new(Boundary::Only, false, 1),
@@ -105,7 +114,7 @@ fn an_answer_or_anything_of_a_connection_ends_the_opening() {
         let mut foreign = datagram.clone();
         foreign[15] = 3;
         assert_eq!(opening.handle(MS, &foreign), Step::Wait, "for another socket");
-        assert_eq!(opening.handle(MS, &datagram), Step::Done(expected()));
+        assert_eq!(opening.handle(MS, &datagram), Step::Done(unmarked()));
     }
 }
 
