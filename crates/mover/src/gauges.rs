@@ -88,11 +88,20 @@ impl Gauge {
     }
 }
 
+/// Bytes of the other end that count as progress by themselves, whatever they turn out to be.
+const STEP_BYTES: u64 = 16 * 1024;
+
 /// When something last moved, in nanoseconds since `zero`; how stalls are found.
+///
+/// A sign of life is not progress: an end that sends a byte now and then, or frames without content, lives and goes nowhere.
 #[derive(Debug)]
 pub struct Pulse {
     zero: Instant,
     last_ns: AtomicI64,
+    /// When there last was progress.
+    progress_ns: AtomicI64,
+    /// Bytes that moved since then.
+    moved_bytes: AtomicU64,
 }
 
 impl Default for Pulse {
@@ -100,23 +109,49 @@ impl Default for Pulse {
         Self {
             zero: Instant::now(),
             last_ns: AtomicI64::new(0),
+            progress_ns: AtomicI64::new(0),
+            moved_bytes: AtomicU64::new(0),
         }
     }
 }
 
 impl Pulse {
-    /// Something moved now.
+    /// There is progress: something was settled, or this end works.
     pub fn beat(&self) {
-        let now = i64::try_from(self.zero.elapsed().as_nanos()).unwrap_or(i64::MAX);
-        self.last_ns.fetch_max(now, Ordering::Relaxed);
+        let now = self.live();
+        self.progress_ns.fetch_max(now, Ordering::Relaxed);
     }
 
-    /// Time since the last beat, or since the start.
+    /// So many bytes moved, none perhaps: the other end lives. Enough of them are progress.
+    pub fn moved(&self, bytes: usize) {
+        self.live();
+        let before = self.moved_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        if before + bytes as u64 >= STEP_BYTES {
+            self.moved_bytes.store(0, Ordering::Relaxed);
+            self.beat();
+        }
+    }
+
+    /// Time since the last sign of life, or since the start.
     pub fn silence(&self) -> std::time::Duration {
-        let last = u64::try_from(self.last_ns.load(Ordering::Relaxed)).unwrap_or(0);
-        self.zero
-            .elapsed()
-            .saturating_sub(std::time::Duration::from_nanos(last))
+        self.since(&self.last_ns)
+    }
+
+    /// Time since there last was progress, or since the start.
+    pub fn standstill(&self) -> std::time::Duration {
+        self.since(&self.progress_ns)
+    }
+
+    fn live(&self) -> i64 {
+        let now = i64::try_from(self.zero.elapsed().as_nanos()).unwrap_or(i64::MAX);
+        self.last_ns.fetch_max(now, Ordering::Relaxed);
+        now
+    }
+
+    fn since(&self, ns: &AtomicI64) -> std::time::Duration {
+        let last = u64::try_from(ns.load(Ordering::Relaxed)).unwrap_or(0);
+        let last = std::time::Duration::from_nanos(last);
+        self.zero.elapsed().saturating_sub(last)
     }
 }
 
@@ -140,5 +175,16 @@ mod tests {
         assert!(pulse.silence().as_millis() >= 20);
         pulse.beat();
         assert!(pulse.silence().as_millis() < 20);
+    }
+
+    #[test]
+    fn a_trickle_is_life_and_no_progress() {
+        let pulse = Pulse::default();
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        pulse.moved(0);
+        pulse.moved(1);
+        assert!(pulse.silence() < pulse.standstill());
+        pulse.moved(STEP_BYTES as usize - 1);
+        assert!(pulse.standstill().as_millis() < 5);
     }
 }

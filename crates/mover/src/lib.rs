@@ -25,6 +25,7 @@ pub mod message;
 pub mod pack;
 pub mod path_text;
 mod receipt;
+mod request;
 mod root;
 pub mod sink;
 pub mod source;

@@ -1,6 +1,6 @@
 //! Names as text: see the head of `spec::copy`.
 
-use farline_spec::{Failure, FailureKind, PathText};
+use farline_spec::{Failure, FailureKind, PathText, is_plain};
 
 /// `path` as text that is UTF-8, fits one line, and can be turned back.
 pub fn to_text(path: &[u8]) -> PathText {
@@ -9,7 +9,7 @@ pub fn to_text(path: &[u8]) -> PathText {
         for letter in chunk.valid().chars() {
             match letter {
                 '\\' => text.push_str("\\\\"),
-                letter if letter.is_control() => {
+                letter if !is_plain(letter) => {
                     let mut bytes = [0; 4];
                     letter
                         .encode_utf8(&mut bytes)
@@ -75,6 +75,7 @@ mod tests {
     fn what_a_terminal_or_a_document_cannot_bear_is_written_out() {
         assert_eq!(to_text(b"a b/\xc3\xbc"), "a b/ü");
         assert_eq!(to_text(b"a\n\\\xff"), "a\\x0a\\\\\\xff");
+        assert_eq!(to_text("a\u{202e}b".as_bytes()), "a\\xe2\\x80\\xaeb");
         for wrong in ["\\", "\\a", "\\x0", "\\xzz", "\\x00", "a\0"] {
             assert!(to_bytes(wrong).is_err(), "{wrong:?}");
         }
@@ -84,7 +85,7 @@ mod tests {
         #[test]
         fn text_can_be_turned_back(bytes in prop::collection::vec(1u8.., 0..60)) {
             let text = to_text(&bytes);
-            prop_assert!(!text.chars().any(char::is_control));
+            prop_assert!(text.chars().all(is_plain));
             prop_assert_eq!(to_bytes(&text).unwrap(), bytes);
         }
     }

@@ -25,6 +25,8 @@ use crate::tls::speaks_farline;
 const SLICE: Duration = Duration::from_millis(100);
 /// Longest that a send may go without moving a byte.
 const SEND_STALL: Duration = Duration::from_secs(30);
+/// Longest that one message may take, however steadily its bytes move.
+const SEND_MOST: Duration = Duration::from_secs(120);
 /// Longest that the last words to a peer may take.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// A peer that is gone without a word is noticed after idle + 4 times the interval: 35 s.
@@ -145,7 +147,7 @@ impl<In: DeserializeOwned> Channel<In> {
     ///
     /// # Errors
     /// [`FailureKind::Protocol`] for a peer that closed, [`FailureKind::Timeout`] for one that takes nothing
-    /// for 30 s, [`FailureKind::Interrupted`].
+    /// for 30 s or not all of it in two minutes, [`FailureKind::Interrupted`].
     pub fn send<Out: Serialize>(&mut self, message: &Out) -> Result<(), Failure> {
         self.write(message, None)
     }
@@ -256,9 +258,10 @@ impl<In: DeserializeOwned> Channel<In> {
         ))
     }
 
-    /// Without a deadline, each byte that moves buys time for the next.
+    /// Without a deadline, each byte that moves buys time for the next, but only so much in all.
     fn write<Out: Serialize>(&mut self, message: &Out, deadline: Option<Instant>) -> Result<(), Failure> {
         let frame = encode(message)?;
+        let most = Instant::now() + SEND_MOST;
         let mut rest = frame.as_slice();
         while !rest.is_empty() {
             let taken = self
@@ -267,7 +270,7 @@ impl<In: DeserializeOwned> Channel<In> {
                 .write(rest)
                 .map_err(|error| Failure::system("TLS", &error))?;
             rest = &rest[taken..];
-            self.flush_until(|| deadline.unwrap_or_else(|| Instant::now() + SEND_STALL))?;
+            self.flush_until(|| deadline.unwrap_or_else(|| most.min(Instant::now() + SEND_STALL)))?;
         }
         Ok(())
     }

@@ -22,6 +22,8 @@ mod copy;
 mod facts;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
+#[cfg(test)]
+mod liar;
 pub mod machine;
 pub mod message;
 pub mod run;

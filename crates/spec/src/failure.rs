@@ -16,6 +16,8 @@ use std::any::Any;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::plain::{is_plain, plain_line};
+
 /// Who has to act on a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -150,9 +152,12 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure of `kind`; line breaks in `message` become spaces.
+    /// A failure of `kind`; what of `message` is not plain becomes spaces: it may quote somebody else.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        let message = message.into().replace(['\n', '\r'], " ");
+        let mut message = message.into();
+        if !message.chars().all(is_plain) {
+            message = plain_line(&message, usize::MAX);
+        }
         Self {
             kind,
             message,

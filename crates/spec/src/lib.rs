@@ -24,6 +24,7 @@ mod failure;
 mod host;
 mod options;
 mod parse;
+mod plain;
 mod record;
 mod server;
 mod topology;
@@ -46,6 +47,7 @@ pub use failure::{Failure, FailureKind, Fault, kernel_words};
 pub use host::{CpuFacts, HostFacts, InterfaceFacts};
 pub use options::{AddressPair, Direction, IpVersion, RunSpec, Transport};
 pub use parse::from_json;
+pub use plain::{is_plain, plain_line};
 pub use record::{
     Blast, CpuUse, EndReport, Granted, LimitedBy, PathCheck, RunRecord, RunStatus, StreamRecord, Summary,
     Throughput, Verdict, VersionInfo,

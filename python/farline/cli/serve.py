@@ -16,6 +16,7 @@ import click
 
 from farline.cli.limits import RATE, SECONDS, limit_options, limits_from
 from farline.cli.mark_option import MARK_OPTION
+from farline.cli.shown import shown
 from farline.errors import SystemFailure
 from farline.spec.units import size_human
 
@@ -283,7 +284,7 @@ def _serve(
 def event_line(kind: str, event: dict[str, Any]) -> str:
     """One line for people; its first word is the time of day."""
     words = _LINES[kind](event) if kind in _LINES else f"{kind}: {json.dumps(event)}"
-    return f"{event['at'][11:19]} {words}"
+    return shown(f"{event['at'][11:19]} {words}")
 
 
 def _started(event: dict[str, Any]) -> str:

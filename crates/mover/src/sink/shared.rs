@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use farline_spec::{CopySpec, Failure, FailureKind, kernel_words};
+use farline_spec::{CopySpec, Failure, FailureKind, kernel_words, plain_line};
 
 use super::able::{Able, Losses};
 use super::entry::{Entry, Table};
@@ -17,13 +17,13 @@ use super::journal::{Journal, Memory, Resumable};
 use super::outbox::Outbox;
 use super::pen;
 use super::place::{Folders, Outlook};
-use super::request::Request;
 use super::seen::Seen;
 use super::staging::Staging;
 use super::works::Works;
 use crate::engine::{Choice, Device};
 use crate::message::Top;
 use crate::receipt::Receipt;
+use crate::request::Request;
 use crate::{Gauges, Pulse, path_text};
 
 /// Problems that are said; of the others only how many they are.
@@ -429,9 +429,8 @@ pub fn broken(line: impl Into<String>) -> Failure {
 
 /// Text of the other end or the kernel as one line of bounded length.
 pub fn one_line(text: &str) -> String {
-    const MOST_LETTERS: usize = 1_000;
-    let fits = |letter: char| if letter.is_control() { ' ' } else { letter };
-    text.chars().take(MOST_LETTERS).map(fits).collect()
+    const MOST_BYTES: usize = 1_000;
+    plain_line(text, MOST_BYTES)
 }
 
 pub const POISONED: &str = "a thread of the copy broke off while it held something of all";

@@ -11,7 +11,7 @@ use super::settle::Trouble;
 use super::shared::{Shared, one_line};
 use super::table::Known;
 use crate::frame::{Frame, FrameKind};
-use crate::message::{self, Feedback, MAX_PATH_BYTES, Proved, Wants, is_chunk};
+use crate::message::{self, Feedback, Proved, Wants, is_chunk};
 use crate::path_text::to_text;
 use crate::{Arrived, Inlet};
 
@@ -34,7 +34,6 @@ pub(super) fn run(shared: &Shared, inlet: &mut dyn Inlet) -> Result<(), Failure>
                 if header.kind != FrameKind::Feedback {
                     return shared.broken("a frame among the feedback that is none");
                 }
-                shared.pulse.beat();
                 take(shared, frame.payload())?;
             }
         }
@@ -174,6 +173,7 @@ impl Shared {
         let is_first = state.phase != Phase::Over && !std::mem::replace(&mut state.is_answered, true);
         drop(state);
         if is_first {
+            self.pulse.beat();
             self.table.answered();
             taken.is_window_moved = true;
         }
@@ -262,6 +262,7 @@ impl Shared {
             state.phase = Phase::Over;
             state.take_unread()
         };
+        self.pulse.beat();
         if !self.supply.is_small(file.found.bytes()) {
             self.supply.handed_out(file);
         }
@@ -330,9 +331,9 @@ impl Shared {
     }
 
     fn deleted(&self, path: &[u8]) -> Result<(), Failure> {
-        if self.spec.delete.is_none() || path.is_empty() || path.len() > MAX_PATH_BYTES {
-            return self.broken("something deleted that should not be");
-        }
+        let count = self.deleted.fetch_add(1, Ordering::Relaxed) + 1;
+        self.request.check_deleted(path, count)?;
+        self.pulse.beat();
         let is_dry = self.spec.dry_run;
         self.note(&ReceiptLine {
             path: to_text(path),

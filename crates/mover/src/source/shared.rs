@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_channel::{Receiver, Sender, bounded, select};
-use farline_spec::{CopySpec, Failure, FailureKind, FileKind, FileStatus, ReceiptLine};
+use farline_spec::{CopySpec, Failure, FailureKind, FileKind, FileStatus, ReceiptLine, plain_line};
 
 use super::filter::Filters;
 use super::found::Found;
@@ -20,6 +20,7 @@ use crate::engine::Choice;
 use crate::message::{Catalogue, MAX_PATH_BYTES, Top};
 use crate::path_text::to_text;
 use crate::receipt::Receipt;
+use crate::request::Request;
 use crate::{Gauges, Pulse, Root};
 
 /// Messages that wait for the catalogue's stream, at most.
@@ -54,6 +55,10 @@ pub(super) struct Shared {
     pub(super) most_bytes: Option<u64>,
     /// Figures.
     pub(super) gauges: Arc<Gauges>,
+    /// What was asked for.
+    pub(super) request: Request,
+    /// Names that the other end says it deleted.
+    pub(super) deleted: AtomicU64,
     /// Beats when anything moves.
     pub(super) pulse: Arc<Pulse>,
     /// What became of each name.
@@ -241,11 +246,7 @@ impl Shared {
 
 /// `text` as one line of bearable length without control characters.
 pub(super) fn one_line(text: &str) -> String {
-    let mut line: String = text
-        .chars()
-        .map(|letter| if letter.is_control() { ' ' } else { letter })
-        .take(MOST_REASON_BYTES)
-        .collect();
+    let mut line = plain_line(text, MOST_REASON_BYTES);
     line.truncate(line.trim_end().len());
     line
 }

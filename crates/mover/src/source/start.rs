@@ -28,6 +28,7 @@ use super::{Inner, SendEnd, stream};
 use crate::engine::{self, Choice, Device};
 use crate::message::Top;
 use crate::receipt::Receipt;
+use crate::request::Request;
 use crate::{EndSetup, Root, path_text};
 
 /// Chunk where the spec does not say, through the page cache: it stays in a processor's second cache (1 MiB and more
@@ -131,6 +132,8 @@ fn share(setup: EndSetup, origins: Vec<Origin>, open_files: u64) -> Result<Share
     let most_live = crate::most_entries_under_way(&spec);
     let top = top(&spec, &origins);
     Ok(Shared {
+        request: Request::new(&spec, setup.is_own_request)?,
+        deleted: AtomicU64::new(0),
         filters: Filters::new(&spec.filters)?,
         hashes: spec.verify != Verify::None,
         receipt: Receipt::open(setup.receipt.as_deref())?,

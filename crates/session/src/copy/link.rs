@@ -112,7 +112,7 @@ impl Sending<'_> {
             return Err(ended());
         }
         if bytes > 0 && self.is_data {
-            self.line.pulse.beat();
+            self.line.pulse.moved(bytes);
         }
         piece.note(bytes);
         Ok(())
@@ -257,7 +257,7 @@ impl<'a> Receiving<'a> {
                 Received::Bytes(0) if self.line.word.is_ending() => return Err(ended()),
                 Received::Bytes(0) => {}
                 Received::Bytes(bytes) => {
-                    self.line.pulse.beat();
+                    self.line.pulse.moved(bytes);
                     piece.note(bytes);
                 }
                 Received::End => {

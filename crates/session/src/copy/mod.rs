@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use farline_mover::{EndSetup, Gauges, Inlet, Outlet, Pulse, ReceiveEnd, Root, SendEnd};
-use farline_spec::{CopyProgress, CopyReport, CopySpec, Failure, FailureKind, RunSpec};
+use farline_spec::{CopyProgress, CopyReport, CopySpec, Failure, FailureKind, RunSpec, SyncLevel, Verify};
 use farline_transport::{Role, Stream};
 
 use crate::streams::{self, Part};
@@ -39,8 +39,8 @@ pub use origin::origin;
 use pieces::Pieces;
 pub use prepare::{messages_bps, prepare};
 pub use report::{for_the_wire, merged};
-use seal::Seal;
-pub use seal::SealKeys;
+
+pub use seal::{Seal, SealKeys};
 
 /// Time for the word that a copy was stopped to come after the end of its streams, by another connection.
 const WORD_TIME: Duration = Duration::from_secs(3);
@@ -72,6 +72,8 @@ pub struct Copying {
     pieces: Pieces,
     /// This end has said that it has all there is.
     has_all: AtomicBool,
+    /// A job has failed and waits for the other end's reason: nothing moves any more, and that is no stall.
+    awaits_word: AtomicBool,
     gauges: Arc<Gauges>,
     pulse: Arc<Pulse>,
     /// Longest that nothing may move.
@@ -117,6 +119,7 @@ impl Copying {
             word: Word::default(),
             pieces: Pieces::default(),
             has_all: AtomicBool::new(false),
+            awaits_word: AtomicBool::new(false),
             gauges,
             pulse,
             stall_s: stall_s(&copy, end),
@@ -237,6 +240,7 @@ impl Copying {
     fn with_the_word(&self, done: Result<(), Failure>) -> Result<(), Failure> {
         let is_echo = matches!(&done, Err(failure) if is_echo(failure.kind) && !failure.permanent);
         let until = Instant::now() + WORD_TIME;
+        self.awaits_word.fetch_or(is_echo, Ordering::AcqRel);
         while is_echo && !self.word.is_ending() && Instant::now() < until {
             std::thread::sleep(LOOK);
         }
@@ -275,20 +279,31 @@ impl Copying {
 
     /// Something moves, though no frame is whole yet.
     pub fn beat(&self) {
-        self.pulse.beat();
+        self.pulse.moved(0);
     }
 
-    /// Fails once nothing has moved for too long.
+    /// Fails once nothing has moved, or nothing has come of what moved, for too long.
     ///
     /// # Errors
     /// [`FailureKind::Timeout`] that says for how long.
     pub fn check_stall(&self) -> Result<(), Failure> {
-        let allowed_s = self.stall_s;
-        if self.pulse.silence().as_secs_f64() < allowed_s {
+        if self.awaits_word.load(Ordering::Acquire) {
             return Ok(());
         }
-        let line = format!("the copy stands still: nothing has moved for {allowed_s} s");
-        Err(Failure::new(FailureKind::Timeout, line))
+        let allowed_s = self.stall_s;
+        if self.pulse.silence().as_secs_f64() >= allowed_s {
+            let line = format!("the copy stands still: nothing has moved for {allowed_s} s");
+            return Err(Failure::new(FailureKind::Timeout, line));
+        }
+        let allowed_s = standstill_s(allowed_s, &self.copy);
+        if self.pulse.standstill().as_secs_f64() >= allowed_s {
+            let line = format!(
+                "the copy gets nowhere: the other end shows that it lives, and nothing has come of it for \
+                 {allowed_s} s; a longer --stall-timeout allows more"
+            );
+            return Err(Failure::new(FailureKind::Timeout, line));
+        }
+        Ok(())
     }
 
     /// How far it is, when the other end has not acknowledged `under_way_bytes` of what streams took.
@@ -328,6 +343,18 @@ fn stall_s(copy: &CopySpec, end: streams::End) -> f64 {
         streams::End::Client => asked_s,
         streams::End::Server => asked_s.min(MOST_STALL_S),
     }
+}
+
+/// How long an end may live and get nowhere where nothing may move for `stall_s`: an hour at 30 s, a minute and a half at 5 s. Whole
+/// files that are hashed before or after they come, and folders that are searched for what to delete, take far longer.
+fn standstill_s(stall_s: f64, copy: &CopySpec) -> f64 {
+    const LEAST_S: f64 = 8.0;
+    const MOST_S: f64 = 86_400.0;
+    const SILENT_WORK: f64 = 24.0;
+    let works_silently =
+        copy.sync_level == SyncLevel::Checksum || copy.verify == Verify::ReadBack || copy.delete.is_some();
+    let times = if works_silently { SILENT_WORK } else { 1.0 };
+    (4.0 * stall_s * stall_s * times).clamp(LEAST_S.max(stall_s), MOST_S)
 }
 
 /// Whether a failure may be what the end of the other end looks like from here.

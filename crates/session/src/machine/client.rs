@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use farline_spec::{Failure, FailureKind, RunSpec};
 
+pub use super::client_parts::{ClientAction, ClientEvent, ClientPlan};
 use super::grant::check_grant;
 use super::table::state_table;
-use super::timing::{Clock, Timing};
+use super::timing::Clock;
 use super::{misplaced, out_of_place, overdue};
 use crate::message::profile::ProfileAssembler;
 use crate::message::{
@@ -18,6 +19,8 @@ use crate::streams::{End, destinations};
 
 /// Notes on a grant that are taken over.
 const MAX_NOTES: usize = 64;
+/// A whole profile may take so many times what one message may.
+const MOST_EXCHANGE_WAITS: u32 = 20;
 
 state_table! {
     /// Where the client stands.
@@ -95,62 +98,6 @@ impl ClientState {
     }
 }
 
-/// What the client wants of the session.
-#[derive(Debug, Clone)]
-pub struct ClientPlan {
-    /// Resolved spec to ask for.
-    pub spec: RunSpec,
-    /// Ticket to show; only for a server whose key is pinned.
-    pub ticket: Option<String>,
-    /// Versions this end speaks.
-    pub versions: VersionRange,
-    /// Limits on waiting.
-    pub timing: Timing,
-}
-
-/// What happens at the client's own end.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ClientEvent {
-    /// All data streams are open.
-    StreamsOpen,
-    /// The run's senders have sent all they had.
-    SendersDone,
-    /// All streams of the run have ended.
-    AllDone,
-    /// The run failed.
-    RunFailed(Failure),
-    /// The run is joined; this is what it came to.
-    Collected(ClientProfile),
-    /// The user wants it to end, with a record of what there is.
-    Stop,
-    /// Something else failed at this end.
-    Failed(Failure),
-}
-
-/// What the driver has to do.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ClientAction {
-    /// Send this.
-    Send(ClientMessage),
-    /// The session has reached this state of papers/1.
-    Stage(&'static str),
-    /// Tell the user.
-    Notice(String),
-    /// Open the data streams; then [`ClientEvent::StreamsOpen`].
-    OpenStreams {
-        /// Name of the session, part of every stream's key.
-        session: SessionId,
-        /// Where the server listens.
-        listeners: Listeners,
-    },
-    /// Start the run with this watchdog.
-    StartRun(Duration),
-    /// Let the run's senders stop.
-    StopRun,
-    /// Join the run within this time; then [`ClientEvent::Collected`]. No event of the run may follow.
-    FinishRun(Duration),
-}
-
 /// The client's machine; see the [module](super) for the order of calls.
 #[derive(Debug)]
 pub struct ClientMachine {
@@ -167,6 +114,8 @@ pub struct ClientMachine {
     /// What the run of a copy came to before the other end's had begun.
     early: Vec<ClientInput>,
     assembler: ProfileAssembler,
+    /// When all of the server's profile must be here.
+    exchange_until: Option<Duration>,
     server_profile: Option<ServerProfile>,
     failure: Option<Failure>,
 }
@@ -176,7 +125,7 @@ impl ClientMachine {
     pub fn new(plan: ClientPlan, now: Duration) -> Self {
         let connect = Duration::from_millis(plan.spec.connect_timeout_ms.get().into());
         let clock = Clock {
-            timing: plan.timing,
+            timing: plan.timing.of_copy(&plan.spec),
             connect,
             run: None,
         };
@@ -193,6 +142,7 @@ impl ClientMachine {
             notes: Vec::new(),
             said_end: false,
             early: Vec::new(),
+            exchange_until: None,
             server_profile: None,
             failure: None,
         }
@@ -253,9 +203,13 @@ impl ClientMachine {
         if self.is_over() {
             return;
         }
+        let (before, deadline) = (self.state, self.deadline);
         if !self.advance(now, input) {
             let allowed = self.state.allowed();
             return self.fail(now, out_of_place(input.word(), self.state.name(), &allowed));
+        }
+        if self.state == before {
+            self.deadline = self.deadline.min(self.most_renewed(deadline));
         }
         let followed = match message {
             ServerMessage::CtrlChanEst(offer) => self.on_established(offer),
@@ -278,6 +232,15 @@ impl ClientMachine {
         };
         if let Err(failure) = followed {
             self.fail(now, failure);
+        }
+    }
+
+    /// A message that changes no state buys no time for the next, or the other end could hold this one for ever. Only the
+    /// parts of a profile do, for a while: they may be many.
+    fn most_renewed(&self, deadline: Option<Duration>) -> Option<Duration> {
+        match self.state {
+            ClientState::Exchanging => self.exchange_until.or(deadline),
+            _ => deadline,
         }
     }
 
@@ -431,7 +394,11 @@ impl ClientMachine {
 
     /// The run's senders, or all of its streams, have ended.
     fn on_run_ended(&mut self, now: Duration, input: ClientInput) {
-        self.clock.note(|run| run.sending = false);
+        self.clock.note(|run| {
+            run.sending = false;
+            // All streams have ended, the other end's too.
+            run.peer_sends &= input != ClientInput::AllDone;
+        });
         if !self.advance_own(now, input) {
             return;
         }
@@ -559,6 +526,9 @@ impl ClientMachine {
         };
         if next.stage() != self.state.stage() {
             self.actions.push_back(ClientAction::Stage(next.stage()));
+        }
+        if next == ClientState::Exchanging && self.exchange_until.is_none() {
+            self.exchange_until = Some(now + MOST_EXCHANGE_WAITS * self.clock.timing.message);
         }
         self.state = next;
         self.deadline = self.clock.deadline(next.wait(), now);

@@ -26,6 +26,7 @@
 //! table and a graph (`docs/design/session.md`).
 
 pub mod client;
+mod client_parts;
 mod grant;
 pub mod server;
 pub mod table;

@@ -228,9 +228,14 @@ impl ServerMachine {
         if self.is_over() {
             return;
         }
+        let deadline = self.deadline;
         if !self.advance(now, input) {
             let allowed = self.state.allowed();
             return self.fail(now, out_of_place(input.word(), self.state.name(), &allowed));
+        }
+        if self.state == before {
+            // What changes no state buys no time for more of it.
+            self.deadline = self.deadline.min(deadline);
         }
         match message {
             ClientMessage::Handshake(handshake) => self.on_asked(now, handshake),
@@ -238,7 +243,8 @@ impl ServerMachine {
             ClientMessage::ProfilingStart => self.start_if_ready(now),
             ClientMessage::ProfilingEnd(end) => self.on_peer_ended(now, before, end),
             ClientMessage::ExchangeProfile(profile) => {
-                self.client_profile = Some(profile);
+                let failure = profile.failure.map(tame_failure);
+                self.client_profile = Some(ClientProfile { failure, ..profile });
                 self.report_if_wanted();
             }
             ClientMessage::TpgDone => self.send(ServerMessage::TpgDone),
@@ -380,7 +386,11 @@ impl ServerMachine {
 
     /// The run's senders, or all of its streams, have ended.
     fn on_run_ended(&mut self, now: Duration, input: ServerInput) {
-        self.clock.note(|run| run.sending = false);
+        self.clock.note(|run| {
+            run.sending = false;
+            // All streams have ended, the other end's too.
+            run.peer_sends &= input != ServerInput::AllDone;
+        });
         if !self.advance_own(now, input) {
             return;
         }

@@ -47,6 +47,24 @@ impl Default for Timing {
     }
 }
 
+/// Least time for a message of a copy, however short its time-out: what a busy host needs.
+const LEAST_COPY_MESSAGE: Duration = Duration::from_secs(2);
+
+impl Timing {
+    /// The same for a run of `spec`: of a copy nobody waits longer for a word than for its bytes.
+    #[must_use]
+    pub fn of_copy(self, spec: &RunSpec) -> Self {
+        let Some(copy) = &spec.copy else {
+            return self;
+        };
+        let stall = Duration::from_secs_f64(copy.stall_timeout_s.get()).max(LEAST_COPY_MESSAGE);
+        Self {
+            message: self.message.min(stall),
+            ..self
+        }
+    }
+}
+
 /// Time after its start at which a run is ended whatever it does: duration + omit + max(30 s, duration / 4).
 ///
 /// Where `spec` gives bytes instead of a duration, the duration is what they take at the stated

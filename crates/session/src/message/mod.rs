@@ -36,7 +36,7 @@ pub mod profile;
 use std::fmt;
 use std::net::IpAddr;
 
-use farline_spec::{Failure, FailureKind, RunSpec};
+use farline_spec::{Failure, FailureKind, RunSpec, plain_line};
 use serde::{Deserialize, Serialize};
 
 pub use profile::{ProfilePart, ServerProfile};
@@ -272,19 +272,9 @@ pub struct ClientProfile {
     pub failure: Option<Failure>,
 }
 
-/// A line from a peer made fit for a terminal and a log: control characters become
-/// spaces, what is over 1024 bytes is cut.
+/// A line from a peer made fit for a terminal and a log; what is over 1024 bytes is cut.
 pub fn tame_line(text: &str) -> String {
-    let mut line: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    let mut cut = line.len().min(MAX_LINE_BYTES);
-    while !line.is_char_boundary(cut) {
-        cut -= 1;
-    }
-    line.truncate(cut);
-    line
+    plain_line(text, MAX_LINE_BYTES)
 }
 
 /// A failure as a peer reports it, made fit to be shown and acted on here: what is wrong

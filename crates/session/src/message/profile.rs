@@ -4,10 +4,11 @@ use farline_spec::{
     EndReport, Failure, FailureKind, InterfaceFacts, MoverSamples, RunSpec, SAMPLE_COLUMNS, Samples,
     StreamRecord,
 };
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::frame::MAX_FRAME_BYTES;
-use super::tame_failure;
+use super::{tame_failure, tame_line};
 use crate::copy::for_the_wire;
 use crate::streams;
 
@@ -148,7 +149,14 @@ impl ProfileAssembler {
                 within("interfaces", some.len(), self.interfaces.len(), MAX_INTERFACES)?;
                 self.interfaces.extend(some);
             }
-            ProfilePart::End(end) => return Ok(Some(self.close(*end))),
+            ProfilePart::End(end) => {
+                let failure = end.failure.clone();
+                let end = ProfileEnd {
+                    failure,
+                    ..tamed(*end)?
+                };
+                return Ok(Some(self.close(end)));
+            }
         }
         Ok(None)
     }
@@ -200,7 +208,7 @@ impl ProfileAssembler {
         {
             return Err(broken("the record of a stream that does not exist"));
         }
-        self.profile.streams.extend(streams);
+        self.profile.streams.extend(tamed(streams)?);
         Ok(())
     }
 
@@ -211,6 +219,23 @@ impl ProfileAssembler {
         profile.report.host.interfaces = std::mem::take(&mut self.interfaces);
         profile.failure = end.failure.map(tame_failure);
         profile
+    }
+}
+
+/// What the other end says of itself, with every text in it made plain.
+fn tamed<T: Serialize + DeserializeOwned>(said: T) -> Result<T, Failure> {
+    let bad = |error: serde_json::Error| broken(&tame_line(&format!("what is no profile: {error}")));
+    let mut value = serde_json::to_value(said).map_err(bad)?;
+    tame_all(&mut value);
+    serde_json::from_value(value).map_err(bad)
+}
+
+fn tame_all(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::String(text) => *text = tame_line(text),
+        serde_json::Value::Array(all) => all.iter_mut().for_each(tame_all),
+        serde_json::Value::Object(all) => all.values_mut().for_each(tame_all),
+        _ => {}
     }
 }
 

@@ -1,4 +1,4 @@
-//! What was asked for: each name that the other end says is held against it before anything is made.
+//! What was asked for: each name that the other end says is held against it before anything is made, and after it was deleted.
 //!
 //! A server that lies could else put `.bashrc` beside the file that was asked for. What an honest sending end can never say ends
 //! the copy (a breach); the rules of its walk are applied here once more, by the same code.
@@ -6,8 +6,8 @@
 use std::collections::HashSet;
 
 use farline_spec::{CopySpec, Failure, SymbolicLinks};
+use xxhash_rust::xxh3::xxh3_128;
 
-use super::journal::path_key;
 use crate::message::{Entry, EntryKind, MAX_PATH_BYTES, Top};
 use crate::path_text;
 use crate::source::filter::Filters;
@@ -30,12 +30,14 @@ pub struct Request {
     links: SymbolicLinks,
     hard_links: bool,
     xattrs: bool,
+    /// How many names may be deleted; a dry run only counts them.
+    deletes: Option<u64>,
     /// Names come from a list that only the sending end has.
     has_list: bool,
     /// The one name asked for, where this end asked.
     lone: Option<Vec<u8>>,
     /// Links that were announced: nothing may go through them.
-    announced_links: HashSet<[u8; 16]>,
+    announced_links: HashSet<u128>,
     /// The folder of the last name, whose own names all passed the filters.
     passed: Option<Vec<u8>>,
 }
@@ -66,6 +68,9 @@ impl Request {
             links: spec.links,
             hard_links: spec.hard_links,
             xattrs: spec.xattrs,
+            deletes: spec
+                .delete
+                .map(|most| if spec.dry_run { u64::MAX } else { most.get() }),
             has_list: spec.source_list.is_some(),
             lone,
             announced_links: HashSet::new(),
@@ -101,7 +106,7 @@ impl Request {
                     "is a symbolic link that leads out of the destination; --links follow copies what it leads to",
                 ));
             }
-            self.announced_links.insert(path_key(&said.path));
+            self.announced_links.insert(xxh3_128(&said.path));
         }
         Ok(None)
     }
@@ -116,7 +121,7 @@ impl Request {
             return Ok(());
         }
         let is_excluded = || {
-            let (parent, _) = super::place::split(path);
+            let (parent, _) = split(path);
             !(self.filters.takes(path, false) || self.filters.takes(path, true))
                 || !self.takes_all_above(parent)
         };
@@ -124,6 +129,29 @@ impl Request {
             .wrong_path(path)
             .or_else(|| is_excluded().then_some(EXCLUDED));
         why.map_or(Ok(()), |why| Err(breach(path, why)))
+    }
+
+    /// Whether this name may have been deleted, as the `count`th of them; where it was not, the receiving end says what it would do.
+    ///
+    /// # Errors
+    /// A breach that names it.
+    pub fn check_deleted(&self, path: &[u8], count: u64) -> Result<(), Failure> {
+        let (parent, _) = split(path);
+        let is_beside = self.tops.is_some() && parent.is_empty();
+        let is_excluded = || !self.may_take(path);
+        let why = match self.deletes {
+            None => Some("though nothing was to be deleted"),
+            Some(most) if count > most => Some("after as many names as were to be deleted"),
+            Some(_) if is_beside => Some("which is not in any of the sources"),
+            Some(_) => self
+                .wrong_path(path)
+                .or_else(|| is_excluded().then_some(EXCLUDED)),
+        };
+        why.map_or(Ok(()), |why| {
+            let path = quoted(path);
+            let line = format!("the other end deleted {path}, {why}: the copy was ended; {ADVICE}");
+            Err(Failure::breach(line))
+        })
     }
 
     /// Whether the destination folder itself may be said to be like a source.
@@ -186,7 +214,7 @@ impl Request {
 
     /// Whether a rule leaves out the name or a folder that it is in. Folders above listed names come whatever the rules say.
     fn wrong_place(&mut self, said: &Entry) -> Option<&'static str> {
-        let (parent, _) = super::place::split(&said.path);
+        let (parent, _) = split(&said.path);
         if self.has_list {
             return None;
         }
@@ -203,14 +231,23 @@ impl Request {
         (!self.filters.takes(&said.path, is_folder)).then_some(EXCLUDED)
     }
 
+    /// Whether the rules take a name of which it is not known what it is.
+    fn may_take(&self, path: &[u8]) -> bool {
+        let (parent, _) = split(path);
+        let itself = [false, true]
+            .into_iter()
+            .any(|kind| self.filters.takes(path, kind));
+        itself && self.takes_all_above(parent)
+    }
+
     /// Whether the rules take `folder` and all that it is in.
     fn takes_all_above(&self, folder: &[u8]) -> bool {
         folders_above(folder).all(|folder| self.filters.takes(folder, true))
     }
 
     fn is_behind_link(&self, said: &Entry) -> bool {
-        let is_link = |path: &[u8]| self.announced_links.contains(&path_key(path));
-        let (parent, _) = super::place::split(&said.path);
+        let is_link = |path: &[u8]| self.announced_links.contains(&xxh3_128(path));
+        let (parent, _) = split(&said.path);
         !self.announced_links.is_empty()
             && (folders_above(parent).any(is_link) || (said.kind == EntryKind::Folder && is_link(&said.path)))
     }
@@ -240,15 +277,29 @@ fn leads_out(target: &[u8]) -> bool {
     leaves
 }
 
-fn breach(path: &[u8], why: &str) -> Failure {
+/// The folder part of a path and the last name.
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (&[], path),
+    }
+}
+
+fn quoted(path: &[u8]) -> String {
     let mut text = path_text::to_text(path);
     if let Some((cut, _)) = text.char_indices().nth(MOST_PATH_LETTERS) {
         text.truncate(cut);
         text.push('…');
     }
+    format!("\"{text}\"")
+}
+
+const ADVICE: &str = "find out what is wrong with that host before you copy with it again";
+
+fn breach(path: &[u8], why: &str) -> Failure {
+    let path = quoted(path);
     Failure::breach(format!(
-        "the other end sent {text:?}, {why}: nothing of it was made and the copy was ended; \
-         find out what is wrong with that host before you copy from it again"
+        "the other end sent {path}, {why}: nothing of it was made and the copy was ended; {ADVICE}"
     ))
 }
 
@@ -302,7 +353,7 @@ mod tests {
         let failure = last(spec, entries).unwrap_err();
         let path = path_text::to_text(&entries.last().unwrap().path);
         assert!(failure.permanent, "{failure}");
-        assert!(failure.message.contains(&format!("{path:?}")), "{failure}");
+        assert!(failure.message.contains(&format!("\"{path}\"")), "{failure}");
         assert!(failure.message.contains(why), "{failure}");
     }
 
@@ -444,6 +495,39 @@ mod tests {
         for wrong in [".bashrc", "x/a.secret", "x/a.secret/b", "../y", "/gone/z"] {
             assert!(request.check_unannounced(wrong.as_bytes()).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn what_is_deleted_was_in_a_source_and_no_more_than_was_confirmed() {
+        let mut spec = spec(&["a/x"]);
+        spec.filters = vec!["- *.keep".to_owned()];
+        let check = |spec: &CopySpec, path: &str, count| {
+            let request = Request::new(spec, true).unwrap();
+            request
+                .check_deleted(path.as_bytes(), count)
+                .map_err(|failure| failure.permanent)
+        };
+        assert_eq!(check(&spec, "x/old", 1), Err(true));
+        spec.delete = Some(farline_spec::unit::DeleteCount::new(2).unwrap());
+        assert_eq!(check(&spec, "x/old", 2), Ok(()));
+        assert_eq!(check(&spec, "x/old", 3), Err(true));
+        for wrong in [
+            "x",
+            ".bashrc",
+            ".ssh/keys",
+            "x/../y",
+            "x/a.keep",
+            "x/a.keep/b",
+            "",
+        ] {
+            assert_eq!(check(&spec, wrong, 1), Err(true), "{wrong}");
+        }
+        let content = CopySpec {
+            sources: vec!["a/".to_owned()],
+            dry_run: true,
+            ..spec
+        };
+        assert_eq!(check(&content, "old", 9), Ok(()));
     }
 
     #[test]

@@ -1,0 +1,64 @@
+//! What goes into the client's machine and what comes out of it.
+
+use std::time::Duration;
+
+use farline_spec::{Failure, RunSpec};
+
+use super::timing::Timing;
+use crate::message::{ClientMessage, ClientProfile, Listeners, SessionId, VersionRange};
+
+/// What the client wants of the session.
+#[derive(Debug, Clone)]
+pub struct ClientPlan {
+    /// Resolved spec to ask for.
+    pub spec: RunSpec,
+    /// Ticket to show; only for a server whose key is pinned.
+    pub ticket: Option<String>,
+    /// Versions this end speaks.
+    pub versions: VersionRange,
+    /// Limits on waiting.
+    pub timing: Timing,
+}
+
+/// What happens at the client's own end.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ClientEvent {
+    /// All data streams are open.
+    StreamsOpen,
+    /// The run's senders have sent all they had.
+    SendersDone,
+    /// All streams of the run have ended.
+    AllDone,
+    /// The run failed.
+    RunFailed(Failure),
+    /// The run is joined; this is what it came to.
+    Collected(ClientProfile),
+    /// The user wants it to end, with a record of what there is.
+    Stop,
+    /// Something else failed at this end.
+    Failed(Failure),
+}
+
+/// What the driver has to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ClientAction {
+    /// Send this.
+    Send(ClientMessage),
+    /// The session has reached this state of papers/1.
+    Stage(&'static str),
+    /// Tell the user.
+    Notice(String),
+    /// Open the data streams; then [`ClientEvent::StreamsOpen`].
+    OpenStreams {
+        /// Name of the session, part of every stream's key.
+        session: SessionId,
+        /// Where the server listens.
+        listeners: Listeners,
+    },
+    /// Start the run with this watchdog.
+    StartRun(Duration),
+    /// Let the run's senders stop.
+    StopRun,
+    /// Join the run within this time; then [`ClientEvent::Collected`]. No event of the run may follow.
+    FinishRun(Duration),
+}
