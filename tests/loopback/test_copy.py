@@ -372,7 +372,7 @@ def test_a_source_that_is_rewritten_shorter_while_it_is_read_arrives_as_it_is_th
 
 
 def _has_begun(event: dict[str, Any]) -> bool:
-    return 0 < event["data"]["moved_bytes"] < 12 << 20
+    return bool(0 < event["data"]["moved_bytes"] < 12 << 20)
 
 
 def test_the_first_session_is_not_slowed_down_by_what_comes_after_it(tmp_path: Path) -> None:
