@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup spark demo test lint fmt gen bpf bench emulator-table docs lock clean
+.PHONY: help setup spark demo test lint fmt gen bpf bench fuzz emulator-table docs lock clean
 
 # Would keep bytecode from being written, and slow down every start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -41,6 +41,9 @@ bpf: ## Build the congestion controls that are BPF programs (needs clang).
 
 bench: setup ## Compare with peers: make bench NAME=tcp-vs-iperf3, or all without NAME.
 	@.venv/bin/python benches/run.py $(if $(NAME),"$(NAME)")
+
+fuzz: ## Fuzz the decoders and protocol machines: make fuzz TARGET=copy_sink SECONDS=600, or all for a minute.
+	@TARGET="$(TARGET)" SECONDS_EACH="$(SECONDS)" scripts/fuzz.sh
 
 emulator-table: setup ## Measure the path emulator anew; write the table in docs/design/emulator.md.
 	@short=0; for name in emulator-accuracy emulator-throughput; do \

@@ -1,26 +1,23 @@
 //! Body of a fuzz target: no bytes on the streams make this end panic, hang or write outside its destination.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use farline_spec::{CopySpec, Failure};
 
 use super::ReceiveEnd;
 use crate::frame::{FrameKind, Header};
-use crate::message::{self, Catalogue, MESSAGE_FRAME_BYTES};
+use crate::message::{self, Catalogue, Entry, EntryKind, GRAIN_BYTES, MESSAGE_FRAME_BYTES};
+use crate::pack::{ITEM_HEADER_BYTES, write_item_header};
 use crate::{Arrived, EndSetup, Frame, Gauges, Inlet, Outlet, Pulse, Root};
 
 /// Frames that are there from the start, then the end.
-struct Frames(std::vec::IntoIter<(FrameKind, Vec<u8>, u64)>);
+struct Frames(std::vec::IntoIter<Piece>);
 
 impl Inlet for Frames {
     fn receive(&mut self, frame: &mut Frame) -> Result<Arrived, Failure> {
-        let Some((kind, payload, offset)) = self.0.next() else {
+        let Some(Piece { header, payload }) = self.0.next() else {
             return Ok(Arrived::End);
-        };
-        let header = Header {
-            offset,
-            payload_bytes: payload.len() as u32,
-            ..Header::of_messages(kind)
         };
         frame.expect(payload.len())?;
         frame.room()[..payload.len()].copy_from_slice(&payload);
@@ -42,12 +39,19 @@ impl Outlet for Taken {
     }
 }
 
-/// As [`play`], into a folder of this process's own that is empty again afterwards.
+/// As [`play`], into a folder of this process's own that is empty again afterwards; in memory where there is such a place,
+/// since what waits for a disk finds nothing.
 ///
 /// # Panics
 /// When the receiving end does.
 pub fn anywhere(data: &[u8]) {
-    let folder = std::env::temp_dir().join(format!("farline-fuzz-{}", std::process::id()));
+    let memory = Path::new("/dev/shm");
+    let parent = if memory.is_dir() {
+        memory.to_owned()
+    } else {
+        std::env::temp_dir()
+    };
+    let folder = parent.join(format!("farline-fuzz-{}", std::process::id()));
     // Without the folder nothing can be received, and nothing panics.
     let _ = std::fs::create_dir(&folder);
     play(&folder, data);
@@ -56,11 +60,12 @@ pub fn anywhere(data: &[u8]) {
 
 /// Plays `data` to a receiving end whose destination is `destination`, nothing hashed so that content passes.
 ///
-/// The bytes: pieces, each a kind (0 catalogue, 1 pack, else chunk), a length of two bytes, and so many bytes.
+/// The bytes are pieces. Catalogue and pack: kind 0 or 1, a length of two bytes, and so many bytes. Chunk: 2 and the file's
+/// number, where it begins in steps of [`GRAIN_BYTES`], its length less one in two bytes, the byte that fills it.
 ///
 /// # Panics
 /// When the receiving end does.
-pub fn play(destination: &std::path::Path, data: &[u8]) {
+pub fn play(destination: &Path, data: &[u8]) {
     let (catalogue, chunks) = pieces(data);
     let spec = CopySpec {
         sources: vec!["src/".to_owned()],
@@ -96,40 +101,178 @@ pub fn play(destination: &std::path::Path, data: &[u8]) {
         .map_or_else(|failure| assert!(!failure.message.contains("defect")), drop);
 }
 
-type Piece = (FrameKind, Vec<u8>, u64);
+/// A frame as it comes from a stream: what it is of, and its payload.
+struct Piece {
+    header: Header,
+    payload: Vec<u8>,
+}
+
+impl Piece {
+    fn messages(kind: FrameKind, payload: &[u8]) -> Self {
+        let payload = payload[..payload.len().min(MESSAGE_FRAME_BYTES)].to_vec();
+        let header = Header {
+            payload_bytes: payload.len() as u32,
+            ..Header::of_messages(kind)
+        };
+        Self { header, payload }
+    }
+
+    fn chunk(file: u8, grain: u8, length: u16, fill: u8) -> Self {
+        let payload = vec![fill; usize::from(length) + 1];
+        let header = Header {
+            file: file.into(),
+            offset: u64::from(grain) * GRAIN_BYTES,
+            payload_bytes: payload.len() as u32,
+            ..Header::of_messages(FrameKind::Chunk)
+        };
+        Self { header, payload }
+    }
+}
 
 fn pieces(mut data: &[u8]) -> (Vec<Piece>, Vec<Piece>) {
-    let mut begin = Vec::new();
-    let chunk_bytes = 64 * 1024;
+    let begin = Catalogue::Begin {
+        chunk_bytes: GRAIN_BYTES,
+        top: None,
+        asks_whole: false,
+    };
+    let mut payload = Vec::new();
     // A number is always written down.
-    let _ = message::append(
-        &mut begin,
-        &Catalogue::Begin {
-            chunk_bytes,
-            top: None,
-            asks_whole: false,
-        },
-    );
-    let mut catalogue = vec![(FrameKind::Catalogue, begin, 0)];
+    let _ = message::append(&mut payload, &begin);
+    let mut catalogue = vec![Piece::messages(FrameKind::Catalogue, &payload)];
     let mut chunks = Vec::new();
-    while let [kind, low, high, rest @ ..] = data {
-        let length = usize::from(u16::from_le_bytes([*low, *high])).min(rest.len());
-        let (piece, after) = rest.split_at(length);
-        let piece = piece[..length.min(MESSAGE_FRAME_BYTES)].to_vec();
-        match kind {
-            0 => catalogue.push((FrameKind::Catalogue, piece, 0)),
-            1 => chunks.push((FrameKind::Pack, piece, 0)),
-            offset => chunks.push((FrameKind::Chunk, piece, u64::from(*offset - 2) * chunk_bytes)),
-        }
-        data = after;
+    loop {
+        data = match data {
+            [kind @ 0..=1, low, high, rest @ ..] => {
+                let length = usize::from(u16::from_le_bytes([*low, *high])).min(rest.len());
+                let (payload, after) = rest.split_at(length);
+                match kind {
+                    0 => catalogue.push(Piece::messages(FrameKind::Catalogue, payload)),
+                    _ => chunks.push(Piece::messages(FrameKind::Pack, payload)),
+                }
+                after
+            }
+            [kind, grain, low, high, fill, after @ ..] => {
+                let length = u16::from_le_bytes([*low, *high]);
+                // Kinds 0 and 1 that came so far are cut off.
+                chunks.push(Piece::chunk(kind.saturating_sub(2), *grain, length, *fill));
+                after
+            }
+            _ => return (catalogue, chunks),
+        };
     }
-    (catalogue, chunks)
+}
+
+/// Copies that go well, as [`play`] takes them, each with a name: where a fuzzer begins.
+///
+/// # Panics
+/// Never: what is written down here can be.
+pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let small = || [entry("a", file(3)), pack(0, b"abc")].concat();
+    let chunks = || {
+        let two = [chunk(0, 0, 65_536), chunk(0, 1, 34_464)].concat();
+        [entry("b", file(100_000)), two, settled(0), end(1)].concat()
+    };
+    let holes = || {
+        let parts = [(0u64, 65_536u64), (65_536, 34_464)];
+        let holes = parts.map(|(offset, bytes)| {
+            said(&Catalogue::Hole {
+                file: 0,
+                offset,
+                bytes,
+            })
+        });
+        [entry("b", file(100_000)), holes.concat(), settled(0), end(1)].concat()
+    };
+    let names = || {
+        let link = EntryKind::Link {
+            target: b"a".to_vec(),
+        };
+        [
+            entry("d", EntryKind::Folder),
+            entry("d/a", file(3)),
+            entry("d/l", link),
+            entry("d/h", EntryKind::HardLink { to: 1 }),
+            pack(1, b"abc"),
+            end(4),
+        ]
+        .concat()
+    };
+    let again = || {
+        let lost = Catalogue::Lost {
+            file: 0,
+            reason: "changed".to_owned(),
+            again: true,
+        };
+        [
+            entry("a", file(3)),
+            said(&lost),
+            entry("a", file(2)),
+            pack(1, b"de"),
+            end(2),
+        ]
+        .concat()
+    };
+    vec![
+        ("small", [small(), end(1)].concat()),
+        ("empty", [entry("e", file(0)), end(1)].concat()),
+        ("chunks", chunks()),
+        ("holes", holes()),
+        ("names", names()),
+        ("again", again()),
+    ]
+}
+
+fn piece(kind: u8, content: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(content.len()).expect("a piece is written down in two bytes");
+    [&[kind][..], &length.to_le_bytes(), content].concat()
+}
+
+fn said(message: &Catalogue) -> Vec<u8> {
+    let mut payload = Vec::new();
+    message::append(&mut payload, message).expect("a message can be written down");
+    piece(0, &payload)
+}
+
+fn entry(path: &str, kind: EntryKind) -> Vec<u8> {
+    said(&Catalogue::Entry(Entry {
+        path: path.as_bytes().to_vec(),
+        kind,
+        mode: 0o640,
+        mtime_ns: 1_600_000_000_000_000_000,
+        ctime_ns: 0,
+        xattrs: Vec::new(),
+    }))
+}
+
+const fn file(bytes: u64) -> EntryKind {
+    EntryKind::File { bytes, hash: None }
+}
+
+fn settled(file: u64) -> Vec<u8> {
+    said(&Catalogue::Settled { file, hash: None })
+}
+
+fn end(entries: u64) -> Vec<u8> {
+    said(&Catalogue::End { entries, whole: true })
+}
+
+fn pack(file: u64, content: &[u8]) -> Vec<u8> {
+    let mut item = vec![0; ITEM_HEADER_BYTES];
+    write_item_header(&mut item, file, content.len() as u32, None);
+    item.extend_from_slice(content);
+    piece(1, &item)
+}
+
+fn chunk(file: u8, grain: u8, bytes: u32) -> Vec<u8> {
+    let [low, high] = u16::try_from(bytes - 1)
+        .expect("no longer than a grain")
+        .to_le_bytes();
+    vec![2 + file, grain, low, high, 7]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Entry, EntryKind};
     use proptest::prelude::*;
 
     fn kinds() -> impl Strategy<Value = EntryKind> {
@@ -172,30 +315,44 @@ mod tests {
         ]
     }
 
+    #[test]
+    fn every_seed_is_a_copy_that_goes_well() {
+        let contents: [(&str, &[&str]); 6] = [
+            ("small", &["a"]),
+            ("empty", &["e"]),
+            ("chunks", &["b"]),
+            ("holes", &["b"]),
+            ("names", &["d/a", "d/h", "d/l"]),
+            ("again", &["a"]),
+        ];
+        for ((seed, bytes), (name, files)) in seeds().iter().zip(contents) {
+            assert_eq!(*seed, name);
+            let place = tempfile::tempdir_in("/dev/shm").unwrap();
+            play(&place.path().join("new"), bytes);
+            for file in files {
+                assert!(place.path().join("new").join(file).is_file(), "{seed}: {file}");
+            }
+            assert!(!place.path().join("new/.farline-partial").exists(), "{seed}");
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
         #[test]
         fn any_catalogue_and_any_data_come_to_an_end_inside_the_destination(
             said in prop::collection::vec(messages(), 0..12),
-            data in prop::collection::vec((1u8..6, 0u64..6, 0usize..70_000), 0..8),
+            data in prop::collection::vec((1u8..6, 0u8..6, 0u32..70_000), 0..8),
             tail in prop::collection::vec(any::<u8>(), 0..60),
         ) {
-            let mut bytes = Vec::new();
-            let mut piece = |kind: u8, content: &[u8]| {
-                bytes.push(kind);
-                bytes.extend_from_slice(&(content.len() as u16).to_le_bytes());
-                bytes.extend_from_slice(&content[..usize::from(content.len() as u16)]);
-            };
-            for said in &said {
-                let mut payload = Vec::new();
-                message::append(&mut payload, said).unwrap();
-                piece(0, &payload);
+            let mut bytes: Vec<u8> = said.iter().flat_map(super::said).collect();
+            for (kind, grain, length) in data {
+                match kind {
+                    1 => bytes.extend(piece(1, &vec![7; length.min(65_535) as usize])),
+                    _ => bytes.extend(chunk(kind - 2, grain, length.clamp(1, 65_536))),
+                }
             }
-            for (kind, _, length) in data {
-                piece(kind, &vec![7; length]);
-            }
-            piece(0, &tail);
+            bytes.extend(piece(0, &tail));
             let place = tempfile::tempdir_in("/dev/shm").unwrap();
             play(&place.path().join("new"), &bytes);
             let names = crate::sink::tests::listing(place.path());

@@ -81,8 +81,8 @@ pub use staging::copy_key;
 
 /// Threads that give names: while one waits for the device the other goes on.
 const NAMERS: usize = 2;
-/// Streams that have ended and nothing in hand for so long: nothing more comes.
-const LONG_QUIET: Duration = Duration::from_secs(1);
+/// Streams that have ended and nothing in hand for so long: nothing more comes. A fuzzer has nobody to wait for.
+const LONG_QUIET: Duration = Duration::from_millis(if cfg!(feature = "fuzzing") { 5 } else { 1_000 });
 
 /// The receiving end of one copy. Clones are the same end.
 #[derive(Debug, Clone)]
@@ -209,7 +209,7 @@ impl ReceiveEnd {
         let shared = &self.inner.shared;
         let is_quiet = || !shared.works.is_busy() && shared.gauges.queued_frames.get() == 0;
         let mut quiet_since = Instant::now();
-        while !shared.over.wait(entry::TICK) {
+        while !shared.over.wait(entry::TICK.min(LONG_QUIET)) {
             shared.check()?;
             if !is_quiet() {
                 quiet_since = Instant::now();
