@@ -84,6 +84,10 @@ pub struct EndSetup {
     /// Whether the other end said beforehand that nothing is at the destination ([`is_vacant`]): the sending end then sends without
     /// waiting to hear it once more.
     pub is_vacant: bool,
+    /// Whether the other end knows of names whose attributes alone are updated ([`message::Wants::Updated`]).
+    pub counts_updates: bool,
+    /// Whether sources may be patterns: those that another host names; on this one its shell has expanded them.
+    pub expands_patterns: bool,
     /// Where the receipt goes, a JSON document a line ([`farline_spec::ReceiptLine`]); nowhere if absent.
     pub receipt: Option<PathBuf>,
     /// Most payload bytes that may move; a ticket's limit.

@@ -29,6 +29,9 @@ pub const MESSAGE_FRAME_BYTES: usize = 256 * 1024;
 /// Most bytes of extended attributes of one entry, names and values together.
 pub const MOST_XATTR_BYTES: usize = 64 * 1024;
 
+/// Longest name of a user or a group.
+pub const MOST_OWNER_BYTES: usize = 256;
+
 /// Where a file may be cut: chunks, holes and proved parts begin at multiples of this, and end at one or with the file. Finer
 /// than a chunk, so that a hole need not fill one to stay one; what is sent around it goes in shorter chunks.
 pub const GRAIN_BYTES: u64 = 64 * 1024;
@@ -109,6 +112,21 @@ pub enum EntryKind {
     },
 }
 
+/// Whose names are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// Number of the user.
+    pub user: u32,
+    /// Number of the group.
+    pub group: u32,
+    /// What the user is called at the sending end; empty if nothing.
+    #[serde(with = "serde_bytes")]
+    pub user_name: Vec<u8>,
+    /// What the group is called there.
+    #[serde(with = "serde_bytes")]
+    pub group_name: Vec<u8>,
+}
+
 /// Of a folder whose content is the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Top {
@@ -183,6 +201,9 @@ pub enum Catalogue {
     },
     /// Every name that the sources have was said: entries that follow are further tries.
     AllAnnounced,
+    /// Whose the entries that follow are, up to the next such word; where the spec asks for owners or groups. The first before any
+    /// entry is about the folder whose content is the source, if there is one.
+    Owner(Owner),
 }
 
 /// A part of a file ([`is_part`]) that the receiving end has on disk and proved before.
@@ -209,6 +230,11 @@ pub enum Wants {
     Made,
     /// Nothing: it may not be there, or cannot be made; one line says why.
     Refused(String),
+    /// Nothing: it is there already, and its attributes were set to the source's, or would be (a dry run); from version 2 of the
+    /// control protocol on. The hash as of `Present`.
+    Updated(Option<[u8; 32]>),
+    /// Nothing: the spec leaves it out for what the destination has or has not; one line says why.
+    LeftOut(String),
 }
 
 /// What the receiving end says.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use farline_spec::{CopyReport, Failure, FileKind, FileStatus, ReceiptLine};
 
-/// Failures that a report names; the receipt has them all.
+/// Failures, and names skipped, that a report names; the receipt has them all.
 const MOST_FAILURES: usize = 100;
 /// Bytes of lines that are gathered before they are written.
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -49,6 +49,32 @@ impl Receipt {
     pub fn settle(&self, line: &ReceiptLine) -> Result<(), Failure> {
         let mut inner = self.lock();
         count(&mut inner.report, line);
+        self.write(&mut inner, line)
+    }
+
+    /// Notes what went wrong besides names, at the destination `path`: however many names failed, it is said.
+    ///
+    /// # Errors
+    /// As [`Self::settle`].
+    pub fn problem(&self, path: &str, problem: &str) -> Result<(), Failure> {
+        let mut inner = self.lock();
+        if inner.report.problems.len() < MOST_FAILURES {
+            inner.report.problems.push(problem.to_owned());
+        }
+        inner.report.failed.files += 1;
+        let line = ReceiptLine {
+            path: path.to_owned(),
+            kind: FileKind::Other,
+            status: FileStatus::Failed,
+            bytes: 0,
+            resumed_bytes: 0,
+            blake3: None,
+            reason: Some(problem.to_owned()),
+        };
+        self.write(&mut inner, &line)
+    }
+
+    fn write(&self, inner: &mut Inner, line: &ReceiptLine) -> Result<(), Failure> {
         let Some(file) = &mut inner.file else {
             return Ok(());
         };
@@ -84,10 +110,16 @@ fn count(report: &mut CopyReport, line: &ReceiptLine) {
             report.made += 1;
             return;
         }
+        (FileStatus::Updated | FileStatus::WouldUpdate, _) => &mut report.updated,
         (FileStatus::Present, FileKind::File) => &mut report.present,
         // A folder that is there is neither made nor a file.
         (FileStatus::Present, _) => return,
-        (FileStatus::Skipped, _) => &mut report.skipped,
+        (FileStatus::Skipped, _) => {
+            if report.skips.len() < MOST_FAILURES {
+                report.skips.push(line.clone());
+            }
+            &mut report.skipped
+        }
         (FileStatus::Deleted | FileStatus::WouldDelete, _) => &mut report.deleted,
         (FileStatus::Failed, _) => {
             if report.failures.len() < MOST_FAILURES {

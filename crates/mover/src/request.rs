@@ -10,7 +10,8 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::message::{Entry, EntryKind, MAX_PATH_BYTES, Top};
 use crate::path_text;
-use crate::source::filter::Filters;
+use crate::source::filter::{Filters, Pattern};
+use crate::source::has_wildcard;
 use crate::source::source_name;
 
 /// Letters of a path that a failure quotes.
@@ -23,6 +24,8 @@ const KEY_BYTES: usize = 24;
 pub struct Request {
     /// The names that may come at the top; any where a source stands for what is in it.
     tops: Option<HashSet<Vec<u8>>>,
+    /// Patterns of names that may come at the top, besides.
+    patterns: Vec<(Vec<u8>, Pattern)>,
     /// The sources as they were asked for: one that is not there is called by that name.
     sources: Vec<Vec<u8>>,
     filters: Filters,
@@ -32,6 +35,8 @@ pub struct Request {
     xattrs: bool,
     /// How many names may be deleted; a dry run only counts them.
     deletes: Option<u64>,
+    /// Folders may make way for files of their names, with all that is in them.
+    forces: bool,
     /// Names come from a list that only the sending end has.
     has_list: bool,
     /// The one name asked for, where this end asked.
@@ -56,12 +61,18 @@ impl Request {
             names.push(source_name(&path).filter(|_| spec.source_list.is_none()));
             sources.push(path);
         }
+        let patterns: Vec<_> = names.iter().flatten().filter(|name| has_wildcard(name)).collect();
+        let patterns = patterns
+            .into_iter()
+            .map(|name| (name.clone(), Pattern::read(name)))
+            .collect();
         let lone = match names.as_slice() {
-            [Some(name)] if is_own => Some(name.clone()),
+            [Some(name)] if is_own && !has_wildcard(name) => Some(name.clone()),
             _ => None,
         };
         Ok(Self {
             tops: names.into_iter().collect(),
+            patterns,
             sources,
             filters: Filters::new(&spec.filters)?,
             recursive: spec.recursive,
@@ -71,6 +82,7 @@ impl Request {
             deletes: spec
                 .delete
                 .map(|most| if spec.dry_run { u64::MAX } else { most.get() }),
+            forces: spec.force,
             has_list: spec.source_list.is_some(),
             lone,
             announced_links: HashSet::new(),
@@ -140,6 +152,10 @@ impl Request {
         let is_beside = self.tops.is_some() && parent.is_empty();
         let is_excluded = || !self.may_take(path);
         let why = match self.deletes {
+            // What makes way is not among the names that were counted.
+            _ if self.forces => self
+                .wrong_path(path)
+                .or_else(|| is_excluded().then_some(EXCLUDED)),
             None => Some("though nothing was to be deleted"),
             Some(most) if count > most => Some("after as many names as were to be deleted"),
             Some(_) if is_beside => Some("which is not in any of the sources"),
@@ -175,7 +191,15 @@ impl Request {
 
     /// Two sources may give one name two meanings.
     fn may_conflict(&self) -> bool {
-        self.sources.len() > 1
+        self.sources.len() > 1 || self.sources.iter().any(|source| has_wildcard(source))
+    }
+
+    /// A name that begins with a dot is only meant by a pattern that does.
+    fn fits_pattern(&self, name: &[u8]) -> bool {
+        let is_meant = |pattern: &[u8]| !name.starts_with(b".") || pattern.starts_with(b".");
+        self.patterns
+            .iter()
+            .any(|(text, pattern)| is_meant(text) && pattern.fits(name))
     }
 
     fn wrong_path(&self, path: &[u8]) -> Option<&'static str> {
@@ -187,7 +211,8 @@ impl Request {
             return Some("which may lead out of the destination");
         }
         let first = names.next().unwrap_or_default();
-        let is_asked_for = self.tops.as_ref().is_none_or(|tops| tops.contains(first));
+        let is_named = self.tops.as_ref().is_none_or(|tops| tops.contains(first));
+        let is_asked_for = is_named || self.fits_pattern(first);
         (!is_asked_for).then_some("which is not among the sources")
     }
 
@@ -358,6 +383,18 @@ mod tests {
     }
 
     #[test]
+    fn of_a_pattern_come_the_names_that_fit() {
+        let spec = spec(&["x/*.dat"]);
+        assert_eq!(
+            last(&spec, &[file("a.dat"), folder("b.dat"), file("b.dat/any")]),
+            Ok(None)
+        );
+        for other in ["a.txt", ".hidden.dat", ".bashrc", "c/a.dat"] {
+            assert_breach(&spec, &[file(other)], "not among the sources");
+        }
+    }
+
+    #[test]
     fn only_the_sources_come() {
         for source in ["x", "a/x", "/a//x", "./x", "a/../x"] {
             let spec = spec(&[source]);
@@ -522,6 +559,12 @@ mod tests {
         ] {
             assert_eq!(check(&spec, wrong, 1), Err(true), "{wrong}");
         }
+        let forced = CopySpec {
+            force: true,
+            ..spec.clone()
+        };
+        assert_eq!(check(&forced, "x", 9), Ok(()));
+        assert_eq!(check(&forced, ".bashrc", 1), Err(true));
         let content = CopySpec {
             sources: vec!["a/".to_owned()],
             dry_run: true,

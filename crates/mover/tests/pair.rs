@@ -258,9 +258,9 @@ fn what_does_not_come_is_counted_and_named_at_both_ends() {
             assert_eq!(failed[place].0, path);
             assert!(failed[place].1.contains(reason), "{failed:?}");
         };
-        told(0, &destination.display().to_string(), "nothing was deleted");
-        told(1, &missing, "is not there");
-        told(2, "file", "two sources give this name");
+        told(0, &missing, "is not there");
+        told(1, "file", "two sources give this name");
+        assert!(report.problems[0].starts_with("nothing was deleted"));
         assert_eq!(
             (report.failed.files, report.skipped.files, report.copied.files),
             (3, 1, 1)

@@ -177,6 +177,18 @@ pub struct CopySpec {
     /// Extended attributes (`user.*`, access control lists) are the source's.
     #[schemars(extend("x-flags" = ["-X", "--xattrs"], "x-sweep" = false))]
     pub xattrs: bool,
+    /// Owners are the source's, by name where the receiving host knows it; only root can set them.
+    #[serde(skip_serializing_if = "is_false")]
+    #[schemars(extend("x-flags" = ["--owner"], "x-sweep" = false))]
+    pub owner: bool,
+    /// Groups are the source's, by name where the receiving host knows it; without root those that the user is in.
+    #[serde(skip_serializing_if = "is_false")]
+    #[schemars(extend("x-flags" = ["--group"], "x-sweep" = false))]
+    pub group: bool,
+    /// Owners and groups go by number, not by name.
+    #[serde(skip_serializing_if = "is_false")]
+    #[schemars(extend("x-flags" = ["--numeric-ids"], "x-sweep" = false))]
+    pub numeric_ids: bool,
     /// Holes stay holes and are not sent, in steps of 64 KiB, of files that are too long for a pack (1 MiB).
     #[schemars(extend("x-flags" = ["--sparse"]))]
     pub sparse: bool,
@@ -193,10 +205,30 @@ pub struct CopySpec {
     /// What is done with a file that is there already and is not the same.
     #[schemars(extend("x-flags" = ["--overwrite"], "x-sweep" = false))]
     pub overwrite: Overwrite,
+    /// Leave out files, folders and links that the destination has not; only what is there already is updated.
+    #[serde(skip_serializing_if = "is_false")]
+    #[schemars(extend("x-flags" = ["--existing", "--ignore-non-existing"], "x-sweep" = false))]
+    pub existing: bool,
+    /// A link at the destination that leads to a folder stands for that folder; without it such a link is replaced like any other.
+    #[serde(skip_serializing_if = "is_false")]
+    #[schemars(extend("x-flags" = ["-K", "--keep-dirlinks"], "x-sweep" = false))]
+    pub keep_dirlinks: bool,
+    /// A folder that is not empty makes way for a file or link of its name, with all that is in it, where that may be replaced.
+    #[serde(skip_serializing_if = "is_false")]
+    #[schemars(extend("x-flags" = ["--force"], "x-sweep" = false))]
+    pub force: bool,
     /// Delete what the destination has and the sources have not, if it is exactly this many; no deletion if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--delete"], "x-sweep" = false))]
     pub delete: Option<DeleteCount>,
+    /// Delete nothing if it would be more than this many names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--max-delete"], "x-sweep" = false))]
+    pub max_delete: Option<DeleteCount>,
+    /// Remove files and links from the sources once they are at the destination, proved and on the device.
+    #[serde(skip_serializing_if = "is_false")]
+    #[schemars(extend("x-flags" = ["--remove-source-files"], "x-sweep" = false))]
+    pub remove_source_files: bool,
     /// Say what would be done and change nothing.
     #[schemars(extend("x-flags" = ["-n", "--dry-run"], "x-sweep" = false))]
     pub dry_run: bool,
@@ -259,12 +291,20 @@ impl Default for CopySpec {
             times: true,
             hard_links: false,
             xattrs: false,
+            owner: false,
+            group: false,
+            numeric_ids: false,
             sparse: true,
             links: SymbolicLinks::Keep,
             sync_level: SyncLevel::Time,
             modify_window_s: None,
             overwrite: Overwrite::Never,
+            existing: false,
+            keep_dirlinks: false,
+            force: false,
             delete: None,
+            max_delete: None,
+            remove_source_files: false,
             dry_run: false,
             verify: Verify::Tree,
             cipher: Cipher::Aes128Gcm,
@@ -322,6 +362,7 @@ impl CopySpec {
         if self.delete.is_some() && (!self.recursive || self.source_list.is_some()) {
             return refused("delete: goes with whole folders only");
         }
+        self.check_removal()?;
         if self
             .chunk_bytes
             .is_some_and(|chunk| !chunk.get().is_power_of_two())
@@ -354,6 +395,20 @@ impl CopySpec {
         transport == Transport::Tcp && nobody_looks && no_readers
     }
 
+    /// What is removed here has to be there: proved, kept, and under the name that was read.
+    fn check_removal(&self) -> Result<(), Failure> {
+        let is_kept = !matches!(self.write_engine, FileEngine::Null | FileEngine::Memory);
+        let is_safe = self.fsync && is_kept && self.verify != Verify::None;
+        if !self.remove_source_files || (is_safe && self.links != SymbolicLinks::Follow) {
+            return Ok(());
+        }
+        Err(Failure::new(
+            FailureKind::Spec,
+            "copy.remove_source_files: goes with fsync, a verify that is not none, files that are written, and links that \
+             are not followed",
+        ))
+    }
+
     fn check_sendfile(&self, transport: Transport) -> Result<(), Failure> {
         let refused = |line: &str| Err(Failure::new(FailureKind::Spec, line));
         if self.write_engine == FileEngine::Sendfile {
@@ -383,6 +438,11 @@ impl CopySpec {
         );
         Err(Failure::new(FailureKind::Spec, line))
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 fn is_filter(rule: &str) -> bool {

@@ -18,6 +18,10 @@ pub enum FileStatus {
     Copied,
     /// It was there already, by the sync level.
     Present,
+    /// It was there already with the same content; attributes that differed were set to the source's.
+    Updated,
+    /// Its attributes would be set to the source's; this was a dry run.
+    WouldUpdate,
     /// It would be copied; this was a dry run.
     WouldCopy,
     /// It would be deleted; this was a dry run.
@@ -151,12 +155,24 @@ pub struct CopyReport {
     pub copied: FileTally,
     /// What was there already.
     pub present: FileTally,
+    /// Files, folders and links that were there already and whose attributes were set to the source's, or would be.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub updated: FileTally,
     /// What failed.
     pub failed: FileTally,
     /// What was skipped.
     pub skipped: FileTally,
     /// What was deleted, or would be.
     pub deleted: FileTally,
+    /// Names whose owner was to be set and could not be.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unset_owners: u64,
+    /// Names whose group was to be set and could not be.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unset_groups: u64,
+    /// Names removed from the sources because they had been copied.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub removed: u64,
     /// Folders, links and further names made.
     pub made: u64,
     /// Bytes that a journal proved and that were not sent again.
@@ -183,6 +199,12 @@ pub struct CopyReport {
     /// What the destination could not keep, by kind.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_kept: Vec<NotKept>,
+    /// What went wrong besides names: why nothing was deleted, say; one line each, counted among what failed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
+    /// The first hundred names that were skipped.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skips: Vec<ReceiptLine>,
     /// The end that had the files.
     pub sender: CopyEnd,
     /// The end that got them.
@@ -213,6 +235,10 @@ pub struct CopyProgress {
     pub busy_streams: u32,
     /// Microseconds since the copy began.
     pub elapsed_us: u64,
+}
+
+fn is_nothing(tally: &FileTally) -> bool {
+    *tally == FileTally::default()
 }
 
 fn is_zero(count: &u64) -> bool {

@@ -81,6 +81,9 @@ pub struct ServerConfig {
     pub anonymous_limits: Limits,
     /// Whether files move only under a cipher; otherwise a client may choose clear text.
     pub require_cipher: bool,
+    /// Whether clients may have owners and groups kept: told of files they read, set for files they write.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub keep_owners: bool,
     /// Take data streams in on the control port too, so that a firewall needs one opening only; TCP alone can.
     pub single_port: bool,
     /// Stop after this many sessions; never if absent.
@@ -105,6 +108,7 @@ impl Default for ServerConfig {
                 ..Limits::default()
             },
             require_cipher: false,
+            keep_owners: false,
             single_port: false,
             stop_after_sessions: None,
         }

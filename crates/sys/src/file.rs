@@ -13,10 +13,13 @@ mod names;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-pub use attributes::{get_xattrs, set_both_times, set_mode, set_times, set_times_at, set_xattr};
+pub use attributes::{
+    check_writable, get_xattrs, remove_xattr, set_both_times, set_mode, set_times, set_times_at, set_xattr,
+};
 pub use content::{
-    allocate, cached_bytes, data_after, forget, hole_after, lock_exclusive, punch, read_at, read_once_at,
-    sequential, set_length, start_writeback, sync_data, sync_file, sync_file_system, will_read, write_all_at,
+    allocate, cached_bytes, data_after, forget, hole_after, in_memory, lock_exclusive, punch, read_at,
+    read_once_at, sequential, set_length, start_writeback, sync_data, sync_file, sync_file_system, will_read,
+    write_all_at,
 };
 pub use facts::{FileFacts, FileKind, file_system, stat_at, stat_fd, stat_fd_anew};
 pub use names::{
@@ -186,7 +189,7 @@ pub fn is_too_large(error: &io::Error) -> bool {
 }
 
 /// Does a call again that a signal interrupted.
-fn again<T>(call: impl Fn() -> rustix::io::Result<T>) -> io::Result<T> {
+pub(crate) fn again<T>(call: impl Fn() -> rustix::io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
             Err(Errno::INTR) => {}

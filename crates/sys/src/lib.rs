@@ -31,6 +31,7 @@ mod mapping;
 mod mount;
 pub mod namespace;
 pub mod option;
+pub mod owner;
 pub mod page_buffer;
 pub mod poller;
 pub mod process;

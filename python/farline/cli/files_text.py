@@ -16,7 +16,11 @@ MOST_FAILURES = 20
 """Failures that are printed; the receipt has all."""
 _BAR = 20
 _PARTS = "▏▎▍▌▋▊▉█"
-_STATUS = {"would-copy": "would copy", "would-delete": "would delete"}
+_STATUS = {
+    "would-copy": "would copy",
+    "would-delete": "would delete",
+    "would-update": "would update",
+}
 
 
 def copy_words(spec: Mapping[str, Any]) -> str:

@@ -59,6 +59,9 @@ ROOT = click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=Tru
 @click.option("--read", "read_root", type=ROOT, help="Print a ticket to copy files from ROOT, too.")
 @click.option("--require-cipher", is_flag=True, help="Refuse copies in clear text.")
 @click.option(
+    "--keep-owners", is_flag=True, help="Let copies keep owners and groups (--owner, --group)."
+)
+@click.option(
     "--max-sessions", type=click.IntRange(1, 1_000_000), default=4, show_default=True,
     help="Sessions at once; one more is told BUSY.",
 )  # fmt: skip
@@ -116,7 +119,9 @@ def command(
         if state_dir is not None:
             raise click.UsageError("--state-dir: --copy-session has a folder of its own")
         serve = serve_copy_back if connect_back else serve_copy_session
-        return serve(lambda folder: _config(folder, options), copy_session, mark)
+        # Whoever started it is the user whose rights it has.
+        own = {**options, "keep_owners": True}
+        return serve(lambda folder: _config(folder, own), copy_session, mark)
     state = state_dir or default_state_dir()
     config = _config(state, options)
     with ExitStack() as stack:
@@ -150,6 +155,7 @@ def _config(state: Path, options: dict[str, Any]) -> ServerConfig:
         "anonymous": options["anonymous"],
         "single_port": options["single_port"],
         "require_cipher": options["require_cipher"],
+        "keep_owners": options["keep_owners"],
     }
     if options["anonymous_rate"] is not None or options["anonymous_time"] is not None:
         config["anonymous_limits"] = {

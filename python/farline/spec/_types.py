@@ -98,6 +98,8 @@ FileKind: TypeAlias = Literal["file", "folder", "link", "hard-link", "other"]
 FileStatus: TypeAlias = Literal[
     "copied",
     "present",
+    "updated",
+    "would-update",
     "would-copy",
     "would-delete",
     "deleted",
@@ -348,6 +350,13 @@ class CopySpec(TypedDict, total=False):
     hard_links: bool
     # Extended attributes (`user.*`, access control lists) are the source's.
     xattrs: bool
+    # Owners are the source's, by name where the receiving host knows it; only root can set them.
+    owner: bool
+    # Groups are the source's, by name where the receiving host knows it; without root those that
+    # the user is in.
+    group: bool
+    # Owners and groups go by number, not by name.
+    numeric_ids: bool
     # Holes stay holes and are not sent, in steps of 64 KiB, of files that are too long for a pack
     # (1 MiB).
     sparse: bool
@@ -360,9 +369,23 @@ class CopySpec(TypedDict, total=False):
     modify_window_s: float | None
     # What is done with a file that is there already and is not the same.
     overwrite: Overwrite
+    # Leave out files, folders and links that the destination has not; only what is there already is
+    # updated.
+    existing: bool
+    # A link at the destination that leads to a folder stands for that folder; without it such a
+    # link is replaced like any other.
+    keep_dirlinks: bool
+    # A folder that is not empty makes way for a file or link of its name, with all that is in it,
+    # where that may be replaced.
+    force: bool
     # Delete what the destination has and the sources have not, if it is exactly this many; no
     # deletion if absent.
     delete: int | None
+    # Delete nothing if it would be more than this many names.
+    max_delete: int | None
+    # Remove files and links from the sources once they are at the destination, proved and on the
+    # device.
+    remove_source_files: bool
     # Say what would be done and change nothing.
     dry_run: bool
     # How far a file's content is proved.
@@ -421,6 +444,9 @@ class ServerConfig(TypedDict, total=False):
     anonymous_limits: Limits
     # Whether files move only under a cipher; otherwise a client may choose clear text.
     require_cipher: bool
+    # Whether clients may have owners and groups kept: told of files they read, set for files they
+    # write.
+    keep_owners: bool
     # Take data streams in on the control port too, so that a firewall needs one opening only; TCP
     # alone can.
     single_port: bool
@@ -839,12 +865,21 @@ class CopyReport(TypedDict):
     copied: FileTally
     # What was there already.
     present: FileTally
+    # Files, folders and links that were there already and whose attributes were set to the
+    # source's, or would be.
+    updated: NotRequired[FileTally]
     # What failed.
     failed: FileTally
     # What was skipped.
     skipped: FileTally
     # What was deleted, or would be.
     deleted: FileTally
+    # Names whose owner was to be set and could not be.
+    unset_owners: NotRequired[int]
+    # Names whose group was to be set and could not be.
+    unset_groups: NotRequired[int]
+    # Names removed from the sources because they had been copied.
+    removed: NotRequired[int]
     # Folders, links and further names made.
     made: int
     # Bytes that a journal proved and that were not sent again.
@@ -867,6 +902,11 @@ class CopyReport(TypedDict):
     command_us: NotRequired[int]
     # What the destination could not keep, by kind.
     not_kept: NotRequired[list[NotKept]]
+    # What went wrong besides names: why nothing was deleted, say; one line each, counted among what
+    # failed.
+    problems: NotRequired[list[str]]
+    # The first hundred names that were skipped.
+    skips: NotRequired[list[ReceiptLine]]
     # The end that had the files.
     sender: CopyEnd
     # The end that got them.

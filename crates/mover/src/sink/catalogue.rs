@@ -8,6 +8,7 @@ use farline_spec::{CopySpec, Failure, FailureKind, FileKind as Kind, FileStatus,
 use super::decide::{Announced, Verdict};
 use super::entry::{End, Entry};
 use super::journal::{Source, path_key};
+use super::owner::Resolved;
 use super::place::{self, Folders};
 use super::settle::line;
 use super::shared::{Mode, POISONED, Shared, broken, one_line};
@@ -28,6 +29,8 @@ const MOST_SEEN_BYTES: usize = 1 << 30;
 pub struct Reading<'a> {
     pub shared: &'a Arc<Shared>,
     pub folders: Option<Folders>,
+    /// To whom entries are to belong.
+    pub owner: Resolved,
     answers: Vec<(u64, Wants)>,
     most_under_way: usize,
     has_ended: bool,
@@ -41,6 +44,7 @@ impl<'a> Reading<'a> {
         Self {
             shared,
             folders: None,
+            owner: Resolved::default(),
             answers: Vec::new(),
             most_under_way: most_entries_under_way(&shared.spec) + SPARE_ENTRIES,
             has_ended: false,
@@ -128,6 +132,14 @@ impl<'a> Reading<'a> {
                 status,
                 reason,
             } => self.unannounced(&path, kind, status, &reason),
+            Catalogue::Owner(said) => {
+                self.owner = self.shared.owners.resolve(&said)?;
+                if self.shared.table.count() == 0 {
+                    // The first is the destination folder's, if it is anybody's.
+                    let _ = self.shared.top_owner.set(self.owner.belongs);
+                }
+                Ok(())
+            }
             Catalogue::AllAnnounced => {
                 self.shared.gauges.all_found.set(1);
                 Ok(())
@@ -246,6 +258,7 @@ impl<'a> Reading<'a> {
         };
         shared.gauges.found_files.add(1);
         shared.gauges.found_bytes.add(bytes);
+        shared.owners.count(&self.owner);
         let renamed = match refusal {
             Some(refusal) => Err(refusal.to_owned()),
             None => taken.map_or_else(|| self.renamed(&mut said.path), Err),
@@ -256,6 +269,9 @@ impl<'a> Reading<'a> {
         }
         if let Err(reason) = renamed {
             return self.refuse(number, &said.path, kind_of(&said.kind), bytes, reason);
+        }
+        if shared.spec.existing && matches!(self.facts_of(&said.path), Ok(None)) {
+            return self.leave_out(number, &said.path, kind_of(&said.kind), bytes);
         }
         self.answer(number, said)
     }
@@ -312,10 +328,16 @@ impl<'a> Reading<'a> {
         let announced = Announced {
             source: &source,
             mode: said.mode,
+            belongs: self.owner.belongs,
+            xattrs: &said.xattrs,
             hash,
         };
         let replaces = match shared.verdict(&mut self.folders, announced)? {
             Verdict::Make(replaces) => replaces,
+            Verdict::Updated(hash) => {
+                shared.release(&source.path, true);
+                return self.updated(number, &source.path, Kind::File, bytes, hash);
+            }
             Verdict::Present(hash) => {
                 shared.release(&source.path, true);
                 return self.present(number, &source.path, Kind::File, bytes, hash);
@@ -328,12 +350,17 @@ impl<'a> Reading<'a> {
             }
         };
         if shared.mode == Mode::Dry {
+            if let Some(reason) = self.unwritable(&source.path) {
+                shared.release(&source.path, false);
+                return self.refuse(number, &source.path, Kind::File, bytes, reason);
+            }
             shared.release(&source.path, true);
             let line = line(&source.path, Kind::File, FileStatus::WouldCopy, bytes);
             return self.settle(number, line, Wants::All);
         }
         let mut entry = Entry::new(number, source, said.mode, said.xattrs);
         entry.replaces = replaces;
+        entry.belongs = self.owner.belongs;
         let entry = Arc::new(entry);
         if bytes == 0 {
             return self.empty_file(&entry);
@@ -395,6 +422,37 @@ impl<'a> Reading<'a> {
         line.blake3 = hash.map(|hash| blake3::Hash::from_bytes(hash).to_hex().to_string());
         self.shared.gauges.spared_bytes.add(bytes);
         self.settle(number, line, Wants::Present(hash))
+    }
+
+    /// The name was there, and its attributes were set to the source's, or would be.
+    pub fn updated(
+        &mut self,
+        number: u64,
+        path: &[u8],
+        kind: Kind,
+        bytes: u64,
+        hash: Option<[u8; 32]>,
+    ) -> Result<(), Failure> {
+        if !self.shared.counts_updates {
+            return self.present(number, path, kind, bytes, hash);
+        }
+        let status = match self.shared.mode {
+            Mode::Dry => FileStatus::WouldUpdate,
+            Mode::Real | Mode::Nothing => FileStatus::Updated,
+        };
+        let mut line = line(path, kind, status, bytes);
+        line.blake3 = hash.map(|hash| blake3::Hash::from_bytes(hash).to_hex().to_string());
+        self.shared.gauges.spared_bytes.add(bytes);
+        self.settle(number, line, Wants::Updated(hash))
+    }
+
+    /// The destination has no such name, and only what it has is wanted.
+    fn leave_out(&mut self, number: u64, path: &[u8], kind: Kind, bytes: u64) -> Result<(), Failure> {
+        self.shared.release(path, false);
+        let reason = "is not at the destination, and --existing makes nothing new".to_owned();
+        let mut line = line(path, kind, FileStatus::Skipped, bytes);
+        line.reason = Some(reason.clone());
+        self.settle(number, line, Wants::LeftOut(reason))
     }
 
     /// The name may not be, or could not be made.

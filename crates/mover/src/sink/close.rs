@@ -49,6 +49,7 @@ impl Shared {
         };
         let mut problems = self.problems();
         if let (Some(folders), Some(site)) = (folders, self.site.get()) {
+            self.say_displaced()?;
             problems.extend(self.delete(folders, end)?);
             if self.mode == Mode::Real {
                 problems.extend(self.finish_folders(folders)?);

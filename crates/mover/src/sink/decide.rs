@@ -6,11 +6,12 @@ use std::os::fd::AsFd;
 use farline_spec::{Failure, Overwrite, SyncLevel, kernel_words};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
+use super::attributes::Attributes;
 use super::journal::{Resumable, Source, path_key};
-use super::name::FILE_BITS;
+use super::owner::Belongs;
 use super::place::{Folders, split, word};
 use super::shared::{Mode, POISONED, Shared, in_words};
-use crate::message::Proved;
+use crate::message::{Proved, Xattr};
 
 /// Parts of a file that are told; the sending end reads the rest again.
 const MOST_PARTS: usize = 2_000;
@@ -24,6 +25,8 @@ pub enum Verdict {
     Make(bool),
     /// It is there; its hash where that is known.
     Present(Option<[u8; 32]>),
+    /// It is there, and attributes that differed were set to the source's, or would be; its hash where that is known.
+    Updated(Option<[u8; 32]>),
     /// It may not be.
     Refused(String),
 }
@@ -35,6 +38,10 @@ pub struct Announced<'a> {
     pub source: &'a Source,
     /// Permission bits.
     pub mode: u32,
+    /// To whom it is to belong.
+    pub belongs: Belongs,
+    /// Extended attributes.
+    pub xattrs: &'a [Xattr],
     /// Its hash, where the sync level asks for it.
     pub hash: Option<[u8; 32]>,
 }
@@ -67,45 +74,26 @@ impl Shared {
         {
             Verdict::Present(hash)
         } else if facts.kind == FileKind::Folder {
-            Verdict::Refused("a folder has its name at the destination".to_owned())
+            match self.folder_in_the_way(folders, &source.path) {
+                Ok(verdict) => verdict,
+                Err(error) => Verdict::Refused(in_words(&error)),
+            }
         } else {
             self.compared(folders, announced, &facts)?
         };
-        if matches!(verdict, Verdict::Present(_)) {
-            self.dress_again(folders, announced, &facts);
-        }
-        Ok(verdict)
-    }
-
-    /// Gives a file that is there its permission bits and time, where they are others. Where its name alone says that it is
-    /// there nobody knows whether it is the same file: that is left as it is.
-    fn dress_again(&self, folders: &mut Folders, announced: Announced<'_>, facts: &FileFacts) {
-        let source = announced.source;
-        let mode = announced.mode & FILE_BITS;
-        let new_mode = self.spec.modes && self.is_other_mode(facts.mode, mode);
-        let new_time = self.spec.times && !self.is_same_time(facts.mtime_ns, source);
-        let may = self.mode == Mode::Real && self.spec.sync_level != SyncLevel::Exists;
-        if !may || facts.kind != FileKind::File || !(new_mode || new_time) {
-            return;
-        }
-        let (parent, name) = split(&source.path);
-        let dressed = folders.get(parent).and_then(|folder| {
-            let file = file::open_beneath(folder.as_fd(), name, OpenFlags::PATH | OpenFlags::NO_FOLLOW, 0)?;
-            let now = file::stat_fd(file.as_fd())?;
-            if (now.device, now.inode) != (facts.device, facts.inode) {
-                return Err(io::Error::other("another file took its name meanwhile"));
+        let wanted = Attributes {
+            mode: announced.mode,
+            mtime_ns: source.mtime_ns,
+            ctime_ns: source.ctime_ns,
+            belongs: announced.belongs,
+            xattrs: announced.xattrs,
+        };
+        Ok(match verdict {
+            Verdict::Present(hash) if self.update(folders, &source.path, wanted, &facts) => {
+                Verdict::Updated(hash)
             }
-            if new_time {
-                self.keep_time(file.as_fd(), source.mtime_ns)?;
-            }
-            if new_mode {
-                self.keep_mode(file.as_fd(), mode)?;
-            }
-            Ok(())
-        });
-        if let Err(error) = dressed {
-            self.problem(&source.path, &format!("time and mode: {}", in_words(&error)));
-        }
+            verdict => verdict,
+        })
     }
 
     fn compared(
@@ -145,7 +133,8 @@ impl Shared {
         if is_file && self.is_own(&source.path, facts) {
             return Ok(Verdict::Make(true));
         }
-        Ok(self.replacement(difference, facts, source.mtime_ns))
+        let older_ns = is_file.then_some(source.mtime_ns);
+        Ok(self.replacement(difference, facts, older_ns))
     }
 
     /// Whether this copy put the file there, before it broke off: the source changed since, and nobody's file is replaced.
@@ -154,11 +143,14 @@ impl Shared {
         self.spec.times && kept.is_some_and(|kept| kept.memory.has_placed(path, facts.bytes, facts.mtime_ns))
     }
 
-    /// Whether something different may be replaced.
-    pub fn replacement(&self, difference: String, facts: &FileFacts, mtime_ns: i64) -> Verdict {
+    /// Whether something different may be replaced; of what is of the same kind the time of the source, `mtime_ns`, counts: what is
+    /// of another kind is replaced whatever its time.
+    pub fn replacement(&self, difference: String, facts: &FileFacts, mtime_ns: Option<i64>) -> Verdict {
         match self.spec.overwrite {
             Overwrite::Always | Overwrite::Different => Verdict::Make(true),
-            Overwrite::Older if facts.mtime_ns < mtime_ns => Verdict::Make(true),
+            Overwrite::Older if mtime_ns.is_none_or(|mtime_ns| facts.mtime_ns < mtime_ns) => {
+                Verdict::Make(true)
+            }
             Overwrite::Older => Verdict::Refused(format!("{difference} and is not older")),
             Overwrite::Never => Verdict::Refused(format!("{difference}; --overwrite different replaces it")),
         }

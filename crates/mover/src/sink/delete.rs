@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::io;
 use std::os::fd::AsFd;
 
+use farline_spec::unit::DeleteCount;
 use farline_spec::{Failure, FileKind as Kind, FileStatus};
 use farline_sys::file::{self, FileKind, OpenFlags};
 
@@ -56,6 +57,16 @@ impl Shared {
             Err(error) => return Ok(vec![format!("nothing was deleted: {}", in_words(&error))]),
         };
         let count = found.names.len() as u64;
+        if let Some(most) = self
+            .spec
+            .max_delete
+            .map(DeleteCount::get)
+            .filter(|most| count > *most)
+        {
+            return Ok(vec![format!(
+                "nothing was deleted: {count} names would be, --max-delete allows {most}"
+            )]);
+        }
         if self.mode == Mode::Real && count != wanted.get() {
             return Ok(vec![format!(
                 "nothing was deleted: {count} names would be, {} were confirmed",

@@ -8,6 +8,7 @@ use std::time::Duration;
 use farline_spec::{Failure, FailureKind};
 
 use super::journal::Source;
+use super::owner::Belongs;
 use super::staging::Partial;
 use crate::engine::OpenFile;
 use crate::message::Xattr;
@@ -27,6 +28,8 @@ pub struct Entry {
     pub link_to: Option<Vec<u8>>,
     /// Permission bits.
     pub mode: u32,
+    /// To whom it is to belong.
+    pub belongs: Belongs,
     /// Extended attributes.
     pub xattrs: Vec<Xattr>,
     /// Whether it takes the place of what has its name.
@@ -78,6 +81,7 @@ impl Entry {
             source,
             link_to: None,
             mode,
+            belongs: Belongs::default(),
             xattrs,
             replaces: false,
             over: AtomicBool::new(false),

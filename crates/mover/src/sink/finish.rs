@@ -157,13 +157,10 @@ impl Shared {
             kept.journal.done(key, hash, Some(partial))?;
             kept.journal.hand_over()?;
         }
-        let renamed = named(file::rename(
-            kept.staging.fd(),
-            partial.name(),
-            folder.as_fd(),
-            name,
-            entry.replaces,
-        ));
+        let renamed = named(match entry.replaces {
+            true => self.put_in_place(partial.name(), folder.as_fd(), name, &entry.source.path),
+            false => file::rename(kept.staging.fd(), partial.name(), folder.as_fd(), name, false),
+        });
         match &renamed {
             Ok(()) if is_before => {}
             Ok(()) => {

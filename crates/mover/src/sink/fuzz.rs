@@ -79,6 +79,8 @@ pub fn play(destination: &Path, data: &[u8]) {
         may_go_straight: false,
         is_vacant: false,
         is_own_request: true,
+        counts_updates: true,
+        expands_patterns: false,
         spec,
         root: Root::own(),
         origin: String::new(),

@@ -9,11 +9,13 @@ use farline_spec::{Attribute, Failure, FileKind as Kind, FileStatus, SyncLevel};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
 use super::able::synced;
+use super::attributes::{Attributes, FOLDER_BITS};
 use super::catalogue::Reading;
 use super::decide::Verdict;
 use super::entry::Entry;
 use super::journal::path_key;
 use super::name::named;
+use super::owner::Belongs;
 use super::place::{Folders, split, word};
 use super::settle::line;
 use super::shared::{Mode, POISONED, Shared, Site, ends_all, in_words};
@@ -23,8 +25,6 @@ use crate::message::{self, Wants};
 const COPIED_BYTES: usize = 1 << 20;
 /// What the owner needs to put things into a folder.
 pub const OWNER: u32 = 0o700;
-/// Bits of a folder: its set-group and sticky bits give nobody rights.
-const FOLDER_BITS: u32 = 0o3777;
 
 impl Reading<'_> {
     /// A folder: made or there. What it should be like in the end is done when all that is in it is.
@@ -35,33 +35,69 @@ impl Reading<'_> {
             Err(error) => return self.refused_by(number, said, Kind::Folder, &error),
         };
         let is_there = match facts {
-            Some(facts) if facts.kind == FileKind::Link && self.leads_to_folder(&said.path) => true,
-            Some(facts) if facts.kind != FileKind::Folder => {
-                let reason = format!("{} has its name at the destination", word(facts.kind));
-                return self.refuse(number, &said.path, Kind::Folder, 0, reason);
-            }
-            facts => facts.is_some(),
+            Some(facts) if facts.kind == FileKind::Folder => true,
+            Some(facts) if self.is_kept_link(&said.path, &facts) => true,
+            Some(facts) => match self.clear_for_folder(&said.path, &facts) {
+                Ok(None) => false,
+                Ok(Some(reason)) => return self.refuse(number, &said.path, Kind::Folder, 0, reason),
+                Err(error) => return self.refused_by(number, said, Kind::Folder, &error),
+            },
+            None => false,
         };
-        if shared.mode == Mode::Real {
-            if let Err(error) = self.make_folder(said, is_there) {
-                return self.refused_by(number, said, Kind::Folder, &error);
-            }
-            if shared.spec.times || shared.spec.modes {
-                shared.seen.folder(&said.path, said.mode, said.mtime_ns);
-            }
+        let differs = match self.make_folder(said, is_there) {
+            Ok(differs) => differs,
+            Err(error) => return self.refused_by(number, said, Kind::Folder, &error),
+        };
+        let has_more = shared.spec.times || shared.spec.modes || self.owner.belongs != Belongs::default();
+        if shared.mode == Mode::Real && has_more {
+            shared
+                .seen
+                .folder(&said.path, said.mode, said.mtime_ns, self.owner.belongs);
         }
-        if is_there {
-            return self.present(number, &said.path, Kind::Folder, 0, None);
+        match is_there {
+            true if differs => self.updated(number, &said.path, Kind::Folder, 0, None),
+            true => self.present(number, &said.path, Kind::Folder, 0, None),
+            false => self.made(number, &said.path, Kind::Folder),
         }
-        self.made(number, &said.path, Kind::Folder)
+    }
+
+    /// Whether it is a link that stands for the folder it leads to.
+    fn is_kept_link(&mut self, path: &[u8], facts: &FileFacts) -> bool {
+        self.shared.spec.keep_dirlinks && facts.kind == FileKind::Link && self.leads_to_folder(path)
+    }
+
+    /// Takes away what has the name of a folder and is none, if it may be replaced; the reason where it may not.
+    fn clear_for_folder(&mut self, path: &[u8], facts: &FileFacts) -> io::Result<Option<String>> {
+        let Some(folders) = self.folders.as_mut() else {
+            return Ok(None);
+        };
+        let (parent, name) = split(path);
+        let parent = folders.get(parent)?;
+        let leads = facts.kind == FileKind::Link
+            && file::stat_at(Some(parent.as_fd()), name, true).is_ok_and(|at| at.kind == FileKind::Folder);
+        if let Verdict::Refused(reason) = self.shared.in_the_way_of_folder(facts, leads) {
+            return Ok(Some(reason));
+        }
+        match self.shared.mode {
+            Mode::Real => file::unlink(parent.as_fd(), name)?,
+            Mode::Dry | Mode::Nothing => folders.displace(path),
+        }
+        Ok(None)
     }
 
     /// What is there, if anything can be.
-    fn facts_of(&mut self, path: &[u8]) -> io::Result<Option<FileFacts>> {
+    pub fn facts_of(&mut self, path: &[u8]) -> io::Result<Option<FileFacts>> {
         match self.folders.as_mut() {
             Some(folders) => folders.facts(path),
             None => Ok(None),
         }
+    }
+
+    /// Why nothing could be made at `path`, found out without making anything; nothing where its folder is not there yet.
+    pub fn unwritable(&mut self, path: &[u8]) -> Option<String> {
+        let folder = self.folders.as_mut()?.get(split(path).0).ok()?;
+        let error = file::check_writable(folder.as_fd()).err()?;
+        Some(format!("its folder at the destination: {}", in_words(&error)))
     }
 
     fn leads_to_folder(&mut self, path: &[u8]) -> bool {
@@ -70,25 +106,37 @@ impl Reading<'_> {
             .is_some_and(|folders| folders.get(path).is_ok())
     }
 
-    fn make_folder(&mut self, said: &message::Entry, is_there: bool) -> io::Result<()> {
-        let modes = self.shared.spec.modes;
-        let Some(folders) = self.folders.as_mut() else {
-            return Ok(());
+    /// Makes the folder unless it is there; whether one that is there differs from what it should be like.
+    fn make_folder(&mut self, said: &message::Entry, is_there: bool) -> io::Result<bool> {
+        let shared = self.shared;
+        let is_real = shared.mode == Mode::Real;
+        let Some(folders) = self.folders.as_mut().filter(|_| is_real || is_there) else {
+            return Ok(false);
         };
         if !is_there {
             let (parent, name) = split(&said.path);
             let parent = folders.get(parent)?;
             named(file::make_folder(parent.as_fd(), name, said.mode & 0o777 | OWNER))?;
         }
-        if said.xattrs.is_empty() && (!is_there || !modes) {
-            return Ok(());
+        let belongs = self.owner.belongs;
+        let has_more = shared.spec.times || shared.spec.modes || shared.spec.xattrs;
+        let has_more = has_more || belongs != Belongs::default();
+        if !has_more || (!is_there && said.xattrs.is_empty()) {
+            return Ok(false);
         }
         let folder = folders.get(&said.path)?;
-        let bits = file::stat_fd(folder.as_fd())?.mode;
-        if modes && bits & OWNER != OWNER {
-            self.shared.keep_mode(folder.as_fd(), bits | OWNER)?;
+        let facts = file::stat_fd(folder.as_fd())?;
+        if is_real && shared.spec.modes && facts.mode & OWNER != OWNER {
+            shared.keep_mode(folder.as_fd(), facts.mode | OWNER)?;
         }
-        self.shared.keep_xattrs(folder.as_fd(), &said.xattrs)
+        let wanted = Attributes {
+            mode: said.mode,
+            mtime_ns: said.mtime_ns,
+            ctime_ns: said.ctime_ns,
+            belongs,
+            xattrs: &said.xattrs,
+        };
+        shared.update_folder(folder.as_fd(), wanted, &facts)
     }
 
     /// A symbolic link.
@@ -99,6 +147,7 @@ impl Reading<'_> {
         };
         let replaces = match verdict {
             Verdict::Present(_) => return self.present(number, &said.path, Kind::Link, 0, None),
+            Verdict::Updated(_) => return self.updated(number, &said.path, Kind::Link, 0, None),
             Verdict::Refused(reason) => return self.refuse(number, &said.path, Kind::Link, 0, reason),
             Verdict::Make(replaces) => replaces,
         };
@@ -124,17 +173,29 @@ impl Reading<'_> {
         };
         let (parent, name) = split(&said.path);
         if facts.kind == FileKind::Folder {
-            return Ok(Verdict::Refused(
-                "a folder has its name at the destination".to_owned(),
-            ));
+            return self.shared.folder_in_the_way(folders, &said.path);
         }
-        let is_same =
-            facts.kind == FileKind::Link && file::read_link(folders.get(parent)?.as_fd(), name)? == target;
-        if is_same || self.shared.spec.sync_level == SyncLevel::Exists {
+        let is_link = facts.kind == FileKind::Link;
+        let is_same = is_link && file::read_link(folders.get(parent)?.as_fd(), name)? == target;
+        if self.shared.spec.sync_level == SyncLevel::Exists {
             return Ok(Verdict::Present(None));
         }
+        if is_same {
+            let wanted = Attributes {
+                mode: said.mode,
+                mtime_ns: said.mtime_ns,
+                ctime_ns: said.ctime_ns,
+                belongs: self.owner.belongs,
+                xattrs: &[],
+            };
+            return Ok(match self.shared.update(folders, &said.path, wanted, &facts) {
+                true => Verdict::Updated(None),
+                false => Verdict::Present(None),
+            });
+        }
         let difference = format!("{} with other content is at the destination", word(facts.kind));
-        Ok(self.shared.replacement(difference, &facts, said.mtime_ns))
+        let older_ns = is_link.then_some(said.mtime_ns);
+        Ok(self.shared.replacement(difference, &facts, older_ns))
     }
 
     fn make_link(&mut self, said: &message::Entry, target: &[u8], replaces: bool) -> io::Result<()> {
@@ -147,9 +208,15 @@ impl Reading<'_> {
             let staging = &self.shared.site().kept().staging;
             let new = staging.new_name();
             file::make_link(target, staging.fd(), &new)?;
-            staging.put_in_place(&new, parent.as_fd(), name)?;
+            self.shared
+                .put_in_place(&new, parent.as_fd(), name, &said.path)
+                .inspect_err(|_| staging.discard(&new))?;
         } else {
             file::make_link(target, parent.as_fd(), name)?;
+        }
+        if let Err(error) = self.owner.belongs.give_at(parent.as_fd(), name) {
+            self.shared
+                .problem(&said.path, &format!("owner of the link: {}", in_words(&error)));
         }
         if self.shared.spec.times
             && let Err(error) = file::set_times_at(parent.as_fd(), name, said.mtime_ns)
@@ -225,7 +292,7 @@ impl Shared {
         };
         let (status, wants) = match made {
             Ok(Verdict::Make(_)) => (FileStatus::Copied, Wants::Made),
-            Ok(Verdict::Present(_)) => (FileStatus::Present, Wants::Present(None)),
+            Ok(Verdict::Present(_) | Verdict::Updated(_)) => (FileStatus::Present, Wants::Present(None)),
             Ok(Verdict::Refused(reason)) => return self.failed(entry, &reason),
             Err(error) => return self.hurt(entry, "further name", &error),
         };
@@ -247,21 +314,28 @@ impl Shared {
         let from = folders.get(target_parent)?;
         let into = folders.get(parent)?;
         let Some(facts) = folders.facts(&entry.source.path)? else {
-            self.one_more_name(from.as_fd(), target_name, into.as_fd(), (name, false))?;
+            self.one_more_name(
+                from.as_fd(),
+                target_name,
+                into.as_fd(),
+                (name, false),
+                &entry.source.path,
+            )?;
             return Ok(Verdict::Make(false));
         };
         if self.is_same_file(from.as_fd(), target_name, &facts)? {
             return Ok(Verdict::Present(None));
         }
-        if facts.kind == FileKind::Folder {
-            return Ok(Verdict::Refused(
-                "a folder has its name at the destination".to_owned(),
-            ));
-        }
-        let difference = "is another file at the destination".to_owned();
-        let verdict = self.replacement(difference, &facts, entry.source.mtime_ns);
+        let verdict = match facts.kind {
+            FileKind::Folder => self.folder_in_the_way(folders, &entry.source.path)?,
+            _ => {
+                let difference = "is another file at the destination".to_owned();
+                self.replacement(difference, &facts, Some(entry.source.mtime_ns))
+            }
+        };
         if let Verdict::Make(_) = verdict {
-            self.one_more_name(from.as_fd(), target_name, into.as_fd(), (name, true))?;
+            let path = &entry.source.path;
+            self.one_more_name(from.as_fd(), target_name, into.as_fd(), (name, true), path)?;
         }
         Ok(verdict)
     }
@@ -274,20 +348,26 @@ impl Shared {
         target: &[u8],
         into: BorrowedFd<'_>,
         (name, replaces): (&[u8], bool),
+        path: &[u8],
     ) -> io::Result<()> {
         let staging = &self.site().kept().staging;
         let new = staging.new_name();
         let linked = match replaces {
             false => file::hard_link(from, target, into, name),
             true => file::hard_link(from, target, staging.fd(), &new)
-                .and_then(|()| staging.put_in_place(&new, into, name)),
+                .and_then(|()| self.put_in_place(&new, into, name, path))
+                .inspect_err(|_| staging.discard(&new)),
         };
         match linked {
             Err(error) if cannot_link(&error) => {}
             linked => return named(linked),
         }
         self.copy_of(from, target, &new)?;
-        named(file::rename(staging.fd(), &new, into, name, replaces)).inspect_err(|_| {
+        let renamed = match replaces {
+            true => self.put_in_place(&new, into, name, path),
+            false => file::rename(staging.fd(), &new, into, name, false),
+        };
+        named(renamed).inspect_err(|_| {
             // What is left there goes with the folder.
             let _ = staging.remove(&new);
         })?;
@@ -363,6 +443,7 @@ impl Shared {
             let finished = folders
                 .open(&late.path, OpenFlags::READ | OpenFlags::FOLDER)
                 .and_then(|folder| {
+                    late.belongs.give(folder.as_fd())?;
                     self.finish_folder(folder.as_fd(), self.spec.modes, late.mode, late.mtime_ns)
                 });
             if let Err(error) = finished {
@@ -379,7 +460,10 @@ impl Shared {
     pub fn finish_top(&self, site: &Site) -> Option<String> {
         let (top, base) = (self.top.get()?, site.base.as_ref()?);
         let with_mode = self.spec.modes && site.is_new;
-        self.finish_folder(base.as_fd(), with_mode, top.mode, top.mtime_ns)
+        let belongs = self.top_owner.get().copied().filter(|_| site.is_new);
+        belongs
+            .map_or(Ok(()), |belongs| belongs.give(base.as_fd()))
+            .and_then(|()| self.finish_folder(base.as_fd(), with_mode, top.mode, top.mtime_ns))
             .err()
             .map(|error| format!("times and modes of the folder: {}", in_words(&error)))
     }

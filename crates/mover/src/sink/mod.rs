@@ -20,6 +20,7 @@
 //! Start with `catalogue` (what is announced), then `data`, `large` and `name`; `site` and `close` are first and last.
 
 mod able;
+mod attributes;
 mod catalogue;
 mod clock;
 mod close;
@@ -39,6 +40,7 @@ mod lock;
 mod make;
 mod name;
 mod outbox;
+mod owner;
 mod pen;
 mod place;
 mod seen;
@@ -49,9 +51,10 @@ mod small;
 mod staging;
 #[cfg(test)]
 mod tests;
+mod way;
 mod works;
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -66,18 +69,24 @@ use self::crew::Crew;
 use self::data::Stream;
 use self::entry::Table;
 use self::outbox::Outbox;
+use self::owner::Owners;
 use self::pen::Line;
-use self::place::Outlook;
+use self::place::{Outlook, Reach};
 use self::seen::Seen;
 use self::shared::{Mode, Over, POISONED, Parked, Shared, broken};
 use self::works::Works;
 use crate::engine::{self, Choice, Device};
 use crate::receipt::Receipt;
 use crate::request::Request;
-use crate::{EndSetup, Inlet, Outlet, most_frame_bytes};
+use crate::{EndSetup, Inlet, Outlet, Root, most_frame_bytes, path_text};
 
 pub use site::is_vacant;
 pub use staging::copy_key;
+
+/// Whether what is kept of the copy of `spec`, asked for by `origin`, stands in `folder`.
+pub fn has_staging(folder: BorrowedFd<'_>, spec: &CopySpec, origin: &str) -> bool {
+    staging::is_there(folder, &copy_key(spec, origin))
+}
 
 /// Threads that give names: while one waits for the device the other goes on.
 const NAMERS: usize = 2;
@@ -288,6 +297,7 @@ impl ReceiveEnd {
         report.hole_bytes = shared.hole_bytes.load(Ordering::Relaxed);
         report.repeated_chunks = shared.repeated_chunks.load(Ordering::Relaxed);
         report.not_kept = shared.losses.told();
+        (report.unset_owners, report.unset_groups) = shared.owners.unset();
         report.chunk_bytes = shared.chunk_bytes.get().copied().unwrap_or_default();
         let us = |gauge: &crate::gauges::Gauge| gauge.get() / 1_000;
         report.receiver = CopyEnd {
@@ -357,26 +367,18 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         most_bytes,
         gauges,
         pulse,
+        counts_updates,
         // The sending end's business.
+        expands_patterns: _,
         may_go_straight: _,
         is_vacant: _,
     } = setup;
-    let mode = match spec.write_engine {
-        FileEngine::Null | FileEngine::Memory => Mode::Nothing,
-        _ if spec.dry_run => Mode::Dry,
-        _ => Mode::Real,
-    };
+    let mode = mode_of(&spec);
     let open_files =
         process::raise_open_files().map_err(|error| Failure::system("limit of open files", &error))?;
-    let (device, outlook) = match mode {
-        Mode::Nothing => (no_device(), None),
-        Mode::Real | Mode::Dry => {
-            let outlook = place::look(&root, &spec)?;
-            let device = device_of(&outlook).map_err(|error| Failure::system("destination", &error))?;
-            (device, Some(outlook))
-        }
-    };
+    let (device, outlook) = look(&root, &spec, mode)?;
     let choice = choose(&spec, mode, &device, streams)?;
+    let reach = reach(&spec, root)?;
     Ok(Shared {
         helpers: crew::helpers(&spec, streams),
         mode,
@@ -391,6 +393,11 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         over: Over::default(),
         most_bytes: most_bytes.unwrap_or(u64::MAX),
         streams,
+        reach,
+        owners: Owners::new(&spec),
+        top_owner: OnceLock::new(),
+        counts_updates,
+        displaced: Mutex::default(),
         gauges,
         pulse,
         receipt: Receipt::open(receipt.as_deref())?,
@@ -414,6 +421,32 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         failure: OnceLock::new(),
         spec,
     })
+}
+
+fn mode_of(spec: &CopySpec) -> Mode {
+    match spec.write_engine {
+        FileEngine::Null | FileEngine::Memory => Mode::Nothing,
+        _ if spec.dry_run => Mode::Dry,
+        _ => Mode::Real,
+    }
+}
+
+fn look(root: &Root, spec: &CopySpec, mode: Mode) -> Result<(Device, Option<Outlook>), Failure> {
+    if mode == Mode::Nothing {
+        return Ok((no_device(), None));
+    }
+    let outlook = place::look(root, spec)?;
+    let device = device_of(&outlook).map_err(|error| Failure::system("destination", &error))?;
+    Ok((device, Some(outlook)))
+}
+
+fn reach(spec: &CopySpec, root: Root) -> Result<Option<Arc<Reach>>, Failure> {
+    if !spec.keep_dirlinks {
+        return Ok(None);
+    }
+    let base = path_text::to_bytes(&spec.destination)?;
+    let root = Arc::new(root);
+    Ok(Some(Arc::new(Reach { root, base })))
 }
 
 fn choose(spec: &CopySpec, mode: Mode, device: &Device, streams: u16) -> Result<Choice, Failure> {

@@ -89,7 +89,8 @@ impl Shared {
     ) -> Result<Result<(), String>, Failure> {
         let began = std::time::Instant::now();
         let named = self.dress(written.file.as_fd(), &written.entry).and_then(|()| {
-            let (parent, name) = split(&written.entry.source.path);
+            let path = &written.entry.source.path;
+            let (parent, name) = split(path);
             let folder = folders.get(parent)?;
             let staging = || &self.site().kept().staging;
             let replaces = written.entry.replaces;
@@ -98,15 +99,11 @@ impl Shared {
                 None => {
                     let new = staging().new_name();
                     file::link_fd(written.file.as_fd(), staging().fd(), &new)?;
-                    staging().put_in_place(&new, folder.as_fd(), name)
+                    self.put_in_place(&new, folder.as_fd(), name, path)
+                        .inspect_err(|_| staging().discard(&new))
                 }
-                Some(staged) => named(file::rename(
-                    staging().fd(),
-                    staged,
-                    folder.as_fd(),
-                    name,
-                    replaces,
-                )),
+                Some(staged) if replaces => named(self.put_in_place(staged, folder.as_fd(), name, path)),
+                Some(staged) => named(file::rename(staging().fd(), staged, folder.as_fd(), name, false)),
             }
         });
         self.gauges.name_ns.add(began.elapsed().as_nanos() as u64);
@@ -123,11 +120,12 @@ impl Shared {
             self.lose(Attribute::Sync, how, 1);
         }
         self.keep_xattrs(file, &entry.xattrs)?;
+        entry.belongs.give(file)?;
         if self.spec.times {
             self.keep_time(file, entry.source.mtime_ns)?;
         }
         if self.spec.modes {
-            self.keep_mode(file, entry.mode & FILE_BITS)?;
+            self.keep_mode(file, entry.mode & entry.belongs.file_bits())?;
         }
         Ok(())
     }

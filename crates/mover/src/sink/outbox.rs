@@ -190,8 +190,8 @@ fn next_answers(waiting: &mut VecDeque<(u64, Wants)>) -> Option<Feedback> {
 fn length_of(answer: &Wants) -> usize {
     match answer {
         Wants::Rest(parts) => parts.len(),
-        Wants::Refused(reason) => reason.len() / 50 + 1,
-        Wants::All | Wants::Present(_) | Wants::Made => 0,
+        Wants::Refused(reason) | Wants::LeftOut(reason) => reason.len() / 50 + 1,
+        Wants::All | Wants::Present(_) | Wants::Updated(_) | Wants::Made => 0,
     }
 }
 

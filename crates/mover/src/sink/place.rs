@@ -1,5 +1,6 @@
 //! Where things go: the shape of the destination by rsync's rules, and folders below it by descriptor.
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -150,10 +151,30 @@ pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
+/// Where links at the destination may lead that stand for folders.
+#[derive(Debug)]
+pub struct Reach {
+    /// What no path leaves.
+    pub root: Arc<Root>,
+    /// The destination folder below it.
+    pub base: Vec<u8>,
+}
+
+impl Reach {
+    fn open(&self, path: &[u8], flags: OpenFlags) -> io::Result<OwnedFd> {
+        self.root
+            .open(&[&self.base, b"/".as_slice(), path].concat(), flags)
+    }
+}
+
 /// Folders below the destination that one thread has open.
 #[derive(Debug)]
 pub struct Folders {
     base: Arc<OwnedFd>,
+    /// Where links lead that stand for folders; no link is followed without it.
+    reach: Option<Arc<Reach>>,
+    /// What would have made way for a folder, in a dry run: nothing is below it.
+    displaced: HashSet<Vec<u8>>,
     /// Made where they are missing; not in a dry run.
     makes: bool,
     /// The last used first.
@@ -162,9 +183,11 @@ pub struct Folders {
 
 impl Folders {
     /// Folders below `base`.
-    pub const fn new(base: Arc<OwnedFd>, makes: bool) -> Self {
+    pub fn new(base: Arc<OwnedFd>, makes: bool, reach: Option<Arc<Reach>>) -> Self {
         Self {
             base,
+            reach,
+            displaced: HashSet::new(),
             makes,
             kept: Vec::new(),
         }
@@ -199,7 +222,24 @@ impl Folders {
     /// The kernel's; `EXDEV` where a link leads out of the destination.
     pub fn open(&self, path: &[u8], flags: OpenFlags) -> io::Result<OwnedFd> {
         let path = if path.is_empty() { b"." } else { path };
-        file::open_beneath(self.base.as_fd(), path, flags, 0)
+        let Some(reach) = &self.reach else {
+            return file::open_without_links(self.base.as_fd(), path, flags, 0);
+        };
+        match file::open_beneath(self.base.as_fd(), path, flags, 0) {
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => reach.open(path, flags),
+            opened => opened,
+        }
+    }
+
+    /// Notes that in a dry run a folder would take the place of what is at `path`.
+    pub fn displace(&mut self, path: &[u8]) {
+        self.displaced.insert(path.to_vec());
+    }
+
+    fn is_displaced(&self, path: &[u8]) -> bool {
+        let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        let mut parents = slashes.map(|(at, _)| &path[..at]);
+        !self.displaced.is_empty() && parents.any(|parent| self.displaced.contains(parent))
     }
 
     fn opened(&self, path: &[u8]) -> io::Result<OwnedFd> {
@@ -219,7 +259,7 @@ impl Folders {
                 b"" => None,
                 parent => {
                     let flags = OpenFlags::PATH | OpenFlags::FOLDER;
-                    Some(file::open_beneath(self.base.as_fd(), parent, flags, 0)?)
+                    Some(self.open(parent, flags)?)
                 }
             };
             let above = above.as_ref().map_or(self.base.as_fd(), AsFd::as_fd);
@@ -236,6 +276,9 @@ impl Folders {
     /// # Errors
     /// The kernel's, besides that it is not there.
     pub fn facts(&mut self, path: &[u8]) -> io::Result<Option<FileFacts>> {
+        if self.is_displaced(path) {
+            return Ok(None);
+        }
         let (parent, name) = split(path);
         let looked = self
             .get(parent)
@@ -253,7 +296,7 @@ pub const fn word(kind: FileKind) -> &'static str {
         FileKind::File => "a file",
         FileKind::Folder => "a folder",
         FileKind::Link => "a symbolic link",
-        FileKind::Other => "neither file nor folder",
+        FileKind::Other => "a device, a pipe or a socket",
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard};
 
 use super::journal::path_key;
+use super::owner::Belongs;
 
 /// What a key takes in a set that is neither full nor empty.
 const KEY_BYTES: usize = 24;
@@ -16,7 +17,7 @@ pub struct Seen {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Folders one behind the other: length of the path 2, mode 4, time 8, path.
+    /// Folders one behind the other: length of the path 2, mode 4, time 8, user 4, group 4, path.
     folders: Vec<u8>,
     /// Where in `folders` each begins.
     starts: Vec<usize>,
@@ -41,11 +42,16 @@ pub struct LateFolder {
     pub mode: u32,
     /// Time of last change, nanoseconds since 1970.
     pub mtime_ns: i64,
+    /// To whom it is to belong.
+    pub belongs: Belongs,
 }
+
+/// What stands for no user or group.
+const NOBODY: u32 = u32::MAX;
 
 impl Seen {
     /// A folder was announced.
-    pub fn folder(&self, path: &[u8], mode: u32, mtime_ns: i64) {
+    pub fn folder(&self, path: &[u8], mode: u32, mtime_ns: i64, belongs: Belongs) {
         let mut inner = self.lock();
         let start = inner.folders.len();
         inner.starts.push(start);
@@ -54,6 +60,11 @@ impl Seen {
             .extend_from_slice(&(path.len() as u16).to_le_bytes());
         inner.folders.extend_from_slice(&mode.to_le_bytes());
         inner.folders.extend_from_slice(&mtime_ns.to_le_bytes());
+        for id in [belongs.user, belongs.group] {
+            inner
+                .folders
+                .extend_from_slice(&id.unwrap_or(NOBODY).to_le_bytes());
+        }
         inner.folders.extend_from_slice(path);
     }
 
@@ -63,11 +74,18 @@ impl Seen {
         let start = inner.starts.pop()?;
         let record = inner.folders.split_off(start);
         let (mode, rest) = record.get(2..)?.split_first_chunk::<4>()?;
-        let (mtime_ns, path) = rest.split_first_chunk::<8>()?;
+        let (mtime_ns, rest) = rest.split_first_chunk::<8>()?;
+        let (user, rest) = rest.split_first_chunk::<4>()?;
+        let (group, path) = rest.split_first_chunk::<4>()?;
+        let id = |bytes: &[u8; 4]| Some(u32::from_le_bytes(*bytes)).filter(|id| *id != NOBODY);
         Some(LateFolder {
             path: path.to_vec(),
             mode: u32::from_le_bytes(*mode),
             mtime_ns: i64::from_le_bytes(*mtime_ns),
+            belongs: Belongs {
+                user: id(user),
+                group: id(group),
+            },
         })
     }
 
@@ -152,12 +170,16 @@ mod tests {
     #[test]
     fn folders_come_back_last_first_and_as_they_were() {
         let seen = Seen::default();
-        seen.folder(b"a", 0o755, -5);
-        seen.folder(b"a/\xff", 0o700, i64::MAX);
+        let belongs = Belongs {
+            user: Some(7),
+            group: None,
+        };
+        seen.folder(b"a", 0o755, -5, Belongs::default());
+        seen.folder(b"a/\xff", 0o700, i64::MAX, belongs);
         let last = seen.pop_folder().unwrap();
         assert_eq!(
-            (last.path.as_slice(), last.mode, last.mtime_ns),
-            (&b"a/\xff"[..], 0o700, i64::MAX)
+            (last.path.as_slice(), last.mode, last.mtime_ns, last.belongs),
+            (&b"a/\xff"[..], 0o700, i64::MAX, belongs)
         );
         assert_eq!(seen.pop_folder().unwrap().path, b"a");
         assert_eq!(seen.pop_folder(), None);

@@ -112,11 +112,8 @@ impl Shared {
     /// As of [`Receipt::settle`].
     pub fn note_problems(&self, problems: &[String]) -> Result<(), Failure> {
         problems.iter().try_for_each(|problem| {
-            let mut line = line(b"", FileKind::Other, FileStatus::Failed, 0);
-            line.path.clone_from(&self.spec.destination);
-            line.reason = Some(problem.clone());
             self.gauges.failed_files.add(1);
-            self.receipt.settle(&line)
+            self.receipt.problem(&self.spec.destination, problem)
         })
     }
 

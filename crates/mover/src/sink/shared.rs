@@ -15,8 +15,9 @@ use super::entry::{Entry, Table};
 use super::fold::Fold;
 use super::journal::{Journal, Memory, Resumable};
 use super::outbox::Outbox;
+use super::owner::{Belongs, Owners};
 use super::pen;
-use super::place::{Folders, Outlook};
+use super::place::{Folders, Outlook, Reach};
 use super::seen::Seen;
 use super::staging::Staging;
 use super::works::Works;
@@ -24,6 +25,7 @@ use crate::engine::{Choice, Device};
 use crate::message::Top;
 use crate::receipt::Receipt;
 use crate::request::Request;
+use crate::root::is_link_loop;
 use crate::{Gauges, Pulse, path_text};
 
 /// Problems that are said; of the others only how many they are.
@@ -130,6 +132,14 @@ pub struct Shared {
     /// Bytes that streams handed to threads that write.
     pub handed_bytes: AtomicU64,
     pub most_bytes: u64,
+    /// Where links at the destination lead that stand for folders, if they do.
+    pub reach: Option<Arc<Reach>>,
+    /// Users and groups.
+    pub owners: Owners,
+    /// To whom the destination folder itself is to belong.
+    pub top_owner: OnceLock<Belongs>,
+    /// Whether the other end knows of names whose attributes alone are updated.
+    pub counts_updates: bool,
     /// Data streams there are.
     pub streams: u16,
     /// Who asks.
@@ -153,6 +163,8 @@ pub struct Shared {
     pub seen: Seen,
     /// Further names that wait for their files, by the file's path.
     pub parked: Mutex<Parked>,
+    /// What was in folders that made way for files, or would.
+    pub displaced: Mutex<Vec<(Vec<u8>, farline_spec::FileKind)>>,
     /// Everything is settled and was said.
     pub finished: AtomicBool,
     /// Files that the sending end gave up.
@@ -275,7 +287,8 @@ impl Shared {
     /// Folders for one thread.
     pub fn folders(&self) -> Option<Folders> {
         let base = self.site().base.as_ref()?;
-        Some(Folders::new(Arc::clone(base), self.mode == Mode::Real))
+        let makes = self.mode == Mode::Real && !self.spec.existing;
+        Some(Folders::new(Arc::clone(base), makes, self.reach.clone()))
     }
 
     /// Something besides a file's content went wrong at `path`: said at the end.
@@ -320,7 +333,11 @@ impl Shared {
     pub fn folders_of(&self, namer: usize) -> Option<Folders> {
         let kept = self.site().kept_if_any();
         match kept.and_then(|kept| kept.bases.get(namer)) {
-            Some(base) => Some(Folders::new(Arc::clone(base), true)),
+            Some(base) => Some(Folders::new(
+                Arc::clone(base),
+                !self.spec.existing,
+                self.reach.clone(),
+            )),
             None => self.folders(),
         }
     }
@@ -418,6 +435,9 @@ pub fn in_words(error: &io::Error) -> String {
         NotADirectory => "a file is in the way".to_owned(),
         PermissionDenied => "permission denied at the destination".to_owned(),
         InvalidFilename => "the file system takes no such name".to_owned(),
+        _ if is_link_loop(error) => {
+            "a symbolic link is in the way at the destination; -K follows links to folders".to_owned()
+        }
         _ => kernel_words(error).to_lowercase(),
     }
 }

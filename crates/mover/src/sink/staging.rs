@@ -342,15 +342,9 @@ impl Staging {
         file::unlink(self.folder.as_fd(), name)
     }
 
-    /// Gives what is here under `new` its name in `folder`, in the place of what has it; removed if it cannot get it.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn put_in_place(&self, new: &[u8], folder: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
-        file::rename(self.fd(), new, folder, name, true).inspect_err(|_| {
-            // What is left here goes with the folder.
-            let _ = self.remove(new);
-        })
+    /// Removes what could not be put in place; what is left here goes with the folder.
+    pub fn discard(&self, new: &[u8]) {
+        let _ = self.remove(new);
     }
 
     /// Removes the partial that an earlier session left.

@@ -10,6 +10,7 @@ use farline_spec::{Failure, FileKind, FileStatus};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::found::{Found, What};
+use super::owners::Owners;
 use super::sending::{Phase, Sending};
 use super::shared::{Shared, Word};
 use crate::Outlet;
@@ -37,6 +38,8 @@ pub(super) struct Announcer<'a> {
     batch: VecDeque<Found>,
     /// Wanted without asking, as soon as the other end can know of them.
     wanted: Vec<Arc<Sending>>,
+    /// Whose names are.
+    owners: Owners,
     /// Hashes of the paths said, where two sources can give one name.
     said: Option<HashSet<u128>>,
     is_walk_over: bool,
@@ -57,6 +60,7 @@ impl<'a> Announcer<'a> {
     ) -> Self {
         Self {
             shared,
+            owners: Owners::new(&shared.spec),
             outlet,
             found,
             frame: Frame::new(MESSAGE_FRAME_BYTES),
@@ -81,6 +85,9 @@ impl<'a> Announcer<'a> {
             top: self.shared.top,
             asks_whole: self.shared.straight.is_some(),
         })?;
+        if let Some(owner) = self.shared.top_facts.and_then(|top| self.owners.next(&top)) {
+            self.add(&Catalogue::Owner(owner))?;
+        }
         self.send()?;
         while !self.shared.halt.is_over() {
             let did_something = self.say_words()? | self.announce()? | self.say_end()?;
@@ -148,6 +155,9 @@ impl<'a> Announcer<'a> {
     fn announce_one(&mut self, found: Found) -> Result<(), Failure> {
         if found.tries == 1 && self.is_said(&found) {
             return self.said_again(&found);
+        }
+        if let Some(owner) = self.owners.next(&found.facts) {
+            self.add(&Catalogue::Owner(owner))?;
         }
         let registered = self.shared.table.register(found);
         let entry = registered.file.found.entry(registered.link_to);

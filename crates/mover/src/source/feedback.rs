@@ -9,6 +9,7 @@ use farline_spec::{Failure, FileKind, FileStatus, ReceiptLine};
 use super::sending::{Phase, Sending, State};
 use super::settle::Trouble;
 use super::shared::{Shared, one_line};
+use super::start::asks_nothing;
 use super::table::Known;
 use crate::frame::{Frame, FrameKind};
 use crate::message::{self, Feedback, Proved, Wants, is_chunk};
@@ -102,8 +103,7 @@ impl Shared {
     }
 
     fn ready(&self, is_fresh: bool, taken: &mut Taken) -> Result<(), Failure> {
-        // A dry run asks: whatever is wanted is not sent.
-        match self.table.ready(is_fresh && !self.spec.dry_run) {
+        match self.table.ready(is_fresh && asks_nothing(&self.spec)) {
             None => self.broken("the other end was ready twice"),
             Some(files) => {
                 taken
@@ -146,6 +146,15 @@ impl Shared {
                 self.settle_as(&file, FileStatus::Present, None, hash, taken);
                 Ok(())
             }
+            Wants::Updated(hash) => {
+                self.gauges.spared_bytes.add(file.found.bytes());
+                let status = match self.spec.dry_run {
+                    true => FileStatus::WouldUpdate,
+                    false => FileStatus::Updated,
+                };
+                self.settle_as(&file, status, None, hash, taken);
+                Ok(())
+            }
             Wants::Made if has_content && file.found.bytes() > 0 && !self.spec.dry_run => {
                 self.broken(format!("number {number} was made without its content"))
             }
@@ -158,6 +167,10 @@ impl Shared {
                 let hash =
                     (has_content && self.hashes && !self.spec.dry_run).then(|| *blake3::hash(&[]).as_bytes());
                 self.settle_as(&file, status, None, hash, taken);
+                Ok(())
+            }
+            Wants::LeftOut(reason) => {
+                self.settle_as(&file, FileStatus::Skipped, Some(&reason), None, taken);
                 Ok(())
             }
             Wants::Refused(reason) => {
@@ -357,17 +370,11 @@ impl Shared {
             Some(0) => {}
             Some(left) => return self.broken(format!("the other end finished with {left} names unsettled")),
         }
-        for problem in problems.into_iter().take(MOST_PROBLEMS) {
+        let own = self.remove_sources();
+        for problem in problems.into_iter().take(MOST_PROBLEMS).chain(own) {
             self.gauges.failed_files.add(1);
-            self.note(&ReceiptLine {
-                path: self.spec.destination.clone(),
-                kind: FileKind::Other,
-                status: FileStatus::Failed,
-                bytes: 0,
-                resumed_bytes: 0,
-                blake3: None,
-                reason: Some(one_line(&problem)),
-            });
+            self.receipt
+                .problem(&self.spec.destination, &one_line(&problem))?;
         }
         self.end();
         Ok(())

@@ -28,6 +28,9 @@ impl Folders {
     /// Opens a file to read it; never through a link unless links were followed to it. What has its name may be
     /// something else by now, a pipe for one, on which opening does not wait.
     pub(super) fn open(&mut self, shared: &Shared, found: &Found) -> io::Result<OwnedFd> {
+        if let Some(held) = &found.held {
+            return held.open();
+        }
         let flags = OpenFlags::READ | OpenFlags::NO_WAIT;
         let origin = &shared.origins[found.origin as usize];
         if found.is_through_link {

@@ -1,7 +1,10 @@
 //! A name found at a source, as the walk hands it on: no number yet, nothing sent.
 
+use std::sync::Arc;
+
 use farline_sys::file::FileFacts;
 
+use super::held::Held;
 use crate::message::{Entry, EntryKind, Xattr};
 
 /// Names that a source of one copy may stand for once more because they changed while they were read.
@@ -24,6 +27,8 @@ pub(super) struct Found {
     pub(super) facts: FileFacts,
     /// When that was seen, at the latest; nanoseconds since 1970. Of files alone.
     pub(super) seen_ns: i64,
+    /// Its content, where that was read when it was found.
+    pub(super) held: Option<Arc<Held>>,
     /// Attributes, where asked for.
     pub(super) xattrs: Vec<Xattr>,
 }

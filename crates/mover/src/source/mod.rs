@@ -20,15 +20,19 @@
 //! Start with `shared` (what all have in common), then `walk`, `catalogue`, `feedback`, `supply`, `producer`.
 
 mod catalogue;
+mod expand;
 mod feedback;
 pub(crate) mod filter;
 mod folders;
 mod found;
 mod halt;
+mod held;
 mod origin;
+mod owners;
 mod packing;
 mod pool;
 mod producer;
+mod removal;
 mod second_look;
 mod sending;
 mod settle;
@@ -40,6 +44,8 @@ mod stream;
 mod supply;
 mod table;
 mod walk;
+
+pub(crate) use expand::has_wildcard;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -156,6 +162,7 @@ impl SendEnd {
             repeated_chunks: shared.repeated_chunks.load(Ordering::Relaxed),
             chunk_bytes: shared.chunk_bytes,
             sender: shared.end_report(),
+            removed: shared.removal.count(),
             ..shared.receipt.report()
         })
     }

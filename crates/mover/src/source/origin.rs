@@ -10,6 +10,7 @@ use std::sync::Arc;
 use farline_spec::kernel_words;
 use farline_sys::file::{self, FileFacts, OpenFlags};
 
+use super::expand::expand;
 use crate::Root;
 use crate::path_text;
 use crate::root::LEADS_OUT;
@@ -33,18 +34,52 @@ pub(super) struct Missing {
     pub(super) reason: String,
 }
 
+fn missing(text: &str, reason: String) -> Missing {
+    Missing {
+        text: text.to_owned(),
+        reason,
+    }
+}
+
 impl Origin {
     /// Opens the folder that `text` is in, or is. Sources in one folder share its descriptor with `before`.
     ///
     /// # Errors
     /// What is wrong with it.
     pub(super) fn open(root: &Root, text: &str, before: Option<&Self>) -> Result<Self, Missing> {
-        let missing = |reason: String| Missing {
-            text: text.to_owned(),
-            reason,
-        };
-        let path = path_text::to_bytes(text).map_err(|failure| missing(failure.message))?;
-        let (base, top) = split(&path);
+        let path = path_text::to_bytes(text).map_err(|failure| missing(text, failure.message))?;
+        Self::open_path(root, text, &path, before)
+    }
+
+    /// As [`Self::open`], of each path that the pattern `text` stands for.
+    ///
+    /// # Errors
+    /// What is wrong with one of them, or that nothing fits; then nothing is added.
+    pub(super) fn open_pattern(root: &Root, text: &str, origins: &mut Vec<Self>) -> Result<(), Missing> {
+        let path = path_text::to_bytes(text).map_err(|failure| missing(text, failure.message))?;
+        let found = expand(root, &path).map_err(|error| missing(text, why(&error)))?;
+        if found.is_empty() {
+            return Err(missing(
+                text,
+                "is not there, and no name fits it as a pattern".to_owned(),
+            ));
+        }
+        let begin = origins.len();
+        for path in found {
+            match Self::open_path(root, text, &path, origins.last()) {
+                Ok(origin) => origins.push(origin),
+                Err(missing) => {
+                    origins.truncate(begin);
+                    return Err(missing);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn open_path(root: &Root, text: &str, path: &[u8], before: Option<&Self>) -> Result<Self, Missing> {
+        let missing = |reason: String| missing(text, reason);
+        let (base, top) = split(path);
         let shared = before.filter(|before| before.base == base && before.top.is_some() && top.is_some());
         let folder = match shared {
             Some(before) => Arc::clone(&before.folder),

@@ -66,6 +66,7 @@ impl Shared {
             let state = file.lock();
             (state.hash, state.credited_bytes, state.resumed_bytes)
         };
+        self.note_removal(file, status);
         let bytes = file.found.bytes();
         if status == FileStatus::Failed {
             self.gauges.failed_files.add(1);
@@ -161,6 +162,7 @@ impl Shared {
             what: What::File(None),
             facts,
             seen_ns: steady::now_ns(),
+            held: None,
             xattrs: Vec::new(),
         };
         self.look_inside(&mut fresh)?;

@@ -5,13 +5,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use farline_spec::{CopySpec, Failure, FailureKind, FileKind, FileStatus, ReceiptLine, plain_line};
+use farline_sys::file::FileFacts;
 
 use super::filter::Filters;
 use super::found::Found;
 use super::halt::Halt;
+use super::held::Room;
 use super::origin::Origin;
 use super::pool::Pool;
 use super::producer::Filled;
+use super::removal::Removal;
 use super::second_look::SecondLooks;
 use super::straight::Straight;
 use super::supply::Supply;
@@ -49,6 +52,10 @@ pub(super) struct Shared {
     pub(super) chunk_bytes: u64,
     /// What the destination folder itself should be like.
     pub(super) top: Option<Top>,
+    /// What is known of the folder that is the source, where that is what the destination folder should be like.
+    pub(super) top_facts: Option<FileFacts>,
+    /// Sources that are to be removed.
+    pub(super) removal: Removal,
     /// Whether content is hashed.
     pub(super) hashes: bool,
     /// Most payload bytes that may move.
@@ -69,6 +76,8 @@ pub(super) struct Shared {
     pub(super) supply: Supply,
     /// Files that changed and are to be looked at once more.
     pub(super) second_looks: SecondLooks,
+    /// Room for files that are read when they are found.
+    pub(super) held: Arc<Room>,
     /// How it ends.
     pub(super) halt: Halt,
     /// Messages for the catalogue from other threads.

@@ -10,7 +10,7 @@ use crossbeam_channel::{Sender, bounded};
 use farline_spec::{
     CopySpec, Failure, FailureKind, FileEngine, FileKind, FileStatus, MOST_CHOSEN_CHUNK_BYTES, Verify,
 };
-use farline_sys::file::{self, OpenFlags};
+use farline_sys::file::{self, FileFacts, OpenFlags};
 use farline_sys::process::raise_open_files;
 
 use super::filter::Filters;
@@ -18,6 +18,7 @@ use super::found::Found;
 use super::halt::Halt;
 use super::origin::{Missing, Origin};
 use super::pool::Pool;
+use super::removal::Removal;
 use super::second_look::{self, SecondLooks};
 use super::shared::{Outbox, Queue, Shared};
 use super::straight::Straight;
@@ -93,10 +94,11 @@ fn open_sources(setup: &EndSetup) -> (Vec<Origin>, Vec<Missing>) {
             Some(_) => format!("{text}/"),
             None => text.clone(),
         };
-        match Origin::open(&setup.root, &text, origins.last()) {
-            Ok(origin) => origins.push(origin),
-            Err(other) => missing.push(other),
-        }
+        let opened = match setup.expands_patterns {
+            true => Origin::open_pattern(&setup.root, &text, &mut origins),
+            false => Origin::open(&setup.root, &text, origins.last()).map(|origin| origins.push(origin)),
+        };
+        missing.extend(opened.err());
     }
     (origins, missing)
 }
@@ -130,7 +132,7 @@ fn share(setup: EndSetup, origins: Vec<Origin>, open_files: u64) -> Result<Share
         .map_or(workers + helpers, |files| files.get() as usize);
     let depth = depth(choice, setup.streams, workers, frame_bytes)?;
     let most_live = crate::most_entries_under_way(&spec);
-    let top = top(&spec, &origins);
+    let top_facts = top(&spec, &origins);
     Ok(Shared {
         request: Request::new(&spec, setup.is_own_request)?,
         deleted: AtomicU64::new(0),
@@ -141,8 +143,7 @@ fn share(setup: EndSetup, origins: Vec<Origin>, open_files: u64) -> Result<Share
             spec.pipeline.get() as usize,
             most_live,
             spec.hard_links,
-            // A dry run asks: whatever is wanted is not sent.
-            setup.is_vacant && !spec.dry_run,
+            setup.is_vacant && asks_nothing(&spec),
         ),
         supply: Supply::new(under_way, pack_bytes),
         queue: match choice.threads {
@@ -160,6 +161,7 @@ fn share(setup: EndSetup, origins: Vec<Origin>, open_files: u64) -> Result<Share
         gauges: setup.gauges,
         pulse: setup.pulse,
         second_looks: SecondLooks::new(),
+        held: Arc::default(),
         halt: Halt::new(),
         outbox: Outbox::new(),
         is_whole: AtomicBool::new(true),
@@ -173,20 +175,31 @@ fn share(setup: EndSetup, origins: Vec<Origin>, open_files: u64) -> Result<Share
         origins,
         choice,
         chunk_bytes,
-        top,
+        top: top_facts.map(likeness),
+        top_facts,
+        removal: Removal::default(),
     })
 }
 
+const fn likeness(facts: FileFacts) -> Top {
+    Top {
+        mode: facts.mode,
+        mtime_ns: facts.mtime_ns,
+    }
+}
+
 /// What the destination folder should be like: as the one source, when that is what is in a folder, all of it.
-fn top(spec: &CopySpec, origins: &[Origin]) -> Option<Top> {
+fn top(spec: &CopySpec, origins: &[Origin]) -> Option<FileFacts> {
     let ([origin], None) = (origins, &spec.source_list) else {
         return None;
     };
     let facts = file::stat_fd(origin.folder()).ok()?;
-    origin.top().is_none().then_some(Top {
-        mode: facts.mode,
-        mtime_ns: facts.mtime_ns,
-    })
+    origin.top().is_none().then_some(facts)
+}
+
+/// Whether all is wanted where nothing is at the destination: a dry run asks, and so does a copy that makes nothing new.
+pub(super) const fn asks_nothing(spec: &CopySpec) -> bool {
+    !spec.dry_run && !spec.existing
 }
 
 fn chunk_bytes(spec: &CopySpec, engine: FileEngine) -> u64 {

@@ -104,6 +104,11 @@ pub(super) fn look(found: &mut Found, file: BorrowedFd<'_>) -> Result<(), Troubl
 /// What is said of a name that stood for a file and stands for something else now.
 pub(super) const NO_FILE: &str = "is no file any more";
 
+/// Whether `now` is what was `then`, unchanged.
+pub(super) fn is_unchanged(then: &FileFacts, now: &FileFacts) -> bool {
+    check(then, now).is_ok()
+}
+
 fn check(then: &FileFacts, now: &FileFacts) -> Result<(), Trouble> {
     let identity = |facts: &FileFacts| {
         let place = (facts.kind, facts.device, facts.inode);
@@ -170,6 +175,8 @@ mod tests {
             ctime_ns,
             device: 1,
             inode: 2,
+            user: 0,
+            group: 0,
             links: 1,
         }
     }

@@ -158,6 +158,8 @@ pub fn setup(spec: &CopySpec, streams: u16, receipt: Option<&Path>) -> EndSetup 
         may_go_straight: spec.may_go_straight(Transport::Tcp),
         is_vacant: false,
         is_own_request: true,
+        counts_updates: true,
+        expands_patterns: false,
         receipt: receipt.map(Path::to_path_buf),
         most_bytes: None,
         gauges: Arc::new(Gauges::default()),

@@ -16,7 +16,9 @@ use super::{Event, Local, Orders};
 use crate::channel::{Arrival, Channel};
 use crate::copy::{CopyPlan, origin};
 use crate::machine::{ClientAction, ClientEvent, ClientMachine, ClientPlan, ClientState, Timing};
-use crate::message::{ClientMessage, ClientProfile, Listeners, ServerMessage, SessionId, VERSIONS};
+use crate::message::{
+    COUNTS_UPDATES, ClientMessage, ClientProfile, Listeners, ServerMessage, SessionId, VERSIONS,
+};
 use crate::run::RunOutcome;
 use crate::seat::{Bounds, Seat, SeatEvent, check_rows, payload_bytes};
 use crate::streams::{End, numbers};
@@ -321,6 +323,7 @@ impl<'a> Driver<'a> {
         Ok(Some(CopyPlan {
             root: Root::own(),
             is_vacant: self.is_vacant,
+            counts_updates: self.machine.version() >= COUNTS_UPDATES,
             receipt: self.receipt.take(),
             most_bytes: None,
             seals: seal_keys(self.channel.tls(), session, copy.cipher)?,

@@ -54,6 +54,8 @@ pub struct CopyPlan {
     pub root: Root,
     /// Whether the other end has said that nothing is at the destination.
     pub is_vacant: bool,
+    /// Whether both ends know of names whose attributes alone are updated.
+    pub counts_updates: bool,
     /// Where its receipt goes.
     pub receipt: Option<PathBuf>,
     /// Most payload bytes that may move.
@@ -102,6 +104,8 @@ impl Copying {
             streams: spec.streams.get(),
             may_go_straight: copy.may_go_straight(spec.transport),
             is_vacant: plan.is_vacant,
+            counts_updates: plan.counts_updates,
+            expands_patterns: matches!(end, streams::End::Server),
             receipt: plan.receipt,
             most_bytes: plan.most_bytes,
             gauges: Arc::clone(&gauges),

@@ -33,6 +33,8 @@ pub fn merged(own: &CopyReport, far: Option<&CopyReport>, client_sends: bool) ->
     if client_sends {
         report.receiver = far.receiver.clone();
         report.not_kept.clone_from(&far.not_kept);
+        report.unset_owners = far.unset_owners;
+        report.unset_groups = far.unset_groups;
     } else {
         report.sender = far.sender.clone();
     }
@@ -42,6 +44,8 @@ pub fn merged(own: &CopyReport, far: Option<&CopyReport>, client_sends: bool) ->
 /// A report as it goes to the other end, or came from there: its names stay where they are, its words are short.
 pub fn for_the_wire(mut report: CopyReport) -> CopyReport {
     report.failures.clear();
+    report.skips.clear();
+    report.problems.clear();
     report.not_kept.truncate(MAX_NOT_KEPT);
     for lost in &mut report.not_kept {
         lost.how = cut(&lost.how, MAX_LINE_BYTES);

@@ -42,7 +42,9 @@ use serde::{Deserialize, Serialize};
 pub use profile::{ProfilePart, ServerProfile};
 
 /// Versions of the control protocol that this build speaks.
-pub const VERSIONS: VersionRange = VersionRange { min: 1, max: 1 };
+pub const VERSIONS: VersionRange = VersionRange { min: 1, max: 2 };
+/// First version in which the receiving end of a copy tells names whose attributes alone it updates.
+pub const COUNTS_UPDATES: u32 = 2;
 
 /// Longest line taken over from a peer, in bytes.
 const MAX_LINE_BYTES: usize = 1024;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use farline_mover::Root;
 use farline_spec::unit::{DurationS, RateBps, TotalBytes};
-use farline_spec::{Cipher, CopySpec, Failure, FailureKind, Limits, RunSpec, ServerConfig};
+use farline_spec::{Cipher, CopySpec, Direction, Failure, FailureKind, Limits, RunSpec, ServerConfig};
 
 use crate::machine::watchdog;
 use crate::message::{Grant, Handshake, Task};
@@ -23,6 +23,8 @@ const COPY_WAIT: Duration = Duration::from_secs(30);
 /// What an admitted client got.
 #[derive(Debug)]
 pub struct Admission {
+    /// Version of the control protocol that the client chose.
+    pub version: u32,
     /// The spec as granted, with notes.
     pub grant: Grant,
     /// Longest a run of bytes may take.
@@ -45,6 +47,7 @@ pub struct Gate {
     office: TicketOffice,
     anonymous: Option<Limits>,
     require_cipher: bool,
+    keep_owners: bool,
     slots: Slots,
 }
 
@@ -58,6 +61,7 @@ impl Gate {
             office,
             anonymous: config.anonymous.then(|| config.anonymous_limits.clone()),
             require_cipher: config.require_cipher,
+            keep_owners: config.keep_owners,
             slots: Slots::new(config.max_sessions.get() as usize, most),
         }
     }
@@ -73,6 +77,7 @@ impl Gate {
     /// [`FailureKind::Auth`] for no ticket or one that does not hold, [`FailureKind::Spec`] for a spec that is
     /// none, [`FailureKind::Limit`] for too much, [`FailureKind::Busy`] without room.
     pub fn admit(&self, handshake: Handshake) -> Result<Admission, Failure> {
+        let version = handshake.version;
         let claims = handshake
             .ticket
             .map(|ticket| self.office.check(&ticket, now_s()))
@@ -97,6 +102,7 @@ impl Gate {
         let spec = spec.resolved()?;
         check_rows(&spec)?;
         self.check_cipher(&spec)?;
+        self.check_rights(&spec)?;
         let grant = apply(limits, spec)?;
         let root =
             folder.map(|folder| Root::beneath(Path::new(folder)).map(|root| (folder.to_owned(), root)));
@@ -108,6 +114,7 @@ impl Gate {
         slot.confirmed = true;
         let is_copy = grant.spec.copy.is_some();
         Ok(Admission {
+            version,
             grant,
             duration_limit: limits.duration_s,
             bounds: Bounds {
@@ -119,6 +126,21 @@ impl Gate {
             ticket: claims.map(|claims| claims.id),
             slot,
         })
+    }
+
+    /// What a ticket does not give by itself.
+    fn check_rights(&self, spec: &RunSpec) -> Result<(), Failure> {
+        let refused = |line: &str| Err(Failure::new(FailureKind::Auth, line));
+        match &spec.copy {
+            Some(copy) if (copy.owner || copy.group) && !self.keep_owners => refused(
+                "copy.owner: this server neither tells nor sets owners and groups; leave out --owner and --group, or start \
+                 it with farline serve --keep-owners",
+            ),
+            Some(copy) if copy.remove_source_files && spec.direction == Direction::Reverse => refused(
+                "copy.remove_source_files: who may read files here may not remove them; run the copy on the host that has them",
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// Clear text is the client's choice only where the server leaves it.

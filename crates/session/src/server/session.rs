@@ -21,7 +21,8 @@ use crate::copy::CopyPlan;
 use crate::facts::{host_facts, version_info};
 use crate::machine::{ServerAction, ServerEvent, ServerMachine, ServerPlan};
 use crate::message::{
-    ClientMessage, Handshake, ListenerAddress, Listeners, ServerMessage, ServerProfile, SessionId, VERSIONS,
+    COUNTS_UPDATES, ClientMessage, Handshake, ListenerAddress, Listeners, ServerMessage, ServerProfile,
+    SessionId, VERSIONS,
 };
 use crate::run::RunOutcome;
 use crate::seat::{Seat, SeatEvent, payload_bytes};
@@ -328,6 +329,7 @@ impl<'a> Session<'a> {
         };
         let (name, root) = admission.root.take().ok_or_else(missing)?;
         let most_bytes = admission.most_bytes;
+        let counts_updates = admission.version >= COUNTS_UPDATES;
         if !has_files(&spec, End::Server) {
             let name = CopyName::new(client, &name, copy);
             let claim = self.shared.register.claim(name, &self.interrupt)?;
@@ -336,6 +338,7 @@ impl<'a> Session<'a> {
         Ok(Some(CopyPlan {
             root,
             is_vacant: false,
+            counts_updates,
             receipt: None,
             most_bytes,
             seals: seal_keys(self.channel.tls(), self.id, copy.cipher)?,

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use rustix::fs::{AtFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, XattrFlags};
+use rustix::fs::{Access, AtFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, XattrFlags};
 use rustix::io::Errno;
 
 use super::{again, bits, path_of};
@@ -129,6 +129,27 @@ fn filled(call: impl Fn(&mut [u8]) -> rustix::io::Result<usize>, most_bytes: usi
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// Whether this process may make and remove names in an open folder; where the kernel does not tell, it is taken to.
+///
+/// # Errors
+/// The kernel's: `PermissionDenied`, `ReadOnlyFilesystem`.
+pub fn check_writable(folder: BorrowedFd<'_>) -> io::Result<()> {
+    let access = Access::WRITE_OK.union(Access::EXEC_OK);
+    let checked = again(|| rustix::fs::accessat(folder, ".", access, AtFlags::EACCESS));
+    match checked {
+        Err(error) if error.raw_os_error() == Some(Errno::NOSYS.raw_os_error()) => Ok(()),
+        checked => checked,
+    }
+}
+
+/// Removes one extended attribute.
+///
+/// # Errors
+/// The kernel's.
+pub fn remove_xattr(file: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
+    again(|| rustix::fs::fremovexattr(file, name))
 }
 
 /// Sets one extended attribute, whether there was one of that name or not.

@@ -2,14 +2,22 @@
 
 use std::io;
 use std::num::NonZeroU64;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{Advice, FallocateFlags, FlockOperation, SeekFrom};
+use rustix::fs::{Advice, FallocateFlags, FlockOperation, MemfdFlags, SeekFrom};
 use rustix::io::Errno;
 
 use super::again;
 use crate::call::check;
 use crate::page_buffer::PAGE_BYTES;
+
+/// A file in memory without a name (memfd_create), close-on-exec, to read and write.
+///
+/// # Errors
+/// The kernel's.
+pub fn in_memory() -> io::Result<OwnedFd> {
+    again(|| rustix::fs::memfd_create("farline", MemfdFlags::CLOEXEC))
+}
 
 /// Reads at `offset` into `into`, all of it unless the file ends before; gives how much.
 ///

@@ -54,6 +54,10 @@ pub struct FileFacts {
     pub inode: u64,
     /// Names that it has.
     pub links: u64,
+    /// Number of the user that it belongs to.
+    pub user: u32,
+    /// Number of its group.
+    pub group: u32,
 }
 
 /// What `path` from the folder `dir` (where the process is, if absent) is; of a link at its end: what it leads to if
@@ -103,6 +107,8 @@ fn facts(found: &Statx) -> FileFacts {
         device: rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor),
         inode: found.stx_ino,
         links: found.stx_nlink.into(),
+        user: found.stx_uid,
+        group: found.stx_gid,
     }
 }
 
@@ -114,7 +120,7 @@ fn nanoseconds(time: &StatxTimestamp) -> i64 {
 }
 
 /// Of linux/magic.h and the file systems' own headers; ext2, ext3 and ext4 have one number.
-const FILE_SYSTEMS: [(u32, &str); 28] = [
+const FILE_SYSTEMS: [(u32, &str); 42] = [
     (0x0000_ef53, "ext4"),
     (0x0102_1994, "tmpfs"),
     (0x8584_58f6, "ramfs"),
@@ -143,6 +149,20 @@ const FILE_SYSTEMS: [(u32, &str); 28] = [
     (0xe0f5_e1e2, "erofs"),
     (0x0000_9fa0, "proc"),
     (0x6265_6572, "sysfs"),
+    (0x0027_e0eb, "cgroup"),
+    (0x6367_7270, "cgroup2"),
+    (0x6462_6720, "debugfs"),
+    (0x7472_6163, "tracefs"),
+    (0x7363_6673, "securityfs"),
+    (0x6265_6570, "configfs"),
+    (0xf97c_ff8c, "selinuxfs"),
+    (0xcafe_4a11, "bpf"),
+    (0x6165_676c, "pstore"),
+    (0x4249_4e4d, "binfmt_misc"),
+    (0x6573_5543, "fusectl"),
+    (0x1980_0202, "mqueue"),
+    (0x6e66_7364, "nfsd"),
+    (0x0765_5821, "resctrl"),
 ];
 
 /// Type of the file system that an open file is on (fstatfs): `ext4`, `tmpfs`; of one unknown here its number, `0x…`.

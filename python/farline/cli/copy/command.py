@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ from farline.cli.copy.options import (
     read_wish,
     ssh_options,
 )
-from farline.cli.copy.place import Ends, Here, SshHost, read_ends
+from farline.cli.copy.place import Ends, Here, ServerPlace, SshHost, read_ends
 from farline.cli.copy.retry import Retry
 from farline.cli.copy.session import Attempt, Direct, Mover, Repeated
 from farline.cli.copy.view import JsonView, QuietView, ReceiptTail, StreamView, TextView, View
@@ -73,11 +73,16 @@ def command(context: click.Context, /, places: tuple[str, ...], order: bool, **o
     # would spin for a tenth of a second.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     wish = read_wish(options, filter_order(context))
+    if not options["quiet"]:
+        for note in wish.notes:
+            click.echo(f"farline: {note}", err=True)
     ends = read_ends(places)
+    wish = _with_owners(wish, ends, options)
+    _check_removal(wish, ends)
     if options["no_store"] and options["store_path"] is not None:
         raise click.UsageError("--store and --no-store contradict each other")
     with ExitStack() as stack:
-        wish = stack.enter_context(_listed(wish, ends, options["source_list"]))
+        wish = stack.enter_context(_listed(wish, ends, options["source_list"], options["from0"]))
         mover, wish = _mover(wish, ends, options)
         stack.callback(mover.close)
         view = _view(options)
@@ -118,21 +123,25 @@ def _view(options: Mapping[str, Any]) -> View:
 
 
 @contextmanager
-def _listed(wish: Wish, ends: Ends, text: str | None) -> Iterator[Wish]:
+def _listed(wish: Wish, ends: Ends, text: str | None, zeros: bool) -> Iterator[Wish]:
     """The wish with its list of names, standard input kept in a file: it can be read but once."""
     if text is None:
         yield wish
         return
     if not isinstance(ends.source, Here):
         raise click.UsageError("--files-from: goes with a source on this host")
-    if text != "-":
+    if text != "-" and not zeros:
         yield _with_copy(wish, source_list=str(Path(text).absolute()))
         return
     import shutil
     import tempfile
 
     with tempfile.NamedTemporaryFile(prefix="farline-names-") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
+        with Path(text).open("rb") if text != "-" else nullcontext(sys.stdin.buffer) as names:
+            shutil.copyfileobj(names, file)
+        if zeros:
+            # One name without an end is told from lines by it; what is between two is no name.
+            file.write(b"\0")
         file.flush()
         yield _with_copy(wish, source_list=file.name)
 
@@ -140,6 +149,27 @@ def _listed(wish: Wish, ends: Ends, text: str | None) -> Iterator[Wish]:
 def _with_copy(wish: Wish, **settings: Any) -> Wish:
     copy = {**wish.document.get("copy", {}), **settings}
     return replace(wish, document={**wish.document, "copy": copy})
+
+
+def _with_owners(wish: Wish, ends: Ends, options: Mapping[str, Any]) -> Wish:
+    """`-a` keeps owners and groups, as with rsync; by a ticket only where they are asked for."""
+    by_ticket = any(isinstance(end, ServerPlace) for end in (ends.source, ends.target))
+    if not options["archive"] or by_ticket:
+        return wish
+    stated = wish.document.get("copy", {})
+    return _with_copy(wish, **{"owner": True, "group": True, **stated})
+
+
+def _check_removal(wish: Wish, ends: Ends) -> None:
+    """Only the host that has the sources removes them: a reader may not, nor a server."""
+    if not wish.document.get("copy", {}).get("remove_source_files"):
+        return
+    pulls = isinstance(ends.target, Here) and not isinstance(ends.source, Here)
+    if pulls or isinstance(ends.source, ServerPlace):
+        raise UsageError(
+            f"--remove-source-files: a server of files removes none; run farline copy on"
+            f" {ends.source}, to this host or by a ticket of farline serve --write"
+        )
 
 
 def ssh_command(options: Mapping[str, Any]) -> SshCommand:
@@ -336,9 +366,11 @@ class Copy:
             return document
         if copy.get("dry_run"):
             return {**document, "copy": {**copy, "delete": 0}}
-        if not sys.stdin.isatty():
+        most = copy.get("max_delete")
+        if not sys.stdin.isatty() and most is None:
             raise UsageError(
-                "--delete asks on a terminal, and this is none: write --delete=COUNT;"
+                "--delete asks on a terminal, and this is none: write --delete=COUNT, or"
+                " --max-delete=N for N names at most;"
                 " a dry run (-n --delete) says how many it would be"
             )
         look = {**document, "copy": {**copy, "delete": 0, "dry_run": True}}
@@ -348,7 +380,7 @@ class Copy:
             raise found.error or UsageError("--delete: the dry run told nothing")
         count = report["deleted"]["files"]
         self.view.close()
-        if count and not _typed(count, self.ends.destination, asked):
+        if most is None and count and not _typed(count, self.ends.destination, asked):
             raise UsageError("--delete: not confirmed; nothing was changed")
         return {**document, "copy": {**copy, "delete": count}}
 

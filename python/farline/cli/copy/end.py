@@ -54,14 +54,28 @@ def exit_code(record: Mapping[str, Any]) -> int:
 
 
 def missing_lines(report: CopyReport) -> list[str]:
-    """The first names that failed, each with its reason, and how many more there are."""
-    failed = report["failed"]["files"]
+    """The first names that failed, each with its reason, how many more there are; then what went
+    wrong besides names: why nothing was deleted, say."""
+    problems = report.get("problems", [])
+    failed = report["failed"]["files"] - len(problems)
     told = report["failures"][:FAILURES_SHOWN]
     lines = [
         shown(f"failed {line['path']}: {line.get('reason') or 'no reason given'}") for line in told
     ]
     if failed > len(told):
         lines.append(f"failed: {failed - len(told)} more; the receipt names them")
+    return [*lines, *map(shown, problems)]
+
+
+def skipped_lines(report: CopyReport) -> list[str]:
+    """The first special files that were skipped, and how many more names were."""
+    skips = [line for line in report.get("skips", []) if line["kind"] == "other"]
+    told = skips[:FAILURES_SHOWN]
+    lines = [
+        shown(f"skipped {line['path']}: {line.get('reason') or 'not a file'}") for line in told
+    ]
+    if len(skips) > len(told):
+        lines.append(f"skipped: {len(skips) - len(told)} more; the receipt names them")
     return lines
 
 
@@ -113,9 +127,13 @@ def _files_text(record: RunRecord, report: CopyReport) -> str:
     would = "would be " if _is_dry(record) else ""
     done = "received, nothing written" if _drops(record) and not would else f"{would}copied"
     words = [f"{report['copied']['files']} {done}"]
+    if updated := report.get("updated"):
+        words.append(f"attributes of {updated['files']} {would or 'were '}updated")
     for key in ("present", "skipped", "deleted", "failed"):
         if count := report[key]["files"]:
             words.append(f"{count} {would if key == 'deleted' else ''}{key}")
+    if removed := report.get("removed"):
+        words.append(f"{removed} removed at the source")
     if report["made"]:
         words.append(f"{report['made']} folders and links {would}made")
     return ", ".join(words)
@@ -145,8 +163,15 @@ def _more_rows(report: CopyReport) -> list[tuple[str, str]]:
         "holes": size_human(report["hole_bytes"]) + " not sent",
         "again": f"{report['repeated_chunks']} chunks came spoiled and were sent again",
     }
+    owners, groups = report.get("unset_owners", 0), report.get("unset_groups", 0)
+    kept = [f"{owners} owners"] if owners else []
+    kept += [f"{groups} groups"] if groups else []
     counts = (report["resumed_bytes"], report["hole_bytes"], report["repeated_chunks"])
-    return [row for row, count in zip(texts.items(), counts, strict=True) if count]
+    rows = [row for row, count in zip(texts.items(), counts, strict=True) if count]
+    if kept:
+        text = f"{' and '.join(kept)}: only root gives files to others, and to groups it is not in"
+        rows.append(("not set", text))
+    return rows
 
 
 _ATTRIBUTES = {
@@ -183,6 +208,7 @@ def _missing_rows(record: RunRecord, report: CopyReport) -> list[tuple[str, str]
         return []
     kinds = ("copied", "present", "failed", "skipped")
     settled = [report[kind] for kind in kinds]  # type: ignore[literal-required]
+    settled += [report["updated"]] if "updated" in report else []
     names = report["found"]["files"] - report["made"] - sum(one["files"] for one in settled)
     size = max(0, report["found"]["bytes"] - sum(one["bytes"] for one in settled))
     if not report["found"]["files"]:

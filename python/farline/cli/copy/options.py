@@ -8,13 +8,14 @@ from typing import Any, TypeVar
 
 import click
 
+from farline.cli.copy.filters import FILTERS, rules_of
+from farline.cli.copy.habits import habit_options, notes, refuse_letters, refuse_words
 from farline.spec.draft import Draft, settings_of
 from farline.spec.options import OptionType, copy_options, nested
 from farline.spec.units import parse_duration
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-_FILTERS = {"include": "+ ", "exclude": "- ", "filters": ""}
 _ORDER = "farline.copy.filters"
 
 _Set = tuple[tuple[str, Any], ...]
@@ -28,6 +29,11 @@ _SHORTHANDS: dict[str, tuple[str, _Set]] = {
             ("copy.times", True),
         ),
     ),
+    "keep_times": ("-t", (("copy.times", True),)),
+    "keep_modes": ("--perms", (("copy.modes", True),)),
+    "no_modes": ("--no-perms", (("copy.modes", False),)),
+    "keep_holes": ("-S", (("copy.sparse", True),)),
+    "ignore_times": ("-I", (("copy.overwrite", "always"),)),
     "preserve": ("-p", (("copy.modes", True), ("copy.times", True))),
     "update": ("-u", (("copy.overwrite", "older"),)),
     "by_checksum": ("-c", (("copy.sync_level", "checksum"),)),
@@ -50,37 +56,44 @@ class CopyCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parses `args`; click would take the word behind a bare `--delete` for its count."""
-        words = [*_spelled(args)]
-        _refuse_bundled_help(words, self.get_params(ctx))
-        if any(word.startswith(("--include", "--exclude", "--filter")) for word in words):
+        refuse_words(args)
+        words = _without_bundled_help(_spelled(args), self.get_params(ctx))
+        if any(word.startswith(("--include", "--exclude", "--filter", "-f")) for word in words):
             # click gathers each flag's values, but not how flags stood between each other.
             _, _, order = self.make_parser(ctx).parse_args(list(words))
-            ctx.meta[_ORDER] = [param.name for param in order if param.name in _FILTERS]
+            ctx.meta[_ORDER] = [param.name for param in order if param.name in FILTERS]
         return super().parse_args(ctx, words)
+
+
+_DELETES = ("--delete", "--delete-after", "--delete-delay")
+"""Deletion comes last here, so all of them are one."""
 
 
 def _spelled(args: Sequence[str]) -> list[str]:
     end = args.index("--") if "--" in args else len(args)
-    head = ["--delete-asked" if word == "--delete" else word for word in args[:end]]
+    head = ["--delete-asked" if word in _DELETES else word for word in args[:end]]
     return [*head, *args[end:]]
 
 
-def _refuse_bundled_help(words: Sequence[str], params: Sequence[click.Parameter]) -> None:
-    """`-ah` would be taken for `-h`, print help and copy nothing."""
+def _without_bundled_help(words: list[str], params: Sequence[click.Parameter]) -> list[str]:
+    """`-ah` means sizes for people, as with rsync, which is so anyway; `-h` alone is help."""
     options = [param for param in params if isinstance(param, click.Option)]
     flags = {flag[1:] for one in options if one.is_flag for flag in one.opts if len(flag) == 2}
     flags.add("h")
-    for word in words:
+    found: list[str] = []
+    for at, word in enumerate(words):
         if word == "--":
-            return
+            return [*found, *words[at:]]
         if len(word) < 3 or word[0] != "-" or word[1] == "-":
+            found.append(word)
             continue
         # Behind a letter that takes a value stands its value.
-        end = next((at for at, letter in enumerate(word[1:], 1) if letter not in flags), len(word))
-        if "h" in word[1:end]:
-            raise click.UsageError(
-                f"{word}: sizes are human-readable as they are, leave the h out; -h alone is help"
-            )
+        end = next((at for at, one in enumerate(word[1:], 1) if one not in flags), len(word))
+        head = word[1:end].replace("h", "")
+        rest = head + word[end:]
+        found += [f"-{rest}"] if rest else []
+        found += ["--human-readable"] if len(head) < end - 1 else []
+    return found
 
 
 def _read_port(text: str) -> int:
@@ -153,6 +166,11 @@ def letter_options(command: _Command) -> _Command:
         (
             _flag("-a", "--archive", help="Folders, links, modes, times: all are so unasked."),
             _flag("-p", "--preserve", help="Modes and times (unasked, too)."),
+            _flag("-t", "keep_times", help="Times (unasked, too)."),
+            _flag("--perms", "keep_modes", help="Modes (unasked, too)."),
+            _flag("--no-perms", "no_modes", help="Modes by the umask: --no-modes."),
+            _flag("-S", "keep_holes", help="Holes (unasked, too)."),
+            _flag("-I", "--ignore-times", help="Copy everything again: --overwrite always."),
             _flag("-u", "--update", help="Replace what is older: --overwrite older."),
             _flag("-c", "--checksum", "by_checksum", help="Compare files by their hashes."),
             _flag("--size-only", help="Files of the same size are the same."),
@@ -163,9 +181,16 @@ def letter_options(command: _Command) -> _Command:
             click.option("--include", multiple=True, metavar="PATTERN", help="Take what fits."),
             click.option("--exclude", multiple=True, metavar="PATTERN", help="Leave it out."),
             click.option(
-                "--filter", "filters", multiple=True, metavar="RULE",
-                help="'+ PATTERN' or '- PATTERN'; of all rules the first that fits decides.",
+                "--include-from", multiple=True, metavar="FILE", help="Patterns, one a line."
             ),
+            click.option(
+                "--exclude-from", multiple=True, metavar="FILE", help="Patterns, one a line."
+            ),
+            click.option(
+                "-f", "--filter", "filters", multiple=True, metavar="RULE",
+                help="'+ PATTERN', '- PATTERN' or '. FILE'; the first rule that fits decides.",
+            ),
+            _flag("-0", "--from0", help="Names and patterns in files end with a zero byte."),
             click.option(
                 "--files-from", "source_list", metavar="FILE",
                 help="Take the names in FILE (- is standard input), relative to the one source.",
@@ -178,7 +203,7 @@ def letter_options(command: _Command) -> _Command:
         )
     ):  # fmt: skip
         command = decorate(command)
-    return command
+    return habit_options(command)
 
 
 def _flag(*names: str, help: str) -> Callable[[_Command], _Command]:
@@ -222,6 +247,8 @@ class Wish:
 
     document: dict[str, Any]
     delete_asked: bool
+    notes: tuple[str, ...] = ()
+    """What was asked for and is so anyway."""
 
 
 def read_wish(values: Mapping[str, Any], order: Sequence[str]) -> Wish:
@@ -235,6 +262,7 @@ def read_wish(values: Mapping[str, Any], order: Sequence[str]) -> Wish:
             "-z: not compressed: what fills a fast path is compressed already, and for the rest"
             " compressing takes longer than sending; leave -z out"
         )
+    refuse_letters(values)
     draft = settings_of(values, sweep=False)
     for name, (flag, settings) in _SHORTHANDS.items():
         if values.get(name):
@@ -248,22 +276,22 @@ def read_wish(values: Mapping[str, Any], order: Sequence[str]) -> Wish:
         # rsync's word for no limit.
         del draft.settings["copy.total_rate_bps"]
     draft.settings.setdefault("interval_s", SAMPLING_S)
-    return Wish(nested(draft.settings), bool(values.get("delete_asked")))
+    asked = bool(values.get("delete_asked"))
+    return Wish(nested(draft.settings), asked, tuple(notes(values)))
 
 
 def _put_filters(draft: Draft, values: Mapping[str, Any], order: Sequence[str]) -> None:
-    left = {name: iter(values.get(name) or ()) for name in _FILTERS}
-    rules = [_FILTERS[name] + next(left[name]) for name in order]
-    for rule in rules:
-        if rule[:2] not in ("+ ", "- ") or len(rule) < 3:
-            raise click.UsageError(f"--filter: {rule!r} is not '+ PATTERN' or '- PATTERN'")
+    rules = rules_of(values, order)
     if rules:
         draft.put("copy.filters", rules, "--filter")
 
 
 def _put_delete(draft: Draft, values: Mapping[str, Any]) -> None:
+    deletes = values.get("delete_asked") or values.get("delete") is not None
     if values.get("delete_asked") and values.get("delete") is not None:
         raise click.UsageError("--delete and --delete=COUNT: one of them")
+    if values.get("max_delete") is not None and not deletes:
+        raise click.UsageError("--max-delete: goes with --delete; alone it deletes nothing")
 
 
 def filter_order(context: click.Context) -> list[str]:

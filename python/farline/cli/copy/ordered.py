@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import select
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,7 @@ from farline.cli.copy.session import Direct
 from farline.cli.copy.third import ALIVE, ALIVE_S, ORDER_S, ORDER_SCHEMA, READY, read_order
 from farline.cli.copy.view import StreamView
 from farline.errors import FarlineError, ProtocolError, TimeoutFailure
+from farline.spec.path_text import from_path_text, to_path_text
 from farline.tools import Stop, StopQuestion
 from farline.tools.native import Target
 from farline.tools.start_mark import mark_of
@@ -157,13 +159,27 @@ def _names(order: Mapping[str, Any]) -> Names:
     return Names(str(names["other"]), str(names["own"])) if isinstance(names, dict) else Names()
 
 
+def _expanded(sources: Sequence[str]) -> tuple[str, ...]:
+    """Patterns among sources of this host that another one named; what fits nothing is itself."""
+    from glob import glob
+
+    found: list[str] = []
+    for source in sources:
+        path = from_path_text(source)
+        # Not by pathlib: names may be any bytes.
+        names = [] if os.path.lexists(path) else sorted(glob(path))  # noqa: PTH207
+        found += [to_path_text(name) for name in names] or [source]
+    return tuple(found)
+
+
 def _read(order: Mapping[str, Any]) -> tuple[Direct, dict[str, Any], Retry]:
     try:
         there = order["target"]
         target = Target(there["host"], there["port"], there.get("ticket"), there.get("pin"))
+        sources = _expanded(order["sources"]) if order["pushes"] else tuple(order["sources"])
         mover = Direct(
-            OrderedWay(target, _names(order)), tuple(order["sources"]), order["destination"],
-            order["pushes"], most_streams=order.get("most_streams"),
+            OrderedWay(target, _names(order)), sources, order["destination"], order["pushes"],
+            most_streams=order.get("most_streams"),
         )  # fmt: skip
         retry = Retry(float(order["retry_for_s"]), order["retries"])
         return mover, dict(order["document"]), retry

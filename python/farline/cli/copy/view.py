@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from farline.cli.copy.end import clock_text, missing_lines, summary_lines
+from farline.cli.copy.end import clock_text, missing_lines, skipped_lines, summary_lines
 from farline.cli.copy.meter import Meter
 from farline.cli.copy.output import Output
 from farline.cli.shown import shown
@@ -162,7 +162,7 @@ class TextView:
         self.close()
         if record is None or not (report := record.get("copy")):
             return
-        for line in missing_lines(report):
+        for line in (*skipped_lines(report), *missing_lines(report)):
             self.out.line(f"farline: {line}", err=True)
         for line in summary_lines(record, self.stats, where):
             self.out.line(shown(line))

@@ -275,7 +275,12 @@ class HereWay:
 
         if self._server is None:
             self._state = str(self._stack.enter_context(passing_state()))
-            self._server = Server({"listen": ["127.0.0.1"], "port": 0, "state_dir": self._state})
+            self._server = Server(
+                {
+                    "listen": ["127.0.0.1"], "port": 0, "state_dir": self._state,
+                    "keep_owners": True,
+                }
+            )  # fmt: skip
         address = self._server.addresses()[0]
         ticket = mint_ticket(self._state, address, {"may": "write", "root": "/"}, {}, HERE_S)
         return parse_target(ticket)

@@ -164,6 +164,8 @@ pub fn setup_of(spec: &CopySpec) -> EndSetup {
     EndSetup {
         may_go_straight: false,
         is_vacant: false,
+        counts_updates: true,
+        expands_patterns: false,
         is_own_request: true,
         spec: spec.clone(),
         root: Root::own(),

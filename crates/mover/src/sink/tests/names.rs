@@ -93,7 +93,7 @@ fn what_is_there_is_present_refused_or_replaced_as_asked() {
         let hash = (sync_level == SyncLevel::Checksum).then(|| *blake3::hash(&at_source).as_bytes());
         let file = session.announce(b"a", EntryKind::File { bytes: 3, hash });
         let found = match session.wants(file) {
-            Wants::Present(_) => "present",
+            Wants::Present(_) | Wants::Updated(_) => "present",
             Wants::Refused(_) => "refused",
             Wants::All => "made",
             other => panic!("{other:?}"),
@@ -121,8 +121,9 @@ fn the_same_content_is_present_whatever_its_time() {
     let mut session = start(&spec).unwrap();
     let hash = Some(*blake3::hash(b"abc").as_bytes());
     let file = session.announce(b"a", EntryKind::File { bytes: 3, hash });
-    assert_eq!(session.wants(file), Wants::Present(hash));
-    session.finish();
+    assert_eq!(session.wants(file), Wants::Updated(hash));
+    let (_, report) = session.finish();
+    assert_eq!((report.updated.files, report.present.files), (1, 0));
 }
 
 #[test]
@@ -142,7 +143,8 @@ fn a_file_that_is_there_gets_its_mode_and_time_unless_only_its_name_was_looked_a
         let mut session = start(&spec).unwrap();
         let hash = Some(*blake3::hash(b"abc").as_bytes());
         let file = session.announce(b"a", EntryKind::File { bytes: 3, hash });
-        assert!(matches!(session.wants(file), Wants::Present(_)));
+        let is_updated = matches!(session.wants(file), Wants::Updated(_));
+        assert_eq!(is_updated, is_dressed, "{sync_level:?}");
         let (problems, _) = session.finish();
         assert!(problems.is_empty(), "{problems:?}");
         let facts = fs::metadata(&path).unwrap();
@@ -154,28 +156,47 @@ fn a_file_that_is_there_gets_its_mode_and_time_unless_only_its_name_was_looked_a
 }
 
 #[test]
-fn files_and_folders_do_not_take_each_others_place() {
+fn files_and_folders_take_each_others_place_where_that_was_asked_for() {
     let place = tempfile::tempdir().unwrap();
-    let mut spec = spec(place.path());
-    spec.overwrite = Overwrite::Always;
-    fs::create_dir(place.path().join("folder")).unwrap();
+    fs::create_dir_all(place.path().join("folder/full")).unwrap();
+    fs::create_dir(place.path().join("empty")).unwrap();
     fs::write(place.path().join("file"), b"old").unwrap();
+    let mut spec = spec(place.path());
+    (spec.overwrite, spec.force) = (Overwrite::Never, true);
     let mut session = start(&spec).unwrap();
-    let file = session.announce_file(b"folder", b"abc");
-    let folder = session.announce(b"file", EntryKind::Folder);
-    let inside = session.announce_file(b"file/a", b"abc");
-    let link = session.announce(
-        b"folder",
-        EntryKind::Link {
-            target: b"x".to_vec(),
-        },
-    );
-    for number in [file, folder, link] {
-        assert!(refusal(&mut session, number).contains("has its name"));
+    for number in [
+        session.announce_file(b"folder", b"abc"),
+        session.announce_file(b"empty", b"abc"),
+        session.announce(b"file", EntryKind::Folder),
+    ] {
+        assert!(refusal(&mut session, number).contains("has its name at the destination"));
     }
+    let inside = session.announce_file(b"file/a", b"abc");
     assert_eq!(refusal(&mut session, inside), "a file is in the way");
     session.finish();
-    assert_eq!(fs::read(place.path().join("file")).unwrap(), b"old");
+    (spec.overwrite, spec.force) = (Overwrite::Older, false);
+    let mut session = start(&spec).unwrap();
+    let full = session.announce_file(b"folder", b"abc");
+    assert!(refusal(&mut session, full).contains("--force"));
+    let empty = session.announce_file(b"empty", b"abc");
+    let folder = session.announce(b"file", EntryKind::Folder);
+    let inside = session.announce_file(b"file/a", b"abc");
+    assert_eq!(session.wants(folder), Wants::Made);
+    session.pack(0, &[(empty, b"abc"), (inside, b"abc")]);
+    session.until_done(inside);
+    session.finish();
+    assert_eq!(fs::read(place.path().join("empty")).unwrap(), b"abc");
+    assert_eq!(fs::read(place.path().join("file/a")).unwrap(), b"abc");
+    assert!(place.path().join("folder/full").is_dir());
+    spec.force = true;
+    let mut session = start(&spec).unwrap();
+    let full = session.announce_file(b"folder", b"abc");
+    session.pack(0, &[(full, b"abc")]);
+    session.until_done(full);
+    let (_, report) = session.finish();
+    assert_eq!(report.deleted.files, 2, "what was in the way is told");
+    assert_eq!(fs::read(place.path().join("folder")).unwrap(), b"abc");
+    assert_eq!(listing(place.path()), ["empty", "file", "folder"]);
 }
 
 #[test]
@@ -204,8 +225,8 @@ fn links_at_the_destination_do_not_lead_out_of_it() {
     for number in numbers {
         let reason = refusal(&mut session, number);
         assert!(
-            reason.starts_with("leads out of the destination")
-                || reason.ends_with("has its name at the destination"),
+            reason.starts_with("a symbolic link is in the way")
+                || reason.starts_with("a symbolic link to a folder has its name"),
             "{reason}"
         );
     }
@@ -275,7 +296,11 @@ fn links_are_present_refused_or_replaced() {
                 target: b"new".to_vec(),
             },
         );
-        assert_eq!(session.wants(same), Wants::Present(None));
+        // Its time is the source's after the first session.
+        match overwrite {
+            Overwrite::Never => assert_eq!(session.wants(same), Wants::Updated(None)),
+            _ => assert_eq!(session.wants(same), Wants::Present(None)),
+        }
         match overwrite {
             Overwrite::Never => assert!(matches!(session.wants(other), Wants::Refused(_))),
             _ => assert_eq!(session.wants(other), Wants::Made),

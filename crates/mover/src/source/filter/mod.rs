@@ -8,7 +8,7 @@ mod pattern;
 
 use farline_spec::{Failure, FailureKind};
 
-use pattern::Pattern;
+pub(crate) use pattern::Pattern;
 
 /// Longest pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 4096;

@@ -5,7 +5,7 @@
 
 /// A pattern taken apart.
 #[derive(Debug)]
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     parts: Vec<Part>,
     ends_with_folder_content: bool,
 }
@@ -40,7 +40,7 @@ impl Part {
 
 impl Pattern {
     /// Takes `text` apart. A `[` that nothing closes is a `[`; without wildcards a `\` is a `\`, as in rsync.
-    pub(super) fn read(text: &[u8]) -> Self {
+    pub(crate) fn read(text: &[u8]) -> Self {
         let is_plain = !text.iter().any(|byte| matches!(byte, b'*' | b'?' | b'['));
         let mut parts = Vec::new();
         let mut rest = text;
@@ -81,7 +81,7 @@ impl Pattern {
     }
 
     /// Whether all of `text` fits.
-    pub(super) fn fits(&self, text: &[u8]) -> bool {
+    pub(crate) fn fits(&self, text: &[u8]) -> bool {
         let mut places = vec![false; self.parts.len() + 1];
         places[0] = true;
         self.skip_repeats(&mut places);

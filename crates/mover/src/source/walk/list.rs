@@ -106,7 +106,8 @@ impl Walker<'_> {
                 return false;
             }
             match list.next() {
-                Ok(Some(line)) if line.is_empty() => {}
+                // Lines for people, as in rsync: a name that begins so is written with ./ before it.
+                Ok(Some(line)) if line.is_empty() || matches!(line[0], b'#' | b';') => {}
                 Ok(Some(line)) => self.take_line(list, &line),
                 Ok(None) => return false,
                 Err(error) => {
@@ -186,6 +187,7 @@ impl Walker<'_> {
                 what: What::Folder,
                 facts,
                 seen_ns: 0,
+                held: None,
                 xattrs: Vec::new(),
             };
             if self.shared.look_inside(&mut found).is_ok() {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use farline_spec::{FileKind as Kind, FileStatus, SymbolicLinks, SyncLevel};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
@@ -9,6 +10,7 @@ use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 use super::{Folder, Walker};
 use crate::message::{MAX_PATH_BYTES, MOST_XATTR_BYTES, Xattr, takes_xattr};
 use crate::source::found::{Found, MOST_TRIES, What};
+use crate::source::held::{Held, Lengths};
 use crate::source::origin::{is_link_loop, why};
 use crate::source::settle::{Trouble, VANISHED};
 use crate::source::shared::Shared;
@@ -63,7 +65,7 @@ impl Walker<'_> {
             return None;
         }
         let what = match seen.facts.kind {
-            FileKind::File => What::File(None),
+            FileKind::File => return self.file(folder, seen, open, name, path),
             FileKind::Folder => return self.folder(folder, &seen, name, path),
             FileKind::Link if shared.spec.links == SymbolicLinks::Skip => {
                 self.skip(&path, Kind::Link, "is a symbolic link");
@@ -81,8 +83,73 @@ impl Walker<'_> {
                 return None;
             }
         };
-        self.take(folder, &seen, path, what);
+        self.take(folder, &seen, path, what, None);
         None
+    }
+
+    /// A regular file; one whose length nobody knows before it is read is read now.
+    fn file(
+        &mut self,
+        folder: &Folder,
+        mut seen: Seen,
+        open: BorrowedFd<'_>,
+        name: &[u8],
+        path: Vec<u8>,
+    ) -> Option<Way> {
+        let held = match self.held(folder, &mut seen, open, name, &path) {
+            Ok(held) => held,
+            Err(error) => {
+                let reason = match error.kind() {
+                    io::ErrorKind::FileTooLarge => {
+                        "has no length before it is read, and more than 64 MiB when it is".to_owned()
+                    }
+                    io::ErrorKind::NotFound => VANISHED.to_owned(),
+                    _ => why(&error),
+                };
+                self.unread(&path, Kind::File, &reason);
+                return None;
+            }
+        };
+        self.take(folder, &seen, path, What::File(None), held);
+        None
+    }
+
+    /// The content of the file, where its file system says nothing of its length; then `seen` is of that.
+    fn held(
+        &mut self,
+        folder: &Folder,
+        seen: &mut Seen,
+        open: BorrowedFd<'_>,
+        name: &[u8],
+        path: &[u8],
+    ) -> io::Result<Option<Arc<Held>>> {
+        let shared = self.shared;
+        let device = seen.facts.device;
+        let opened = |flags: OpenFlags| match seen.is_through_link {
+            true => shared.origins[folder.origin as usize].open_at(&shared.root, path, flags, true),
+            false => file::open_at(Some(open), name, flags | OpenFlags::NO_FOLLOW, 0),
+        };
+        let lengths = match self.lengths.get(&device) {
+            Some(lengths) => *lengths,
+            None => Lengths::of(&opened(OpenFlags::PATH)?)?,
+        };
+        self.lengths.insert(device, lengths);
+        let is_known = !lengths.are_unknown(seen.facts.bytes) || !shared.reads_files();
+        if is_known && !shared.spec.dry_run {
+            return Ok(None);
+        }
+        // A dry run reads nothing, but says what could not be read.
+        let file = opened(OpenFlags::READ | OpenFlags::NO_WAIT)?;
+        if is_known {
+            return Ok(None);
+        }
+        let facts = file::stat_fd(file.as_fd())?;
+        self.hand_on();
+        let read = Held::read(&file, &facts, &shared.held, || shared.halt.is_over())?;
+        Ok(read.map(|(held, facts)| {
+            seen.facts = facts;
+            Arc::new(held)
+        }))
     }
 
     /// What the name stands for; through a link where links are followed.
@@ -125,11 +192,11 @@ impl Walker<'_> {
             return None;
         }
         let is_through_link = seen.is_through_link;
-        self.take(folder, seen, path, What::Folder);
+        self.take(folder, seen, path, What::Folder, None);
         Some(Way { is_through_link })
     }
 
-    fn take(&mut self, folder: &Folder, seen: &Seen, path: Vec<u8>, what: What) {
+    fn take(&mut self, folder: &Folder, seen: &Seen, path: Vec<u8>, what: What, held: Option<Arc<Held>>) {
         let mut found = Found {
             origin: folder.origin,
             is_through_link: seen.is_through_link,
@@ -138,6 +205,7 @@ impl Walker<'_> {
             what,
             facts: seen.facts,
             seen_ns: steady::now_ns(),
+            held,
             xattrs: Vec::new(),
         };
         match self.shared.look_inside(&mut found) {
@@ -176,7 +244,9 @@ impl Shared {
     fn look_inside_once(&self, found: &mut Found) -> Result<(), Trouble> {
         let is_file = matches!(found.what, What::File(_));
         // What changed before may be in the middle of a change.
-        let is_doubtful = is_file && self.reads_files() && (found.bytes() == 0 || found.tries > 1);
+        let is_held = found.held.is_some();
+        let is_doubtful =
+            is_file && !is_held && self.reads_files() && (found.bytes() == 0 || found.tries > 1);
         let wants_hash = is_file && self.spec.sync_level == SyncLevel::Checksum && self.reads_files();
         let wants_xattrs = self.spec.xattrs && !matches!(found.what, What::Link(_));
         if !wants_hash && !wants_xattrs && !is_doubtful {
@@ -185,7 +255,7 @@ impl Shared {
         let flags = OpenFlags::READ | OpenFlags::NO_WAIT;
         let origin = &self.origins[found.origin as usize];
         let opened = origin.open_at(&self.root, &found.path, flags, found.is_through_link)?;
-        if is_file {
+        if is_file && !is_held {
             steady::look(found, opened.as_fd())?;
         }
         if wants_xattrs {
@@ -202,8 +272,12 @@ impl Shared {
                 .collect();
         }
         if wants_hash {
-            let hash = self.hash_all(&opened)?;
-            steady::end(found, opened.as_fd())?;
+            let content = match &found.held {
+                Some(held) => held.open()?,
+                None => opened,
+            };
+            let hash = self.hash_all(&content)?;
+            steady::end(found, content.as_fd())?;
             found.what = What::File(Some(Box::new(hash)));
         }
         Ok(())

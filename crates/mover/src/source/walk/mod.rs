@@ -11,6 +11,7 @@ mod list;
 mod look;
 mod names;
 
+use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -21,6 +22,7 @@ use farline_spec::{FileKind as Kind, FileStatus};
 use farline_sys::file::{self, FileKind, OpenFlags};
 
 use super::found::Found;
+use super::held::Lengths;
 use super::origin::why;
 use super::producer::PAUSE;
 use super::shared::Shared;
@@ -102,6 +104,8 @@ struct Walker<'a> {
     into: Sender<Vec<Found>>,
     batch: Vec<Found>,
     since: Instant,
+    /// What lengths are worth on each device that it has come to.
+    lengths: HashMap<u64, Lengths>,
 }
 
 impl Walk {
@@ -127,6 +131,7 @@ impl Walk {
             into,
             batch: Vec::new(),
             since: Instant::now(),
+            lengths: HashMap::new(),
         };
         while let Some(task) = self.next() {
             match task {

@@ -181,7 +181,7 @@ fn the_first_message_has_five_seconds_from_the_connection() {
 #[test]
 fn a_version_outside_the_offer_is_refused_by_either_end() {
     let mut client = client(spec("{}"));
-    client.handle_message(Duration::ZERO, greeting(2, 3));
+    client.handle_message(Duration::ZERO, greeting(VERSIONS.max + 1, VERSIONS.max + 2));
     assert_eq!(client.failure().unwrap().kind, FailureKind::Version);
     assert!(
         matches!(sent(&mut client)[..], [ClientMessage::Error(_)]),
@@ -190,7 +190,7 @@ fn a_version_outside_the_offer_is_refused_by_either_end() {
 
     let mut server = server();
     let handshake = crate::message::Handshake {
-        version: 2,
+        version: VERSIONS.max + 1,
         ticket: None,
         task: Task::Profile(spec("{}")),
     };

@@ -1,0 +1,223 @@
+//! Attributes of what is at the destination already: brought to the source's without a byte of content.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use farline_spec::{Attribute, SyncLevel};
+use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
+
+use super::journal::Source;
+use super::owner::Belongs;
+use super::place::{Folders, split};
+use super::shared::{Mode, Shared, in_words};
+use crate::message::{MOST_XATTR_BYTES, Xattr, takes_xattr};
+
+/// Bits of a folder: its set-group and sticky bits give nobody rights.
+pub const FOLDER_BITS: u32 = 0o3777;
+/// What the owner needs to change attributes that permission bits guard.
+const OWNER_WRITES: u32 = 0o600;
+
+/// What a name should be like.
+#[derive(Debug, Clone, Copy)]
+pub struct Attributes<'a> {
+    /// Permission bits.
+    pub mode: u32,
+    /// Time of last change, nanoseconds since 1970.
+    pub mtime_ns: i64,
+    /// Time of last change of anything about it.
+    pub ctime_ns: i64,
+    /// To whom it is to belong.
+    pub belongs: Belongs,
+    /// Extended attributes; all of those that copies take.
+    pub xattrs: &'a [Xattr],
+}
+
+/// What is to be done about extended attributes.
+#[derive(Debug, Default)]
+struct XattrChanges<'a> {
+    set: Vec<&'a Xattr>,
+    remove: Vec<Vec<u8>>,
+}
+
+impl XattrChanges<'_> {
+    fn is_empty(&self) -> bool {
+        self.set.is_empty() && self.remove.is_empty()
+    }
+
+    fn apply(&self, shared: &Shared, file: BorrowedFd<'_>) -> io::Result<()> {
+        for xattr in &self.set {
+            shared.keep_xattrs(file, std::slice::from_ref(*xattr))?;
+        }
+        self.remove
+            .iter()
+            .try_for_each(|name| file::remove_xattr(file, name))
+    }
+}
+
+impl Shared {
+    /// Gives a file or link that is there the source's attributes, in a dry run only looks; whether any differ. Where its name
+    /// alone says that it is there nobody knows whether it is the same file: that is left as it is.
+    pub fn update(
+        &self,
+        folders: &mut Folders,
+        path: &[u8],
+        wanted: Attributes<'_>,
+        facts: &FileFacts,
+    ) -> bool {
+        let may = self.mode != Mode::Nothing && self.spec.sync_level != SyncLevel::Exists;
+        let updated = match facts.kind {
+            FileKind::File if may => self.update_file(folders, path, wanted, facts),
+            FileKind::Link if may => self.update_link(folders, path, wanted, facts),
+            _ => Ok(false),
+        };
+        updated.unwrap_or_else(|error| {
+            self.problem(path, &format!("time, mode and attributes: {}", in_words(&error)));
+            false
+        })
+    }
+
+    fn update_file(
+        &self,
+        folders: &mut Folders,
+        path: &[u8],
+        wanted: Attributes<'_>,
+        facts: &FileFacts,
+    ) -> io::Result<bool> {
+        let bits = wanted.belongs.file_bits();
+        let new_mode = self.spec.modes && self.has_other_mode(wanted, facts, bits);
+        let new_time = self.has_other_time(path, wanted, facts);
+        let new_owner = wanted.belongs.differs(facts);
+        if !new_mode && !new_time && !new_owner && !self.spec.xattrs {
+            return Ok(false);
+        }
+        let (parent, name) = split(path);
+        let folder = folders.get(parent)?;
+        let file = file::open_beneath(folder.as_fd(), name, OpenFlags::PATH | OpenFlags::NO_FOLLOW, 0)?;
+        let now = file::stat_fd(file.as_fd())?;
+        if (now.device, now.inode) != (facts.device, facts.inode) {
+            return Err(io::Error::other("another file took its name meanwhile"));
+        }
+        let mut opened = None;
+        if self.spec.xattrs {
+            opened = Some(file::reopen(file.as_fd(), OpenFlags::READ | OpenFlags::NO_WAIT)?);
+        }
+        let changes = match &opened {
+            Some(opened) => xattr_changes(opened.as_fd(), wanted.xattrs)?,
+            None => XattrChanges::default(),
+        };
+        let differs = new_mode || new_time || new_owner || !changes.is_empty();
+        if !differs || self.mode == Mode::Dry {
+            return Ok(differs);
+        }
+        // A new owner takes away the bits that lend rights.
+        let mut mode = (new_mode || (self.spec.modes && new_owner)).then_some(wanted.mode & bits);
+        if let Some(opened) = opened.filter(|_| !changes.is_empty())
+            && let Err(error) = changes.apply(self, opened.as_fd())
+        {
+            if error.kind() != io::ErrorKind::PermissionDenied {
+                return Err(error);
+            }
+            // Its own bits forbid it for a moment.
+            file::set_mode(file.as_fd(), facts.mode & 0o7777 | OWNER_WRITES)?;
+            mode.get_or_insert(facts.mode & 0o7777);
+            changes.apply(self, opened.as_fd())?;
+        }
+        if new_owner {
+            wanted.belongs.give(file.as_fd())?;
+        }
+        if new_time {
+            self.keep_time(file.as_fd(), wanted.mtime_ns)?;
+        }
+        // Last: an access control list changes the bits as well.
+        match mode.or_else(|| (self.spec.modes && self.spec.xattrs).then_some(wanted.mode & bits)) {
+            Some(mode) => self.keep_mode(file.as_fd(), mode).map(|()| true),
+            None => Ok(true),
+        }
+    }
+
+    fn update_link(
+        &self,
+        folders: &mut Folders,
+        path: &[u8],
+        wanted: Attributes<'_>,
+        facts: &FileFacts,
+    ) -> io::Result<bool> {
+        let (new_time, new_owner) = (
+            self.has_other_time(path, wanted, facts),
+            wanted.belongs.differs(facts),
+        );
+        if (new_time || new_owner) && self.mode == Mode::Real {
+            let (parent, name) = split(path);
+            let parent = folders.get(parent)?;
+            if new_owner {
+                wanted.belongs.give_at(parent.as_fd(), name)?;
+            }
+            if new_time {
+                let set = file::set_times_at(parent.as_fd(), name, wanted.mtime_ns);
+                if let Err(error) = &set {
+                    self.lose(Attribute::LinkTime, &in_words(error), 1);
+                }
+                return Ok(set.is_ok() || new_owner);
+            }
+        }
+        Ok(new_time || new_owner)
+    }
+
+    /// Whether the folder that is open is not what it should be; its extended attributes are set, unless in a dry run. Its mode
+    /// and time follow when all that is in it is there.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn update_folder(
+        &self,
+        folder: BorrowedFd<'_>,
+        wanted: Attributes<'_>,
+        facts: &FileFacts,
+    ) -> io::Result<bool> {
+        let new_mode = self.spec.modes && self.has_other_mode(wanted, facts, FOLDER_BITS);
+        let changes = match self.spec.xattrs {
+            true => xattr_changes(folder, wanted.xattrs)?,
+            false => XattrChanges::default(),
+        };
+        if self.mode == Mode::Real {
+            changes.apply(self, folder)?;
+        }
+        let new_owner = wanted.belongs.differs(facts);
+        Ok(new_mode || new_owner || self.has_other_time(b"", wanted, facts) || !changes.is_empty())
+    }
+
+    fn has_other_time(&self, path: &[u8], wanted: Attributes<'_>, facts: &FileFacts) -> bool {
+        let source = Source {
+            path: path.to_vec(),
+            bytes: facts.bytes,
+            mtime_ns: wanted.mtime_ns,
+            ctime_ns: wanted.ctime_ns,
+        };
+        self.spec.times && !self.is_same_time(facts.mtime_ns, &source)
+    }
+
+    /// Whether any of `bits` are others, and could be made the same.
+    fn has_other_mode(&self, wanted: Attributes<'_>, facts: &FileFacts, bits: u32) -> bool {
+        let special = bits & !0o777;
+        self.is_other_mode(facts.mode, wanted.mode) || facts.mode & special != wanted.mode & special
+    }
+}
+
+/// What makes the attributes of `file` those that are wanted, and no others of the kinds that copies take.
+fn xattr_changes<'a>(file: BorrowedFd<'_>, wanted: &'a [Xattr]) -> io::Result<XattrChanges<'a>> {
+    let there = file::get_xattrs(file, takes_xattr, MOST_XATTR_BYTES)?;
+    let is_there = |xattr: &Xattr| {
+        there
+            .iter()
+            .any(|(name, value)| *name == xattr.name && *value == xattr.value)
+    };
+    let is_wanted = |name: &[u8]| wanted.iter().any(|xattr| xattr.name == name);
+    Ok(XattrChanges {
+        set: wanted.iter().filter(|xattr| !is_there(xattr)).collect(),
+        remove: there
+            .iter()
+            .filter(|(name, _)| !is_wanted(name))
+            .map(|(name, _)| name.clone())
+            .collect(),
+    })
+}

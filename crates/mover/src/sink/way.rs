@@ -1,0 +1,183 @@
+//! What has a name that something of another kind is to get: when it makes way, and how.
+//!
+//! As rsync has it: what is no folder is replaced, an empty folder too; a folder with something in it only under `--force`.
+//! Nothing of it is opened: a pipe would wait for a writer, a device is nobody's content.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use farline_spec::{Failure, FileKind as Kind, FileStatus, Overwrite, SyncLevel};
+use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
+
+use super::decide::Verdict;
+use super::place::{Folders, word};
+use super::settle::line;
+use super::shared::{Mode, POISONED, Shared, in_words};
+use crate::message::Feedback;
+use crate::source::filter::Filters;
+
+/// Names of one folder that makes way, at most.
+const MOST_NAMES: usize = 1_000_000;
+/// Deletions that are said and not yet sent.
+const MOST_SAID: usize = 10_000;
+
+/// Names in a folder and below it, itself first, and what they are.
+type Names = Vec<(Vec<u8>, Kind)>;
+
+impl Shared {
+    /// Whether the folder at `path` makes way for a file or a link.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn folder_in_the_way(&self, folders: &mut Folders, path: &[u8]) -> io::Result<Verdict> {
+        let refused = |reason: &str| Ok(Verdict::Refused(reason.to_owned()));
+        if self.spec.sync_level == SyncLevel::Exists {
+            return Ok(Verdict::Present(None));
+        }
+        if self.spec.overwrite == Overwrite::Never {
+            return refused(
+                "a folder has its name at the destination; --overwrite different replaces one that is empty",
+            );
+        }
+        let below = self.tree_below(folders.base(), path, path)?;
+        if below.len() == 1 {
+            return Ok(Verdict::Make(true));
+        }
+        if !self.spec.force {
+            return refused(
+                "a folder that is not empty has its name at the destination; --force deletes it with all that is in it",
+            );
+        }
+        let filters =
+            Filters::new(&self.spec.filters).map_err(|failure| io::Error::other(failure.message))?;
+        let is_left = |(path, kind): &(Vec<u8>, Kind)| !filters.takes(path, *kind == Kind::Folder);
+        if below.iter().any(is_left) {
+            return refused("a folder has its name at the destination, and a filter keeps something in it");
+        }
+        if self.mode == Mode::Dry {
+            self.protect(path);
+            self.displaced.lock().expect(POISONED).extend(below);
+        }
+        Ok(Verdict::Make(true))
+    }
+
+    /// Whether what is no folder makes way for one.
+    pub fn in_the_way_of_folder(&self, facts: &FileFacts, leads_to_folder: bool) -> Verdict {
+        let what = word(facts.kind);
+        let may = self.spec.overwrite != Overwrite::Never && self.spec.sync_level != SyncLevel::Exists;
+        match (may, leads_to_folder) {
+            (true, _) => Verdict::Make(true),
+            (false, true) => Verdict::Refused(
+                "a symbolic link to a folder has its name at the destination; -K copies into that folder, \
+                 --overwrite different replaces the link"
+                    .to_owned(),
+            ),
+            (false, false) => Verdict::Refused(format!(
+                "{what} has its name at the destination; --overwrite different replaces it"
+            )),
+        }
+    }
+
+    /// Gives what is called `new` in the staging folder its name, in the place of what has it: a folder that was decided
+    /// about makes way first.
+    ///
+    /// # Errors
+    /// The kernel's; what has the name keeps it then.
+    pub fn put_in_place(
+        &self,
+        new: &[u8],
+        folder: BorrowedFd<'_>,
+        name: &[u8],
+        path: &[u8],
+    ) -> io::Result<()> {
+        let staging = &self.site().kept().staging;
+        let put = || file::rename(staging.fd(), new, folder, name, true);
+        match put() {
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => {}
+            put => return put,
+        }
+        match file::remove_folder(folder, name) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && self.spec.force => {}
+            removed => return removed.and_then(|()| put()),
+        }
+        let aside = staging.new_name();
+        file::rename(folder, name, staging.fd(), &aside, false)?;
+        if let Err(error) = put() {
+            file::rename(staging.fd(), &aside, folder, name, false)?;
+            return Err(error);
+        }
+        if let Err(error) = self.remove_aside(&aside, path) {
+            let what = format!("what was in the folder of its name: {}", in_words(&error));
+            self.problem(path, &what);
+        }
+        Ok(())
+    }
+
+    /// Deletes the folder that was set aside for the name `path`, with all that is in it.
+    fn remove_aside(&self, aside: &[u8], path: &[u8]) -> io::Result<()> {
+        let staging = self.site().kept().staging.fd();
+        let names = self.tree_below(staging, aside, path)?;
+        for (below, kind) in names.iter().rev() {
+            let moved = [aside, &below[path.len()..]].concat();
+            match kind {
+                Kind::Folder => file::remove_folder(staging, &moved)?,
+                _ => file::unlink(staging, &moved)?,
+            }
+        }
+        self.displaced.lock().expect(POISONED).extend(names);
+        Ok(())
+    }
+
+    /// The folder `at` below `from` and all that is in it, as if it were at `path`.
+    fn tree_below(&self, from: BorrowedFd<'_>, at: &[u8], path: &[u8]) -> io::Result<Names> {
+        let mut names = vec![(path.to_vec(), Kind::Folder)];
+        let mut next = 0;
+        while let Some((below, kind)) = names.get(next).cloned() {
+            next += 1;
+            if kind != Kind::Folder {
+                continue;
+            }
+            let place = [at, &below[path.len()..]].concat();
+            let folder = file::open_without_links(from, &place, OpenFlags::READ | OpenFlags::FOLDER, 0)?;
+            for listed in file::list(folder.as_fd())? {
+                let listed = listed?;
+                let kind = match listed.kind {
+                    Some(kind) => kind,
+                    None => file::stat_at(Some(folder.as_fd()), &listed.name, false)?.kind,
+                };
+                let kind = match kind {
+                    FileKind::File => Kind::File,
+                    FileKind::Folder => Kind::Folder,
+                    FileKind::Link => Kind::Link,
+                    FileKind::Other => Kind::Other,
+                };
+                names.push(([&below[..], b"/", &listed.name].concat(), kind));
+                if names.len() > MOST_NAMES {
+                    return Err(io::Error::other(
+                        "a folder of more than 1000000 names makes no way",
+                    ));
+                }
+            }
+            self.pulse.beat();
+        }
+        Ok(names)
+    }
+
+    /// Says what folders that made way took with them, or would.
+    ///
+    /// # Errors
+    /// What ended the copy.
+    pub fn say_displaced(&self) -> Result<(), Failure> {
+        let status = match self.mode {
+            Mode::Real => FileStatus::Deleted,
+            Mode::Dry | Mode::Nothing => FileStatus::WouldDelete,
+        };
+        let displaced = std::mem::take(&mut *self.displaced.lock().expect(POISONED));
+        for (path, kind) in displaced {
+            self.receipt.settle(&line(&path, kind, status, 0))?;
+            self.outbox.wait_for_room(MOST_SAID, || self.check())?;
+            self.outbox.say([Feedback::Deleted { path }]);
+        }
+        Ok(())
+    }
+}
