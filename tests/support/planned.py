@@ -11,7 +11,7 @@ from farline.campaign.journal import new_journal
 from farline.campaign.machine import block_order
 from farline.campaign.plan import Plan
 from farline.campaign.settings import Campaign, Setting, make_campaign
-from farline.plots.data import CampaignData, campaign_data
+from farline.plots.data import CampaignData, by_option, campaign_data
 from farline.store import Entry
 from farline.store.columns import run_row
 from tests.support.campaigns import made_samples
@@ -42,7 +42,7 @@ def planned_data(
             record["path"] = make_path(rtt_s=setting.path["rtt_s"])
         if with_blasts:
             record["streams"] = [_blasting(setting, bps)]
-        rows.append(run_row(Entry(record, campaign.id, labels)))
+        rows.append(by_option(run_row(Entry(record, campaign.id, labels))))
         if with_samples:
             samples[record["run_id"]] = made_samples(("forward",), 1, bps, 2.0, chance)
     journal = new_journal(campaign, "testbed back-to-back").document()

@@ -293,6 +293,8 @@ def _settled_bps(samples: Columns, end: int) -> float | None:
 
 def _late_retransmit_share(samples: Columns, end: int, senders: list[StreamRecord]) -> float | None:
     """Of the last two thirds of the run; None where no interval tells of segments sent again."""
+    if not samples:
+        return None
     rows = rows_of(samples, SENDER, end)
     segments, moved = _segments(senders), samples["bytes"][rows]
     if not rows.any() or not (samples["retransmits"][rows] >= 0).any() or moved.sum() <= 0:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from farline.ingest.format import Format
-from farline.ingest.quantity import other_line, scaled
+from farline.ingest.quantity import NUMBER, other_line, scaled
 from farline.ingest.reading import Reading
 from farline.ingest.rows import Record, Row, number, tables, time_us, whole
 
@@ -108,7 +108,7 @@ def _from_json(reading: Reading) -> Iterator[Record]:
 
 
 _MOVED = re.compile(
-    r"(?:.*? INFO  : )?\s*Transferred:\s+(\d[\d.]*) ?([kKMGTPE]?)i?(?:B|Bytes?)? /"
+    rf"(?:.*? INFO  : )?\s*Transferred:\s+({NUMBER}) ?([kKMGTPE]?)i?(?:B|Bytes?)? /"
     r" \S+ ?[kKMGTPE]?i?(?:B|Bytes?)?,.*/s.*",
     re.ASCII,
 )

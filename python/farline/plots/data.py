@@ -197,7 +197,7 @@ def load_campaign(
 
     store = Store(store_path, create=False)
     name = store.campaign_name(campaign)
-    rows = [_by_option(row) for row in store.runs(RunFilter(campaign=name)).to_pylist()]
+    rows = [by_option(row) for row in store.runs(RunFilter(campaign=name)).to_pylist()]
     samples = _samples(store, [str(row["run_id"]) for row in rows])
     plan = _plan(store, name)
     rules = (plan.get("plan") or {}).get("campaign", {})
@@ -212,7 +212,7 @@ def load_campaign(
     )
 
 
-def _by_option(row: Row) -> Row:
+def by_option(row: Row) -> Row:
     """A row of the store with every option under its own name, as a plan says what varies."""
     from farline.store.columns import OTHER_NAMES
 

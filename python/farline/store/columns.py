@@ -250,7 +250,7 @@ def _granted(record: Mapping[str, Any]) -> dict[str, Any]:
     count = max(1, int(spec.get("streams") or 1))
     found: dict[str, set[str]] = {name: set() for name in _GRANTED}
     for stream in record.get("streams") or []:
-        name = stream["granted"].get("congestion_control")
+        name = (stream.get("granted") or {}).get("congestion_control")
         carries = stream["stream"] < count or not spec.get("copy")
         if name and carries and stream["role"] == 0:
             way = "reverse" if stream["end"] else "forward"

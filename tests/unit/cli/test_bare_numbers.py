@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from farline.cli.group import cli
 from farline.spec.letters import PEER_FLAGS
 
-RSYNC_FLAGS = frozenset(("--bwlimit",))
+RSYNC_FLAGS = frozenset(("--bwlimit", "--modify-window"))
 IN_ITS_NAME = frozenset(("--seconds",))
 TIMES_AND_RATES = frozenset(("TIME", "RATE", "SECONDS", "MS", "DURATION", "RTT"))
 

@@ -29,7 +29,7 @@ SPEC: RunSpec = {
     "transport": "rbudp", "rate_bps": 610_000_000, "duration_s": 10.0,
     "rbudp": {"payload_bytes": 64 << 20, "in_flight": 8, "receiver": "gather"},
 }  # fmt: skip
-HEADS = "interval rate missing repeated RTT CPU here"
+HEADS = "interval sent missing repeated RTT CPU here"
 
 
 def samples() -> Columns:

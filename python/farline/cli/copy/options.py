@@ -108,7 +108,7 @@ def _read_port(text: str) -> int:
 def _read_start(text: str) -> float:
     seconds = parse_duration(text)
     if seconds <= 0:
-        raise ValueError(f"{text!r} is no time to start in: write, say, 2m")
+        raise ValueError(f"{text!r} is out of range: give farline some time to start, such as 2m")
     return seconds
 
 
