@@ -145,7 +145,7 @@ def test_a_setting_the_server_does_not_allow_is_given_up(tmp_path: Path) -> None
             home, "profile", running.ticket, "--transport", "null", "-t", "0.1,5",
             "--repetitions", "3", "--json", "--store", str(store),
         )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 8, done.stderr
     short, long = json.loads(done.stdout)["settings"]
     assert (short["state"], long["state"]) == ("fixed", "abandoned")
     assert long["last_error"] and long["mean_bps"] is None
