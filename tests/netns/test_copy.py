@@ -87,10 +87,10 @@ def assert_whole(folders: Folders) -> None:
     """The same tree, and nothing of the copy's own is left."""
     assert trees.difference(folders.source, folders.target) is None
     assert not (folders.target / ".farline-partial").exists()
-    assert {line["status"] for line in read_receipt(folders.receipt).lines.values()} <= {
-        "copied",
-        "present",
-    }
+    for line in read_receipt(folders.receipt).lines.values():
+        # A folder has its time at the very end: one that an earlier attempt made gets it now.
+        statuses = {"copied", "present"} | ({"updated"} if line["kind"] == "folder" else set())
+        assert line["status"] in statuses, line
 
 
 TRANSPORTS = {"tcp": (), "udt": (), "rbudp": ("--rate", "400M", "--streams", "2")}
