@@ -104,6 +104,9 @@ def _ended(reading: Reading, run: _Run, code: str | None) -> Iterator[Record]:
     number, line, row = run.row
     if code is not None:
         yield Record(number, line, {**row, "complete": False, "code": f"code {code}"})
+    elif not run.whole:
+        # Only the line that is missing says whether it was a dry run.
+        reading.malformed(number, line, "the summary ends before its last line")
     elif run.dry:
         reading.skip("dry run")
     elif run.files == 0:

@@ -61,8 +61,9 @@ def test_the_stated_curvature_is_the_curve_s_own(
     step_ms = 0.02 * rtt_ms
     near_ms = np.linspace(rtt_ms - step_ms, rtt_ms + step_ms, 9)
     stated = curvature(near_ms, LINE_BPS, observed_s, window_bytes)
-    if len(set(np.sign(stated))) > 1:
-        return  # a knee lies within the step
+    # 2 % of the round-trip time change it by 6 %; more is a knee within the step.
+    if len(set(np.sign(stated))) > 1 or np.ptp(stated) > 0.3 * abs(stated[4]):
+        return
     rates = dedicated_bps(near_ms[[0, 4, 8]], LINE_BPS, observed_s, window_bytes)
     seen = (rates[0] - 2 * rates[1] + rates[2]) / step_ms**2
     assert seen == pytest.approx(stated[4], rel=0.05, abs=1e-9 * LINE_BPS)
