@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from _copy.place import ending
+
 FARLINE = Path(sys.executable).with_name("farline")
 IPERF3_PORT = 5201
 RUN_TIMEOUT_S = 60
@@ -136,18 +138,14 @@ def _veth(number: int, mtu: int) -> Link:
 @contextmanager
 def arena(path: Link) -> Iterator[Arena]:
     """Both servers up on a path; both down afterwards."""
-    state = tempfile.mkdtemp(prefix="farline-bench-")
     enter = ["ip", "netns", "exec", path.server]
-    peer = subprocess.Popen([*enter, "iperf3", "-s"], stdout=subprocess.DEVNULL)
-    serve = [str(FARLINE), "serve", "--listen", path.address, "--state-dir", state]
-    ours = subprocess.Popen([*enter, *serve], stdout=subprocess.PIPE, text=True)
-    try:
+    with tempfile.TemporaryDirectory(prefix="farline-bench-") as state, ExitStack() as stack:
+        peer = [*enter, "iperf3", "-s"]
+        stack.enter_context(ending(subprocess.Popen(peer, stdout=subprocess.DEVNULL, text=True)))
+        serve = [*enter, str(FARLINE), "serve", "--listen", path.address, "--state-dir", state]
+        ours = subprocess.Popen(serve, stdout=subprocess.PIPE, text=True)
+        stack.enter_context(ending(ours))
         yield Arena(path, _ticket(ours))
-    finally:
-        for process in (ours, peer):
-            process.terminate()
-            process.wait(timeout=20)
-        shutil.rmtree(state)
 
 
 def _ticket(server: subprocess.Popen[str]) -> str:

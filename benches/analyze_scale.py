@@ -22,6 +22,7 @@ from pathlib import Path
 
 from _analytics.data import ROWS, SHORT_ROWS, made
 from _contract import FEWEST_PAIRS, Row, finish, row
+from _program import program
 
 CONTENDER = Path(__file__).resolve().parent / "_analytics" / "contender.py"
 BUDGET_S = 15.0
@@ -100,4 +101,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program(main)

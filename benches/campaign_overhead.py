@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from _contract import RESULTS, finish, interleave, row
+from _program import program
 from farline.campaign.behind import Behind
 from farline.campaign.machine import Machine
 from farline.campaign.measure import measure
@@ -152,4 +153,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program(main)

@@ -24,6 +24,7 @@ from _contract import RESULTS, Row, finish
 from _copy.faults.case import Outcome, run
 from _copy.faults.ground import ground
 from _copy.faults.plan import KINDS, SHORT, TRANSPORTS, WHOLE, Case, cases
+from _program import program
 
 
 def main() -> int:
@@ -96,4 +97,4 @@ def _document(outcome: Outcome) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program(main, any_build=True)

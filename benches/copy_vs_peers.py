@@ -11,11 +11,12 @@ idle machine the whole takes about 50 minutes.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
+from functools import partial
 
 from _copy import disk, loopback, million, paths
 from _emulator.results import Bench, Group, main
+from _program import program
 
 GROUPS: Mapping[str, Group] = {
     "one": loopback.one,
@@ -29,4 +30,4 @@ GROUPS: Mapping[str, Group] = {
 BENCH = Bench("copy-vs-peers", __doc__, GROUPS, ("ours", "peer"))
 
 if __name__ == "__main__":
-    sys.exit(main(BENCH))
+    program(partial(main, BENCH))

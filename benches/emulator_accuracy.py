@@ -7,7 +7,7 @@ runs some groups and leaves the others' rows; `--resume` (RESUME=1) goes on wher
 
 from __future__ import annotations
 
-import sys
+from functools import partial
 
 from _emulator.cases import (
     backlog,
@@ -20,9 +20,10 @@ from _emulator.cases import (
     teeth,
 )
 from _emulator.results import Bench, main
+from _program import program
 
 CASES = (round_trip, rate, loss, backlog, teeth, fairness, conservation, stamp)
 BENCH = Bench("emulator-accuracy", __doc__, {module.GROUP: module.rows for module in CASES})
 
 if __name__ == "__main__":
-    sys.exit(main(BENCH))
+    program(partial(main, BENCH))

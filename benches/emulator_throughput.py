@@ -7,13 +7,14 @@ everything works. Alone on an idle machine the whole takes about 35 minutes.
 
 from __future__ import annotations
 
-import sys
+from functools import partial
 
 from _emulator.cases import datagrams, steady
 from _emulator.results import Bench, main
+from _program import program
 
 GROUPS = {**steady.groups(), datagrams.GROUP: datagrams.rows}
 BENCH = Bench("emulator-throughput", __doc__, GROUPS)
 
 if __name__ == "__main__":
-    sys.exit(main(BENCH))
+    program(partial(main, BENCH))

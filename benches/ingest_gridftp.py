@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from _contract import finish, interleave, row
+from _program import program
 
 MEGABYTES = int(os.environ.get("FARLINE_BENCH_MB", "1000"))
 WANTED_MB_PER_S = 100.0
@@ -161,4 +162,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program(main)

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 
 from _emulator.results import Bench, main
+from _program import program
 from _rbudp import against_model, cells
 
 WHOLE_GRID = "--grid"
@@ -28,4 +30,4 @@ def bench(whole_grid: bool) -> Bench:
 if __name__ == "__main__":
     whole = WHOLE_GRID in sys.argv or bool(os.environ.get("GRID"))
     sys.argv = [word for word in sys.argv if word != WHOLE_GRID]
-    sys.exit(main(bench(whole)))
+    program(partial(main, bench(whole)))

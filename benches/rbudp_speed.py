@@ -11,11 +11,11 @@ machine the whole takes about 6 minutes.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from functools import partial
 
 from _emulator.results import Bench, Group, main
+from _program import program
 from _rbudp import loopback, lossy, pacing
 
 GROUPS: Mapping[str, Group] = {
@@ -29,4 +29,4 @@ GROUPS: Mapping[str, Group] = {
 BENCH = Bench("rbudp-speed", __doc__, GROUPS, ("ours", "stated"))
 
 if __name__ == "__main__":
-    sys.exit(main(BENCH))
+    program(partial(main, BENCH))

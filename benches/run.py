@@ -8,9 +8,11 @@ in a run of all is kept beside its results.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+
+from _program import program, run_until
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
@@ -30,7 +32,7 @@ def command(name: str) -> list[str]:
 
 def run_one(name: str) -> int:
     """Runs a bench on the caller's terminal."""
-    return subprocess.run(command(name), timeout=LIMIT_S).returncode
+    return run_until(command(name), LIMIT_S)
 
 
 def run_all() -> int:
@@ -39,11 +41,9 @@ def run_all() -> int:
     failed = 0
     for name in names():
         with (RESULTS / f"{name}.txt").open("w", encoding="utf-8") as table:
-            done = subprocess.run(
-                command(name), timeout=LIMIT_S, stdout=table, stderr=subprocess.STDOUT
-            )
-        print(f"{name:20} {'ok' if done.returncode == 0 else 'SHORT':6} {lowest(name)}", flush=True)
-        failed += done.returncode != 0
+            code = run_until(command(name), LIMIT_S, table)
+        print(f"{name:20} {'ok' if code == 0 else 'SHORT':6} {lowest(name)}", flush=True)
+        failed += code != 0
     return 1 if failed else 0
 
 
@@ -72,4 +72,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    program(partial(main, sys.argv[1:]), any_build=True)

@@ -7,11 +7,11 @@ Rows: payload Gb/s at the receiver (ours / peer) and CPU seconds of both ends pe
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 
 from _contract import Row, finish, interleave, row
 from _iperf3 import Arena, arena, paths
+from _program import program
 
 BLOCK = 131_072
 CONGESTION = ("reno", "bbr")
@@ -61,4 +61,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program(main)

@@ -7,11 +7,11 @@ receiver's own count, so that what was lost on the way is nobody's gain.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 
 from _contract import Row, finish, interleave, row
 from _iperf3 import Arena, arena, paths
+from _program import program
 
 PAYLOAD = "1472"
 
@@ -41,4 +41,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program(main)

@@ -8,12 +8,13 @@ whole takes about 8 minutes.
 
 from __future__ import annotations
 
-import sys
+from functools import partial
 
 from _emulator.results import Bench, main
+from _program import program
 from _udt import haul
 
 BENCH = Bench("udt-long-haul", __doc__, haul.groups(), ("ours", "link"))
 
 if __name__ == "__main__":
-    sys.exit(main(BENCH))
+    program(partial(main, BENCH))

@@ -9,12 +9,13 @@ of short runs a cell. Alone on an idle machine the whole takes about 20 minutes.
 
 from __future__ import annotations
 
-import sys
+from functools import partial
 
 from _emulator.results import Bench, main
+from _program import program
 from _udt import grid
 
 BENCH = Bench("udt-vs-libudt", __doc__, grid.groups(), ("ours", "libudt"))
 
 if __name__ == "__main__":
-    sys.exit(main(BENCH))
+    program(partial(main, BENCH))

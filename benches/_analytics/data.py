@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 from farline.spec.infrastructure import Infrastructure, Site, read_infrastructure
@@ -65,7 +66,10 @@ def made(rows: int) -> Path:
     half = folder.with_suffix(".half")
     shutil.rmtree(half, ignore_errors=True)
     half.mkdir(parents=True)
-    with duckdb.connect() as connection:
+    with ExitStack() as stack:
+        # When it is stopped, nothing of it stays.
+        stack.callback(shutil.rmtree, half, ignore_errors=True)
+        connection = stack.enter_context(duckdb.connect())
         connection.execute("set enable_progress_bar = false")
         sites = infrastructure()
         connection.execute(_TABLES.format(hosts=", ".join(_hosts(sites)), paths=_paths(sites)))
@@ -74,7 +78,7 @@ def made(rows: int) -> Path:
             path = half / f"part-{part:02}.parquet"
             query = _PART.format(part=part, rows=rows // PARTS, path=path, count=count)
             connection.execute(query)
-    half.rename(folder)
+        half.rename(folder)
     return folder
 
 

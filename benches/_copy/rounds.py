@@ -184,6 +184,23 @@ def _best(found: Sequence[Round], peers: Sequence[str], value: Value, less: bool
 def scratch(parent: Path, name: str) -> Iterator[Path]:
     """A folder of one's own for sources and targets, gone afterwards."""
     parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=parent) as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
+    folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=parent))
+    try:
+        folder.chmod(0o755)
+        yield folder
+    finally:
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Removes a folder into which a peer that was just ended may write a last file.
+
+    Raises:
+        RuntimeError: when something writes to it still.
+    """
+    for _ in range(100):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.1)
+    raise RuntimeError(f"{folder}: programs of a bench are still writing to it")
