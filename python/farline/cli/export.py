@@ -12,7 +12,6 @@ import click
 from farline.cli.selection import (
     filter_options,
     read_filter,
-    read_store,
     store_option,
 )
 
@@ -69,7 +68,9 @@ def command(
     """
     if sum((with_samples, with_links, with_perfmon, with_files)) > 1:
         raise click.UsageError("--samples, --links, --perfmon, --files: write one table at a time")
-    store = read_store(store_path)
+    from farline.store import Store
+
+    store = Store.to_read(store_path)
     runs = store.runs(read_filter(store, campaign, transport, status, since, where))
     if with_files:
         _write_files(output, kind, store, runs)

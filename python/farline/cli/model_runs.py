@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from farline.cli.selection import read_store
 from farline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +25,9 @@ def measured_runs(
     Raises:
         UsageError: when a run is not there, or what was named holds no blast that ended whole.
     """
-    store = read_store(store_path)
+    from farline.store import Store
+
+    store = Store.to_read(store_path)
     rows: dict[str, Mapping[str, Any]] = {}
     for run_id in runs:
         row = _run(store, run_id)

@@ -13,7 +13,6 @@ import click
 from farline.cli.selection import (
     filter_options,
     read_filter,
-    read_store,
     store_option,
 )
 
@@ -53,7 +52,9 @@ def command(
     store_path: Path | None,
 ) -> None:
     """List the runs that were kept, oldest first, the newest --limit of them."""
-    store = read_store(store_path)
+    from farline.store import Store
+
+    store = Store.to_read(store_path)
     if compact:
         _print_compaction(store, as_json)
         return

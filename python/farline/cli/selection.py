@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -51,20 +50,6 @@ def store_option(command: _Command) -> _Command:
         type=click.Path(path_type=Path, file_okay=False),
         help="Where runs are kept [$FARLINE_STORE, or farline/store under $XDG_DATA_HOME].",
     )(command)
-
-
-def read_store(store_path: Path | None) -> Store:
-    """The store to read, which must be there.
-
-    Many single runs that have gathered are merged first, where this user may: reading them one
-    by one is what makes a store slow.
-    """
-    from farline.store import Store
-
-    store = Store(store_path, create=False)
-    if os.access(store.layout.fresh, os.W_OK):
-        store.tidy()
-    return store
 
 
 def read_filter(

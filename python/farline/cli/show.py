@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from farline.cli.selection import read_store, store_option
+from farline.cli.selection import store_option
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +46,9 @@ def command(
         raise click.UsageError("--samples, --perfmon, --blasts, --files: one of them at a time")
     if failed and not with_files:
         raise click.UsageError("--failed: goes with --files")
-    store = read_store(store_path)
+    from farline.store import Store
+
+    store = Store.to_read(store_path)
     row = _find(store, run_id)
     if with_files:
         _show_files(store, row, failed, as_json)

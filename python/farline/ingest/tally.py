@@ -62,6 +62,13 @@ class Tally:
         """Everything that was told apart: transfers, failed ones, skipped and malformed."""
         return self.transfers + self.failed + self.skipped_total + self.malformed
 
+    def counts(self) -> dict[str, int]:
+        """Everything that was counted, with a name for each reason, as a store keeps it."""
+        found = {name: getattr(self, name) for name in ("lines", "transfers", "failed")}
+        found["malformed"] = self.malformed
+        found |= {f"malformed: {why}": many for why, many in self.malformed_reasons.items()}
+        return found | {f"skipped: {why}": many for why, many in self.skipped.items()}
+
     def skip(self, reason: str, count: int = 1) -> None:
         """Counts records that are no transfers."""
         if count:

@@ -7,10 +7,12 @@ same bytes: nothing in a file depends on the clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from farline.errors import SystemFailure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -197,3 +199,16 @@ def ink_on(colour: Any) -> str:
         for part in to_rgb(colour)
     )
     return "#000000" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else "#ffffff"
+
+
+def save_figure(draw: Callable[[], Figure], path: Path) -> None:
+    """Draws in the style of all figures and writes `path`, in the format that its name says.
+
+    Raises:
+        SystemFailure: when the file cannot be written.
+    """
+    try:
+        with paper_style():
+            save(draw(), path.with_suffix(""), [path.suffix.lstrip(".")])
+    except OSError as error:
+        raise SystemFailure(f"{path}: cannot draw into it: {error.strerror or error}") from None

@@ -12,8 +12,9 @@ import functools
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from farline.errors import SpecError
+from farline.errors import SpecError, UsageError
 from farline.spec.host_patterns import HostPatterns
 
 
@@ -192,6 +193,22 @@ def read_infrastructure(text: str, where: str) -> Infrastructure:
     from farline.spec.infrastructure_text import infrastructure_from_text
 
     return infrastructure_from_text(text, where)
+
+
+def load_infrastructure(path: Path) -> Infrastructure:
+    """The infrastructure that a file describes.
+
+    Raises:
+        UsageError: when the file cannot be read.
+        SpecError: when it says what is not allowed.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: not a text in UTF-8") from None
+    return read_infrastructure(text, str(path))
 
 
 def _refuse_names(names: list[str], where: str) -> None:

@@ -278,6 +278,17 @@ def time_human(time_us: float) -> str:
     return f"{_three(time_us)} us"
 
 
+def counted(amount: int, one: str, many: str | None = None) -> str:
+    """`1 transfer`, `1,234 transfers`."""
+    return f"{amount:,} {one if amount == 1 else many or f'{one}s'}"
+
+
+def sentence(text: str) -> str:
+    """A text with a capital at its start and a stop at its end."""
+    stop = "" if text.endswith((".", "!", "?")) else "."
+    return f"{text[:1].upper()}{text[1:]}{stop}"
+
+
 def _three(value: float) -> str:
     """Three significant digits, without an exponent."""
     decimals = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0

@@ -50,6 +50,21 @@ class Store:
         if create:
             self.layout.create()
 
+    @classmethod
+    def to_read(cls, path: Path | None = None) -> Store:
+        """Opens a store that must be there, and reads fast.
+
+        Many single runs that have gathered are merged first, where this user may: reading them
+        one by one is what makes a store slow.
+
+        Raises:
+            UsageError: when it is not there.
+        """
+        store = cls(path, create=False)
+        if os.access(store.layout.fresh, os.W_OK):
+            store.tidy()
+        return store
+
     @property
     def path(self) -> Path:
         """The folder."""

@@ -298,7 +298,7 @@ def test_pairs_are_shown_where_there_is_no_profile_of_them() -> None:
 def test_of_too_many_sites_those_measured_most_have_profiles(
     monkeypatch: pytest.MonkeyPatch, kept: None
 ) -> None:
-    monkeypatch.setattr("farline.cli.analyze.data.SITES_MAX", 2)
+    monkeypatch.setattr("farline.analysis.page.SITES_MAX", 2)
     with Path("more.csv").open("w") as file:
         file.write("gbps,rtt,src,dst\n")
         file.write("3,30,dtn.elm.example,dtn.fir.example\n" * 3)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from farline.analysis.sources import with_progress
 from farline.cli.analyze.progress import progress
 from farline.cli.group import cli, run
 from farline.store import Store
@@ -179,17 +180,17 @@ def test_on_a_terminal_a_bar_runs_over_the_bytes_of_all_logs(
     monkeypatch.setenv("TERM", "xterm")
     paths = [Path("gridftp.log"), Path("memory.csv")]
     sizes = [path.stat().st_size for path in paths]
-    with progress(paths) as advance:
-        for path, size in zip(paths, sizes, strict=True):
-            seen = advance(path)
-            assert seen is not None
-            seen(size, size)
+    with progress() as seen:
+        assert seen is not None
+        for path, on_read in with_progress(paths, seen):
+            assert on_read is not None
+            on_read(path.stat().st_size, path.stat().st_size)
     drawn = terminal.getvalue()
     total = f"{sum(sizes) / 1000:.1f}/{sum(sizes) / 1000:.1f} kB"
     assert "memory.csv" in drawn and total in drawn
     monkeypatch.setattr("sys.stderr", io.StringIO())
-    with progress(paths) as advance:
-        assert advance(paths[0]) is None
+    with progress() as seen:
+        assert seen is None
 
 
 def test_a_log_beside_another_of_its_name_is_said_with_how_to_forget_it() -> None:

@@ -8,13 +8,14 @@ import sys
 import pytest
 
 from farline.cli.analyze.explain_text import print_explanation
-from farline.cli.analyze.text import count, number, rate_unit, say, share, show_table, span
+from farline.cli.analyze.text import number, rate_unit, say, share, show_table, span
 from farline.explain.infrastructure_finding import (
     Cause,
     Explanation,
     NextMeasurement,
     SiteRank,
 )
+from farline.spec.units import counted
 
 WINDOW = Cause(
     kind="window",
@@ -56,8 +57,8 @@ def test_rates_of_a_column_share_the_unit_of_the_largest() -> None:
 
 
 def test_one_is_singular() -> None:
-    assert count(1, "entry", "entries") == "1 entry"
-    assert count(12_345, "entry", "entries") == "12,345 entries"
+    assert counted(1, "entry", "entries") == "1 entry"
+    assert counted(12_345, "entry", "entries") == "12,345 entries"
 
 
 def test_long_lines_are_folded_under_their_beginning(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 @json_option
 def command(path: Path, as_json: bool) -> None:
     """Read SITES.toml and show its sites and connections, or say in one line what is wrong."""
-    found = infrastructure_at(path)
+    from farline.spec.infrastructure import load_infrastructure
+
+    found = load_infrastructure(path)
     if as_json:
         from dataclasses import asdict
 
@@ -28,34 +30,15 @@ def command(path: Path, as_json: bool) -> None:
     _print(found)
 
 
-def infrastructure_at(path: Path) -> Infrastructure:
-    """The description in a file.
-
-    Raises:
-        UsageError: when the file cannot be read.
-        SpecError: when it says what is not allowed.
-    """
-    from farline.errors import UsageError
-    from farline.spec.infrastructure import read_infrastructure
-
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: {(error.strerror or str(error)).lower()}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path}: not a text in UTF-8") from None
-    return read_infrastructure(text, str(path))
-
-
 def _print(found: Infrastructure) -> None:
-    from farline.cli.analyze.text import ABSENT, count, say, show_table
-    from farline.spec.units import rate_human
+    from farline.cli.analyze.text import ABSENT, say, show_table
+    from farline.spec.units import counted, rate_human
 
     def rate(rate_bps: float | None) -> str:
         return ABSENT if rate_bps is None else rate_human(rate_bps)
 
     capacity = f", L = {rate_human(found.capacity_bps)}" if found.capacity_bps else ""
-    click.echo(f"{found.name}: {count(len(found.sites), 'site')}{capacity}")
+    click.echo(f"{found.name}: {counted(len(found.sites), 'site')}{capacity}")
     show_table(
         ["site", "hosts", "host limit", "file systems"],
         [

@@ -10,19 +10,16 @@ import click
 from farline.cli.analyze.options import (
     check_figure,
     json_option,
+    opened,
     selection_options,
     shape_from,
     shape_options,
-    source_from,
     source_options,
 )
 from farline.cli.limits import RATE
 
 if TYPE_CHECKING:
-    from farline.cli.analyze.sources import Opened
-    from farline.cli.analyze.views import Shape
-    from farline.profiles.throughput_profile import ThroughputProfile
-    from farline.store.transfers import Selection
+    from farline.analysis import Compared, ComparedMethod
 
 _HELP = """Compare two selections of the same measurements.
 
@@ -60,31 +57,38 @@ the infrastructure has of the sites of A, else as measured there (modality H and
 @json_option
 def command(as_json: bool, **options: Any) -> None:
     """Compares, prints and draws."""
-    from farline.cli.analyze.selection import selection_from
-    from farline.cli.analyze.sources import opened
+    from farline.analysis import compare, compare_method
+    from farline.cli.analyze.compare_text import show_comparison, show_method
 
-    method = options["method"]
-    texts = _selections(options)
+    first, second = _selections(options)
     check_figure(options["figure"])
     shape = shape_from(options)
-    with opened(source_from(options)) as source:
-        base = selection_from(options, source.infrastructure)
-        a, b = (
-            _profile(source, base, text, shape, flag)
-            for text, flag in zip(texts, ("--a", "--b"), strict=True)
-        )
-        if method is not None:
-            from farline.cli.analyze.limits import limits_from
-            from farline.cli.analyze.selection import at_the_sites_of
-
-            there = at_the_sites_of(base, texts[0], source.infrastructure, "--a")
-            limits = limits_from(source, there, options["host_limit"], options["file_limit"])
-    if method is None:
-        _compare(a, b, shape, options, as_json)
+    with opened(options) as (source, base):
+        if options["method"] is None:
+            found = compare(source, first, second, base, shape)
+        else:
+            of_method = compare_method(
+                source, first, second, base, shape,
+                how=options["method"],
+                host_bps=options["host_limit"],
+                file_bps=options["file_limit"],
+            )  # fmt: skip
+    if options["method"] is None:
+        _draw(found, options["figure"])
+        show_comparison(found, as_json)
     else:
-        from farline.cli.analyze.method import show_method
+        _draw(of_method, options["figure"])
+        show_method(of_method, as_json)
+    if options["figure"] is not None and not as_json:
+        click.echo(options["figure"])
 
-        show_method(a, b, limits, shape, options, as_json)
+
+def _draw(found: Compared | ComparedMethod, path: Path | None) -> None:
+    if path is not None:
+        from farline.plots.comparison_figure import draw_comparison
+        from farline.plots.style import save_figure
+
+        save_figure(lambda: draw_comparison(found.figure), path)
 
 
 def _selections(options: dict[str, Any]) -> tuple[str, str]:
@@ -102,50 +106,8 @@ def _selections(options: dict[str, Any]) -> tuple[str, str]:
 
 def _of_modality(text: str | None, modality: str, flag: str) -> str:
     """A selection with this modality, unless it states one."""
-    from farline.cli.analyze.selection import keys_of
+    from farline.analysis.selection import keys_of
 
     if not text:
         return f"modality={modality}"
     return text if "modality" in keys_of(text, flag) else f"modality={modality},{text}"
-
-
-def _profile(
-    source: Opened, base: Selection, text: str, shape: Shape, flag: str
-) -> ThroughputProfile:
-    """The profile of one of the two.
-
-    Raises:
-        SpecError: when nothing fits, or nothing that does has a round-trip time.
-    """
-    from farline.cli.analyze.cells import cells
-    from farline.cli.analyze.selection import narrowed
-    from farline.cli.analyze.views import profile_from
-    from farline.errors import SpecError
-
-    wanted = narrowed(base, text, source.infrastructure, flag)
-    try:
-        return profile_from(cells(source, wanted), shape, text)
-    except SpecError as error:
-        raise SpecError(f"{flag} {text}: {error.message}") from None
-
-
-def _compare(
-    a: ThroughputProfile,
-    b: ThroughputProfile,
-    shape: Shape,
-    options: dict[str, Any],
-    as_json: bool,
-) -> None:
-    from farline.cli.analyze.compare_text import comparison_document, draw_comparison_of, print_both
-    from farline.cli.analyze.json import print_document
-    from farline.profiles.calculus import compare
-
-    found = compare(a, b, shape.confidence)
-    if options["figure"] is not None:
-        draw_comparison_of(a, b, found, options["figure"])
-    if as_json:
-        print_document(comparison_document(a, b, found))
-        return
-    print_both(a, b, found)
-    if options["figure"] is not None:
-        click.echo(options["figure"])

@@ -1,25 +1,40 @@
-"""A comparison of two profiles: tables on a terminal, a document, a figure."""
+"""A comparison of two profiles, and a file transfer method: tables and documents."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import numpy as np
+from numpy.typing import NDArray
 
-from farline.cli.analyze.text import count, number, rate_unit, rtt_text, say, show_table
-from farline.spec.units import rate_human
+from farline.analysis import Compared, ComparedMethod
+from farline.cli.analyze.json import print_document
+from farline.cli.analyze.profile_text import print_scores
+from farline.cli.analyze.text import (
+    number,
+    rate_unit,
+    rtt_text,
+    say,
+    score_span,
+    show_table,
+    span,
+)
+from farline.profiles.calculus import Comparison
+from farline.profiles.coefficients import Coefficients, Interval
+from farline.profiles.throughput_profile import ThroughputProfile
+from farline.spec.units import counted, rate_human
 
-if TYPE_CHECKING:
-    from farline.plots.analysis_values import Comparison as Drawn
-    from farline.plots.analysis_values import Floats
-    from farline.profiles.calculus import Comparison
-    from farline.profiles.coefficients import Coefficients, Interval
-    from farline.profiles.throughput_profile import ThroughputProfile
 
-
-def print_both(a: ThroughputProfile, b: ThroughputProfile, found: Comparison) -> None:
+def show_comparison(found: Compared, as_json: bool) -> None:
     """Both profiles, their difference and ratio knot by knot, and coefficients side by side."""
+    if as_json:
+        print_document(comparison_document(found.first, found.second, found.result))
+    else:
+        _print_both(found.first, found.second, found.result)
+
+
+def _print_both(a: ThroughputProfile, b: ThroughputProfile, found: Comparison) -> None:
     for letter, profile in (("A", a), ("B", b)):
         say(_headline(letter, profile), hang="   ")
         for note in profile.notes:
@@ -31,10 +46,10 @@ def print_both(a: ThroughputProfile, b: ThroughputProfile, found: Comparison) ->
 
 
 def _headline(letter: str, profile: ThroughputProfile) -> str:
-    knots = count(len(profile), "round-trip time")
+    knots = counted(len(profile), "round-trip time")
     capacity = profile.capacity_bps
     of = "" if capacity is None else f"; L = {rate_human(capacity)}"
-    made = count(int(profile.n.sum()), "transfer")
+    made = counted(int(profile.n.sum()), "transfer")
     return f"{letter}: {profile.label}: {made} at {knots}{of}"
 
 
@@ -109,7 +124,7 @@ def comparison_document(
 
 
 def _one_document(
-    profile: ThroughputProfile, places: Floats, scores: Coefficients | None
+    profile: ThroughputProfile, places: NDArray[np.float64], scores: Coefficients | None
 ) -> dict[str, Any]:
     return {
         "selection": profile.label,
@@ -121,31 +136,59 @@ def _one_document(
     }
 
 
-def drawn_difference(a: ThroughputProfile, b: ThroughputProfile, found: Comparison) -> Drawn:
-    """The difference as figures have it."""
-    from farline.plots.analysis_values import Comparison
-
-    return Comparison(
-        name=f"{a.label} less {b.label}",
-        kind="difference",
-        first=a,
-        second=b,
-        rtt_ms=found.difference.rtt_ms,
-        values=found.difference.mean_bps,
-        deviation=found.difference.standard_error_bps,
-        words=f"{a.label} less {b.label}, over the round-trip times that both cover",
-    )
+def show_method(found: ComparedMethod, as_json: bool) -> None:
+    """The profile of a file transfer method (papers/5, section 3.4)."""
+    if as_json:
+        print_document(method_document(found))
+    else:
+        _print_method(found)
 
 
-def draw_comparison_of(
-    a: ThroughputProfile, b: ThroughputProfile, found: Comparison, path: Path
-) -> None:
-    """Draws both and their difference.
+def method_document(found: ComparedMethod) -> dict[str, Any]:
+    """The method's profile for programs."""
+    made = found.result
+    return {
+        "a": found.files.label,
+        "b": found.network.label,
+        "how": made.how,
+        "limits": found.limits,
+        "cap_bps": made.cap_bps,
+        "rtt_ms": made.profile.rtt_ms,
+        "value": made.profile.mean_bps,
+        "standard_error": made.profile.standard_error_bps,
+        "low": made.low,
+        "high": made.high,
+        "coefficients": made.coefficients,
+        "c_uc_bootstrap": made.c_uc_bootstrap,
+        "warnings": made.warnings,
+        "notes": {"a": found.files.notes, "b": found.network.notes},
+    }
 
-    Raises:
-        SystemFailure: when the file cannot be written.
-    """
-    from farline.cli.analyze.figure import save_figure
-    from farline.plots.comparison_figure import draw_comparison
 
-    save_figure(lambda: draw_comparison(drawn_difference(a, b, found)), path)
+def _print_method(compared: ComparedMethod) -> None:
+    files, network, found = compared.files, compared.network, compared.result
+    say(f"{compared.words}: {files.label} over {network.label}.")
+    for profile in (files, network):
+        for note in profile.notes:
+            say(f"note: {profile.label}: {note}", hang="  ")
+    say(f"Limits of hosts and file systems: {compared.limits.origin}.")
+    made = found.profile
+    rows = [
+        [
+            rtt_text(float(made.rtt_ms[index])),
+            number(float(made.mean_bps[index])),
+            number(float(made.standard_error_bps[index])),
+            "-"
+            if found.low is None or found.high is None
+            else span(float(found.low[index]), float(found.high[index])),
+        ]
+        for index in range(len(made))
+    ]
+    show_table(["RTT ms", "reached", "std error", "bootstrap"], rows, words=0)
+    if found.coefficients is not None:
+        print_scores(found.coefficients)
+    drawn = found.c_uc_bootstrap
+    if drawn is not None:
+        say(f"C_UC by bootstrap: {drawn.value:.3f} ({score_span(drawn.low, drawn.high)}).")
+    for warning in found.warnings:
+        say(f"warning: {warning}", hang="  ")

@@ -8,11 +8,11 @@ import click
 
 from farline.cli.analyze.options import (
     json_option,
+    opened,
     period_option,
     selection_options,
     shape_from,
     shape_options,
-    source_from,
     source_options,
 )
 
@@ -36,26 +36,17 @@ that would. Without an infrastructure each host is a site.
 @json_option
 def command(as_json: bool, **options: Any) -> None:
     """Explains and prints."""
-    from farline.cli.analyze.data import explanation_of, measure
-    from farline.cli.analyze.extras import notes
-    from farline.cli.analyze.selection import selection_from
-    from farline.cli.analyze.sources import opened
-
-    shape = shape_from(options)
-    with opened(source_from(options)) as source:
-        wanted = selection_from(options, source.infrastructure)
-        measured = measure(source, wanted, options["period"])
-        found = explanation_of(source, measured, shape)
-        said = list(notes(source, measured, ()))
-    if as_json:
-        from farline.cli.analyze.json import print_document
-
-        print_document({"explanation": found, "notes": said})
-        return
+    from farline.analysis import explain
     from farline.cli.analyze.explain_text import print_explanation
+    from farline.cli.analyze.json import print_document
     from farline.cli.analyze.text import say
 
-    print_explanation(found)
+    with opened(options) as (source, wanted):
+        found = explain(source, wanted, shape_from(options), options["period"])
+    if as_json:
+        print_document({"explanation": found.explanation, "notes": found.notes})
+        return
+    print_explanation(found.explanation)
     click.echo()
-    for line in said:
+    for line in found.notes:
         say(line)

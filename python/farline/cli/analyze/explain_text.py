@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from farline.cli.analyze.text import count, number, say, sentence, share, show_table, span
-from farline.spec.units import rate_human
+from farline.cli.analyze.text import number, say, share, show_table, span
+from farline.spec.units import counted, rate_human, sentence
 
 if TYPE_CHECKING:
     from farline.explain.infrastructure_finding import (
@@ -76,7 +76,7 @@ def print_ranks(sites: Sequence[SiteRank]) -> None:
 def _print_next(wanted: Sequence[NextMeasurement]) -> None:
     if not wanted:
         return
-    click.echo(f"\nWhat to measure next ({count(len(wanted), 'proposal')}):")
+    click.echo(f"\nWhat to measure next ({counted(len(wanted), 'proposal')}):")
     for place, one in enumerate(wanted, 1):
         unnamed = [site for site in one.sites if site not in one.what]
         where = f" ({', '.join(unnamed)})" if unnamed else ""

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from farline.analysis import Refused, Taken
+from farline.analysis.reading import format_of
 from farline.cli.analyze.json import print_document
-from farline.cli.analyze.logs import Refused, Taken, format_of, unused_defaults
-from farline.cli.analyze.text import ABSENT, count, say, show_table
+from farline.cli.analyze.options import unused_defaults
+from farline.cli.analyze.text import ABSENT, say, show_table
+from farline.spec.units import counted
 
 if TYPE_CHECKING:
     from farline.ingest import Tally
@@ -57,7 +60,7 @@ def _row(one: Taken) -> list[str]:
     complete = one.kept.rows - one.kept.failed
     return [
         one.path.name,
-        format_of(one.kept),
+        format_of(one.kept.reader),
         f"{complete:,}",
         f"{one.kept.failed:,}",
         f"{skipped:,}",
@@ -80,7 +83,7 @@ def _show_odd(name: str, tally: Tally) -> None:
     """The first of the records that could not be read."""
     if not tally.malformed:
         return
-    say(f"{name}: {count(tally.malformed, 'record')} could not be read:", hang="  ")
+    say(f"{name}: {counted(tally.malformed, 'record')} could not be read:", hang="  ")
     for odd in tally.first_malformed[:SHOWN]:
         say(f"line {odd.line}: {odd.reason}: {odd.text}", indent="  ", hang="    ")
     if tally.malformed > SHOWN:
@@ -112,7 +115,7 @@ def document(one: Taken) -> dict[str, Any]:
     """A log that was taken in, for programs."""
     return {
         "path": str(one.path),
-        "format": format_of(one.kept),
+        "format": format_of(one.kept.reader),
         "outcome": one.outcome,
         "beside": [{"name": k.log.name, "digest": k.log.digest} for k in one.beside],
         "filled": None if one.tally is None else one.tally.filled,
@@ -148,14 +151,14 @@ def show_kept(logs: Sequence[KeptLog] | None, forgotten: Sequence[KeptLog], as_j
         print_document(parts)
         return
     for kept in forgotten:
-        click.echo(f"forgot {kept.log.name}: {count(kept.rows, 'transfer')}")
+        click.echo(f"forgot {kept.log.name}: {counted(kept.rows, 'transfer')}")
     if logs is None:
         return
     if not logs:
         click.echo("no logs are kept; farline analyze ingest FILE takes one in")
         return
     rows = [
-        [kept.log.name, format_of(kept), f"{kept.rows - kept.failed:,}", f"{kept.failed:,}",
+        [kept.log.name, format_of(kept.reader), f"{kept.rows - kept.failed:,}", f"{kept.failed:,}",
          kept.kept_at[:16].replace("T", " ") or ABSENT, kept.log.digest[:12]]
         for kept in logs
     ]  # fmt: skip

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from farline.cli.analyze.logs import Reading
 from farline.cli.limits import RATE, SECONDS, SIZE, UnitType
 from farline.cli.selection import store_option
 from farline.spec import units
 from farline.spec.transfers import MODALITIES
 
 if TYPE_CHECKING:
-    from farline.cli.analyze.views import Shape
+    from farline.analysis import Measurements, Reading, Selection, Shape
+    from farline.analysis.reading import ReadLog
+    from farline.ingest import Tally
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -24,6 +26,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 RTT_MS = UnitType("rtt", units.parse_rtt_ms)
 ENGINE = "duckdb"
 FIGURES = ("png", "svg")
+_SELECTED = ("modality", "sites", "at_site", "where", "since", "until", "min_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,6 @@ class SourceOptions:
     """
 
     files: tuple[str, ...] = ()
-    reading: Reading = field(default_factory=Reading)
     infrastructure: Path | None = None
     engine: str = ENGINE
     tables: tuple[str, ...] = ()
@@ -56,12 +58,23 @@ class SourceOptions:
         """What was said of this part; else, without files, all but what was chosen instead."""
         if this is not None:
             return this
-        return not self.names_any and other is not True
+        return not (self.files or self.tables) and other is not True
 
-    @property
-    def names_any(self) -> bool:
-        """Whether a file or a table is named."""
-        return bool(self.files or self.tables)
+    def check(self) -> None:
+        """Refuses a store of which nothing is read, and to read nothing at all.
+
+        Raises:
+            UsageError: for either.
+        """
+        if self.with_runs or self.with_logs:
+            return
+        if self.store_path is not None:
+            raise click.UsageError(
+                "--store: nothing of the store is read, since a SOURCE is named;"
+                " add --runs or --logs"
+            )
+        if not (self.files or self.tables):
+            raise click.UsageError("nothing to read: name a SOURCE, --runs or --logs")
 
 
 def reading_options(command: _Command) -> _Command:
@@ -142,20 +155,106 @@ def json_option(command: _Command) -> _Command:
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command)
 
 
-def source_from(options: Mapping[str, Any]) -> SourceOptions:
-    """The source options among all that were given."""
-    names = ("files", "infrastructure", "engine", "tables", "store_path", "runs", "logs")
-    return SourceOptions(reading=reading_from(options), **{name: options[name] for name in names})
+@contextmanager
+def opened(options: Mapping[str, Any]) -> Iterator[tuple[Measurements, Selection]]:
+    """Opens everything that was named, for as long as the block runs, and says which is meant.
+
+    What does not count, and odd lines of logs, are said on standard error.
+
+    Raises:
+        UsageError: when a file or the store is not there, or nothing is left to read.
+        SpecError: when a log, a Parquet file or the infrastructure cannot be read as such.
+    """
+    from farline.analysis import open_measurements, select
+    from farline.cli.analyze.progress import progress
+    from farline.store import Store
+
+    of = SourceOptions(**{item.name: options[item.name] for item in fields(SourceOptions)})
+    of.check()
+    stored = of.with_runs or of.with_logs
+    with (
+        progress() as on_progress,
+        open_measurements(
+            of.files,
+            reading=reading_from(options),
+            infrastructure=of.infrastructure,
+            store=Store.to_read(of.store_path) if stored else None,
+            runs=of.with_runs,
+            logs=of.with_logs,
+            tables=of.tables,
+            engine=of.engine,
+            on_progress=on_progress,
+        ) as source,
+    ):
+        _warn(source)
+        yield (
+            source,
+            select(
+                source.infrastructure,
+                min_rate_bps=options["min_rate"],
+                **{name: options[name] for name in _SELECTED},
+            ),
+        )
+
+
+def _warn(source: Measurements) -> None:
+    """Lines on standard error on files that do not count, and on odd lines of those that do."""
+    lines = list(source.notices)
+    for log in source.read:
+        lines += unused_defaults(log.path.name, log.tally)
+        if log.tally.malformed:
+            lines.append(_malformed_line(log))
+    for line in lines:
+        click.echo(f"farline: {line}", err=True)
+
+
+def _malformed_line(log: ReadLog) -> str:
+    bad, first = log.tally.malformed, log.tally.first_malformed[0]
+    where = f"line {first.line}" if bad == 1 else f"the first is line {first.line}"
+    many = units.counted(bad, "record")
+    return f"{log.path.name}: {many} could not be read; {where}: {first.reason}"
+
+
+def unused_defaults(name: str, tally: Tally) -> list[str]:
+    """A line for each value given by hand that filled no cell of a log."""
+    return [
+        f"{name}: --set {column} filled no cell: every transfer has its own"
+        for column, cells in tally.filled.items()
+        if not cells and tally.transfers + tally.failed
+    ]
 
 
 def reading_from(options: Mapping[str, Any]) -> Reading:
-    """How logs are to be read, among all that was given."""
-    return Reading(options["kind"], options["mapping"], options["defaults"])
+    """How logs are to be read, among all that was given.
+
+    Raises:
+        UsageError: for a default that is no COLUMN=VALUE.
+    """
+    from farline.analysis import Reading
+
+    return Reading(options["kind"], options["mapping"], defaults_from(options["defaults"]))
+
+
+def defaults_from(texts: Iterable[str]) -> dict[str, str]:
+    """Values for columns from texts such as `rtt_ms=45`.
+
+    Raises:
+        UsageError: for a text without `=`, or a column that is named twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not value:
+            raise click.UsageError(f"--set {text!r}: write COLUMN=VALUE, such as rtt_ms=45")
+        if name in found:
+            raise click.UsageError(f"--set {name}: two values, {found[name]} and {value}")
+        found[name] = value
+    return found
 
 
 def shape_from(options: Mapping[str, Any]) -> Shape:
     """How cells are to become profiles, among all that was given."""
-    from farline.cli.analyze.views import Shape
+    from farline.analysis import Shape
 
     return Shape(
         capacity_bps=options["capacity"],

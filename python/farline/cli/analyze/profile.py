@@ -11,21 +11,19 @@ import click
 from farline.cli.analyze.options import (
     check_figure,
     json_option,
+    opened,
     selection_options,
     shape_from,
     shape_options,
-    source_from,
     source_options,
 )
-from farline.errors import SpecError, UsageError
+from farline.errors import UsageError
 from farline.spec import units
 
 if TYPE_CHECKING:
-    from farline.cli.analyze.sources import Opened
-    from farline.cli.analyze.views import Group, Shape
+    from farline.analysis import Shape
     from farline.plots.analysis_values import ProfileView
     from farline.profiles.throughput_profile import Evaluated
-    from farline.store.transfers import Selection
 
 _HELP = """Profile throughput over round-trip time.
 
@@ -64,54 +62,30 @@ best what it was not shown.
 @json_option
 def command(as_json: bool, **options: Any) -> None:
     """Reads, computes, prints and draws."""
-    from farline.cli.analyze.cells import read_by
-    from farline.cli.analyze.extras import stranger_notes
-    from farline.cli.analyze.selection import selection_from
-    from farline.cli.analyze.sources import opened
-    from farline.cli.analyze.text import sentence
+    from farline.analysis import throughput_profiles
+    from farline.analysis.cells import read_by
+    from farline.analysis.measured import stranger_notes
+    from farline.analysis.views import evaluated
 
     asked, by = read_rtts(options["at"]), read_by(options["by"])
     _check(options)
     shape = shape_from(options)
-    with opened(source_from(options)) as source:
-        wanted = selection_from(options, source.infrastructure)
-        made, left_out = profile_views(source, wanted, by, shape)
+    with opened(options) as (source, wanted):
+        made, left_out = throughput_profiles(source, wanted, by, shape)
         said = stranger_notes(source, wanted)
     if not made:
         raise UsageError("; ".join(left_out) or "no profile: no transfers fit")
-    values, not_told = at_rtts(made, asked, options["extrapolate"])
+    values, not_told = evaluated(made, asked, options["extrapolate"])
     if options["figure"] is not None:
-        from farline.cli.analyze.figure import save_figure
         from farline.plots.profile_figure import draw_profiles
+        from farline.plots.style import save_figure
 
         save_figure(lambda: draw_profiles(made), options["figure"])
-    notes = [*said, *map(sentence, left_out), *not_told]
+    notes = [*said, *map(units.sentence, left_out), *not_told]
     if as_json:
         _print_document(made, values, notes)
     else:
         _print(made, values, notes, shape, options)
-
-
-def at_rtts(
-    made: Sequence[ProfileView], asked: Sequence[float], extrapolate: bool
-) -> tuple[dict[int, Evaluated], list[str]]:
-    """Each profile by its place at other RTTs, and a line for each that does not cover them.
-
-    Raises:
-        SpecError: when none does.
-    """
-    values: dict[int, Evaluated] = {}
-    refused: list[SpecError] = []
-    for index, view in enumerate(made if asked else ()):
-        try:
-            values[index] = view.profile.evaluate(asked, "mark" if extrapolate else "raise")
-        except SpecError as error:
-            refused.append(error)
-    hint = "" if extrapolate else " (--extrapolate)"
-    lines = [f"Not at other round-trip times: {error.message}{hint}." for error in refused]
-    if refused and not values:
-        raise SpecError(f"{refused[0].message}{hint}")
-    return values, lines
 
 
 def _check(options: Mapping[str, Any]) -> None:
@@ -136,32 +110,6 @@ def read_rtts(text: str | None) -> list[float]:
         return [float(value) for value in units.parse_sweep(text, units.parse_rtt_ms)]
     except ValueError as error:
         raise click.UsageError(f"--at: {error}") from None
-
-
-def profile_views(
-    source: Opened, wanted: Selection, by: Sequence[str], shape: Shape
-) -> tuple[list[ProfileView], list[str]]:
-    """The profiles that are asked for, and a line for each group that gives none."""
-    from farline.cli.analyze.views import views
-
-    return views(_groups(source, wanted, by), shape)
-
-
-def _groups(source: Opened, wanted: Selection, by: Sequence[str]) -> list[Group]:
-    from farline.cli.analyze.cells import SITE, by_site, cells, grouped, site_cells, value_text
-    from farline.cli.analyze.views import Group
-
-    columns = [name for name in by if name != SITE]
-    found = (site_cells if SITE in by else cells)(source, wanted, columns)
-    groups: list[Group] = []
-    for (modality, *values), those in grouped(found, ("modality", *columns)).items():
-        texts = [value_text(*pair) for pair in zip(columns, values, strict=True)]
-        parts = by_site(those) if SITE in by else {"": those}
-        for site, cells_there in parts.items():
-            names = [*texts, site] if site else texts
-            heading = [*columns, SITE] if site else columns
-            groups.append(Group(", ".join(heading), ", ".join(names), str(modality), cells_there))
-    return groups
 
 
 def _print_document(

@@ -9,7 +9,6 @@ import click
 
 from farline.cli.analyze.text import (
     ABSENT,
-    count,
     number,
     rate_unit,
     rtt_text,
@@ -20,7 +19,7 @@ from farline.cli.analyze.text import (
     span,
 )
 from farline.plots.analysis_values import MODALITY_TEXT
-from farline.spec.units import rate_human
+from farline.spec.units import counted, rate_human
 
 if TYPE_CHECKING:
     from farline.models.model_choice import Candidate, Choice
@@ -60,12 +59,12 @@ def headline(view: ProfileView) -> str:
     """What was measured, in a line."""
     profile = view.profile
     kind = MODALITY_TEXT.get(profile.modality, profile.modality)
-    knots = count(len(profile.rtt_ms), "round-trip time")
+    knots = counted(len(profile.rtt_ms), "round-trip time")
     failed = f", {profile.failed:,} failed" if profile.failed else ""
     capacity = profile.capacity_bps
     of = f"; L = {rate_human(capacity)}" if capacity is not None else "; capacity not stated"
     name = f"{view.group}: {view.name}; " if view.group else ""
-    made = count(int(profile.n.sum()), "transfer")
+    made = counted(int(profile.n.sum()), "transfer")
     return f"{name}{kind} ({profile.modality}), {made} at {knots}{failed}{of}"
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from farline.cli.analyze.logs import OnProgress
+    from farline.analysis.sources import OnProgress
 
 
 @contextlib.contextmanager
-def progress(paths: Sequence[Path]) -> Iterator[Callable[[Path], OnProgress | None]]:
-    """A bar over the bytes of all logs on a terminal; nothing elsewhere, or without logs."""
-    if not paths or not sys.stderr.isatty():
-        yield lambda _: None
+def progress() -> Iterator[OnProgress | None]:
+    """A bar over the bytes of all logs on a terminal, once one is read; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
@@ -24,13 +24,10 @@ def progress(paths: Sequence[Path]) -> Iterator[Callable[[Path], OnProgress | No
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(),
                TimeRemainingColumn())  # fmt: skip
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=sum(path.stat().st_size for path in paths))
-        before = 0
+        task = bar.add_task("", visible=False)
 
-        def advance(path: Path) -> OnProgress:
-            nonlocal before
-            start, before = before, before + path.stat().st_size
-            bar.update(task, description=path.name[-30:], completed=start)
-            return lambda read, _: bar.update(task, completed=start + read)
+        def show(path: Path, read: int, total: int) -> None:
+            name = path.name[-30:]
+            bar.update(task, description=name, completed=read, total=total, visible=True)
 
-        yield advance
+        yield show

@@ -12,11 +12,11 @@ import click
 from farline.cli.analyze.options import (
     FIGURES,
     json_option,
+    opened,
     period_option,
     selection_options,
     shape_from,
     shape_options,
-    source_from,
     source_options,
 )
 
@@ -49,28 +49,20 @@ page is printed.
 @json_option
 def command(as_json: bool, **options: Any) -> None:
     """Computes and writes; prints where."""
-    from dataclasses import replace
+    from farline.analysis import report
 
-    from farline.cli.analyze.data import analysis
-    from farline.cli.analyze.selection import selection_from
-    from farline.cli.analyze.sources import opened
-    from farline.plots.analysis import write_analysis_page
-
-    shape = shape_from(options)
-    with opened(source_from(options)) as source:
-        wanted = selection_from(options, source.infrastructure)
-        data = analysis(source, wanted, shape, options["period"], options["title"])
-    data = replace(data, command=_command_line(), log_rtt=options["log_rtt"])
-    formats = [kind for kind in FIGURES if options[kind]] or list(FIGURES)
-    page, *figures = write_analysis_page(data, options["out_dir"] / PAGE, formats)
+    with opened(options) as (source, wanted):
+        page, *figures = report(
+            source, wanted, options["out_dir"], shape_from(options),
+            period_s=options["period"],
+            title=options["title"],
+            command=shlex.join(["farline", *sys.argv[1:]]),
+            log_rtt=options["log_rtt"],
+            formats=[kind for kind in FIGURES if options[kind]] or FIGURES,
+        )  # fmt: skip
     if as_json:
         from farline.cli.analyze.json import print_document
 
         print_document({"page": str(page), "figures": [str(path) for path in figures]})
     else:
         click.echo(page)
-
-
-def _command_line() -> str:
-    """What was called, to be called again."""
-    return shlex.join(["farline", *sys.argv[1:]])

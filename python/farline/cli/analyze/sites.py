@@ -9,14 +9,27 @@ import click
 
 from farline.cli.analyze.options import (
     json_option,
+    opened,
     selection_options,
     shape_from,
     shape_options,
-    source_from,
     source_options,
 )
+from farline.cli.analyze.text import (
+    ABSENT,
+    number,
+    rate_unit,
+    rtt_text,
+    say,
+    score_span,
+    share,
+    show_table,
+)
+from farline.errors import SpecError
+from farline.plots.analysis_values import MODALITY_TEXT
 
 if TYPE_CHECKING:
+    from farline.analysis import Sites
     from farline.plots.analysis_values import PairRow, ProfileView
 
 _HELP = """Show sites beside each other.
@@ -38,43 +51,127 @@ same round-trip times. Without an infrastructure each host is a site.
 @json_option
 def command(as_json: bool, **options: Any) -> None:
     """Reads, computes and prints."""
-    from farline.cli.analyze.data import explanation_of, measure, pair_rows, profile_groups
+    from farline.analysis import sites
     from farline.cli.analyze.explain_text import print_ranks
-    from farline.cli.analyze.extras import notes
-    from farline.cli.analyze.selection import selection_from
-    from farline.cli.analyze.sites_text import print_sites, site_document
-    from farline.cli.analyze.sources import opened
-    from farline.cli.analyze.text import say
-    from farline.cli.analyze.views import views
+    from farline.cli.analyze.json import print_document
 
-    shape = shape_from({**options, "model": "none"})
-    with opened(source_from(options)) as source:
-        wanted = selection_from(options, source.infrastructure)
-        measured = measure(source, wanted, None)
-        groups, too_many = profile_groups(measured, ())
-        made, left_out = views(groups, shape)
-        pairs = pair_rows(source, measured, shape)
-        ranks = explanation_of(source, measured, shape).sites
-        said = list(notes(source, measured, [*left_out, *too_many]))
+    with opened(options) as (source, wanted):
+        found = sites(source, wanted, shape_from(options))
     if as_json:
-        from farline.cli.analyze.json import print_document
-
-        print_document(site_document(pairs, made, ranks, said))
+        print_document(site_document(found))
         return
-    _print(pairs, made, print_sites)
-    print_ranks(ranks)
-    for line in said:
+    # Pairs are shown where there is no profile of them, too.
+    kinds = [*(v.profile.modality for v in found.profiles), *(row.modality for row in found.pairs)]
+    for place, modality in enumerate(dict.fromkeys(kinds)):
+        if place:
+            click.echo()
+        _print_sites(
+            modality,
+            [row for row in found.pairs if row.modality == modality],
+            [view for view in found.profiles if view.profile.modality == modality],
+        )
+    print_ranks(found.ranks)
+    for line in found.notes:
         say(line)
 
 
-def _print(pairs: Sequence[PairRow], made: Sequence[ProfileView], show: Any) -> None:
-    # Pairs are shown where there is no profile of them, too.
-    found = [*(view.profile.modality for view in made), *(row.modality for row in pairs)]
-    for place, modality in enumerate(dict.fromkeys(found)):
-        if place:
-            click.echo()
-        show(
-            modality,
-            [row for row in pairs if row.modality == modality],
-            [view for view in made if view.profile.modality == modality],
+def _print_sites(modality: str, pairs: Sequence[PairRow], made: Sequence[ProfileView]) -> None:
+    """Pairs by rate, slowest first; then each site, worst first, and all, where there are any."""
+    rates = [row.mean_bps for row in pairs if row.mean_bps is not None]
+    unit, scale = rate_unit(rates)
+    click.echo(f"{MODALITY_TEXT[modality].capitalize()} ({modality}), rates in {unit}:")
+    if pairs:
+        heads = ["from", "to", "RTT ms", "n", "mean", "sd", "of L", "failed"]
+        ordered = sorted(pairs, key=lambda row: (row.mean_bps or 0.0, row.from_site, row.to_site))
+        show_table(heads, [_pair(row, scale) for row in ordered], words=2)
+        click.echo()
+    if made:
+        _print_scores(made)
+
+
+def _pair(row: PairRow, scale: float) -> list[str]:
+    return [
+        row.from_site,
+        row.to_site,
+        ABSENT if row.rtt_ms is None else rtt_text(row.rtt_ms),
+        f"{row.n:,}",
+        ABSENT if row.mean_bps is None else number(row.mean_bps / scale),
+        ABSENT if row.sd_bps is None else number(row.sd_bps / scale),
+        share(row.share),
+        f"{row.failed:,}",
+    ]
+
+
+def _print_scores(made: Sequence[ProfileView]) -> None:
+    known = [view for view in made if view.coefficients is not None]
+    if not known:
+        say("No coefficients: they need the capacity (--capacity, or the infrastructure's) and two"
+            " round-trip times.")  # fmt: skip
+        return
+    common = common_scores(known)
+    heads = ["site", "RTT ms", "mean m", "C_CC", "C_UC", "interval", "C_UC common"]
+    rows = []
+    for view in sorted(known, key=lambda view: (view.group == "", _c_uc(view))):
+        found = view.coefficients
+        assert found is not None
+        rows.append(
+            [
+                view.name,
+                f"{rtt_text(found.left_ms)} to {rtt_text(found.right_ms)}",
+                f"{found.mean.value:.3f}",
+                f"{found.c_cc.value:.3f}",
+                f"{found.c_uc.value:.3f}",
+                score_span(found.c_uc.low, found.c_uc.high),
+                ABSENT if view.name not in common else f"{common[view.name]:.3f}",
+            ]
         )
+    show_table(heads, rows)
+
+
+def _c_uc(view: ProfileView) -> float:
+    return 0.0 if view.coefficients is None else view.coefficients.c_uc.value
+
+
+def common_scores(made: Sequence[ProfileView]) -> dict[str, float]:
+    """C_UC of each over the round-trip times that all cover; empty where there are none."""
+    from farline.profiles.calculus import common_interval
+
+    profiles = [view.profile for view in made]
+    try:
+        left, right = common_interval(*profiles)
+    except SpecError:
+        return {}
+    if not left < right:
+        return {}
+    return {
+        view.name: view.profile.coefficients(interval=(left, right)).c_uc.value for view in made
+    }
+
+
+def site_document(found: Sites) -> dict[str, Any]:
+    """Pairs, ranks and sites for programs; sites of each modality, and all as `all`."""
+    modalities = dict.fromkeys(view.profile.modality for view in found.profiles)
+    return {
+        "pairs": found.pairs,
+        "sites": {
+            modality: _scores([v for v in found.profiles if v.profile.modality == modality])
+            for modality in modalities
+        },
+        "ranks": found.ranks,
+        "notes": found.notes,
+    }
+
+
+def _scores(made: Sequence[ProfileView]) -> list[dict[str, Any]]:
+    common = common_scores([view for view in made if view.coefficients is not None])
+    return [
+        {
+            "name": view.name,
+            "is_site": view.group == "site",
+            "n": int(view.profile.n.sum()),
+            "failed": view.profile.failed,
+            "coefficients": view.coefficients,
+            "c_uc_common": common.get(view.name),
+        }
+        for view in made
+    ]

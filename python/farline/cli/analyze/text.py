@@ -97,11 +97,6 @@ def share(value: float | None) -> str:
     return ABSENT if value is None or not math.isfinite(value) else f"{number(100 * value)} %"
 
 
-def count(amount: int, one: str, many: str | None = None) -> str:
-    """`1 transfer`, `1,234 transfers`."""
-    return f"{amount:,} {one if amount == 1 else many or f'{one}s'}"
-
-
 def span(low: float | None, high: float | None, digits: int = 3) -> str:
     """`0.61 to 0.73`, a dash where there is none."""
     if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
@@ -114,9 +109,3 @@ def score_span(low: float | None, high: float | None) -> str:
     if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
         return ABSENT
     return f"{low:.3f} to {high:.3f}"
-
-
-def sentence(text: str) -> str:
-    """A text with a capital at its start and a stop at its end."""
-    stop = "" if text.endswith((".", "!", "?")) else "."
-    return f"{text[:1].upper()}{text[1:]}{stop}"

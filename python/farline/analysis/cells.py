@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-import click
-
+from farline.analysis.sources import Measurements
+from farline.errors import UsageError
+from farline.profiles.cells import Cell, cells_from_table
 from farline.spec.transfers import TRANSFER_COLUMNS
-
-if TYPE_CHECKING:
-    from farline.cli.analyze.sources import Opened
-    from farline.profiles.cells import Cell
-    from farline.store.transfers import Selection
+from farline.spec.units import size_text
+from farline.store.transfers import Selection
 
 SITE = "site"
 """Cells by site: each cell counts for the sites at both its ends."""
@@ -37,22 +34,20 @@ def read_by(text: str | None) -> tuple[str, ...]:
     allowed += [name for name, kind in TRANSFER_COLUMNS.items() if kind not in kinds]
     for name in names:
         if name not in allowed:
-            raise click.UsageError(f"--by {name!r}: allowed are {', '.join(allowed)}")
+            raise UsageError(f"--by {name!r}: allowed are {', '.join(allowed)}")
     return tuple(name for name in names if name != "modality")
 
 
 def cells(
-    source: Opened, wanted: Selection, by: Sequence[str] = (), period_s: float | None = None
+    source: Measurements, wanted: Selection, by: Sequence[str] = (), period_s: float | None = None
 ) -> list[Cell]:
     """Cells of the transfers that are meant, told apart by modality and the columns `by`."""
-    from farline.profiles.cells import cells_from_table
-
     names = tuple(dict.fromkeys(("modality", *by)))
     return cells_from_table(source.transfers.cells(wanted, names, period_s=period_s), names)
 
 
 def site_cells(
-    source: Opened, wanted: Selection, by: Sequence[str] = (), period_s: float | None = None
+    source: Measurements, wanted: Selection, by: Sequence[str] = (), period_s: float | None = None
 ) -> list[Cell]:
     """Cells by the sites at both ends too, without those whose sites are not known.
 
@@ -64,7 +59,7 @@ def site_cells(
 
 
 def fine_cells(
-    source: Opened, wanted: Selection, by: Sequence[str] = (), period_s: float | None = None
+    source: Measurements, wanted: Selection, by: Sequence[str] = (), period_s: float | None = None
 ) -> list[Cell]:
     """Cells by the sites at both ends, known or not."""
     if source.infrastructure is not None:
@@ -73,7 +68,7 @@ def fine_cells(
     return [replace(cell, keys=_renamed(cell.keys)) for cell in found]
 
 
-def period_cells(source: Opened, wanted: Selection, period_s: float) -> list[Cell]:
+def period_cells(source: Measurements, wanted: Selection, period_s: float) -> list[Cell]:
     """Cells by sites, settings and period, in which transfers started at a known time."""
     found = site_cells(source, wanted, ("period", *SETTINGS), period_s)
     return [cell for cell in found if cell.keys["period"] is not None]
@@ -108,8 +103,6 @@ def by_site(found: Sequence[Cell]) -> dict[str, list[Cell]]:
 
 def value_text(name: str, value: object) -> str:
     """A key's value for people: `64MiB` of buffers, `not stated` where it is not known."""
-    from farline.spec.units import size_text
-
     if value is None:
         return "not stated"
     if name.endswith("_bytes") and isinstance(value, int):

@@ -1,20 +1,20 @@
-"""Which transfers are meant: from options, and from texts such as `modality=E,site=ORNL`."""
+"""Which transfers are meant, from texts such as `modality=E,site=ORNL`.
+
+Refusals call a text as the option that has it on the command line.
+"""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
-import click
-
+from farline.errors import SpecError, UsageError
 from farline.spec import units
+from farline.spec.infrastructure import Infrastructure
 from farline.spec.transfers import TRANSFER_COLUMNS
-
-if TYPE_CHECKING:
-    from farline.spec.infrastructure import Infrastructure
-    from farline.store.transfers import Selection
+from farline.store.filters import read_since
+from farline.store.transfers import Selection
 
 _SIZES = ("buffer_bytes", "block_bytes", "bytes")
 """Columns whose values may have a unit."""
@@ -22,23 +22,34 @@ _TEXT_KEYS = ("modality", "site", "sites", "since", "until", "min-rate", "min-by
 """What `--a` and `--b` know besides columns."""
 
 
-def selection_from(options: Mapping[str, Any], sites: Infrastructure | None) -> Selection:
-    """The selection that the options of `selection_options` say.
+def select(
+    infrastructure: Infrastructure | None = None,
+    *,
+    modality: str | None = None,
+    sites: str | None = None,
+    at_site: str | None = None,
+    where: Sequence[str] = (),
+    since: str | None = None,
+    until: str | None = None,
+    min_rate_bps: float | None = None,
+    min_bytes: float | None = None,
+) -> Selection:
+    """The selection that texts say: sites as `ANL,ORNL`, columns as `streams=1,4`, times as an
+    ISO date or time, or as an age such as `7d`.
 
     Raises:
-        SpecError: for a column, value, time or site that is not there or cannot be read.
+        SpecError: for a column, value, time or site that is not there.
+        UsageError: for a text that cannot be read, or sites without an infrastructure.
     """
-    from farline.store.transfers import Selection
-
     return Selection(
-        modality=options["modality"],
-        sites=_sites(options["sites"], sites, "--sites"),
-        at_site=_site(options["at_site"], sites, "--at-site"),
-        where=_columns(options["where"]),
-        since=_moment(options["since"], "--since"),
-        until=_moment(options["until"], "--until"),
-        min_rate_bps=options["min_rate"],
-        min_bytes=None if options["min_bytes"] is None else int(options["min_bytes"]),
+        modality=modality,
+        sites=_sites(sites, infrastructure, "--sites"),
+        at_site=_site(at_site, infrastructure, "--at-site"),
+        where=_columns(where),
+        since=_moment(since, "--since"),
+        until=_moment(until, "--until"),
+        min_rate_bps=min_rate_bps,
+        min_bytes=None if min_bytes is None else int(min_bytes),
     )
 
 
@@ -85,7 +96,7 @@ def _parts(text: str, flag: str) -> list[tuple[str, str]]:
         elif parts:
             parts[-1] = (parts[-1][0], f"{parts[-1][1]},{piece.strip()}")
         else:
-            raise click.UsageError(f"{flag} {text!r}: write KEY=VALUE,..., such as modality=E")
+            raise UsageError(f"{flag} {text!r}: write KEY=VALUE,..., such as modality=E")
     _check_once([key for key, _ in parts], flag)
     return parts
 
@@ -93,7 +104,7 @@ def _parts(text: str, flag: str) -> list[tuple[str, str]]:
 def _check_once(names: Sequence[str], flag: str) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise click.UsageError(f"{flag} {twice}: given twice; several values are one {twice}=A,B")
+        raise UsageError(f"{flag} {twice}: given twice; several values are one {twice}=A,B")
 
 
 def _columns(texts: Sequence[str]) -> dict[str, tuple[object, ...]]:
@@ -124,7 +135,7 @@ def _with(
             return replace(base, min_bytes=int(_number(value, units.parse_size, where)))
     if key not in TRANSFER_COLUMNS:
         allowed = ", ".join((*_TEXT_KEYS, *TRANSFER_COLUMNS))
-        raise click.UsageError(f"{flag} {key!r}: there is no such key; allowed are {allowed}")
+        raise UsageError(f"{flag} {key!r}: there is no such key; allowed are {allowed}")
     return replace(base, where={**base.where, **dict([_where(f"{key}={value}", flag)])})
 
 
@@ -133,14 +144,14 @@ def _where(text: str, flag: str = "--where") -> tuple[str, tuple[object, ...]]:
     name, equals, values = text.partition("=")
     column = name.strip()
     if not equals:
-        raise click.UsageError(f"{flag} {text!r}: write COLUMN=VALUE, such as streams=4")
+        raise UsageError(f"{flag} {text!r}: write COLUMN=VALUE, such as streams=4")
     if column not in TRANSFER_COLUMNS:
         allowed = ", ".join(TRANSFER_COLUMNS)
-        raise click.UsageError(f"{flag} {column!r}: no such column; allowed are {allowed}")
+        raise UsageError(f"{flag} {column!r}: no such column; allowed are {allowed}")
     try:
         return column, tuple(_value(column, value.strip()) for value in values.split(","))
     except ValueError as error:
-        raise click.UsageError(f"{flag} {column}: {error}") from None
+        raise UsageError(f"{flag} {column}: {error}") from None
 
 
 def _value(column: str, text: str) -> object:
@@ -159,11 +170,11 @@ def _value(column: str, text: str) -> object:
             return units.parse_integer(text)
 
 
-def _number(text: str, parse: Any, where: str) -> float:
+def _number(text: str, parse: Callable[[str], float], where: str) -> float:
     try:
         return float(parse(text))
     except ValueError as error:
-        raise click.UsageError(f"{where}: {error}") from None
+        raise UsageError(f"{where}: {error}") from None
 
 
 def _sites(text: str | None, sites: Infrastructure | None, where: str) -> tuple[str, ...]:
@@ -171,7 +182,7 @@ def _sites(text: str | None, sites: Infrastructure | None, where: str) -> tuple[
         return ()
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names:
-        raise click.UsageError(f"{where} {text!r}: name sites, such as {where} ANL,ORNL")
+        raise UsageError(f"{where} {text!r}: name sites, such as {where} ANL,ORNL")
     return _known(names, sites, where)
 
 
@@ -181,7 +192,7 @@ def _site(text: str | None, sites: Infrastructure | None, where: str) -> str | N
 
 def _known(names: tuple[str, ...], sites: Infrastructure | None, where: str) -> tuple[str, ...]:
     if sites is None:
-        raise click.UsageError(f"{where}: which hosts are whose? Give --infrastructure SITES.toml")
+        raise UsageError(f"{where}: which hosts are whose? Give --infrastructure SITES.toml")
     return sites.sites_named(names)
 
 
@@ -189,12 +200,9 @@ def _moment(text: str | None, where: str) -> datetime.datetime | None:
     """A moment from a date, a time or an age; a time without a zone is the user's own."""
     if text is None:
         return None
-    from farline.errors import SpecError
-    from farline.store.filters import read_since
-
     try:
         return datetime.datetime.fromisoformat(read_since(text))
     except SpecError:
-        raise click.UsageError(
+        raise UsageError(
             f"{where} {text!r}: write a date (2026-11-21), a time, or an age (30m, 2h, 7d)"
         ) from None

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from farline.analysis.cells import SITE, by_site, cells, grouped, site_cells, value_text
+from farline.analysis.sources import Measurements
 from farline.errors import SpecError
-from farline.plots.analysis_values import MODALITY_TEXT
-
-if TYPE_CHECKING:
-    from farline.models.model_choice import Choice
-    from farline.plots.analysis_values import Line, ProfileView, Running
-    from farline.plots.analysis_values import Region as DrawnRegion
-    from farline.profiles.cells import Cell
-    from farline.profiles.throughput_profile import ThroughputProfile
+from farline.models.model_choice import KNOTS_NEEDED, Choice, choose
+from farline.models.profile_models import model_named
+from farline.plots.analysis_values import MODALITY_TEXT, Line, ProfileView, Region, Running
+from farline.profiles.cells import Cell
+from farline.profiles.merging import MERGE_MS, MERGE_SHARE
+from farline.profiles.throughput_profile import Evaluated, ThroughputProfile
+from farline.store.transfers import Selection
 
 AUTO, NONE = "auto", "none"
 LINE_POINTS = 200
@@ -23,7 +25,7 @@ LINE_POINTS = 200
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How cells become profiles, as the command line has it.
+    """How cells become profiles, as whoever asks has it.
 
     Round-trip times within `merge_ms` are one; None is the larger of 0.5 ms and 1 %.
     """
@@ -34,6 +36,9 @@ class Shape:
     model: str = AUTO
 
 
+DEFAULT_SHAPE = Shape()
+
+
 def profile_from(
     found: Sequence[Cell], shape: Shape, name: str = "", modality: str | None = None
 ) -> ThroughputProfile:
@@ -42,8 +47,6 @@ def profile_from(
     Raises:
         SpecError: when none of them has a complete measurement and a round-trip time.
     """
-    from farline.profiles.merging import MERGE_MS, MERGE_SHARE
-    from farline.profiles.throughput_profile import ThroughputProfile
 
     return ThroughputProfile.from_cells(
         found,
@@ -60,7 +63,6 @@ def view_of(
     profile: ThroughputProfile, choice: Choice | None, shape: Shape, group: str = ""
 ) -> ProfileView:
     """A profile with everything that can be computed from it; what cannot is left out."""
-    from farline.plots.analysis_values import ProfileView
 
     low, high = profile.band(shape.confidence)
     several = profile.capacity_bps is not None and len(profile) > 1
@@ -79,7 +81,6 @@ def view_of(
 
 
 def _running(profile: ThroughputProfile, confidence: float) -> Running:
-    from farline.plots.analysis_values import Running
 
     found = profile.running(confidence)
     return Running(found.rtt_ms, found.c_uc, found.low, found.high)
@@ -91,8 +92,6 @@ def choice_of(profile: ThroughputProfile, model: str) -> Choice | None:
     Raises:
         SpecError: for an unknown model, or a named one that cannot be fitted.
     """
-    from farline.models.model_choice import KNOTS_NEEDED, choose
-    from farline.models.profile_models import model_named
 
     if model == NONE:
         return None
@@ -104,9 +103,6 @@ def choice_of(profile: ThroughputProfile, model: str) -> Choice | None:
 
 def fitted_line(profile: ThroughputProfile, choice: Choice) -> Line:
     """The chosen model from the first to the last round-trip time."""
-    import numpy as np
-
-    from farline.plots.analysis_values import Line
 
     left, right = float(profile.rtt_ms[0]), float(profile.rtt_ms[-1])
     places = np.union1d(np.linspace(left, right, LINE_POINTS), profile.rtt_ms)
@@ -114,9 +110,8 @@ def fitted_line(profile: ThroughputProfile, choice: Choice) -> Line:
     return Line(choice.chosen.name, places, rates, left, right, choice.chosen.in_words())
 
 
-def _regions(profile: ThroughputProfile, confidence: float) -> tuple[DrawnRegion, ...]:
+def _regions(profile: ThroughputProfile, confidence: float) -> tuple[Region, ...]:
     """Where it bends beyond noise; what is straight is not shaded."""
-    from farline.plots.analysis_values import Region
 
     return tuple(
         Region(part.left_ms, part.right_ms, part.shape)
@@ -158,3 +153,48 @@ def views(groups: Iterable[Group], shape: Shape) -> tuple[list[ProfileView], lis
             left_out.append(f"no model of {group.heading}: {error.message}")
         made.append(view_of(profile, choice, shape, group.by))
     return made, left_out
+
+
+def throughput_profiles(
+    source: Measurements, wanted: Selection, by: Sequence[str] = (), shape: Shape = DEFAULT_SHAPE
+) -> tuple[list[ProfileView], list[str]]:
+    """A profile for each modality, and for each value of the columns `by`, or each `site`.
+
+    Besides a line for each group that gives none, or not the model that was asked for.
+    """
+    return views(_groups(source, wanted, by), shape)
+
+
+def _groups(source: Measurements, wanted: Selection, by: Sequence[str]) -> list[Group]:
+    columns = [name for name in by if name != SITE]
+    found = (site_cells if SITE in by else cells)(source, wanted, columns)
+    groups: list[Group] = []
+    for (modality, *values), those in grouped(found, ("modality", *columns)).items():
+        texts = [value_text(*pair) for pair in zip(columns, values, strict=True)]
+        parts = by_site(those) if SITE in by else {"": those}
+        for site, cells_there in parts.items():
+            names = [*texts, site] if site else texts
+            heading = [*columns, SITE] if site else columns
+            groups.append(Group(", ".join(heading), ", ".join(names), str(modality), cells_there))
+    return groups
+
+
+def evaluated(
+    made: Sequence[ProfileView], rtts_ms: Sequence[float], extrapolate: bool = False
+) -> tuple[dict[int, Evaluated], list[str]]:
+    """Each profile by its place at other RTTs, and a line for each that does not cover them.
+
+    Raises:
+        SpecError: when none does.
+    """
+    values: dict[int, Evaluated] = {}
+    refused: list[SpecError] = []
+    for index, view in enumerate(made if rtts_ms else ()):
+        try:
+            values[index] = view.profile.evaluate(rtts_ms, "mark" if extrapolate else "raise")
+        except SpecError as error:
+            refused.append(error)
+    hint = "" if extrapolate else " (--extrapolate)"
+    if refused and not values:
+        raise SpecError(f"{refused[0].message}{hint}")
+    return values, [f"Not at other round-trip times: {error.message}{hint}." for error in refused]
