@@ -100,7 +100,7 @@ def _scatter(pairs: Sequence[Pair]) -> list[str]:
 
 def flag(rate_bps: float) -> str:
     """A rate as `-b` takes it, to three digits."""
-    from farline.explain.rbudp_rules import rate_flag
+    from farline.explain.finding import rate_flag
 
     return rate_flag(rate_bps)
 

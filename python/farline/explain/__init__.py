@@ -13,7 +13,8 @@ In: a run record with its sample columns, or host facts, or cells by sites. Out:
 a `Verdict` document, findings or an `Explanation`, each with evidence; "not
 enough data" where the measurements do not tell.
 
-Start with `verdict.verdict`: a list of rules, first hit wins, each rule one
-function from `Figures` to a verdict or nothing. For infrastructures start with
-`infrastructure.explain`: `bound_search` tries, `diagnosis` decides.
+Start with `verdict.verdict`: the rules of `rules.table`, first hit wins, each one
+function from `Figures` to a finding or nothing, with the thresholds of
+`rules.limits`. For infrastructures start with `infrastructure.explain`:
+`bound_search` tries, `diagnosis` decides.
 """

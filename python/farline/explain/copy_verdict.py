@@ -1,7 +1,7 @@
 """What limited a copy: its own rules first, then those for runs about windows and paths.
 
-Hashing and sealing are work of a CPU, so they come as `sender-cpu` or `receiver-cpu` with their
-share told. `quick_verdict` asks what the record alone can answer.
+Hashing and encryption are work of a CPU, so they come as `sender-cpu` or `receiver-cpu` with their
+share. `quick_verdict` asks what the record alone can answer.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from farline.explain import copy_rules
 from farline.explain.copy_figures import CopyFigures, EndFigures, copy_figures_of
 from farline.explain.finding import Finding, counted, percent
+from farline.explain.rules import copies
 from farline.spec.units import rate_human, size_human
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ _SMALL = 0.005
 """Share of the threads' time below which a stage is not named."""
 
 _STAGE_WORDS = {
-    "sender": {"file": "reading", "name": "names", "hash": "hashing", "cipher": "sealing",
+    "sender": {"file": "reading", "name": "file names", "hash": "hashing", "cipher": "encryption",
                "stream": "sending", "starved": "nothing to send"},
-    "receiver": {"file": "writing", "name": "names", "hash": "hashing", "cipher": "opening seals",
-                 "stream": "receiving", "sync": "syncing", "starved": "no room for what came"},
+    "receiver": {"file": "writing", "name": "file names", "hash": "hashing", "cipher": "decryption",
+                 "stream": "receiving", "sync": "syncing", "starved": "receive buffer full"},
 }  # fmt: skip
 
 
@@ -49,14 +49,14 @@ def quick_verdict(record: RunRecord) -> Verdict | None:
 
 def find(figures: CopyFigures) -> Finding | None:
     """The first rule's finding that needs no samples."""
-    return next((found for rule in copy_rules.RULES if (found := rule(figures))), None)
+    return next((found for rule in copies.RULES if (found := rule(figures))), None)
 
 
 def verdict_of(found: Finding, figures: CopyFigures) -> Verdict:
     """A finding as a verdict, with what every copy's says."""
     line = found.line
     if figures.spec.get("give_way") and found.limit in ("path", "cwnd", "unknown"):
-        line += "; it gave way to other traffic (--yield)"
+        line += "; it yielded to other traffic (--yield)"
     return {
         "limit": found.limit,
         "line": line,
@@ -69,8 +69,19 @@ def remedy_of_copy(remedy: str) -> str | None:
     """A remedy of a run in the words of `farline copy`; None where a copy has no such option."""
     if _NOT_OF_COPIES.search(remedy) or remedy == "a longer run":
         return None
-    words = (_LONG.get(word, word) for word in remedy.split(" "))
-    return " ".join(words)
+    commands = remedy.split("`")
+    # Between backquotes, and after `sysctl`, the letters are other programs' options.
+    commands[::2] = [_with_long_options(text) for text in commands[::2]]
+    return "`".join(commands)
+
+
+def _with_long_options(text: str) -> str:
+    words = text.split(" ")
+    before = ["", *words]
+    return " ".join(
+        word if last == "sysctl" else _LONG.get(word, word)
+        for last, word in zip(before, words, strict=False)
+    )
 
 
 def evidence(figures: CopyFigures) -> list[str]:
@@ -108,7 +119,7 @@ def _end_line(end: EndFigures) -> str:
     threads = counted(end.streams, "stream")
     threads += f", files by {counted(end.threads, 'thread')}" if end.threads else ""
     place = " on ".join(word for word in (end.engine, end.file_system) if word)
-    return f"{end.role} ({place}; {threads}): of its threads' time {parts}"
+    return f"{end.role} ({place}; {threads}): thread time: {parts}"
 
 
 def is_judged_here(record: Mapping[str, Any]) -> bool:

@@ -6,6 +6,7 @@ here give it as a tuple, which is empty when there is nothing to propose.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -27,12 +28,11 @@ _PING_HEADERS_BYTES = 28
 """Of IPv4 and ICMP, which `ping -s` does not count."""
 
 CHECK_MTU = f"ping -M do -s {JUMBO_MTU_BYTES - _PING_HEADERS_BYTES} HOST, tracepath HOST"
-"""How to see that a path takes jumbo frames; a hop that drops them without a word is seen too."""
+"""How to see that a path takes jumbo frames; a hop that drops them silently is seen too."""
 
 JUMBO_REMEDY = (
-    f"larger packets: an MTU of {JUMBO_MTU_BYTES} on the whole path, where every hop takes it;"
-    f" where one does not, they may vanish without a word (an MTU black hole):"
-    f" check with {CHECK_MTU}"
+    f"larger packets: an MTU of {JUMBO_MTU_BYTES} on the whole path; a hop that does not support"
+    f" it may drop them silently (an MTU black hole), so check first: {CHECK_MTU}"
 )
 
 
@@ -55,6 +55,15 @@ def percent(share: float) -> str:
 def counted(count: int, one: str) -> str:
     """`1 path`, `2 paths`."""
     return f"{count} {one}" if count == 1 else f"{count} {one}s"
+
+
+def rate_flag(rate_bps: float) -> str:
+    """A rate as `-b` takes it, to three digits and never more than it is."""
+    scale, unit = (1e9, "G") if rate_bps >= 1e9 else (1e6, "M")
+    value = rate_bps / scale
+    digits = 2 if value < 10 else 1 if value < 100 else 0
+    # What is missing by the last bits of a float is none that is shown.
+    return f"-b {math.floor(value * 10**digits + 1e-6) / 10**digits:g}{unit}"
 
 
 def more_streams(figures: Figures, why: str = "more streams") -> tuple[str, ...]:

@@ -22,11 +22,11 @@ from farline.spec._types import PathCheck, RunRecord, StreamRecord
 class RbudpFigures:
     """One direction of an RBUDP run; `None` is "not known".
 
-    `payload_bytes` is the payload of a whole blast (papers/4's S), `sent_bytes` what one stream
-    moved in all. `paced_share` is the part of the time in which senders waited for their own
-    pacing, `under_way` how many blasts of a stream were under way on average. Of an emulated path,
-    `wire_loss` says whether a link was told to lose packets, `drops` are datagrams that a host
-    dropped for want of room.
+    `payload_bytes` is the payload of a whole blast (S of He et al. 2002), `sent_bytes` what one
+    stream moved in all. `paced_share` is the part of the time in which senders waited for their own
+    pacing, `in_flight_mean` how many blasts of a stream were in flight on average. Of an emulated
+    path, `wire_loss` says whether a link drops packets on purpose, `drops` are datagrams that a
+    host dropped because a buffer was full.
     """
 
     packet_bytes: int | None
@@ -42,7 +42,7 @@ class RbudpFigures:
     blasts: Blasts | None
     path_check: PathCheck | None
     paced_share: float | None
-    under_way: float | None
+    in_flight_mean: float | None
     wire_loss: bool | None
     emulated: bool
     drops: int
@@ -107,7 +107,7 @@ def rbudp_figures_of(
         blasts=blasts,
         path_check=path_check_of(record, sender_end),
         paced_share=_paced_share(samples, rows),
-        under_way=_under_way(blasts, senders),
+        in_flight_mean=_in_flight_mean(blasts, senders),
         wire_loss=wire_loss(path["topology"] if path else None),
         emulated=bool(path),
         drops=path["stamp"]["receive_buffer_drops"] if path else 0,
@@ -123,7 +123,7 @@ def _paced_share(samples: Columns, rows: Any) -> float | None:
     return float(samples["paced_wait_us"][known].sum()) / span_us if span_us else None
 
 
-def _under_way(blasts: Blasts | None, senders: Sequence[StreamRecord]) -> float | None:
+def _in_flight_mean(blasts: Blasts | None, senders: Sequence[StreamRecord]) -> float | None:
     """Time of all blasts over that of all senders; of blasts without a row, as the others."""
     run_us = sum(stream["elapsed_us"] for stream in senders)
     if blasts is None or not run_us:

@@ -1,46 +1,25 @@
-"""What limited a run: rules over its figures, the first that fits wins.
+"""What limited a run: the first rule that fits (`rules.table`), with evidence and remedies.
 
-Order matters. What was asked for comes first (a rate limit is no defect), then
-the harness and the CPUs (a window that closes because the reader is slow is the
-reader's fault), then the windows the kernel accounts for in TCP_INFO (busy time
-split into receiver window, send buffer and congestion window), then the path.
+Before the rules comes what no figure shows: a path that swallows large packets. Beside them stands
+what every verdict about a transport says, whichever rule was first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from farline.explain import (
-    black_hole,
-    copy_verdict,
-    rbudp_rules,
-    rbudp_text,
-    tcp_rules,
-    udp_rules,
-    udt_rules,
-)
+from farline.explain import black_hole, copy_verdict, rbudp_text, udt_text
 from farline.explain.copy_figures import copy_figures_of
 from farline.explain.figures import Figures, directions_of, figures_of
-from farline.explain.finding import Finding, larger_packets, percent
+from farline.explain.finding import Finding, percent
+from farline.explain.rules import table
+from farline.explain.rules.limits import limits_of
+from farline.explain.rules.path import full_emulated_link
 from farline.profiles.application_bound import Bound
 from farline.profiles.copy_streams import data_only
 from farline.profiles.series import Columns
 from farline.spec._types import RunRecord, Verdict
 from farline.spec.units import rate_human, size_human, time_human
-
-RATE_REACHED = 0.95
-"""Share of the asked rate from which the rate itself is the limit."""
-
-SHORT_S = 0.05
-"""Seconds of data below which shares of time and of CPUs mean nothing."""
-
-PATH_FULL = 0.97
-"""Share of an emulated link's payload rate from which the link is the limit."""
-
-NEARLY_FULL = 0.85
-"""The same of a run whose start-up is part of it, if it was full from then on."""
-
-Rule = Callable[[Figures], Finding | None]
 
 
 def verdict(
@@ -70,7 +49,7 @@ def verdict(
     bound, above = rbudp_text.bound_text(slowest, bounds)
     line = f"{found.line}; {bound}" if above else found.line
     if len(judged) > 1:
-        line = f"{slowest.direction} (the slower way): {line}"
+        line = f"{slowest.direction} (the slower direction): {line}"
     known = [bound] if bound and not above else []
     return {
         "limit": found.limit,
@@ -96,7 +75,7 @@ def _of_copy(record: RunRecord, samples: Columns) -> Verdict:
     copied = copy_figures_of(record)
     (end,) = directions_of(record)
     figures = figures_of(record, samples, end)
-    full = None if figures.status == "failed" else _full_path(figures)
+    full = None if figures.status == "failed" else full_emulated_link(figures)
     found = full or copy_verdict.find(copied) or judge(figures)
     if found.limit == "path" and copied.same_host and not record.get("path"):
         # What waits on loopback waits for a CPU.
@@ -107,118 +86,12 @@ def _of_copy(record: RunRecord, samples: Columns) -> Verdict:
 
 
 def judge(figures: Figures) -> Finding:
-    """The first rule's finding; `unknown` with the figures when none fits."""
-    for rule in RULES:
-        found = rule(figures)
-        if found is not None:
-            return found
-    return _nothing_stands_out(figures)
+    """The first rule's finding; `unknown` with the rate when none fits."""
+    return table.judge(figures) or _nothing_stands_out(figures)
 
 
 def _nothing_stands_out(figures: Figures) -> Finding:
     return Finding("unknown", f"no single limit stands out at {rate_human(figures.throughput_bps)}")
-
-
-def _failed(figures: Figures) -> Finding | None:
-    if figures.status != "failed":
-        return None
-    return Finding("unknown", f"the run failed: {figures.error or 'no reason given'}")
-
-
-def _nothing_moved(figures: Figures) -> Finding | None:
-    if figures.throughput_bps > 0:
-        return None
-    return Finding("unknown", "no byte arrived, so there is nothing to judge")
-
-
-def _harness(figures: Figures) -> Finding | None:
-    if figures.transport != "null":
-        return None
-    line = f"harness: no network in this run, {rate_human(figures.throughput_bps)} is its ceiling"
-    return Finding("harness", line, remedies=("a real transport: --transport tcp",))
-
-
-def _rate(figures: Figures) -> Finding | None:
-    reached = figures.throughput_bps / figures.asked_bps if figures.asked_bps else 0.0
-    if reached < RATE_REACHED or udp_rules.is_lossy(figures):
-        return None
-    line = f"rate: {percent(reached)} of {rate_human(figures.asked_bps)} reached"
-    if figures.rate_note:
-        return _rate_of_ticket(figures, line)
-    none = (f"a higher rate, or none: {figures.asked_by} 0",)
-    remedies = none if figures.rbudp is None else rbudp_rules.rate_remedies(figures)
-    return Finding("rate", line, (f"asked for {rate_human(figures.asked_bps)} in all",), remedies)
-
-
-def _rate_of_ticket(figures: Figures, line: str) -> Finding:
-    """The server holds the run to that rate: a higher one would be refused."""
-    line += ", which is all that the server allows with this ticket"
-    remedies = (
-        "a ticket that allows more, of the server: farline ticket --limit-rate RATE,"
-        " farline serve --limit-rate RATE (without a ticket: --anonymous-rate RATE)",
-    )
-    return Finding("rate", line, (f"the server: {figures.rate_note}",), remedies)
-
-
-def _too_short(figures: Figures) -> Finding | None:
-    if figures.moved_s >= SHORT_S:
-        return None
-    span = time_human(figures.moved_s * 1e6)
-    return Finding(
-        "unknown",
-        f"too short to tell what limited it: data moved for {span}",
-        remedies=("a longer run: -t 10",),
-    )
-
-
-def _full_path(figures: Figures) -> Finding | None:
-    """An emulated link carries what it can, whatever else is nearly busy too."""
-    most = figures.path_payload_bps
-    # RBUDP does not slow down on a full path: its own rules say what is lost of a rate beyond it.
-    if figures.rbudp is not None:
-        return None
-    if not most or udp_rules.is_lossy(figures):
-        return None
-    share = percent(figures.throughput_bps / most)
-    line = f"path: {share} of what the emulated link carries of payload"
-    if figures.throughput_bps < PATH_FULL * most:
-        settled = figures.settled_bps or 0.0
-        if figures.throughput_bps < NEARLY_FULL * most or settled < PATH_FULL * most:
-            return None
-        line += f", and {percent(min(1.0, settled / most))} once it had started up"
-    faster = "a faster link: --link-rate, or --rate of the testbed"
-    return Finding("path", line, remedies=(faster, *larger_packets(figures)))
-
-
-def _for_udp(rule: Rule) -> Rule:
-    return lambda figures: rule(figures) if figures.transport == "udp" else None
-
-
-def _for_udt(rule: Rule) -> Rule:
-    return lambda figures: rule(figures) if figures.udt is not None else None
-
-
-def _for_rbudp(rule: Rule) -> Rule:
-    return lambda figures: rule(figures) if figures.rbudp is not None else None
-
-
-def _for_tcp(rule: Rule) -> Rule:
-    return lambda figures: rule(figures) if figures.transport == "tcp" else None
-
-
-RULES: tuple[Rule, ...] = (
-    _failed,
-    _nothing_moved,
-    _harness,
-    _too_short,
-    _rate,
-    _full_path,
-    *map(_for_udp, udp_rules.RULES),
-    *map(_for_tcp, tcp_rules.RULES),
-    *map(_for_udt, udt_rules.RULES),
-    *map(_for_rbudp, rbudp_rules.RULES),
-)
-"""Every rule, in the order they are asked."""
 
 
 def _zerocopy_note(figures: Figures) -> str:
@@ -226,7 +99,7 @@ def _zerocopy_note(figures: Figures) -> str:
     if not sent:
         return ""
     share = figures.zerocopy_copied_bytes / sent
-    return f"; MSG_ZEROCOPY: the kernel copied {percent(share)} of {size_human(sent)} after all"
+    return f"; MSG_ZEROCOPY: the kernel still copied {percent(share)} of {size_human(sent)}"
 
 
 def _common_evidence(figures: Figures) -> list[str]:
@@ -234,12 +107,12 @@ def _common_evidence(figures: Figures) -> list[str]:
     if figures.throughput_bps > 0:
         lines.append(f"throughput {rate_human(figures.throughput_bps)}, {figures.direction}")
     lines += _path_evidence(figures)
-    if figures.moved_s >= SHORT_S:
+    if figures.moved_s >= limits_of(figures).short_s:
         lines.append(
             f"busiest sender thread {percent(figures.sender_cpu)} of a CPU, "
             f"busiest receiver thread {percent(figures.receiver_cpu)}"
         )
-    return lines + udt_rules.evidence(figures) + rbudp_text.evidence(figures) + _warnings(figures)
+    return lines + udt_text.evidence(figures) + rbudp_text.evidence(figures) + _warnings(figures)
 
 
 def _path_evidence(figures: Figures) -> list[str]:
@@ -273,7 +146,7 @@ def _warnings(figures: Figures) -> list[str]:
     """What makes the figures themselves doubtful."""
     lines = []
     if "debug" in figures.builds:
-        lines.append("an end runs a debug build: its speed says nothing")
+        lines.append("one end runs a debug build: the rates are not representative")
     if figures.steal_share >= 0.05:
         lines.append(f"the hypervisor took {percent(figures.steal_share)} of the CPU time away")
     return lines

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farline.explain.copy_figures import STAGES, copy_figures_of
-from farline.explain.copy_rules import RULES
 from farline.explain.copy_verdict import quick_verdict, remedy_of_copy, time_shares
+from farline.explain.rules.copies import RULES
 from farline.explain.verdict import verdict
 from farline.spec._types import CopyReport, RunRecord, Verdict
 from tests.support.kept_copies import make_copy_end, make_report, make_tally
@@ -76,16 +76,18 @@ def test_a_disk_that_readers_wait_for() -> None:
     record = copy_record(report=ends({"file_us": 9 * S, "starved_us": 0}))
     found = told(record)
     assert found["limit"] == "sender-disk"
-    assert "sender disk: reading waits for it 88 % of the time of 1 thread" in found["line"]
+    assert (
+        "sender disk: 1 thread spent 88 % of the time reading and waiting for it" in found["line"]
+    )
     assert "more threads for files: --readers 4" in found["remedies"]
-    assert "many requests under way: --read-engine uring" in found["remedies"]
+    assert "many requests in flight: --read-engine uring" in found["remedies"]
 
 
 def test_a_disk_that_writers_wait_for() -> None:
     busy = {"file_us": 70 * S, "threads": 8, "engine": "direct", "starved_us": 8 * S}
     found = told(copy_record(report=ends(receiver=busy)))
     assert found["limit"] == "receiver-disk"
-    assert "of the time of 8 threads" in found["line"]
+    assert "8 threads spent 87 % of the time writing" in found["line"]
     assert "more threads for files: --writers 16" in found["remedies"]
 
 
@@ -116,7 +118,7 @@ def test_syncing_is_the_receivers_disk() -> None:
     record = copy_record(report=ends(receiver={"sync_us": 7 * S}))
     found = told(record)
     assert found["limit"] == "receiver-disk"
-    assert "bringing data to the device takes 70 % of the run's time" in found["line"]
+    assert "flushing data to the device takes 70 % of the run's time" in found["line"]
     assert any("--no-fsync" in remedy for remedy in found["remedies"])
     quick = told(copy_record({"fsync": False}, report=ends(receiver={"sync_us": 7 * S})))
     assert not any("--no-fsync" in remedy for remedy in quick["remedies"])
@@ -127,8 +129,8 @@ def test_many_names() -> None:
     small["copied"] = make_tally(10_000, 10_000 * 10_240)
     found = told(copy_record(report=small))
     assert found["limit"] == "file-names"
-    assert "opening, naming and closing 10,000 files takes 60 %" in found["line"]
-    assert "600 us a file" in found["line"] or "600 µs a file" in found["line"]
+    assert "opening, renaming and closing 10,000 files takes 60 %" in found["line"]
+    assert "600 us per file" in found["line"] or "600 µs per file" in found["line"]
 
 
 def test_names_beside_much_else_are_not_the_cause() -> None:
@@ -143,7 +145,9 @@ def test_a_thread_that_hashes_and_seals() -> None:
     record["streams"][0]["thread_cpu_us"] = 9_700_000
     found = told(record)
     assert found["limit"] == "sender-cpu"
-    assert "97 % of one CPU (hashing 40 % and sealing 30 % of its threads' time)" in found["line"]
+    assert (
+        "97 % of one CPU (hashing 40 % and encryption 30 % of its threads' time)" in found["line"]
+    )
     assert any("--cipher none" in remedy for remedy in found["remedies"])
     assert any("--verify none" in remedy for remedy in found["remedies"])
     assert "more streams on other CPUs: --streams 4" in found["remedies"]
@@ -155,7 +159,7 @@ def test_a_thread_that_waits_for_a_cpu_is_told_so() -> None:
     record["streams"][0]["thread_wait_us"] = 6_500_000
     found = told(record)
     assert found["limit"] == "sender-cpu"
-    assert "and waits 65 % of the time for one that others have" in found["line"]
+    assert "and is runnable but waiting for a CPU 65 % of the time" in found["line"]
     assert found["remedies"][0] == "less other work on that host"
 
 
@@ -209,7 +213,7 @@ def test_a_host_whose_cpus_are_all_busy() -> None:
 def test_a_rate_that_was_asked_for(copy: dict[str, Any], spec: dict[str, Any], flag: str) -> None:
     found = told(copy_record(copy, spec))
     assert found["limit"] == "rate"
-    assert found["remedies"] == [f"a higher rate, or none: {flag} 0"]
+    assert found["remedies"] == [f"a higher rate, or no limit: {flag} 0"]
 
 
 def test_a_rate_that_was_not_reached_is_not_the_cause() -> None:
@@ -218,8 +222,8 @@ def test_a_rate_that_was_not_reached_is_not_the_cause() -> None:
 
 def test_what_moved_nothing_is_not_judged() -> None:
     there = make_report(copied=make_tally(), present=make_tally(10, 10**9))
-    assert told(copy_record(report=there))["line"] == "nothing to move: 10 files were there already"
-    assert "a dry run" in told(copy_record({"dry_run": True}))["line"]
+    assert told(copy_record(report=there))["line"] == "nothing to copy: 10 files already present"
+    assert "dry run" in told(copy_record({"dry_run": True}))["line"]
     failed = copy_record(status="failed", error={"kind": "timeout", "message": "30 s of silence"})
     assert told(failed)["line"] == "the copy failed: 30 s of silence"
 
@@ -228,7 +232,7 @@ def test_a_copy_that_was_over_at_once_has_no_limit() -> None:
     record = copy_record(run_s=0.009, report=ends({"name_us": 9000}))
     for one in record["streams"]:
         one["elapsed_us"] = 9000
-    assert "data moved for 9.00 ms" in told(record)["line"]
+    assert "(9.00 ms of data)" in told(record)["line"]
 
 
 def test_the_path_is_judged_by_the_rules_of_runs() -> None:
@@ -243,7 +247,7 @@ def test_the_path_is_judged_by_the_rules_of_runs() -> None:
     found = verdict(record, samples)
     assert found["limit"] == "receive-window"
     assert any("tcp_rmem" in remedy for remedy in found["remedies"])
-    assert "more streams share the path: --streams 4" in found["remedies"]
+    assert "more streams to share the path: --streams 4" in found["remedies"]
     assert not any(" -P " in remedy for remedy in found["remedies"])
 
 
@@ -329,9 +333,15 @@ def test_no_share_is_more_than_all_of_it() -> None:
     )  # fmt: skip
     for one in record["streams"]:
         one["elapsed_us"], one["thread_cpu_us"], one["thread_wait_us"] = 600_000, 3 * S, S
-    assert "rate: 100 % of 1.00 Mbit/s" in told(record)["line"]
+    assert "rate: 100 % of the requested 1.00 Mbit/s" in told(record)["line"]
     record["spec"].pop("rate_bps")
     found = told(record)
     assert "uses 100 % of one CPU" in found["line"]
     shares = [int(share) for share in re.findall(r"(\d+) %", " ".join(found["evidence"]))]
     assert max(shares, default=0) <= 100
+
+
+def test_a_remedy_keeps_the_options_of_other_commands() -> None:
+    sysctl = "on the receiver: sysctl -w net.core.rmem_max=1 (`farline host --rtt 1ms -P 1`)"
+    assert remedy_of_copy(sysctl) == sysctl
+    assert remedy_of_copy("a larger buffer: -w 2MiB") == "a larger buffer: --window 2MiB"

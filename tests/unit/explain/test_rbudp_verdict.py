@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from farline.explain import rbudp_rules
 from farline.explain.figures import figures_of
+from farline.explain.finding import rate_flag
+from farline.explain.rules.blasts import rbudp_of
 from farline.explain.verdict import verdict
 from farline.profiles.application_bound import Bound
 from farline.spec._types import Blast, PathCheck, RunRecord, Verdict
@@ -45,8 +46,11 @@ def bound(bps: float, **more: Any) -> Bound:
 
 def test_a_stated_rate_that_arrives_is_the_limit() -> None:
     found = judged()
-    assert (found["limit"], found["line"]) == ("rate", "rate: 98 % of 610 Mbit/s reached")
-    assert found["remedies"] == ["a higher rate, if the path is yours alone and has it: -b"]
+    assert (found["limit"], found["line"]) == (
+        "rate",
+        "rate: 98 % of the requested 610 Mbit/s reached",
+    )
+    assert found["remedies"] == ["a higher rate, if nobody else uses the path and it has room: -b"]
 
 
 def test_a_busy_receiver_that_loses_packets_is_its_cpu() -> None:
@@ -60,7 +64,7 @@ def test_a_busy_receiver_that_loses_packets_is_its_cpu() -> None:
         in (found["line"])
     )
     assert found["remedies"][0] == "a lower rate: -b 380M"
-    assert "no second move of each packet: --receiver gather" in found["remedies"]
+    assert "no second copy of each packet: --receiver gather" in found["remedies"]
     assert "a CPU for each stream: --client-cpus, --server-cpus" in found["remedies"]
 
 
@@ -81,8 +85,11 @@ def test_losses_where_no_path_can_lose_are_the_sockets() -> None:
     record["server"]["host"]["hostname"] = record["client"]["host"]["hostname"]
     found = of_record(record)
     assert found["limit"] == "receive-buffer"
-    assert "the UDP socket overflowed before the receiver's thread ran" in found["line"]
-    assert "rmem_max 212992" in found["evidence"]
+    assert (
+        "the UDP socket's buffer of 416 KiB overflowed before the receiver's thread ran"
+        in found["line"]
+    )
+    assert "net.core.rmem_max at the receiver: 212992" in found["evidence"]
     assert found["remedies"][:2] == [
         "a larger buffer of the socket: --udp-receive-buffer 64MiB",
         "allow it: sysctl -w net.core.rmem_max=67108864",
@@ -102,20 +109,20 @@ def test_drops_of_an_emulated_host_are_the_sockets_and_ordered_losses_are_not() 
 def test_a_rate_beyond_an_emulated_link_is_lost_there() -> None:
     found = judged(blast(lost=9_000), bps=930e6, rate_bps=1_200_000_000, path=make_path())
     assert found["limit"] == "path"
-    assert "it carries 947 Mbit/s of the stated 1.20 Gbit/s, the rest is lost" in found["line"]
+    assert "it carries 947 Mbit/s of the stated 1.20 Gbit/s, and the rest is lost" in found["line"]
     found = judged(bps=930e6, rate_bps=1_200_000_000, path=make_path())
-    assert found["line"] == "path: 98 % of what the emulated link carries of payload"
+    assert found["line"] == "path: the run used 98 % of the emulated link's payload rate"
 
 
 def test_a_path_that_carried_less_is_named_with_what_it_does_to_others_first() -> None:
     found = judged(blast(lost=20_000), bps=280e6, check=path_check(300e6))
     assert found["limit"] == "path"
     assert found["line"].startswith(
-        "shared path: it carried 300 Mbit/s of the stated 610 Mbit/s before the blast: "
-        "others on it are left with nothing; path: it carries 300 Mbit/s of the stated"
+        "shared path: it carried 300 Mbit/s of the stated 610 Mbit/s before the blast, "
+        "so none is left for others; path: it carries 300 Mbit/s of the stated"
     )
     assert found["remedies"][0] == "what the path carries: -b 285M"
-    assert "a transport that gives way to others: --transport udt" in found["remedies"]
+    assert "a transport that shares the path with others: --transport udt" in found["remedies"]
     assert len(set(found["remedies"])) == len(found["remedies"])
 
 
@@ -126,7 +133,7 @@ def test_others_queues_are_told_though_the_rate_arrives() -> None:
     assert found["line"].startswith(
         "shared path: packets waited 12.0 ms in queues before the blast"
     )
-    assert found["line"].endswith("; rate: 98 % of 610 Mbit/s reached")
+    assert found["line"].endswith("; rate: 98 % of the requested 610 Mbit/s reached")
     assert not any("higher rate" in remedy for remedy in found["remedies"])
 
 
@@ -142,7 +149,7 @@ def test_where_no_train_was_measured_no_carried_rate_is_told(check: PathCheck, l
     assert found["line"].startswith(f"shared path: {line}")
     assert "carried 0" not in str(found)
     assert any("no train at the stated rate was measured" in text for text in found["evidence"])
-    assert found["remedies"] == ["a transport that gives way to others: --transport udt"]
+    assert found["remedies"] == ["a transport that shares the path with others: --transport udt"]
 
 
 def test_a_path_that_is_not_shared_is_evidence_only() -> None:
@@ -157,8 +164,8 @@ def test_a_path_that_is_not_shared_is_evidence_only() -> None:
 @pytest.mark.parametrize(
     ("carried_bps", "reason"),
     [
-        (610e6, "the path carried the stated rate before the blast, so they are lost by chance"),
-        (None, "by chance, or the rate is more than the path has"),
+        (610e6, "the path carried the stated rate before the blast, so the losses are random"),
+        (None, "the losses are random, or the rate is more than the path carries"),
     ],
 )
 def test_losses_with_an_idle_receiver_are_the_paths(carried_bps: float | None, reason: str) -> None:
@@ -171,7 +178,7 @@ def test_losses_with_an_idle_receiver_are_the_paths(carried_bps: float | None, r
 def test_a_link_that_loses_by_order_is_said_to() -> None:
     path = make_path(loss=0.07)
     assert (
-        "a link loses packets by itself" in judged(blast(lost=3_226), bps=560e6, path=path)["line"]
+        "a link drops packets on purpose" in judged(blast(lost=3_226), bps=560e6, path=path)["line"]
     )
 
 
@@ -180,10 +187,8 @@ def test_a_payload_that_is_small_for_the_path_names_what_would_do() -> None:
     moved = {"bytes": 8_250_000, "elapsed_us": 220_000, "thread_cpu_us": 20_000}
     found = judged(blast(8_250_000), rate_bps=600_000_000, sender=moved, receiver=moved)
     assert found["limit"] == "application"
-    assert (
-        "7.87 MiB a stream at 600 Mbit/s over 110 ms let 50 % of the rate through" in found["line"]
-    )
-    assert found["remedies"] == ["90 % of the rate: 70.8 MiB a stream, -n 71MiB"]
+    assert "7.87 MiB per stream at 600 Mbit/s over 110 ms allow 50 % of the rate" in found["line"]
+    assert found["remedies"] == ["for 90 % of the rate: 70.8 MiB per stream, -n 71MiB"]
 
 
 def test_a_payload_does_not_explain_what_is_far_below_what_it_allows() -> None:
@@ -195,10 +200,10 @@ def test_one_blast_at_a_time_waits_for_each_report() -> None:
     options = {"payload_bytes": 8_250_000, "in_flight": 1}
     found = judged(*[blast(8_250_000)] * 40, rate_bps=600_000_000, bps=300e6, rbudp=options)
     assert found["limit"] == "receive-window"
-    assert "a blast of 7.87 MiB under way" in found["line"] and "50 % of the rate" in found["line"]
+    assert "a blast of 7.87 MiB in flight" in found["line"] and "50 % of the rate" in found["line"]
     assert found["remedies"] == [
-        "90 % of the rate: --payload 71MiB",
-        "all of it, with more blasts at once: --in-flight 2",
+        "for 90 % of the rate: --payload 71MiB",
+        "for all of it, more blasts at once: --in-flight 2",
     ]
 
 
@@ -207,15 +212,15 @@ def test_passes_that_are_waited_for_cost_round_trips() -> None:
     found = judged(
         *[blast(8_250_000, lost=57, passes=3)] * 40, rate_bps=600_000_000, bps=150e6, rbudp=options
     )
-    assert "and 3 passes each let 25 % of the rate through" in found["line"]
-    assert "fill gaps while a blast goes on: --early" in found["remedies"]
+    assert "and 3 passes each allows 25 % of the rate" in found["line"]
+    assert "send missing packets again while a blast goes on: --early" in found["remedies"]
 
 
 def test_blasts_that_stay_under_way_hold_new_data_up() -> None:
     slow = [blast(elapsed_us=9_600_000)] * 8
     found = judged(*slow, bps=300e6, gauges={"paced_wait_us": 20_000})
     assert found["limit"] == "receive-window"
-    assert "7.7 of 8 blasts were under way on average" in found["line"]
+    assert "7.7 of 8 blasts were in flight on average" in found["line"]
     assert found["remedies"] == ["more blasts at once: --in-flight 16"]
     assert judged(*slow, bps=300e6)["limit"] != "receive-window"
 
@@ -225,7 +230,7 @@ def test_a_sender_that_often_has_no_blast_under_way_is_told(at_once: int, remedi
     few = [blast()] * 4
     found = judged(*few, bps=300e6, rbudp={"in_flight": at_once}, gauges={"paced_wait_us": 20_000})
     assert found["limit"] == "application"
-    assert "no blast was under way 65 % of the time" in found["line"]
+    assert "no blast was in flight 65 % of the time" in found["line"]
     assert len(found["remedies"]) == remedies
 
 
@@ -248,7 +253,7 @@ def test_a_full_socket_of_the_sender_is_a_send_buffer() -> None:
     found = judged(blast(elapsed_us=9_500_000), bps=300e6, gauges={"paced_wait_us": 0})
     assert found["limit"] == "send-buffer"
     assert found["remedies"] == [
-        "a larger one: --udp-send-buffer 64MiB", "what came through: -b 300M",
+        "a larger buffer: --udp-send-buffer 64MiB", "the rate that arrived: -b 300M",
     ]  # fmt: skip
 
 
@@ -272,8 +277,8 @@ def test_a_bound_on_losses_that_lowered_the_rate_is_named() -> None:
         gauges={"pacing_rate_bps": 305_000_000},
     )  # fmt: skip
     assert found["limit"] == "cwnd"
-    assert "so 305 Mbit/s were sent on average" in found["line"]
-    assert found["remedies"] == ["the rate that it came to: -b 305M"]
+    assert "so it sent 305 Mbit/s on average" in found["line"]
+    assert found["remedies"] == ["the rate that it settled at: -b 305M"]
 
 
 @pytest.mark.parametrize(("bps", "where"), [(490e6, "line"), (700e6, "evidence")])
@@ -281,7 +286,7 @@ def test_the_application_bound_is_quoted(bps: float, where: str) -> None:
     found = judged(bounds=(bound(bps * 2, started_at="2026-11-20T00:00:00Z"), bound(bps)))
     quoted = f"the application bound measured here on 2026-11-21 was {bps / 1e6:.0f} Mbit/s"
     if where == "line":
-        assert found["line"].endswith(f"; {quoted}: the rate is above it")
+        assert found["line"].endswith(f"; {quoted}, and the stated rate is above it")
     else:
         assert quoted in found["evidence"] and "bound" not in found["line"]
 
@@ -304,11 +309,11 @@ def test_evidence_counts_blasts_and_passes() -> None:
     evidence = judged(blast(lost=460, passes=2), blast(passes=1), check=path_check(600e6))[
         "evidence"
     ]
-    assert "2 blasts of at most 64.0 MiB, 1.5 passes on average, 2 at most" in evidence
-    assert "one blast of 64.0 MiB, one pass each" in judged(blast())["evidence"]
+    assert "2 blasts of up to 64.0 MiB, 1.5 passes on average, at most 2" in evidence
+    assert "1 blast of 64.0 MiB, 1 pass each" in judged(blast())["evidence"]
     assert any("0.5 % missing after the first pass" in line for line in evidence)
     assert any(
-        "senders waited 60 % of the time for their pacing; 0.18 of 8 blasts" in line
+        "senders waited for their pacing 60 % of the time; 0.18 of 8 blasts" in line
         for line in evidence
     )
 
@@ -342,7 +347,7 @@ def test_every_remedy_names_an_option_that_there_is() -> None:
      (7.219e9, "-b 7.21G"), (123.4e9, "-b 123G")],
 )  # fmt: skip
 def test_a_rate_that_is_advised_does_not_grow_by_being_written(rate_bps: float, flag: str) -> None:
-    assert rbudp_rules.rate_flag(rate_bps) == flag
+    assert rate_flag(rate_bps) == flag
 
 
 def test_the_rules_need_an_rbudp_run() -> None:
@@ -350,4 +355,4 @@ def test_the_rules_need_an_rbudp_run() -> None:
 
     figures = figures_of(run_record(), columns([]), 0)
     with pytest.raises(AssertionError):
-        rbudp_rules.rbudp_of(figures)
+        rbudp_of(figures)
