@@ -1,4 +1,4 @@
-"""RBUDP's blasts over emulated paths against the corrected model of papers/4: within 3 %.
+"""RBUDP's blasts over emulated paths against the corrected model of He et al. 2002: within 3 %.
 
 Rows over payload (1 MB to 2 GB), rate (0.1 to 9 Gb/s), round trip (0 to 366 ms) and loss (0 to
 33 %, on the way of the data), after each pass one report, and some with early reports; of the

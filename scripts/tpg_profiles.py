@@ -1,4 +1,4 @@
-"""Tables of the profiles of papers/1 beside the paper's own figures.
+"""Tables of the profiles of Yun et al. 2015 beside the paper's own figures.
 
     .venv/bin/python -m scripts.tpg_profiles STORE
 
@@ -23,7 +23,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "design" / "tpg-profiles.m
 CONTROL = "udt.congestion_control"
 CONTROLS = ("native", "bbr")
 PAPER_MBPS = dict(enumerate((450, 1762, 2487, 2584, 2810, 2847, 7216, 8713, 6300, 6536), 1))
-"""papers/1, Table I: throughput of each experiment in Mb/s."""
+"""Yun et al. 2015, Table I: throughput of each experiment in Mb/s."""
 
 
 def table_1(data: CampaignData) -> str:

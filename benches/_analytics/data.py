@@ -50,7 +50,7 @@ copy (
 
 
 def infrastructure() -> Infrastructure:
-    """The seven sites of papers/5 with the hosts of the made rows."""
+    """The seven sites of Rao et al. 2018 with the hosts of the made rows."""
     example = read_infrastructure(EXAMPLE.read_text(encoding="utf-8"), EXAMPLE.name)
     sites = tuple(Site(site.name, (f"dtn*.{site.name.lower()}",)) for site in example.sites)
     return Infrastructure(example.name, sites, example.connections, example.capacity_bps)

@@ -3,7 +3,7 @@
 A cell has a path of its own: stated delay, stated loss on the way of the data alone, no rate limit,
 since the sender has one. Its round trip is the stated one and what hosts and emulator add, which
 is measured with nothing else under way. What is compared is the sender's own time, T_total of
-papers/4: from its first packet until it knows that everything came.
+He et al. 2002: from its first packet until it knows that everything came.
 
 Where packets are lost the time is left to chance. The mean of the runs may differ from the model's
 mean by 3 % and by what chance allows a mean of so many runs, `CONFIDENCE` of them; the note of a

@@ -94,5 +94,5 @@ def rbudp(rate_bps: float, *options: object) -> list[object]:
 
 
 def one_blast(payload_bytes: int) -> list[object]:
-    """Options for a single blast of so many bytes, alone: papers/4's S."""
+    """Options for a single blast of so many bytes, alone: S of He et al. 2002."""
     return ["-n", payload_bytes, "--payload", payload_bytes, "--in-flight", 1]

@@ -1,4 +1,4 @@
-"""The plans of papers/3 and papers/5 for files run as they are shipped, only shorter."""
+"""The copy plans after Yu et al. 2014 and Rao et al. 2018 run as shipped, only shorter."""
 
 from __future__ import annotations
 

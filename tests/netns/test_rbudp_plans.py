@@ -1,4 +1,4 @@
-"""The plans of papers/4 run as they are shipped, with less to send, and leave its pictures."""
+"""The plans of He et al. 2002 run as shipped, with less to send, and leave its figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plans of papers/1 run as they are shipped, only shorter, and leave the paper's pictures."""
+"""The plans of Yun et al. 2015 run as shipped, only shorter, and leave the paper's figures."""
 
 from __future__ import annotations
 

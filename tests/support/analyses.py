@@ -40,7 +40,7 @@ RTT_MS = (
     0.4, 2.1, 4.7, 8.3, 11.8, 15.0, 19.2, 22.6, 27.3, 31.0, 36.4, 41.1, 45.6, 51.8, 58.0, 63.7,
     70.2, 77.9, 84.4, 91.6, 105.0, 121.0, 140.0, 162.0, 183.0, 220.0, 280.0, 366.0,
 )  # fmt: skip
-"""28 round-trip times, as seven sites have them in papers/5."""
+"""28 round-trip times, as seven sites have them in Rao et al. 2018."""
 
 SITES = ("ANL", "BNL", "CERN", "FNAL", "JLAB", "LBNL", "NCSA", "NERSC", "ORNL", "PNNL", "SLAC",
          "Round the earth")  # fmt: skip
@@ -100,7 +100,7 @@ def made_profile(
 def made_coefficients(
     profile: ThroughputProfile, warnings: tuple[str, ...] = ()
 ) -> Coefficients | None:
-    """By the definitions of papers/5, section 3.3, of at least two knots with a capacity."""
+    """By the definitions of Rao et al. 2018, section 3.3, of at least two knots with a capacity."""
     if profile.capacity_bps is None or len(profile.rtt_ms) < 2:
         return None
     share, times = profile.mean_bps / profile.capacity_bps, profile.rtt_ms
@@ -221,7 +221,7 @@ def made_choice() -> Choice:
 
 
 def made_bars() -> tuple[UseBar, ...]:
-    """Eight as in papers/5, Fig. 2: with and without memory transfers, and one that is odd."""
+    """Eight, as in Rao et al. 2018, Fig. 2: with and without memory transfers, and one odd one."""
     found = []
     names = ("ESnet DTNs, Globus", "XDD, XFS", "XDD, Lustre", "GridFTP", "Petascale, 4 sites",
              "Globus, 5 sites", "LNet, 8 stripes", "Odd one")  # fmt: skip

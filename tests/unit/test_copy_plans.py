@@ -1,4 +1,4 @@
-"""The plans of copies: what they ask for is what papers/3 and papers/5 measured."""
+"""The plans of copies: what they ask for is what Yu et al. 2014 and Rao et al. 2018 measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plans of papers/4: what they ask for, the pictures they leave, the lines of the model."""
+"""The plans of He et al. 2002: what they ask for, their figures, the lines of the model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from farline.plots.style import paper_style
 from farline.plots.wanted import wanted_figures
 from farline.plots.wanted_figure import draw_wanted
 from farline.testbed import load
-from scripts import rbudp_papers4 as papers4
+from scripts import rbudp_experiments as experiments
 from tests.support.planned import planned_data
 
 PLANS = Path(__file__).parents[2] / "plans"
@@ -216,15 +216,15 @@ def test_sizes_of_papers_4_keep_their_unit(size: int, text: str) -> None:
     assert size_text(size) == text
 
 
-@pytest.mark.parametrize("name", papers4.TABLES)
+@pytest.mark.parametrize("name", experiments.TABLES)
 def test_every_plan_has_a_table_and_a_place_for_it(name: str) -> None:
     data = planned_data(load_plan(PLANS / f"{name}.toml"), as_asked, with_blasts=True)
-    lines = papers4.TABLES[name](data).splitlines()
+    lines = experiments.TABLES[name](data).splitlines()
     assert len(lines) == 2 + len({point.settings[_down(name)] for point in data.throughput})
     assert all(len(line.split("|")) == len(lines[0].split("|")) for line in lines)
-    assert f"<!-- {name}: begin -->" in papers4.PAGE.read_text(encoding="utf-8")
+    assert f"<!-- {name}: begin -->" in experiments.PAGE.read_text(encoding="utf-8")
     assert "7.00" in lines[-1] and " 3 |" in lines[-1]
 
 
 def _down(name: str) -> str:
-    return papers4.PAYLOAD if name == "rbudp-payload" else papers4.RATE
+    return experiments.PAYLOAD if name == "rbudp-payload" else experiments.RATE

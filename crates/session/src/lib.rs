@@ -1,6 +1,6 @@
 //! The control session: two ends agree on a run, do it, and put its record together.
 //!
-//! What it does: TPG's thirteen steps (papers/1, section III.A) over TLS 1.3 with a pinned key and
+//! What it does: TPG's thirteen steps (Yun et al. 2015, section III.A) over TLS 1.3 with a pinned key and
 //! tickets; the run itself, one thread per data stream; the records of both ends as one.
 //! What it must not do: know a transport's inside, judge figures, print, remember servers.
 //!

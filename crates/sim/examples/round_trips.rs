@@ -1,4 +1,4 @@
-//! The back-to-back round-trip times of papers/5 at 10 Gbit/s: one CUBIC flow each, ten minutes of virtual time.
+//! The back-to-back round-trip times of Rao et al. 2018 at 10 Gbit/s: one CUBIC flow each, ten minutes of virtual time.
 //!
 //! `cargo run --release -p farline-sim --example round_trips [SIMULATED_SECONDS]`
 

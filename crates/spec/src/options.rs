@@ -82,7 +82,7 @@ pub enum IpVersion {
     V6,
 }
 
-/// One NIC-to-NIC connection (papers/1, section III.B). Streams take the pairs in turn.
+/// One NIC-to-NIC connection (Yun et al. 2015, section III.B). Streams take the pairs in turn.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AddressPair {
@@ -131,8 +131,8 @@ pub struct RunSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["-O", "--omit"]))]
     pub omit_s: Option<OmitS>,
-    /// Time between two samples.
-    #[schemars(extend("x-flags" = ["-i", "--interval"]))]
+    /// Time between two samples. If not stated, `probe` and `profile` derive it from the duration (a hundredth of it within 50 and 100 ms; for a run of over a minute a six-hundredth, at most 1 s), and `copy` takes 0.5 s.
+    #[schemars(extend("x-flags" = ["-i", "--interval"], "x-chosen" = true))]
     pub interval_s: IntervalS,
     /// Payload rate of each stream; 0 is without limit; RBUDP needs it stated; if absent, 1 Mbit/s for UDP and no limit otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]

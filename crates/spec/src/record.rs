@@ -92,13 +92,13 @@ pub struct Granted {
     pub notes: Vec<String>,
 }
 
-/// One blast of RBUDP: a payload that is sent until nothing of it is missing (papers/4, section 3).
+/// One blast of RBUDP: a payload that is sent until nothing of it is missing (He et al. 2002, section 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Blast {
     /// Payload bytes.
     pub bytes: u64,
-    /// How often packets of it were sent and a report was waited for: 1 when nothing was missing (papers/4: N_resend + 1).
+    /// How often packets of it were sent and a report was waited for: 1 when nothing was missing (He et al. 2002: N_resend + 1).
     pub passes: u32,
     /// Packets it consists of.
     pub packets: u64,

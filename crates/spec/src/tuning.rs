@@ -1,4 +1,4 @@
-//! Tunable parameters of each transport (papers/1, section III.B): one struct per protocol, one section of a plan.
+//! Tunable parameters of each transport (Yun et al. 2015, section III.B): one struct per protocol, one section of a plan.
 //!
 //! Extension keywords of the schema are explained in `options.rs`.
 
@@ -30,7 +30,7 @@ pub enum SendMode {
 pub enum ReceiveMode {
     /// Read into one buffer, over and over: what iperf3 does.
     Read,
-    /// Read, then copy into application memory: app_perf of papers/4, section 4.
+    /// Read, then copy into application memory: app_perf of He et al. 2002, section 3.
     Copy,
     /// Let the kernel drop them (MSG_TRUNC): no copy at all.
     Discard,
@@ -96,7 +96,7 @@ impl Default for TcpOptions {
 pub enum UdpReceiveMode {
     /// Read into one buffer, over and over: what iperf3 does.
     Read,
-    /// Read, then copy into application memory: app_perf of papers/4, section 3.
+    /// Read, then copy into application memory: app_perf of He et al. 2002, section 3.
     Copy,
 }
 
@@ -179,7 +179,7 @@ impl UdtControl {
     }
 }
 
-/// Tunable parameters of UDT (papers/1, section IV.A). The most one connection may send (UDT_MAXBW, TPG's -B) is `rate_bps`.
+/// Tunable parameters of UDT (Yun et al. 2015, section IV.A). The most one connection may send (UDT_MAXBW, TPG's -B) is `rate_bps`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct UdtOptions {
@@ -238,7 +238,7 @@ impl Default for UdtOptions {
     }
 }
 
-/// How an RBUDP receiver puts packets where they belong (papers/4, section 3).
+/// How an RBUDP receiver puts packets where they belong (He et al. 2002, section 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RbudpReceiver {
@@ -278,7 +278,7 @@ pub enum SharedPath {
     Allow,
 }
 
-/// Tunable parameters of Reliable Blast UDP (papers/4). The sending rate of the blasts is `rate_bps`, which must be stated; for dedicated paths only.
+/// Tunable parameters of Reliable Blast UDP (He et al. 2002). The sending rate of the blasts is `rate_bps`, which must be stated; for dedicated paths only.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RbudpOptions {
@@ -286,7 +286,7 @@ pub struct RbudpOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--packet"]))]
     pub packet_bytes: Option<RbudpPacketBytes>,
-    /// Payload of one blast (papers/4's S); a longer payload goes in several.
+    /// Payload of one blast (S of He et al. 2002); a longer payload goes in several.
     #[schemars(extend("x-flags" = ["--payload"]))]
     pub payload_bytes: BlastBytes,
     /// Blasts under way at once, so that new data go while the gaps of earlier ones are filled; 1 is the paper's way. 64, or fewer where 16 GiB hold no more of them over all streams, if absent.

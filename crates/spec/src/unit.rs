@@ -139,7 +139,7 @@ macro_rules! count {
 }
 
 count! {
-    /// Bytes handed to one send or receive call: TPG's block size (papers/1, footnote 1).
+    /// Bytes handed to one send or receive call: TPG's block size (Yun et al. 2015, footnote 1).
     BlockBytes: u64 in 1 ..= 1_073_741_824, "bytes"
 }
 count! {

@@ -1,6 +1,6 @@
 //! Transports behind one trait.
 //!
-//! A transport is defined by its callbacks and its tunable parameters (papers/1,
+//! A transport is defined by its callbacks and its tunable parameters (Yun et al. 2015,
 //! section III.B): listen, accept, connect, send a block, receive a block, sample,
 //! close. One folder per protocol; one contract suite (`tests/contract.rs`) that
 //! every one of them passes, whose gaps are data with a reason ([`Capabilities`]).

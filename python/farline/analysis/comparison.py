@@ -1,7 +1,7 @@
 """Two profiles over the round-trip times that both cover, and the file transfer method's own.
 
-papers/5, section 3.4: what file transfers reach of what memory to memory, hosts and file systems
-allow. What hosts and file systems can do is as stated, as described, or as measured.
+Rao et al. 2018, section 3.4: what file transfers reach of what memory to memory, hosts and file
+systems allow. What hosts and file systems can do is as stated, as described, or as measured.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class ComparedMethod:
         found = self.result
         cap = "" if found.cap_bps is None else f", and at most {rate_human(found.cap_bps)}"
         if found.how == "paper":
-            return f"What file transfers reach, by equation 2.2 of papers/5{cap}"
+            return f"What file transfers reach, by equation 2.2 of Rao et al. 2018{cap}"
         return f"What file transfers reach of what memory to memory does{cap}"
 
     @property

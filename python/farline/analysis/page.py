@@ -212,7 +212,7 @@ def _mean_rtt_ms(cells: Sequence[Cell]) -> float | None:
 
 
 def use_bars(made: Sequence[ProfileView], shape: Shape) -> list[UseBar]:
-    """papers/5, Fig. 2: for all, and for each site, C_UC of files and of memory to memory."""
+    """C_UC of files and memory to memory, for all and each site (Rao et al. 2018, Fig. 2)."""
     names = dict.fromkeys((view.group, view.name) for view in made if view.group in ("", "site"))
     bars = []
     for group, name in names:
@@ -269,7 +269,7 @@ def comparisons(
 
 
 def heat_grids(found: Measured, shape: Shape) -> Iterator[HeatGrid]:
-    """papers/5, Fig. 13: mean rate and C_UC over concurrency and parallelism, where both vary."""
+    """Mean rate and C_UC over concurrency and parallelism (Rao et al. 2018, Fig. 13)."""
     for (modality,), cells in grouped(found.by(*KNOBS), ("modality",)).items():
         known = [cell for cell in cells if all(_is_count(cell.keys[knob]) for knob in KNOBS)]
         values = [sorted({int(str(cell.keys[knob])) for cell in known}) for knob in KNOBS]
@@ -333,7 +333,7 @@ def _c_uc(cells: Sequence[Cell], shape: Shape) -> float:
 
 
 def io_curves(found: Measured) -> Iterator[IoCurve]:
-    """papers/5, Fig. 5: what each host (H) and file system (F) does over processes."""
+    """Rao et al. 2018, Fig. 5: what each host (H) and file system (F) does over processes."""
     keys = ("from_site", "file_system")
     cells = found.by(*keys, "concurrency", modalities=("H", "F"))
     for (modality, *place), own in grouped(cells, ("modality", *keys)).items():

@@ -11,7 +11,7 @@ x_scale = "linear"                      # auto, linear, log2, log10; log2-KiB wr
 x_label = "Block size (n)"
 y = ["total_bps"]                       # results, one above the other
 kind = "curves"                         # or bars; series: runs over time, a curve per value
-caption = "papers/1, Fig. 6"
+caption = "Yun et al. 2015, Fig. 6"
 [[figure.model]]                        # lines of a model: see model_table.py
 ```
 """

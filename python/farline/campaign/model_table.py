@@ -3,7 +3,7 @@
 ```toml
 [[figure.model]]
 name = "equation 3"             # in the legend
-model = "printed"               # papers/4 as printed; passes, early: corrected (docs/design)
+model = "printed"               # He et al. 2002 as printed; passes, early: corrected (docs/design)
 payload_bytes = 600_000_000     # or rate_bps: the one of the two that is not on the x axis
 rtt_s = "110ms"
 loss = 0.07                     # share of the packets of each pass; none if absent

@@ -1,11 +1,11 @@
 """Settings that are no product of axes: options that vary as one, and points listed one by one.
 
 ```toml
-[together.buffer_bytes]       # one name; papers/1 varies all four buffers of UDT as one
+[together.buffer_bytes]       # one name; Yun et al. 2015 varies all four buffers of UDT as one
 options = ["udt.send_buffer_bytes", "udt.receive_buffer_bytes"]
 values = "128K..64M*2"
 
-[[point]]                     # one setting of a list, such as a line of papers/1, Table I
+[[point]]                     # one setting of a list, such as a line of Yun et al. 2015, Table I
 name = 8                      # its place in the list if absent
 block_bytes = 179119
 [point.udt]

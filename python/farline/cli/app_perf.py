@@ -1,7 +1,7 @@
 """`farline app-perf HOST`: what a host takes in, and what of it an application can have.
 
 Tools such as iperf count what is received and thrown away. An application moves it into its own
-memory once more; papers/4, section 3, measures that with `app_perf` and takes it for the bound.
+memory once more; He et al. 2002, section 3, measure that with `app_perf` and take it as the bound.
 """
 
 from __future__ import annotations

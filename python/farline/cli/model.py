@@ -44,7 +44,7 @@ _RBUDP_HELP = """Say how long an RBUDP blast takes, and at what throughput.
 \b
   farline model rbudp --payload 600MB --rate 610Mbit --rtt 110ms --loss 7%
 
-Three models stand beside each other: papers/4's equations 1 to 6 as they are
+Three models stand beside each other: equations 1 to 6 of He et al. 2002 as
 printed; corrected, with one report after each pass, the paper's protocol;
 corrected, with reports while the blast goes on, farline's default. Below the
 table is where the printed ones mislead. No packet is sent.
@@ -63,7 +63,7 @@ def _case_options(command: _Command) -> _Command:
     """The quantities of a case."""
     for option in reversed((
         click.option("--payload", type=SIZE, required=True,
-                     help="Payload of the blast: 600MB is decimal, as in papers/4, 600M is not."),
+                     help="Payload of the blast: 600MB is decimal, 600M is 600 MiB."),
         click.option("--rate", type=RATE, required=True, help="Rate of sending, of payload."),
         click.option("--rtt", type=SECONDS, required=True, help="Round-trip time: 2 T_prop."),
         click.option("--loss", type=SHARE, default="0", show_default=True,
@@ -111,7 +111,7 @@ def _answer_options(command: _Command) -> _Command:
     return command
 
 
-@command.command("rbudp", help=_RBUDP_HELP, short_help="Reliable Blast UDP (papers/4).")
+@command.command("rbudp", help=_RBUDP_HELP, short_help="Reliable Blast UDP (He et al. 2002).")
 @_case_options
 @_answer_options
 @store_option

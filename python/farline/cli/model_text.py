@@ -139,7 +139,7 @@ def _measured_table(measured: Sequence[Measured]) -> Table:
 
 
 def _decimal_size(size_bytes: float) -> str:
-    """Decimal, as papers/4 counts payloads: `600 MB`."""
+    """Decimal, as He et al. 2002 counts payloads: `600 MB`."""
     for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size_bytes >= scale:
             return f"{size_bytes / scale:.4g} {unit}"

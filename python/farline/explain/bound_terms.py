@@ -216,7 +216,7 @@ class Term:
 
 
 def _of_streams(streams: Floats, shape: float) -> Floats:
-    """Log of what n streams reach: n times one, or 1 − 1/(1 + κ n) of a line (Altman et al.)."""
+    """Log of what n streams reach: n times one, or 1 − 1/(1 + κ n) (Altman et al. 2006)."""
     if shape == 0.0:
         return np.log(streams)
     return np.asarray(np.log1p(-1.0 / (1.0 + shape * streams)))

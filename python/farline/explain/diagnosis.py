@@ -216,7 +216,7 @@ class Diagnosis:
         return "loss" if many or seen < WINDOW_OF_BUFFER[0] else "window"
 
     def _of_files(self, term: Term) -> CauseKind | Literal["files"]:
-        """Who holds all file transfers back: papers/5, section 3.4."""
+        """Who holds all file transfers back: Rao et al. 2018, section 3.4."""
         share = self.share_of_file_limits
         if share is None:
             return "tool" if term.law == "share" else "files"

@@ -196,7 +196,7 @@ def _after(
 def _file_systems(
     diagnosis: Diagnosis, sites: tuple[str, ...] | None = None
 ) -> Iterator[NextMeasurement]:
-    """The file system by itself: the modality F of papers/5."""
+    """The file system by itself: the modality F of Rao et al. 2018."""
     unknown = [
         site
         for site in sites or diagnosis.table.sites

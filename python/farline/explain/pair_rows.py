@@ -95,7 +95,7 @@ class Measured:
     def file_limit_bps(self, row: PairRow) -> float | None:
         """What hosts and file systems at both ends allow a file transfer; None if one is unknown.
 
-        papers/5, section 3.4: min{Θ_H, Θ_F}, over both sites.
+        Rao et al. 2018, section 3.4: min{Θ_H, Θ_F}, over both sites.
         """
         known = []
         for site, is_sender in ((row.sender, True), (row.receiver, False)):

@@ -63,7 +63,7 @@ class RbudpFigures:
         return carried_share(self.path_check) if self.path_check else None
 
     def window_efficiency(self, rate_bps: float, rtt_us: float) -> float:
-        """Share of a stream's rate that its blasts under way let through (papers/4, eq. 4)."""
+        """Share of a stream's rate that its blasts under way allow (He et al. 2002, eq. 4)."""
         return allowed_efficiency(
             rate_bps,
             rtt_us / 1e6,
@@ -73,7 +73,7 @@ class RbudpFigures:
         )
 
     def total_efficiency(self, rate_bps: float, rtt_us: float) -> float:
-        """Share of a stream's rate that its payload in all lets through (papers/4, eq. 4)."""
+        """Share of a stream's rate that its payload in all lets through (He et al. 2002, eq. 4)."""
         return allowed_efficiency(rate_bps, rtt_us / 1e6, self.sent_bytes or self.payload_bytes)
 
 

@@ -2,9 +2,9 @@
 
 What it does: turns a stated case (payload, rate, round-trip time, loss) into a prediction with
 its parts, a distribution where chance decides, curves, the payload that a wanted efficiency
-needs, and measured blasts beside what was predicted for them. RBUDP (papers/4, section 4), its
-equations as printed and corrected; TCP's rates, windows and dedicated lines as functions of RTT;
-models fitted to a throughput profile (papers/5), and which of them predicts best.
+needs, and measured blasts beside what was predicted for them. RBUDP (He et al. 2002, section 4),
+its equations as printed and corrected; TCP's rates, windows and dedicated lines as functions of
+RTT; models fitted to a throughput profile (Rao et al. 2018), and which of them predicts best.
 
 What it must not do: I/O of any kind, drawing, fitting to samples of a run; correct a published
 formula in silence. What is corrected stands beside what was printed, and `rbudp_gaps` says in

@@ -1,7 +1,7 @@
 """The nearest profile that is concave up to one RTT and convex from there.
 
-The shape that papers/5 (sections 1 and 5) sees in its measurements, without a formula: straight
-lines between the knots, of which only the order of their slopes is asked for.
+The shape that Rao et al. 2018 (sections 1 and 5) sees in its measurements, without a formula:
+straight lines between the knots, of which only the order of their slopes is asked for.
 """
 
 from __future__ import annotations

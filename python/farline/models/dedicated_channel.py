@@ -3,8 +3,8 @@
 `streams` connections start with `initial_window_bytes` each and double every round trip, up to
 W = min(Cτ, nW_buf) in flight together, then stay there until `observed_s` are over. The mean over
 that time is concave in τ where the line is the limit and convex where the window is: the shapes of
-papers/5, Fig. 1, with nothing but a finite time of observation behind the first. So profiles of
-unlike durations must not be mixed, and leaving the ramp out takes the concavity away.
+Rao et al. 2018, Fig. 1, with nothing but a finite time of observation behind the first. So profiles
+of unlike durations must not be mixed, and leaving the ramp out takes the concavity away.
 
 Arguments are numbers or arrays, and they broadcast. Sizes are bytes, rates payload bits per second.
 """

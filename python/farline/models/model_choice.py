@@ -1,8 +1,8 @@
 """Which model of a profile predicts best what it has not seen, and how few RTTs are enough.
 
 Knots are left out one at a time and predicted from the others. The first and the last are never
-left out: a profile ends there (papers/5, section 3.1), so no model is asked beyond what it was
-shown, and those that cannot go beyond are compared on the same knots as those that can.
+left out: a profile ends there (Rao et al. 2018, section 3.1), so no model is asked beyond what it
+was shown, and those that cannot go beyond are compared on the same knots as those that can.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def choose(
     `weight` is how many measurements each mean stands for. `models` are by default one of each
     (`profile_models.MODELS`); none is changed. `folds` may be a number of parts, of which each is
     left out once: inner knots in turn. Without it every inner knot is left out alone, above 30
-    knots in ten parts, and `rule` says so. The rule is that of Breiman and others (1984), with
+    knots in ten parts, and `rule` says so. The rule is that of Breiman et al. (1984), with
     two standard errors instead of one: fewest parameters among those with a mean square within two
     of the least, or with an error at most 0.01 above it; of those with as few, the first in
     `models` whose error is no more than a tenth above the least of them.
@@ -135,7 +135,7 @@ def predict_from(
 ) -> Subset:
     """How well the knots at `shown_rtt_ms` predict the other knots.
 
-    `model` is straight lines by default, as in papers/5, Fig. 8; it is not changed.
+    `model` is straight lines by default, as in Rao et al. 2018, Fig. 8; it is not changed.
 
     Raises:
         SpecError: for an RTT that is not among the knots, or too few for the model.

@@ -33,7 +33,7 @@ class _Monotone(Regressor):
 class Isotonic(_Monotone):
     """Non-increasing in RTT, the nearest to the means in weighted squares.
 
-    What papers/5 takes for granted of a network without its hosts (section 3.4).
+    What Rao et al. 2018 takes for granted of a network without its hosts (section 3.4).
     """
 
     name: ClassVar[str] = "isotonic"

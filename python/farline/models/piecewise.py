@@ -1,4 +1,4 @@
-"""Straight lines through the means: the profile itself, as papers/5, section 3.1, defines it."""
+"""Straight lines through the means: the profile itself (Rao et al. 2018, section 3.1)."""
 
 from __future__ import annotations
 

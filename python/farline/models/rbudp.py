@@ -1,7 +1,7 @@
 """What RBUDP's models are asked and what they answer: a case, a prediction.
 
-Symbols of papers/4, section 4: `payload_bytes` is S_total, `rate_bps` is B_send (there in bytes),
-`rtt_s` is 2 T_prop, `loss` is L, `packet_payload_bytes` is S_packet.
+Symbols of He et al. 2002, section 4: `payload_bytes` is S_total, `rate_bps` is B_send (there in
+bytes), `rtt_s` is 2 T_prop, `loss` is L, `packet_payload_bytes` is S_packet.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 ModelName = Literal["printed", "passes", "early"]
-"""`printed`: papers/4 as it stands. `passes`: corrected, one report after each pass, the paper's
-protocol. `early`: corrected, reports while the blast goes on, farline's default."""
+"""`printed`: He et al. 2002 as it stands. `passes`: corrected, one report after each pass, the
+paper's protocol. `early`: corrected, reports while the blast goes on, farline's default."""
 
 MODEL_NAMES: tuple[ModelName, ...] = ("printed", "passes", "early")
 
 PRINTED_PACKET_BYTES = 1500
-"""S_packet of papers/4: the MTU of Ethernet, headers not taken off."""
+"""S_packet of He et al. 2002: the MTU of Ethernet, headers not taken off."""
 
 HEADER_BYTES = 16
 """RBUDP's own header in each datagram of farline."""
@@ -97,7 +97,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """How often the packet that was lost most often was sent: N_resend + 1 of papers/4.
+    """How often the packet that was lost most often was sent: N_resend + 1 of He et al. 2002.
 
     With early reports it is the same count, though nobody waits for whole passes. `low` and `high`
     hold nine blasts of ten between them (5 % and 95 %); where nothing is left to chance all three

@@ -1,4 +1,4 @@
-"""papers/4's model with its gaps filled: after each pass a report, or reports on the way.
+"""The model of He et al. 2002 corrected: a report after each pass, or reports on the way.
 
 Both take the number of passes from chance (`rbudp_passes`), send at the payload's share of the
 rate, know that a report goes over TCP, and wait for stragglers before gaps are reported. A
@@ -29,7 +29,7 @@ def predict(case: Case, model: ModelName) -> Prediction:
 
 
 def by_passes(case: Case) -> Prediction:
-    """One report after each pass, as in papers/4, section 3.
+    """One report after each pass, as in He et al. 2002, section 3.
 
     Mean over the passes: pass k happens with P(N >= k), sends S L^k bytes and costs a round trip,
     the report of what it left missing, and the wait for stragglers where anything is missing.

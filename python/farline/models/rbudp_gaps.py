@@ -1,4 +1,4 @@
-"""Where papers/4's printed equations part from what happens, case by case, in words.
+"""Where the printed equations of He et al. 2002 part from what happens, case by case, in words.
 
 Each gap says by which of its assumptions the printed prediction is off for this case and, where
 that can be told, by how much. The whole list, with those that touch the paper's text alone, is in
@@ -131,7 +131,7 @@ def _constant(case: Case) -> Gap | None:
         return None
     text = (
         "loss is taken to be the same in each pass and at each rate; near the capacity it is not"
-        " (papers/4 saw 33 % with a slow receiver, under 2 % with a fast one, at the same rate)"
+        " (He et al. 2002 saw 33 % with a slow receiver, under 2 % with a fast one, at one rate)"
     )
     return Gap("constant loss", text)
 

@@ -1,4 +1,4 @@
-"""papers/4, section 4, equations 1 to 6 as they are printed.
+"""He et al. 2002, section 4, equations 1 to 6 as they are printed.
 
 Nothing is mended here but what cannot be computed: without loss N_resend is 0 (its logarithm has
 no value), and a payload of a packet or less is sent once (the logarithm turns negative).

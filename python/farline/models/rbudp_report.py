@@ -1,7 +1,7 @@
 """What a report of missing packets weighs, and what TCP makes of it.
 
-papers/4 has a bit for every packet and no slow start. farline sends the smaller of two forms: a
-bitmap from the first missing packet to the last, or runs, each a gap and a length as LEB128
+He et al. 2002 has a bit for every packet and no slow start. farline sends the smaller of two forms:
+a bitmap from the first missing packet to the last, or runs, each a gap and a length as LEB128
 numbers (7 bits a byte), behind a byte that says which.
 """
 

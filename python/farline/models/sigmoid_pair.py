@@ -1,4 +1,4 @@
-"""Two sigmoids joined at a transition: concave up to it, convex from there (papers/5, [19, 30]).
+"""Two sigmoids joined at a transition: concave before, convex after (Rao et al. 2018, [19, 30]).
 
 g(τ) = 1 − 1/(1 + e^(−a(τ − τ₀))) falls from 1 to 0 with a > 0, concave before its inflection τ₀
 and convex after it. The first branch is used before its inflection, the second after its own, so

@@ -1,6 +1,6 @@
 """What a window allows: no more than it in each round trip, whatever the line can carry.
 
-The bound that explains most convex profiles that were measured (papers/5, section 5): socket
+The bound that explains most convex profiles that were measured (Rao et al. 2018, section 5): socket
 buffers of TCP, credits of a file system's routers, requests in flight of a tool.
 Arguments are numbers or arrays, and they broadcast. Sizes are bytes, rates payload bits per second.
 """

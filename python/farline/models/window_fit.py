@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class WindowBound(Regressor):
-    """min(C, nW/τ), papers/5, section 5: what buffers and credits leave of a line.
+    """min(C, nW/τ), Rao et al. 2018, section 5: what buffers and credits leave of a line.
 
     Fitted to logarithms, exactly (`log_knee`). `capacity_bps` is C where it is known, `streams` n.
     Of the fit: `window_bytes_` is W of each stream, infinite where nothing falls; `capacity_bps_`

@@ -27,7 +27,7 @@ MODALITY_TEXT = {
     "H": "host input and output",
     "F": "file system",
 }
-"""The modalities of papers/5 as people read them."""
+"""The modalities of Rao et al. 2018 as people read them."""
 
 Shape = Literal["concave", "convex"]
 
@@ -122,7 +122,7 @@ class PairRow:
 
 @dataclass(frozen=True, slots=True)
 class UseBar:
-    """One bar of papers/5, Fig. 2: file to file, what memory to memory adds, what is unused.
+    """One bar of Rao et al. 2018, Fig. 2: file to file, what memory to memory adds, what is unused.
 
     Either may be None where it was not measured; both are over the same range.
     """
@@ -135,7 +135,7 @@ class UseBar:
 
 @dataclass(frozen=True, eq=False)
 class HeatGrid:
-    """A quantity over two settings (papers/5, Fig. 13): `values[row, column]`, NaN where empty.
+    """A quantity over two settings (Rao et al. 2018, Fig. 13): `values[row, column]`, NaN if empty.
 
     `unit` is "bit/s", or empty for a coefficient. `failed` are the cells in which nothing
     completed, `n` how many measurements there are in each.
@@ -154,7 +154,7 @@ class HeatGrid:
 
 @dataclass(frozen=True, eq=False)
 class IoCurve:
-    """What a file system or host delivers over processes or streams (papers/5, Fig. 5)."""
+    """What a file system or host delivers over processes or streams (Rao et al. 2018, Fig. 5)."""
 
     name: str
     x_label: str
@@ -169,7 +169,7 @@ class IoCurve:
 class Comparison:
     """Two profiles over their common interval, and their difference or ratio.
 
-    `values` are bit/s for a difference and plain numbers for a ratio (papers/5, Fig. 9d);
+    `values` are bit/s for a difference and plain numbers for a ratio (Rao et al. 2018, Fig. 9d);
     `deviation` is their standard error, where known. `score` are the coefficients of the ratio.
     """
 

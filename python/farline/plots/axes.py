@@ -1,7 +1,7 @@
 """Where the values of a parameter stand on an axis, and what is written there.
 
-papers/1 draws buffers over their logarithm to base 2 (Fig. 7) and block sizes as multiples of the
-payload of a packet (Fig. 6); so does this. Any other grid is drawn on a log axis when its
+Yun et al. 2015 draws buffers over their logarithm to base 2 (Fig. 7) and block sizes as multiples
+of the payload of a packet (Fig. 6); so does this. Any other grid is drawn on a log axis when its
 steps are more even in logarithms than in values, which is what makes a grid geometric. Words, and
 numbers that stand beside "auto", get one place each at even distances.
 
@@ -28,7 +28,7 @@ POINT = "point"
 """The parameter whose values are names of a plan's points, numbers too."""
 
 RTT = "path.rtt_s"
-"""The parameter whose unit stands on the axis, not at each value, as in papers/5."""
+"""The parameter whose unit stands on the axis, not at each value, as in Rao et al. 2018."""
 
 LABEL_SHARE = 0.09
 """Share of the axis that a label needs."""

@@ -1,7 +1,8 @@
 """What RBUDP's blasts came to, as columns of a campaign's rows that can be drawn.
 
-Sums of all blasts that a run's record kept, both directions together: of papers/4 the throughput
-and the loss of the first blast (Fig. 2 to 5), and the passes, N_resend + 1 of its equation 5.
+Sums of all blasts that a run's record kept, both directions together: of He et al. 2002 the
+throughput and the loss of the first blast (Fig. 2 to 5), and the passes, N_resend + 1 of its
+equation 5.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two profiles and their difference or ratio, one above the other: papers/5, Figs. 8, 9c and 9d."""
+"""Two profiles and their difference or ratio (Rao et al. 2018, Figs. 8, 9c and 9d)."""
 
 from __future__ import annotations
 

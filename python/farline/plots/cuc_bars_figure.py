@@ -1,4 +1,4 @@
-"""What is used of an infrastructure, bar by bar, as in papers/5, Fig. 2.
+"""What is used of an infrastructure, bar by bar, as in Rao et al. 2018, Fig. 2.
 
 A bar has up to three parts: C_UC of file transfers, what memory-to-memory transfers add, and what
 is left up to 1. Where files did better than memory, that is a sign of something wrong in the

@@ -1,4 +1,4 @@
-"""What file systems and hosts deliver over processes or streams, as in papers/5, Fig. 5."""
+"""What file systems and hosts deliver over processes or streams, as in Rao et al. 2018, Fig. 5."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A quantity over two settings, concurrency and parallelism as in papers/5, Fig. 13."""
+"""A quantity over two settings, concurrency and parallelism as in Rao et al. 2018, Fig. 13."""
 
 from __future__ import annotations
 

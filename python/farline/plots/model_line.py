@@ -49,7 +49,7 @@ class ModelLine:
         return {key: value for key, value in values.items() if value is not None}
 
     def throughput_bps(self, place: float) -> float:
-        """B_achievable of papers/4 at a rate in bit/s or a payload in bytes.
+        """B_achievable of He et al. 2002 at a rate in bit/s or a payload in bytes.
 
         The printed equations have packets of 1500 bytes, as the paper; the corrected ones have
         farline's.

@@ -1,4 +1,4 @@
-"""Throughput over round-trip time, as in papers/5, Figs. 1, 6, 7, 8 and 9a.
+"""Throughput over round-trip time, as in Rao et al. 2018, Figs. 1, 6, 7, 8 and 9a.
 
 A few profiles share one panel. Many get a panel each, in which all others are faint, so that every
 site is seen against the rest. Curves are drawn through the means as the profile runs, straight in

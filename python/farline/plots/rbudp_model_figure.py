@@ -1,4 +1,4 @@
-"""RBUDP's models over payload or rate, and what was measured (papers/4, Fig. 4 and 6)."""
+"""RBUDP's models over payload or rate, and what was measured (He et al. 2002, Fig. 4 and 6)."""
 
 from __future__ import annotations
 
@@ -92,5 +92,5 @@ def _label(panel: Axes, over: str, unit: str) -> None:
 
 
 def _place_factor(over: str) -> float:
-    """Both are shown in millions: MB as in papers/4, decimal, and Mbit/s."""
+    """Both are shown in millions: MB as in He et al. 2002, decimal, and Mbit/s."""
     return 1e6

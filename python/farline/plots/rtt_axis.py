@@ -1,7 +1,7 @@
 """Where round-trip times stand on an axis, linear or logarithmic, zero included.
 
-papers/5 draws profiles over a linear axis; what lies below 50 ms is then in a corner. A log axis
-has no place for an RTT of 0, which measurements within a host have: with one, the axis is
+Rao et al. 2018 draws profiles over a linear axis; what lies below 50 ms is then in a corner. A log
+axis has no place for an RTT of 0, which measurements within a host have: with one, the axis is
 log(1 + RTT / knee), with the smallest RTT above zero as the knee.
 """
 

@@ -1,4 +1,4 @@
-"""C_UC over [smallest RTT, RTT], for each site and for all, as in papers/5, Figs. 10 to 13."""
+"""C_UC over [smallest RTT, RTT], for each site and for all (Rao et al. 2018, Figs. 10 to 13)."""
 
 from __future__ import annotations
 

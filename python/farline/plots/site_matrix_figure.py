@@ -1,4 +1,4 @@
-"""Every site with every other: mean rates from rows to columns (papers/5, Figs. 3 and 4).
+"""Every site with every other: mean rates from rows to columns (Rao et al. 2018, Figs. 3 and 4).
 
 A pair that was never measured is empty; one in which everything failed has a cross, not a zero.
 """

@@ -16,7 +16,7 @@ Kind = Literal["curves", "bars", "series"]
 """Means over a parameter; bars of means; throughput of one run of each setting over time."""
 
 Scale = Literal["auto", "linear", "log2", "log10", "log2-KiB"]
-"""Scale of the x axis; `log2-KiB` writes the exponent, as papers/1, Fig. 7: 7 is 128 KiB."""
+"""Scale of the x axis; `log2-KiB` writes the exponent, as Yun et al. 2015, Fig. 7: 7 is 128 KiB."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 SCALES: tuple[Scale, ...] = get_args(Scale)

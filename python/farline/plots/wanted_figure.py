@@ -1,7 +1,7 @@
 """Draws a figure that a plan asks for: panels side by side, results one above the other.
 
 The panels of one row share their y axis, so that curves in different panels can be compared, as
-papers/1, Figs. 6 and 7 are read.
+Yun et al. 2015, Figs. 6 and 7 are read.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ What it does: computes what one run comes to (`summary`: total and steady
 throughput, warm-up by `warmup`), how throughput responds to parameters over
 many runs (`response`), how settings compare (`compare`), what RBUDP's blasts
 came to (`blasts`), and what a host can take in (`application_bound`). And the
-analytics of papers/5: what an infrastructure delivers over round-trip time.
+analytics of Rao et al. 2018: what an infrastructure delivers over round-trip time.
 
 What it must not do: I/O of any kind, drawing, choosing what to run next. Its
 functions are pure: the same rows give the same values.

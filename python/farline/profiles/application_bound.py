@@ -1,10 +1,10 @@
 """What a host can take in, received and thrown away or moved to the application as well.
 
 Tools such as iperf throw away what they receive. A real application moves it into its own memory
-once more; papers/4, section 3, has `app_perf` for that, and takes its figure, not iperf's, for
-what a transfer can reach. Here both come from ordinary runs that differ in `receive_mode` alone:
-`read` gives the raw bound, `copy` the application bound. The runs of one measurement have labels in
-the store, by which they are found again: `{"app_perf": NAME, "pair": N}`.
+once more; He et al. 2002, section 3, has `app_perf` for that, and takes its figure, not iperf's,
+for what a transfer can reach. Here both come from ordinary runs that differ in `receive_mode`
+alone: `read` gives the raw bound, `copy` the application bound. The runs of one measurement have
+labels in the store, by which they are found again: `{"app_perf": NAME, "pair": N}`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ TRANSPORTS = ("tcp", "udp")
 """Transports whose receiver can do both."""
 
 RATE_SHARE = 0.95
-"""Share of the application bound that is worth stating as a sending rate: papers/4, section 3,
-stays 5 % below what was measured."""
+"""Share of the application bound that is worth stating as a sending rate: He et al. 2002, section
+3, stays 5 % below what was measured."""
 
 AS_ASKED = 0.97
 """Share of a stated rate from which the rate was the limit and not the host."""

@@ -1,8 +1,8 @@
 """What the blasts of an RBUDP run come to: passes, losses of the first pass, efficiency.
 
 A blast is a payload that is sent at the stated rate and repeated until nothing of it is missing
-(papers/4, section 3). Records keep the first 256 of each stream; the counters of the streams have
-all. Formulas are those of papers/4, section 4.
+(He et al. 2002, section 3). Records keep the first 256 of each stream; the counters of the streams
+have all. Formulas are those of He et al. 2002, section 4.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Blasts:
 
     @property
     def first_pass_lost_share(self) -> float:
-        """Share of the packets that were missing after the first pass (papers/4: first blast)."""
+        """Share of the packets missing after the first pass ("first blast" in He et al. 2002)."""
         return _share(self.first_pass_lost_packets, self.packets)
 
 
@@ -165,7 +165,7 @@ def carried_share(check: PathCheck) -> float | None:
 def allowed_efficiency(
     rate_bps: float, rtt_s: float, payload_bytes: float, *, in_flight: int = 1, passes: float = 1.0
 ) -> float:
-    """Share of the sending rate that a payload lets through (papers/4, eq. 4).
+    """Share of the sending rate that a payload lets through (He et al. 2002, eq. 4).
 
     Eq. 4 is for one blast and one pass: 1 / (1 + RTT·B/S). Each pass more waits for a report of
     its own; with `in_flight` blasts under way as many times the payload goes in the same time.

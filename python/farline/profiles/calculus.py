@@ -1,4 +1,4 @@
-"""The calculus of profiles (papers/5, section 3.2): projection, difference, ratio.
+"""The calculus of profiles (Rao et al. 2018, section 3.2): projection, difference, ratio.
 
 The paper's projection R is two operations. `evaluate` asks a profile at other round-trip times, as
 for a site that does not exist yet. `restrict` keeps the measurements of some sites, of which a
@@ -261,7 +261,7 @@ def comparability(*profiles: ThroughputProfile) -> tuple[str, ...]:
 def subset_error(profile: ThroughputProfile, rtt_ms: Sequence[float]) -> float:
     """Largest relative gap between a profile and the one through some of its knots alone.
 
-    papers/5, Fig. 8: five of eleven RTTs are within 2 %. Relative to the whole profile; on
+    Rao et al. 2018, Fig. 8: five of eleven RTTs are within 2 %. Relative to the whole profile; on
     straight lines the largest gap is at a knot.
 
     Raises:

@@ -42,7 +42,7 @@ class Cell:
 
     @property
     def mean_bps(self) -> float:
-        """Arithmetic mean of the rates: the response mean of papers/5. NaN where n is 0."""
+        """Arithmetic mean of the rates: the response mean of Rao et al. 2018. NaN where n is 0."""
         return self.sum_bps / self.n if self.n else math.nan
 
     @property

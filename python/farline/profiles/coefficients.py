@@ -1,6 +1,6 @@
 """The coefficients of a throughput profile: utilisation, concavity, and both in one number.
 
-papers/5, section 3.3. Every coefficient is a weighted sum of the means at the knots plus a
+Rao et al. 2018, section 3.3. Every coefficient is a weighted sum of the means at the knots plus a
 constant, so its estimate is unbiased and its variance closed (`spread`). What the paper misprints,
 and where a coefficient misleads, is in docs/design/analytics.md.
 """
@@ -40,7 +40,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Coefficients:
-    """papers/5, section 3.3; facts and corrections in docs/design/analytics.md.
+    """Rao et al. 2018, section 3.3; facts and corrections in docs/design/analytics.md.
 
     Normalised: rates over L, round-trip times from [left_ms, right_ms] to [0, 1]. `left` and
     `right` are the rates at the ends over L. `mean` is m, `chord` is M, the value of the chord at

@@ -1,4 +1,4 @@
-"""What a file transfer method makes of network, hosts and file systems (papers/5, section 3.4).
+"""What a transfer method makes of network, hosts and file systems (Rao et al. 2018, section 3.4).
 
 The profile of the method is what file transfers reach (Θ_E) over what they could: `strict`, over
 the least of TCP (Θ_T), hosts and file systems at each round-trip time; `paper`, by equation 2.2 as
@@ -206,5 +206,5 @@ def _warnings(made: ThroughputProfile, network: ThroughputProfile, how: How) -> 
             f"{made.rtt_ms[at]:g} ms: {why}"
         )
     if bool(np.any(np.diff(network.mean_bps) > 0)):
-        lines.append("the network's profile rises somewhere: papers/5 supposes that it does not")
+        lines.append("the network's profile rises somewhere; Rao et al. 2018 assume it does not")
     return tuple(lines)

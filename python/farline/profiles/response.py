@@ -1,6 +1,6 @@
 """How throughput responds to the parameters: one point per setting, from run rows.
 
-A control-response plot (papers/1, section II.B) needs, for every setting of the varied
+A control-response plot (Yun et al. 2015, section II.B) needs, for every setting of the varied
 parameters, the runs made with it and the mean of these runs with its confidence interval.
 The run is the unit: interval samples inside one run are not independent and are never pooled.
 Only complete runs count towards a mean. Failed and partial runs are counted beside it and are

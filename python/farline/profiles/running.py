@@ -1,4 +1,4 @@
-"""The running utilisation-concavity coefficient: C_UC of [τ_L, τ] over τ (papers/5, Fig. 10)."""
+"""The running utilisation-concavity coefficient: C_UC of [τ_L, τ] (Rao et al. 2018, Fig. 10)."""
 
 from __future__ import annotations
 

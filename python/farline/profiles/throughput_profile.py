@@ -45,7 +45,7 @@ class Evaluated:
 class ThroughputProfile:
     """Means of repeated measurements at K round-trip times, straight lines between them.
 
-    papers/5, section 3. Arrays have one entry per knot and are read-only. `rtt_ms` increases
+    Rao et al. 2018, section 3. Arrays have one entry per knot and are read-only. `rtt_ms` increases
     strictly. `sd_bps` is the sample standard deviation, NaN where n is 1. `capacity_bps` is L, the
     capacity by which rates are normalised; None where it is unknown, and then no coefficient is.
 

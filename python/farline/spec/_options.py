@@ -135,7 +135,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 0.005,
         "maximum": 60.0,
         "default": 1.0,
-        "help": "Time between two samples.",
+        "help": "Time between two samples. If not stated, `probe` and `profile` derive it from the duration (a hundredth of it within 50 and 100 ms; for a run of over a minute a six-hundredth, at most 1 s), and `copy` takes 0.5 s.",
         "sweep": True,
     },
     {
@@ -695,7 +695,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 1,
         "maximum": 8589934592,
         "default": 16777216,
-        "help": "Payload of one blast (papers/4's S); a longer payload goes in several.",
+        "help": "Payload of one blast (S of He et al. 2002); a longer payload goes in several.",
         "sweep": True,
     },
     {

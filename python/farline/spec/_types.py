@@ -28,7 +28,7 @@ UdpReceiveMode: TypeAlias = Literal["read", "copy"]
 # How a UDT sender decides how fast to send.
 UdtControl: TypeAlias = Literal["bbr", "native", "reno", "fixed"]
 
-# How an RBUDP receiver puts packets where they belong (papers/4, section 3).
+# How an RBUDP receiver puts packets where they belong (He et al. 2002, section 3).
 RbudpReceiver: TypeAlias = Literal["naive", "gather", "fake"]
 
 # What to do when the path shows that others use it, or cannot carry the stated rate without queues.
@@ -160,7 +160,9 @@ class RunSpec(TypedDict, total=False):
     # Time at the start left out of steady-state figures; found from the data (MSER-5) if absent. A
     # run of a duration lasts this much longer; one of total_bytes does not.
     omit_s: float | None
-    # Time between two samples.
+    # Time between two samples. If not stated, `probe` and `profile` derive it from the duration (a
+    # hundredth of it within 50 and 100 ms; for a run of over a minute a six-hundredth, at most 1
+    # s), and `copy` takes 0.5 s.
     interval_s: float
     # Payload rate of each stream; 0 is without limit; RBUDP needs it stated; if absent, 1 Mbit/s
     # for UDP and no limit otherwise.
@@ -198,7 +200,8 @@ class RunSpec(TypedDict, total=False):
 
 
 class AddressPair(TypedDict, total=False):
-    """One NIC-to-NIC connection (papers/1, section III.B). Streams take the pairs in turn."""
+    """One NIC-to-NIC connection (Yun et al. 2015, section III.B). Streams take the pairs in turn.
+    """
 
     # Address on the client that the stream is bound to; the kernel's choice if absent.
     source: str | None
@@ -255,7 +258,7 @@ class UdpOptions(TypedDict, total=False):
 
 
 class UdtOptions(TypedDict, total=False):
-    """Tunable parameters of UDT (papers/1, section IV.A). The most one connection may send
+    """Tunable parameters of UDT (Yun et al. 2015, section IV.A). The most one connection may send
     (UDT_MAXBW, TPG's -B) is `rate_bps`.
     """
 
@@ -284,14 +287,14 @@ class UdtOptions(TypedDict, total=False):
 
 
 class RbudpOptions(TypedDict, total=False):
-    """Tunable parameters of Reliable Blast UDP (papers/4). The sending rate of the blasts is
+    """Tunable parameters of Reliable Blast UDP (He et al. 2002). The sending rate of the blasts is
     `rate_bps`, which must be stated; for dedicated paths only.
     """
 
     # UDP payload of one datagram, RBUDP's 16-byte header included; what fits the path's MTU if
     # absent.
     packet_bytes: int | None
-    # Payload of one blast (papers/4's S); a longer payload goes in several.
+    # Payload of one blast (S of He et al. 2002); a longer payload goes in several.
     payload_bytes: int
     # Blasts under way at once, so that new data go while the gaps of earlier ones are filled; 1 is
     # the paper's way. 64, or fewer where 16 GiB hold no more of them over all streams, if absent.
@@ -1031,14 +1034,14 @@ class StreamRecord(TypedDict):
 
 
 class Blast(TypedDict):
-    """One blast of RBUDP: a payload that is sent until nothing of it is missing (papers/4, section
-    3).
+    """One blast of RBUDP: a payload that is sent until nothing of it is missing (He et al. 2002,
+    section 3).
     """
 
     # Payload bytes.
     bytes: int
-    # How often packets of it were sent and a report was waited for: 1 when nothing was missing
-    # (papers/4: N_resend + 1).
+    # How often packets of it were sent and a report was waited for: 1 when nothing was missing (He
+    # et al. 2002: N_resend + 1).
     passes: int
     # Packets it consists of.
     packets: int

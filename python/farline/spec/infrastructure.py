@@ -1,8 +1,8 @@
 """An infrastructure: sites, their hosts and file systems, and the connections between them.
 
-papers/5, section 3: S = {S_1, ..., S_N}, each with a file system F_i and a transfer host H_i, and
-connections with their round-trip times and capacities. People write it as TOML; measurements are
-joined to it by host.
+Rao et al. 2018, section 3: S = {S_1, ..., S_N}, each with a file system F_i and a transfer host
+H_i, and connections with their round-trip times and capacities. People write it as TOML;
+measurements are joined to it by host.
 """
 
 from __future__ import annotations

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 Modality = Literal["T", "E", "H", "F"]
-"""What was measured (papers/5, sections 1 and 3): memory to memory over the network (T), file to
-file over the network (E), host input and output without the network (H), a file system (F)."""
+"""What was measured (Rao et al. 2018, sections 1 and 3): memory to memory over the network (T),
+file to file over the network (E), host input and output without the network (H), a file system
+(F)."""
 
 MODALITIES: tuple[str, ...] = get_args(Modality)
 

@@ -91,7 +91,7 @@ def test_chance_widens_what_is_allowed_and_more_runs_narrow_it() -> None:
 
 def test_passes_are_held_against_what_chance_does_to_their_sum() -> None:
     cell = Cell(600 * MB, 0.6 * GB, 110, 0.07)
-    # papers/4's own case: 4.54 resends on average.
+    # The case of He et al. 2002: 4.54 resends on average.
     usual = against_model.passes_row(cell, [blast_run(600 * MB, 9, n) for n in (5, 6, 5, 6, 6)])
     assert usual.reached and usual.peer == pytest.approx(5.54, abs=0.02)
     always_few = against_model.passes_row(cell, [blast_run(600 * MB, 9, 4)] * 5)

@@ -225,7 +225,7 @@ def test_a_campaign_of_points_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 def test_table_1_of_the_paper_is_shipped() -> None:
-    """papers/1, Table I: bytes of packet and block, and four buffers in MiB."""
+    """Yun et al. 2015, Table I: bytes of packet and block, and four buffers in MiB."""
     points = load_plan(TABLE_1).points
     mib = 1 << 20
     assert [point.name for point in points] == list(range(1, 11))

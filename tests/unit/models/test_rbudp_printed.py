@@ -1,4 +1,4 @@
-"""papers/4's equations as printed: every value that follows from the paper's own figures."""
+"""The equations of He et al. 2002 as printed: values that follow from the paper's figures."""
 
 from __future__ import annotations
 

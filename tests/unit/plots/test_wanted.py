@@ -96,7 +96,7 @@ def test_buffers_stand_at_the_logarithm_of_their_kibibytes() -> None:
 
 
 def test_blocks_are_counted_in_payloads_of_a_packet() -> None:
-    """papers/1, Fig. 6: n is the block over the packet less UDT's header of 16 bytes."""
+    """Yun et al. 2015, Fig. 6: n is the block over the packet less UDT's header of 16 bytes."""
     plan = load_plan(next(path for path in PLANS if path.stem == "tpg-block-size"))
     figure = drawn(planned_data(plan, level))
     assert ticks(figure)[0] == "1" and ticks(figure)[-1] == "20"
@@ -202,10 +202,11 @@ def test_every_figure_of_a_shipped_plan_can_be_drawn(path: Path) -> None:
 
 
 def test_the_report_has_them_with_their_captions(tmp_path: Path) -> None:
-    data = made({"name": "fig-6", "x": "block_bytes", "caption": "As papers/1, Fig. 6"})
+    data = made({"name": "fig-6", "x": "block_bytes", "caption": "As Yun et al. 2015, Fig. 6"})
     write_figures(data, tmp_path, ["svg"])
     assert (tmp_path / "fig-6.svg").is_file()
-    assert "fig-6: As papers/1, Fig. 6. At " in (tmp_path / CAPTIONS).read_text(encoding="utf-8")
+    captions = (tmp_path / CAPTIONS).read_text(encoding="utf-8")
+    assert "fig-6: As Yun et al. 2015, Fig. 6. At " in captions
     assert "fig-6.svg" in render_page(data, ["fig-6.svg"])
 
 

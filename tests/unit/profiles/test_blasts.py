@@ -1,4 +1,4 @@
-"""What blasts come to, and the formulas of papers/4, section 4, about them."""
+"""What blasts come to, and the formulas of He et al. 2002, section 4, about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coefficients of profiles: values of papers/5's definitions, and where a number misleads."""
+"""Coefficients of profiles as Rao et al. 2018 define them, and where a number misleads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 GBPS = 1e9
 SUITE_MS = np.array([0.4, 11.8, 22.6, 45.6, 91.6, 183.0, 366.0])
-"""The round-trip times of the emulation testbed of papers/5."""
+"""The round-trip times of the emulation testbed of Rao et al. 2018."""
 
 EVEN = np.linspace(0.0, 1.0, 40_001)
 EDGES = (1.0 - np.cos(np.pi * EVEN)) / 2.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def test_every_preset_holds_together_and_says_what_it_is_for() -> None:
     }
     for name, preset in found.items():
         assert load(name)["name"] == name
-        assert "papers/" in preset.description
+        assert re.search(r"\(.* 20\d\d(, .*)?\)$", preset.description)
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,7 @@ fn table_row(owner: &str, field: &str, schema: &Value) -> OptionRow {
         default: Value::Null,
         help: first_paragraph(document::description(schema)),
         sweep: false,
+        chosen: false,
     }
 }
 

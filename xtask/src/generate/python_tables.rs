@@ -27,6 +27,8 @@ pub struct OptionRow {
     pub range: (Value, Value),
     /// Value if nobody gives one; `null` if that is decided later.
     pub default: Value,
+    /// Whether commands choose a value where none is stated, whatever the default of a document is.
+    pub chosen: bool,
     /// One paragraph.
     pub help: String,
     /// Whether a campaign may vary it.
@@ -83,6 +85,7 @@ pub(super) fn row(definitions: &Definitions, section: &str, name: &str, schema: 
         default: default(schema, is_array),
         help: first_paragraph(description(schema)),
         sweep: schema["x-sweep"] != false,
+        chosen: schema["x-chosen"] == true,
     }
 }
 

@@ -72,6 +72,7 @@ fn options(definitions: &Definitions) -> String {
 fn option_cells(row: &OptionRow) -> Vec<String> {
     let flags: Vec<String> = row.flags.iter().map(|flag| code(flag)).collect();
     let default = match &row.default {
+        _ if row.chosen => "see meaning".to_owned(),
         Value::Null => String::new(),
         Value::Array(_) => "empty".to_owned(),
         Value::String(word) => code(word),

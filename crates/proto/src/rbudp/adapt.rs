@@ -1,4 +1,4 @@
-//! A rate that gives way to loss, where a bound for it is stated: papers/4 leaves it to future work.
+//! A rate that gives way to loss, where a bound for it is stated: He et al. 2002 leaves it to future work.
 //!
 //! The share of packets that reports name, smoothed over about one round trip, is held against the bound. Above it the
 //! rate falls by that share, so that what got through before is what is sent after; at most once in a round trip, and

@@ -1,4 +1,4 @@
-//! Reliable Blast UDP (papers/4): a payload at a stated rate, repeated until nothing of it is missing.
+//! Reliable Blast UDP (He et al. 2002): a payload at a stated rate, repeated until nothing of it is missing.
 //!
 //! What it does: both ends of a stream of blasts. The [`Sender`] says which packets go now and when a DONE is due; the
 //! [`Receiver`] keeps account of what came, answers each DONE with what is missing, and says which blast is whole.

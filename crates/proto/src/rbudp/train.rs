@@ -1,6 +1,6 @@
 //! What a short train of datagrams says about a path: can it carry the stated rate, and does anybody else use it?
 //!
-//! Blasts are for dedicated paths alone (papers/4, section 2): on a path that others use they take what those use. So
+//! Blasts are for dedicated paths alone (He et al. 2002, section 2): on a path that others use they take what those use. So
 //! before the first blast the sender sends a few short trains at the stated rate, and the receiver notes when they came.
 //!
 //! What it does: lays out a train, reads its passage from the times at both ends, and judges passages and idle

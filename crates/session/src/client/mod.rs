@@ -39,7 +39,7 @@ use record::Ending;
 )]
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// The session has reached this state of papers/1.
+    /// The session has reached this state of Yun et al. 2015.
     Stage(&'static str),
     /// Where the server is waited for, if it has to connect to the client.
     Listening(SocketAddr),

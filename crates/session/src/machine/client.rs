@@ -83,7 +83,7 @@ state_table! {
 }
 
 impl ClientState {
-    /// The state of papers/1 that it belongs to.
+    /// The state of Yun et al. 2015 that it belongs to.
     pub const fn stage(self) -> &'static str {
         match self {
             Self::Greeting => "CTRL_CHAN_EST",

@@ -44,7 +44,7 @@ pub enum ClientEvent {
 pub enum ClientAction {
     /// Send this.
     Send(ClientMessage),
-    /// The session has reached this state of papers/1.
+    /// The session has reached this state of Yun et al. 2015.
     Stage(&'static str),
     /// Tell the user.
     Notice(String),

@@ -1,7 +1,7 @@
 //! The control session as two machines without I/O.
 //!
 //! What it does: says for every state what may come and what to do then: the
-//! thirteen steps of papers/1 (section III.A) with their time-outs, the error
+//! thirteen steps of TPG (Yun et al. 2015, section III.A) with their time-outs, the error
 //! message before any abort, the graceful stop.
 //! What it must not do: sockets, clocks, threads, files. Time is an argument:
 //! the time since the session began. A driver does what the actions say.

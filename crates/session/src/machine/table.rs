@@ -56,7 +56,7 @@ macro_rules! state_table {
         pub enum $Input { $(#[doc = $word] $input),+ }
 
         impl $Input {
-            /// Its word in tables and error messages; messages go by the names of papers/1.
+            /// Its word in tables and error messages; messages go by the names of Yun et al. 2015.
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$input => $word),+ }
             }

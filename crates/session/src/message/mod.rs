@@ -1,6 +1,6 @@
 //! What the two ends say to each other on the control channel.
 //!
-//! The states that TPG sends within its control packets (papers/1, section
+//! The states that TPG sends within its control packets (Yun et al. 2015, section
 //! III.A) are the messages here, under TPG's names. Each direction has a type
 //! of its own, so that a peer cannot even say what only the other end may say.
 //!

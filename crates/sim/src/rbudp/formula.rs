@@ -1,4 +1,4 @@
-//! What theory says of a blast: papers/4, section 4, with the gaps of its model filled.
+//! What theory says of a blast: He et al. 2002, section 4, with the gaps of its model filled.
 
 use libm::{ceil, log1p, pow};
 

@@ -1,4 +1,4 @@
-//! How long a blast takes, against the corrected model of papers/4.
+//! How long a blast takes, against the corrected model of He et al. 2002.
 
 use farline_sim::rbudp::{StreamConfig, Trial};
 use farline_sim::scenario::Path;

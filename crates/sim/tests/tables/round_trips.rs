@@ -1,4 +1,4 @@
-//! The round-trip times of papers/5's testbed at 10 Gbit/s, back to back: one CUBIC flow for a minute each.
+//! The round-trip times of the testbed of Rao et al. 2018 at 10 Gbit/s, back to back: one CUBIC flow for a minute each.
 //!
 //! `cargo run --release -p farline-sim --example round_trips` takes ten minutes of virtual time each.
 

@@ -1,4 +1,4 @@
-//! Reliable Blast UDP (papers/4): datagrams at a stated rate, reports of what is missing over TCP.
+//! Reliable Blast UDP (He et al. 2002): datagrams at a stated rate, reports of what is missing over TCP.
 //!
 //! What it does: opens a TCP connection and a UDP socket for each stream, runs the machines of `farline_proto::rbudp` over
 //! them, takes what is sent from memory, a file or the caller and puts what comes into memory or a file, in the three ways of the paper

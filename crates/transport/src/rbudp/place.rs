@@ -1,4 +1,4 @@
-//! The three receivers of papers/4, section 3: how packets that came get to where they belong.
+//! The three receivers of He et al. 2002, section 3: how packets that came get to where they belong.
 //!
 //! - **naive**: a burst goes into one buffer that stays in the cache; each packet is looked at, then moved to its place.
 //! - **gather**: the kernel puts headers into one array and payloads straight into the places of the packets that are

@@ -1,4 +1,4 @@
-//! The memory of an application that wants its bytes for itself: what app_perf adds to iperf (papers/4,
+//! The memory of an application that wants its bytes for itself: what app_perf adds to iperf (He et al. 2002,
 //! section 3), one more copy behind the kernel's.
 
 use farline_spec::{RunSpec, UdpReceiveMode};

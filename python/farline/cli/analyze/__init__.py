@@ -1,6 +1,6 @@
 """`farline analyze`: measurements of any origin into profiles, coefficients, causes and a page.
 
-papers/5 as a verb. Each command below it has a file of its own. What they share: options in
+Rao et al. 2018 as a verb. Each command below it has a file of its own. What they share: options in
 `options`, where rows come from in `sources`, values in `data`.
 """
 

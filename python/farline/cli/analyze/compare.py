@@ -32,7 +32,7 @@ Difference, ratio and coefficients are over the round-trip times that both cover
 else. A selection is KEY=VALUE,...: modality, site (at either end), sites (at both), since, until,
 min-rate, min-bytes, or any column; it adds to what --modality, --where and the like say of both.
 
-With --method the file transfer method itself is profiled (papers/5, section 3.4): what file
+With --method the file transfer method itself is profiled (Rao et al. 2018, section 3.4): what file
 transfers (A, modality E unless said otherwise) reach of what memory to memory (B, modality T),
 hosts and file systems allow. `strict` takes the least of these at each round-trip time, `paper` is
 equation 2.2 as printed. Limits of hosts, and of file systems, are as stated here, else those that

@@ -137,7 +137,7 @@ def _one_document(
 
 
 def show_method(found: ComparedMethod, as_json: bool) -> None:
-    """The profile of a file transfer method (papers/5, section 3.4)."""
+    """The profile of a file transfer method (Rao et al. 2018, section 3.4)."""
     if as_json:
         print_document(method_document(found))
     else:

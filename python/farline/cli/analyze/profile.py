@@ -33,8 +33,8 @@ _HELP = """Profile throughput over round-trip time.
 
 One profile for each modality, and with --by for each value of these columns: means of repeated
 measurements at each round-trip time, straight lines between them. Below are the coefficients of
-papers/5 (with the capacity known), where it is concave and where convex, and which model predicts
-best what it was not shown.
+Rao et al. 2018 (with the capacity known), where it is concave and where convex, and which model
+predicts best what it was not shown.
 """
 
 

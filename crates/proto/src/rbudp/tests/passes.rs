@@ -31,7 +31,7 @@ fn passes(loss: f64, seed: u64) -> (u32, usize) {
 }
 
 /// Share of blasts that are whole after `passes`: each packet is lost in all of them with probability loss^passes
-/// (facts: papers/4 equation 5 as a distribution).
+/// (facts: He et al. 2002 equation 5 as a distribution).
 fn whole_after(loss: f64, passes: u32) -> f64 {
     (1.0 - loss.powi(passes as i32)).powi(PACKETS as i32)
 }

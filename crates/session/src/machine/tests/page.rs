@@ -43,7 +43,7 @@ fn page() -> String {
     format!(
         "# The control session\n\n\
          This page is made from `crates/session/src/machine/client.rs` and `server.rs`; a test compares it with them. \
-         Messages go by the names of papers/1, section III.A.\n\n\
+         Messages go by the names of TPG (Yun et al. 2015), section III.A.\n\n\
          How long a state lasts at most: *setup* 5 s from the whole first message of TLS, which has 2 s from the TCP \
          connection; *message* 30 s since the last message; \
          *connect* the spec's connect time-out and 10 s, at the server no more than 40 s; *own* 60 s; \

@@ -1,11 +1,11 @@
-"""TCP's throughput profiles of `plans/papers5-tcp.toml`, beside the shapes of papers/5.
+"""TCP's throughput profiles of `plans/tcp-rtt.toml`, beside the shapes of Rao et al. 2018.
 
-    .venv/bin/python -m scripts.papers5_tcp STORE [clean]
+    .venv/bin/python -m scripts.tcp_rtt STORE [clean]
 
 reads every run over an emulated path in the store, prints the profiles of each congestion control
 and number of streams, their coefficients, and how well five round-trip times stand for all
-(papers/5, Fig. 8), and puts them into docs/design/papers5-tcp.md between its marks: those of the
-plan as it is, or those of the same plan without loss.
+(Rao et al. 2018, Fig. 8), and puts them into docs/design/tcp-rtt.md between its marks: those of
+the plan as it is, or those of the same plan without loss.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from farline.store import RunFilter, Store
 from farline.store.transfers import Selection, open_transfers
 from scripts.page_tables import markdown, put_in
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "design" / "papers5-tcp.md"
-MARKS = {(): "papers5-tcp", ("clean",): "papers5-tcp-clean"}
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "design" / "tcp-rtt.md"
+MARKS = {(): "tcp-rtt", ("clean",): "tcp-rtt-clean"}
 BY = ("congestion_control", "streams")
 CAPACITY_BPS = 300e6
 FEW = 5
@@ -60,7 +60,7 @@ def rates_table(profiles: Profiles) -> str:
 
 
 def shape_table(profiles: Profiles) -> str:
-    """What papers/5 says of a profile: its fall, its coefficients, five RTTs beside all."""
+    """What Rao et al. 2018 says of a profile: its fall, its coefficients, five RTTs beside all."""
     head = ["profile", "n", "fall to the last RTT", "C_U", "C_CC", "C_UC", "best five RTTs", "miss"]
     rows = []
     for (name, streams), profile in profiles.items():

@@ -1,9 +1,9 @@
-"""Tables of papers/4's experiments as they came out here, beside the model.
+"""Tables of the experiments of He et al. 2002 as they came out here, beside the model.
 
-    .venv/bin/python -m scripts.rbudp_papers4 STORE
+    .venv/bin/python -m scripts.rbudp_experiments STORE
 
 reads the newest campaign of each plan `plans/rbudp-*.toml` from a store, prints the tables and
-puts them into docs/design/rbudp-papers4.md, each between its two marks. A campaign that is not
+puts them into docs/design/rbudp-experiments.md, each between its two marks. A campaign that is not
 there leaves its table as it is.
 """
 
@@ -21,7 +21,7 @@ from farline.plots.wanted import wanted_figures
 from farline.profiles.response import Setting, setting_order
 from scripts.page_tables import markdown, run
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "design" / "rbudp-papers4.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "design" / "rbudp-experiments.md"
 RATE, RECEIVER, PAYLOAD, POINT = "rate_bps", "rbudp.receiver", "payload_bytes", "point"
 RECEIVERS = ("naive", "gather", "fake")
 COLUMNS = (BLAST_RATE, FIRST_BLAST_LOSS, BLAST_PASSES)
