@@ -13,7 +13,7 @@ import pytest
 
 from farline import _native
 from farline.errors import FarlineError
-from farline.tools import Event, Stop, native, never_stop
+from farline.tools import Stop, events, native, never_stop
 from farline.tools.known_servers import KnownServers
 from tests.support.serving import serving
 
@@ -81,10 +81,14 @@ def test_signals_are_handled_while_it_waits(tmp_path: Path) -> None:
 
 
 def test_a_stopped_run_keeps_what_it_measured(tmp_path: Path) -> None:
-    seen: list[Event] = []
+    seen: list[events.Event] = []
 
     def enough() -> Stop:
-        return Stop.GRACEFULLY if any(event.samples is not None for event in seen) else Stop.GO_ON
+        return (
+            Stop.GRACEFULLY
+            if any(isinstance(event, events.StreamSamples) for event in seen)
+            else Stop.GO_ON
+        )
 
     with serving(tmp_path) as server:
         spec: Any = {"duration_s": 30.0, "interval_s": 0.1}

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from farline.errors import from_failure
-from farline.tools import Stop
-from farline.tools.copy_run import CopyEvent
+from farline.tools import Stop, StopQuestion
+from farline.tools.events import Event, Progress, SessionEnded
 from farline.tools.native import Target
 from tests.support.runs import CLIENT, SENDER, run_record, stream
 
-Step = CopyEvent | Mapping[str, Any]
+Step = Event | Mapping[str, Any]
 """An event, or a receipt line."""
 
 
@@ -58,18 +58,18 @@ def copy_record(report: Mapping[str, Any] | None = None, **fields: Any) -> Any:
     return {**made, "spec": spec, "copy": copy_report() if report is None else report}
 
 
-def progress(elapsed_s: float = 0.1, **figures: Any) -> CopyEvent:
+def progress(elapsed_s: float = 0.1, **figures: Any) -> Progress:
     """A report of progress."""
     zero = {
         "found_files": 0, "found_bytes": 0, "all_found": False, "settled_files": 0,
         "settled_bytes": 0, "failed_files": 0, "moved_bytes": 0, "spared_bytes": 0,
         "busy_streams": 1, "elapsed_us": round(1e6 * elapsed_s),
     }  # fmt: skip
-    return CopyEvent("progress", progress={**zero, **figures})  # type: ignore[arg-type]
+    return Progress({**zero, **figures})  # type: ignore[typeddict-item]
 
 
 class PlayedRun:
-    """A session that plays events and then ends with a record, in the place of `CopyRun`."""
+    """A session that plays events and then ends with a record, in the place of `RunFollower`."""
 
     def __init__(self, steps: Sequence[Step], record: Any, receipt: str | None) -> None:
         """Plays `steps`; receipt lines among them go to the receipt."""
@@ -79,20 +79,26 @@ class PlayedRun:
         self.record: Any = None
         self.asked = Stop.GO_ON
         self.samples: Mapping[str, array[int]] = {}
-        self.mover: Mapping[str, array[int]] = {}
+        self.file_samples: Mapping[str, array[int]] = {}
 
     def ask(self, wanted: Stop) -> None:
         """Notes the wish."""
         self.asked = max(self.asked, wanted)
 
-    def poll(self, _timeout_s: float) -> CopyEvent | None:
+    def events(self, should_stop: StopQuestion, poll_s: float) -> Iterator[Event | None]:
+        """As those of the real one."""
+        while self.record is None:
+            self.ask(should_stop())
+            yield self.poll(poll_s)
+
+    def poll(self, _timeout_s: float) -> Event | None:
         """The next step."""
         if not self._steps or self.asked is not Stop.GO_ON:
             stopped = {"status": "partial", "error": None}
             self.record = self._last if not self._steps else {**self._last, **stopped}
-            return CopyEvent("done")
+            return SessionEnded(self.record)
         step = self._steps.pop(0)
-        if isinstance(step, CopyEvent):
+        if not isinstance(step, Mapping):
             return step
         if self._receipt is not None:
             with self._receipt.open("a", encoding="utf-8") as file:
@@ -117,9 +123,14 @@ class PlayedEngine:
         self.sessions.append((steps, record))
 
     def __call__(
-        self, target: Target, spec: dict[str, Any], receipt: str | None, contact: object = None
+        self,
+        target: Target,
+        spec: dict[str, Any],
+        *,
+        receipt: str | None,
+        contact: object = None,
     ) -> PlayedRun:
-        """Takes the place of `CopyRun`."""
+        """Takes the place of `RunFollower`."""
         self.asked.append((target, spec))
         self.before()
         steps, record = self.sessions.pop(0)

@@ -74,6 +74,6 @@ class FakeExtension:
     target: dict[str, Any] = field(default_factory=dict)
     spec: dict[str, Any] = field(default_factory=dict)
 
-    def start_run(self, target_json: str, spec_json: str) -> FakeRun:
+    def start_run(self, target_json: str, spec_json: str, *_of_copies: object) -> FakeRun:
         self.target, self.spec = json.loads(target_json), json.loads(spec_json)
         return self.run

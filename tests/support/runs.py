@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -30,6 +31,11 @@ def columns(rows: Iterable[dict[str, int]]) -> Columns:
         name: np.array([row.get(name, 0 if name in known else -1) for row in made], dtype=np.int64)
         for name in SAMPLE_COLUMNS
     }
+
+
+def int_columns(samples: Mapping[str, npt.NDArray[np.int64]]) -> dict[str, array[int]]:
+    """The same columns as events have them."""
+    return {name: array("q", values.tobytes()) for name, values in samples.items()}
 
 
 def steady_rows(

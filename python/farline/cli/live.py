@@ -13,10 +13,12 @@ from rich.text import Text
 from farline.campaign.measure import Measured, came_about
 from farline.cli import lines
 from farline.cli.blast_text import blast_table
+from farline.cli.event_text import event_text
 from farline.cli.intervals import Interval, IntervalFeed, intervals_of
 from farline.profiles.series import CLIENT, SERVER
 from farline.spec._types import RunSpec
-from farline.tools import Event
+from farline.tools.events import Event, Stage, StreamSamples
+from farline.tools.native import as_arrays
 
 if TYPE_CHECKING:
     from farline.tools import Samples
@@ -66,15 +68,15 @@ class LiveView:
 
     def event(self, event: Event) -> None:
         """Rows from samples, stages into the bar, notices above the table."""
-        if event.samples is not None:
-            self._intervals += self._feed.add(event.samples)
-            self._advance(event.samples)
-        elif event.kind == "stage":
-            self._stage = event.text
-        elif event.kind == "notice" or self._verbose:
+        if isinstance(event, StreamSamples):
+            rows = as_arrays(event.columns)
+            self._intervals += self._feed.add(rows)
+            self._advance(rows)
+        elif isinstance(event, Stage):
+            self._stage = event.name
+        elif (line := event_text(event, self._verbose)) is not None:
             self._say_heading()
-            key = "server key " if event.kind == "server_key" else ""
-            self._console.print(Text(f"farline: {key}{event.text}", style="dim"))
+            self._console.print(Text(line, style="dim"))
         self._draw(ROWS_SHOWN)
 
     def _advance(self, samples: Samples) -> None:

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farline.cli.common import interruptible
-from farline.cli.copy.way import own_buffers
-from farline.cli.passing_state import TICKET_S, passing_state
+from farline.copying.network_limits import own_buffers
 from farline.errors import ProtocolError
 from farline.spec.json_text import read_object
 from farline.spec.path_text import to_path_text
 from farline.tools.native import Server, mint_ticket
 from farline.tools.ssh import FIRST_SCHEMA, READY_SCHEMA
 from farline.tools.start_mark import mark_of
+from farline.tools.temporary_state import TICKET_S, temporary_state
 
 if TYPE_CHECKING:
     from farline.spec._types import ServerConfig
@@ -43,7 +43,7 @@ def serve_copy_back(configured: Callable[[Path], ServerConfig], may: str, nonce:
 
     Each line of standard input, `{"connect_to": "ADDRESS:PORT"}`, is a session.
     """
-    with interruptible(quiet=True) as asked, passing_state() as state:
+    with interruptible(quiet=True) as asked, temporary_state() as state:
         config = configured(state)
         ticket = mint_ticket(str(state), _loopback(f":{DEFAULT_PORT}"), _scope(may), {}, TICKET_S)
         lines: queue.Queue[bytes] = queue.Queue()
@@ -89,7 +89,7 @@ def serve_copy_session(
     configured: Callable[[Path], ServerConfig], may: str, nonce: str | None
 ) -> int:
     """Serves until standard input closes or a signal comes; `configured` says how, by a folder."""
-    with interruptible(quiet=True) as asked, passing_state() as state:
+    with interruptible(quiet=True) as asked, temporary_state() as state:
         config = configured(state)
         port = config.get("port", DEFAULT_PORT)
         server = Server(

@@ -10,6 +10,7 @@ import click
 from farline.campaign.measure import Measured, came_about
 from farline.cli import lines
 from farline.cli.blast_text import blast_table_text
+from farline.cli.event_text import event_text
 from farline.cli.intervals import Interval, IntervalFeed, intervals_of
 from farline.cli.iperf3 import (
     end_document,
@@ -19,7 +20,8 @@ from farline.cli.iperf3 import (
     start_document,
 )
 from farline.spec._types import RunRecord, RunSpec
-from farline.tools import Event
+from farline.tools.events import Event, StreamSamples
+from farline.tools.native import as_arrays
 
 
 class View(Protocol):
@@ -62,10 +64,10 @@ class PlainView:
 
     def event(self, event: Event) -> None:
         """A line for each interval that is whole; stages only if asked for."""
-        if event.samples is not None:
-            self._show(self._feed.add(event.samples))
-        elif event.kind == "notice" or self._verbose:
-            click.echo(_event_line(event), err=True)
+        if isinstance(event, StreamSamples):
+            self._show(self._feed.add(as_arrays(event.columns)))
+        elif (line := event_text(event, self._verbose)) is not None:
+            click.echo(line, err=True)
 
     def _say_heading(self) -> None:
         for line in self._heading:
@@ -100,12 +102,6 @@ def _closing_lines(record: RunRecord, brief: bool) -> list[str]:
 
 def _row(cells: list[str]) -> str:
     return f"{cells[0]:>16}" + "".join(f"{cell:>14}" for cell in cells[1:])
-
-
-def _event_line(event: Event) -> str:
-    if event.kind == "server_key":
-        return f"farline: server key {event.text}"
-    return f"farline: {event.text}"
 
 
 class QuietView:
@@ -170,8 +166,8 @@ class StreamView:
 
     def event(self, event: Event) -> None:
         """An `interval` line for each interval that is whole."""
-        if event.samples is not None:
-            self._show(self._feed.add(event.samples))
+        if isinstance(event, StreamSamples):
+            self._show(self._feed.add(as_arrays(event.columns)))
 
     def _show(self, intervals: list[Interval]) -> None:
         for interval in intervals:

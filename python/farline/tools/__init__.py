@@ -7,11 +7,12 @@ protocol, `Tool`, so a campaign does not know which one it drives.
 What it must not do: keep results, judge them, print, or decide what to run next.
 
 In: a target, a run spec, a sink for events, a question whether to stop. Out:
-a `RunResult`: the record (`RunRecord`, plain JSON) and the samples as columns
-of 64-bit integers, one numpy array each. Failures are `farline.errors`.
+events of the types in `events`, and a `RunResult`: the record (`RunRecord`,
+plain JSON) and the samples as columns of 64-bit integers, one numpy array each.
+Failures are `farline.errors`.
 
-Start with `Tool` below, then `native.run`; `known_servers` remembers server
-keys and tickets between runs.
+Start with `Tool` below, then `native.RunFollower`, which follows every run and
+copy; `known_servers` remembers server keys and tickets between runs.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from farline.spec._types import RunRecord, RunSpec
+    from farline.tools.events import Event
 
     Samples = Mapping[str, npt.NDArray[np.int64]]
 
@@ -49,19 +51,6 @@ class Capabilities:
 
 
 @dataclass(frozen=True)
-class Event:
-    """Something that happened during a run.
-
-    `kind` is `stage`, `server_key`, `notice` or `samples`; `text` is what it
-    says, `samples` the rows of a `samples` event.
-    """
-
-    kind: str
-    text: str = ""
-    samples: Samples | None = None
-
-
-@dataclass(frozen=True)
 class RunResult:
     """A record with its samples: one array per column, all of one length.
 
@@ -73,7 +62,7 @@ class RunResult:
     mover: Samples = field(default_factory=dict)
 
 
-EventSink = Callable[[Event], None]
+EventSink = Callable[["Event"], None]
 StopQuestion = Callable[[], Stop]
 
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+from array import array
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from farline import _native
-from farline.errors import AuthError, FarlineError, from_failure
-from farline.tools import Capabilities, Event, EventSink, RunResult, Stop, StopQuestion
+from farline.errors import AuthError, FarlineError, InternalError, from_failure
+from farline.tools import Capabilities, EventSink, RunResult, Stop, StopQuestion, events
 from farline.tools.known_servers import KnownServers
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from farline._native import Contact as Contact
 
     # Making these types takes longer than starting a run.
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
         VersionInfo,
     )
     from farline.tools import Samples
+    from farline.tools.events import Columns, Event, Steps
 
 TICKET_VARIABLE = "FARLINE_TICKET"
 """Environment variable whose ticket is used for the server it names."""
@@ -142,24 +142,6 @@ def make_contact(target: Target, ip_version: str, timeout_s: float) -> Contact:
     return checked(_native.make_contact, target.to_json(), ip_version, timeout_s)
 
 
-def start_copy(
-    target: Target,
-    spec: Mapping[str, Any],
-    receipt: str | None,
-    listen: str | None = None,
-    contact: Contact | None = None,
-) -> _native.Run:
-    """Starts a run with a `copy` section; a line per name goes to the file `receipt`.
-
-    With `listen` (`address:port`) the server is waited for there; `contact` is a connection to it
-    that is there already.
-
-    Raises:
-        FarlineError: when nothing could be started: a bad target or spec.
-    """
-    return checked(_native.start_run, target.to_json(), json.dumps(spec), receipt, listen, contact)
-
-
 class Server:
     """A server in this process; ends with `stop` and `join`."""
 
@@ -228,102 +210,165 @@ def run(
     known: KnownServers,
 ) -> RunResult:
     """Runs `spec` towards `target`; see `NativeTool.run`."""
-    right = find_right(target, known)
-    handle = checked(_native.start_run, right.to_json(), json.dumps(spec))
-    follower = _Follower(handle, on_event, first_contact=right.pin is None)
+    followed = RunFollower(target, spec, known)
     try:
-        record = follower.follow(should_stop)
+        for event in followed.events(should_stop):
+            if event is not None:
+                on_event(event)
     finally:
-        handle.abort()
-    if right.pin is None and follower.server_key is not None:
-        known.remember_key(target.address, follower.server_key)
-    if target.pin is None and follower.server_key not in (None, right.pin):
-        record = with_mend(record, right)
-    return RunResult(record, follower.samples(), follower.mover())
+        followed.close()
+    assert followed.record is not None
+    samples = followed.samples or {name: array("q") for name in _sample_columns()}
+    return RunResult(followed.record, as_arrays(samples), as_arrays(followed.file_samples))
 
 
-class _Follower:
-    """Follows one run to its record."""
-
-    def __init__(self, handle: _native.Run, on_event: EventSink, first_contact: bool) -> None:
-        self._handle = handle
-        self._first_contact = first_contact
-        self._on_event = on_event
-        self._rows: list[Samples] = []
-        self._mover: list[Samples] = []
-        self.server_key: str | None = None
-
-    def follow(self, should_stop: StopQuestion) -> RunRecord:
-        """Polls to the end; asks before each slice whether to stop, and passes a wish on once."""
-        asked = Stop.GO_ON
-        while True:
-            wanted = should_stop()
-            if wanted > asked:
-                asked = wanted
-                (self._handle.abort if wanted is Stop.NOW else self._handle.stop)()
-            event = checked(self._handle.poll, _POLL_S)
-            if event is None:
-                continue
-            kind, text, columns = event
-            if kind == "done":
-                record: RunRecord = json.loads(text)
-                return record
-            self._tell(kind, text, columns)
-
-    def _tell(self, kind: str, text: str, columns: _native.Columns | None) -> None:
-        if kind == "progress":
-            return
-        if columns is not None and kind == "mover_samples":
-            self._mover.append(_arrays(columns))
-            return
-        if columns is not None:
-            self._rows.append(_arrays(columns))
-            self._on_event(Event(kind, samples=self._rows[-1]))
-            return
-        told = _as_text(text)
-        self._on_event(Event(kind, told))
-        if kind == "server_key":
-            self.server_key = told
-            if self._first_contact:
-                self._on_event(Event("notice", f"first contact, its key is remembered: {told}"))
-
-    def samples(self) -> Samples:
-        """All rows so far, as one array per column."""
-        return _joined(self._rows)
-
-    def mover(self) -> Samples:
-        """All samples of the files of a copy; no column for other runs."""
-        return _joined(self._mover) if self._mover else {}
-
-
-def _as_text(payload: str) -> str:
-    value = json.loads(payload)
-    return value if isinstance(value, str) else ""
-
-
-def _arrays(columns: _native.Columns) -> Samples:
-    import numpy as np
-
-    return {name: np.frombuffer(columns.column(name), dtype="<i8") for name in columns.names()}
-
-
-def _joined(parts: list[Samples]) -> dict[str, npt.NDArray[np.int64]]:
-    import numpy as np
-
+def _sample_columns() -> Iterable[str]:
     from farline.spec._types import SAMPLE_COLUMNS
 
-    names: Iterable[str] = parts[0] if parts else SAMPLE_COLUMNS
-    empty = np.zeros(0, dtype=np.int64)
-    return {name: np.concatenate([empty, *(part[name] for part in parts)]) for name in names}
+    return SAMPLE_COLUMNS
 
 
-def with_mend(record: RunRecord, target: Target) -> RunRecord:
+_RUN_STAGE = "PROFILING_START"
+"""Notices before this stage are the server's, of what it granted; those that come in it are this
+end's own, of the cipher of a copy's files."""
+
+
+class RunFollower:
+    """A run or a session of a copy that goes on by itself: tells its events, holds its rows.
+
+    Rows stay columns of machine integers (`array`): a copy of many small files is over before
+    numpy could be imported.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        spec: Mapping[str, Any],
+        known: KnownServers | None = None,
+        *,
+        receipt: str | None = None,
+        listen: str | None = None,
+        contact: Contact | None = None,
+    ) -> None:
+        """Starts it; a line per name of a copy goes to the file `receipt`.
+
+        With `listen` (`address:port`) the server is waited for there; `Listening` tells the port.
+        `contact` is a connection to the server that is there already.
+
+        Raises:
+            FarlineError: when nothing could be started: a bad target or spec.
+        """
+        self._known = known or KnownServers()
+        self._target, self._right = target, find_right(target, self._known)
+        documents = self._right.to_json(), json.dumps(spec)
+        self._handle = checked(_native.start_run, *documents, receipt, listen, contact)
+        self._asked = Stop.GO_ON
+        self._stage = ""
+        self._key: str | None = None
+        self._to_come: deque[Event] = deque()
+        self._samples: dict[str, array[int]] = {}
+        self._file_samples: dict[str, array[int]] = {}
+        self.record: RunRecord | None = None
+        """The record, once `SessionEnded` has come."""
+
+    @property
+    def samples(self) -> Columns:
+        """Rows of the streams so far."""
+        return self._samples
+
+    @property
+    def file_samples(self) -> Columns:
+        """Rows of both ends' files so far; no column for what is no copy."""
+        return self._file_samples
+
+    def ask(self, wanted: Stop) -> None:
+        """Passes a wish to stop on, once."""
+        if wanted > self._asked:
+            self._asked = wanted
+            (self._handle.abort if wanted is Stop.NOW else self._handle.stop)()
+
+    def events(self, should_stop: StopQuestion, poll_s: float = _POLL_S) -> Steps[None]:
+        """All events to the end, and None after each `poll_s` in which nothing happened.
+
+        `should_stop` is asked before each; a wish is passed on.
+        """
+        while self.record is None:
+            self.ask(should_stop())
+            yield self.poll(poll_s)
+
+    def poll(self, timeout_s: float) -> Event | None:
+        """The next event, or None after `timeout_s`."""
+        if self._to_come:
+            return self._to_come.popleft()
+        polled = checked(self._handle.poll, timeout_s)
+        return None if polled is None else self._event(*polled)
+
+    def _event(self, kind: str, text: str, columns: _native.Columns | None) -> Event:
+        if columns is not None:
+            rows = {name: array("q", columns.column(name)) for name in columns.names()}
+            if kind == "mover_samples":
+                return events.FileSamples(_grown(self._file_samples, rows))
+            return events.StreamSamples(_grown(self._samples, rows))
+        document = json.loads(text)
+        match kind:
+            case "stage":
+                self._stage = document
+                return events.Stage(document)
+            case "server_key":
+                return self._shown_key(document)
+            case "listening":
+                return events.Listening(document)
+            case "notice":
+                is_own = self._stage == _RUN_STAGE
+                about = events.NoticeKind.CIPHER if is_own else events.NoticeKind.GRANTED
+                return events.Notice(about, document)
+            case "progress":
+                return events.Progress(document)
+            case "done":
+                self.record = self._remembered(document)
+                return events.SessionEnded(self.record)
+        raise InternalError(f"the engine told an event of unknown kind {kind!r}")
+
+    def _shown_key(self, fingerprint: str) -> Event:
+        self._key = fingerprint
+        if self._right.pin is None:
+            line = f"first contact, its key is remembered: {fingerprint}"
+            self._to_come.append(events.Notice(events.NoticeKind.FIRST_CONTACT, line))
+        return events.ServerKey(fingerprint)
+
+    def _remembered(self, record: RunRecord) -> RunRecord:
+        if self._right.pin is None and self._key is not None:
+            self._known.remember_key(self._target.address, self._key)
+        if self._target.pin is None and self._key not in (None, self._right.pin):
+            return with_trust_advice(record, self._right)
+        return record
+
+    def close(self) -> None:
+        """Ends it at once, if it still goes on."""
+        self._handle.abort()
+
+
+def _grown(table: dict[str, array[int]], rows: Columns) -> Columns:
+    """`rows`, which `table` has from now on as well."""
+    for name, values in rows.items():
+        table.setdefault(name, array("q")).extend(values)
+    return rows
+
+
+def as_arrays(columns: Mapping[str, Any]) -> Samples:
+    """Columns of machine integers as numpy arrays over the same memory."""
+    import numpy as np
+
+    return {name: np.asarray(values, dtype=np.int64) for name, values in columns.items()}
+
+
+def with_trust_advice(record: RunRecord, target: Target) -> RunRecord:
     """A server with another key than the remembered one: says how to forget that one."""
     error = record.get("error")
     if not error or error["kind"] != AuthError.kind or target.pin is None:
         return record
-    mend = f"farline trust --forget {target.address}"
-    message = f"{error['message']}; if the server was set up anew: {mend}"
+    fix = f"farline trust --forget {target.address}"
+    message = f"{error['message']}; if the server was set up anew: {fix}"
     return {**record, "error": {**error, "message": message}}
 
 

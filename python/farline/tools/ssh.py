@@ -15,9 +15,9 @@ import shlex
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from farline.errors import (
     FarlineError,
@@ -29,9 +29,13 @@ from farline.errors import (
 from farline.spec.json_text import read_object
 from farline.tools import Stop, StopQuestion
 from farline.tools.child import Child
+from farline.tools.events import Notice, NoticeKind
 from farline.tools.native import Target, parse_target
 from farline.tools.ssh_failure import not_started, ssh_failure, why_ended
 from farline.tools.start_mark import MarkedLines, mark_of, new_nonce
+
+if TYPE_CHECKING:
+    from farline.tools.events import Steps
 
 READY_SCHEMA = 2
 """Version of the line that `farline serve --copy-session --mark` prints."""
@@ -136,24 +140,24 @@ class RemoteCommand:
         """Sends a line of JSON; one that nobody takes is told of by `line`."""
         self._process.send(json.dumps(document).encode() + b"\n")
 
-    def start(
-        self, should_stop: StopQuestion, tell: Callable[[str], None] | None = None
-    ) -> dict[str, Any]:
-        """Its first line. `tell` is told when that takes long.
+    def start(self, should_stop: StopQuestion) -> Steps[dict[str, Any]]:
+        """Waits for its first line, which is returned; a notice says when that takes long.
 
         Raises:
             FarlineError: when it has ended, or does not come in the time allowed.
             InterruptedRun: when somebody would not wait.
         """
-        began = time.monotonic()
+        began, is_told = time.monotonic(), False
         limit_s = self._ssh.start_s or START_S
         while should_stop() is Stop.GO_ON:
             if (document := self.line(_POLL_S)) is not None:
                 return document
             waited_s = time.monotonic() - began
-            if tell is not None and waited_s > NOTICE_S:
-                tell(f"waiting for farline to start on {self.target}")
-                tell = None
+            if not is_told and waited_s > NOTICE_S:
+                is_told = True
+                line = f"waiting for farline to start on {self.target}"
+                yield Notice(NoticeKind.WAITING, line)
+            yield None
             if waited_s > limit_s:
                 limit_s = self._extended_s(limit_s)
                 if waited_s > limit_s:
@@ -262,23 +266,28 @@ def read_ready(target: str, document: dict[str, Any]) -> Ready:
 class RemoteServer:
     """A server on another host that serves this copy alone; ends with `close`, or with ssh."""
 
-    def __init__(
-        self,
-        ssh: SshCommand,
-        target: str,
-        arguments: Sequence[str],
-        should_stop: StopQuestion,
-        tell: Callable[[str], None] | None = None,
-    ) -> None:
-        """Starts it and waits for its ready line, as long as ssh may ask for passwords.
+    ready: Ready
+    """What it says of itself, once it has started."""
+
+    def __init__(self, ssh: SshCommand, target: str, arguments: Sequence[str]) -> None:
+        """Starts ssh.
+
+        Raises:
+            SystemFailure: when there is no ssh.
+        """
+        self._target = target
+        self._command = RemoteCommand(ssh, target, ["serve", "--copy-session", *arguments])
+
+    def start(self, should_stop: StopQuestion) -> Steps[None]:
+        """Waits for its ready line, as long as ssh may ask for passwords.
 
         Raises:
             FarlineError: what ssh or the farline there failed with.
             InterruptedRun: when somebody would not wait.
         """
-        self._command = RemoteCommand(ssh, target, ["serve", "--copy-session", *arguments])
         try:
-            self.ready = read_ready(target, self._command.start(should_stop, tell))
+            document = yield from self._command.start(should_stop)
+            self.ready = read_ready(self._target, document)
             self._command.drop_output()
         except BaseException:
             self._command.close(_BROKEN_S)
@@ -301,13 +310,11 @@ class RemoteServer:
 class Tunnel:
     """A port of this host that ssh leads to a port on the loopback of another."""
 
-    def __init__(
-        self, ssh: SshCommand, target: str, remote_port: int, should_stop: StopQuestion
-    ) -> None:
-        """Opens it and waits until it takes connections.
+    def __init__(self, ssh: SshCommand, target: str, remote_port: int) -> None:
+        """Starts ssh.
 
         Raises:
-            FarlineError: when ssh is not there or does not open it.
+            SystemFailure: when there is no ssh.
         """
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -316,13 +323,22 @@ class Tunnel:
         self._process = Child(ssh.words(target, "-N", "-o", "ExitOnForwardFailure=yes", "-L", lead))
         self._process.end_input()
         self._process.drop_output()
+        self._target, self._limit_s = target, ssh.start_s or LOGIN_S
+
+    def start(self, should_stop: StopQuestion) -> Steps[None]:
+        """Waits until it takes connections.
+
+        Raises:
+            FarlineError: when ssh does not open it.
+            InterruptedRun: when somebody would not wait.
+        """
         try:
-            self._wait(target, ssh.start_s or LOGIN_S, should_stop)
+            yield from self._opened(self._target, self._limit_s, should_stop)
         except BaseException:
             self.close()
             raise
 
-    def _wait(self, target: str, limit_s: float, should_stop: StopQuestion) -> None:
+    def _opened(self, target: str, limit_s: float, should_stop: StopQuestion) -> Steps[None]:
         """ssh says nothing when it listens: asking the port is the only way to know."""
         until = time.monotonic() + limit_s
         while should_stop() is Stop.GO_ON:
@@ -340,6 +356,7 @@ class Tunnel:
                     + (f": {said}" if said else "")
                     + "; allow more with --start-timeout"
                 )
+            yield None
             time.sleep(_POLL_S)
         raise InterruptedRun(f"ssh {target}: interrupted")
 

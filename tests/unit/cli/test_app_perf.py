@@ -14,7 +14,7 @@ from farline.cli.app_perf import order
 from farline.cli.known_bounds import judge_for, known_bounds
 from farline.spec._types import RunRecord, RunSpec
 from farline.store import RunFilter, Store
-from farline.tools import Event, EventSink, RunResult, StopQuestion
+from farline.tools import EventSink, RunResult, StopQuestion, events
 from farline.tools.native import NativeTool
 from tests.support.blasts import blast, rbudp_record
 from tests.support.runs import (
@@ -23,6 +23,7 @@ from tests.support.runs import (
     SENDER,
     SERVER,
     columns,
+    int_columns,
     run_record,
     steady_rows,
     stream,
@@ -69,7 +70,7 @@ def app_perf(
             mode = sections[spec["transport"]]["receive_mode"]
             bps = rates[len(asked) - 1] if rates else RATES[mode]
             record, taken = played(mode, bps, len(asked))
-            sink(Event("samples", samples=taken))
+            sink(events.StreamSamples(int_columns(taken)))
             change: Any = (changes or {}).get(len(asked), {})
             return RunResult({**record, **change, "spec": spec}, taken)
 

@@ -20,10 +20,19 @@ from farline.explain.verdict import verdict
 from farline.profiles.summary import summarise
 from farline.spec._types import RunRecord, RunSpec
 from farline.store import Store
-from farline.tools import Event
+from farline.tools import events
 from tests.support.blasts import blast, path_check, rbudp_record
 from tests.support.records import make_record, make_samples
-from tests.support.runs import CLIENT, RECEIVER, SENDER, SERVER, Columns, columns, steady_rows
+from tests.support.runs import (
+    CLIENT,
+    RECEIVER,
+    SENDER,
+    SERVER,
+    Columns,
+    columns,
+    int_columns,
+    steady_rows,
+)
 
 SPEC: RunSpec = {
     "transport": "rbudp", "rate_bps": 610_000_000, "duration_s": 10.0,
@@ -58,7 +67,7 @@ def test_a_run_shows_rate_missing_repeated_and_its_blasts(
 ) -> None:
     view, measured = PlainView(1.0, verbose=False), finished()
     view.start(SPEC, "far:5470")
-    view.event(Event("samples", samples=measured.samples))
+    view.event(events.StreamSamples(int_columns(measured.samples)))
     view.finish(measured)
     shown = capsys.readouterr().out.splitlines()
     assert " ".join(shown[1].split()) == HEADS
@@ -80,7 +89,7 @@ def test_a_run_shows_rate_missing_repeated_and_its_blasts(
 def test_the_live_table_fits_into_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
     view, measured = LiveView(1.0, verbose=False), finished(300)
     view.start(SPEC, "far:5470")
-    view.event(Event("samples", samples=measured.samples))
+    view.event(events.StreamSamples(int_columns(measured.samples)))
     view.finish(measured)
     view.close()
     shown = capsys.readouterr().out.splitlines()

@@ -8,20 +8,22 @@ import pty
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from farline.cli import group
 from farline.cli.copy import command as copy_verb
-from farline.cli.copy import session as copy_session
-from farline.cli.copy.blame import Names
-from farline.cli.copy.end import WIDTH, exit_code, summary_lines
-from farline.cli.copy.keep import PREFIX, RECEIPT, STALE_S, sweep
-from farline.cli.copy.way import HereWay
+from farline.cli.copy.end import WIDTH, summary_lines
+from farline.copying import session as copy_session
+from farline.copying import stream_choice
+from farline.copying.connector import LocalConnector
+from farline.copying.exit_code import exit_code
+from farline.copying.host_names import HostNames
+from farline.copying.retry import RepeatedSessions
 from farline.spec.units import rate_human
 from farline.tools import never_stop
-from farline.tools.copy_run import CopyEvent
+from farline.tools.events import Event, Notice, NoticeKind
 from farline.tools.native import Target
 from tests.support.copies import (
     PlayedEngine,
@@ -31,6 +33,10 @@ from tests.support.copies import (
     progress,
     tally,
 )
+from tests.support.steps import finished
+
+if TYPE_CHECKING:
+    from farline.tools.events import Steps
 
 TICKET = f"farline://far.example:5470/v1.YQ.Yg?key=sha256-{'A' * 43}"
 CUT = {"kind": "unreachable", "message": "far.example:5470: connection reset"}
@@ -41,16 +47,16 @@ Copy = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[PlayedEngine]:
     played = PlayedEngine()
-    monkeypatch.setattr(copy_session, "CopyRun", played)
+    monkeypatch.setattr(copy_session, "RunFollower", played)
     contact = SimpleNamespace(rtt_s=0.1, address="192.0.2.77")
-    monkeypatch.setattr(copy_session, "first_contact", lambda *_: contact)
-    monkeypatch.setattr(copy_session.Repeated, "_pause", _no_pause)
+    monkeypatch.setattr(stream_choice, "first_contact", lambda *_: contact)
+    monkeypatch.setattr(RepeatedSessions, "_pause", _no_pause)
     yield played
     assert not played.sessions, "a session was never begun"
 
 
-def _no_pause(repeated: Any, error: Any, wait_s: float) -> bool:
-    repeated.watcher.waits(error, wait_s)
+def _no_pause(_repeated: object, _wait_s: float) -> Steps[bool]:
+    yield None
     return True
 
 
@@ -88,7 +94,7 @@ def test_a_push_goes_forward_with_streams_for_the_path(copy: Copy, engine: Playe
 def test_rbudp_without_a_rate_aims_high_and_gives_way_to_loss(
     copy: Copy, engine: PlayedEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copy_session, "interface_bps", lambda _address: 25_000_000_000)
+    monkeypatch.setattr(stream_choice, "interface_bps", lambda _address: 25_000_000_000)
     for _ in range(3):
         engine.play(copy_record())
     words = ("a", f"{TICKET}#x", "--no-store", "--transport", "rbudp")
@@ -110,7 +116,7 @@ def test_a_slow_interface_needs_fewer_streams(
 ) -> None:
     counts = []
     for speed in (10**9, None):
-        monkeypatch.setattr(copy_session, "interface_bps", lambda _address, bps=speed: bps)
+        monkeypatch.setattr(stream_choice, "interface_bps", lambda _address, bps=speed: bps)
         engine.play(copy_record())
         copy("a", f"{TICKET}#x", "--no-store", "-q")
         counts.append(engine.asked[-1][1]["streams"])
@@ -137,7 +143,7 @@ def test_udt_has_as_many_streams_as_the_rate_takes_cores(
     engine: PlayedEngine,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(copy_session, "interface_bps", lambda _address: speed)
+    monkeypatch.setattr(stream_choice, "interface_bps", lambda _address: speed)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
     engine.play(copy_record())
     copy("a", f"{TICKET}#x", "--no-store", "--transport", "udt", "-q", *words)
@@ -162,15 +168,20 @@ def test_streams_are_no_more_than_there_are_ports(
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     engine.play(copy_record())
-    told: list[CopyEvent] = []
-    watcher = SimpleNamespace(event=told.append, begun=lambda: None, samples=lambda *_: None)
+    told: list[Event] = []
     target = Target("far.example", 1, "v1.YQ.Yg", None)
-    way = SimpleNamespace(
-        open=lambda _: target, buffers=lambda: None, path=lambda path: path, names=Names
+
+    def opened(_should_stop: object) -> Steps[Target]:
+        yield None
+        return target
+
+    connector: Any = SimpleNamespace(
+        open=opened, buffers=lambda: None, path=lambda path: path, names=HostNames
     )
-    session = copy_session.Direct(way, ("a",), "b", pushes=True, most_streams=most)
-    session.attempt({"transport": transport}, None, watcher, never_stop)
+    session = copy_session.DirectSessions(connector, ("a",), "b", pushes=True, most_streams=most)
+    finished(session.attempt({"transport": transport}, None, never_stop), told)
     assert engine.asked[0][1]["streams"] == streams
+    assert isinstance(told[0], Notice) and told[0].kind is NoticeKind.CHOICE
     assert told[0].text.endswith(end)
 
 
@@ -186,7 +197,12 @@ def test_between_two_folders_of_this_host_nothing_is_sealed(
     copy: Copy, engine: PlayedEngine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     there = Target("127.0.0.1", 1, "v1.YQ.Yg", None)
-    monkeypatch.setattr("farline.cli.copy.way.HereWay.open", lambda *_: there)
+
+    def opened(*_: object) -> Steps[Target]:
+        yield None
+        return there
+
+    monkeypatch.setattr(LocalConnector, "open", opened)
     engine.play(copy_record())
     engine.play(copy_record())
     for cores, words in (({0}, ["b"]), ({0, 1, 2, 3}, ["/b", "--cipher", "aes256-gcm"])):
@@ -293,18 +309,6 @@ def test_json_is_the_record_with_summary_and_the_run_is_kept_with_its_receipt(
     assert batches is not None
     assert [row["path"] for batch in batches for row in batch.to_pylist()] == ["d/a"]
     assert not list((tmp_path / "tmp").iterdir())
-
-
-def test_what_a_killed_copy_left_long_ago_is_swept_away(tmp_path: Path) -> None:
-    old, young = (tmp_path / f"{PREFIX}{name}" for name in ("1-a", "2-b"))
-    for folder in (old, young):
-        folder.mkdir()
-        (folder / RECEIPT).write_text("{}")
-    now_s = young.stat().st_mtime
-    for path in (old, old / RECEIPT, young):
-        os.utime(path, (0, now_s - STALE_S - 1))
-    sweep(tmp_path, now_s)
-    assert young.exists() and not old.exists()
 
 
 def test_each_name_is_told_with_v(copy: Copy, engine: PlayedEngine) -> None:
@@ -579,21 +583,8 @@ def test_the_cipher_stands_in_the_table_and_no_line_tells_of_it_before(
     copy: Copy, engine: PlayedEngine
 ) -> None:
     for _ in range(2):
-        told = CopyEvent("cipher", "files are sealed with aes128-gcm")
-        engine.play(copy_record(), told, CopyEvent("notice", "rate: held to 1 Gbit/s"))
+        told = Notice(NoticeKind.CIPHER, "files are sealed with aes128-gcm")
+        engine.play(copy_record(), told, Notice(NoticeKind.GRANTED, "rate: held to 1 Gbit/s"))
     _, out, err = copy("a", f"{TICKET}#x", "--no-store", "--no-progress")
     assert "aes128-gcm" in out and err == "farline: rate: held to 1 Gbit/s\n"
     assert "sealed with aes128-gcm" in copy("a", f"{TICKET}#x", "--no-store", "-v")[2]
-
-
-def test_a_server_for_one_copy_signs_with_a_secret_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    way = HereWay()
-    first = way.open(never_stop)
-    (folder,) = tmp_path.iterdir()
-    assert folder.stat().st_mode & 0o777 == 0o700
-    way.close()
-    assert first.ticket is not None and not list(tmp_path.iterdir())

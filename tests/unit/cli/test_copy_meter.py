@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from farline.cli.copy.bar import bar_row, details
 from farline.cli.copy.end import clock_text
-from farline.cli.copy.meter import Meter
 from farline.cli.copy.view import progress_line
+from farline.copying.meter import Meter
 from farline.spec.units import size_human
 from tests.support.copies import progress
 
@@ -21,8 +21,7 @@ MIB = 1 << 20
 def fed(*reports: Any) -> Meter:
     meter = Meter()
     for report in reports:
-        assert report.progress is not None
-        meter.add(report.progress)
+        meter.add(report.report)
     return meter
 
 
@@ -70,9 +69,7 @@ def test_the_rate_of_now_forgets_what_was() -> None:
 def test_what_earlier_sessions_moved_counts_on() -> None:
     meter = fed(progress(10.0, moved_bytes=10 * MIB))
     meter.begin(paused_s=5.0)
-    second = progress(5.0, moved_bytes=10 * MIB).progress
-    assert second is not None
-    meter.add(second)
+    meter.add(progress(5.0, moved_bytes=10 * MIB).report)
     assert (meter.elapsed_s, meter.moved_bytes) == (20.0, 20 * MIB)
     assert meter.rate_mean_bps() == pytest.approx(8 * MIB)
 

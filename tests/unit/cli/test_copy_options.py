@@ -11,16 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farline.cli.copy.command import ssh_command
+from farline.cli.copy.flag_names import in_flags
 from farline.cli.copy.options import (
-    SAMPLING_S,
     CopyCommand,
     filter_order,
     letter_options,
     manner_options,
-    read_wish,
+    read_settings,
     ssh_options,
 )
-from farline.cli.copy.session import in_flags
 from farline.errors import AuthError, SpecError, SystemFailure
 from farline.spec.options import NOT_OF_COPIES
 from farline.spec.table import OPTIONS
@@ -30,7 +29,7 @@ BUFFERS = ("send_buffer_bytes", "receive_buffer_bytes")
 
 
 def run(*arguments: str) -> tuple[Any, dict[str, Any]]:
-    """The wish and the options of a command line."""
+    """The settings and the options of a command line."""
     parsed: list[Any] = []
 
     @click.command(cls=CopyCommand)
@@ -40,7 +39,9 @@ def run(*arguments: str) -> tuple[Any, dict[str, Any]]:
     @ssh_options
     @click.pass_context
     def command(context: click.Context, /, places: tuple[str, ...], **options: Any) -> None:
-        parsed.append((read_wish(options, filter_order(context)), {**options, "places": places}))
+        parsed.append(
+            (read_settings(options, filter_order(context)), {**options, "places": places})
+        )
 
     result = CliRunner().invoke(command, list(arguments))
     if result.exit_code:
@@ -51,7 +52,7 @@ def run(*arguments: str) -> tuple[Any, dict[str, Any]]:
 
 def document(*arguments: str) -> dict[str, Any]:
     found: dict[str, Any] = run(*arguments)[0].document
-    assert found.pop("interval_s") == SAMPLING_S
+    assert "interval_s" not in found
     return found
 
 
@@ -173,10 +174,10 @@ def test_what_cannot_be_is_refused_in_words(arguments: list[str], said: str) -> 
 
 
 def test_delete_without_a_count_does_not_take_the_next_word() -> None:
-    wish, options = run("--delete", "17", "dst")
+    settings, options = run("--delete", "17", "dst")
     assert options["places"] == ("17", "dst")
-    assert wish.delete_asked
-    assert "delete" not in wish.document.get("copy", {})
+    assert settings.delete_asked
+    assert "delete" not in settings.document.get("copy", {})
     assert run("--", "--delete", "b")[1]["places"] == ("--delete", "b")
 
 

@@ -8,8 +8,17 @@ from farline.campaign.measure import Measured
 from farline.cli.live import LiveView
 from farline.profiles.summary import summarise
 from farline.spec._types import RunRecord
-from farline.tools import Event
-from tests.support.runs import CLIENT, RECEIVER, SENDER, SERVER, columns, run_record, steady_rows
+from farline.tools import events
+from tests.support.runs import (
+    CLIENT,
+    RECEIVER,
+    SENDER,
+    SERVER,
+    columns,
+    int_columns,
+    run_record,
+    steady_rows,
+)
 
 
 def finished() -> Measured:
@@ -23,10 +32,10 @@ def finished() -> Measured:
 def test_the_whole_table_stays_with_the_servers_cpu(capsys: pytest.CaptureFixture[str]) -> None:
     view, measured = LiveView(1.0, verbose=False), finished()
     view.start({"duration_s": 3.0}, "far.example:5470")
-    view.event(Event("stage", "PROFILING_START"))
-    view.event(Event("server_key", "sha256-hidden"))
-    view.event(Event("notice", "rate lowered to 1 Gbit/s"))
-    view.event(Event("samples", samples=measured.samples))
+    view.event(events.Stage("PROFILING_START"))
+    view.event(events.ServerKey("sha256-hidden"))
+    view.event(events.Notice(events.NoticeKind.GRANTED, "rate lowered to 1 Gbit/s"))
+    view.event(events.StreamSamples(int_columns(measured.samples)))
     view.finish(measured)
     view.close()
     shown = capsys.readouterr().out
@@ -41,9 +50,9 @@ def test_the_whole_table_stays_with_the_servers_cpu(capsys: pytest.CaptureFixtur
 def test_a_run_of_a_number_of_bytes_counts_bytes(capsys: pytest.CaptureFixture[str]) -> None:
     view, measured = LiveView(1.0, verbose=True), finished()
     view.start({"total_bytes": 375_000_000}, "far.example:5470")
-    view.event(Event("samples", samples=measured.samples))
+    view.event(events.StreamSamples(int_columns(measured.samples)))
     assert view._progress.tasks[0].completed == 375_000_000
-    view.event(Event("server_key", "sha256-shown"))
+    view.event(events.ServerKey("sha256-shown"))
     view.close()
     assert "sha256-shown" in capsys.readouterr().out
 
@@ -55,7 +64,7 @@ def test_the_table_of_udt_fits_into_80_columns(capsys: pytest.CaptureFixture[str
     measured = Measured({**run_record(), "spec": {"transport": "udt"}}, columns(rows))
     view = LiveView(1.0, verbose=False)
     view.start({"transport": "udt", "duration_s": 3.0}, "far.example:5470")
-    view.event(Event("samples", samples=measured.samples))
+    view.event(events.StreamSamples(int_columns(measured.samples)))
     view.finish(measured)
     shown = capsys.readouterr().out.splitlines()
     heads = next(line for line in shown if "interval" in line)
@@ -76,7 +85,7 @@ def test_where_nothing_ran_nothing_stays_on_the_screen(
 ) -> None:
     view, record = LiveView(1.0, verbose=False), run_record(status="failed")
     view.start({"duration_s": 3.0}, "far.example:5470")
-    view.event(Event("stage", "HANDSHAKE"))
+    view.event(events.Stage("HANDSHAKE"))
     view.finish(Measured({**record, "streams": []}, columns([])))
     view.close()
     assert capsys.readouterr().out.strip() == ""
@@ -87,7 +96,7 @@ def test_the_bar_says_running_and_long_lines_wrap_at_words(
 ) -> None:
     view, measured = LiveView(1.0, verbose=False), finished()
     view.start({"duration_s": 3.0}, "far.example:5470")
-    view.event(Event("stage", "PROFILING_START"))
+    view.event(events.Stage("PROFILING_START"))
     assert view._progress.tasks[0].description == "running"
     evidence = "word " * 40
     verdict = {"limit": "path", "line": "the path", "evidence": [evidence], "remedies": []}

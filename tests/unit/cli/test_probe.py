@@ -15,7 +15,7 @@ from farline.cli import group, lines
 from farline.cli.common import Interruption, target_text
 from farline.cli.probe import busy_wait_s
 from farline.spec._types import RunRecord, RunSpec
-from farline.tools import Event, EventSink, RunResult, StopQuestion
+from farline.tools import EventSink, RunResult, StopQuestion, events
 from farline.tools.native import NativeTool
 from tests.support.blasts import blast, rbudp_record
 from tests.support.runs import (
@@ -24,6 +24,7 @@ from tests.support.runs import (
     SENDER,
     SERVER,
     columns,
+    int_columns,
     run_record,
     steady_rows,
     stream,
@@ -55,7 +56,7 @@ def probe(
         ) -> RunResult:
             asked.update(target=target, spec=spec)
             taken = columns([]) if silent else samples()
-            for event in (Event("stage", "HANDSHAKE"), Event("samples", samples=taken)):
+            for event in (events.Stage("HANDSHAKE"), events.StreamSamples(int_columns(taken))):
                 sink(event)
             return RunResult({**record, "spec": {**spec, **record["spec"]}}, taken)
 

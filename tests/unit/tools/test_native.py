@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from farline.errors import BusyError, SpecError, UsageError
+from farline.errors import BusyError, InternalError, SpecError, UsageError
 from farline.spec._types import RunRecord
-from farline.tools import Event, RunResult, Stop, ignore_event, native, never_stop
+from farline.tools import RunResult, Stop, events, ignore_event, native, never_stop
 from farline.tools.known_servers import KnownServers
 from tests.support import fake_native as fake
 from tests.support.kept_copies import make_mover_samples
@@ -47,12 +47,13 @@ def test_record_and_samples_come_back_whole(play: Play) -> None:
         fake.stage("HANDSHAKE"), None, fake.samples(first), fake.samples(second),
         fake.done(run_record()),
     )  # fmt: skip
-    events: list[Event] = []
-    result = tool.run("far.example", {"streams": 1}, events.append, never_stop)
+    told: list[events.Event] = []
+    result = tool.run("far.example", {"streams": 1}, told.append, never_stop)
     assert result.record == run_record()
     assert {name: len(column) for name, column in result.samples.items()} == dict.fromkeys(first, 4)
-    assert [event.kind for event in events] == ["stage", "samples", "samples"]
-    assert events[0].text == "HANDSHAKE"
+    kinds = [events.Stage, events.StreamSamples, events.StreamSamples, events.SessionEnded]
+    assert [type(event) for event in told] == kinds
+    assert told[0] == events.Stage("HANDSHAKE")
     assert extension.spec == {"streams": 1}
 
 
@@ -62,11 +63,14 @@ def test_samples_of_files_stand_beside_those_of_streams(play: Play) -> None:
     mover = ("mover_samples", "null", fake.FakeColumns(files))
     progress = ("progress", json.dumps({"moved_bytes": 1}), None)
     tool, _ = play(mover, fake.samples(rows), progress, mover, fake.done(run_record()))
-    events: list[Event] = []
-    result = tool.run("far.example", {}, events.append, never_stop)
+    told: list[events.Event] = []
+    result = tool.run("far.example", {}, told.append, never_stop)
     assert {name: len(column) for name, column in result.samples.items()} == dict.fromkeys(rows, 2)
     assert {name: len(column) for name, column in result.mover.items()} == dict.fromkeys(files, 12)
-    assert [event.kind for event in events] == ["samples"]
+    assert [type(event) for event in told] == [
+        events.FileSamples, events.StreamSamples, events.Progress, events.FileSamples,
+        events.SessionEnded,
+    ]  # fmt: skip
 
 
 def test_a_run_without_samples_has_empty_columns(play: Play) -> None:
@@ -78,9 +82,11 @@ def test_a_run_without_samples_has_empty_columns(play: Play) -> None:
 
 def test_the_first_key_is_kept_and_then_demanded(play: Play, known: KnownServers) -> None:
     tool, extension = play(fake.server_key(KEY), fake.done(run_record()))
-    events: list[Event] = []
-    tool.run("far.example", {}, events.append, never_stop)
-    assert [event.kind for event in events] == ["server_key", "notice"]
+    told: list[events.Event] = []
+    tool.run("far.example", {}, told.append, never_stop)
+    assert told[0] == events.ServerKey(KEY)
+    assert isinstance(told[1], events.Notice)
+    assert told[1].kind is events.NoticeKind.FIRST_CONTACT and KEY in told[1].text
     assert "pin" not in extension.target
     assert known.get("far.example:5470").fingerprint == KEY
     tool, extension = play(fake.server_key(KEY), fake.done(run_record()))
@@ -127,6 +133,22 @@ def test_a_ticket_for_another_server_stays_here(
     assert "ticket" not in extension.target
 
 
+def test_notices_have_their_kind_whatever_they_say(play: Play) -> None:
+    notice = ("notice", json.dumps("files are sealed with care"), None)
+    tool, _ = play(notice, fake.stage("PROFILING_START"), notice, fake.done(run_record()))
+    told: list[events.Event] = []
+    tool.run("far.example", {}, told.append, never_stop)
+    kinds = [event.kind for event in told if isinstance(event, events.Notice)]
+    assert kinds == [events.NoticeKind.GRANTED, events.NoticeKind.CIPHER]
+
+
+def test_an_event_that_nobody_knows_is_a_defect(play: Play) -> None:
+    tool, extension = play(("surprise", "null", None))
+    with pytest.raises(InternalError, match="unknown kind 'surprise'"):
+        tool.run("far.example", {}, ignore_event, never_stop)
+    assert extension.run.calls == ["abort"]
+
+
 def test_the_first_wish_stops_and_the_second_aborts(play: Play) -> None:
     partial: RunRecord = run_record(status="partial")
     tool, extension = play(None, None, None, fake.done(partial))
@@ -139,7 +161,7 @@ def test_the_first_wish_stops_and_the_second_aborts(play: Play) -> None:
 def test_a_sink_that_fails_ends_the_run(play: Play) -> None:
     tool, extension = play(fake.stage("HANDSHAKE"))
 
-    def refuse(_event: Event) -> None:
+    def refuse(_event: events.Event) -> None:
         raise RuntimeError("full")
 
     with pytest.raises(RuntimeError, match="full"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -20,9 +20,11 @@ from farline.errors import (
     UsageError,
     VersionError,
 )
-from farline.tools import Stop, never_stop
+from farline.tools import Stop, StopQuestion, never_stop
+from farline.tools.events import Event, Notice, NoticeKind
 from farline.tools.ssh import RemoteCommand, RemoteServer, SshCommand, Tunnel, read_ready
 from farline.tools.ssh_failure import why_ended
+from tests.support.steps import finished
 
 PIN = f"sha256-{'A' * 43}"
 READY = {
@@ -55,12 +57,25 @@ def fake(tmp_path: Path) -> Fake:
     return make
 
 
+def started(
+    ssh: SshCommand,
+    target: str = "u@host",
+    words: Sequence[str] = ("write",),
+    should_stop: StopQuestion = never_stop,
+    told: list[Event] | None = None,
+) -> RemoteServer:
+    """A server that has said that it is ready."""
+    server = RemoteServer(ssh, target, words)
+    finished(server.start(should_stop), told)
+    return server
+
+
 def test_a_server_is_started_with_the_words_of_a_shell_and_ends_with_its_input(
     fake: Fake, tmp_path: Path
 ) -> None:
     ended = tmp_path / "ended"
     ssh = fake(f"echo hello, this is a banner\nready\ncat\ntouch {ended}")
-    server = RemoteServer(ssh, "u@host", ["write", "--data-ports", "1-2 3"], never_stop)
+    server = started(ssh, words=["write", "--data-ports", "1-2 3"])
     assert server.is_alive and not ended.exists()
     target = server.ready.target("far.example")
     assert (target.host, target.port, target.pin) == ("far.example", 40000, PIN)
@@ -137,25 +152,25 @@ def test_what_goes_wrong_is_named(
     fake: Fake, script: str, kind: type[FarlineError], said: str
 ) -> None:
     with pytest.raises(kind) as failed:
-        RemoteServer(fake(script), "u@host", ["write"], never_stop)
+        started(fake(script))
     assert said in failed.value.message and "u@host" in failed.value.message
 
 
 def test_without_an_ssh_it_says_what_to_do() -> None:
     with pytest.raises(SystemFailure, match="install an ssh client"):
-        RemoteServer(SshCommand(("/no/such/ssh",)), "host", ["write"], never_stop)
+        started(SshCommand(("/no/such/ssh",)))
 
 
 def test_whoever_does_not_want_to_wait_need_not(fake: Fake) -> None:
     began = time.monotonic()
     with pytest.raises(InterruptedRun):
-        RemoteServer(fake("exec cat >/dev/null"), "host", ["write"], lambda: Stop.GRACEFULLY)
+        started(fake("exec cat >/dev/null"), should_stop=lambda: Stop.GRACEFULLY)
     assert time.monotonic() - began < 10
 
 
 def test_a_shell_that_prints_without_an_end_is_refused(fake: Fake) -> None:
-    with pytest.raises(ProtocolError, match="host: the remote shell printed more than 64 MiB"):
-        RemoteServer(fake("exec tr '\\0' x </dev/zero"), "host", ["write"], never_stop)
+    with pytest.raises(ProtocolError, match="u@host: the remote shell printed more than 64 MiB"):
+        started(fake("exec tr '\\0' x </dev/zero"))
 
 
 NOISES = {
@@ -179,7 +194,7 @@ NOISES = {
 
 @pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
 def test_whatever_the_shell_prints_before_it_farline_is_found(fake: Fake, noise: str) -> None:
-    server = RemoteServer(fake(f"{noise}\nready\ncat"), "u@host", ["write"], never_stop)
+    server = started(fake(f"{noise}\nready\ncat"))
     try:
         assert server.ready.port == 40000
     finally:
@@ -189,7 +204,7 @@ def test_whatever_the_shell_prints_before_it_farline_is_found(fake: Fake, noise:
 def test_what_is_printed_behind_the_ready_line_holds_nobody_up(fake: Fake, tmp_path: Path) -> None:
     ended = tmp_path / "ended"
     script = f"ready; head -c 3000000 /dev/zero; echo; cat; touch {ended}"
-    server = RemoteServer(fake(script), "u@host", ["write"], never_stop)
+    server = started(fake(script))
     server.close()
     assert ended.exists()
 
@@ -234,7 +249,7 @@ def test_a_farline_that_does_not_start_is_waited_for_no_longer_than_the_limit(
     fake: Fake, script: str, said: str
 ) -> None:
     with pytest.raises(TimeoutFailure) as failed:
-        RemoteServer(fake(script, 0.3), "u@host", ["write"], never_stop)
+        started(fake(script, 0.3))
     message = failed.value.message
     assert message.startswith("u@host: waiting for farline to start there took longer than 0.3 s: ")
     assert said in message and message.isprintable() and "v1.YQ" not in message
@@ -242,10 +257,10 @@ def test_a_farline_that_does_not_start_is_waited_for_no_longer_than_the_limit(
 
 def test_a_long_start_is_told_of_once(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("farline.tools.ssh.NOTICE_S", 0.0)
-    told: list[str] = []
+    told: list[Event] = []
     with pytest.raises(TimeoutFailure):
-        RemoteServer(fake("exec sleep 60", 0.3), "dtn", ["write"], never_stop, told.append)
-    assert told == ["waiting for farline to start on dtn"]
+        started(fake("exec sleep 60", 0.3), "dtn", told=told)
+    assert told == [Notice(NoticeKind.WAITING, "waiting for farline to start on dtn")]
 
 
 def test_a_connect_timeout_of_ssh_is_waited_for(fake: Fake) -> None:
@@ -259,7 +274,7 @@ def test_a_program_left_behind_with_the_pipes_open_holds_nobody_up(fake: Fake) -
     script = "echo 'u@host: Permission denied (publickey).' >&2; sleep 20 & exit 255"
     began = time.monotonic()
     with pytest.raises(AuthError, match="Permission denied"):
-        RemoteServer(fake(script), "u@host", ["write"], never_stop)
+        started(fake(script))
     assert time.monotonic() - began < 15
 
 
@@ -293,7 +308,8 @@ def test_a_tunnel_that_says_much_goes_on(fake: Fake) -> None:
         for word; do case $word in 127.0.0.1:*) port=${{word#*:}}; port=${{port%%:*}};; esac; done
         head -c 300000 /dev/zero | tr '\\0' 'x\\n' >&2
         exec python3 -c "{listen}; sys.stdin.read(); s.accept(); s.accept()" $port"""
-    tunnel = Tunnel(fake(script), "u@host", 22, never_stop)
+    tunnel = Tunnel(fake(script), "u@host", 22)
+    finished(tunnel.start(never_stop))
     try:
         assert tunnel.is_alive
     finally:

@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from farline.cli.copy.end import clock_text
-from farline.cli.copy.meter import Meter
 from farline.cli.copy.view import fitted
+from farline.copying.meter import Meter
 from farline.spec.units import rate_human, size_human
 
 

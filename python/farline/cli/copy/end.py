@@ -1,14 +1,12 @@
-"""What a copy comes to: its exit code, what is missing, the lines at its end."""
+"""What a copy comes to: what is missing, the lines at its end."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from farline.cli.shown import shown
-from farline.errors import InterruptedRun, from_failure
 from farline.profiles.copy_streams import payload_bytes, payload_rate_bps
-from farline.spec._failures import PARTIAL_EXIT_CODE, VANISHED_EXIT_CODE
 from farline.spec.units import rate_human, size_human
 
 if TYPE_CHECKING:
@@ -16,9 +14,6 @@ if TYPE_CHECKING:
 
 FAILURES_SHOWN = 20
 """Names that are listed; the receipt has all of them."""
-
-VANISHED = "vanished"
-"""First word of the reason of a file that was gone when it was to be read."""
 
 NOWHERE = ("null", "memory")
 """Engines that write what was received to no file."""
@@ -36,21 +31,6 @@ _STAGES = (
     ("sync_us", "sync"),
     ("starved_us", "waiting"),
 )
-
-
-def exit_code(record: Mapping[str, Any]) -> int:
-    """0; 23 when some names failed, 24 when these had only vanished; else that of the failure."""
-    error, report = record.get("error"), record.get("copy")
-    if record["status"] != "complete":
-        return from_failure(error).exit_code if error else InterruptedRun.exit_code
-    failed = report["failed"]["files"] if report else 0
-    if not failed:
-        return 0
-    known = report["failures"] if report else []
-    all_gone = len(known) == failed and all(
-        (line.get("reason") or "").startswith(VANISHED) for line in known
-    )
-    return VANISHED_EXIT_CODE if all_gone else PARTIAL_EXIT_CODE
 
 
 def missing_lines(report: CopyReport) -> list[str]:

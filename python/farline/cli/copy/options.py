@@ -47,9 +47,6 @@ _SHORTHANDS: dict[str, tuple[str, _Set]] = {
 }
 """Flags that stand for options of the spec: what is shown in a contradiction, and what they set."""
 
-SAMPLING_S = 0.5
-"""Seconds per sample unless `--interval` says otherwise."""
-
 
 class CopyCommand(click.Command):
     """A command whose `--delete` may have a count, and whose filters keep their order."""
@@ -242,7 +239,7 @@ def manner_options(command: _Command) -> _Command:
 
 
 @dataclass(frozen=True)
-class Wish:
+class CopySettings:
     """What a command line asks of the engine: a spec document without the two ends."""
 
     document: dict[str, Any]
@@ -251,8 +248,8 @@ class Wish:
     """What was asked for and is so anyway."""
 
 
-def read_wish(values: Mapping[str, Any], order: Sequence[str]) -> Wish:
-    """The wish from what click parsed; `order` has the filter flags as they stood.
+def read_settings(values: Mapping[str, Any], order: Sequence[str]) -> CopySettings:
+    """The settings from what click parsed; `order` has the filter flags as they stood.
 
     Raises:
         click.UsageError: when options contradict each other, or compression is asked for.
@@ -275,9 +272,8 @@ def read_wish(values: Mapping[str, Any], order: Sequence[str]) -> Wish:
     if draft.settings.get("copy.total_rate_bps") == 0:
         # rsync's word for no limit.
         del draft.settings["copy.total_rate_bps"]
-    draft.settings.setdefault("interval_s", SAMPLING_S)
     asked = bool(values.get("delete_asked"))
-    return Wish(nested(draft.settings), asked, tuple(notes(values)))
+    return CopySettings(nested(draft.settings), asked, tuple(notes(values)))
 
 
 def _put_filters(draft: Draft, values: Mapping[str, Any], order: Sequence[str]) -> None:

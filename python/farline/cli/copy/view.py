@@ -10,20 +10,29 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from farline.cli.copy.end import clock_text, missing_lines, skipped_lines, summary_lines
-from farline.cli.copy.meter import Meter
+from farline.cli.copy.flag_names import in_flags
 from farline.cli.copy.output import Output
+from farline.cli.event_text import event_text
 from farline.cli.shown import shown
-from farline.errors import FarlineError
+from farline.copying.event_lines import line_of
+from farline.copying.meter import Meter
 from farline.spec.units import rate_human, size_human
+from farline.tools.events import (
+    FileSettled,
+    Notice,
+    NoticeKind,
+    Progress,
+    RetryScheduled,
+    Stopping,
+)
 
 if TYPE_CHECKING:
     from farline.cli.copy.bar import Bar
     from farline.spec._types import ReceiptLine, RunRecord
-    from farline.tools.copy_run import CopyEvent
+    from farline.tools.events import Event
 
 BAR_AFTER_S = 0.3
 """Seconds of a copy before a bar is drawn."""
@@ -39,17 +48,8 @@ class View(Protocol):
 
     out: Output
 
-    def event(self, event: CopyEvent) -> None:
-        """Something happened in a session."""
-
-    def waits(self, error: FarlineError, wait_s: float) -> None:
-        """A session broke off; the next begins in so many seconds."""
-
-    def stops(self) -> None:
-        """Its user has asked for its end, once."""
-
-    def file(self, line: ReceiptLine) -> None:
-        """A name was settled; told only where `wants_files`."""
+    def event(self, event: Event) -> None:
+        """Something happened; names are told only where `wants_files`."""
 
     @property
     def wants_files(self) -> bool:
@@ -71,17 +71,9 @@ class QuietView:
         """Says nothing yet."""
         self.out = Output()
 
-    def event(self, event: CopyEvent) -> None:
-        """Nothing."""
-
-    def waits(self, error: FarlineError, wait_s: float) -> None:
-        """Nothing."""
-
-    def stops(self) -> None:
-        """Nothing."""
-
-    def file(self, line: ReceiptLine) -> None:
-        """Nothing."""
+    def event(self, event: Event) -> None:
+        """Nothing, unless the store did not take the record."""
+        tell_not_kept(event, self.out)
 
     def finish(self, record: RunRecord | None, where: Mapping[str, str]) -> None:
         """The names that failed."""
@@ -113,15 +105,23 @@ class TextView:
         """With -v every name is told."""
         return self.verbose
 
-    def event(self, event: CopyEvent) -> None:
-        """Progress moves the bar, or makes a line each second; notices are said."""
-        if event.progress is not None:
-            self.meter.add(event.progress)
-            if self.progress:
-                self._show()
-        elif event.kind == "notice" or (self.verbose and event.text):
-            key = "server key " if event.kind == "server_key" else ""
-            self._say(f"farline: {key}{shown(event.text)}")
+    def event(self, event: Event) -> None:
+        """Progress moves the bar, or makes a line each second; the rest is said."""
+        match event:
+            case Progress(report):
+                self.meter.add(report)
+                if self.progress:
+                    self._show()
+            case FileSettled(line):
+                self._file(line)
+            case RetryScheduled(error, wait_s):
+                self._say(f"farline: {shown(in_flags(error).message)}; again in {wait_s:.0f} s")
+                self.meter.begin(wait_s)
+            case Stopping():
+                # Above the bar: what a second Ctrl-C would do.
+                self._say(STOPPING)
+            case _ if (text := event_text(event, self.verbose)) is not None:
+                self._say(text)
 
     def _show(self) -> None:
         elapsed_s = self.meter.elapsed_s
@@ -141,16 +141,7 @@ class TextView:
         if self._bar is None or not self._bar.say(text, err):
             self.out.line(text, err)
 
-    def waits(self, error: FarlineError, wait_s: float) -> None:
-        """Says what happened and when it goes on."""
-        self._say(f"farline: {shown(error.message)}; again in {wait_s:.0f} s")
-        self.meter.begin(wait_s)
-
-    def stops(self) -> None:
-        """Says what a second Ctrl-C would do, above the bar."""
-        self._say(STOPPING)
-
-    def file(self, line: ReceiptLine) -> None:
+    def _file(self, line: ReceiptLine) -> None:
         """The name, and what became of it unless it was copied."""
         status = "" if line["status"] == "copied" else f" ({line['status']})"
         if self.drops and not status:
@@ -198,17 +189,30 @@ class StreamView:
         self._meter = Meter()
         self._said_s, self._said_bytes = 0.0, 0
 
-    def event(self, event: CopyEvent) -> None:
-        """A line for each."""
-        if not self._began:
+    def event(self, event: Event) -> None:
+        """A line for each; a wish to stop and a store that fails are told on standard error."""
+        match event:
+            case Stopping():
+                self.out.line(STOPPING, err=True)
+            case Notice(NoticeKind.NOT_KEPT):
+                tell_not_kept(event, self.out)
+            case RetryScheduled(error, wait_s):
+                self._tell(RetryScheduled(in_flags(error), wait_s))
+                self._meter.begin(wait_s)
+            case Progress(report):
+                self._tell(event)
+                self._meter.add(report)
+                self._interval()
+            case _:
+                self._tell(event)
+
+    def _tell(self, event: Event) -> None:
+        if (line := line_of(event)) is None:
+            return
+        if not self._began and line[0] != "error":
             self._began = True
             self._line("start", {"schema": 1})
-        if event.progress is not None:
-            self._line("progress", event.progress)
-            self._meter.add(event.progress)
-            self._interval()
-        elif event.text:
-            self._line("notice", {"kind": event.kind, "text": event.text})
+        self._line(*line)
 
     def _interval(self) -> None:
         end_s, moved = self._meter.elapsed_s, self._meter.moved_bytes
@@ -217,19 +221,6 @@ class StreamView:
             span = {"start_s": self._said_s, "end_s": end_s, "bytes": moved - self._said_bytes}
             self._line("interval", {**span, "rate_bps": 8 * (moved - self._said_bytes) / span_s})
             self._said_s, self._said_bytes = end_s, moved
-
-    def waits(self, error: FarlineError, wait_s: float) -> None:
-        """An `error` that is not the last word."""
-        self._line("error", {**error.failure(), "again_in_s": wait_s})
-        self._meter.begin(wait_s)
-
-    def stops(self) -> None:
-        """Said on standard error."""
-        self.out.line(STOPPING, err=True)
-
-    def file(self, line: ReceiptLine) -> None:
-        """A `file` line."""
-        self._line("file", line)
 
     def finish(self, record: RunRecord | None, where: Mapping[str, str]) -> None:
         """What failed, and `end`."""
@@ -247,6 +238,12 @@ class StreamView:
 
     def _line(self, name: str, data: object) -> None:
         self.out.line(json.dumps({"event": name, "data": data}))
+
+
+def tell_not_kept(event: Event, out: Output) -> None:
+    """A store that fails is told of whatever else is: the record of the copy is lost."""
+    if isinstance(event, Notice) and event.kind is NoticeKind.NOT_KEPT:
+        out.line(f"farline: {shown(event.text)}", err=True)
 
 
 def progress_line(meter: Meter) -> str:
@@ -275,27 +272,3 @@ def fitted(words: Sequence[str], width: int) -> str:
             break
         line += f", {word}"
     return line
-
-
-@dataclass(eq=False, repr=False)
-class ReceiptTail:
-    """Lines of a receipt as they are written."""
-
-    path: Path
-    _offset: int = 0
-    _rest: bytes = b""
-
-    def lines(self) -> list[Any]:
-        """Whole lines since the last time."""
-        try:
-            with self.path.open("rb") as file:
-                file.seek(self._offset)
-                more = file.read(_TAIL_BYTES)
-        except FileNotFoundError:
-            return []
-        self._offset += len(more)
-        *whole, self._rest = (self._rest + more).split(b"\n")
-        return [json.loads(line) for line in whole if line]
-
-
-_TAIL_BYTES = 4 << 20

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
-
-from farline.errors import SystemFailure
+from farline.errors import SystemFailure, UsageError
 
 _OUTPUTS = (1, 2)
 
@@ -30,8 +29,6 @@ class ReceiptFile:
         Raises:
             SystemFailure: when that cannot be written.
         """
-        import shutil
-
         draft = self.path.with_name(f".{self.path.name[:200]}.{os.getpid()}")
         try:
             if self.is_replaced:
@@ -51,11 +48,11 @@ def receipt_file(text: str) -> ReceiptFile:
     """The place that `--receipt` names, links resolved.
 
     Raises:
-        click.UsageError: when it cannot be written to, said before anything is copied.
+        UsageError: when it cannot be written to, said before anything is copied.
     """
 
-    def refused(why: str) -> click.UsageError:
-        return click.UsageError(f"--receipt {text}: {why}")
+    def refused(why: str) -> UsageError:
+        return UsageError(f"--receipt {text}: {why}")
 
     path = Path(text)
     try:

@@ -18,7 +18,7 @@ TICKET_S = 7 * 86_400.0
 
 
 @contextmanager
-def passing_state() -> Iterator[Path]:
+def temporary_state() -> Iterator[Path]:
     """A folder that only this user may enter, removed at the end of the block.
 
     Raises:

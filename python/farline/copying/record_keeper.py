@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from farline.cli.passing_state import remove_folder
-from farline.cli.shown import shown
 from farline.errors import FarlineError, SystemFailure
+from farline.tools.events import Notice, NoticeKind
+from farline.tools.native import as_arrays
+from farline.tools.temporary_state import remove_folder
 
 if TYPE_CHECKING:
-    from farline.cli.copy.output import Output
-    from farline.cli.copy.receipt import ReceiptFile
-    from farline.cli.copy.session import Attempt
+    from farline.copying.receipt_file import ReceiptFile
+    from farline.copying.session import Attempt
     from farline.spec._types import CopyReport, RunRecord
 
 TEMPORARY = "/var/tmp"
@@ -37,14 +37,18 @@ LIGHT_S = 1.0
 
 
 @dataclass(eq=False, repr=False)
-class Keeper:
+class RecordKeeper:
     """Keeps each session of a copy as a record; the last one's receipt is the copy's."""
 
-    store_path: Path | None
-    no_store: bool
-    receipt_copy: ReceiptFile | None
-    out: Output
+    store_path: Path | None = None
+    """None is the user's own store."""
+    keeps: bool = True
+    """Whether anything goes to the store."""
+    receipt_copy: ReceiptFile | None = None
     always_receipt: bool = False
+    spent_s: float = 0.0
+    """What the command had taken before the job was made; its record counts it in."""
+    _began_s: float = field(default_factory=time.monotonic, init=False)
     _folder: Path | None = field(default=None, init=False)
     _first: str | None = field(default=None, init=False)
     _count: int = field(default=0, init=False)
@@ -53,6 +57,8 @@ class Keeper:
     """Record of the last session that began, with summary and verdict."""
     _heavy_s: float | None = field(default=None, init=False)
     """When a session that goes on has become one that is judged in full, until that is imported."""
+    kept_run: str | None = field(default=None, init=False)
+    """Run of the last session that is in the store."""
     receipt_error: FarlineError | None = field(default=None, init=False)
     """Why the user's copy of the last receipt could not be written."""
 
@@ -62,7 +68,7 @@ class Keeper:
         Raises:
             SystemFailure: when there is no room for it.
         """
-        if self.no_store and self.receipt_copy is None and not self.always_receipt:
+        if not self.keeps and self.receipt_copy is None and not self.always_receipt:
             return None
         if self._folder is None:
             # Not by tempfile, whose import takes longer than a small copy's first bytes.
@@ -81,7 +87,7 @@ class Keeper:
         from farline.profiles import copy_summary
 
         assert copy_verdict and copy_summary
-        if not self.no_store:
+        if self.keeps:
             from farline.store import quick, receipts
 
             assert quick and receipts
@@ -100,27 +106,28 @@ class Keeper:
 
         assert np and summary and verdict
 
-    def keep(self, attempt: Attempt) -> None:
-        """Keeps one session; a store that fails costs a line on standard error, not the copy."""
+    def keep(self, attempt: Attempt) -> Notice | None:
+        """Keeps one session; a store that fails costs a notice, not the copy."""
         self._heavy_s = None
         self._count += 1
         if attempt.record is None:
-            return
+            return None
         if not attempt.record["streams"]:
             # Nothing ran: that says nothing about the path, and takes no earlier session's place.
             self.last = self.last or self._timed(attempt.record)
-            return
+            return None
         record = self._timed(judged(attempt))
         self.last = record
         self._first = self._first or record["run_id"]
         receipt = self._folder / RECEIPT if self._folder is not None else None
         if receipt is not None and receipt.exists() and self.receipt_copy is not None:
             self._copy_receipt(receipt, self.receipt_copy)
-        if not self.no_store:
-            try:
+        try:
+            if self.keeps:
                 self._put(record, attempt, receipt)
-            except FarlineError as error:
-                self.out.line(f"farline: the run is not kept: {shown(error.message)}", err=True)
+        except FarlineError as error:
+            return Notice(NoticeKind.NOT_KEPT, f"the run is not kept: {error.message}")
+        return None
 
     def _timed(self, record: RunRecord) -> RunRecord:
         """The record with what the whole command has taken until now."""
@@ -132,7 +139,7 @@ class Keeper:
             **report,
             "attempts": max(self._count, report.get("attempts", 0)),
             "moving_us": self._moving_us,
-            "command_us": round(1e6 * process_s()),
+            "command_us": round(1e6 * (self.spent_s + time.monotonic() - self._began_s)),
         }
         return {**record, "copy": times}
 
@@ -151,7 +158,8 @@ class Keeper:
 
         store = self.store_path or default_path()
         labels = {"copy_attempt": self._count, "copy_first": self._first}
-        spool(store, record, attempt.samples, labels=labels, mover=attempt.mover)
+        spool(store, record, attempt.samples, labels=labels, mover=attempt.file_samples)
+        self.kept_run = record["run_id"]
         if receipt is not None and receipt.exists():
             keep_receipt(store, record["run_id"], receipt)
 
@@ -159,22 +167,6 @@ class Keeper:
         """Removes what is left of temporary files."""
         if self._folder is not None:
             remove_folder(self._folder)
-
-
-def process_s() -> float:
-    """Seconds since this process began: what a user waits for begins before Python does."""
-    try:
-        fields = Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-        began_s = int(fields[_START_FIELD]) / os.sysconf("SC_CLK_TCK")
-        return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - began_s)
-    except (OSError, ValueError, IndexError):
-        return time.monotonic() - _LOADED_S
-
-
-_START_FIELD = 19
-"""Of /proc/PID/stat, behind the command's name: `starttime`, see proc_pid_stat(5)."""
-
-_LOADED_S = time.monotonic()
 
 
 def sweep(folder: Path, now_s: float) -> None:
@@ -197,12 +189,10 @@ def judged(attempt: Attempt) -> RunRecord:
         return record
     if record["run_s"] <= LIGHT_S:
         return _lightly(record, attempt)
-    import numpy as np
-
     from farline.explain.verdict import verdict
     from farline.profiles.summary import summarise
 
-    rows = {name: np.frombuffer(values, np.int64) for name, values in attempt.samples.items()}
+    rows = as_arrays(attempt.samples)
     return {**record, "summary": summarise(record, rows), "verdict": verdict(record, rows)}
 
 

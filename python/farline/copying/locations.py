@@ -1,4 +1,4 @@
-"""Where a copy comes from and goes to: places as they are written on a command line.
+"""Where a copy comes from and goes to: locations as people write them.
 
 ```text
 name, ./a:b, /a/b:c         here
@@ -30,7 +30,7 @@ _IPV6 = r"[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9._-]+)?"
 
 
 @dataclass(frozen=True)
-class Here:
+class ThisHost:
     """This host."""
 
 
@@ -52,7 +52,7 @@ class SshHost:
 
 
 @dataclass(frozen=True)
-class ServerPlace:
+class StandingServer:
     """A standing server: a ticket's URL, or one that names the server alone."""
 
     url: str
@@ -62,47 +62,47 @@ class ServerPlace:
         return SCHEME + self.url.removeprefix(SCHEME).partition("/")[0].partition("?")[0]
 
 
-Host = Here | SshHost | ServerPlace
+Host = ThisHost | SshHost | StandingServer
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """A path on a host; the path is bytes written as text (`farline.spec.path_text`)."""
 
     host: Host
     path: str
 
     def __str__(self) -> str:
-        if isinstance(self.host, Here):
+        if isinstance(self.host, ThisHost):
             return self.path
-        sign = "#" if isinstance(self.host, ServerPlace) else ":"
+        sign = "#" if isinstance(self.host, StandingServer) else ":"
         return f"{self.host}{sign}{self.path}"
 
 
 @dataclass(frozen=True)
-class Ends:
+class Endpoints:
     """The two ends of a copy: where the sources are, and where they go."""
 
-    source: Host
+    source_host: Host
     sources: tuple[str, ...]
-    target: Host
+    destination_host: Host
     destination: str
 
 
-def read_place(text: str) -> Place:
-    """A place from a word of a command line, which may hold bytes that are no UTF-8.
+def read_location(text: str) -> Location:
+    """A location from a word of a command line, which may hold bytes that are no UTF-8.
 
     Raises:
         UsageError: for an empty path, a host that is none, rsync's `host::module`.
     """
     if text.startswith(SCHEME):
-        return _server_place(text)
+        return _server_location(text)
     host, path = _split_host(text)
     if host is None:
-        return Place(Here(), _path(text, text))
+        return Location(ThisHost(), _path(text, text))
     if path.startswith(":"):
         raise UsageError(f"{text}: farline does not talk to rsync's daemon; one colon means ssh")
-    return Place(_ssh_host(host, text), _path(path or ".", text))
+    return Location(_ssh_host(host, text), _path(path or ".", text))
 
 
 def _split_host(text: str) -> tuple[str | None, str]:
@@ -128,17 +128,17 @@ def _ssh_host(text: str, whole: str) -> SshHost:
     return SshHost(address or host, user if at else None)
 
 
-def _server_place(text: str) -> Place:
+def _server_location(text: str) -> Location:
     url, sign, path = text.partition("#")
     if not sign or not path:
         raise UsageError(
             f"{_shown(url)}: which path? Write it behind a #, as in {SCHEME}host#data/"
         )
-    return Place(ServerPlace(url), _path(path, _shown(url)))
+    return Location(StandingServer(url), _path(path, _shown(url)))
 
 
 def _shown(url: str) -> str:
-    return str(ServerPlace(url))
+    return str(StandingServer(url))
 
 
 def _path(text: str, whole: str) -> str:
@@ -149,7 +149,7 @@ def _path(text: str, whole: str) -> str:
     return to_path_text(os.fsencode(text))
 
 
-def read_ends(words: Sequence[str]) -> Ends:
+def read_endpoints(words: Sequence[str]) -> Endpoints:
     """Sources and destination from the words of a command line.
 
     Raises:
@@ -157,23 +157,23 @@ def read_ends(words: Sequence[str]) -> Ends:
     """
     if len(words) < 2:
         raise UsageError("what goes where? Name at least one source and a destination")
-    places = [read_place(word) for word in words]
-    hosts = list(dict.fromkeys(place.host for place in places[:-1]))
+    locations = [read_location(word) for word in words]
+    hosts = list(dict.fromkeys(location.host for location in locations[:-1]))
     if len(hosts) > 1:
         first, second = (_name(host) for host in hosts[:2])
         raise UsageError(
             f"sources on {first} and on {second}: one copy takes its sources from one host;"
             " make it two copies"
         )
-    sources = tuple(place.path for place in places[:-1])
-    return Ends(hosts[0], sources, places[-1].host, places[-1].path)
+    sources = tuple(location.path for location in locations[:-1])
+    return Endpoints(hosts[0], sources, locations[-1].host, locations[-1].path)
 
 
 def _name(host: Host) -> str:
-    return "this host" if isinstance(host, Here) else str(host)
+    return "this host" if isinstance(host, ThisHost) else str(host)
 
 
-def path_here() -> str:
+def working_folder() -> str:
     """The folder that this process is in, as text.
 
     Raises:

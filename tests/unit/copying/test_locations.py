@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farline.cli.copy.place import (
-    Here,
+from farline.copying.connector import from_home
+from farline.copying.locations import (
     Host,
-    Place,
-    ServerPlace,
+    Location,
     SshHost,
-    read_ends,
-    read_place,
+    StandingServer,
+    ThisHost,
+    read_endpoints,
+    read_location,
 )
-from farline.cli.copy.way import from_home
 from farline.errors import UsageError
 from farline.spec.path_text import from_path_text
 
@@ -27,22 +27,22 @@ TICKET = "farline://far.example:5470/v1.abc.def?key=sha256-xyz"
 @pytest.mark.parametrize(
     ("text", "host", "path"),
     [
-        ("data/", Here(), "data/"),
-        ("./a:b", Here(), "./a:b"),
-        ("/srv/a:b/c", Here(), "/srv/a:b/c"),
-        ("~/x", Here(), "~/x"),
+        ("data/", ThisHost(), "data/"),
+        ("./a:b", ThisHost(), "./a:b"),
+        ("/srv/a:b/c", ThisHost(), "/srv/a:b/c"),
+        ("~/x", ThisHost(), "~/x"),
         ("dtn:/archive/", SshHost("dtn"), "/archive/"),
         ("dtn:", SshHost("dtn"), "."),
         ("user@dtn.example:a b", SshHost("dtn.example", "user"), "a b"),
         ("me@corp@dtn:x:y", SshHost("dtn", "me@corp"), "x:y"),
         ("[2001:db8::1]:x", SshHost("2001:db8::1"), "x"),
         ("u@[fe80::1%eth0]:/x", SshHost("fe80::1%eth0", "u"), "/x"),
-        (f"{TICKET}#data/a#b", ServerPlace(TICKET), "data/a#b"),
-        ("farline://far.example#x", ServerPlace("farline://far.example"), "x"),
+        (f"{TICKET}#data/a#b", StandingServer(TICKET), "data/a#b"),
+        ("farline://far.example#x", StandingServer("farline://far.example"), "x"),
     ],
 )
 def test_places(text: str, host: Host, path: str) -> None:
-    assert read_place(text) == Place(host, path)
+    assert read_location(text) == Location(host, path)
 
 
 @pytest.mark.parametrize(
@@ -62,28 +62,28 @@ def test_places(text: str, host: Host, path: str) -> None:
 )
 def test_what_is_no_place_is_one_line_that_says_why(text: str, said: str) -> None:
     with pytest.raises(UsageError) as refused:
-        read_place(text)
+        read_location(text)
     assert said in refused.value.message
     assert "v1.abc" not in refused.value.message
 
 
 def test_a_ticket_is_not_shown() -> None:
-    place = read_place(f"{TICKET}#data/")
+    place = read_location(f"{TICKET}#data/")
     assert str(place) == "farline://far.example:5470#data/"
 
 
 @given(st.binary(min_size=1, max_size=40))
 def test_a_name_with_a_slash_in_front_is_itself_whatever_its_bytes(name: bytes) -> None:
     path = b"./" + name.replace(b"\0", b"0")
-    place = read_place(os.fsdecode(path))
-    assert place.host == Here()
+    place = read_location(os.fsdecode(path))
+    assert place.host == ThisHost()
     assert from_path_text(place.path) == path
 
 
 @given(st.text(max_size=30))
 def test_any_text_is_a_place_or_a_usage_error(text: str) -> None:
     try:
-        place = read_place(text)
+        place = read_location(text)
     except (UsageError, UnicodeEncodeError):
         return
     assert place.path
@@ -92,13 +92,13 @@ def test_any_text_is_a_place_or_a_usage_error(text: str) -> None:
 
 
 def test_ends_have_their_sources_in_one_place() -> None:
-    ends = read_ends(["a", "b", "dtn:c"])
-    assert (ends.source, ends.sources) == (Here(), ("a", "b"))
-    assert (ends.target, ends.destination) == (SshHost("dtn"), "c")
+    ends = read_endpoints(["a", "b", "dtn:c"])
+    assert (ends.source_host, ends.sources) == (ThisHost(), ("a", "b"))
+    assert (ends.destination_host, ends.destination) == (SshHost("dtn"), "c")
     with pytest.raises(UsageError, match="sources on this host and on dtn"):
-        read_ends(["a", "dtn:b", "c"])
+        read_endpoints(["a", "dtn:b", "c"])
     with pytest.raises(UsageError, match="one source and a destination"):
-        read_ends(["a"])
+        read_endpoints(["a"])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from farline.cli.copy.glance import MANY_FILES, SMALL_BYTES, are_many_and_small
+from farline.copying.source_survey import MANY_FILES, SMALL_BYTES, are_many_and_small
 
 
 def _fill(folder: Path, count: int, size: int) -> Path:

@@ -16,7 +16,7 @@ _STREAM = re.compile(r"stream \d+: ")
 
 
 @dataclass(frozen=True)
-class Names:
+class HostNames:
     """What the two ends of a session are called in what its user reads."""
 
     other: str = _OTHER

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from farline.cli.copy.retry import LONGEST_WAIT_S, Retry
-from farline.cli.copy.session import Attempt, Repeated
+from farline.copying.retry import LONGEST_WAIT_S, RepeatedSessions, RetryPolicy
+from farline.copying.session import Attempt
 from farline.errors import (
     AuthError,
     BusyError,
@@ -20,13 +20,17 @@ from farline.errors import (
     from_failure,
 )
 from farline.tools import never_stop
-from farline.tools.copy_run import CopyEvent
+from farline.tools.events import RetryScheduled
 from tests.support.copies import progress
+from tests.support.steps import finished
+
+if TYPE_CHECKING:
+    from farline.tools.events import Event, Steps
 
 CUT = UnreachableError("far.example:5470: connection reset")
 
 
-def waits(retry: Retry, error: FarlineError = CUT, start_s: float = 0.0) -> list[float]:
+def waits(retry: RetryPolicy, error: FarlineError = CUT, start_s: float = 0.0) -> list[float]:
     """All waits until it gives up, nothing moving meanwhile."""
     now_s, found = start_s, []
     while (wait_s := retry.wait_s(error, now_s)) is not None:
@@ -36,7 +40,7 @@ def waits(retry: Retry, error: FarlineError = CUT, start_s: float = 0.0) -> list
 
 
 def test_pauses_double_up_to_half_a_minute() -> None:
-    retry = Retry(600.0)
+    retry = RetryPolicy(600.0)
     retry.moved(0.0)
     found = waits(retry)
     assert found[:6] == [1, 2, 4, 8, 16, 30]
@@ -45,7 +49,7 @@ def test_pauses_double_up_to_half_a_minute() -> None:
 
 
 def test_progress_begins_the_pauses_and_the_time_anew() -> None:
-    retry = Retry(60.0)
+    retry = RetryPolicy(60.0)
     retry.moved(0.0)
     assert retry.wait_s(CUT, 55.0) == 1.0
     retry.moved(59.0)
@@ -55,26 +59,26 @@ def test_progress_begins_the_pauses_and_the_time_anew() -> None:
 
 @pytest.mark.parametrize("error", [AuthError("no"), SystemFailure("disk full")])
 def test_what_does_not_pass_is_not_tried_again(error: FarlineError) -> None:
-    retry = Retry(600.0)
+    retry = RetryPolicy(600.0)
     retry.moved(0.0)
     assert retry.wait_s(error, 1.0) is None
 
 
 @pytest.mark.parametrize("error", [CUT, TimeoutFailure("stalled"), ProtocolError("gone")])
 def test_what_may_pass_is_tried_again_once_a_session_has_come_about(error: FarlineError) -> None:
-    assert Retry(600.0).wait_s(error, 0.0) is None
-    retry = Retry(600.0)
+    assert RetryPolicy(600.0).wait_s(error, 0.0) is None
+    retry = RetryPolicy(600.0)
     retry.moved(0.0)
     assert retry.wait_s(error, 0.0) == 1.0
 
 
 def test_a_full_server_is_waited_for_from_the_start_as_long_as_it_says() -> None:
-    assert Retry(600.0).wait_s(BusyError("full", retry_after_s=7.0), 0.0) == 7.0
+    assert RetryPolicy(600.0).wait_s(BusyError("full", retry_after_s=7.0), 0.0) == 7.0
 
 
 def test_a_stated_number_is_the_most() -> None:
-    assert len(waits(Retry(600.0, retries=3))) == 3
-    retry = Retry(600.0, retries=0)
+    assert len(waits(RetryPolicy(600.0, retries=3))) == 3
+    retry = RetryPolicy(600.0, retries=0)
     retry.moved(0.0)
     assert waits(retry) == []
 
@@ -84,32 +88,18 @@ class FullDisk:
     """Sessions that find again what is there, move a little of the rest, and fail."""
 
     found: int = 0
-    repeats = False
+    repeat = False
 
-    def attempt(self, document: Any, receipt: Any, watcher: Any, should_stop: Any) -> Attempt:
+    def attempt(self, document: Any, receipt: Any, should_stop: Any) -> Steps[Attempt]:
         """One session; each hears of the same files again, one after the other."""
         self.found += 1
         for files in range(4):
             bytes_ = files << 20
-            event = progress(settled_files=files, settled_bytes=bytes_, moved_bytes=bytes_ // 2)
-            watcher.event(event)
+            yield progress(settled_files=files, settled_bytes=bytes_, moved_bytes=bytes_ // 2)
         return Attempt(None, CUT)
 
     def close(self) -> None:
         """Nothing was started."""
-
-
-class Deaf:
-    """Hears what happens."""
-
-    def begun(self) -> None:
-        """Nothing."""
-
-    def event(self, event: CopyEvent) -> None:
-        """Nothing."""
-
-    def waits(self, error: FarlineError, wait_s: float) -> None:
-        """Nothing."""
 
 
 def test_what_is_found_again_is_no_progress() -> None:
@@ -119,16 +109,19 @@ def test_what_is_found_again_is_no_progress() -> None:
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    repeated = Repeated(
-        disk, Retry(60.0), Deaf(), never_stop, lambda _: None, lambda: now[0], sleep
+    repeated = RepeatedSessions(
+        disk, RetryPolicy(60.0), never_stop, clock=lambda: now[0], sleep=sleep
     )
-    assert repeated.run({}, None).error is CUT
+    told: list[Event] = []
+    assert finished(repeated.run({}, None), told).error is CUT
+    waits_s = [event.wait_s for event in told if isinstance(event, RetryScheduled)]
+    assert len(waits_s) == disk.found - 1 and waits_s[:3] == [1, 2, 4]
     assert 5 <= disk.found <= 7 and now[0] <= 61.0
 
 
 def test_another_end_that_did_what_nobody_asked_for_is_not_tried_again() -> None:
     lied = from_failure({"kind": "protocol", "message": "sent .bashrc", "permanent": True})
-    retry = Retry(600.0, retries=5)
+    retry = RetryPolicy(600.0, retries=5)
     retry.moved(0.0)
     assert waits(retry, lied) == []
     assert waits(retry, ProtocolError("the stream ended in the middle of a frame"))

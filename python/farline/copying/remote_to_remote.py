@@ -10,16 +10,17 @@ processes.
 from __future__ import annotations
 
 import json
-import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from farline.cli.copy.place import Ends, ServerPlace, SshHost
-from farline.cli.copy.session import Attempt, Watcher
-from farline.cli.copy.way import Way, from_home, tell_waits
+from farline.copying.connector import Connector, from_home
+from farline.copying.event_lines import ORDER_SCHEMA, READY, event_of
+from farline.copying.locations import Endpoints, SshHost, StandingServer
+from farline.copying.session import Attempt
 from farline.errors import (
     FarlineError,
     InterruptedRun,
@@ -29,82 +30,66 @@ from farline.errors import (
     VersionError,
     from_failure,
 )
-from farline.spec.json_text import read_object
 from farline.tools import Stop, StopQuestion
-from farline.tools.copy_run import CopyEvent
+from farline.tools.events import FileSettled
+from farline.tools.ssh import RemoteCommand
 
 if TYPE_CHECKING:
+    from farline.tools.events import Event, Steps
     from farline.tools.native import Target
-    from farline.tools.ssh import RemoteCommand, SshCommand
+    from farline.tools.ssh import SshCommand
 
-ORDER_SCHEMA = 1
-MAX_ORDER_BYTES = 1 << 20
-
-READY = "ready"
-"""The event by which a host says that it waits for its order."""
-
-ALIVE = "alive"
-"""The event by which it says every `ALIVE_S` that it goes on, whatever the copy waits for."""
-
-ALIVE_S = 10.0
 SILENT_S = 120.0
 """A host from which nothing has come for so long is given up: ssh alone would wait for ever."""
-
-ORDER_S = 60.0
-"""So long a host waits for its order."""
 
 _POLL_S = 0.1
 
 
 @dataclass
-class Ordered:
+class RemoteToRemote:
     """Sessions of another host, told of here. Retrying is that host's."""
 
     ssh: SshCommand
     host: SshHost
-    way: Way
-    ends: Ends
-    manner: Mapping[str, Any] = field(default_factory=dict)
-    repeats = True
+    """The host that gets the order."""
+    connector: Connector
+    """Leads to the other one."""
+    endpoints: Endpoints
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What that host is told of retries and ports: `retries`, `retry_for_s`, `most_streams`."""
+    repeat = True
 
     @property
     def pushes(self) -> bool:
         """Whether the host that gets the order has the sources."""
-        return self.ends.source == self.host
+        return self.endpoints.source_host == self.host
 
     def attempt(
-        self,
-        document: Mapping[str, Any],
-        receipt: Path | None,
-        watcher: Watcher,
-        should_stop: StopQuestion,
-    ) -> Attempt:
+        self, document: Mapping[str, Any], receipt: Path | None, should_stop: StopQuestion
+    ) -> Steps[Attempt]:
         """One order, to its end."""
-        from farline.tools.ssh import RemoteCommand
-
         try:
-            tell_waits(self.way, _teller(watcher))
-            order = self._order(document, self.way.open(should_stop))
+            order = self._order(document, (yield from self.connector.open(should_stop)))
             command = RemoteCommand(self.ssh, self.host.target, ["copy", "--order"])
         except FarlineError as error:
             return Attempt(None, error)
         try:
             # A start-up file of the shell there may read what is sent before farline runs.
-            _check_ready(self.host.target, command.start(should_stop, _teller(watcher)))
+            _check_ready(self.host.target, (yield from command.start(should_stop)))
             command.send(order)
             with _lines_to(receipt) as file:
-                return _Listener(command, watcher, file).listen(should_stop)
+                return (yield from _Listener(command, file).listen(should_stop))
         except FarlineError as error:
             return Attempt(None, error)
         finally:
             command.close()
 
     def _order(self, document: Mapping[str, Any], target: Target) -> dict[str, Any]:
-        sources, destination = self.ends.sources, self.ends.destination
+        sources, destination = self.endpoints.sources, self.endpoints.destination
         if self.pushes:
-            ours, theirs = [_at_home(path) for path in sources], self.way.path(destination)
+            ours, theirs = [_at_home(path) for path in sources], self.connector.path(destination)
         else:
-            ours, theirs = [self.way.path(path) for path in sources], _at_home(destination)
+            ours, theirs = [self.connector.path(path) for path in sources], _at_home(destination)
         return {
             "schema": ORDER_SCHEMA,
             "target": json.loads(target.to_json()),
@@ -112,13 +97,13 @@ class Ordered:
             "sources": ours,
             "destination": theirs,
             "document": document,
-            "names": {"other": self.way.names().other, "own": self.host.target},
-            **self.manner,
+            "names": {"other": self.connector.names().other, "own": self.host.target},
+            **self.settings,
         }
 
     def close(self) -> None:
         """Ends the other end, where it was started for this."""
-        self.way.close()
+        self.connector.close()
 
 
 def _at_home(path: str) -> str:
@@ -126,34 +111,24 @@ def _at_home(path: str) -> str:
     return path if path.startswith("/") else from_home(path, ".")
 
 
-def ordered_ends(ends: Ends) -> SshHost:
+def ordering_host(ends: Endpoints) -> SshHost:
     """The host that gets the order: the one with the sources, if ssh leads there.
 
     Raises:
         UsageError: when both ends are servers: neither can be told to begin.
     """
-    for host in (ends.source, ends.target):
+    for host in (ends.source_host, ends.destination_host):
         if isinstance(host, SshHost):
             return host
-    assert isinstance(ends.source, ServerPlace)
+    assert isinstance(ends.source_host, StandingServer)
     raise UsageError(
-        f"{ends.source} and {ends.target}: both are servers, and neither can be told to begin;"
-        " name one of them as [user@]host:path"
+        f"{ends.source_host} and {ends.destination_host}: both are servers, and neither can be told"
+        " to begin; name one of them as [user@]host:path"
     )
 
 
-class _Nowhere:
-    """Takes lines and keeps none."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-
-def _lines_to(receipt: Path | None) -> Any:
-    return _Nowhere() if receipt is None else receipt.open("w", encoding="utf-8")
+def _lines_to(receipt: Path | None) -> AbstractContextManager[TextIO | None]:
+    return nullcontext() if receipt is None else receipt.open("w", encoding="utf-8")
 
 
 @dataclass
@@ -161,12 +136,11 @@ class _Listener:
     """Reads the events of one order, and passes a wish to stop on by closing its input."""
 
     command: RemoteCommand
-    watcher: Watcher
     receipt: TextIO | None
     failure: FarlineError | None = None
     heard_s: float = field(default_factory=time.monotonic)
 
-    def listen(self, should_stop: StopQuestion) -> Attempt:
+    def listen(self, should_stop: StopQuestion) -> Steps[Attempt]:
         """To the `end`; a command that ends without one has failed."""
         while (wanted := should_stop()) is not Stop.NOW:
             if wanted is not Stop.GO_ON:
@@ -177,10 +151,13 @@ class _Listener:
                 return Attempt(None, self.failure or error)
             if event is None:
                 self._check_silence()
+                yield None
                 continue
             self.heard_s = time.monotonic()
-            if (record := self._taken(event)) is not None:
+            record, told = self._taken(event)
+            if record is not None:
                 return Attempt(record, self._error(record))
+            yield told
         return Attempt(None, InterruptedRun("stopped at once"))
 
     def _check_silence(self) -> None:
@@ -190,33 +167,30 @@ class _Listener:
                 " the connection of ssh to it may be broken"
             )
 
-    def _taken(self, event: Mapping[str, Any]) -> Any:
+    def _taken(self, line: Mapping[str, Any]) -> tuple[Any, Event | None]:
         try:
-            return self._take(event)
+            return self._take(line)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ProtocolError(
                 f"{self.command.target}: an event that makes no sense:"
-                f" {event.get('event')!r}: {error!r}"
+                f" {line.get('event')!r}: {error!r}"
             ) from None
 
-    def _take(self, event: Mapping[str, Any]) -> Any:
-        """One event; the record, if it is the last."""
-        name, data = event.get("event"), event.get("data")
+    def _take(self, line: Mapping[str, Any]) -> tuple[Any, Event | None]:
+        """One line: the record, if it is the last, and the event that it tells, if any."""
+        name, data = line.get("event"), line.get("data")
         if not isinstance(data, dict):
             raise ProtocolError(f"{self.command.target}: an event without data: {name!r}")
-        if name == "progress":
-            self.watcher.event(CopyEvent("progress", progress=data))  # type: ignore[arg-type]
-        elif name == "notice":
-            self.watcher.event(CopyEvent(str(data.get("kind")), str(data.get("text"))))
-        elif name == "file" and self.receipt is not None:
-            self.receipt.write(json.dumps(data) + "\n")
-        elif name == "error":
+        if name == "end":
+            return _record_of(data), None
+        if name == "error":
             self.failure = from_failure(data)
-            if "again_in_s" in data:
-                self.watcher.waits(self.failure, float(data["again_in_s"]))
-        elif name == "end":
-            return _record_of(data)
-        return None
+        event = event_of(str(name), data)
+        if not isinstance(event, FileSettled):
+            return None, event
+        if self.receipt is not None:
+            self.receipt.write(json.dumps(data) + "\n")
+        return None, None
 
     def _error(self, record: Mapping[str, Any]) -> FarlineError | None:
         if record["status"] == "complete":
@@ -240,23 +214,3 @@ def _check_ready(target: str, event: Mapping[str, Any]) -> None:
             f"{target}: farline there takes orders of version {schema}, this one gives version"
             f" {ORDER_SCHEMA}: install the same version on both hosts"
         )
-
-
-def _teller(watcher: Watcher) -> Callable[[str], None]:
-    return lambda text: watcher.event(CopyEvent("notice", text))
-
-
-def read_order(file: TextIO | None = None) -> dict[str, Any]:
-    """The order on standard input.
-
-    Raises:
-        ProtocolError: when it is none, or one of another version.
-    """
-    line = (file or sys.stdin).readline(MAX_ORDER_BYTES)
-    try:
-        order = read_object(line)
-        if order["schema"] != ORDER_SCHEMA:
-            raise ValueError(f"version {order['schema']}, allowed is {ORDER_SCHEMA}")
-    except (ValueError, KeyError, TypeError) as error:
-        raise ProtocolError(f"--order: no order on standard input ({error})") from None
-    return order

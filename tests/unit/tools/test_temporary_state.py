@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from farline.cli.passing_state import passing_state, remove_folder
+from farline.tools.temporary_state import remove_folder, temporary_state
 
 
 def test_a_folder_for_its_owner_alone_is_gone_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    with passing_state() as folder:
+    with temporary_state() as folder:
         assert folder.parent == tmp_path and folder.stat().st_mode & 0o777 == 0o700
         (folder / "key").write_text("secret")
     assert not list(tmp_path.iterdir())

@@ -1,20 +1,19 @@
 """How the engine reaches the other end of a copy: a server by ticket, one over ssh, one in here.
 
-A way is opened for each attempt; what still stands from the attempt before is used again.
+A connector is opened for each attempt; what still stands from the attempt before is used again.
 """
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from farline.cli.copy.blame import Names
-from farline.cli.copy.place import Here, Host, ServerPlace, SshHost
+from farline.copying.host_names import HostNames
+from farline.copying.locations import Host, SshHost, StandingServer, ThisHost, working_folder
+from farline.copying.network_limits import Buffers, own_buffers
 from farline.errors import (
     FarlineError,
     ProtocolError,
@@ -22,14 +21,14 @@ from farline.errors import (
     UnreachableError,
     UsageError,
 )
-from farline.tools.native import Target, make_contact, parse_target
+from farline.tools.native import Server, Target, mint_ticket, parse_target
+from farline.tools.temporary_state import temporary_state
 
 if TYPE_CHECKING:
+    from farline.copying.request import DataPath
     from farline.tools import StopQuestion
-    from farline.tools.native import Contact, Server
+    from farline.tools.events import Steps
     from farline.tools.ssh import RemoteServer, SshCommand, Tunnel
-
-_CONNECT_S = 5.0
 
 FRESH_S = 3 * 86_400.0
 """A server over ssh serves so long before the next session has a new one with a new ticket."""
@@ -37,77 +36,51 @@ FRESH_S = 3 * 86_400.0
 HERE_S = 600.0
 """A ticket within this process is made for one session, and is good for so long to begin it."""
 
-_BUFFERS = {"send": "/proc/sys/net/ipv4/tcp_wmem", "receive": "/proc/sys/net/ipv4/tcp_rmem"}
 
-
-@dataclass(frozen=True)
-class Buffers:
-    """The largest buffers that a host gives a TCP stream."""
-
-    send_bytes: int
-    receive_bytes: int
-
-
-def own_buffers() -> Buffers:
-    """Those of this host; 4 MiB and 6 MiB, the kernel's defaults, where they cannot be read."""
-
-    def largest(path: str, otherwise: int) -> int:
-        try:
-            return int(Path(path).read_text(encoding="ascii").split()[2])
-        except (OSError, ValueError, IndexError):
-            return otherwise
-
-    return Buffers(largest(_BUFFERS["send"], 4 << 20), largest(_BUFFERS["receive"], 6 << 20))
-
-
-def own_cores() -> int:
-    """Processor cores that this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
-class Way(Protocol):
+class Connector(Protocol):
     """Leads to the other end."""
 
-    def open(self, should_stop: StopQuestion) -> Target:
-        """The server to go to now.
+    def open(self, should_stop: StopQuestion) -> Steps[Target]:
+        """The server to go to now; notices say what takes long meanwhile.
 
         Raises:
             FarlineError: when it cannot be reached.
         """
 
     def path(self, path: str) -> str:
-        """A path there, as the server takes it. The way is open."""
+        """A path there, as the server takes it. The connector is open."""
 
-    def names(self) -> Names:
+    def names(self) -> HostNames:
         """What the two ends are called."""
 
     def buffers(self) -> Buffers | None:
         """Buffers of the other host, if it has said."""
 
     def advice(self, error: FarlineError) -> str:
-        """What may help against an error on this way, if anything; it follows the error's line."""
+        """What may help against an error of this connection, if anything, behind its line."""
 
     def close(self) -> None:
         """Ends what was started for it."""
 
 
 @dataclass(eq=False, repr=False)
-class ServerWay:
+class ServerConnector:
     """A standing server."""
 
-    place: ServerPlace
+    server: StandingServer
 
-    def open(self, should_stop: StopQuestion) -> Target:
+    def open(self, should_stop: StopQuestion) -> Steps[Target]:
         """What the URL says; a remembered ticket is found where the run begins."""
-        return parse_target(self.place.url)
+        yield from ()
+        return parse_target(self.server.url)
 
     def path(self, path: str) -> str:
         """As it is: below the ticket's root."""
         return path
 
-    def names(self) -> Names:
+    def names(self) -> HostNames:
         """The server, without its ticket."""
-        return Names(str(self.place))
+        return HostNames(str(self.server))
 
     def buffers(self) -> None:
         """It has not said."""
@@ -118,12 +91,6 @@ class ServerWay:
 
     def close(self) -> None:
         """Nothing was started."""
-
-
-def tell_waits(way: Way, tell: Callable[[str], None]) -> None:
-    """Has `way` tell of a wait that is long for a person."""
-    if isinstance(way, SshWay):
-        way.tell = tell
 
 
 def from_home(path: str, home: str) -> str:
@@ -143,21 +110,20 @@ def from_home(path: str, home: str) -> str:
 
 
 @dataclass(eq=False, repr=False)
-class SshWay:
+class SshConnector:
     """A server that ssh starts for this copy alone."""
 
-    place: SshHost
+    host: SshHost
     ssh: SshCommand
     may: str
     arguments: Sequence[str] = ()
     tunnelled: bool = False
-    tell: Callable[[str], None] | None = None
     _server: RemoteServer | None = field(default=None, init=False)
     _tunnel: Tunnel | None = field(default=None, init=False)
     _name: str | None = field(default=None, init=False)
     _until_s: float = field(default=0.0, init=False)
 
-    def open(self, should_stop: StopQuestion) -> Target:
+    def open(self, should_stop: StopQuestion) -> Steps[Target]:
         """Starts it over ssh, unless it runs; one whose ticket is old is started anew."""
         from farline.tools.ssh import RemoteServer, Tunnel
 
@@ -166,19 +132,22 @@ class SshWay:
             self._until_s = time.monotonic() + FRESH_S
             words = [self.may, *self.arguments]
             words += ["--single-port", "-B", "127.0.0.1"] if self.tunnelled else []
-            server = RemoteServer(self.ssh, self.place.target, words, should_stop, self.tell)
+            server = RemoteServer(self.ssh, self.host.target, words)
+            yield from server.start(should_stop)
             self._server = server
         ready = self._server.ready
         if not self.tunnelled:
             return ready.target(self.host_name())
         if self._tunnel is None or not self._tunnel.is_alive:
-            self._tunnel = Tunnel(self.ssh, self.place.target, ready.port, should_stop)
+            tunnel = Tunnel(self.ssh, self.host.target, ready.port)
+            yield from tunnel.start(should_stop)
+            self._tunnel = tunnel
         return ready.target("127.0.0.1", self._tunnel.port)
 
     def host_name(self) -> str:
         """The host's name behind an alias of ssh's configuration."""
         if self._name is None:
-            self._name = self.ssh.host_name(self.place.target, self.place.host)
+            self._name = self.ssh.host_name(self.host.target, self.host.host)
         return self._name
 
     def path(self, path: str) -> str:
@@ -186,9 +155,9 @@ class SshWay:
         assert self._server is not None
         return from_home(path, self._server.ready.home)
 
-    def names(self) -> Names:
+    def names(self) -> HostNames:
         """The host as ssh knows it."""
-        return Names(self.place.target)
+        return HostNames(self.host.target)
 
     def buffers(self) -> Buffers | None:
         """Buffers of that host."""
@@ -217,15 +186,15 @@ class SshWay:
 
 
 @dataclass(eq=False, repr=False)
-class BackWay(SshWay):
+class ReverseConnector(SshConnector):
     """A server that ssh starts for this copy, and that connects to this host for each session."""
 
     port: int = 0
     """Where this host waits for it; 0 lets the kernel choose."""
 
-    def open(self, should_stop: StopQuestion) -> Target:
+    def open(self, should_stop: StopQuestion) -> Steps[Target]:
         """Starts it over ssh, unless it runs."""
-        target = super().open(should_stop)
+        target = yield from super().open(should_stop)
         self.listen_address()
         return target
 
@@ -248,7 +217,7 @@ class BackWay(SshWay):
         client = self._server.ready.client if self._server is not None else None
         if client is None:
             raise ProtocolError(
-                f"{self.place.target}: --connect-back: ssh there does not say where this host is"
+                f"{self.host.target}: --connect-back: ssh there does not say where this host is"
                 " (SSH_CONNECTION is not set)"
             )
         return client
@@ -261,20 +230,18 @@ class BackWay(SshWay):
 
 
 @dataclass(eq=False, repr=False)
-class HereWay:
+class LocalConnector:
     """A server in this process: both ends of the copy are on this host."""
 
     _server: Server | None = field(default=None, init=False)
     _state: str = field(default="", init=False)
     _stack: ExitStack = field(default_factory=ExitStack, init=False)
 
-    def open(self, should_stop: StopQuestion) -> Target:
+    def open(self, should_stop: StopQuestion) -> Steps[Target]:
         """Starts it on the loopback, for a ticket that nobody else has."""
-        from farline.cli.passing_state import passing_state
-        from farline.tools.native import Server, mint_ticket
-
+        yield from ()
         if self._server is None:
-            self._state = str(self._stack.enter_context(passing_state()))
+            self._state = str(self._stack.enter_context(temporary_state()))
             self._server = Server(
                 {
                     "listen": ["127.0.0.1"], "port": 0, "state_dir": self._state,
@@ -287,13 +254,11 @@ class HereWay:
 
     def path(self, path: str) -> str:
         """From the root; relative ones begin where this process is."""
-        from farline.cli.copy.place import path_here
+        return path if path.startswith("/") else f"{working_folder()}/{path}"
 
-        return path if path.startswith("/") else f"{path_here()}/{path}"
-
-    def names(self) -> Names:
+    def names(self) -> HostNames:
         """Both are this host: none needs a name."""
-        return Names("")
+        return HostNames("")
 
     def buffers(self) -> Buffers:
         """This host's."""
@@ -312,42 +277,15 @@ class HereWay:
         self._stack.close()
 
 
-def way_to(
-    host: Host,
-    may: str,
-    ssh: SshCommand | None,
-    arguments: Sequence[str],
-    tunnelled: bool,
-    back_port: int | None = None,
-) -> Way:
-    """The way to `host`, which `may` be read from or written to."""
-    if isinstance(host, SshHost):
-        assert ssh is not None
-        if back_port is not None:
-            return BackWay(host, ssh, may, [*arguments, "--connect-back"], port=back_port)
-        return SshWay(host, ssh, may, arguments, tunnelled)
-    if isinstance(host, ServerPlace):
-        return ServerWay(host)
-    assert isinstance(host, Here)
-    return HereWay()
+def connector_to(host: Host, may: str, ssh: SshCommand | None, data_path: DataPath) -> Connector:
+    """The connector to `host`, which `may` be read from or written to."""
+    if isinstance(host, StandingServer):
+        return ServerConnector(host)
+    if isinstance(host, ThisHost):
+        return LocalConnector()
+    from farline.tools.ssh import SshCommand
 
-
-def first_contact(target: Target, family: str | None = None) -> Contact | None:
-    """Connects to a server: tells of the path, and a session begins with it.
-
-    None if it does not come about: a failure is left to the run, which says it better.
-    """
-    try:
-        return make_contact(target, family or "any", _CONNECT_S)
-    except FarlineError:
-        return None
-
-
-def interface_bps(address: str) -> int | None:
-    """Speed of the interface that has `address`, if its driver knows it."""
-    from farline.tools.native import host_facts
-
-    for interface in host_facts()["interfaces"]:
-        if address in interface["addresses"]:
-            return interface["speed_bps"]
-    return None
+    ssh, words = ssh or SshCommand(), data_path.server_words()
+    if (port := data_path.connect_back) is not None:
+        return ReverseConnector(host, ssh, may, [*words, "--connect-back"], port=port)
+    return SshConnector(host, ssh, may, words, data_path.tunnel)

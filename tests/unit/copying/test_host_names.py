@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from farline.cli.copy.blame import Names
+from farline.copying.host_names import HostNames
 from farline.errors import ProtocolError, SystemFailure
 
-OVER_SSH, HERE, ORDERED = Names("u@dtn"), Names(""), Names("b", "a")
+OVER_SSH, HERE, ORDERED = HostNames("u@dtn"), HostNames(""), HostNames("b", "a")
 
 
 @pytest.mark.parametrize(
@@ -21,11 +21,11 @@ OVER_SSH, HERE, ORDERED = Names("u@dtn"), Names(""), Names("b", "a")
         (HERE, "source /x: is not there", "source /x: is not there"),
         (ORDERED, "the other end: destination /x: full", "b: destination /x: full"),
         (ORDERED, "source /x: is not there", "a: source /x: is not there"),
-        (Names(), "the other end: destination /x: full", "the other end: destination /x: full"),
+        (HostNames(), "the other end: destination /x: full", "the other end: destination /x: full"),
     ],
 )
 def test_a_refusal_of_a_kernel_names_the_host_that_it_is_of(
-    names: Names, said: str, shown: str
+    names: HostNames, said: str, shown: str
 ) -> None:
     assert names.error(SystemFailure(said)).message == shown
     record = {"status": "failed", "error": {"kind": "system", "message": said}}

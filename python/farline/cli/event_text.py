@@ -1,0 +1,21 @@
+"""What people are told of a job's events, beside its figures: one line for each, or none."""
+
+from __future__ import annotations
+
+from farline.cli.shown import shown
+from farline.tools.events import Event, Notice, NoticeKind, ServerKey, Stage
+
+_ON_DEMAND = (NoticeKind.CIPHER, NoticeKind.CHOICE)
+"""Notices that are for who wants to know each step."""
+
+
+def event_text(event: Event, verbose: bool) -> str | None:
+    """The line for `event`, if it has one; steps and keys only where that is asked for."""
+    match event:
+        case Notice(kind, text) if verbose or kind not in _ON_DEMAND:
+            return f"farline: {shown(text)}"
+        case Stage(name) if verbose:
+            return f"farline: {shown(name)}"
+        case ServerKey(fingerprint) if verbose:
+            return f"farline: server key {shown(fingerprint)}"
+    return None

@@ -1,0 +1,27 @@
+"""The exit code of a copy, from its record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from farline.errors import InterruptedRun, from_failure
+from farline.spec._failures import PARTIAL_EXIT_CODE, VANISHED_EXIT_CODE
+
+VANISHED = "vanished"
+"""First word of the reason of a file that was gone when it was to be read."""
+
+
+def exit_code(record: Mapping[str, Any]) -> int:
+    """0; 23 when some names failed, 24 when these had only vanished; else that of the failure."""
+    error, report = record.get("error"), record.get("copy")
+    if record["status"] != "complete":
+        return from_failure(error).exit_code if error else InterruptedRun.exit_code
+    failed = report["failed"]["files"] if report else 0
+    if not failed:
+        return 0
+    known = report["failures"] if report else []
+    all_gone = len(known) == failed and all(
+        (line.get("reason") or "").startswith(VANISHED) for line in known
+    )
+    return VANISHED_EXIT_CODE if all_gone else PARTIAL_EXIT_CODE

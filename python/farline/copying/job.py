@@ -1,0 +1,281 @@
+"""A copy as a job: asked for, followed event by event, stopped from anywhere, with a result."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from farline.copying.connector import connector_to
+from farline.copying.exit_code import exit_code
+from farline.copying.locations import ThisHost
+from farline.copying.record_keeper import RecordKeeper
+from farline.copying.request import CopyRequest, listed
+from farline.copying.retry import RepeatedSessions, RetryPolicy
+from farline.copying.session import Attempt, DirectSessions, Sessions
+from farline.errors import FarlineError, InterruptedRun, UsageError
+from farline.tools import Stop
+from farline.tools.events import (
+    DeletionPlanned,
+    Event,
+    FileSettled,
+    Progress,
+    SessionBegun,
+    SessionEnded,
+    Stopping,
+)
+
+if TYPE_CHECKING:
+    from farline.copying.receipt_tail import ReceiptTail
+    from farline.spec._types import RunRecord
+    from farline.tools.events import Steps
+
+
+@dataclass(frozen=True)
+class CopyResult:
+    """What a copy came to."""
+
+    record: RunRecord | None
+    """Record of the last session that began, with summary and verdict; None if none did."""
+    error: FarlineError | None
+    """Why it is not whole; names that failed stand in the record, and are no error of the copy."""
+    kept_run: str | None = None
+    """The run in the store."""
+    receipt: str | None = None
+    """The file that has a line per name."""
+    receipt_error: FarlineError | None = None
+    """Why that could not be written."""
+
+    @property
+    def exit_code(self) -> int:
+        """0 if all is there; else as the command ends: 23 for names that failed, say."""
+        if self.error is not None:
+            return self.error.exit_code
+        code = 0 if self.record is None else exit_code(self.record)
+        return code or (self.receipt_error.exit_code if self.receipt_error is not None else 0)
+
+    def checked(self) -> CopyResult:
+        """Itself.
+
+        Raises:
+            FarlineError: what the copy, or the writing of its receipt, failed with.
+        """
+        if error := self.error or self.receipt_error:
+            raise error
+        return self
+
+
+class CopyJob:
+    """Carries out one request: sessions, one after the other, until all is there or no use.
+
+    Iterating drives it and gives its events; `wait` drives it to its end. Both leave `result`, and
+    raise nothing for a copy that fails. `cancel` may be called from any thread or signal handler.
+    """
+
+    def __init__(self, request: CopyRequest, sessions: Sessions | None = None) -> None:
+        """Prepares; nothing is begun. `sessions` are others than follow from the request's ends.
+
+        Raises:
+            UsageError: for what cannot be.
+        """
+        request.check()
+        self._request = request
+        self._sessions = sessions or sessions_for(request)
+        self._keeper = _keeper_for(request)
+        # What another host repeats by itself is not repeated here as well.
+        limits = (0.0, 0) if self._sessions.repeat else (request.retry_for_s, request.retries)
+        self._policy = RetryPolicy(*limits)
+        self._wanted = Stop.GO_ON
+        self._is_confirmed = False
+        self._events = self._run()
+        self.result: CopyResult | None = None
+        """What it came to, once the events have ended."""
+
+    def __iter__(self) -> Iterator[Event]:
+        """Its events; whoever asks for the next one drives it."""
+        return self
+
+    def __next__(self) -> Event:
+        """The next event."""
+        return next(self._events)
+
+    def __enter__(self) -> CopyJob:
+        """Itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Ends what goes on."""
+        self.close()
+
+    def wait(self) -> CopyResult:
+        """Drives it to its end; what it came to."""
+        for _event in self:
+            pass
+        if self.result is None:
+            # Somebody has left it while it went on.
+            self.result = CopyResult(self._keeper.last, InterruptedRun("stopped"))
+        return self.result
+
+    @property
+    def stop_wanted(self) -> Stop:
+        """Whether somebody has asked for its end."""
+        return self._wanted
+
+    def cancel(self, at_once: bool = False) -> None:
+        """Asks for its end: in good order, so that it can go on later; or `at_once`."""
+        self._wanted = max(self._wanted, Stop.NOW if at_once else Stop.GRACEFULLY)
+
+    def confirm_deletion(self) -> None:
+        """Says yes to `DeletionPlanned`, before the next event is asked for."""
+        self._is_confirmed = True
+
+    def close(self) -> None:
+        """Ends it at once, if it still goes on."""
+        self._events.close()
+
+    def _run(self) -> Generator[Event, None, None]:
+        """All that happens, with what was started for it ended however it comes out."""
+        is_told = False
+        try:
+            with ExitStack() as stack:
+                stack.callback(self._keeper.close)
+                stack.callback(self._sessions.close)
+                for event in self._steps(stack):
+                    if self._wanted is Stop.GRACEFULLY and not is_told:
+                        is_told = True
+                        yield Stopping()
+                    if event is not None:
+                        yield event
+                    self._keeper.meanwhile()
+        except FarlineError as error:
+            self.result = CopyResult(self._keeper.last, error)
+
+    def _steps(self, stack: ExitStack) -> Steps[None]:
+        document = self._request.document()
+        document = stack.enter_context(listed(self._request.name_list, document))
+        document = yield from self._confirmed(document)
+        repeated = RepeatedSessions(self._sessions, self._policy, self._should_stop, self._kept)
+        attempt = yield from self._told(repeated, document)
+        keeper = self._keeper
+        has_receipt = keeper.receipt_copy is not None and keeper.receipt_error is None
+        self.result = CopyResult(
+            keeper.last, attempt.error, keeper.kept_run,
+            self._request.receipt if has_receipt else None, keeper.receipt_error,
+        )  # fmt: skip
+
+    def _should_stop(self) -> Stop:
+        return self._wanted
+
+    def _told(self, repeated: RepeatedSessions, document: dict[str, Any]) -> Steps[Attempt]:
+        """The attempts; names that were settled meanwhile come before how far it is."""
+        receipt = self._keeper.receipt()
+        self._tail: ReceiptTail | None = None
+        if receipt is not None and self._request.tell_files:
+            from farline.copying.receipt_tail import ReceiptTail
+
+            self._tail = ReceiptTail(receipt)
+        steps = repeated.run(document, receipt)
+        try:
+            while True:
+                event = next(steps)
+                if isinstance(event, SessionBegun):
+                    # What the end needs is imported while the data flow.
+                    self._keeper.prepare()
+                if isinstance(event, Progress):
+                    yield from self._settled()
+                yield event
+        except StopIteration as end:
+            attempt: Attempt = end.value
+            return attempt
+        finally:
+            steps.close()
+
+    def _settled(self) -> Iterator[Event]:
+        while self._tail is not None and (lines := self._tail.lines()):
+            yield from map(FileSettled, lines)
+
+    def _kept(self, attempt: Attempt) -> Iterator[Event]:
+        """Keeps a session that has ended; the next one writes its receipt from the beginning."""
+        yield from self._settled()
+        if self._tail is not None:
+            self._tail = type(self._tail)(self._tail.path)
+        notice = self._keeper.keep(attempt)
+        if attempt.record is not None and self._keeper.last is not None:
+            yield SessionEnded(self._keeper.last)
+        if notice is not None:
+            yield notice
+
+    def _confirmed(self, document: dict[str, Any]) -> Steps[dict[str, Any]]:
+        """The document; for a deletion without a count, with the count that was confirmed."""
+        copy = document.get("copy", {})
+        if not self._request.confirm_deletion:
+            return document
+        if copy.get("dry_run"):
+            return {**document, "copy": {**copy, "delete": 0}}
+        look = {**document, "copy": {**copy, "delete": 0, "dry_run": True}}
+        found = yield from self._told(
+            RepeatedSessions(self._sessions, self._policy, self._should_stop), look
+        )
+        report = None if found.record is None else found.record.get("copy")
+        if found.error is not None or report is None:
+            raise found.error or UsageError("--delete: the dry run told nothing")
+        count = report["deleted"]["files"]
+        if copy.get("max_delete") is None and count:
+            yield DeletionPlanned(count)
+            if not self._is_confirmed:
+                kind = UsageError if self._wanted is Stop.GO_ON else InterruptedRun
+                raise kind("--delete: not confirmed; nothing was changed")
+        return {**document, "copy": {**copy, "delete": count}}
+
+
+def _keeper_for(request: CopyRequest) -> RecordKeeper:
+    receipt = None
+    if request.receipt is not None:
+        from farline.copying.receipt_file import receipt_file
+
+        receipt = receipt_file(request.receipt)
+    return RecordKeeper(
+        request.store_path, request.keep, receipt, request.tell_files, request.spent_s
+    )
+
+
+def sessions_for(request: CopyRequest) -> Sessions:
+    """What makes the sessions between the two ends of a request.
+
+    Raises:
+        UsageError: when neither of two hosts can be told to begin.
+    """
+    if request.is_remote:
+        return _remote_to_remote(request)
+    ends = request.endpoints
+    pushes = isinstance(ends.source_host, ThisHost)
+    other, may = (ends.destination_host, "write") if pushes else (ends.source_host, "read")
+    connector = connector_to(other, may, request.ssh, request.data_path)
+    return DirectSessions(
+        connector, ends.sources, ends.destination, pushes, request.is_local, request.most_streams
+    )
+
+
+def _remote_to_remote(request: CopyRequest) -> Sessions:
+    from farline.copying.remote_to_remote import RemoteToRemote, ordering_host
+    from farline.tools.ssh import SshCommand
+
+    ends = request.endpoints
+    host = ordering_host(ends)
+    has_sources = host == ends.source_host
+    other = ends.destination_host if has_sources else ends.source_host
+    settings = {
+        "retries": request.retries,
+        "retry_for_s": request.retry_for_s,
+        "most_streams": request.most_streams,
+    }
+    ssh = request.ssh or SshCommand()
+    connector = connector_to(other, "write" if has_sources else "read", ssh, request.data_path)
+    return RemoteToRemote(ssh, host, connector, ends, settings)

@@ -1,0 +1,234 @@
+"""What is asked of a copy: its two ends, its spec, how it is reached, repeated and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from farline.copying.locations import (
+    Endpoints,
+    SshHost,
+    StandingServer,
+    ThisHost,
+    read_endpoints,
+)
+from farline.errors import UsageError
+
+if TYPE_CHECKING:
+    from farline.tools.ssh import SshCommand
+
+SAMPLING_S = 0.5
+"""Seconds per sample unless the spec says otherwise."""
+
+RETRY_FOR_S = 600.0
+"""A copy is given up when nothing has moved for so long, unless it is asked otherwise."""
+
+MESSAGE_STREAMS = 2
+"""Streams beside those of the data that carry what both ends say."""
+
+
+@dataclass(frozen=True)
+class DataPath:
+    """How the data get from host to host where a firewall stands between this one and ssh's."""
+
+    tunnel: bool = False
+    """Through ssh."""
+    connect_back: int | None = None
+    """The other host connects to this port of this one; 0 lets the kernel choose."""
+    single_port: bool = False
+    """Control and data share one port there."""
+    data_ports: tuple[int, int] | None = None
+    """First and last port there for data streams."""
+
+    def flags(self) -> list[str]:
+        """What is asked for, as the command line has it."""
+        given = {
+            "--tunnel": self.tunnel,
+            "--connect-back": self.connect_back is not None,
+            "--single-port": self.single_port,
+            "--data-ports": self.data_ports is not None,
+        }
+        return [flag for flag, is_given in given.items() if is_given]
+
+    def server_words(self) -> list[str]:
+        """What the server there is started with."""
+        ports = ["--data-ports", "{}-{}".format(*self.data_ports)] if self.data_ports else []
+        return [*ports, *(["--single-port"] if self.single_port else [])]
+
+
+@dataclass(frozen=True)
+class NameList:
+    """Names to copy, relative to the one source: a file here, or what can be read but once."""
+
+    source: Path | BinaryIO
+    zero_terminated: bool = False
+    """Whether names end with a zero byte and not with a line."""
+
+
+@dataclass(frozen=True)
+class CopyRequest:
+    """A copy as somebody wants it. `CopyJob` carries it out."""
+
+    endpoints: Endpoints
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    """A run spec without direction; its `copy` section without sources and destination."""
+    ssh: SshCommand | None = None
+    """How ssh is called; None calls it plainly. Only for an end that ssh leads to."""
+    data_path: DataPath = field(default_factory=DataPath)
+    archive: bool = False
+    """Whether owners and groups are kept; by a ticket they are only where the spec says so."""
+    name_list: NameList | None = None
+    confirm_deletion: bool = False
+    """Whether a dry run finds how many names would be deleted: `DeletionPlanned` then asks."""
+    retry_for_s: float = RETRY_FOR_S
+    retries: int | None = None
+    """Begin again so many times at most; None is as long as `retry_for_s` says."""
+    keep: bool = True
+    """Whether records go to a store."""
+    store_path: Path | None = None
+    """Which one; None is the user's own."""
+    receipt: str | None = None
+    """File that is to have a JSON line per name."""
+    tell_files: bool = False
+    """Whether every name is told as it is settled."""
+    spent_s: float = 0.0
+    """What the caller had taken before, which the record counts in."""
+
+    @staticmethod
+    def between(*locations: str, **settings: Any) -> CopyRequest:
+        """A request for locations as people write them, the destination last.
+
+        Raises:
+            UsageError: when these are no sources on one host and a destination.
+        """
+        return CopyRequest(read_endpoints(locations), **settings)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether both ends are on this host."""
+        hosts = (self.endpoints.source_host, self.endpoints.destination_host)
+        return all(isinstance(host, ThisHost) for host in hosts)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether neither end is on this host."""
+        hosts = (self.endpoints.source_host, self.endpoints.destination_host)
+        return not any(isinstance(host, ThisHost) for host in hosts)
+
+    @property
+    def most_streams(self) -> int | None:
+        """Streams of data for which there are ports; None where any number goes."""
+        ports = self.data_path.data_ports
+        return None if ports is None else ports[1] - ports[0] + 1 - MESSAGE_STREAMS
+
+    def check(self) -> None:
+        """Refuses what cannot be.
+
+        Raises:
+            UsageError: with the option that does not go with the rest.
+        """
+        _check_removal(self)
+        if self.name_list is not None and not isinstance(self.endpoints.source_host, ThisHost):
+            raise UsageError("--files-from: goes with a source on this host")
+        _check_ssh(self)
+        _check_ports(self)
+        _check_data_path(self)
+
+    def document(self) -> dict[str, Any]:
+        """The spec document with what follows from the two ends."""
+        copy = dict(self.spec.get("copy") or {})
+        by_ticket = StandingServer in map(
+            type, (self.endpoints.source_host, self.endpoints.destination_host)
+        )
+        if self.archive and not by_ticket:
+            # As with rsync.
+            copy = {"owner": True, "group": True, **copy}
+        if self.is_local and copy.get("cipher") is None:
+            # Between two folders of one host nothing is sealed, unless that was asked for.
+            copy["cipher"] = "none"
+        return {"interval_s": SAMPLING_S, **self.spec, "copy": copy}
+
+
+def _check_removal(request: CopyRequest) -> None:
+    """Only the host that has the sources removes them: a reader may not, nor a server."""
+    if not (request.spec.get("copy") or {}).get("remove_source_files"):
+        return
+    source, target = request.endpoints.source_host, request.endpoints.destination_host
+    pulls = isinstance(target, ThisHost) and not isinstance(source, ThisHost)
+    if pulls or isinstance(source, StandingServer):
+        raise UsageError(
+            f"--remove-source-files: a server of files removes none; run farline copy on"
+            f" {source}, to this host or by a ticket of farline serve --write"
+        )
+
+
+def _check_ssh(request: CopyRequest) -> None:
+    """What concerns ssh goes with nothing else."""
+    ends = request.endpoints
+    if isinstance(ends.source_host, SshHost) or isinstance(ends.destination_host, SshHost):
+        return
+    given = (["ssh"] if request.ssh is not None else []) + request.data_path.flags()
+    if given:
+        raise UsageError(f"{given[0]}: neither end is reached over ssh ([user@]host:path)")
+
+
+def _check_ports(request: CopyRequest) -> None:
+    """Streams without a port would wait for ever."""
+    streams, most = request.spec.get("streams", 1), request.most_streams
+    if most is not None and streams > most:
+        first, last = request.data_path.data_ports or (0, 0)
+        raise UsageError(
+            f"--data-ports {first}-{last}: {last - first + 1} ports; {streams} streams take"
+            f" {streams + MESSAGE_STREAMS}, two more than streams"
+        )
+
+
+def _check_data_path(request: CopyRequest) -> None:
+    """Refuses ways around a firewall where there is none, and two of them."""
+    flags = request.data_path.flags()
+    impossible = request.is_remote or request.spec.get("transport", "tcp") != "tcp"
+    for flag in ("--tunnel", "--connect-back"):
+        if flag in flags and impossible:
+            raise UsageError(f"{flag}: goes with TCP between this host and one over ssh")
+    if "--connect-back" in flags and len(flags) > 1:
+        other = next(flag for flag in flags if flag != "--connect-back")
+        raise UsageError(f"--connect-back: the ports are here, which leaves {other} nothing")
+
+
+@contextmanager
+def listed(names: NameList | None, document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The document with the file of the names; what can be read but once is kept in one meanwhile.
+
+    Raises:
+        UsageError: when the names cannot be read.
+    """
+    if names is None:
+        yield document
+        return
+    if isinstance(names.source, Path) and not names.zero_terminated:
+        yield _with_list(document, str(names.source.absolute()))
+        return
+    import shutil
+    import tempfile
+
+    with tempfile.NamedTemporaryFile(prefix="farline-names-") as file:
+        if isinstance(names.source, Path):
+            try:
+                with names.source.open("rb") as source:
+                    shutil.copyfileobj(source, file)
+            except OSError as error:
+                raise UsageError(f"--files-from {names.source}: {error.strerror}") from None
+        else:
+            shutil.copyfileobj(names.source, file)
+        if names.zero_terminated:
+            # One name without an end is told from lines by it; what is between two is no name.
+            file.write(b"\0")
+        file.flush()
+        yield _with_list(document, file.name)
+
+
+def _with_list(document: dict[str, Any], path: str) -> dict[str, Any]:
+    return {**document, "copy": {**document.get("copy", {}), "source_list": path}}

@@ -1,0 +1,125 @@
+"""Whether a copy that broke off is begun again, and when; attempts with pauses between."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from farline.copying.session import Attempt, Sessions
+from farline.errors import FarlineError
+from farline.tools import Stop, StopQuestion
+from farline.tools.events import Progress, RetryScheduled
+
+if TYPE_CHECKING:
+    from farline.tools.events import Event, Steps
+
+FIRST_WAIT_S = 1.0
+LONGEST_WAIT_S = 30.0
+
+
+@dataclass(eq=False, repr=False)
+class RetryPolicy:
+    """Decides after each attempt that failed; times are seconds of one steady clock.
+
+    What may pass (a cut, a stall, a server that is full) is tried again, first after 1 s, then
+    after twice as long each time, 30 s at most; progress begins that anew. It ends when nothing
+    has moved for `retry_for_s`, or after `retries` attempts more. Where no session ever came
+    about, only a server that is full is waited for: a wrong name will not become right.
+    """
+
+    retry_for_s: float
+    retries: int | None = None
+    began: bool = False
+    """Whether any session has come about."""
+    _tried: int = field(default=0, init=False)
+    _wait_s: float = field(default=FIRST_WAIT_S, init=False)
+    _moved_s: float | None = field(default=None, init=False)
+
+    def moved(self, now_s: float) -> None:
+        """Something was settled or moved."""
+        self._moved_s, self._wait_s, self.began = now_s, FIRST_WAIT_S, True
+
+    def wait_s(self, error: FarlineError, now_s: float) -> float | None:
+        """Seconds to wait before the next attempt; None when there is to be none."""
+        if self._moved_s is None:
+            self._moved_s = now_s
+        if not self._may_pass(error):
+            return None
+        if self.retries is not None and self._tried >= self.retries:
+            return None
+        wait_s = max(self._wait_s, error.retry_after_s or 0.0)
+        if now_s + wait_s - self._moved_s > self.retry_for_s:
+            return None
+        self._tried += 1
+        self._wait_s = min(2 * self._wait_s, LONGEST_WAIT_S)
+        return wait_s
+
+    def _may_pass(self, error: FarlineError) -> bool:
+        if error.permanent:
+            return False
+        return error.may_retry and (self.began or error.kind == "busy" or bool(self.retries))
+
+
+@dataclass(eq=False, repr=False)
+class RepeatedSessions:
+    """Attempts with pauses between, as the policy decides; `ended` is told of each that ends."""
+
+    sessions: Sessions
+    policy: RetryPolicy
+    should_stop: StopQuestion
+    ended: Callable[[Attempt], Iterable[Event]] = lambda _attempt: ()
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    _best: tuple[int, ...] = (0, 0, 0)
+    """Most names and bytes settled, and bytes moved, in any session: less than that is no news."""
+
+    def run(self, document: Mapping[str, Any], receipt: Path | None) -> Steps[Attempt]:
+        """The last attempt."""
+        while True:
+            attempt = yield from self._attempt(document, receipt)
+            yield from self.ended(attempt)
+            if attempt.error is None or self.should_stop() is not Stop.GO_ON:
+                return attempt
+            wait_s = self.policy.wait_s(attempt.error, self.clock())
+            if wait_s is None:
+                return attempt
+            yield RetryScheduled(attempt.error, wait_s)
+            if not (yield from self._pause(wait_s)):
+                return attempt
+
+    def _attempt(self, document: Mapping[str, Any], receipt: Path | None) -> Steps[Attempt]:
+        """One attempt, whose progress is noted."""
+        steps = self.sessions.attempt(document, receipt, self.should_stop)
+        try:
+            while True:
+                event = next(steps)
+                if isinstance(event, Progress):
+                    self._note(event)
+                yield event
+        except StopIteration as end:
+            attempt: Attempt = end.value
+            return attempt
+        finally:
+            steps.close()
+
+    def _note(self, event: Progress) -> None:
+        one = event.report
+        now = (one["settled_files"], one["settled_bytes"], one["moved_bytes"])
+        best = tuple(map(max, now, self._best))
+        if best != self._best:
+            self._best = best
+            self.policy.moved(self.clock())
+
+    def _pause(self, wait_s: float) -> Steps[bool]:
+        """Waits; says whether to go on then."""
+        until = self.clock() + wait_s
+        while self.should_stop() is Stop.GO_ON:
+            left = until - self.clock()
+            if left <= 0:
+                return True
+            yield None
+            self.sleep(min(left, 0.1))
+        return False

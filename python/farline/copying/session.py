@@ -1,0 +1,132 @@
+"""One session of a copy: an attempt to bring all of it to its end.
+
+`DirectSessions` drives the engine of this process. A copy between two other hosts is driven by
+`remote_to_remote.RemoteToRemote`, which answers to the same protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from farline.copying.connector import Connector, ReverseConnector
+from farline.copying.stream_choice import StreamChoice
+from farline.errors import FarlineError, InterruptedRun, from_failure
+from farline.tools.events import Listening, Notice, NoticeKind, SessionBegun, SessionEnded
+from farline.tools.native import RunFollower
+
+if TYPE_CHECKING:
+    from farline.spec._types import RunRecord
+    from farline.tools import StopQuestion
+    from farline.tools.events import Columns, Steps
+    from farline.tools.native import Contact, Target
+
+POLL_S = 0.05
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What one session came to; without a record nothing was begun, and `error` says why."""
+
+    record: RunRecord | None
+    error: FarlineError | None
+    samples: Columns = field(default_factory=dict)
+    file_samples: Columns = field(default_factory=dict)
+
+
+class Sessions(Protocol):
+    """Makes one attempt after the other; those that `repeat` begin broken ones again themselves."""
+
+    repeat: bool
+
+    def attempt(
+        self, document: Mapping[str, Any], receipt: Path | None, should_stop: StopQuestion
+    ) -> Steps[Attempt]:
+        """One session with this spec document, to its end or until somebody stops it."""
+
+    def close(self) -> None:
+        """Ends what was started for it."""
+
+
+@dataclass(eq=False, repr=False)
+class DirectSessions:
+    """Sessions between this process and the other end of a connector."""
+
+    connector: Connector
+    sources: tuple[str, ...]
+    destination: str
+    pushes: bool
+    on_loopback: bool = False
+    most_streams: int | None = None
+    """Most streams for which there are ports at the other end."""
+    repeat = False
+
+    def attempt(
+        self, document: Mapping[str, Any], receipt: Path | None, should_stop: StopQuestion
+    ) -> Steps[Attempt]:
+        """One session; what it failed with stands in the attempt."""
+        choice = StreamChoice(
+            self.connector, self.sources, self.pushes, self.on_loopback, self.most_streams
+        )
+        try:
+            target = yield from self.connector.open(should_stop)
+            contact = choice.contact(document, target)
+            spec = self._spec(document)
+            for reason in choice.settle(spec, contact):
+                yield Notice(NoticeKind.CHOICE, reason)
+            run = self._begun(target, spec, None if receipt is None else str(receipt), contact)
+        except FarlineError as error:
+            return Attempt(None, self.connector.names().error(error))
+        try:
+            yield SessionBegun()
+            record = self.connector.names().record((yield from _followed(run, should_stop)))
+        finally:
+            run.close()
+        return Attempt(record, self._error(record), run.samples, run.file_samples)
+
+    def _begun(
+        self, target: Target, spec: dict[str, Any], receipt: str | None, contact: Contact | None
+    ) -> RunFollower:
+        if not isinstance(self.connector, ReverseConnector):
+            return RunFollower(target, spec, receipt=receipt, contact=contact)
+        run = RunFollower(target, spec, receipt=receipt, listen=self.connector.listen_address())
+        while run.record is None:
+            if isinstance(event := run.poll(POLL_S), Listening):
+                self.connector.listens(event.address)
+                break
+        return run
+
+    def _spec(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        copy = dict(document.get("copy") or {})
+        path = self.connector.path
+        if self.pushes:
+            copy |= {"sources": list(self.sources), "destination": path(self.destination)}
+        else:
+            copy |= {"sources": list(map(path, self.sources)), "destination": self.destination}
+        return {**document, "direction": "forward" if self.pushes else "reverse", "copy": copy}
+
+    def _error(self, record: RunRecord) -> FarlineError | None:
+        failure = record.get("error")
+        if record["status"] == "complete":
+            return None
+        if failure is None:
+            return InterruptedRun("stopped")
+        error = from_failure(failure)
+        # Only where nothing ran can the connection be what was wrong.
+        advice = self.connector.advice(error) if not record["streams"] else ""
+        return error.reworded(error.message + advice)
+
+    def close(self) -> None:
+        """Closes the connector."""
+        self.connector.close()
+
+
+def _followed(run: RunFollower, should_stop: StopQuestion) -> Steps[RunRecord]:
+    """Follows one session to its record. That it ended is told by whoever keeps the record."""
+    for event in run.events(should_stop, POLL_S):
+        if not isinstance(event, SessionEnded):
+            yield event
+    assert run.record is not None
+    return run.record

@@ -1,0 +1,127 @@
+"""What a copy chooses where nothing was stated: how many streams, and the rate of RBUDP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from farline.copying.connector import Connector, ReverseConnector
+from farline.copying.network_limits import (
+    Buffers,
+    first_contact,
+    interface_bps,
+    own_buffers,
+    own_cores,
+)
+from farline.copying.source_survey import are_many_and_small
+from farline.spec.units import rate_human
+
+if TYPE_CHECKING:
+    from farline.tools.native import Contact, Target
+
+NEAR_S = 0.001
+"""Up to so long a round trip one stream carries whatever an interface does."""
+
+BACK_STREAMS = 4
+"""Streams where nothing can be found out about the path beforehand."""
+
+LOSS_BOUND = 0.01
+"""Share of RBUDP's packets lost above which it slows down, where nobody stated a rate."""
+
+
+@dataclass(eq=False, repr=False)
+class StreamChoice:
+    """Chooses for sessions between this process and the other end of a connector."""
+
+    connector: Connector
+    sources: tuple[str, ...]
+    pushes: bool
+    on_loopback: bool = False
+    most_streams: int | None = None
+    """Most streams for which there are ports at the other end."""
+
+    def contact(self, document: Mapping[str, Any], target: Target) -> Contact | None:
+        """The connection to the other end, where something is to be found out about the path."""
+        reverse = isinstance(self.connector, ReverseConnector)
+        if unsettled(document) is None or self.on_loopback or reverse:
+            return None
+        return first_contact(target, document.get("ip_version"))
+
+    def settle(self, spec: dict[str, Any], contact: Contact | None) -> list[str]:
+        """Puts what was not stated into `spec`: streams, RBUDP's rate. Says why, a line each."""
+        wanted = unsettled(spec)
+        if wanted is None:
+            return []
+        if wanted == "rate_bps":
+            return self._settle_blasts(spec, contact)
+        from farline.models.stream_need import UNKNOWN_RATE_BPS, core_streams, stream_need
+
+        cores = own_cores()
+        if self.on_loopback:
+            streams = core_streams(UNKNOWN_RATE_BPS, cores)
+            spec["streams"] = streams
+            return [f"{streams} stream{'' if streams == 1 else 's'}: both ends are on this host"]
+        if isinstance(self.connector, ReverseConnector):
+            spec["streams"] = BACK_STREAMS
+            return [f"{BACK_STREAMS} streams: the path is not known before that host connects"]
+        if spec.get("transport") == "udt":
+            return [self._settle_cores(spec, contact)]
+        rtt_s = contact.rtt_s if contact is not None else 0.0
+        here = own_buffers()
+        there = self.connector.buffers() or here
+        sender, receiver = (here, there) if self.pushes else (there, here)
+        send, receive = stated_buffers(spec, sender, receiver)
+        rate_bps = wanted_bps(spec, contact) if rtt_s > NEAR_S else None
+        small = self.pushes and are_many_and_small(self.sources)
+        need = stream_need(rtt_s, send, receive, rate_bps, cores, small)
+        return [need.reason + self._within_ports(spec, need.streams)]
+
+    def _within_ports(self, spec: dict[str, Any], streams: int) -> str:
+        """States so many streams, or fewer where there are ports for fewer: then it says so."""
+        spec["streams"] = min(streams, self.most_streams or streams)
+        fewer = spec["streams"] < streams
+        return f"; {spec['streams']}, for so many there are ports" if fewer else ""
+
+    def _settle_cores(self, spec: dict[str, Any], contact: Contact | None) -> str:
+        """UDT and RBUDP fill a path with one stream, if one thread at each end can."""
+        from farline.models.stream_need import IDLE_CORES, UNKNOWN_RATE_BPS, core_streams
+
+        streams = core_streams(wanted_bps(spec, contact) or UNKNOWN_RATE_BPS, own_cores())
+        reason = f"{streams} streams: {IDLE_CORES}"
+        if streams == 1:
+            reason = "1 stream: it fills a path whatever the round-trip time"
+        return reason + self._within_ports(spec, streams)
+
+    def _settle_blasts(self, spec: dict[str, Any], contact: Contact | None) -> list[str]:
+        """RBUDP sends at a stated rate; unstated it aims high and gives way to loss."""
+        from farline.models.stream_need import UNKNOWN_RATE_BPS
+
+        said = [] if "streams" in spec else [self._settle_cores(spec, contact)]
+        rate_bps = (wanted_bps(spec, contact) or UNKNOWN_RATE_BPS) // spec["streams"]
+        blasts = spec.get("rbudp") or {}
+        spec["rate_bps"], spec["rbudp"] = rate_bps, {"loss_bound": LOSS_BOUND, **blasts}
+        bound = spec["rbudp"]["loss_bound"]
+        rate = rate_human(rate_bps)
+        return [*said, f"rbudp at {rate} a stream, less while more than {bound:g} is lost"]
+
+
+def unsettled(spec: Mapping[str, Any]) -> str | None:
+    """What follows from the path and was not stated: `streams`, or RBUDP's `rate_bps`."""
+    field = {"tcp": "streams", "udt": "streams", "rbudp": "rate_bps"}[spec.get("transport", "tcp")]
+    return None if field in spec else field
+
+
+def stated_buffers(spec: Mapping[str, Any], sender: Buffers, receiver: Buffers) -> tuple[int, int]:
+    """Bytes of the sender's and the receiver's buffer: as stated, else what the kernels allow."""
+    tcp = spec.get("tcp") or {}
+    send = tcp.get("send_buffer_bytes") or sender.send_bytes
+    return send, tcp.get("receive_buffer_bytes") or receiver.receive_bytes
+
+
+def wanted_bps(spec: Mapping[str, Any], contact: Contact | None) -> int | None:
+    """The rate that was stated for the whole copy, else that of the interface, if known."""
+    stated: int | None = (spec.get("copy") or {}).get("total_rate_bps")
+    if stated or contact is None or contact.address is None:
+        return stated
+    return interface_bps(contact.address)

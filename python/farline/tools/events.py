@@ -1,0 +1,138 @@
+"""What a running job tells, a type for each kind of event: of probes, campaigns and copies.
+
+A consumer tells events apart by their type, and notices by their `kind`; no text is ever looked at.
+They are named tuples, since making dataclasses would take longer than a copy of a few small files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from array import array
+
+    from farline.errors import FarlineError
+    from farline.spec._types import CopyProgress, ReceiptLine, RunRecord
+
+    _Value = TypeVar("_Value")
+
+    Columns = Mapping[str, array[int]]
+    """One array of 64-bit integers per column, all of one length."""
+
+    Steps = Generator["Event | None", None, _Value]
+    """Work that tells its events, and None whenever it has waited for a moment; returns a value."""
+
+
+class NoticeKind(Enum):
+    """What a notice is about."""
+
+    GRANTED = "granted"
+    """What the server made of the spec where it does not allow what was asked."""
+    FIRST_CONTACT = "first_contact"
+    """A server that was met for the first time: its key is remembered."""
+    CIPHER = "cipher"
+    """How a copy's files are sealed; the record has it as well."""
+    CHOICE = "choice"
+    """What farline chose where nothing was stated, and why."""
+    WAITING = "waiting"
+    """Something that takes long for a person, such as a start over ssh."""
+    NOT_KEPT = "not_kept"
+    """The store did not take the record of a session; the job itself goes on."""
+    OTHER = "other"
+    """From a farline on another host that knows more kinds than this one."""
+
+
+class Stage(NamedTuple):
+    """The session has reached this state of the control protocol, such as `HANDSHAKE`."""
+
+    name: str
+
+
+class ServerKey(NamedTuple):
+    """The key that the server showed."""
+
+    fingerprint: str
+
+
+class Listening(NamedTuple):
+    """This host waits for the server to connect, at `address:port`."""
+
+    address: str
+
+
+class Notice(NamedTuple):
+    """A line for people."""
+
+    kind: NoticeKind
+    text: str
+
+
+class Progress(NamedTuple):
+    """How far a copy is at this end; ten times a second."""
+
+    report: CopyProgress
+
+
+class StreamSamples(NamedTuple):
+    """Rows of the streams: this end's while the run lasts, the server's after it."""
+
+    columns: Columns
+
+
+class FileSamples(NamedTuple):
+    """The same of a copy's files."""
+
+    columns: Columns
+
+
+class FileSettled(NamedTuple):
+    """A name of a copy has come to its end: copied, present, failed, skipped or deleted."""
+
+    line: ReceiptLine
+
+
+class SessionBegun(NamedTuple):
+    """The engine has begun a session of a copy, and needs nobody for a while."""
+
+
+class SessionEnded(NamedTuple):
+    """A session is over; with its record nothing follows but another session."""
+
+    record: RunRecord
+
+
+class RetryScheduled(NamedTuple):
+    """A session of a copy broke off with `error`; the next begins in `wait_s` seconds."""
+
+    error: FarlineError
+    wait_s: float
+
+
+class Stopping(NamedTuple):
+    """Somebody has asked the job to end in good order: it does so from now on."""
+
+
+class DeletionPlanned(NamedTuple):
+    """A copy would delete so many names, and waits for the answer before it changes anything."""
+
+    names: int
+
+
+Event = (
+    Stage
+    | ServerKey
+    | Listening
+    | Notice
+    | Progress
+    | StreamSamples
+    | FileSamples
+    | FileSettled
+    | SessionBegun
+    | SessionEnded
+    | RetryScheduled
+    | Stopping
+    | DeletionPlanned
+)
+"""Whatever a job may tell. New types may be added: pass over those that you do not know."""

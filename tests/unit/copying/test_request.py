@@ -1,0 +1,88 @@
+"""What may be asked of a copy, and the spec that follows from it."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farline.copying import CopyJob, CopyRequest, DataPath, NameList
+from farline.copying.request import SAMPLING_S, listed
+from farline.errors import UsageError
+from farline.tools.ssh import SshCommand
+
+TICKET = "farline://far.example:5470/v1.YQ.Yg#x"
+
+
+def request(*locations: str, **settings: Any) -> CopyRequest:
+    return CopyRequest.between(*(locations or ("a", "dtn:b")), **settings)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (request("a", "b", ssh=SshCommand()), "ssh: neither end is reached over ssh"),
+        (request("a", TICKET, data_path=DataPath(single_port=True)), "--single-port: neither"),
+        (request(data_path=DataPath(tunnel=True, connect_back=0)), "leaves --tunnel nothing"),
+        (
+            request(data_path=DataPath(connect_back=0), spec={"transport": "udt"}),
+            "--connect-back: goes with TCP",
+        ),
+        (request("g:a", "h:b", data_path=DataPath(tunnel=True)), "--tunnel: goes with TCP"),
+        (
+            request(data_path=DataPath(data_ports=(5000, 5002)), spec={"streams": 2}),
+            "--data-ports 5000-5002: 3 ports; 2 streams take 4",
+        ),
+        (request("dtn:a", "b", name_list=NameList(Path("n"))), "--files-from: goes with a source"),
+        (
+            request("dtn:a", "b", spec={"copy": {"remove_source_files": True}}),
+            "--remove-source-files: a server of files removes none",
+        ),
+        (request(TICKET, "farline://b#y"), "neither can be told to begin"),
+        (request(receipt="/no/such/folder/r"), "no such folder"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_begun(asked: CopyRequest, said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        CopyJob(asked)
+    assert said in refused.value.message
+
+
+def test_an_archive_keeps_owners_except_by_a_ticket() -> None:
+    kept = request(archive=True).document()["copy"]
+    assert (kept["owner"], kept["group"]) == (True, True)
+    stated = request(archive=True, spec={"copy": {"group": False}}).document()["copy"]
+    assert (stated["owner"], stated["group"]) == (True, False)
+    assert "owner" not in request("a", TICKET, archive=True).document()["copy"]
+
+
+def test_only_between_two_folders_of_this_host_nothing_is_sealed() -> None:
+    assert request("a", "b").document()["copy"]["cipher"] == "none"
+    assert "cipher" not in request().document()["copy"]
+    asked = {"copy": {"cipher": "aes256-gcm"}}
+    assert request("a", "b", spec=asked).document()["copy"]["cipher"] == "aes256-gcm"
+
+
+def test_samples_come_twice_a_second_unless_stated() -> None:
+    assert request().document()["interval_s"] == SAMPLING_S
+    assert request(spec={"interval_s": 2.0}).document()["interval_s"] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("zeros", "text", "kept"), [(False, b"x\ny\n", b"x\ny\n"), (True, b"x\0y", b"x\0y\0")]
+)
+def test_names_that_can_be_read_but_once_are_kept_meanwhile(
+    zeros: bool, text: bytes, kept: bytes
+) -> None:
+    with listed(NameList(io.BytesIO(text), zeros), {"copy": {"times": True}}) as document:
+        path = Path(document["copy"]["source_list"])
+        assert path.read_bytes() == kept and document["copy"]["times"]
+    assert not path.exists()
+
+
+def test_a_list_that_is_not_there_is_said_so(tmp_path: Path) -> None:
+    names = NameList(tmp_path / "missing", zero_terminated=True)
+    with pytest.raises(UsageError, match="missing: No such file"), listed(names, {}):
+        pass
