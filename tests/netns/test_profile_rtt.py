@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from farline.campaign.link_change import same_but_for, touched_names, way
+from farline.spec.link_change import same_but_for, touched_names, way
 from farline.store import Store
 from farline.testbed import Testbed, list_beds, load
 from tests.netns.conftest import FARLINE, Ending

@@ -22,5 +22,6 @@ A run's identity is campaign + setting + block + slot + attempt; it stands in th
 store is the truth about what was done; the journal holds only the plan and the seed. To resume, the
 machine is asked the same questions as before and is answered from the store as far as it reaches.
 
-Start with plan.py, then machine.py, then shell.py. One run by itself is measure.py.
+Start with job.py (`CampaignJob`), plan.py, then machine.py, then shell.py. One run by itself is
+measure.py.
 """

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from farline.campaign.path_watch import PathSeen, PathWatch
 from farline.spec._types import RunRecord, RunSpec, Verdict
+from farline.spec.path_watch import PathSeen, PathWatch
 from farline.tools import EventSink, StopQuestion, Tool, ignore_event, never_stop
 
 if TYPE_CHECKING:

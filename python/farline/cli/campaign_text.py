@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal
 
 from farline.campaign.estimate import Estimate, Forecast
 from farline.campaign.machine import Cell, Machine, Outcome
 from farline.campaign.results import Drift, SettingResult
+from farline.campaign.setting_text import setting_text, short_name, value_text
 from farline.campaign.settings import Campaign
-from farline.spec.units import rate_human, size_text
+from farline.spec.units import rate_human
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 Columns = dict[str, Callable[[SettingResult], str]]
-_SHORT = {
-    "tcp.congestion_control": "congestion",
-    "block_bytes": "block",
-    "rate_bps": "rate",
-    "duration_s": "duration",
-    "path.rtt_s": "RTT",
-    "path.rate_bps": "link rate",
-    "path.delay_s": "delay",
-    "path.capacity_bytes": "queue",
-    "path.capacity_bdp": "queue BDP",
-}
 _TEXTS = ("limited by", "stopped")
 _LEAVE_FIRST = ("CPU s/GB", "stopped", "resent", "lost", "vs ref", "runs")
 """Columns that make room on a narrow terminal, in this order."""
@@ -55,32 +44,6 @@ def span_text(seconds: float | None) -> str:
 def left_text(left: Estimate) -> str:
     """What is left: `about 30 runs, 2 min 10 s`."""
     return f"about {left.runs} run{'s' * (left.runs != 1)}, {span_text(left.seconds)}"
-
-
-def short_name(path: str) -> str:
-    """An option's name as the head of a column."""
-    return _SHORT.get(path, path.rpartition(".")[2].removesuffix("_bytes").replace("_", " "))
-
-
-def value_text(path: str, value: object) -> str:
-    """An option's value as a cell."""
-    if value is None:
-        return "auto"
-    if path in ("path.rtt_s", "path.delay_s") and isinstance(value, int | float):
-        return f"{1000 * value:g} ms"
-    if isinstance(value, float):
-        return f"{value:g}"
-    if path.endswith("_bytes") and isinstance(value, int):
-        return size_text(value)
-    if path.endswith("_bps") and isinstance(value, int):
-        return rate_human(value) if value else "unlimited"
-    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
-
-
-def setting_text(varied: Mapping[str, Any]) -> str:
-    """A setting in one line."""
-    words = [f"{short_name(path)} {value_text(path, value)}" for path, value in varied.items()]
-    return ", ".join(words) or "the one setting"
 
 
 def campaign_line(campaign: Campaign, address: str) -> str:

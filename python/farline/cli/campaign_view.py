@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import click
 
 from farline.campaign.results import SettingResult, setting_results
+from farline.campaign.setting_text import setting_text
 from farline.campaign.shell import Progress
 from farline.cli import campaign_text as text
 
@@ -111,7 +112,7 @@ def _now_line(progress: Progress) -> str:
         return "now: -"
     setting = progress.machine.campaign.setting(progress.running.setting)
     kind = "reference, " if progress.running.reference else ""
-    return f"now: {kind}{text.setting_text(setting.varied)}"
+    return f"now: {kind}{setting_text(setting.varied)}"
 
 
 def _wait_line(progress: Progress) -> str:

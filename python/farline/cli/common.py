@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from farline.tools import Stop
+from farline.tools.signals import handled_by
 
 if TYPE_CHECKING:
     from farline.store import Store
@@ -131,17 +131,3 @@ def interruptible(quiet: bool = False) -> Iterator[Interruption]:
     asked = Interruption(quiet)
     with handled_by(asked.ask):
         yield asked
-
-
-@contextmanager
-def handled_by(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """SIGINT, SIGTERM and, unless it was ignored, SIGHUP go to `handle` within the block."""
-    numbers = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        numbers.append(signal.SIGHUP)
-    before = {number: signal.signal(number, handle) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from farline.cli.intervals import Interval, StreamInterval, intervals_of
+from farline.profiles.intervals import Interval, StreamInterval, intervals_of
 from farline.profiles.series import CLIENT, RECEIVER, SENDER, SERVER, Columns
 from farline.spec._types import EndReport, RunRecord, RunSpec, StreamRecord
 

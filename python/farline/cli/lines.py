@@ -7,9 +7,9 @@ from typing import Literal
 
 from farline.cli.blast_text import blast_lines
 from farline.cli.files_text import copy_lines, copy_words
-from farline.cli.intervals import Interval
 from farline.cli.path_text import path_lines
 from farline.profiles.copy_streams import data_streams, is_copy
+from farline.profiles.intervals import Interval
 from farline.spec._types import RunRecord, RunSpec, Summary, Throughput
 from farline.spec.units import (
     duration_text,

@@ -14,7 +14,7 @@ from farline.campaign.measure import Measured, came_about
 from farline.cli import lines
 from farline.cli.blast_text import blast_table
 from farline.cli.event_text import event_text
-from farline.cli.intervals import Interval, IntervalFeed, intervals_of
+from farline.profiles.intervals import Interval, IntervalFeed, intervals_of
 from farline.profiles.series import CLIENT, SERVER
 from farline.spec._types import RunSpec
 from farline.tools.events import Event, Stage, StreamSamples

@@ -1,7 +1,8 @@
 """`farline model`: what a transport should reach on a stated path, before anything is sent.
 
-`rbudp` is the model there is. Options are here, runs of the store in `model_runs`, what is asked
-of the models in `model_answer`, words in `model_text`, the document in `model_json`.
+`rbudp` is the model there is. Options are here, words in `model_text`, the document in
+`model_json`; `farline.models.rbudp_answer` asks the models, `farline.analysis.rbudp_runs` the
+store.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from farline.cli.selection import store_option
 from farline.spec import units
 
 if TYPE_CHECKING:
-    from farline.cli.model_answer import Request
     from farline.models.rbudp import Case
+    from farline.models.rbudp_answer import Request
     from farline.models.rbudp_measured import Measured
 
 SHARE = UnitType("share", units.parse_probability)
@@ -123,21 +124,23 @@ def rbudp(
     **options: Any,
 ) -> None:
     """Predicts, compares and draws."""
-    from farline.cli.model_answer import answer_of, draw
     from farline.cli.model_json import document
-    from farline.cli.model_text import print_answer
+    from farline.cli.model_text import case_name, print_answer
+    from farline.models.rbudp_answer import answer_of
 
     request = _request(options)
     measured: tuple[Measured, ...] = ()
     if against or campaign:
-        from farline.cli.model_runs import measured_runs
+        from farline.analysis.rbudp_runs import measured_runs
 
         measured = measured_runs(store_path, against, campaign, request.case)
     elif store_path is not None:
         raise click.UsageError("--store goes with --against or --campaign")
     answer = answer_of(request, measured)
     if request.plot is not None:
-        draw(request, measured, request.plot)
+        from farline.plots.rbudp_model_figure import save_rbudp_model
+
+        save_rbudp_model(request, measured, request.plot, case_name)
     if as_json:
         click.echo(json.dumps(document(request, answer), indent=2))
     else:
@@ -150,8 +153,8 @@ def _request(options: dict[str, Any]) -> Request:
     Raises:
         click.UsageError: when options contradict each other or make no case.
     """
-    from farline.cli.model_answer import Request
     from farline.models.rbudp import HEADER_BYTES, MODEL_NAMES, Case
+    from farline.models.rbudp_answer import Request
 
     over, plot, efficiency = options["over"], options["plot"], options["efficiency"]
     if efficiency is not None and not 0 < efficiency < 1:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from farline.cli.model_answer import Answer, Request
 from farline.models.rbudp import Case, Prediction
+from farline.models.rbudp_answer import Answer, Request
 from farline.models.rbudp_curves import Curve
 from farline.models.rbudp_measured import Measured
 

@@ -12,8 +12,8 @@ from farline.spec.units import rate_human, size_human, time_human
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from farline.cli.model_answer import Answer, Request
     from farline.models.rbudp import Case, ModelName, Prediction
+    from farline.models.rbudp_answer import Answer, Request
     from farline.models.rbudp_curves import Curve, Variable
     from farline.models.rbudp_gaps import Gap
     from farline.models.rbudp_measured import Measured

@@ -19,8 +19,8 @@ from farline.cli.common import (
     target_text,
 )
 from farline.cli.path_here import path_watch
-from farline.cli.payload_file import with_file_size
 from farline.spec.options import run_options, spec_from_options
+from farline.tools.payload_file import with_file_size
 
 if TYPE_CHECKING:
     from farline.campaign.measure import Measured
@@ -106,9 +106,8 @@ def _view(shown_s: float, as_json: bool, as_iperf3: bool, as_stream: bool, verbo
 
 
 def _watch(target: str, spec: RunSpec, store: Any, view: View) -> Measured:
+    from farline.campaign.judging import asking_path, bounds_for
     from farline.campaign.measure import came_about, measure
-    from farline.cli.ask_path import asking_path
-    from farline.cli.known_bounds import bounds_for
     from farline.tools.native import parse_target
 
     address = parse_target(target).address

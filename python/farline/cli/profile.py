@@ -4,35 +4,36 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from farline.cli.campaign_end import Job, Output, finish
-from farline.cli.common import (
-    Interruption,
-    RunCommand,
-    interruptible,
-    target_options,
-    target_text,
-)
-from farline.cli.path_here import check_settings, inside_testbed, link_setter, path_watch
+from farline.campaign import emulated_path
+from farline.campaign.emulated_path import check_settings
+from farline.campaign.estimate import forecast
+from farline.campaign.job import CampaignJob, begun_job, resumed_job, target_address
+from farline.campaign.journal import last_unfinished, new_journal, read_journal, write_journal
+from farline.campaign.machine import block_order
+from farline.campaign.setting_text import setting_text
+from farline.campaign.settings import make_campaign
+from farline.cli import campaign_text as text
+from farline.cli.campaign_end import Output, finish
+from farline.cli.campaign_view import LiveCampaign, PlainCampaign
+from farline.cli.common import RunCommand, interruptible, target_options, target_text
+from farline.cli.path_here import inside_testbed, path_watch
 from farline.cli.profile_plan import path_options, plan_options, read_plan
 from farline.spec.options import run_options
+from farline.store import Store
+from farline.tools.native import resolve_spec
 
 if TYPE_CHECKING:
-    from farline.campaign.data_set import DataSet
-    from farline.campaign.journal import Journal
-    from farline.campaign.measure import Keeper
+    from farline.campaign.job import LinkControl
     from farline.campaign.plan import Plan
     from farline.campaign.settings import Campaign
-    from farline.campaign.shell import MeasureOne
     from farline.cli.campaign_view import CampaignView
-    from farline.cli.path_here import LinkSetter
-    from farline.errors import FarlineError
 
 LAST = "last"
 
@@ -96,9 +97,9 @@ def command(
     campaign = _campaign(plan)
     if topology is not None:
         check_settings(campaign, topology)
-    target = named or _testbed_target(plan)
+    target = named or emulated_path.target_text(plan)
     if dry_run:
-        return _print_dry_run(campaign, _address(target), as_json)
+        return _print_dry_run(campaign, target_address(target), as_json)
     return _start(campaign, named, None if named else topology, store_path, output)
 
 
@@ -115,8 +116,6 @@ def _positions(
 
 def _topology_here(plan: Plan) -> Mapping[str, Any] | None:
     """The testbed around this process, where a plan with a host says something of its path."""
-    from farline.cli.emulated import refuse_bed_options
-
     if not plan.over_path:
         return None
     if not inside_testbed():
@@ -124,6 +123,9 @@ def _topology_here(plan: Plan) -> Mapping[str, Any] | None:
             "an emulated path has hosts of its own: leave HOST out,"
             " or run this on one of them (farline testbed exec)"
         )
+    from farline.campaign.emulated_path import refuse_bed_options
+    from farline.testbed.link_setter import link_setter
+
     bed = link_setter(plan.place.link).bed
     topology: Mapping[str, Any] = bed.topology()
     refuse_bed_options(plan, bed.name, topology)
@@ -132,8 +134,6 @@ def _topology_here(plan: Plan) -> Mapping[str, Any] | None:
 
 def _over_testbed(plan: Plan, plan_path: str | None) -> Mapping[str, Any]:
     """The testbed that stands for the target where there is no host, checked."""
-    from farline.cli.emulated import planned_topology
-
     if inside_testbed():
         raise click.UsageError("which host? Inside a testbed, name one, or give a ticket")
     if not plan.over_path:
@@ -141,19 +141,9 @@ def _over_testbed(plan: Plan, plan_path: str | None) -> Mapping[str, Any]:
         raise click.UsageError(
             f"which host? {said if plan_path else 'Name one, or vary an emulated path with'} --rtt"
         )
+    from farline.cli.emulated import planned_topology
+
     return planned_topology(plan)
-
-
-def _testbed_target(plan: Plan) -> str:
-    from farline.cli.emulated import target_text
-
-    return target_text(plan)
-
-
-def _address(target: str) -> str:
-    from farline.tools.native import parse_target
-
-    return target if target.startswith("testbed ") else parse_target(target).address
 
 
 def _refuse_with_resume(plan_path: str | None, dry_run: bool, options: Mapping[str, Any]) -> None:
@@ -163,9 +153,6 @@ def _refuse_with_resume(plan_path: str | None, dry_run: bool, options: Mapping[s
 
 
 def _campaign(plan: Plan) -> Campaign:
-    from farline.campaign.settings import make_campaign
-    from farline.tools.native import resolve_spec
-
     return make_campaign(plan, lambda spec: dict(resolve_spec(spec)))
 
 
@@ -177,152 +164,58 @@ def _start(
     output: Output,
 ) -> int:
     """A new campaign: to the target, or without one over the testbed of its plan."""
-    from farline.campaign.journal import campaign_lock, new_journal, write_journal
-    from farline.campaign.machine import Machine
-    from farline.cli import emulated
-    from farline.store import Store
-
     planned = Path(campaign.plan.store).expanduser() if campaign.plan.store else None
     store = Store(store_path or planned)
-    address = _address(target or _testbed_target(campaign.plan))
+    address = target_address(target or emulated_path.target_text(campaign.plan))
     journal = new_journal(campaign, address, topology)
     if target is None:
+        from farline.cli import emulated
+
         write_journal(store, journal)
         return emulated.run_over_testbed(journal, store, output)
-    with campaign_lock(store, campaign.id):
-        write_journal(store, journal)
-        return _go(Job(Machine(campaign), target, store), journal, output)
+    with begun_job(journal, target, store) as job:
+        return _go(job, output)
 
 
 def _resume(name: str, target: str | None, store_path: Path | None, output: Output) -> int:
-    from farline.campaign.journal import campaign_lock, last_unfinished, read_journal
-    from farline.campaign.replay import done_in_store, replay
-    from farline.cli import emulated
-    from farline.store import Store
-
     store = Store(store_path, create=False)
     journal = last_unfinished(store) if name == LAST else read_journal(store, name)
     if target is None and journal.target.startswith("testbed "):
+        from farline.cli import emulated
+
         return emulated.run_over_testbed(journal, store, output)
-    # What was done is read under the lock: nobody else may be adding to it.
-    with campaign_lock(store, journal.campaign.id):
-        machine = replay(journal.campaign, done_in_store(store, journal.campaign.id))
-        return _go(Job(machine, target or journal.target, store), journal, output)
+    with resumed_job(journal, target, store) as job:
+        return _go(job, output)
 
 
-def _go(job: Job, journal: Journal, output: Output) -> int:
+def _go(job: CampaignJob, output: Output) -> int:
     """Runs a campaign to wherever it comes, and says how it came out."""
-    from farline.campaign.behind import Behind
-    from farline.campaign.data_set import data_set
-    from farline.campaign.journal import write_journal
-    from farline.campaign.machine import Stop
-    from farline.campaign.shell import Shell
-    from farline.cli import campaign_text as text
-    from farline.errors import AuthError, VersionError
-
     campaign = job.machine.campaign
-    click.echo(text.campaign_line(campaign, journal.target), err=True)
+    assert job.journal is not None
+    click.echo(text.campaign_line(campaign, job.journal.target), err=True)
     click.echo(text.rules_line(campaign), err=True)
     before = job.figures
-    files = data_set(campaign.plan.data, campaign.id)
-    with interruptible() as asked, _link_of(campaign) as setter, files as data, _view() as view:
-        try:
-            with Behind(job.store) as keeper:
-                measure = _measurer(job, keeper, asked, setter, data)
-                stop = Shell(job.machine, measure, view.show, lambda: asked.count > 0).run()
-        except (AuthError, VersionError) as error:
-            stop = Stop("aborted", f"stopped: {error.message}", error.kind)
-        if stop.reason == "finished":
-            write_journal(job.store, journal, finished=True)
-        job.store.compact()
+    path = path_watch(campaign.plan.place.link)
+    with interruptible() as asked, _view() as view:
+        stop = job.run(view.show, asked, path, _link_of(campaign))
     return finish(job, stop, output, measured_more=job.figures > before)
 
 
 def _view() -> CampaignView:
-    from farline.cli.campaign_view import LiveCampaign, PlainCampaign
-
     return LiveCampaign() if sys.stderr.isatty() else PlainCampaign()
 
 
-def _measurer(
-    job: Job,
-    keeper: Keeper,
-    asked: Interruption,
-    setter: LinkSetter | None,
-    data: DataSet | None,
-) -> MeasureOne:
-    """Measures by the real engine; a second Ctrl-C reaches the run through `asked` too."""
-    from farline.campaign.measure import measure
-    from farline.errors import LimitError, SpecError, SystemFailure, from_failure
-
-    campaign = job.machine.campaign
-    watch = path_watch(campaign.plan.place.link)
-
-    def one(
-        spec: Mapping[str, Any], labels: Mapping[str, Any], should_stop: Callable[[], bool]
-    ) -> Mapping[str, Any]:
-        if setter is not None:
-            try:
-                setter.apply(campaign.setting(labels["setting"]).path)
-            except (LimitError, SpecError, SystemFailure) as refusal:
-                return _unmade(job, keeper, spec, labels, refusal)
-        if data is not None:
-            data.clear()
-            spec = data.spec(spec)
-        measured = measure(
-            job.target, spec, keeper, should_stop=asked, campaign=campaign.id, labels=labels,
-            keep=_concerns_a_run, path=watch,
-        )  # fmt: skip
-        error = measured.record.get("error")
-        if error and not _concerns_a_run(measured.record):
-            raise from_failure(error)
-        return measured.record
-
-    return one
-
-
-def _unmade(
-    job: Job,
-    keeper: Keeper,
-    spec: Mapping[str, Any],
-    labels: Mapping[str, Any],
-    error: FarlineError,
-) -> Mapping[str, Any]:
-    """A setting whose link cannot be had: a failed run, kept, so that a resume knows of it."""
-    from farline.campaign.unmade import unmade_record
-
-    record = unmade_record(_address(job.target), spec, error)
-    keeper.append(record, {}, campaign=job.machine.campaign.id, labels=labels)
-    return record
-
-
-@contextmanager
-def _link_of(campaign: Campaign) -> Iterator[LinkSetter | None]:
-    """What sets the link between runs, if the plan says anything of it; put back at the end."""
+def _link_of(campaign: Campaign) -> LinkControl | None:
+    """What sets the link between runs, if the plan says anything of it."""
     if not campaign.link_keys:
-        yield None
-        return
-    setter = link_setter(campaign.plan.place.link, campaign.link_keys)
-    try:
-        yield setter
-    finally:
-        setter.restore()
+        return None
+    from farline.testbed.link_setter import link_setter
 
-
-def _concerns_a_run(record: Mapping[str, Any]) -> bool:
-    """Whether a record says something of its setting: a refused ticket would refuse every run."""
-    from farline.campaign.measure import came_about
-
-    kind = (record.get("error") or {}).get("kind")
-    return came_about(record) or kind not in ("auth", "usage", "version")
+    return link_setter(campaign.plan.place.link, campaign.link_keys)
 
 
 def _print_dry_run(campaign: Campaign, address: str, as_json: bool) -> int:
     """The runs of a block in their order, how often, and the time they will take."""
-    from farline.campaign.estimate import forecast
-    from farline.campaign.machine import block_order
-    from farline.cli import campaign_text as text
-
     cells = block_order(campaign, 0, [setting.key for setting in campaign.settings])
     foreseen = forecast(campaign)
     if as_json:
@@ -334,16 +227,11 @@ def _print_dry_run(campaign: Campaign, address: str, as_json: bool) -> int:
     for number, cell in enumerate(cells, 1):
         setting = campaign.setting(cell.setting)
         kind = "reference: " if cell.reference else ""
-        click.echo(f"{number:5}  {kind}{text.setting_text(setting.varied)}")
+        click.echo(f"{number:5}  {kind}{setting_text(setting.varied)}")
     return 0
 
 
 def _dry_document(campaign: Campaign, address: str) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    from farline.campaign.estimate import forecast
-    from farline.campaign.machine import block_order
-
     cells = block_order(campaign, 0, [setting.key for setting in campaign.settings])
     return {
         "schema": 1,

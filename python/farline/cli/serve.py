@@ -22,8 +22,8 @@ from farline.spec.units import size_human
 
 if TYPE_CHECKING:
     from farline.cli.common import Interruption
-    from farline.cli.metrics import MetricsServer
     from farline.spec._types import Scope, ServerConfig
+    from farline.tools.metrics import MetricsServer
     from farline.tools.native import Server
 
 TICKET_LIFETIME_S = 86_400.0
@@ -138,7 +138,7 @@ def command(
 
 
 def _metrics(address: str) -> MetricsServer:
-    from farline.cli.metrics import MetricsServer
+    from farline.tools.metrics import MetricsServer
 
     return MetricsServer(address)
 

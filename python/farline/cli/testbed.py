@@ -142,9 +142,8 @@ def _document(bed: Testbed) -> dict[str, Any]:
 
 
 def _up_lines(bed: Testbed) -> list[str]:
-    from farline.cli.emulated import across
     from farline.cli.testbed_status import host_lines, link_line
-    from farline.spec.links import find_link
+    from farline.spec.links import across, find_link
 
     topology = bed.topology()
     links = len(topology["links"])
@@ -173,7 +172,7 @@ def execute(stamp: bool, words: tuple[str, ...]) -> int:
     It takes the place of this process: input, signals and exit code are the program's own.
     Host names are in its /etc/hosts. NAME may be left out while one testbed is up.
     """
-    from farline.cli.testbed_common import find_bed, find_host
+    from farline.testbed.lookup import find_bed, find_host
 
     place, program = _split(words)
     bed = find_bed(place[0] if len(place) == 2 else None)

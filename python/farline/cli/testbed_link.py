@@ -33,9 +33,9 @@ def change(words: tuple[str, ...], direction: str, **options: Any) -> None:
 
     Packets on the way keep the delay they left with; order is kept.
     """
-    from farline.cli.testbed_common import find_bed_and_link
     from farline.cli.testbed_status import link_line
     from farline.spec.links import change_of, find_link
+    from farline.testbed.lookup import find_bed_and_link
 
     values = take_link_values(options)
     if not values:
@@ -58,7 +58,7 @@ def change(words: tuple[str, ...], direction: str, **options: Any) -> None:
 @_DIRECTION
 def cut(words: tuple[str, ...], direction: str) -> None:
     """Cut a link: what is on it and what comes is lost, until it is restored."""
-    from farline.cli.testbed_common import find_bed_and_link
+    from farline.testbed.lookup import find_bed_and_link
 
     bed, link = find_bed_and_link(words)
     bed.cut(link, direction)
@@ -70,7 +70,7 @@ def cut(words: tuple[str, ...], direction: str) -> None:
 @_DIRECTION
 def restore(words: tuple[str, ...], direction: str) -> None:
     """Restore a link that was cut."""
-    from farline.cli.testbed_common import find_bed_and_link
+    from farline.testbed.lookup import find_bed_and_link
 
     bed, link = find_bed_and_link(words)
     bed.restore(link, direction)
@@ -88,7 +88,7 @@ def restore(words: tuple[str, ...], direction: str) -> None:
 def capture(words: tuple[str, ...], seconds: float | None, snap: int, direction: str) -> None:
     """Write the packets that leave a link into a pcap file, with the times of the emulation."""
     from farline.cli.common import interruptible
-    from farline.cli.testbed_common import find_bed_and_link
+    from farline.testbed.lookup import find_bed_and_link
 
     bed, link = find_bed_and_link(words[:-1])
     path = Path(words[-1])

@@ -54,7 +54,7 @@ class LinkRow:
 @click.option("--watch", is_flag=True, help="Show it again every second, until Ctrl-C.")
 def status(name: str | None, as_json: bool, watch: bool) -> None:
     """Show a testbed: hosts with addresses; links with rate, delay, queue, drops; lateness."""
-    from farline.cli.testbed_common import find_bed
+    from farline.testbed.lookup import find_bed
 
     bed = find_bed(name)
     if watch and as_json:

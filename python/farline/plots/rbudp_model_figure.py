@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from farline.models.rbudp import ModelName
-from farline.models.rbudp_curves import Curve
+import numpy as np
+
+from farline.errors import SystemFailure
+from farline.models.rbudp import Case, ModelName
+from farline.models.rbudp_answer import Request, case_curves, cases_of, table_places
+from farline.models.rbudp_curves import Curve, Variable
 from farline.models.rbudp_measured import Measured
 from farline.plots.labels import rate_unit
-from farline.plots.style import FAINT, INK, PAGE_INCHES, new_figure, palette
+from farline.plots.style import FAINT, INK, PAGE_INCHES, new_figure, palette, paper_style, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +26,7 @@ MODEL_TEXT: dict[ModelName, str] = {
     "passes": "after each pass",
     "early": "early reports",
 }
+_PLOT_PLACES = 120
 _LINES: dict[ModelName, tuple[int, tuple[float, ...]]] = {
     "printed": (0, (1, 1.2)),
     "passes": (0, (4, 1.5)),
@@ -94,3 +100,40 @@ def _label(panel: Axes, over: str, unit: str) -> None:
 def _place_factor(over: str) -> float:
     """Both are shown in millions: MB as in He et al. 2002, decimal, and Mbit/s."""
     return 1e6
+
+
+def save_rbudp_model(
+    request: Request,
+    measured: tuple[Measured, ...],
+    path: Path,
+    name_of: Callable[[Case, Variable], str],
+) -> None:
+    """Writes the picture: over payload unless a curve over rate was asked for.
+
+    `name_of` says what a case is called in it.
+
+    Raises:
+        SystemFailure: when the file cannot be written.
+    """
+    over = request.over or "payload"
+    places = _plot_places(request.case, over, measured)
+    named = [
+        NamedCurves(name_of(case, over), case_curves(case, request, over, places))
+        for case in cases_of(request)
+    ]
+    try:
+        with paper_style():
+            save(draw_rbudp_model(named, measured), path.with_suffix(""), [path.suffix[1:]])
+    except OSError as error:
+        raise SystemFailure(f"--plot {path}: {error.strerror or error}") from None
+
+
+def _plot_places(case: Case, over: Variable, measured: Iterable[Measured]) -> list[float]:
+    """Close places over the range of the table, and wherever something was measured."""
+    own = [one.case.payload_bytes if over == "payload" else one.case.rate_bps for one in measured]
+    shown = [*table_places(case, over), *own]
+    if over == "payload":
+        found = np.geomspace(min(shown), max(shown), _PLOT_PLACES)
+    else:
+        found = np.linspace(max(1.0, max(shown) / _PLOT_PLACES), max(shown), _PLOT_PLACES)
+    return [float(place) for place in found]

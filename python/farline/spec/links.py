@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+from farline.errors import UsageError
 from farline.spec._link_options import LINK_OPTIONS as _ROWS
 from farline.spec.table import Option
 
@@ -131,3 +132,25 @@ def _has_rate(change: Mapping[str, Any], link: Mapping[str, Any]) -> bool:
     if "rate_bps" in change:
         return bool(change["rate_bps"])
     return any((link.get(way) or {}).get("rate_bps") for way in ("forward", "reverse"))
+
+
+def across(topology: Mapping[str, Any], host: str, link: str | None) -> str:
+    """The first host that cannot be reached from `host` without the link; else the last one.
+
+    Raises:
+        UsageError: when there is no such link.
+    """
+    try:
+        main = find_link(topology, link)["name"]
+    except ValueError as error:
+        raise UsageError(f"--link: {error}") from None
+    others = [one for one in topology["links"] if one["name"] != main]
+    near, grown = {host}, True
+    while grown:
+        joined = {
+            end for one in others if near & {one["a"], one["b"]} for end in (one["a"], one["b"])
+        }
+        grown = not joined <= near
+        near |= joined
+    names = [one["name"] for one in topology["hosts"] if one["name"] != host]
+    return next((str(name) for name in names if name not in near), str(names[-1]))

@@ -12,7 +12,10 @@ from typing import Any
 
 from farline.spec._topology import TOPOLOGY_FIELDS
 from farline.spec.table import Option
-from farline.spec.values import read_value
+from farline.spec.values import option_at, read_list, read_value
+
+HOST_CPUS = "host_cpus"
+"""CPUs of every host: the emulator keeps to the others."""
 
 _FIELDS: dict[str, dict[str, Option]] = {
     owner: {row["path"]: Option(**row) for row in rows} for owner, rows in TOPOLOGY_FIELDS.items()
@@ -92,3 +95,17 @@ def _name_of(item: object, index: int) -> str:
     """What a refusal calls an entry of a list: its name, or its number from 0."""
     name = item.get("name") if isinstance(item, Mapping) else None
     return name if isinstance(name, str) else str(index)
+
+
+def read_cpus(raw: object) -> list[object]:
+    """A list as `--client-cpus` takes it.
+
+    Raises:
+        ValueError: when it is none, or empty.
+    """
+    try:
+        if not isinstance(raw, str) or not (cpus := read_list(option_at("client_cpus"), raw)):
+            raise ValueError(f"{raw!r} is no list of CPUs such as 0,2-3")
+    except ValueError as error:
+        raise ValueError(f"{HOST_CPUS}: {error}") from None
+    return cpus

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from farline.spec.links import LINK_OPTION_BY_KEY, RTT, LinkOption
-from farline.spec.values import option_at, read_list, read_value
+from farline.spec.topology import HOST_CPUS, read_cpus
+from farline.spec.values import read_value
 from farline.testbed.links import merged, set_rtt
 from farline.testbed.repeat import Parameters
 
 _TOPOLOGY_FIELDS = ("seed", "mode", "interval_s", "main_link")
-_HOST_CPUS = "host_cpus"
-"""CPUs of every host: the emulator keeps to the others."""
 _EVERY_LINK = ("mtu_bytes",)
 """Options that hold for every link: a path is only as wide as its narrowest link."""
 
@@ -42,13 +41,13 @@ def sorted_out(given: Mapping[str, object], parameters: Parameters) -> Overrides
             wanted.parameters[name] = raw
         elif name in _TOPOLOGY_FIELDS:
             wanted.topology[name] = raw
-        elif name == _HOST_CPUS:
+        elif name == HOST_CPUS:
             wanted.host_cpus = read_cpus(raw)
         elif name in LINK_OPTION_BY_KEY:
             _put(wanted, LINK_OPTION_BY_KEY[name], raw)
         else:
             known = ", ".join(
-                [*parameters.values, *_TOPOLOGY_FIELDS, _HOST_CPUS, *LINK_OPTION_BY_KEY]
+                [*parameters.values, *_TOPOLOGY_FIELDS, HOST_CPUS, *LINK_OPTION_BY_KEY]
             )
             raise ValueError(f"{name}: there is no such option; allowed are {known}")
     if wanted.rtt_s is not None and "delay_s" in wanted.main:
@@ -67,20 +66,6 @@ def _put(wanted: Overrides, option: LinkOption, raw: object) -> None:
     into = wanted.every if option.path in _EVERY_LINK else wanted.main
     section, _, name = option.path.rpartition(".")
     (into.setdefault(section, {}) if section else into)[name] = value
-
-
-def read_cpus(raw: object) -> list[object]:
-    """A list as `--client-cpus` takes it.
-
-    Raises:
-        ValueError: when it is none, or empty.
-    """
-    try:
-        if not isinstance(raw, str) or not (cpus := read_list(option_at("client_cpus"), raw)):
-            raise ValueError(f"{raw!r} is no list of CPUs such as 0,2-3")
-    except ValueError as error:
-        raise ValueError(f"{_HOST_CPUS}: {error}") from None
-    return cpus
 
 
 def apply(wanted: Overrides, topology: dict[str, Any], main_links: list[str]) -> None:

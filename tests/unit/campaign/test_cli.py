@@ -14,11 +14,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from farline.campaign.estimate import Estimate
+from farline.campaign.job import CampaignJob
 from farline.campaign.journal import last_unfinished
 from farline.campaign.machine import Cell, Machine, Outcome
 from farline.campaign.results import setting_results
 from farline.campaign.shell import Progress
-from farline.cli.campaign_end import Job
+from farline.cli.campaign_end import hint
 from farline.cli.campaign_text import results_table
 from farline.cli.campaign_view import LiveCampaign
 from farline.cli.common import Interruption
@@ -90,7 +91,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
     monkeypatch.setenv("FARLINE_STORE", str(tmp_path / "store"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     engine = Engine()
-    monkeypatch.setattr("farline.campaign.measure.measure", engine.measure)
+    monkeypatch.setattr("farline.campaign.job.measure", engine.measure)
     monkeypatch.setattr("farline.campaign.shell.Shell.sleep", staticmethod(lambda _s: None))
     return engine
 
@@ -161,12 +162,12 @@ def test_what_to_type_to_go_on_names_the_store_and_keeps_the_ticket_secret(
     engine: Engine, tmp_path: Path
 ) -> None:
     store = tmp_path / "another store"
-    job = Job(Machine(make()), TICKET, Store(store))
-    assert job.hint().startswith("resume with: farline profile TICKET --resume profile-")
-    assert f" --store '{store}' (`farline trust TICKET` remembers" in job.hint()
-    assert "secret" not in job.hint()
+    job = CampaignJob(Machine(make()), TICKET, Store(store))
+    assert hint(job).startswith("resume with: farline profile TICKET --resume profile-")
+    assert f" --store '{store}' (`farline trust TICKET` remembers" in hint(job)
+    assert "secret" not in hint(job)
     KnownServers().remember_ticket("192.0.2.7:5470", TICKET, KEY)
-    assert job.hint().startswith("resume with: farline profile --resume profile-")
+    assert hint(job).startswith("resume with: farline profile --resume profile-")
 
 
 def test_a_refused_ticket_ends_it_in_one_line_and_records_nothing(engine: Engine) -> None:
@@ -247,7 +248,7 @@ def test_a_link_that_cannot_be_set_is_an_outcome_of_its_setting(
 
     setter = Setter()
     monkeypatch.setattr("farline.cli.profile.inside_testbed", lambda: True)
-    monkeypatch.setattr("farline.cli.profile.link_setter", lambda *_: setter)
+    monkeypatch.setattr("farline.testbed.link_setter.link_setter", lambda *_: setter)
     monkeypatch.setattr("farline.cli.profile.path_watch", lambda _link: None)
     engine.interrupt_at = 5
     assert profile(HOST, "--rtt", "1ms,5ms", "-t", "0.5", "--repetitions", "4").return_value == 130

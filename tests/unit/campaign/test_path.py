@@ -13,13 +13,13 @@ from farline.campaign.journal import Journal, new_journal, read_journal, write_j
 from farline.campaign.machine import Machine, Outcome, Run, RunEnded, Stop
 from farline.campaign.measure import measure
 from farline.campaign.outcome import outcome_of_record, outcome_of_row
-from farline.campaign.path_watch import PathSeen
 from farline.campaign.plan import Plan, plan_from_document
 from farline.campaign.replay import done_in_store, replay
 from farline.campaign.results import setting_results
 from farline.campaign.settings import Campaign, key_of, make_campaign
 from farline.campaign.unmade import unmade_record
 from farline.errors import SpecError, SystemFailure
+from farline.spec.path_watch import PathSeen
 from farline.store import Store
 from farline.store.columns import run_row
 from farline.store.entry import Entry

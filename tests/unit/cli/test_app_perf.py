@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from farline.campaign.judging import judge_for, known_bounds
 from farline.cli import group
 from farline.cli.app_perf import order
-from farline.cli.known_bounds import judge_for, known_bounds
 from farline.spec._types import RunRecord, RunSpec
 from farline.store import RunFilter, Store
 from farline.tools import EventSink, RunResult, StopQuestion, events
@@ -196,7 +196,7 @@ def test_runs_are_kept_and_found_again_by_an_rbudp_probe(app_perf: AppPerf, tmp_
     assert judge is not None
     found = judge(rbudp_record(blast(), rate_bps=610_000_000), columns([]))
     assert found["line"].endswith(
-        "the application bound measured here on 2026-11-21 was 490 Mbit/s: the rate is above it"
+        "the application bound measured here on 2026-11-21 was 490 Mbit/s, and the stated rate is above it"
     )
 
 

@@ -19,7 +19,7 @@ from farline.cli.common import interruptible
 from farline.cli.group import run
 from farline.errors import UsageError
 from farline.store import Store
-from farline.testbed import load
+from farline.testbed import load, serving
 from tests.support.driving import make
 
 
@@ -47,7 +47,7 @@ def beds(monkeypatch: pytest.MonkeyPatch) -> dict[str, Running]:
         up["new"] = Running(topology, name)
         yield up["new"]
 
-    monkeypatch.setattr("farline.testbed.list_beds", lambda: list(up.values()))
+    monkeypatch.setattr("farline.testbed.lookup.list_beds", lambda: list(up.values()))
     monkeypatch.setattr("farline.testbed.Testbed.attach", up.__getitem__)
     monkeypatch.setattr("farline.testbed.Testbed.up", bring_up)
     return up
@@ -119,8 +119,8 @@ def test_the_whole_testbed_is_written_down(
 
 
 def test_a_campaign_that_a_signal_ended_says_so_as_a_shell_does() -> None:
-    assert emulated.exit_code(-signal.SIGTERM) == 143
-    assert [emulated.exit_code(code) for code in (0, 2, 130)] == [0, 2, 130]
+    assert serving.exit_code(-signal.SIGTERM) == 143
+    assert [serving.exit_code(code) for code in (0, 2, 130)] == [0, 2, 130]
 
 
 def test_who_hangs_up_asks_for_an_end_unless_hanging_up_is_ignored() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from farline.campaign import emulated_path
 from farline.campaign.path_table import PathPlace
 from farline.campaign.plan import Plan
 from farline.cli import emulated, testbed
@@ -188,25 +189,27 @@ def test_cpus_of_the_hosts_need_a_new_testbed() -> None:
     plan = Plan(place=PathPlace(host_cpus="1"))
     topology = emulated.new_topology(plan)
     assert [host["cpus"] for host in topology["hosts"]] == [[1]] * len(topology["hosts"])
-    emulated.refuse_bed_options(plan, "b", topology)
+    emulated_path.refuse_bed_options(plan, "b", topology)
     with pytest.raises(UsageError, match="testbed 'b' is up, and host_cpus needs a new one"):
-        emulated.refuse_bed_options(plan, "b", load("back-to-back"))
+        emulated_path.refuse_bed_options(plan, "b", load("back-to-back"))
     wrong = Plan(place=PathPlace(host_cpus="x"))
     with pytest.raises(UsageError, match=r"\[path\] host_cpus: 'x' is not a whole number"):
-        emulated.refuse_bed_options(wrong, "b", load("back-to-back"))
+        emulated_path.refuse_bed_options(wrong, "b", load("back-to-back"))
 
 
 def test_client_and_server_are_on_the_two_sides_of_the_link() -> None:
     dumbbell = load("dumbbell")
-    assert emulated.end_hosts(dumbbell, Plan()) == ("source", "sink")
+    assert emulated_path.end_hosts(dumbbell, Plan()) == ("source", "sink")
     back = Plan(place=PathPlace(client_host="sink"))
-    assert emulated.end_hosts(dumbbell, back) == ("sink", "source")
+    assert emulated_path.end_hosts(dumbbell, back) == ("sink", "source")
     near = Plan(place=PathPlace(server_host="background-source"))
-    assert emulated.end_hosts(dumbbell, near) == ("source", "background-source")
+    assert emulated_path.end_hosts(dumbbell, near) == ("source", "background-source")
     with pytest.raises(UsageError, match="both client and server"):
-        emulated.end_hosts(dumbbell, Plan(place=PathPlace(client_host="sink", server_host="sink")))
+        emulated_path.end_hosts(
+            dumbbell, Plan(place=PathPlace(client_host="sink", server_host="sink"))
+        )
     with pytest.raises(UsageError, match="no link"):
-        emulated.end_hosts(dumbbell, Plan(place=PathPlace(link="moon")))
+        emulated_path.end_hosts(dumbbell, Plan(place=PathPlace(link="moon")))
 
 
 @pytest.mark.parametrize(("code", "valid"), [(0, True), (3, False)])

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from farline.cli.common import handled_by
 from farline.cli.copy.flag_names import in_flags
 from farline.cli.shown import shown
 from farline.copying.job import CopyJob, CopyResult
 from farline.errors import FarlineError
 from farline.tools import Stop
 from farline.tools.events import DeletionPlanned
+from farline.tools.signals import handled_by
 
 if TYPE_CHECKING:
     from farline.cli.copy.view import View

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from farline.errors import UsageError
-
-if TYPE_CHECKING:
-    from farline.testbed import Host, Testbed
+from farline.errors import SystemFailure, UsageError
+from farline.testbed.bed import Testbed
+from farline.testbed.host import Host
+from farline.testbed.state import list_beds
 
 
 def find_bed(name: str | None) -> Testbed:
@@ -17,8 +15,6 @@ def find_bed(name: str | None) -> Testbed:
         UsageError: when none is up, or several and no name says which.
         UnreachableError: when none of that name is up.
     """
-    from farline.testbed import Testbed, list_beds
-
     if name is not None:
         return Testbed.attach(name)
     names = [bed.name for bed in list_beds()]
@@ -46,8 +42,6 @@ def find_bed_and_link(words: tuple[str, ...]) -> tuple[Testbed, str]:
     Raises:
         UsageError: for too many words, and for a link that is not there.
     """
-    from farline.testbed import list_beds
-
     if len(words) > 2:
         raise UsageError(f"too many words: {' '.join(words)}; allowed are [NAME] [LINK]")
     known = [bed.name for bed in list_beds()]
@@ -59,3 +53,15 @@ def find_bed_and_link(words: tuple[str, ...]) -> tuple[Testbed, str]:
     if link not in links:
         raise UsageError(f"{link!r} is no link of {bed.name}; allowed are {', '.join(links)}")
     return bed, link
+
+
+def running_bed(name: str | None) -> Testbed | None:
+    """The testbed that is up under that name; without a name never one that is up already."""
+    if name is None:
+        return None
+    try:
+        known = any(bed.name == name for bed in list_beds())
+    except SystemFailure:
+        # A machine that cannot have testbeds can still check and print a plan.
+        return None
+    return Testbed.attach(name) if known else None

@@ -1,17 +1,41 @@
-"""What the store knows of a server's application bound, for the verdict of an RBUDP run."""
+"""The verdict of a run with what is known beside it: of the receiver's application, of the path."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from farline.explain.verdict import verdict
+from farline.profiles.application_bound import APPLICATION, TRANSPORTS, bounds_of
+from farline.store import RunFilter
+from farline.tools import path_mtu
 
 if TYPE_CHECKING:
     from farline.campaign.measure import Judge
+    from farline.explain.black_hole import Suspicion
     from farline.profiles.application_bound import Bound
+    from farline.profiles.series import Columns
+    from farline.spec._types import RunRecord, Verdict
     from farline.store import Store
 
 NEWEST_RUNS = 200
 """Newest runs of each transport in that mode that are looked through."""
+
+
+def asking_path(bounds: Sequence[Bound]) -> Judge:
+    """The verdict with `bounds` of the receiver, which asks where large packets seem to vanish."""
+
+    def judge(record: RunRecord, samples: Columns) -> Verdict:
+        return verdict(record, samples, bounds, passing_bytes)
+
+    return judge
+
+
+def passing_bytes(found: Suspicion) -> int | None:
+    """The largest packet that the path to the server passes, asked by echo requests."""
+    host = found.address.rpartition(":")[0].strip("[]")
+    return path_mtu.passing_bytes(host, found.packet_bytes, found.rtt_s)
 
 
 def judge_for(spec: Mapping[str, Any], store: Store | None, address: str) -> Judge | None:
@@ -22,10 +46,6 @@ def judge_for(spec: Mapping[str, Any], store: Store | None, address: str) -> Jud
     bounds = bounds_for(spec, store, address)
     if not bounds:
         return None
-    from functools import partial
-
-    from farline.explain.verdict import verdict
-
     return partial(verdict, bounds=bounds)
 
 
@@ -38,9 +58,6 @@ def bounds_for(spec: Mapping[str, Any], store: Store | None, address: str) -> li
 
 def known_bounds(store: Store, address: str) -> list[Bound]:
     """What `farline app-perf` measured towards `address` (`host:port`), oldest first."""
-    from farline.profiles.application_bound import APPLICATION, TRANSPORTS, bounds_of
-    from farline.store import RunFilter
-
     rows: list[dict[str, Any]] = []
     for transport in TRANSPORTS:
         # Where nobody measured a bound, which is nearly everywhere, no engine need start.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from farline.campaign.path_watch import PathSeen
+from farline.spec.path_watch import PathSeen
+from farline.testbed.record import CurrentBed, path_record
 
 if TYPE_CHECKING:
     from farline.spec._types import Topology
-    from farline.testbed import CurrentBed
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,6 @@ class BedWatch:
 
     def finish(self, mark: int, server_address: str) -> PathSeen | None:
         """The path since `mark`; None where the server is on no other host of the testbed."""
-        from farline.testbed import path_record
-
         address = _host_part(server_address)
         server = self.here.host_of(address)
         if server is None or server == self.here.host:

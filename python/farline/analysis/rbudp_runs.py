@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from farline.errors import UsageError
-
-if TYPE_CHECKING:
-    from farline.models.rbudp import Case
-    from farline.models.rbudp_measured import Measured
-    from farline.store import Store
+from farline.models.rbudp import Case
+from farline.models.rbudp_measured import Measured, measured
+from farline.store import RunFilter, Store
 
 LAST = "last"
 
@@ -25,8 +23,6 @@ def measured_runs(
     Raises:
         UsageError: when a run is not there, or what was named holds no blast that ended whole.
     """
-    from farline.store import Store
-
     store = Store.to_read(store_path)
     rows: dict[str, Mapping[str, Any]] = {}
     for run_id in runs:
@@ -54,15 +50,11 @@ def _run(store: Store, run_id: str) -> Mapping[str, Any]:
 
 def _campaign(store: Store, campaign: str) -> list[Mapping[str, Any]]:
     """Runs of a campaign that ended well, over paths that did what they should."""
-    from farline.store import RunFilter
-
     wanted = RunFilter(campaign=store.campaign_name(campaign), transport="rbudp", status="complete")
     return [row for row in store.runs(wanted).to_pylist() if row["valid"] is not False]
 
 
 def _of(row: Mapping[str, Any], stated: Case) -> tuple[Measured, ...]:
-    from farline.models.rbudp_measured import measured
-
     record = json.loads(row["record"])
     try:
         return measured(record, stated, row["path.rtt_s"], row["path.loss"])

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farline.cli.metrics import CONTENT_TYPE, Figures, MetricsServer
 from farline.errors import SystemFailure, UsageError
+from farline.tools.metrics import CONTENT_TYPE, Figures, MetricsServer
 
 LINE = re.compile(r'^[a-z_]+(\{[a-z]+="[^"\\\n]*"(,[a-z]+="[^"\\\n]*")*\})? \S+$')
 

@@ -1,4 +1,4 @@
-"""What is asked of RBUDP's models by one command line, and what they answer."""
+"""What may be asked of RBUDP's models at once, and what they answer."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
-from farline.errors import SystemFailure
 from farline.models.rbudp import PAYLOAD_MAX_BYTES, Case, ModelName, Prediction
 from farline.models.rbudp_corrected import predict
 from farline.models.rbudp_curves import (
@@ -23,7 +20,6 @@ from farline.models.rbudp_gaps import Gap, as_printed, gaps
 from farline.models.rbudp_measured import Measured
 from farline.models.rbudp_printed import printed_payload_bytes
 
-_PLOT_PLACES = 120
 _RATE_STEPS = 10
 
 
@@ -139,37 +135,3 @@ def table_places(case: Case, over: Variable) -> list[float]:
         return sorted(float(place) for place in places)
     steps = range(1, _RATE_STEPS + 1)
     return sorted({float(max(1, round(case.rate_bps * step / _RATE_STEPS))) for step in steps})
-
-
-def draw(request: Request, measured: tuple[Measured, ...], path: Path) -> None:
-    """Writes the picture: over payload unless a curve over rate was asked for.
-
-    Raises:
-        SystemFailure: when the file cannot be written.
-    """
-    from farline.cli.model_text import case_name
-    from farline.plots.rbudp_model_figure import NamedCurves, draw_rbudp_model
-    from farline.plots.style import paper_style, save
-
-    over = request.over or "payload"
-    places = _plot_places(request.case, over, measured)
-    named = [
-        NamedCurves(case_name(case, over), case_curves(case, request, over, places))
-        for case in cases_of(request)
-    ]
-    try:
-        with paper_style():
-            save(draw_rbudp_model(named, measured), path.with_suffix(""), [path.suffix[1:]])
-    except OSError as error:
-        raise SystemFailure(f"--plot {path}: {error.strerror or error}") from None
-
-
-def _plot_places(case: Case, over: Variable, measured: Iterable[Measured]) -> list[float]:
-    """Close places over the range of the table, and wherever something was measured."""
-    own = [one.case.payload_bytes if over == "payload" else one.case.rate_bps for one in measured]
-    shown = [*table_places(case, over), *own]
-    if over == "payload":
-        found = np.geomspace(min(shown), max(shown), _PLOT_PLACES)
-    else:
-        found = np.linspace(max(1.0, max(shown) / _PLOT_PLACES), max(shown), _PLOT_PLACES)
-    return [float(place) for place in found]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from farline.cli.bed_watch import BedWatch
-from farline.cli.path_here import LinkSetter
 from farline.errors import SpecError, SystemFailure
+from farline.testbed.link_setter import LinkSetter
+from farline.testbed.run_watch import BedWatch
 from tests.support.paths import make_link_samples, make_stamp, make_topology
 
 

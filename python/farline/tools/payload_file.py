@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from farline.errors import UsageError
+
 
 def with_file_size(document: dict[str, Any]) -> dict[str, Any]:
     """The spec document, with the file's size as `total_bytes` where no length was stated.
@@ -22,8 +24,6 @@ def with_file_size(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _file_bytes(name: str) -> int:
-    from farline.errors import UsageError
-
     path = Path(name)
     try:
         size = path.stat().st_size

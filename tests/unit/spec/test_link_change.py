@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farline.campaign.link_change import link_changes, same_but_for, touched_names
+from farline.spec.link_change import link_changes, same_but_for, touched_names
 from tests.support.paths import make_topology
 
 GIGABIT = 10**9

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from farline.cli.intervals import IntervalFeed, intervals_of
 from farline.cli.lines import interval_heads
+from farline.profiles.intervals import IntervalFeed, intervals_of
 from tests.support.runs import CLIENT, RECEIVER, SENDER, SERVER, columns, steady_rows
 
 

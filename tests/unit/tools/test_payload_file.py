@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from farline.cli.payload_file import with_file_size
 from farline.errors import UsageError
+from farline.tools.payload_file import with_file_size
 
 
 def document(path: Path, **more: Any) -> dict[str, Any]:
