@@ -4,10 +4,15 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup spark demo test lint fmt gen bpf bench fuzz emulator-table docs lock clean
+.PHONY: help setup dev spark demo check test test-long lint fmt gen bpf bench fuzz emulator-table docs lock clean
 
 # Would keep bytecode from being written, and slow down every start.
 unexport PYTHONDONTWRITEBYTECODE
+
+# Whichever build of the extension is there: brought up to date, or as it is; a release where there is none.
+.PHONY: any present
+any present:
+	@scripts/setup.sh $@
 
 help: ## Say what there is.
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
@@ -15,20 +20,29 @@ help: ## Say what there is.
 setup: ## Make .venv with the farline command (release build).
 	@scripts/setup.sh
 
-spark: setup ## Add PySpark to .venv (434 MB), for --engine pyspark and its tests; needs Java 17.
+dev: ## Make .venv with a development build of the extension: again in seconds after an edit.
+	@scripts/setup.sh dev
+
+spark: any ## Add PySpark to .venv (434 MB), for --engine pyspark and its tests; needs Java 17.
 	@.venv/bin/uv pip install --quiet --python .venv/bin/python --require-hashes --no-deps \
 	    -r requirements-spark.lock
 
 demo: setup ## Profile TCP over loopback and leave demo/report/report.html.
 	@.venv/bin/python scripts/demo.py
 
-test: setup ## Run every test that this machine can run.
+check: present ## Check in a minute what was changed last: form, types, shape and the tests nearby.
+	@.venv/bin/python -m scripts.check
+
+test: any ## Run every test that this machine can run.
 	@scripts/test.sh
 
-lint: setup ## Check form, types, layers, generated files and shape.
+test-long: any ## The same with more and new random cases, and an hour of UDT; for the night.
+	@FARLINE_LONG=1 scripts/test.sh
+
+lint: any ## Check form, types, layers, generated files and shape.
 	@scripts/lint.sh
 
-fmt: setup ## Put sources into form.
+fmt: present ## Put sources into form.
 	@cargo fmt --all
 	@.venv/bin/ruff check --quiet --fix-only .
 	@.venv/bin/ruff format --quiet .
@@ -50,7 +64,7 @@ emulator-table: setup ## Measure the path emulator anew; write the table in docs
 	    .venv/bin/python benches/run.py "$$name" || short=1; done; \
 	    .venv/bin/python benches/_emulator/table.py && exit $$short
 
-docs: setup ## Build the pages into docs/site.
+docs: any ## Build the pages into docs/site.
 	@.venv/bin/python -m sphinx --quiet --fail-on-warning -b html docs docs/site
 	@echo "docs/site/index.html"
 

@@ -1,40 +1,40 @@
 #!/usr/bin/env bash
-# Runs every check, prints the output of those that fail, and fails if one did.
+# Runs every check, prints the output of those that fail, and fails if one did. What cargo builds
+# goes on beside the checks of Python.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 venv=$PWD/.venv
-failed=()
+failed=$(mktemp)
+trap 'rm -f "$failed"' EXIT
 
 check() {
-    local name=$1 output
+    local name=$1 output begun=$SECONDS
     shift
     if output=$("$@" 2>&1); then
-        echo "lint: $name: ok"
+        echo "lint: $name: ok, $((SECONDS - begun)) s"
     else
-        printf '%s\nlint: %s: FAILED\n' "$output" "$name"
-        failed+=("$name")
+        printf '%s\nlint: %s: FAILED, %s s\n' "$output" "$name" $((SECONDS - begun))
+        echo "$name" >>"$failed"
     fi
 }
 
-# A folder of its own: cargo and maturin give PyO3 different environments, and sharing
-# one would rebuild it at every change from one to the other.
-clippy() {
-    PYO3_PYTHON=$venv/bin/python cargo clippy --workspace --all-targets --locked \
-        --target-dir target/lint --quiet -- -D warnings
+rust() {
+    check "rustfmt" cargo fmt --all --check
+    check "generated files" cargo xtask gen --check
+    check "tidy" cargo xtask tidy
+    check "clippy" cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 }
 
-check "rustfmt" cargo fmt --all --check
-check "clippy" clippy
+rust &
 check "ruff" "$venv/bin/ruff" check --quiet .
 check "ruff format" "$venv/bin/ruff" format --quiet --check .
 check "mypy" "$venv/bin/mypy" --no-error-summary
 check "stubtest" "$venv/bin/python" -m mypy.stubtest --concise farline._native
 check "layers" "$venv/bin/lint-imports" --no-cache
-check "generated files" cargo xtask gen --check
-check "tidy" cargo xtask tidy
+wait $!
 
-if ((${#failed[@]})); then
-    echo "lint: failed: ${failed[*]}" >&2
+if [[ -s $failed ]]; then
+    echo "lint: failed: $(paste -sd ' ' "$failed")" >&2
     exit 1
 fi

@@ -1,10 +1,16 @@
 #!/usr/bin/env bash
-# Makes .venv ready: locked packages, the extension built in release, the farline
-# command. What is up to date already is left alone, so a second call takes no time.
+# Makes .venv ready: locked packages, the extension, the farline command. What is up to date already
+# is left alone, so a second call takes no time. The word says which build of the extension is wanted:
+#   release    for use and for speeds; without a word too
+#   dev        the profile `dev`: checks its own arithmetic, is slow, and is built again in seconds
+#   any        the kind that is there, brought up to date; release if there is none
+#   present    whatever is there, as it is; release if there is none
+#   packages   none: the packages alone
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=$root/.venv
+target=${CARGO_TARGET_DIR:-$root/target}
 unset PYTHONDONTWRITEBYTECODE PYTHONHOME PYTHONPATH
 
 fail() {
@@ -56,18 +62,49 @@ native_sources() {
         \( -name '*.rs' -o -name '*.toml' -o -name Cargo.lock \) -not -path '*/tests/*')
 }
 
+# What is there: `dev` or `release` if it is whole, and the checksum of what it was made from.
+installed_kind() {
+    local kind sum
+    [[ -x $venv/bin/farline && -f $stamp ]] && compgen -G "$root/python/farline/_native*.so" >/dev/null || return 0
+    read -r kind sum <"$stamp" || true
+    [[ -z $sum ]] || echo "$kind $sum"
+}
+
 build_extension() {
-    local stamp=$venv/.farline-extension wanted
-    wanted=$(native_sources | checksum)
-    [[ -x $venv/bin/farline && -f $stamp && $(<"$stamp") == "$wanted" ]] &&
-        compgen -G "$root/python/farline/_native*.so" >/dev/null && return
+    local stamp=$venv/.farline-extension kind=$1 sum have
+    have=$(installed_kind)
+    [[ $kind == present && -n $have ]] && return
+    [[ $kind != any ]] || { [[ $have == dev\ * ]] && kind=dev || kind=release; }
+    [[ $kind != present ]] || kind=release
+    sum=$(native_sources | checksum)
+    [[ $have == "$kind $sum" ]] && return
     check_toolchain
-    echo "setup: building the extension in release; the first time takes minutes" >&2
     rm -f "$stamp"
+    if [[ $kind == dev && -n $have ]]; then
+        replace_extension
+    else
+        install_editable "$kind"
+    fi
+    echo "$kind $sum" >"$stamp"
+}
+
+# The farline command and the extension.
+install_editable() {
+    local profile=$1
+    echo "setup: building the extension ($profile); the first time takes minutes" >&2
     # Without isolation a rebuild needs no network: maturin is among the locked packages.
-    (cd "$root" && PATH=$venv/bin:$PATH "$venv/bin/python" -m pip install --quiet \
-        --disable-pip-version-check --no-deps --no-build-isolation --editable .)
-    echo "$wanted" >"$stamp"
+    (cd "$root" && MATURIN_PEP517_ARGS="--profile $profile" PATH=$venv/bin:$PATH \
+        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+        --no-deps --no-build-isolation --editable .)
+}
+
+# The extension alone, where everything else is there: in seconds after an edit.
+replace_extension() {
+    local place=$root/python/farline/_native.abi3.so
+    (cd "$root" && cargo build --quiet --locked --package farline-py)
+    # Programs that run now keep the file that they have.
+    cp "$target/debug/lib_native.so" "$place.new"
+    mv "$place.new" "$place"
 }
 
 # Start-up is quick only from bytecode, and the environment may forbid writing it later.
@@ -75,11 +112,14 @@ compile_bytecode() {
     "$venv/bin/python" -m compileall -q "$root/python/farline"
 }
 
+wanted=${1:-release}
+[[ $wanted =~ ^(release|dev|any|present|packages)$ ]] ||
+    fail "$wanted is none of release, dev, any, present, packages"
 command -v flock >/dev/null || check_toolchain
 exec 9<"$root"
 flock 9
 [[ -x $venv/bin/farline ]] || check_toolchain
 install_packages
-[[ ${1:-} == packages ]] && exit
-build_extension
+[[ $wanted == packages ]] && exit
+build_extension "$wanted"
 compile_bytecode

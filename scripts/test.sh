@@ -1,39 +1,78 @@
 #!/usr/bin/env bash
-# Runs the tests of both languages; all run even if some fail. Words for pytest go to it alone.
+# Runs the tests of both languages; all run even if some fail. Words for pytest run those Python tests alone.
+#
+# Most tests wait, for packets, ends or times; so lanes run side by side, and each says what it has to
+# say when it is over. What measures (marker `alone`) comes last and has the machine to itself.
 set -uo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+pytest=(.venv/bin/python -m pytest)
+logs=$(mktemp -d)
 failed=()
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+declare -A names=() # of lanes by process number
+trap 'kill "${!names[@]}" 2>/dev/null; rm -rf "$logs"' EXIT
 
-python_tests() {
-    .venv/bin/python -m pytest "$@" || failed+=("pytest")
+# Starts a lane: its name, then its command.
+lane() {
+    local name=$1
+    shift
+    "$@" >"$logs/$name" 2>&1 &
+    names[$!]=$name
 }
 
-# Most of the Rust tests wait for packets, most of the Python units compute: side by side they take
-# as long as the longer. The others have the machine to themselves, for they look at the clock.
-rust=
-if cargo test --locked --quiet --no-run; then
-    cargo test --locked --quiet --no-fail-fast >"$log" 2>&1 &
-    rust=$!
-else
-    failed+=("cargo test")
-fi
-(($#)) || python_tests tests/unit
-if [[ $rust ]]; then
-    echo "test: what the Rust tests said:"
-    wait "$rust" || failed+=("cargo test")
-    cat "$log"
-fi
+# Prints what lanes said, each as it ends, until all have.
+await() {
+    local pid code
+    while ((${#names[@]})); do
+        wait -n -p pid "${!names[@]}"
+        code=$?
+        cat "$logs/${names[$pid]}"
+        close "${names[$pid]}" "$code"
+        unset "names[$pid]"
+    done
+}
+
+# One line about a part that is over: its name and its exit code. Nothing to collect (5) is no failure.
+close() {
+    local word=ok
+    (($2 == 0 || $2 == 5)) || { word=FAILED && failed+=("$1"); }
+    echo "test: $1: $word, at $SECONDS s"
+}
+
+finish() {
+    if ((${#failed[@]})); then
+        echo "test: failed: ${failed[*]}" >&2
+        exit 1
+    fi
+    echo "test: all passed"
+    exit
+}
+
 if (($#)); then
-    python_tests "$@"
-else
-    python_tests --ignore tests/unit
+    "${pytest[@]}" "$@"
+    close pytest $?
+    finish
 fi
 
-if ((${#failed[@]})); then
-    echo "test: failed: ${failed[*]}" >&2
-    exit 1
+# Computing gives way to what must keep time.
+units() {
+    nice -n 10 "${pytest[@]}" -n "$(nproc)" --dist worksteal "${computing[@]}"
+}
+
+computing=(tests/unit)
+[[ ! -d tests/contract ]] || computing+=(tests/contract)
+cargo test --locked --quiet --no-run
+close "building the Rust tests" $?
+lane units units
+if ((${#failed[@]} == 0)); then
+    lane rust cargo test --locked --quiet --no-fail-fast
 fi
-echo "test: all passed"
+# Side by side a test takes longer than alone.
+together=(-m "not alone" -o timeout=300)
+lane loopback "${pytest[@]}" "${together[@]}" tests/loopback tests/browser
+lane netns "${pytest[@]}" "${together[@]}" tests/netns
+lane interop "${pytest[@]}" "${together[@]}" tests/interop
+await
+"${pytest[@]}" -m alone
+close alone $?
+finish

@@ -4,17 +4,23 @@ The folder of a test is its tier and its marker. A test that this machine cannot
 run is skipped with a reason. In continuous integration (CI=true) the machine is
 made to run everything, so a skip there is a failure unless its reason is listed
 in `tests/skip-allowlist.txt`.
+
+Hypothesis draws the same examples in every run and has no clock, so that a slow machine is no
+failure. With FARLINE_LONG=1 (`make test-long`) it draws new ones, and more where a test does not
+say how many.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Generator
 from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from farline.testbed.fixture import testbed
 
@@ -23,7 +29,37 @@ __all__ = ["testbed"]
 TESTS = Path(__file__).parent
 TIERS = ("unit", "contract", "loopback", "netns", "interop", "browser")
 ALLOWLIST = TESTS / "skip-allowlist.txt"
+END = pytest.StashKey[float]()
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
+LONG = os.environ.get("FARLINE_LONG") == "1"
+
+settings.register_profile(
+    "farline",
+    deadline=None,
+    derandomize=not LONG,
+    max_examples=1000 if LONG else 100,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("farline")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--stop-after`, for `make check`."""
+    about = "seconds after which no further test begins: what is left is skipped"
+    parser.addoption("--stop-after", type=float, default=None, help=about)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Notes when the time is over."""
+    seconds = config.getoption("--stop-after")
+    config.stash[END] = float("inf") if seconds is None else time.monotonic() + seconds
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Begins no test after the end."""
+    if time.monotonic() > item.config.stash[END]:
+        pytest.skip("left out: the time was over")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

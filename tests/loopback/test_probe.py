@@ -41,6 +41,7 @@ def test_what_was_sent_is_what_came(home: Path, server: Serving) -> None:
     assert record["summary"]["forward"]["bytes"] == 64 << 20
 
 
+@pytest.mark.alone
 def test_a_rate_is_kept_and_named_as_the_limit(home: Path, server: Serving) -> None:
     record = record_of(home, server.ticket, "-b", "200M", "-t", "2", "--no-store")
     assert record["summary"]["forward"]["total_bps"] == pytest.approx(200e6, rel=0.05)
@@ -151,6 +152,7 @@ def test_a_ticket_made_beside_the_server_works(home: Path, server: Serving) -> N
     assert beyond.returncode in (0, 8), beyond.stderr
 
 
+@pytest.mark.alone
 def test_help_answers_at_once(home: Path) -> None:
     times = []
     for _ in range(5):

@@ -95,18 +95,21 @@ def test_the_papers_way_and_plain_system_calls_work_too(
     assert all(blast["passes"] >= 1 and blast["elapsed_us"] > 0 for blast in sender["blasts"])
 
 
+@pytest.mark.alone
 def test_a_run_of_a_stated_time_ends_in_that_time(home: Path, server: Serving) -> None:
     record = record_of(home, server.ticket, "--rate", "100M", "-t", "1")
     assert record["summary"]["forward"]["total_bps"] == pytest.approx(100e6, rel=0.1)
     assert record["verdict"]["limit"] == "rate"
 
 
+@pytest.mark.alone
 def test_without_a_rate_of_its_own_it_is_as_fast_as_the_host(home: Path, server: Serving) -> None:
     record = record_of(home, server.ticket, "--rate", "0", "-n", "64M")
     assert moved(record) == {64 << 20}
     assert record["summary"]["forward"]["total_bps"] > 5e7
 
 
+@pytest.mark.alone
 def test_a_loss_bound_is_no_hindrance_where_nothing_is_lost(home: Path, server: Serving) -> None:
     record = record_of(home, server.ticket, "--loss-bound", "1%", "--rate", "50M", "-t", "0.5")
     assert record["spec"]["rbudp"]["loss_bound"] == 0.01
@@ -228,6 +231,7 @@ def test_text_shows_what_the_blasts_came_to(home: Path, server: Serving) -> None
     assert any(re.match(r"blasts +4 .*2\.00 MiB.* pass", line) for line in shown)
 
 
+@pytest.mark.alone
 def test_a_path_is_measured_before_the_blast_unless_that_is_not_wanted(
     home: Path, server: Serving
 ) -> None:

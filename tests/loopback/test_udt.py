@@ -74,6 +74,7 @@ def test_every_control_moves_bytes_and_is_granted(
     assert record["summary"]["forward"]["total_bps"] > 5e7
 
 
+@pytest.mark.alone
 def test_a_rate_is_kept_and_named_as_the_limit(home: Path, server: Serving) -> None:
     record = record_of(home, server.ticket, "-b", "200M", "-t", "2")
     assert record["summary"]["forward"]["total_bps"] == pytest.approx(200e6, rel=0.1)

@@ -150,6 +150,7 @@ def steady(control: str, between: int, first: int, rtt_s: float, seconds: float)
     return late
 
 
+@pytest.mark.alone
 def test_scalable_grows_by_a_hundredth_per_packet_and_keeps_seven_eighths() -> None:
     run = steady("scalable", 10_000, 800, 0.02, 6.0)
     epochs = compare.whole_epochs(run)
@@ -166,6 +167,7 @@ def test_scalable_grows_by_a_hundredth_per_packet_and_keeps_seven_eighths() -> N
     assert compare.period_s(run, 3) == pytest.approx(stated, rel=0.08)
 
 
+@pytest.mark.alone
 def test_highspeed_follows_the_rfcs_increase_decrease_and_response() -> None:
     run = steady("highspeed", 10_000, 330, 0.02, 10.0)
     assert compare.growth_ratio(run) == pytest.approx(1, abs=0.03)
@@ -175,6 +177,7 @@ def test_highspeed_follows_the_rfcs_increase_decrease_and_response() -> None:
     assert run.mean_window(3) == pytest.approx(reference.hstcp_response(1e-4), rel=0.1)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("control", ["htcp", "htcp_no_scale"])
 def test_htcp_grows_as_alpha_of_the_time_since_the_loss(control: str) -> None:
     run = steady(control, 10_000, 250, 0.05, 12.0)

@@ -40,6 +40,7 @@ def test_segments_fit_the_link(
     assert granted[0]["congestion_control"] == "reno"
 
 
+@pytest.mark.alone
 def test_datagrams_fill_the_mtu(testbed: MakeBed, serve: Serve) -> None:
     bed = testbed("back-to-back", mtu_bytes=9000)
     client, server = bed.hosts["client"], bed.hosts["server"]

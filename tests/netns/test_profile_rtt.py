@@ -40,6 +40,7 @@ def profile(store: Path, *words: str) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.alone
 def test_a_sweep_leaves_records_with_path_and_links_and_nothing_else(tmp_path: Path) -> None:
     before = own_beds()
     results = profile(tmp_path, "--rtt", "0,20ms", *SWEEP, "--repetitions", "2")
@@ -60,6 +61,7 @@ def test_a_sweep_leaves_records_with_path_and_links_and_nothing_else(tmp_path: P
     assert max(links["delay_ns"].to_pylist()) == 10_000_000
 
 
+@pytest.mark.alone
 def test_a_users_testbed_is_as_it_was_after_a_sweep(testbed: Any, tmp_path: Path) -> None:
     """A queue of one product holds packets without a round trip too, and goes when it is over."""
     bed = testbed("back-to-back", rate_bps="1Gbit", rtt_s="10ms")

@@ -108,6 +108,7 @@ def test_streams_share_a_path_that_loses(bed: Testbed, ticket: str, direction: s
         assert moved == ways * 9 << 20
 
 
+@pytest.mark.alone
 def test_the_first_pass_loses_what_the_path_does_and_the_next_repeat_it(
     bed: Testbed, ticket: str
 ) -> None:
@@ -277,6 +278,7 @@ def test_datagrams_of_others_never_become_data(
     assert any("were not of this stream" in note for note in receiver["granted"]["notes"])
 
 
+@pytest.mark.alone
 def test_a_path_that_others_fill_is_refused_and_an_idle_one_is_not(
     bed: Testbed, serve: Serve, ending: Ending, tmp_path: Path
 ) -> None:
@@ -316,6 +318,7 @@ def test_a_path_that_others_fill_is_refused_and_an_idle_one_is_not(
     background.process.communicate()
 
 
+@pytest.mark.alone
 def test_a_loss_bound_slows_down_on_a_path_that_is_too_slow(bed: Testbed, ticket: str) -> None:
     bed.change(rate_bps="100Mbit", capacity_bytes="256K")
     words = ("--rate", "200M", "-t", "3", "--payload", "1M", "--packet", "1472")

@@ -40,6 +40,7 @@ def measure(host: Host, *addresses: str, count: int = 8) -> list[float | None]:
     return times
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("preset", "rtt_s"), [("long-path", 0.00959), ("chicago-amsterdam", 0.110)]
 )
@@ -56,6 +57,7 @@ def test_the_round_trip_is_the_stated_one(
     assert bed.path(near.name, far.name).rtt_s == pytest.approx(rtt_s, abs=1e-9)
 
 
+@pytest.mark.alone
 def test_all_28_round_trips_of_the_seven_sites(testbed: MakeBed) -> None:
     """At 100 Mb/s, so that the links need little memory: the rate plays no part in these."""
     topology: Any = load("seven-sites")
@@ -134,6 +136,7 @@ def test_settings_of_a_host_are_its_own(testbed: MakeBed) -> None:
     assert now == outside
 
 
+@pytest.mark.alone
 def test_a_cpu_limit_holds_for_all_programs_of_a_host(testbed: MakeBed, ending: Ending) -> None:
     host = testbed(TWO_HOSTS + "cpu_limit = 0.2\n").hosts["a"]
     busy = "import time\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass\n"
@@ -171,6 +174,7 @@ def test_a_cpu_that_is_not_there_is_refused() -> None:
         Testbed.up(load(TWO_HOSTS + "cpus = [4095]\n"))
 
 
+@pytest.mark.alone
 def test_a_disk_limit_holds_for_direct_writes(testbed: MakeBed, tmp_path: Path) -> None:
     bed = testbed(TWO_HOSTS + 'disk_write_bytes_per_s = "4M"\n')
     command = ["dd", "if=/dev/zero", f"of={tmp_path / 'data'}", "bs=1M", "count=8", "oflag=direct"]

@@ -171,6 +171,7 @@ def test_a_kept_bed_is_there_for_the_next_program(own_directory: Path) -> None:
         Testbed.attach("kept")
 
 
+@pytest.mark.alone
 def test_beds_do_not_know_each_other() -> None:
     """Same addresses, two networks; and both start at once."""
     topologies = [load("back-to-back", rtt_s=rtt_s) for rtt_s in (0.01, 0.03)]
@@ -183,6 +184,7 @@ def test_beds_do_not_know_each_other() -> None:
         assert len({info.name for info in list_beds()}) == 2
 
 
+@pytest.mark.alone
 def test_links_change_while_the_bed_is_up(testbed: MakeBed) -> None:
     bed = testbed("back-to-back", rtt_s="10ms")
     client = bed.hosts["client"]
@@ -197,6 +199,7 @@ def test_links_change_while_the_bed_is_up(testbed: MakeBed) -> None:
         bed.change(speed="1Gbit")
 
 
+@pytest.mark.alone
 def test_the_path_of_a_run_is_recorded_with_its_stamp_and_samples(testbed: MakeBed) -> None:
     bed = testbed("long-path", rate_bps="1Gbit")
     row = bed.sample_row()
@@ -267,6 +270,7 @@ def can_capture(bed: Testbed, path: Path) -> bool:
     return True
 
 
+@pytest.mark.alone
 def test_a_link_that_is_made_longer_gets_more_tcp_memory() -> None:
     before = tcp_mem_pages()
     with Testbed.up(load("back-to-back", rate_bps="1Gbit", rtt_s="1ms")) as bed:
