@@ -32,7 +32,7 @@ def outcome_of_record(record: Mapping[str, Any]) -> Outcome:
 
 
 def outcome_of_row(row: Mapping[str, Any]) -> Outcome:
-    """The outcome in a row of `store.queries.campaign_runs`."""
+    """The outcome in a row of `store.reader.Reader.campaign_runs`."""
     return _outcome(row, None)
 
 

@@ -56,10 +56,8 @@ def replay(campaign: Campaign, done: Mapping[Cell, Outcome]) -> Machine:
 
 def done_in_store(store: Store, campaign_id: str) -> dict[Cell, Outcome]:
     """What the store has of a campaign. Runs stopped half-way do not count as done."""
-    from farline.store.queries import campaign_runs
-
     with store.read() as reader:
-        rows = reader.arrow(campaign_runs(reader.runs, campaign_id)).to_pylist()
+        rows = reader.campaign_runs(campaign_id).to_pylist()
     return done_in_rows(rows)
 
 

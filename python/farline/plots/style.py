@@ -174,15 +174,27 @@ def _between(steps: Sequence[str], place: float) -> str:
 
 def save(figure: Figure, stem: Path, formats: Iterable[str]) -> list[Path]:
     """Write `figure` as `stem` plus each format's suffix; returns the files written."""
-    figure.draw_without_rendering()
-    # The layout stands now; solving it again for every format would double the time.
-    figure.set_layout_engine("none")
+    from matplotlib import rcParams
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    # The layout is solved once and stands: `savefig` would draw everything twice for each format,
+    # once to solve it.
+    if (layout := figure.get_layout_engine()) is not None:
+        layout.execute(figure)
+        figure.set_layout_engine("none")
     written = []
     for kind in formats:
         # Not with_suffix, to which `run-1.5` ends in a suffix already.
         path = stem.with_name(f"{stem.name}.{kind}")
-        metadata = {"Date": None} if kind == "svg" else None
-        figure.savefig(path, format=kind, metadata=metadata)
+        if kind == "png":
+            figure.dpi = rcParams["savefig.dpi"]
+            FigureCanvasAgg(figure).print_png(path)  # type: ignore[no-untyped-call]
+        elif kind == "svg":
+            canvas = FigureCanvasSVG(figure)
+            canvas.print_svg(path, metadata={"Date": None})  # type: ignore[no-untyped-call]
+        else:
+            figure.savefig(path, format=kind)
         written.append(path)
     return written
 

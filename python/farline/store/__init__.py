@@ -17,9 +17,9 @@ STORE/
 ```
 
 What it does: appends runs so that a killed writer never spoils what was there, merges small
-files into segments, keeps logs of other tools (`kept_logs`), answers queries (each defined once,
-in Ibis), reads every older version of its own format, and in `transfers` asks of runs, kept logs
-and Parquet files together, on any engine (`engine`).
+files into segments, keeps logs of other tools (`kept_logs`), answers questions about runs
+(`reader`), reads every older version of its own format, and in `transfers` asks of runs, kept
+logs and Parquet files together, on any engine (`engine`).
 What it must not do: change or judge a record; print; know what a campaign is beyond its name.
 
 In: a `RunRecord` document, its sample columns, those of the links, a campaign's name and labels.
@@ -33,7 +33,7 @@ replaced files are deleted only while no reader holds the store (`compact`).
 
 A run of a quarter of a second is kept through `quick`, which imports next to nothing.
 
-Start with `Store` in store.py, then layout.py, then queries.py; for transfers with transfers/.
+Start with `Store` in store.py, then layout.py, then reader.py; for transfers with transfers/.
 """
 
 from __future__ import annotations

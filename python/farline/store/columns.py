@@ -153,13 +153,12 @@ def runs_table(entries: Iterable[Entry]) -> pa.Table:
     """Entries as rows of the runs table."""
     import pyarrow as pa
 
+    from farline.store.arrays import array_of
+
     rows = [run_row(entry) for entry in entries]
-    return pa.table(
-        {
-            name: pa.array([row[name] for row in rows], pa.type_for_alias(kind))
-            for name, kind in run_columns().items()
-        }
-    )
+    columns = run_columns()
+    arrays = [array_of([row[name] for row in rows], kind) for name, kind in columns.items()]
+    return pa.Table.from_arrays(arrays, names=list(columns))
 
 
 def run_row(entry: Entry) -> dict[str, Any]:

@@ -165,7 +165,7 @@ def _publish_tables(
 
     def write(file: object) -> None:
         with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-            for table in _gathered(_aligned(table, schema) for table in tables):
+            for table in _gathered(aligned(table, schema) for table in tables):
                 writer.write_table(table)
             writer.add_key_value_metadata({VERSION_KEY: str(FORMAT_VERSION), **metadata})
 
@@ -186,7 +186,7 @@ def _gathered(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(waiting)
 
 
-def _aligned(table: pa.Table, schema: pa.Schema) -> pa.Table:
+def aligned(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """`table` with the columns of `schema`; what it does not have is null."""
     import pyarrow as pa
 
@@ -198,7 +198,7 @@ def _aligned(table: pa.Table, schema: pa.Schema) -> pa.Table:
         else pa.nulls(len(table), column.type)
         for column in schema
     ]
-    return pa.table(columns, schema=schema)
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _run_tables(layout: Layout, parts: _Parts) -> Iterator[pa.Table]:

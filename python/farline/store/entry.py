@@ -90,37 +90,17 @@ def sample_table(run_id: str, samples: Mapping[str, np.ndarray[Any, Any]]) -> pa
     """
     import pyarrow as pa
 
+    from farline.store.arrays import integers, repeated
+
     lengths = {len(column) for column in samples.values()}
     if len(lengths) > 1:
         raise SpecError(f"samples of {run_id}: columns of different lengths {sorted(lengths)}")
-    arrays = {"run_id": _repeated(run_id, lengths.pop() if lengths else 0)}
+    arrays = {"run_id": repeated(run_id, lengths.pop() if lengths else 0)}
     for name, column in samples.items():
         known = samples.get(_UNKNOWN_BESIDE.get(name, name), column) != _UNKNOWN
         if known.any():
-            arrays[name] = _integers(column, known)
+            arrays[name] = integers(column, known)
     return pa.Table.from_arrays(list(arrays.values()), names=list(arrays))
-
-
-# Both from buffers, since `pyarrow.array` imports pandas to look at what it is given: half a
-# second that every probe would pay.
-def _repeated(text: str, rows: int) -> pa.Array:
-    """An Arrow array of `rows` times the same text."""
-    import numpy as np
-    import pyarrow as pa
-
-    content = text.encode()
-    offsets = pa.py_buffer(np.arange(rows + 1, dtype=np.int32) * len(content))
-    return pa.StringArray.from_buffers(rows, offsets, pa.py_buffer(content * rows))
-
-
-def _integers(column: np.ndarray[Any, Any], known: np.ndarray[Any, Any]) -> pa.Array:
-    """An Arrow array of 64-bit integers, null where not known."""
-    import numpy as np
-    import pyarrow as pa
-
-    data = pa.py_buffer(np.ascontiguousarray(column, dtype=np.int64))
-    validity = pa.py_buffer(np.packbits(known, bitorder="little"))
-    return pa.Array.from_buffers(pa.int64(), len(column), [validity, data])
 
 
 def write_side(samples: pa.Table, file: BinaryIO) -> None:

@@ -32,6 +32,9 @@ class RunFilter:
     where: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
 
 
+EVERYTHING = RunFilter()
+
+
 def pick_campaign(known: Sequence[str], wanted: str) -> str | None:
     """The campaign that is meant: its full name, or the newest of those that were called so.
 

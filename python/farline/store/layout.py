@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from farline.errors import SystemFailure, VersionError
 from farline.spec.json_text import read_json
@@ -21,7 +21,11 @@ from farline.store.disk import locked, system_failures
 from farline.store.entry import Fresh, read_footer, read_fresh
 from farline.store.spool import SUFFIX, read_spooled
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 REPLACES_KEY = b"farline.replaces"
+_MISSHAPEN = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
 
 _Item = TypeVar("_Item")
 
@@ -156,6 +160,8 @@ class View:
     """What counts at one moment. Valid while the shared lock is held."""
 
     fresh: tuple[Fresh, ...]
+    rows: pa.Table
+    """A row of the runs table for each fresh run."""
     segments: tuple[Segment, ...]
     superseded: frozenset[str]
     """Replaced files that still exist, as `fresh/NAME`, `spool/NAME` and `runs/NAME`."""
@@ -181,8 +187,10 @@ def take_view(layout: Layout) -> View:
     def read(name: str) -> Fresh:
         return _fresh(layout.root / name)
 
+    fresh, rows = _sound(damaged, _readable(damaged, newer, read, wanted))
     return View(
-        fresh=tuple(_sound(damaged, _readable(damaged, newer, read, wanted))),
+        fresh=tuple(fresh),
+        rows=rows,
         segments=tuple(s for s in segments if f"runs/{s.name}.parquet" not in replaced),
         superseded=replaced & present,
         damaged=_noted(damaged),
@@ -196,22 +204,29 @@ def _noted(damaged: list[str]) -> tuple[str, ...]:
     return tuple(damaged)
 
 
-def _sound(damaged: list[str], fresh: list[Fresh]) -> list[Fresh]:
-    """Those whose entries make rows; one entry of another shape would keep all others back."""
+def _sound(damaged: list[str], fresh: list[Fresh]) -> tuple[list[Fresh], pa.Table]:
+    """Those whose entries make rows, and the rows.
+
+    One entry of another shape would keep all others back.
+    """
     from farline.store.columns import runs_table
 
-    def fault(items: list[Fresh]) -> str | None:
-        try:
-            runs_table(item.entry for item in items)
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-            return repr(error)
-        return None
+    try:
+        return fresh, runs_table(item.entry for item in fresh)
+    except _MISSHAPEN:
+        sound = [item for item in fresh if not _is_misshapen(damaged, item)]
+        return sound, runs_table(item.entry for item in sound)
 
-    if not fresh or fault(fresh) is None:
-        return fresh
-    faults = [(item, fault([item])) for item in fresh]
-    damaged += [f"{item.path}: damaged: {why}" for item, why in faults if why is not None]
-    return [item for item, why in faults if why is None]
+
+def _is_misshapen(damaged: list[str], item: Fresh) -> bool:
+    from farline.store.columns import runs_table
+
+    try:
+        runs_table([item.entry])
+    except _MISSHAPEN as error:
+        damaged.append(f"{item.path}: damaged: {error!r}")
+        return True
+    return False
 
 
 def _names(folder: Path, suffix: str = ".parquet") -> list[str]:

@@ -1,255 +1,339 @@
-"""A store being read: one consistent view of its files as Ibis tables on embedded DuckDB.
+"""A store being read: one consistent view of its files, and every question that is asked of it.
 
-While a reader is open the files of its view stay where they are. Segments that need no
-upgrade are scanned by DuckDB where they lie; fresh files, and what needs one, are read and
-upgraded into memory.
+While a reader is open the files of its view stay where they are. Rows are picked in Arrow alone:
+an engine and the binding to it take longer to import than a store of runs takes to be asked. Of
+segments no more is read than a question needs: the columns that it looks at, then the row groups
+that hold what it found.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from farline.errors import SystemFailure, VersionError
+from farline.spec._types import LINK_SAMPLE_COLUMNS, MOVER_SAMPLE_COLUMNS, SAMPLE_COLUMNS
 from farline.store import left_out
-from farline.store.columns import OTHER_NAMES, run_columns, runs_table
-from farline.store.compact import segment_samples, segment_tables
+from farline.store.arrays import array_of, scalar_of
+from farline.store.columns import OTHER_NAMES, column_of, run_columns
+from farline.store.compact import aligned, segment_tables
 from farline.store.disk import locked
 from farline.store.entry import Fresh, fresh_samples, read_footer
-from farline.store.layout import LINKS, MOVER, Layout, Segment, Side, View, take_view
+from farline.store.filters import EVERYTHING, RunFilter
+from farline.store.layout import LINKS, MOVER, Layout, Side, View, take_view
 from farline.store.spool import spooled_table
-from farline.store.upgrade import SAME_SINCE
+from farline.store.upgrade import SAME_SINCE, upgrade_samples
 
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
-    import pyarrow as pa
-    from ibis.backends.duckdb import Backend
+_WORDS = ("campaign", "transport", "status")
+_OLDER = {new: old for old, new in OTHER_NAMES.items()}
+_CAMPAIGN_COLUMNS = (
+    "run_id", "status", "setting", "block", "slot", "attempt", "reference", "error_kind", "error",
+    "total_bps", "retransmits", "lost_packets", "cpu_s_per_gb", "verdict_limit", "session_s",
+    "run_s", "valid",
+)  # fmt: skip
+"""What a campaign's machine needs to know of its runs."""
+Fits = Callable[[pa.Table], pa.ChunkedArray]
+"""Which rows of a table are meant, as booleans; null is no."""
+
+
+class Rows:
+    """Rows of runs in memory."""
+
+    path = None
+
+    def __init__(self, table: pa.Table) -> None:
+        """`table` has the columns of `run_columns`."""
+        self._table = table
+
+    def columns(self, names: Sequence[str]) -> pa.Table:
+        """Some columns of all rows."""
+        return self._table.select(names)
+
+    def picked(self, names: Sequence[str], mask: pa.ChunkedArray) -> pa.Table:
+        """Some columns of some rows."""
+        return self.columns(names).filter(mask)
+
+
+class SegmentRows:
+    """Rows of the runs of a segment, read as they are asked for."""
+
+    def __init__(self, path: Path) -> None:
+        """Opens nothing yet."""
+        self.path = path
+
+    def columns(self, names: Sequence[str]) -> pa.Table:
+        """Some columns of all rows; what the file does not have is null."""
+        with pq.ParquetFile(self.path) as file:
+            return _shaped(file.read(_in_file(file, names)), names)
+
+    def picked(self, names: Sequence[str], mask: pa.ChunkedArray) -> pa.Table:
+        """Some columns of some rows, from the row groups that have any of these."""
+        found, start = [], 0
+        with pq.ParquetFile(self.path) as file:
+            there = _in_file(file, names)
+            for group in range(file.num_row_groups):
+                rows = file.metadata.row_group(group).num_rows
+                here = mask.slice(start, rows)
+                start += rows
+                if pc.any(here).as_py():
+                    found.append(_shaped(file.read_row_group(group, there).filter(here), names))
+        return pa.concat_tables(found) if found else _shaped(pa.table({}), names)
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Tables of one view. Made by `open_reader`."""
+    """Questions to one view. Made by `open_reader`."""
 
     layout: Layout
     view: View
-    engine: Backend
-    scans: dict[str, tuple[list[str], dict[str, str]]] = field(default_factory=dict)
-    """Files and columns of what the engine scans, by name."""
+
+    def runs(
+        self,
+        wanted: RunFilter = EVERYTHING,
+        limit: int | None = None,
+        names: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """Rows of the runs that fit, oldest first; with `limit`, the newest so many of them.
+
+        All columns of `run_columns`, or `names`.
+        """
+        looked_at = [name for name in _WORDS if getattr(wanted, name) is not None]
+        looked_at += [*map(column_of, wanted.where), *(["started_at"] if wanted.since else [])]
+        return self._pick(looked_at, functools.partial(_fits, wanted), limit, names)
+
+    def runs_named(self, part: str) -> pa.Table:
+        """Rows of the runs whose name begins or ends so."""
+
+        def fits(table: pa.Table) -> pa.Array:
+            run_id = table["run_id"]
+            return pc.or_(pc.starts_with(run_id, part), pc.ends_with(run_id, part))
+
+        return self._pick([], fits, None, None)
+
+    def campaign_runs(self, campaign: str) -> pa.Table:
+        """What a campaign's machine needs to know of its runs, oldest first."""
+        return self.runs(RunFilter(campaign=campaign), names=_CAMPAIGN_COLUMNS)
+
+    def campaigns(self) -> pa.Table:
+        """One row per campaign: when it started, and how many runs ended how; newest first."""
+        rows = self.runs(names=("campaign", "started_at", "status"))
+        started: dict[str, str] = {}
+        ended: dict[str, Counter[str]] = {}
+        for campaign, started_at, status in zip(*(c.to_pylist() for c in rows), strict=True):
+            if campaign is not None:
+                started[campaign] = min(started.get(campaign, started_at), started_at)
+                ended.setdefault(campaign, Counter())[status] += 1
+        order = sorted(started, key=lambda name: started[name], reverse=True)
+        columns = {
+            "campaign": array_of(order, "string"),
+            "started_at": array_of([started[name] for name in order], "string"),
+            "runs": array_of([ended[name].total() for name in order], "int64"),
+        }
+        for status in ("complete", "partial", "failed"):
+            columns[status] = array_of([ended[name][status] for name in order], "int64")
+        return pa.Table.from_arrays(list(columns.values()), names=list(columns))
+
+    def may_hold(self, column: str, value: str) -> bool:
+        """Whether any run has `value` in a text column of the runs table."""
+        return any(
+            pc.any(pc.equal(part.columns([column])[column], scalar_of(value))).as_py()
+            for part in self._parts
+        )
+
+    def samples(self, run_ids: Iterable[str] | None = None) -> pa.Table:
+        """Samples of all runs or of `run_ids`, in the order in which an end took them."""
+        wanted = None if run_ids is None else frozenset(run_ids)
+        found = [t for f in self._fresh(wanted) for t in _whole(f.path, fresh_samples, f)]
+        for segment in self.view.segments:
+            path = self.layout.samples / f"{segment.name}.parquet"
+            for table in _whole(path, _samples_in, path, wanted):
+                found.append(upgrade_samples(table, segment.version))
+        return _joined(found, SAMPLE_COLUMNS, ("run_id", "end", "stream", "start_us"))
+
+    def link_samples(self, run_ids: Iterable[str] | None = None) -> pa.Table:
+        """Samples of links of all runs or of `run_ids`, link by link; most runs have none."""
+        order = ("run_id", "link", "direction", "start_us")
+        return _joined(self._side(LINKS, run_ids), LINK_SAMPLE_COLUMNS, order)
+
+    def mover_samples(self, run_ids: Iterable[str] | None = None) -> pa.Table:
+        """Samples of files of all copies or of `run_ids`, end by end; other runs have none."""
+        order = ("run_id", "end", "role", "start_us")
+        return _joined(self._side(MOVER, run_ids), MOVER_SAMPLE_COLUMNS, order)
+
+    def _side(self, side: Side, run_ids: Iterable[str] | None) -> list[pa.Table]:
+        wanted = None if run_ids is None else frozenset(run_ids)
+        found: list[pa.Table] = []
+        paths = [side.path(self.layout, segment) for segment in self.view.segments]
+        for fresh in self._fresh(wanted):
+            if fresh.spooled:
+                found += _whole(fresh.path, spooled_table, fresh, side.name)
+            else:
+                paths.append(side.fresh_path(self.layout, fresh.entry.run_id))
+        there = (path for path in paths if path.exists())
+        return [*found, *(t for path in there for t in _whole(path, _samples_in, path, wanted))]
+
+    def _fresh(self, wanted: frozenset[str] | None) -> list[Fresh]:
+        return [f for f in self.view.fresh if wanted is None or f.entry.run_id in wanted]
 
     @functools.cached_property
-    def runs(self) -> ir.Table:
-        """The runs table: every run of the view, with exactly the columns of `run_columns`."""
-        import ibis
+    def _parts(self) -> list[Rows | SegmentRows]:
+        """Where rows are, in memory and in segments; what turns out to be damaged is taken out."""
+        parts: list[Rows | SegmentRows] = [Rows(self.view.rows)]
+        for segment in self.view.segments:
+            if segment.version >= SAME_SINCE:
+                parts.append(SegmentRows(self.layout.runs / f"{segment.name}.parquet"))
+            else:
+                parts += map(Rows, segment_tables(self.layout, segment))
+        return parts
 
-        parts = [ibis.memtable(self._fresh_runs())]
-        files = [self.layout.runs / f"{segment.name}.parquet" for segment in self._present]
-        if files:
-            parts.append(self._scan("segment_runs", [str(path) for path in files]))
-        return _union([_shaped(part, run_columns()) for part in parts])
-
-    def samples(self, run_ids: Iterable[str] | None = None) -> ir.Table:
-        """The samples table, of all runs or at least of `run_ids`."""
-        import ibis
-
-        from farline.spec._types import SAMPLE_COLUMNS
-
-        wanted = None if run_ids is None else frozenset(run_ids)
-        fresh = [f for f in self.view.fresh if wanted is None or f.entry.run_id in wanted]
-        scanned = [str(f.path) for f in fresh if _in_place(f)]
-        scanned += [str(self.layout.samples / f"{s.name}.parquet") for s in self._present]
-        older = [t for f in fresh if not _in_place(f) for t in _whole(f.path, fresh_samples, f)]
-        older += [table for s in self._older for table in segment_samples(self.layout, s)]
-        parts = [ibis.memtable(_joined(older))]
-        if scanned := _sound(scanned):
-            parts.append(self._scan("scanned_samples", scanned))
-        found = (name for part in parts for name in part.columns if name != "run_id")
-        names = dict.fromkeys([*SAMPLE_COLUMNS, *found])
-        columns = {"run_id": "string", **dict.fromkeys(names, "int64")}
-        return _union([_shaped(part, columns) for part in parts])
-
-    def link_samples(self, run_ids: Iterable[str] | None = None) -> ir.Table:
-        """The samples of links, of all runs or at least of `run_ids`; most runs have none."""
-        from farline.spec._types import LINK_SAMPLE_COLUMNS
-
-        return self._side(LINKS, LINK_SAMPLE_COLUMNS, run_ids)
-
-    def mover_samples(self, run_ids: Iterable[str] | None = None) -> ir.Table:
-        """The samples of files, of all copies or at least of `run_ids`; other runs have none."""
-        from farline.spec._types import MOVER_SAMPLE_COLUMNS
-
-        return self._side(MOVER, MOVER_SAMPLE_COLUMNS, run_ids)
-
-    def _side(self, side: Side, names: Iterable[str], run_ids: Iterable[str] | None) -> ir.Table:
-        import ibis
-
-        wanted = None if run_ids is None else frozenset(run_ids)
-        fresh = [f for f in self.view.fresh if wanted is None or f.entry.run_id in wanted]
-        paths = [side.fresh_path(self.layout, f.entry.run_id) for f in fresh if not f.spooled]
-        paths += [side.path(self.layout, segment) for segment in self.view.segments]
-        found = [str(path) for path in paths if path.exists()]
-        spooled = [
-            t for f in fresh if f.spooled for t in _whole(f.path, spooled_table, f, side.name)
+    def _pick(
+        self, looked_at: Iterable[str], fits: Fits, limit: int | None, names: Iterable[str] | None
+    ) -> pa.Table:
+        """Rows that fit, told by `run_id` and the columns `looked_at`, in the order of run_id."""
+        keys = list(dict.fromkeys(["run_id", *looked_at]))
+        heads = [
+            (part, t) for part in tuple(self._parts) for t in self._ask(part, part.columns, keys)
         ]
-        parts = [ibis.memtable(_joined(spooled))]
-        if found := _sound(found):
-            parts.append(self._scan(f"{side.name}_samples", found))
-        columns = {"run_id": "string", **dict.fromkeys(names, "int64")}
-        return _union([_shaped(part, columns) for part in parts])
+        masks = [fits(head) for _, head in heads]
+        ids = [head["run_id"].filter(mask) for (_, head), mask in zip(heads, masks, strict=True)]
+        if limit is not None and sum(map(len, ids)) > limit:
+            oldest = sorted(value for some in ids for value in some.to_pylist())[-limit]
+            newer = (pc.greater_equal(head["run_id"], scalar_of(oldest)) for _, head in heads)
+            masks = [pc.and_(mask, new) for mask, new in zip(masks, newer, strict=True)]
+        columns = list(dict.fromkeys(["run_id", *(run_columns() if names is None else names)]))
+        found = [
+            table
+            for (part, _), mask in zip(heads, masks, strict=True)
+            for table in self._ask(part, part.picked, columns, mask)
+        ]
+        if len(found) < len(heads):
+            # A part was damaged beyond what was looked at: others may take its places.
+            return self._pick(looked_at, fits, limit, names)
+        rows = pa.concat_tables(found).sort_by("run_id")
+        return rows if names is None else rows.select(list(names))
 
-    def arrow(self, expression: ir.Table) -> pa.Table:
-        """The result of an expression.
-
-        Raises:
-            SystemFailure: when a file turns out to be damaged.
-        """
-        import duckdb
-
-        try:
-            return self.engine.to_pyarrow(expression)
-        except duckdb.Error as error:
-            if not self._drop_damaged():
-                raise SystemFailure(f"reading {self.layout.root}: {error}") from error
-        return self.arrow(expression)
-
-    def _drop_damaged(self) -> bool:
-        """Takes files that cannot be read to their end out of what is scanned; whether any was."""
-        dropped = False
-        for name, (paths, columns) in list(self.scans.items()):
-            sound = [path for path in paths if _is_whole(path)]
-            if len(sound) < len(paths):
-                dropped = True
-                self.scans[name] = (sound, columns)
-                self._scan_again(name, sound, columns)
-        return dropped
-
-    def _scan_again(self, name: str, paths: list[str], columns: Mapping[str, str]) -> None:
-        """Puts fewer files under the name of a scan, with the columns that it had."""
-        if not paths:
-            nulls = ", ".join(f'NULL::{kind} AS "{column}"' for column, kind in columns.items())
-            self._replace_view(name, f"SELECT {nulls} WHERE false")
-            return
-        files = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
-        source = f"read_parquet([{files}], union_by_name = true)"
-        there = {row[0] for row in self.engine.con.execute(f"DESCRIBE FROM {source}").fetchall()}
-        picked = ", ".join(
-            f'"{column}"' if column in there else f'NULL::{kind} AS "{column}"'
-            for column, kind in columns.items()
-        )
-        self._replace_view(name, f"SELECT {picked} FROM {source}")
-
-    def _replace_view(self, name: str, query: str) -> None:
-        self.engine.con.execute(f'CREATE OR REPLACE TEMPORARY VIEW "{name}" AS {query}')
-
-    @property
-    def _present(self) -> list[Segment]:
-        return [s for s in self.view.segments if s.version >= SAME_SINCE]
-
-    @property
-    def _older(self) -> list[Segment]:
-        return [s for s in self.view.segments if s.version < SAME_SINCE]
-
-    def _fresh_runs(self) -> pa.Table:
-        import pyarrow as pa
-
-        tables = [runs_table(item.entry for item in self.view.fresh)]
-        tables += [table for s in self._older for table in segment_tables(self.layout, s)]
-        return pa.concat_tables(tables)
-
-    def _scan(self, name: str, paths: list[str]) -> ir.Table:
-        table = self.engine.read_parquet(paths, table_name=name, union_by_name=True)
-        described = self.engine.con.execute(f'DESCRIBE "{name}"').fetchall()
-        self.scans[name] = (paths, {row[0]: row[1] for row in described})
-        return table
+    def _ask(
+        self, part: Rows | SegmentRows, read: Callable[..., pa.Table], *arguments: Any
+    ) -> list[pa.Table]:
+        """What a part answers; nothing, and the part is none any more, where it is damaged."""
+        found = _whole(part.path, read, *arguments)
+        if not found:
+            self._parts.remove(part)
+        return found
 
 
 @contextlib.contextmanager
 def open_reader(layout: Layout) -> Iterator[Reader]:
     """Opens a consistent view of the store for as long as the block runs."""
-    import ibis
-
     with locked(layout.use_lock, exclusive=False):
-        view = take_view(layout)
-        engine = ibis.duckdb.connect()
-        try:
-            yield Reader(layout, view, engine)
-        finally:
-            engine.disconnect()
+        yield Reader(layout, take_view(layout))
 
 
-def _sound(paths: Iterable[str]) -> list[str]:
-    """Those whose footers can be read; the others are noted."""
-    sound = []
-    for path in paths:
-        try:
-            read_footer(Path(path))
-        except (SystemFailure, VersionError) as failure:
-            left_out.note(failure.message)
-        else:
-            sound.append(path)
-    return sound
-
-
-def _is_whole(path: str) -> bool:
-    """Whether every page of a file can be read; if not, that is noted."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            for _ in file.iter_batches():
-                pass
-    except (pa.ArrowException, OSError, ValueError) as error:
-        left_out.note(f"{path}: damaged: {' '.join(str(error).split())[:200]}")
-        return False
-    return True
-
-
-def _whole(path: Path, read: Callable[..., pa.Table], *arguments: Any) -> list[pa.Table]:
+def _whole(path: Path | None, read: Callable[..., pa.Table], *arguments: Any) -> list[pa.Table]:
     """What a reader makes of a file; nothing, and a note, where it is damaged."""
-    import pyarrow as pa
-
     try:
         return [read(*arguments)]
+    except VersionError as failure:
+        left_out.note(failure.message)
     except (SystemFailure, pa.ArrowException, OSError, ValueError) as error:
-        left_out.note(f"{path}: damaged: {error}")
-        return []
+        if path is None:
+            raise
+        left_out.note(f"{path}: damaged: {' '.join(str(error).split())[:200]}")
+    return []
 
 
-def _in_place(fresh: Fresh) -> bool:
-    """Whether the engine reads it where it lies: Parquet, and nothing to upgrade."""
-    return fresh.version >= SAME_SINCE and not fresh.spooled
+def _samples_in(path: Path, wanted: frozenset[str] | None) -> pa.Table:
+    """Samples of some runs, or all, from a file of many, as it has them.
+
+    Raises:
+        SystemFailure: when it is damaged or none of the store's.
+        VersionError: when a newer farline wrote it.
+    """
+    read_footer(path)
+    with pq.ParquetFile(path) as file:
+        if wanted is None:
+            return file.read()
+        groups = [g for g in range(file.num_row_groups) if _may_have(file, g, wanted)]
+        ids = array_of(sorted(wanted), "string")
+        table = file.read_row_groups(groups)
+        return table.filter(pc.is_in(table["run_id"], value_set=ids))
 
 
-def _shaped(table: ir.Table, columns: dict[str, str]) -> ir.Table:
-    """`table` with exactly `columns`; what it does not have is null.
+def _may_have(file: pq.ParquetFile, group: int, wanted: frozenset[str]) -> bool:
+    """Whether any of the runs can be in a row group, by what the file says of its names."""
+    said = file.metadata.row_group(group).column(0).statistics
+    if said is None or not said.has_min_max:
+        return True
+    return any(said.min <= run_id <= said.max for run_id in wanted)
+
+
+def _fits(wanted: RunFilter, table: pa.Table) -> pa.ChunkedArray:
+    masks = [pc.is_valid(table["run_id"])]
+    for name in _WORDS:
+        if (value := getattr(wanted, name)) is not None:
+            masks.append(pc.equal(table[name], scalar_of(value)))
+    if wanted.since is not None:
+        masks.append(pc.greater_equal(table["started_at"], scalar_of(wanted.since)))
+    if wanted.run_ids:
+        ids = array_of(wanted.run_ids, "string")
+        masks.append(pc.is_in(table["run_id"], value_set=ids))
+    for path, values in wanted.where.items():
+        masks.append(_one_of(table[column_of(path)], column_of(path), values))
+    return functools.reduce(pc.and_, masks)
+
+
+def _one_of(column: pa.ChunkedArray, name: str, values: Sequence[object]) -> pa.ChunkedArray:
+    """Whether a column has one of `values`; None stands for "left open"."""
+    kind = run_columns()[name]
+    known = array_of([_stored(kind, value) for value in values if value is not None], kind)
+    fits = pc.is_in(column, value_set=known)
+    return pc.or_(fits, pc.is_null(column)) if None in values else fits
+
+
+def _stored(kind: str, value: object) -> object:
+    """A value as its column has it: lists are JSON texts there."""
+    if isinstance(value, list | dict):
+        return json.dumps(value, separators=(",", ":"))
+    return float(value) if kind == "double" and isinstance(value, int) else value
+
+
+def _in_file(file: pq.ParquetFile, names: Iterable[str]) -> list[str]:
+    """What the columns `names` are called in a file, those that it has.
 
     Older files have some options under the option's own name.
     """
-    import ibis
-
-    older = {new: old for old, new in OTHER_NAMES.items()}
-    names = {name: name if name in table.columns else older.get(name, name) for name in columns}
-    types = {"double": "float64", "bool": "boolean"}
-    present = {
-        name: table[found] if found in table.columns else ibis.null()
-        for name, found in names.items()
-    }
-    casts = {name: types.get(kind, kind) for name, kind in columns.items()}
-    return table.select(**{name: value.cast(casts[name]) for name, value in present.items()})
+    there = frozenset(file.schema_arrow.names)
+    called = (name if name in there else _OLDER.get(name, name) for name in names)
+    return [name for name in called if name in there]
 
 
-def _union(parts: list[ir.Table]) -> ir.Table:
-    import ibis
+def _shaped(table: pa.Table, names: Iterable[str]) -> pa.Table:
+    """`table` with exactly the columns `names` of the runs table; what it does not have is null."""
+    arrays = {}
+    for name in names:
+        kind = pa.type_for_alias(run_columns()[name])
+        found = name if name in table.column_names else _OLDER.get(name, name)
+        there = found in table.column_names
+        arrays[name] = table[found].cast(kind) if there else pa.nulls(len(table), kind)
+    return pa.Table.from_arrays(list(arrays.values()), names=list(arrays))
 
-    return ibis.union(*parts, distinct=False) if len(parts) > 1 else parts[0]
 
-
-def _joined(tables: list[pa.Table]) -> pa.Table:
-    import pyarrow as pa
-
-    empty = pa.schema([("run_id", pa.string())]).empty_table()
-    return pa.concat_tables([empty, *tables], promote_options="default")
+def _joined(tables: list[pa.Table], names: Iterable[str], order: Sequence[str]) -> pa.Table:
+    """Tables of samples as one: `run_id`, the columns `names`, and others that a file has."""
+    found = (name for table in tables for name in table.column_names if name != "run_id")
+    columns = [("run_id", pa.string())]
+    columns += [(name, pa.int64()) for name in dict.fromkeys([*names, *found])]
+    schema = pa.schema(columns)
+    nothing = pa.Table.from_arrays([pa.nulls(0, kind) for kind in schema.types], schema=schema)
+    whole = pa.concat_tables([nothing, *(aligned(table, schema) for table in tables)])
+    return whole.sort_by([(name, "ascending") for name in order])

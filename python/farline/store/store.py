@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farline.errors import FarlineError, UsageError
-from farline.store import kept_logs, left_out, queries, quick
+from farline.store import kept_logs, left_out, quick
 from farline.store.compact import Compaction, compact
 from farline.store.disk import locked, make_folder, publish
 from farline.store.entry import Entry, sample_table, write_fresh, write_side
-from farline.store.filters import RunFilter, pick_campaign
-from farline.store.glance import may_hold
+from farline.store.filters import EVERYTHING, RunFilter, pick_campaign
 from farline.store.kept_logs import Kept, KeptLog, Look
 from farline.store.layout import LINKS, MOVER, Layout, Side
 from farline.store.place import default_path
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 TIDY_FILES = 256
 """Fresh files from which `tidy` merges."""
-EVERYTHING = RunFilter()
 LAST = "last"
 """What names the newest campaign."""
 
@@ -163,42 +161,39 @@ class Store:
     def runs(self, wanted: RunFilter = EVERYTHING, limit: int | None = None) -> pa.Table:
         """Rows of the runs that fit, oldest first, with the columns of `columns.run_columns`."""
         with self.read() as reader:
-            return reader.arrow(queries.select_runs(reader.runs, wanted, limit))
+            return reader.runs(wanted, limit)
 
     def may_hold(self, column: str, value: str) -> bool:
         """Whether asking for runs with `value` in a text column could find any; cheap."""
-        return may_hold(self.layout, column, value)
+        with self.read() as reader:
+            return reader.may_hold(column, value)
 
     def samples(self, run_ids: Sequence[str]) -> pa.Table:
         """Samples of some runs: `run_id` and the sample columns, null where unknown."""
         with self.read() as reader:
-            return reader.arrow(queries.samples_of(reader.samples(run_ids), run_ids))
+            return reader.samples(run_ids)
 
     def link_samples(self, run_ids: Sequence[str]) -> pa.Table:
         """Link samples of some runs: `run_id` and the columns; no row where there was no path."""
         with self.read() as reader:
-            return reader.arrow(queries.links_of(reader.link_samples(run_ids), run_ids))
+            return reader.link_samples(run_ids)
 
     def mover_samples(self, run_ids: Sequence[str]) -> pa.Table:
         """Samples of files of some copies: `run_id` and the columns; no row for other runs."""
         with self.read() as reader:
-            return reader.arrow(queries.mover_of(reader.mover_samples(run_ids), run_ids))
+            return reader.mover_samples(run_ids)
 
     def find(self, part: str | None) -> list[dict[str, Any]]:
         """Rows of the runs whose name begins or ends so; with None, the newest run's."""
         with self.read() as reader:
-            found = (
-                queries.last_run(reader.runs)
-                if part is None
-                else queries.runs_named(reader.runs, part)
-            )
-            rows: list[dict[str, Any]] = reader.arrow(found).to_pylist()
+            found = reader.runs(limit=1) if part is None else reader.runs_named(part)
+            rows: list[dict[str, Any]] = found.to_pylist()
         return rows
 
     def campaigns(self) -> pa.Table:
         """One row per campaign, newest first: when it started, how many runs ended how."""
         with self.read() as reader:
-            return reader.arrow(queries.campaigns(reader.runs))
+            return reader.campaigns()
 
     def campaign_name(self, wanted: str) -> str:
         """Full name of a campaign that has runs: given in full, as its user named it, or "last".

@@ -12,7 +12,10 @@ from farline.cli import group
 from farline.cli.failures import json_style
 from farline.errors import BusyError
 
-HEAVY = ("numpy", "pyarrow", "duckdb", "ibis", "matplotlib", "rich", "scipy", "farline._native")
+HEAVY = (
+    "numpy", "pandas", "pyarrow", "duckdb", "ibis", "matplotlib", "rich", "scipy",
+    "farline._native",
+)  # fmt: skip
 
 
 def imported_after(*arguments: str) -> set[str]:

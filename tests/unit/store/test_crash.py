@@ -145,8 +145,8 @@ def test_files_stay_while_a_reader_has_them(tmp_path: Path) -> None:
     with store.read() as reader:
         done = store.compact()
         assert (done.merged_runs, done.removed_files) == (4, 0)
-        assert reader.arrow(reader.runs).num_rows == 4
-        assert reader.arrow(reader.samples()).num_rows == 16
+        assert reader.runs().num_rows == 4
+        assert reader.samples().num_rows == 16
     assert numbers(store) == [0, 1, 2, 3]
     assert store.compact().removed_files == 4
     assert numbers(store) == [0, 1, 2, 3]

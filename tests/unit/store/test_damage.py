@@ -128,8 +128,8 @@ def test_a_damaged_file_of_the_store_costs_no_more_than_itself(
     damage(victim)
     left_out.forget()
     with store.read() as reader:
-        found = set(reader.arrow(reader.runs.select("run_id"))["run_id"].to_pylist())
-        sampled = set(reader.arrow(reader.samples().select("run_id"))["run_id"].to_pylist())
+        found = set(reader.runs(names=["run_id"])["run_id"].to_pylist())
+        sampled = set(reader.samples()["run_id"].to_pylist())
     mine = {"runs": {0, 1}, "fresh": {2}, "spool": {4}, "samples": {0, 1}}[where]
     others = {make_record(n)["run_id"] for n in range(6) if n not in mine}
     assert others <= found and others <= sampled

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from farline.spec.transfers import TRANSFER_COLUMNS
-from farline.store import queries
 from farline.store.filters import RunFilter
 
 if TYPE_CHECKING:
@@ -21,11 +20,12 @@ _WAYS = {"forward": ("client", "server"), "reverse": ("server", "client")}
 
 def run_transfers(store: Store, wanted: RunFilter) -> pa.Table:
     """The runs of a store that fit, as rows with the columns of a transfer."""
+    from farline.store.engine import open_engine
     from farline.store.transfers.rows import checked_table
 
-    with store.read() as reader:
-        runs = queries.select_runs(reader.runs, wanted)
-        return checked_table(reader.arrow(transfers_of_runs(runs)))
+    with open_engine() as engine:
+        runs = engine.memory(store.runs(wanted))
+        return checked_table(engine.arrow(transfers_of_runs(runs)))
 
 
 def transfers_of_runs(runs: ir.Table) -> ir.Table:
