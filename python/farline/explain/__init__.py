@@ -1,4 +1,4 @@
-"""Why a run was as fast as it was, what holds a host back, and what an infrastructure.
+"""What limited a run, what limits a host, and what an infrastructure loses.
 
 What it does: turns facts into findings. `verdict` says what limited one run,
 with the figures it rests on and what would lift the limit; `figures` gathers

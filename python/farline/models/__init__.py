@@ -1,4 +1,4 @@
-"""Analytical models: what a transport should reach on a path, before anything is sent.
+"""Analytical models: the throughput that a transport can reach on a path.
 
 What it does: turns a stated case (payload, rate, round-trip time, loss) into a prediction with
 its parts, a distribution where chance decides, curves, the payload that a wanted efficiency

@@ -1,4 +1,4 @@
-"""What happened, kept: one record and its samples per run, append-only Parquet.
+"""The store: one record with its samples per run, in append-only Parquet files.
 
 ```text
 STORE/

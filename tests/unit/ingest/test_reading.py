@@ -80,8 +80,9 @@ KINDS = {
 
 
 def test_every_sample_is_here_and_every_format_has_one() -> None:
-    assert {path.name for path in SAMPLES.iterdir()} == {*KINDS, "table.csv"}
-    assert {*KINDS.values(), "csv"} == set(formats())
+    assert {path.name for path in SAMPLES.iterdir()} == {*KINDS, "table.csv"}, "add it to KINDS"
+    assert {*KINDS.values(), "csv"} == set(formats()), "add a sample to tests/data/logs"
+    assert set(SMALL) == set(formats()), "add some lines of it to SMALL"
     assert all(one.name == name and one.title for name, one in formats().items())
 
 
