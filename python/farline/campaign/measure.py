@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from farline.explain.verdict import verdict
+from farline.profiles.summary import summarise
 from farline.spec._types import RunRecord, RunSpec, Verdict
 from farline.spec.path_watch import PathSeen, PathWatch
-from farline.tools import EventSink, StopQuestion, Tool, ignore_event, never_stop
+from farline.tools import EventSink, RunResult, StopQuestion, Tool, ignore_event, never_stop
+from farline.tools.native import NativeTool
 
 if TYPE_CHECKING:
     from farline.tools import Samples
@@ -80,32 +83,44 @@ def measure(
     Raises:
         FarlineError: when no run came about (bad target or spec), or the store failed.
     """
-    from farline.explain.verdict import verdict
-    from farline.profiles.summary import summarise
-
     mark = path.start() if path is not None else None
-    result = (tool or _native()).run(target, cast(RunSpec, spec), on_event, should_stop)
+    result = (tool or NativeTool()).run(target, cast(RunSpec, spec), on_event, should_stop)
     seen = path.finish(mark, result.record["server_address"]) if path is not None else None
+    measured = summed_up(result, seen, judge)
+    if store is not None and keep(measured.record):
+        keep_run(store, measured, seen, campaign=campaign, labels=labels)
+    return measured
+
+
+def summed_up(
+    result: RunResult, seen: PathSeen | None = None, judge: Judge | None = None
+) -> Measured:
+    """What a run came to, with summary and verdict."""
     raw = _over_path(result.record, seen)
     record: RunRecord = {
         **raw,
         "summary": summarise(raw, result.samples),
         "verdict": (judge or verdict)(raw, result.samples),
     }
-    if store is not None and keep(record):
-        links = seen.links if seen is not None else None
-        mover = result.mover or None
-        store.append(
-            record, result.samples, campaign=campaign, labels=labels, links=links, mover=mover
-        )
     return Measured(record, result.samples, result.mover)
+
+
+def keep_run(
+    store: Keeper,
+    measured: Measured,
+    seen: PathSeen | None,
+    *,
+    campaign: str | None = None,
+    labels: Mapping[str, Any] | None = None,
+) -> None:
+    """Keeps it with its samples and those of the links that it went over."""
+    links = seen.links if seen is not None else None
+    mover = measured.mover or None
+    store.append(
+        measured.record, measured.samples, campaign=campaign, labels=labels, links=links,
+        mover=mover,
+    )  # fmt: skip
 
 
 def _over_path(record: RunRecord, seen: PathSeen | None) -> RunRecord:
     return record if seen is None else {**record, "path": seen.path}
-
-
-def _native() -> Tool:
-    from farline.tools.native import NativeTool
-
-    return NativeTool()

@@ -17,7 +17,9 @@ from farline.campaign.plan import Plan
 from farline.campaign.plan_values import nest
 from farline.campaign.points import POINT
 from farline.errors import FarlineError, SpecError
+from farline.spec._types import RunSpec
 from farline.spec.table import COPY, TRANSPORT_SECTIONS
+from farline.tools.native import resolve_spec
 
 MOST_SETTINGS = 10_000
 TRANSPORT_DEFAULT = "tcp"
@@ -255,6 +257,18 @@ def sampling_interval_s(duration_s: float | None) -> float:
     if duration_s is None:
         return 0.1
     return round(min(1.0, max(duration_s / 600, min(0.1, max(0.05, duration_s / 100)))), 3)
+
+
+def sampled_spec(document: Mapping[str, Any]) -> RunSpec:
+    """The whole spec of one run, checked, sampled often enough where nobody says how often.
+
+    Raises:
+        SpecError: when a value or a combination is not allowed.
+    """
+    spec = resolve_spec(document)
+    if document.get("interval_s") is None:
+        spec["interval_s"] = sampling_interval_s(spec.get("duration_s"))
+    return spec
 
 
 def _reference(plan: Plan, settings: tuple[Setting, ...], validate: Validate) -> Setting | None:

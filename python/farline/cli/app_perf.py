@@ -6,16 +6,18 @@ memory once more; He et al. 2002, section 3, measure that with `app_perf` and ta
 
 from __future__ import annotations
 
-import secrets
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from farline.campaign.application_bound import new_name, order, pair_specs
+from farline.campaign.probe import ProbeJob
+from farline.cli import views
+from farline.cli.app_perf_text import print_bounds
 from farline.cli.common import (
     RunCommand,
     interruptible,
@@ -24,8 +26,11 @@ from farline.cli.common import (
     target_options,
     target_text,
 )
+from farline.cli.live import LiveView
 from farline.cli.path_here import path_watch
-from farline.cli.probe import exit_code, sampled_spec
+from farline.cli.probe import exit_code, show, shown_s
+from farline.errors import InterruptedRun
+from farline.profiles.application_bound import LABEL
 from farline.spec.options import run_options, spec_from_options
 from farline.tools import Stop, StopQuestion
 
@@ -33,9 +38,6 @@ if TYPE_CHECKING:
     from farline.cli.views import View
     from farline.spec._types import RunRecord, RunSpec
     from farline.store import Store
-
-DURATION_S = 3.0
-"""Seconds of each run where nothing is stated."""
 
 _NAMES = {"read": "raw", "copy": "application"}
 """What a receive mode measures."""
@@ -76,16 +78,14 @@ def command(
     --transport udp state the rate that the path is to carry: -b RATE, or -b 0 for as fast
     as the host can. The sending rate to state for rbudp is 95 % of the application bound.
     """
-    from farline.cli.app_perf_text import print_bounds
-
     target = target_text(host, client, port)
-    specs, shown_s = pair_specs(options)
+    specs, width_s = _specs(options)
     store = open_store(store_path, no_store)
     say: Callable[[str], None] = _say_nothing if as_json else click.echo
-    job = Job(target, specs, store, new_name(), _views(shown_s, as_json, verbose), say)
+    wanted = Measurement(target, specs, store, new_name(), _views(width_s, as_json, verbose), say)
     with interruptible() as asked:
-        runs = measured(job, rounds, asked)
-    print_bounds(job.name, runs, as_json)
+        runs = measured(wanted, rounds, asked)
+    print_bounds(wanted.name, runs, as_json)
     return _outcome(runs, rounds)
 
 
@@ -93,68 +93,29 @@ def _say_nothing(_line: str) -> None:
     """Where one document at the end is all that is wanted."""
 
 
-def new_name() -> str:
-    """The name of a measurement, by which its runs are found again."""
-    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
-    return f"app-perf-{stamp}-{secrets.token_hex(2)}"
-
-
-def pair_specs(options: Mapping[str, Any]) -> tuple[dict[str, RunSpec], float]:
+def _specs(options: Mapping[str, Any]) -> tuple[dict[str, RunSpec], float]:
     """The two specs by their receive mode, and the seconds per line that are shown.
 
     Raises:
-        click.UsageError: for what cannot be compared.
-        SpecError: when the options contradict each other.
+        click.UsageError: when a receive mode is stated.
     """
-    from farline.profiles.application_bound import APPLICATION, RAW
-
     if options.get("receive_mode") is not None or options.get("skip_rx_copy"):
         raise click.UsageError("--receive-mode: app-perf compares read with copy; leave it out")
     document = spec_from_options(options)
-    _refuse_the_incomparable(document)
-    if document.get("duration_s") is None and document.get("total_bytes") is None:
-        document["duration_s"] = DURATION_S
-    transport = document.setdefault("transport", "tcp")
-    specs, shown_s = {}, 0.0
-    for mode in (RAW, APPLICATION):
-        section = {**document.get(transport, {}), "receive_mode": mode}
-        specs[mode], shown_s = sampled_spec({**document, transport: section})
-    return specs, shown_s
+    return pair_specs(document), shown_s(document)
 
 
-def _refuse_the_incomparable(document: Mapping[str, Any]) -> None:
-    from farline.profiles.application_bound import TRANSPORTS
-
-    transport = document.get("transport", "tcp")
-    if transport not in TRANSPORTS:
-        raise click.UsageError(
-            f"--transport {transport}: it has no --receive-mode to compare;"
-            f" allowed are {', '.join(TRANSPORTS)}"
-        )
-    if document.get("direction") == "bidirectional":
-        raise click.UsageError("--bidir: a bound is of one direction; leave it out, or write -R")
-    if transport == "udp" and document.get("rate_bps") is None:
-        raise click.UsageError(
-            "--transport udp needs -b RATE, what the path is to carry;"
-            " -b 0 is as fast as the host can, for a path of your own"
-        )
-
-
-def _views(shown_s: float, as_json: bool, verbose: bool) -> Callable[[], View]:
+def _views(width_s: float, as_json: bool, verbose: bool) -> Callable[[], View]:
     """Makes the view of each run: as a probe's, but for its end."""
-    from farline.cli import views
-
     if as_json:
         return views.QuietView
     if sys.stdout.isatty():
-        from farline.cli.live import LiveView
-
-        return lambda: LiveView(shown_s, verbose, brief=True)
-    return lambda: views.PlainView(shown_s, verbose, brief=True)
+        return lambda: LiveView(width_s, verbose, brief=True)
+    return lambda: views.PlainView(width_s, verbose, brief=True)
 
 
 @dataclass(frozen=True)
-class Job:
+class Measurement:
     """What is measured, by two specs, and where it is shown and kept."""
 
     target: str
@@ -165,50 +126,36 @@ class Job:
     say: Callable[[str], None]
 
 
-def order(rounds: int) -> Iterator[tuple[int, str]]:
-    """Pairs from 1 with their modes: what comes first takes turns, so that no drift favours one."""
-    from farline.profiles.application_bound import APPLICATION, RAW
+def measured(wanted: Measurement, rounds: int, asked: StopQuestion) -> Runs:
+    """The runs, up to the first that is not complete, or to the end that was asked for.
 
-    for number in range(1, rounds + 1):
-        modes = (RAW, APPLICATION) if number % 2 else (APPLICATION, RAW)
-        yield from ((number, mode) for mode in modes)
-
-
-def measured(job: Job, rounds: int, asked: StopQuestion) -> Runs:
-    """The runs, up to the first that is not complete, or to the end that was asked for."""
+    Raises:
+        FarlineError: when a run did not come about.
+    """
     runs: Runs = []
     for number, mode in order(rounds):
         if asked() is not Stop.GO_ON:
             break
-        record = _run(job, number, mode, asked)
+        spec = wanted.specs[mode]
+        wanted.say(f"pair {number}, {_NAMES[mode]} bound:")
+        labels = {LABEL: wanted.name, "pair": number}
+        job = ProbeJob(
+            wanted.target,
+            spec,
+            wanted.store,
+            labels=labels,
+            path=path_watch(),
+            busy_tries=0,
+            should_stop=asked,
+        )
+        record = show(job, wanted.view(), spec, wanted.target).record
         runs.append((number, record))
         if record["status"] != "complete":
             break
     return runs
 
 
-def _run(job: Job, number: int, mode: str, asked: StopQuestion) -> RunRecord:
-    from farline.campaign.measure import came_about, measure
-    from farline.profiles.application_bound import LABEL
-    from farline.tools.native import parse_target
-
-    view, spec = job.view(), job.specs[mode]
-    job.say(f"pair {number}, {_NAMES[mode]} bound:")
-    try:
-        view.start(spec, parse_target(job.target).address)
-        result = measure(
-            job.target, spec, job.store, view.event, asked,
-            labels={LABEL: job.name, "pair": number}, keep=came_about, path=path_watch(),
-        )  # fmt: skip
-        view.finish(result)
-    finally:
-        view.close()
-    return result.record
-
-
 def _outcome(runs: Runs, rounds: int) -> int:
     """0, or the code of what went wrong; fewer runs than wanted were interrupted."""
-    from farline.errors import InterruptedRun
-
     code = exit_code(runs[-1][1]) if runs else InterruptedRun.exit_code
     return code if code or len(runs) == 2 * rounds else InterruptedRun.exit_code

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from farline.campaign.judging import asking_path, bounds_for
+from farline.campaign.probe import ProbeJob, run_error
+from farline.campaign.settings import sampled_spec
+from farline.cli import views
 from farline.cli.common import (
     RunCommand,
     interruptible,
@@ -18,22 +21,19 @@ from farline.cli.common import (
     target_options,
     target_text,
 )
+from farline.cli.live import LiveView
 from farline.cli.path_here import path_watch
 from farline.spec.options import run_options, spec_from_options
+from farline.tools.native import parse_target
 from farline.tools.payload_file import with_file_size
 
 if TYPE_CHECKING:
     from farline.campaign.measure import Measured
     from farline.cli.views import View
     from farline.spec._types import RunRecord, RunSpec
-    from farline.tools import StopQuestion
 
 SHOWN_S = 1.0
 """Seconds per line when `-i` is not given."""
-BUSY_TRIES = 3
-"""Times that a server is asked again that had no place for a connection."""
-LONGEST_BUSY_S = 5.0
-"""Longest wait for that; a server whose sessions take longer is left to the user."""
 
 
 @click.command(cls=RunCommand, short_help="Run once towards a host.")
@@ -73,93 +73,56 @@ def command(
         raise click.UsageError("one of --json, --json=iperf3 (-J) and --json-stream at a time")
     target = target_text(host, client, port)
     document = with_file_size(spec_from_options(options))
-    spec, shown_s = sampled_spec(document)
+    spec, width_s = sampled_spec(document), shown_s(document)
     store = open_store(store_path, no_store)
-    view = _view(shown_s, as_json, as_iperf3, as_stream, verbose)
-    return exit_code(_watch(target, spec, store, view).record)
-
-
-def sampled_spec(document: dict[str, Any]) -> tuple[RunSpec, float]:
-    """The whole spec, and the seconds per line that are shown."""
-    from farline.campaign.settings import sampling_interval_s
-    from farline.tools.native import resolve_spec
-
-    stated_s = document.get("interval_s")
-    spec = resolve_spec(document)
-    if stated_s is None:
-        spec["interval_s"] = sampling_interval_s(spec.get("duration_s"))
-    return spec, stated_s or SHOWN_S
-
-
-def _view(shown_s: float, as_json: bool, as_iperf3: bool, as_stream: bool, verbose: bool) -> View:
-    from farline.cli import views
-
-    if as_stream:
-        return views.StreamView(shown_s)
-    if as_json or as_iperf3:
-        return views.JsonView(shown_s, as_iperf3)
-    if sys.stdout.isatty():
-        from farline.cli.live import LiveView
-
-        return LiveView(shown_s, verbose)
-    return views.PlainView(shown_s, verbose)
-
-
-def _watch(target: str, spec: RunSpec, store: Any, view: View) -> Measured:
-    from farline.campaign.judging import asking_path, bounds_for
-    from farline.campaign.measure import came_about, measure
-    from farline.tools.native import parse_target
-
-    address = parse_target(target).address
-    judge = asking_path(bounds_for(spec, store, address))
+    view = _view(width_s, as_json, as_iperf3, as_stream, verbose)
+    # The store is asked before the run: one that cannot be read must not cost a run its record.
+    judge = asking_path(bounds_for(spec, store, parse_target(target).address))
     with interruptible() as asked:
-        try:
-            view.start(spec, address)
-            for tried in range(BUSY_TRIES + 1):
-                measured = measure(
-                    target, spec, store, view.event, asked,
-                    keep=came_about, path=path_watch(), judge=judge,
-                )  # fmt: skip
-                wait_s = busy_wait_s(measured.record, tried)
-                if wait_s is None or not _paused(wait_s, asked):
-                    break
-            view.finish(measured)
-        finally:
-            view.close()
-    return measured
+        job = ProbeJob(target, spec, store, path=path_watch(), judge=judge, should_stop=asked)
+        return exit_code(show(job, view, spec, target).record)
 
 
-def busy_wait_s(record: Mapping[str, Any], tried: int) -> float | None:
-    """Seconds after which a server that was busy for a moment is asked again; None for no more."""
-    error = record.get("error") or {}
-    if error.get("kind") != "busy" or tried >= BUSY_TRIES:
-        return None
-    wait_s = max(float(2**tried), error.get("retry_after_s") or 0.0)
-    return wait_s if wait_s <= LONGEST_BUSY_S else None
+def shown_s(document: Mapping[str, Any]) -> float:
+    """Seconds per line that is shown."""
+    return document.get("interval_s") or SHOWN_S
 
 
-def _paused(wait_s: float, asked: StopQuestion) -> bool:
-    """Waits; whether to go on then."""
-    from farline.tools import Stop
+def _view(width_s: float, as_json: bool, as_iperf3: bool, as_stream: bool, verbose: bool) -> View:
+    if as_stream:
+        return views.StreamView(width_s)
+    if as_json or as_iperf3:
+        return views.JsonView(width_s, as_iperf3)
+    if sys.stdout.isatty():
+        return LiveView(width_s, verbose)
+    return views.PlainView(width_s, verbose)
 
-    until = time.monotonic() + wait_s
-    while asked() is Stop.GO_ON:
-        left = until - time.monotonic()
-        if left <= 0:
-            return True
-        time.sleep(min(left, 0.1))
-    return False
+
+def show(job: ProbeJob, view: View, spec: RunSpec, target: str) -> Measured:
+    """Drives a run to its end and shows it.
+
+    Raises:
+        FarlineError: when it did not come about.
+    """
+    try:
+        view.start(spec, parse_target(target).address)
+        for event in job:
+            view.event(event)
+        result = job.wait()
+        if result.measured is None:
+            return result.checked()
+        view.finish(result.measured)
+    finally:
+        job.close()
+        view.close()
+    return result.measured
 
 
 def exit_code(record: RunRecord) -> int:
-    """0, or the code of what went wrong; a run stopped without a reason was interrupted."""
-    from farline.errors import InterruptedRun, from_failure
-
-    error = record.get("error")
-    if record["status"] == "complete":
+    """0, or the code of what went wrong, which is said unless somebody wanted the end."""
+    failure = run_error(record)
+    if failure is None:
         return 0
-    if error is None:
-        return InterruptedRun.exit_code
-    failure = from_failure(error)
-    click.echo(f"farline: {failure.message}", err=True)
+    if record.get("error") is not None:
+        click.echo(f"farline: {failure.message}", err=True)
     return failure.exit_code

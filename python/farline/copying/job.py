@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from farline.copying.connector import connector_to
@@ -24,8 +23,8 @@ from farline.tools.events import (
     Progress,
     SessionBegun,
     SessionEnded,
-    Stopping,
 )
+from farline.tools.job import Job
 
 if TYPE_CHECKING:
     from farline.copying.receipt_tail import ReceiptTail
@@ -67,12 +66,8 @@ class CopyResult:
         return self
 
 
-class CopyJob:
-    """Carries out one request: sessions, one after the other, until all is there or no use.
-
-    Iterating drives it and gives its events; `wait` drives it to its end. Both leave `result`, and
-    raise nothing for a copy that fails. `cancel` may be called from any thread or signal handler.
-    """
+class CopyJob(Job[CopyResult]):
+    """Carries out one request: sessions, one after the other, until all is there or no use."""
 
     def __init__(self, request: CopyRequest, sessions: Sessions | None = None) -> None:
         """Prepares; nothing is begun. `sessions` are others than follow from the request's ends.
@@ -80,6 +75,7 @@ class CopyJob:
         Raises:
             UsageError: for what cannot be.
         """
+        super().__init__()
         request.check()
         self._request = request
         self._sessions = sessions or sessions_for(request)
@@ -87,93 +83,33 @@ class CopyJob:
         # What another host repeats by itself is not repeated here as well.
         limits = (0.0, 0) if self._sessions.repeat else (request.retry_for_s, request.retries)
         self._policy = RetryPolicy(*limits)
-        self._wanted = Stop.GO_ON
         self._is_confirmed = False
-        self._events = self._run()
-        self.result: CopyResult | None = None
-        """What it came to, once the events have ended."""
-
-    def __iter__(self) -> Iterator[Event]:
-        """Its events; whoever asks for the next one drives it."""
-        return self
-
-    def __next__(self) -> Event:
-        """The next event."""
-        return next(self._events)
-
-    def __enter__(self) -> CopyJob:
-        """Itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Ends what goes on."""
-        self.close()
-
-    def wait(self) -> CopyResult:
-        """Drives it to its end; what it came to."""
-        for _event in self:
-            pass
-        if self.result is None:
-            # Somebody has left it while it went on.
-            self.result = CopyResult(self._keeper.last, InterruptedRun("stopped"))
-        return self.result
-
-    @property
-    def stop_wanted(self) -> Stop:
-        """Whether somebody has asked for its end."""
-        return self._wanted
-
-    def cancel(self, at_once: bool = False) -> None:
-        """Asks for its end: in good order, so that it can go on later; or `at_once`."""
-        self._wanted = max(self._wanted, Stop.NOW if at_once else Stop.GRACEFULLY)
 
     def confirm_deletion(self) -> None:
         """Says yes to `DeletionPlanned`, before the next event is asked for."""
         self._is_confirmed = True
 
-    def close(self) -> None:
-        """Ends it at once, if it still goes on."""
-        self._events.close()
+    def _failed(self, error: FarlineError) -> CopyResult:
+        return CopyResult(self._keeper.last, error)
 
-    def _run(self) -> Generator[Event, None, None]:
-        """All that happens, with what was started for it ended however it comes out."""
-        is_told = False
-        try:
-            with ExitStack() as stack:
-                stack.callback(self._keeper.close)
-                stack.callback(self._sessions.close)
-                for event in self._steps(stack):
-                    if self._wanted is Stop.GRACEFULLY and not is_told:
-                        is_told = True
-                        yield Stopping()
-                    if event is not None:
-                        yield event
-                    self._keeper.meanwhile()
-        except FarlineError as error:
-            self.result = CopyResult(self._keeper.last, error)
+    def _work(self) -> Steps[CopyResult]:
+        """All of it, with what was started for it ended however it comes out."""
+        with ExitStack() as stack:
+            stack.callback(self._keeper.close)
+            stack.callback(self._sessions.close)
+            document = self._request.document()
+            document = stack.enter_context(listed(self._request.name_list, document))
+            document = yield from self._confirmed(document)
+            repeated = RepeatedSessions(self._sessions, self._policy, self._should_stop, self._kept)
+            attempt = yield from self._followed(repeated, document)
+            keeper = self._keeper
+            has_receipt = keeper.receipt_copy is not None and keeper.receipt_error is None
+            return CopyResult(
+                keeper.last, attempt.error, keeper.kept_run,
+                self._request.receipt if has_receipt else None, keeper.receipt_error,
+            )  # fmt: skip
 
-    def _steps(self, stack: ExitStack) -> Steps[None]:
-        document = self._request.document()
-        document = stack.enter_context(listed(self._request.name_list, document))
-        document = yield from self._confirmed(document)
-        repeated = RepeatedSessions(self._sessions, self._policy, self._should_stop, self._kept)
-        attempt = yield from self._told(repeated, document)
-        keeper = self._keeper
-        has_receipt = keeper.receipt_copy is not None and keeper.receipt_error is None
-        self.result = CopyResult(
-            keeper.last, attempt.error, keeper.kept_run,
-            self._request.receipt if has_receipt else None, keeper.receipt_error,
-        )  # fmt: skip
-
-    def _should_stop(self) -> Stop:
-        return self._wanted
-
-    def _told(self, repeated: RepeatedSessions, document: dict[str, Any]) -> Steps[Attempt]:
+    def _followed(self, repeated: RepeatedSessions, document: dict[str, Any]) -> Steps[Attempt]:
         """The attempts; names that were settled meanwhile come before how far it is."""
         receipt = self._keeper.receipt()
         self._tail: ReceiptTail | None = None
@@ -191,6 +127,7 @@ class CopyJob:
                 if isinstance(event, Progress):
                     yield from self._settled()
                 yield event
+                self._keeper.meanwhile()
         except StopIteration as end:
             attempt: Attempt = end.value
             return attempt
@@ -220,7 +157,7 @@ class CopyJob:
         if copy.get("dry_run"):
             return {**document, "copy": {**copy, "delete": 0}}
         look = {**document, "copy": {**copy, "delete": 0, "dry_run": True}}
-        found = yield from self._told(
+        found = yield from self._followed(
             RepeatedSessions(self._sessions, self._policy, self._should_stop), look
         )
         report = None if found.record is None else found.record.get("copy")
@@ -230,7 +167,7 @@ class CopyJob:
         if copy.get("max_delete") is None and count:
             yield DeletionPlanned(count)
             if not self._is_confirmed:
-                kind = UsageError if self._wanted is Stop.GO_ON else InterruptedRun
+                kind = UsageError if self.stop_wanted is Stop.GO_ON else InterruptedRun
                 raise kind("--delete: not confirmed; nothing was changed")
         return {**document, "copy": {**copy, "delete": count}}
 

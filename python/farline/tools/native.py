@@ -199,27 +199,27 @@ class NativeTool:
         Raises:
             FarlineError: when nothing could be started: a bad target or spec, a refused key.
         """
-        return run(parse_target(target), spec, on_event, should_stop, self._known)
+        steps = self.steps(target, spec, should_stop)
+        try:
+            while True:
+                if (event := next(steps)) is not None:
+                    on_event(event)
+        except StopIteration as end:
+            result: RunResult = end.value
+            return result
+        finally:
+            steps.close()
 
-
-def run(
-    target: Target,
-    spec: RunSpec,
-    on_event: EventSink,
-    should_stop: StopQuestion,
-    known: KnownServers,
-) -> RunResult:
-    """Runs `spec` towards `target`; see `NativeTool.run`."""
-    followed = RunFollower(target, spec, known)
-    try:
-        for event in followed.events(should_stop):
-            if event is not None:
-                on_event(event)
-    finally:
-        followed.close()
-    assert followed.record is not None
-    samples = followed.samples or {name: array("q") for name in _sample_columns()}
-    return RunResult(followed.record, as_arrays(samples), as_arrays(followed.file_samples))
+    def steps(self, target: str, spec: RunSpec, should_stop: StopQuestion) -> Steps[RunResult]:
+        """The same run, told event by event."""
+        followed = RunFollower(parse_target(target), spec, self._known)
+        try:
+            yield from followed.events(should_stop)
+        finally:
+            followed.close()
+        assert followed.record is not None
+        samples = followed.samples or {name: array("q") for name in _sample_columns()}
+        return RunResult(followed.record, as_arrays(samples), as_arrays(followed.file_samples))
 
 
 def _sample_columns() -> Iterable[str]:

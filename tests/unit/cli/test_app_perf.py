@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from farline.campaign.application_bound import order
 from farline.campaign.judging import judge_for, known_bounds
 from farline.cli import group
-from farline.cli.app_perf import order
 from farline.spec._types import RunRecord, RunSpec
 from farline.store import RunFilter, Store
-from farline.tools import EventSink, RunResult, StopQuestion, events
+from farline.tools import RunResult, StopQuestion, events
 from farline.tools.native import NativeTool
 from tests.support.blasts import blast, rbudp_record
 from tests.support.runs import (
@@ -28,6 +28,9 @@ from tests.support.runs import (
     steady_rows,
     stream,
 )
+
+if TYPE_CHECKING:
+    from farline.tools.events import Steps
 
 AppPerf = Callable[..., tuple[int, str, str]]
 RATES = {"read": 576e6, "copy": 490e6}
@@ -62,19 +65,19 @@ def app_perf(
         rates: list[float] | None = None,
     ) -> Any:
         def run(
-            _self: NativeTool, target: str, spec: RunSpec, sink: EventSink, _stop: StopQuestion
-        ) -> RunResult:
+            _self: NativeTool, target: str, spec: RunSpec, _stop: StopQuestion
+        ) -> Steps[RunResult]:
             assert target == "far.example"
             asked.append(spec)
             sections: dict[str, Any] = dict(spec)
             mode = sections[spec["transport"]]["receive_mode"]
             bps = rates[len(asked) - 1] if rates else RATES[mode]
             record, taken = played(mode, bps, len(asked))
-            sink(events.StreamSamples(int_columns(taken)))
+            yield events.StreamSamples(int_columns(taken))
             change: Any = (changes or {}).get(len(asked), {})
             return RunResult({**record, **change, "spec": spec}, taken)
 
-        monkeypatch.setattr(NativeTool, "run", run)
+        monkeypatch.setattr(NativeTool, "steps", run)
         code = group.run(["app-perf", "far.example", *arguments])
         told = capsys.readouterr()
         return code, told.out, told.err
@@ -196,7 +199,8 @@ def test_runs_are_kept_and_found_again_by_an_rbudp_probe(app_perf: AppPerf, tmp_
     assert judge is not None
     found = judge(rbudp_record(blast(), rate_bps=610_000_000), columns([]))
     assert found["line"].endswith(
-        "the application bound measured here on 2026-11-21 was 490 Mbit/s, and the stated rate is above it"
+        "the application bound measured here on 2026-11-21 was 490 Mbit/s,"
+        " and the stated rate is above it"
     )
 
 

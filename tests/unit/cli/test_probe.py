@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from farline.campaign.measure import came_about
+from farline.campaign.probe import busy_wait_s
 from farline.campaign.settings import sampling_interval_s
 from farline.cli import group, lines
 from farline.cli.common import Interruption, target_text
-from farline.cli.probe import busy_wait_s
 from farline.spec._types import RunRecord, RunSpec
-from farline.tools import EventSink, RunResult, StopQuestion, events
+from farline.tools import RunResult, StopQuestion, events
 from farline.tools.native import NativeTool
 from tests.support.blasts import blast, rbudp_record
 from tests.support.runs import (
@@ -29,6 +29,9 @@ from tests.support.runs import (
     steady_rows,
     stream,
 )
+
+if TYPE_CHECKING:
+    from farline.tools.events import Steps
 
 GAUGES = {"retransmits": 0, "rtt_us": 40_000, "cwnd_bytes": 1 << 20, "process_cpu_us": 30_000}
 GAUGES |= {"busy_us": 100_000, "cwnd_limited_us": 100_000}
@@ -52,15 +55,14 @@ def probe(
 ) -> Probe:
     def play(record: RunRecord, *arguments: str, silent: bool = False) -> tuple[int, str, str]:
         def run(
-            _self: NativeTool, target: str, spec: RunSpec, sink: EventSink, _stop: StopQuestion
-        ) -> RunResult:
+            _self: NativeTool, target: str, spec: RunSpec, _stop: StopQuestion
+        ) -> Steps[RunResult]:
             asked.update(target=target, spec=spec)
             taken = columns([]) if silent else samples()
-            for event in (events.Stage("HANDSHAKE"), events.StreamSamples(int_columns(taken))):
-                sink(event)
+            yield from (events.Stage("HANDSHAKE"), events.StreamSamples(int_columns(taken)))
             return RunResult({**record, "spec": {**spec, **record["spec"]}}, taken)
 
-        monkeypatch.setattr(NativeTool, "run", run)
+        monkeypatch.setattr(NativeTool, "steps", run)
         code = group.run(["probe", "--no-store", *arguments])
         told = capsys.readouterr()
         return code, told.out, told.err
