@@ -12,8 +12,6 @@ from farline.models.rbudp import Case
 from farline.models.rbudp_measured import Measured, measured
 from farline.store import RunFilter, Store
 
-LAST = "last"
-
 
 def measured_runs(
     store_path: Path | None, runs: Sequence[str], campaign: str | None, stated: Case
@@ -26,7 +24,7 @@ def measured_runs(
     store = Store.to_read(store_path)
     rows: dict[str, Mapping[str, Any]] = {}
     for run_id in runs:
-        row = _run(store, run_id)
+        row = store.find_one(run_id)
         if not _of(row, stated):
             raise UsageError(f"run {row['run_id']} has no RBUDP blast that its sender saw whole")
         rows[row["run_id"]] = row
@@ -36,16 +34,6 @@ def measured_runs(
             raise UsageError(f"campaign {campaign!r} has no RBUDP blast that ended whole")
         rows |= {row["run_id"]: row for row in found}
     return tuple(one for row in rows.values() for one in _of(row, stated))
-
-
-def _run(store: Store, run_id: str) -> Mapping[str, Any]:
-    found = store.find(None if run_id == LAST else run_id)
-    if not found:
-        raise UsageError(f"no run {run_id!r} in {store.path}; `farline runs` lists them")
-    if len(found) > 1:
-        names = ", ".join(row["run_id"] for row in found[:3])
-        raise UsageError(f"{run_id!r} fits {len(found)} runs: {names}, ...; write more of the name")
-    return found[0]
 
 
 def _campaign(store: Store, campaign: str) -> list[Mapping[str, Any]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from farline.explain.finding import rate_flag
 from farline.profiles.application_bound import (
     RATE_SHARE,
     Bound,
@@ -100,8 +101,6 @@ def _scatter(pairs: Sequence[Pair]) -> list[str]:
 
 def flag(rate_bps: float) -> str:
     """A rate as `-b` takes it, to three digits."""
-    from farline.explain.finding import rate_flag
-
     return rate_flag(rate_bps)
 
 

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
+from farline.cli.perfmon_text import perfmon_table
 from farline.cli.selection import (
     filter_options,
     read_filter,
     store_option,
 )
+from farline.store import Store
+from farline.store.disk import publish
+from farline.store.export import Receipts, put_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pyarrow as pa
-
-    from farline.store import Store
 
 
 FORMATS = ("csv", "parquet", "json")
@@ -68,8 +69,6 @@ def command(
     """
     if sum((with_samples, with_links, with_perfmon, with_files)) > 1:
         raise click.UsageError("--samples, --links, --perfmon, --files: write one table at a time")
-    from farline.store import Store
-
     store = Store.to_read(store_path)
     runs = store.runs(read_filter(store, campaign, transport, status, since, where))
     if with_files:
@@ -80,57 +79,22 @@ def command(
         read = store.link_samples if with_links else store.samples
         samples = read(runs["run_id"].to_pylist())
     if with_perfmon:
-        from farline.cli.perfmon_text import perfmon_table
-
         samples = perfmon_table(runs, samples)
-    _write(output, kind, lambda file: _put(file, kind, runs, samples))
+    _write(output, kind, lambda file: put_runs(file, kind, runs, samples))
     rows = len(runs if samples is None else samples)
     click.echo(f"{rows} rows of {len(runs)} runs", err=True)
 
 
 def _write_files(output: Path, kind: str, store: Store, runs: pa.Table) -> None:
-    from farline.cli.export_files import Receipts
-
     receipts = Receipts(store, runs["run_id"].to_pylist())
     _write(output, kind, lambda file: receipts.put(file, kind))
     click.echo(f"{receipts.rows} rows of {len(runs)} runs", err=True)
 
 
 def _write(output: Path, kind: str, put: Callable[[BinaryIO], None]) -> None:
-    from farline.store.disk import publish
-
     if str(output) != "-":
         publish(output.absolute().parent, output.absolute(), put)
         return
     if kind == "parquet" and sys.stdout.isatty():
         raise click.UsageError("Parquet is no text for a terminal: name a file with -o")
     put(sys.stdout.buffer)
-
-
-def _put(file: BinaryIO, kind: str, runs: pa.Table, samples: pa.Table | None) -> None:
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    table = runs if samples is None else samples
-    if kind == "parquet":
-        pyarrow.parquet.write_table(table, file, compression="zstd")
-    elif kind == "csv":
-        dropped = [name for name in ("record",) if name in table.column_names]
-        pyarrow.csv.write_csv(table.drop_columns(dropped), file)
-    else:
-        file.write(json.dumps(_document(runs, samples), indent=1).encode() + b"\n")
-
-
-def _document(runs: pa.Table, samples: pa.Table | None) -> dict[str, object]:
-    from farline.store.columns import entry_of_row
-
-    entries = [
-        entry_of_row(row) for row in runs.select(["record", "labels", "campaign"]).to_pylist()
-    ]
-    if samples is not None:
-        import pyarrow.compute as compute
-
-        for entry in entries:
-            mine = samples.filter(compute.equal(samples["run_id"], entry["record"]["run_id"]))
-            entry["samples"] = mine.drop_columns(["run_id"]).to_pydict()
-    return {"schema": 1, "runs": entries}

@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from farline.analysis.rbudp_runs import measured_runs
 from farline.cli.limits import RATE, SECONDS, SIZE, UnitType
+from farline.cli.model_json import document
+from farline.cli.model_text import case_name, print_answer
 from farline.cli.selection import store_option
+from farline.models.rbudp import HEADER_BYTES, MODEL_NAMES, Case
+from farline.models.rbudp_answer import Request, answer_of
 from farline.spec import units
 
 if TYPE_CHECKING:
-    from farline.models.rbudp import Case
-    from farline.models.rbudp_answer import Request
     from farline.models.rbudp_measured import Measured
 
 SHARE = UnitType("share", units.parse_probability)
@@ -124,15 +128,9 @@ def rbudp(
     **options: Any,
 ) -> None:
     """Predicts, compares and draws."""
-    from farline.cli.model_json import document
-    from farline.cli.model_text import case_name, print_answer
-    from farline.models.rbudp_answer import answer_of
-
     request = _request(options)
     measured: tuple[Measured, ...] = ()
     if against or campaign:
-        from farline.analysis.rbudp_runs import measured_runs
-
         measured = measured_runs(store_path, against, campaign, request.case)
     elif store_path is not None:
         raise click.UsageError("--store goes with --against or --campaign")
@@ -153,9 +151,6 @@ def _request(options: dict[str, Any]) -> Request:
     Raises:
         click.UsageError: when options contradict each other or make no case.
     """
-    from farline.models.rbudp import HEADER_BYTES, MODEL_NAMES, Case
-    from farline.models.rbudp_answer import Request
-
     over, plot, efficiency = options["over"], options["plot"], options["efficiency"]
     if efficiency is not None and not 0 < efficiency < 1:
         raise click.UsageError(f"--efficiency: {efficiency:g} is not between 0 and 100 %")
@@ -183,8 +178,6 @@ def _request(options: dict[str, Any]) -> Request:
 
 def _beside(text: str | None, case: Case, over: str | None, plot: Path | None) -> Case | None:
     """The second case: the first one at another rate and loss."""
-    from dataclasses import replace
-
     if text is None:
         return None
     if over == "rate" or (over is None and plot is None):

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as compute
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
+from farline.errors import UsageError
+from farline.profiles.perfmon import FIELDS, PLACE, json_columns, perfmon
+
+if TYPE_CHECKING:
     from farline.profiles.perfmon import Floats
 
 Record = Mapping[str, Any]
@@ -20,9 +30,6 @@ def perfmon_of(record: Record, samples: pa.Table) -> dict[str, Floats]:
     Raises:
         UsageError: when the run is no UDT run.
     """
-    from farline.errors import UsageError
-    from farline.profiles.perfmon import perfmon
-
     transport = record["spec"].get("transport", "tcp")
     if transport != "udt":
         raise UsageError(f"run {record['run_id']} went over {transport}: perfmon is UDT's")
@@ -31,8 +38,6 @@ def perfmon_of(record: Record, samples: pa.Table) -> dict[str, Floats]:
 
 def _columns(samples: pa.Table) -> dict[str, Any]:
     """Sample columns as integers; what is not known is -1."""
-    import numpy as np
-
     return {
         name: samples[name].fill_null(-1).to_numpy().astype(np.int64)
         for name in samples.column_names
@@ -42,13 +47,6 @@ def _columns(samples: pa.Table) -> dict[str, Any]:
 
 def perfmon_table(runs: pa.Table, samples: pa.Table) -> pa.Table:
     """The tables of all UDT runs among `runs` one below the other, `run_id` in front."""
-    import json
-
-    import pyarrow as pa
-    import pyarrow.compute as compute
-
-    from farline.profiles.perfmon import FIELDS, PLACE, json_columns
-
     whole = {*PLACE, *(field.name for field in FIELDS if field.whole)}
     kinds = {
         name: pa.int64() if name in whole else pa.float64()
@@ -70,11 +68,6 @@ def perfmon_table(runs: pa.Table, samples: pa.Table) -> pa.Table:
 
 def print_perfmon(table: Mapping[str, Floats]) -> None:
     """Of each stream at each end: its totals in a line, then a row per interval."""
-    from rich.console import Console
-    from rich.text import Text
-
-    from farline.profiles.perfmon import FIELDS
-
     console = Console() if sys.stdout.isatty() else Console(width=1000)
     for title, part in _streams(table):
         console.print(Text(title, style="bold"))
@@ -98,11 +91,6 @@ def _streams(table: Mapping[str, Floats]) -> Iterator[tuple[str, dict[str, Float
 
 
 def _intervals(part: Mapping[str, Floats]) -> Any:
-    from rich import box
-    from rich.table import Table
-
-    from farline.profiles.perfmon import FIELDS
-
     shown = [field for field in FIELDS if field.kind != "total" and _is_known(part[field.name])]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for field in shown:

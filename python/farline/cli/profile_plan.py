@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from farline.campaign.path_table import check_variable
+from farline.campaign.plan import Plan, load_plan, plan_from_document
 from farline.cli.limits import SECONDS
 from farline.cli.link_flags import host_cpus_option, link_flags, take_link_values
+from farline.spec.links import LINK_OPTION_BY_KEY
 from farline.spec.options import grid_from_options
-
-if TYPE_CHECKING:
-    from farline.campaign.plan import Plan
 
 _PLAN_FLAGS = (
     "name", "repetitions", "min_repetitions", "max_repetitions", "relative_half_width",
@@ -76,8 +76,6 @@ def path_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def read_plan(plan_path: str | None, options: dict[str, Any]) -> Plan:
     """The plan in the file, if any, with what the options say instead."""
-    from farline.campaign.plan import Plan, load_plan, plan_from_document
-
     said = _stated(options, _PLAN_FLAGS)
     place = _stated(options, _PLACE_FLAGS)
     link = take_link_values(options)
@@ -98,9 +96,6 @@ def _stated(options: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
 
 def _with_link(plan: Plan, values: Mapping[str, Any]) -> Plan:
     """`plan` with values of the link instead of its own; several of one vary it."""
-    from farline.campaign.path_table import check_variable
-    from farline.spec.links import LINK_OPTION_BY_KEY
-
     fixed, axes = dict(plan.fixed), dict(plan.axes)
     for key, value in values.items():
         name, several = f"path.{key}", isinstance(value, tuple) and len(value) > 1

@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.console import Console
 
+from farline.cli.runs_table import campaigns_table, runs_table
 from farline.cli.selection import (
     filter_options,
     read_filter,
     store_option,
 )
+from farline.store import Store
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from farline.store import Store
 
 UNBOUNDED = 1000
 """Width of a table that goes into a file or a pipe."""
@@ -52,8 +55,6 @@ def command(
     store_path: Path | None,
 ) -> None:
     """List the runs that were kept, oldest first, the newest --limit of them."""
-    from farline.store import Store
-
     store = Store.to_read(store_path)
     if compact:
         _print_compaction(store, as_json)
@@ -67,8 +68,6 @@ def command(
 
 
 def _print_compaction(store: Store, as_json: bool) -> None:
-    from dataclasses import asdict
-
     done = store.compact(everything=True)
     if as_json:
         click.echo(json.dumps({"schema": 1, **asdict(done)}))
@@ -82,8 +81,6 @@ def _print_compaction(store: Store, as_json: bool) -> None:
 
 
 def _print_campaigns(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
-    from farline.cli.runs_table import campaigns_table
-
     if as_json:
         click.echo(json.dumps({"schema": 1, "campaigns": list(rows)}, indent=2))
         return
@@ -91,8 +88,6 @@ def _print_campaigns(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
 
 
 def _print_runs(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
-    from farline.cli.runs_table import runs_table
-
     if as_json:
         shown = [{k: v for k, v in row.items() if k not in _HIDDEN} for row in rows]
         click.echo(json.dumps({"schema": 1, "runs": shown}, indent=2))
@@ -102,12 +97,8 @@ def _print_runs(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
 
 def _width() -> int:
     """Columns of the terminal; where nobody looks at one, nothing has to fit."""
-    from rich.console import Console
-
     return Console().width if sys.stdout.isatty() else UNBOUNDED
 
 
 def _print_table(table: Table) -> None:
-    from rich.console import Console
-
     Console(width=_width()).print(table)

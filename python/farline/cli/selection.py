@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from farline.spec.values import option_at
+from farline.store import RunFilter
+from farline.store.filters import read_since, read_where
 
 if TYPE_CHECKING:
-    from farline.store import RunFilter, Store
+    from farline.store import Store
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -66,9 +68,6 @@ def read_filter(
         SpecError: for a time or a value that cannot be read.
         UsageError: for a campaign that is not there.
     """
-    from farline.store import RunFilter
-    from farline.store.filters import read_since, read_where
-
     return RunFilter(
         campaign=store.campaign_name(campaign) if campaign else None,
         transport=transport,

@@ -9,15 +9,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
+from farline.cli import lines
+from farline.cli.blast_text import blast_document, print_blasts
+from farline.cli.files_text import receipt_lines
+from farline.cli.path_text import queue_lines
+from farline.cli.perfmon_text import perfmon_of, print_perfmon
 from farline.cli.selection import store_option
+from farline.errors import UsageError
+from farline.profiles.blasts import blast_rows
+from farline.profiles.perfmon import json_columns
+from farline.store import Store
+from farline.store.receipts import receipt
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from farline.store import Store
-
-LAST = "last"
 
 
 @click.command(short_help="Show one run.")
@@ -46,10 +55,8 @@ def command(
         raise click.UsageError("--samples, --perfmon, --blasts, --files: one of them at a time")
     if failed and not with_files:
         raise click.UsageError("--failed: goes with --files")
-    from farline.store import Store
-
     store = Store.to_read(store_path)
-    row = _find(store, run_id)
+    row = store.find_one(run_id)
     if with_files:
         _show_files(store, row, failed, as_json)
         return
@@ -80,10 +87,6 @@ def _show_files(store: Store, row: Mapping[str, Any], failed: bool, as_json: boo
     Raises:
         UsageError: when none was kept.
     """
-    from farline.cli.files_text import receipt_lines
-    from farline.errors import UsageError
-    from farline.store.receipts import receipt
-
     batches = receipt(store, row["run_id"], failed=failed)
     if batches is None:
         raise UsageError(f"run {row['run_id']}: no receipt was kept; only copies have one")
@@ -104,10 +107,6 @@ def _show_blasts(record: Any, as_json: bool) -> None:
     Raises:
         UsageError: when the run is no RBUDP run, or no blast of it became whole.
     """
-    from farline.cli.blast_text import blast_document, print_blasts
-    from farline.errors import UsageError
-    from farline.profiles.blasts import blast_rows
-
     transport = record["spec"].get("transport", "tcp")
     if transport != "rbudp":
         raise UsageError(f"run {record['run_id']} went over {transport}: blasts are RBUDP's")
@@ -125,10 +124,6 @@ def _show_perfmon(store: Store, row: Mapping[str, Any], as_json: bool) -> None:
     Raises:
         UsageError: when the run is no UDT run, or has no samples.
     """
-    from farline.cli.perfmon_text import perfmon_of, print_perfmon
-    from farline.errors import UsageError
-    from farline.profiles.perfmon import json_columns
-
     samples = store.samples([row["run_id"]])
     table = perfmon_of(json.loads(row["record"]), samples)
     if not len(samples):
@@ -138,23 +133,6 @@ def _show_perfmon(store: Store, row: Mapping[str, Any], as_json: bool) -> None:
         click.echo(json.dumps(document, indent=2))
     else:
         print_perfmon(table)
-
-
-def _find(store: Store, run_id: str) -> dict[str, Any]:
-    """The row of the run that is meant.
-
-    Raises:
-        UsageError: when there is none, or what was given fits several.
-    """
-    from farline.errors import UsageError
-
-    rows = store.find(None if run_id == LAST else run_id)
-    if not rows:
-        raise UsageError(f"no run {run_id!r} in {store.path}; `farline runs` lists them")
-    if len(rows) > 1:
-        names = ", ".join(row["run_id"] for row in rows[:3])
-        raise UsageError(f"{run_id!r} fits {len(rows)} runs: {names}, ...; write more of the name")
-    return rows[0]
 
 
 def _document(row: Mapping[str, Any], parts: Mapping[str, pa.Table | None]) -> dict[str, Any]:
@@ -169,9 +147,6 @@ def _document(row: Mapping[str, Any], parts: Mapping[str, pa.Table | None]) -> d
 
 
 def _print_run(record: Any, row: Mapping[str, Any], links: pa.Table | None) -> None:
-    from farline.cli import lines
-    from farline.cli.path_text import queue_lines
-
     click.echo(lines.spec_line(record["spec"], record["server_address"]))
     click.echo(f"started {record['started_at']}, {record['run_s']:.3f} s of data")
     if row["campaign"]:
@@ -223,10 +198,6 @@ def _interface_text(interface: Mapping[str, Any]) -> str:
 
 def _print_samples(samples: pa.Table) -> None:
     """The samples, columns that hold nothing left out."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
     names = [
         name
         for name in samples.column_names

@@ -9,20 +9,26 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from farline.cli.link_flags import host_cpus_option, link_flags, take_link_values
+from farline.cli.stamped import run_stamped
 from farline.cli.testbed_cc import cc
 from farline.cli.testbed_link import capture, change, cut, restore
-from farline.cli.testbed_status import status
+from farline.cli.testbed_status import host_documents, host_lines, link_line, status
+from farline.cli.toml_text import toml_text
 from farline.errors import FarlineError, UnreachableError, UsageError
+from farline.spec.links import across, find_link
+from farline.testbed import Testbed, list_beds, load, sweep, take_down
+from farline.testbed import presets as known
+from farline.testbed.lookup import find_bed, find_host
 
 if TYPE_CHECKING:
     from farline.spec._types import Topology
-    from farline.testbed import Testbed
 
 _ENDINGS = {
     "down": " is down",
@@ -99,8 +105,6 @@ def up(
     The link options are the main link's, both directions; --mtu is every link's. A queue whose
     size is not stated holds one bandwidth-delay product.
     """
-    from farline.testbed import Testbed
-
     topology = _resolved(source, options)
     bed = Testbed.up(topology, name or topology["name"], keep=True)
     for line in bed.warnings:
@@ -113,8 +117,6 @@ def up(
 
 
 def _resolved(source: str, options: dict[str, Any]) -> Topology:
-    from farline.testbed import load
-
     stated = take_link_values(options)
     for name in ("seed", "host_cpus"):
         if options[name] is not None:
@@ -130,8 +132,6 @@ def _resolved(source: str, options: dict[str, Any]) -> Topology:
 
 
 def _document(bed: Testbed) -> dict[str, Any]:
-    from farline.cli.testbed_status import host_documents
-
     return {
         "schema": 1,
         "name": bed.name,
@@ -142,9 +142,6 @@ def _document(bed: Testbed) -> dict[str, Any]:
 
 
 def _up_lines(bed: Testbed) -> list[str]:
-    from farline.cli.testbed_status import host_lines, link_line
-    from farline.spec.links import across, find_link
-
     topology = bed.topology()
     links = len(topology["links"])
     counts = f"{len(bed.hosts)} hosts, {links} link{'s' * (links != 1)}"
@@ -172,15 +169,11 @@ def execute(stamp: bool, words: tuple[str, ...]) -> int:
     It takes the place of this process: input, signals and exit code are the program's own.
     Host names are in its /etc/hosts. NAME may be left out while one testbed is up.
     """
-    from farline.testbed.lookup import find_bed, find_host
-
     place, program = _split(words)
     bed = find_bed(place[0] if len(place) == 2 else None)
     host = find_host(bed, place[-1])
     argv = host.command(program) if program else host.shell()
     if stamp:
-        from farline.cli.stamped import run_stamped
-
         return run_stamped(bed, argv)
     bed.close()
     # Python ignores these, and a program keeps what was ignored when it began.
@@ -213,10 +206,6 @@ command.add_command(status)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def list_up(as_json: bool) -> None:
     """List the testbeds that are up; what dead ones left is removed first."""
-    import time
-
-    from farline.testbed import list_beds
-
     beds = list_beds()
     if as_json:
         rows = [
@@ -248,8 +237,6 @@ def down(name: str | None, everything: bool) -> int:
 
     One that does not answer is ended by force; what a dead one left is removed.
     """
-    from farline.testbed import take_down
-
     if everything and name is not None:
         raise click.UsageError("--all and a name contradict each other")
     names = [name] if name is not None else _down_names(everything)
@@ -273,8 +260,6 @@ def down(name: str | None, everything: bool) -> int:
 
 def _down_names(everything: bool) -> list[str]:
     """Testbeds that are to end where none is named; what dead ones left is removed here."""
-    from farline.testbed import list_beds, sweep
-
     swept = sweep()
     for one in swept.gone:
         click.echo(f"testbed {one}{_ENDINGS['swept']}")
@@ -296,8 +281,6 @@ def _down_names(everything: bool) -> list[str]:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def presets(as_json: bool) -> None:
     """List the networks that come with farline, and the numbers they leave open (--set)."""
-    from farline.testbed import presets as known
-
     found = known().values()
     if as_json:
         rows = [
@@ -323,8 +306,6 @@ def show(source: str, as_json: bool, **options: Any) -> None:
     if as_json:
         click.echo(json.dumps(topology, indent=2))
         return
-    from farline.cli.toml_text import toml_text
-
     click.echo(toml_text(topology), nl=False)
 
 

@@ -7,6 +7,8 @@ from dataclasses import asdict
 
 import click
 
+from farline.testbed import congestion
+
 
 @click.group(short_help="Congestion controls that the kernel may lack.")
 def cc() -> None:
@@ -17,9 +19,7 @@ def cc() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def list_all(as_json: bool) -> None:
     """Say which can be had here, how, and why not."""
-    from farline.testbed.congestion import available
-
-    found = available()
+    found = congestion.available()
     if as_json:
         document = {"schema": 1, "congestion_controls": [asdict(one) for one in found]}
         click.echo(json.dumps(document, indent=2))
@@ -32,8 +32,6 @@ def list_all(as_json: bool) -> None:
 @click.argument("name")
 def load(name: str) -> None:
     """Load NAME into the kernel: every socket of this machine may use it from then on."""
-    from farline.testbed import congestion
-
     found = congestion.load(name)
     click.echo(f"{found.name} is there: -C {found.kernel_name}")
 
@@ -42,7 +40,5 @@ def load(name: str) -> None:
 @click.argument("name")
 def unload(name: str) -> None:
     """Take NAME, that was loaded, out of the kernel again."""
-    from farline.testbed import congestion
-
     congestion.unload(name)
     click.echo(f"{name} is unloaded")

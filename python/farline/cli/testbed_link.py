@@ -8,9 +8,12 @@ from typing import Any
 
 import click
 
+from farline.cli.common import interruptible
 from farline.cli.link_flags import link_flags, take_link_values
+from farline.cli.testbed_status import link_line
 from farline.errors import SystemFailure
-from farline.spec.links import LINK_OPTIONS, VARIABLE_KEYS
+from farline.spec.links import LINK_OPTIONS, VARIABLE_KEYS, change_of, find_link
+from farline.testbed.lookup import find_bed_and_link
 
 _VARIABLE = [option for option in LINK_OPTIONS if option.key in VARIABLE_KEYS]
 _WORDS = click.argument("words", metavar="[NAME] [LINK]", nargs=-1)
@@ -33,10 +36,6 @@ def change(words: tuple[str, ...], direction: str, **options: Any) -> None:
 
     Packets on the way keep the delay they left with; order is kept.
     """
-    from farline.cli.testbed_status import link_line
-    from farline.spec.links import change_of, find_link
-    from farline.testbed.lookup import find_bed_and_link
-
     values = take_link_values(options)
     if not values:
         raise click.UsageError("what is to change? See --help for what can")
@@ -58,8 +57,6 @@ def change(words: tuple[str, ...], direction: str, **options: Any) -> None:
 @_DIRECTION
 def cut(words: tuple[str, ...], direction: str) -> None:
     """Cut a link: what is on it and what comes is lost, until it is restored."""
-    from farline.testbed.lookup import find_bed_and_link
-
     bed, link = find_bed_and_link(words)
     bed.cut(link, direction)
     click.echo(f"{link} is cut; farline testbed restore {bed.name} {link}")
@@ -70,8 +67,6 @@ def cut(words: tuple[str, ...], direction: str) -> None:
 @_DIRECTION
 def restore(words: tuple[str, ...], direction: str) -> None:
     """Restore a link that was cut."""
-    from farline.testbed.lookup import find_bed_and_link
-
     bed, link = find_bed_and_link(words)
     bed.restore(link, direction)
     click.echo(f"{link} is up")
@@ -87,9 +82,6 @@ def restore(words: tuple[str, ...], direction: str) -> None:
 @_DIRECTION
 def capture(words: tuple[str, ...], seconds: float | None, snap: int, direction: str) -> None:
     """Write the packets that leave a link into a pcap file, with the times of the emulation."""
-    from farline.cli.common import interruptible
-    from farline.testbed.lookup import find_bed_and_link
-
     bed, link = find_bed_and_link(words[:-1])
     path = Path(words[-1])
     with interruptible(quiet=True) as asked:

@@ -6,18 +6,22 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich import box
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
 
+from farline.cli.common import interruptible
 from farline.cli.path_text import lateness_text
 from farline.spec.units import rate_human, size_human, time_human
+from farline.testbed.link_status import LinkRow, look
+from farline.testbed.lookup import find_bed
 
 if TYPE_CHECKING:
-    from rich.console import Group
-    from rich.table import Table
-
     from farline.testbed import Testbed
 
 WATCH_S = 1.0
@@ -25,27 +29,6 @@ LOOK_S = 0.3
 """Time that a single look takes, for rates: a few samples."""
 
 WIDTH = 80
-_DROPS = ("tail_drop_packets", "codel_drop_packets", "mtu_drop_packets")
-_LOST = ("loss_packets", "cut_packets")
-_EFFECTS = ("ecn_marked", "corrupted", "duplicated", "reordered")
-
-
-@dataclass(frozen=True)
-class LinkRow:
-    """One direction of one link: what it is, what it carried lately, what was since the start."""
-
-    name: str
-    way: str
-    ends: str
-    rate_bps: int
-    delay_s: float
-    carried_bps: float
-    backlog_bytes: int
-    backlog_max_bytes: int
-    in_packets: int
-    dropped: int
-    lost: int
-    other: Mapping[str, int]
 
 
 @click.command(short_help="Show hosts, links and counters.")
@@ -54,8 +37,6 @@ class LinkRow:
 @click.option("--watch", is_flag=True, help="Show it again every second, until Ctrl-C.")
 def status(name: str | None, as_json: bool, watch: bool) -> None:
     """Show a testbed: hosts with addresses; links with rate, delay, queue, drops; lateness."""
-    from farline.testbed.lookup import find_bed
-
     bed = find_bed(name)
     if watch and as_json:
         raise click.UsageError("--watch shows, --json prints once: one of the two")
@@ -71,57 +52,16 @@ def status(name: str | None, as_json: bool, watch: bool) -> None:
 
 
 def _console() -> Any:
-    from rich.console import Console
-
     return (
         Console(highlight=False) if sys.stdout.isatty() else Console(width=WIDTH, highlight=False)
     )
 
 
 def _watch(bed: Testbed) -> None:
-    from rich.live import Live
-
-    from farline.cli.common import interruptible
-
     with interruptible(quiet=True) as asked, Live(console=_console(), auto_refresh=False) as live:
         while not asked.count:
             time.sleep(WATCH_S)
             live.update(_drawn(bed, *look(bed)), refresh=True)
-
-
-def look(bed: Testbed) -> tuple[list[LinkRow], Mapping[str, Any]]:
-    """Every direction of every link, with rates since the last look, and the raw counters."""
-    samples, counters = bed.link_samples(), bed.counters()
-    links = bed.topology()["links"]
-    rows = []
-    for number, counted in enumerate(counters["links"]):
-        link, direction = links[number // 2], number % 2
-        ends = (link["a"], link["b"])
-        mine = (samples["link"] == number // 2) & (samples["direction"] == direction)
-        rows.append(
-            LinkRow(
-                name=link["name"],
-                way="→←"[direction],
-                ends=f"{ends[direction]} → {ends[1 - direction]}",
-                rate_bps=counted["rate_bps"],
-                delay_s=counted["delay_ns"] / 1e9,
-                carried_bps=_carried_bps({n: c[mine] for n, c in samples.items()}),
-                backlog_bytes=counted["backlog_bytes"],
-                backlog_max_bytes=int(samples["backlog_max_bytes"][mine].max(initial=0)),
-                in_packets=counted["in_packets"],
-                dropped=sum(counted[name] for name in _DROPS),
-                lost=sum(counted[name] for name in _LOST),
-                other={n: counted[f"{n}_packets"] for n in _EFFECTS if counted[f"{n}_packets"]},
-            )
-        )
-    return rows, counters
-
-
-def _carried_bps(samples: Mapping[str, Any]) -> float:
-    if not len(samples["end_us"]):
-        return 0.0
-    span_us = int(samples["end_us"].max() - samples["start_us"].min())
-    return 8e6 * int(samples["out_bytes"].sum()) / span_us if span_us else 0.0
 
 
 def host_documents(bed: Testbed) -> list[dict[str, Any]]:
@@ -176,9 +116,6 @@ def _document(bed: Testbed, counters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _drawn(bed: Testbed, rows: Sequence[LinkRow], counters: Mapping[str, Any]) -> Group:
-    from rich.console import Group
-    from rich.text import Text
-
     facts = bed.describe()
     lines = [f"testbed {bed.name} ({facts['topology']}), up {counters['at_s']:.0f} s"]
     failure = facts["failure"]
@@ -229,8 +166,6 @@ _LEAVE_FIRST = ("packets", "from, to", "most")
 
 
 def _table(rows: Sequence[LinkRow], width: int) -> Table:
-    from rich.console import Console
-
     names, console = list(_COLUMNS), Console(width=10_000)
     for leave in (None, *_LEAVE_FIRST):
         if leave is not None:
@@ -242,10 +177,6 @@ def _table(rows: Sequence[LinkRow], width: int) -> Table:
 
 
 def _table_of(rows: Sequence[LinkRow], names: Sequence[str]) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for name in names:
         left = name in ("link", "", "from, to")

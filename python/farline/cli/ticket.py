@@ -16,6 +16,7 @@ from farline.cli.serve import (
     default_state_dir,
     file_scopes,
 )
+from farline.tools.native import mint_ticket
 
 
 @click.command(short_help="Make a ticket for this host's server.")
@@ -35,8 +36,6 @@ def command(
     HOST is the name or address under which they reach it. The ticket is signed
     with the server's key, so the server need not run.
     """
-    from farline.tools.native import mint_ticket
-
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     limits = limits_from(options)
     state = str(state_dir or default_state_dir())

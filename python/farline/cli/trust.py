@@ -7,6 +7,8 @@ import json
 import click
 
 from farline.errors import UsageError
+from farline.tools.known_servers import KnownServers
+from farline.tools.native import parse_target
 
 
 @click.command(short_help="Remember a ticket, or forget a server.")
@@ -30,9 +32,6 @@ def command(ticket: str | None, forget: str | None, as_list: bool, as_json: bool
 
 
 def _trust(text: str) -> dict[str, dict[str, dict[str, str]]]:
-    from farline.tools.known_servers import KnownServers
-    from farline.tools.native import parse_target
-
     target = parse_target(text)
     if target.ticket is None:
         raise UsageError(
@@ -48,9 +47,6 @@ def _trust(text: str) -> dict[str, dict[str, dict[str, str]]]:
 
 
 def _forget(text: str) -> dict[str, dict[str, dict[str, str]]]:
-    from farline.tools.known_servers import KnownServers
-    from farline.tools.native import parse_target
-
     address = parse_target(text).address
     if not KnownServers().forget(address):
         raise UsageError(f"{address} is not known; farline trust --list shows what is")
@@ -58,8 +54,6 @@ def _forget(text: str) -> dict[str, dict[str, dict[str, str]]]:
 
 
 def _listed() -> dict[str, dict[str, dict[str, str]]]:
-    from farline.tools.known_servers import KnownServers
-
     servers = {}
     for address, known in KnownServers().all().items():
         ticket = ", with a ticket" if known.ticket else ""

@@ -190,6 +190,20 @@ class Store:
             rows: list[dict[str, Any]] = found.to_pylist()
         return rows
 
+    def find_one(self, run: str) -> dict[str, Any]:
+        """The row of the run that is meant by a name, its beginning or its end, or `last`.
+
+        Raises:
+            UsageError: when there is none, or what was given fits several.
+        """
+        rows = self.find(None if run == LAST else run)
+        if not rows:
+            raise UsageError(f"no run {run!r} in {self.path}; `farline runs` lists them")
+        if len(rows) > 1:
+            names = ", ".join(row["run_id"] for row in rows[:3])
+            raise UsageError(f"{run!r} fits {len(rows)} runs: {names}, ...; write more of the name")
+        return rows[0]
+
     def campaigns(self) -> pa.Table:
         """One row per campaign, newest first: when it started, how many runs ended how."""
         with self.read() as reader:

@@ -18,10 +18,11 @@ from farline.cli import emulated, testbed
 from farline.cli.group import run
 from farline.cli.stamped import run_stamped
 from farline.cli.testbed import _split
-from farline.cli.testbed_status import LinkRow, _table, look
+from farline.cli.testbed_status import _table
 from farline.cli.toml_text import toml_text
 from farline.errors import UsageError
 from farline.testbed import load, presets
+from farline.testbed.link_status import LinkRow, look
 from tests.support.paths import make_link_samples, make_stamp, make_topology
 
 

@@ -1,4 +1,7 @@
-"""`farline export --files`: receipts of copies, batch by batch, so that a million names fit."""
+"""Runs, their samples and receipts of copies as files: CSV, Parquet, JSON.
+
+Receipts go batch by batch, so that a million names fit.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,16 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pyarrow as pa
+import pyarrow.compute as compute
+import pyarrow.csv
+import pyarrow.parquet
 
-    from farline.store import Store
+from farline.store.columns import entry_of_row
+from farline.store.receipts import COLUMNS, receipt
+
+if TYPE_CHECKING:
+    from farline.store.store import Store
 
 
 class Receipts:
@@ -28,15 +37,11 @@ class Receipts:
         writers[kind](file)
 
     def _put_csv(self, file: BinaryIO) -> None:
-        import pyarrow.csv
-
         with pyarrow.csv.CSVWriter(file, _schema()) as writer:
             for table in self._tables():
                 writer.write_table(table)
 
     def _put_parquet(self, file: BinaryIO) -> None:
-        import pyarrow.parquet
-
         with pyarrow.parquet.ParquetWriter(file, _schema(), compression="zstd") as writer:
             for table in self._tables():
                 writer.write_table(table)
@@ -51,10 +56,6 @@ class Receipts:
         file.write(b"\n]}\n")
 
     def _tables(self) -> Iterator[pa.Table]:
-        import pyarrow as pa
-
-        from farline.store.receipts import receipt
-
         schema = _schema()
         for run_id in self._run_ids:
             for batch in receipt(self._store, run_id) or ():
@@ -65,10 +66,29 @@ class Receipts:
 
 
 def _schema() -> pa.Schema:
-    import pyarrow as pa
-
-    from farline.store.receipts import COLUMNS
-
     kinds = {"VARCHAR": pa.string(), "UBIGINT": pa.uint64()}
     columns = [(name, kinds[kind]) for name, kind in COLUMNS.items()]
     return pa.schema([("run_id", pa.string()), *columns])
+
+
+def put_runs(file: BinaryIO, kind: str, runs: pa.Table, samples: pa.Table | None = None) -> None:
+    """Writes runs, or their samples, as `csv`, `parquet` or `json`; JSON has both."""
+    table = runs if samples is None else samples
+    if kind == "parquet":
+        pyarrow.parquet.write_table(table, file, compression="zstd")
+    elif kind == "csv":
+        dropped = [name for name in ("record",) if name in table.column_names]
+        pyarrow.csv.write_csv(table.drop_columns(dropped), file)
+    else:
+        file.write(json.dumps(_document(runs, samples), indent=1).encode() + b"\n")
+
+
+def _document(runs: pa.Table, samples: pa.Table | None) -> dict[str, object]:
+    entries = [
+        entry_of_row(row) for row in runs.select(["record", "labels", "campaign"]).to_pylist()
+    ]
+    if samples is not None:
+        for entry in entries:
+            mine = samples.filter(compute.equal(samples["run_id"], entry["record"]["run_id"]))
+            entry["samples"] = mine.drop_columns(["run_id"]).to_pydict()
+    return {"schema": 1, "runs": entries}
