@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from farline.cli.perfmon_text import perfmon_table
 from farline.cli.selection import (
     filter_options,
     read_filter,
     store_option,
 )
+from farline.profiles.perfmon_table import perfmon_table
 from farline.store import Store
 from farline.store.disk import publish
 from farline.store.export import Receipts, put_runs

@@ -198,6 +198,8 @@ def _announce(
     options: dict[str, Any],
     as_json: bool,
 ) -> None:
+    from farline.tools.reachable import reachable_address
+
     addresses, fingerprint = server.addresses(), server.fingerprint()
     address = reachable_address(addresses, host)
     tickets = _tickets(state, address, lifetime_s, options)
@@ -247,28 +249,6 @@ def file_scopes(options: dict[str, Any]) -> list[Scope]:
                 raise click.UsageError(f"--{may}: {root!r} is no UTF-8, which it must be") from None
             scopes.append({"may": may, "root": str(root)})  # type: ignore[misc, arg-type]
     return scopes
-
-
-def reachable_address(addresses: list[str], host: str | None) -> str:
-    """`host:port` for a ticket: the stated host, or the first address others can reach."""
-    port = addresses[0].rpartition(":")[2]
-    if host is not None:
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    wildcards = ("0.0.0.0", "[::]")
-    bound = [one for one in addresses if one.rpartition(":")[0] not in wildcards]
-    return bound[0] if bound else f"{_own_address()}:{port}"
-
-
-def _own_address() -> str:
-    """This host's first address beyond loopback, else loopback."""
-    from farline.tools.native import host_facts
-
-    for interface in host_facts()["interfaces"]:
-        for address in interface["addresses"]:
-            bare = address.partition("/")[0]
-            if interface["up"] and interface["name"] != "lo" and ":" not in bare:
-                return bare
-    return "127.0.0.1"
 
 
 def _serve(

@@ -17,11 +17,12 @@ from farline.cli import lines
 from farline.cli.blast_text import blast_document, print_blasts
 from farline.cli.files_text import receipt_lines
 from farline.cli.path_text import queue_lines
-from farline.cli.perfmon_text import perfmon_of, print_perfmon
+from farline.cli.perfmon_text import print_perfmon
 from farline.cli.selection import store_option
 from farline.errors import UsageError
 from farline.profiles.blasts import blast_rows
 from farline.profiles.perfmon import json_columns
+from farline.profiles.perfmon_table import perfmon_of
 from farline.store import Store
 from farline.store.receipts import receipt
 

@@ -11,14 +11,14 @@ from farline.campaign.measure import Measured, came_about
 from farline.cli import lines
 from farline.cli.blast_text import blast_table_text
 from farline.cli.event_text import event_text
-from farline.cli.iperf3 import (
+from farline.profiles.intervals import Interval, IntervalFeed, intervals_of
+from farline.profiles.iperf3_document import (
     end_document,
     error_text,
     interval_document,
     iperf3_document,
     start_document,
 )
-from farline.profiles.intervals import Interval, IntervalFeed, intervals_of
 from farline.spec._types import RunRecord, RunSpec
 from farline.tools.events import Event, StreamSamples
 from farline.tools.native import as_arrays

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from farline.copying.host_names import HostNames
 from farline.copying.locations import Host, SshHost, StandingServer, ThisHost, working_folder
-from farline.copying.network_limits import Buffers, own_buffers
 from farline.errors import (
     FarlineError,
     ProtocolError,
@@ -21,6 +20,7 @@ from farline.errors import (
     UnreachableError,
     UsageError,
 )
+from farline.tools.kernel_limits import Buffers, own_buffers
 from farline.tools.native import Server, Target, mint_ticket, parse_target
 from farline.tools.temporary_state import temporary_state
 

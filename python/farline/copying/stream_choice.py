@@ -7,15 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from farline.copying.connector import Connector, ReverseConnector
-from farline.copying.network_limits import (
-    Buffers,
-    first_contact,
-    interface_bps,
-    own_buffers,
-    own_cores,
-)
+from farline.copying.network_limits import first_contact, interface_bps, own_cores
 from farline.copying.source_survey import are_many_and_small
 from farline.spec.units import rate_human
+from farline.tools.kernel_limits import Buffers, own_buffers
 
 if TYPE_CHECKING:
     from farline.tools.native import Contact, Target

@@ -12,11 +12,11 @@ from farline.campaign.measure import Measured
 from farline.cli import lines
 from farline.cli.blast_text import blast_document, blast_lines, blast_table_text
 from farline.cli.group import cli
-from farline.cli.iperf3 import iperf3_document
 from farline.cli.live import LiveView
 from farline.cli.runs_table import runs_table
 from farline.cli.views import PlainView
 from farline.explain.verdict import verdict
+from farline.profiles.iperf3_document import iperf3_document
 from farline.profiles.summary import summarise
 from farline.spec._types import RunRecord, RunSpec
 from farline.store import Store

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from farline.cli import group
-from farline.cli.serve import event_line, reachable_address
+from farline.cli.serve import event_line
+from farline.tools.reachable import reachable_address
 
 KEY = "sha256-" + "A" * 43
 TICKET = f"farline://far.example:5470/v1.abc.def?key={KEY}"

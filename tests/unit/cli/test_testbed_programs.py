@@ -15,7 +15,6 @@ import pytest
 from farline.cli.group import run
 from farline.cli.stamped import run_stamped
 from farline.errors import UnreachableError, UsageError
-from farline.testbed import lookup
 from farline.testbed.bed import SNAP_BYTES
 from tests.support.paths import make_stamp
 
@@ -132,7 +131,7 @@ def test_a_program_does_not_begin_with_pipes_ignored(monkeypatch: pytest.MonkeyP
         found.append([signal.getsignal(number) for number in numbers])
         raise FileNotFoundError(2, "No such file or directory")
 
-    monkeypatch.setattr(lookup, "find_bed", lambda _: bed)
+    monkeypatch.setattr("farline.cli.testbed.find_bed", lambda _: bed)
     monkeypatch.setattr(os, "execvp", refuse)
     assert run(["testbed", "exec", "a", "--", "nothing"]) == 1
     assert found == [[signal.SIG_DFL, signal.SIG_DFL]]
@@ -143,7 +142,7 @@ def test_ctrl_c_while_a_capture_starts_ends_it_as_one_later_does(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bed = Bed()
-    monkeypatch.setattr(lookup, "find_bed_and_link", lambda _: (bed, "cable"))
+    monkeypatch.setattr("farline.cli.testbed_link.find_bed_and_link", lambda _: (bed, "cable"))
     assert run(["testbed", "capture", "link.pcap"]) == 0
     assert bed.asked[0] is not signal.default_int_handler
     assert bed.asked[1] == "cable"

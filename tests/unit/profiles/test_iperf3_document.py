@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from farline.cli.iperf3 import end_document, iperf3_document
 from farline.profiles.intervals import intervals_of
+from farline.profiles.iperf3_document import end_document, iperf3_document
 from farline.spec._types import RunRecord
 from tests.support.runs import (
     CLIENT,
