@@ -32,7 +32,7 @@ LINES_AT_ONCE = 10_000
 INGEST = """
 import sys
 import pyarrow.parquet as pq
-from farline.ingest import arrow_schema, read_log
+from farline.formats import arrow_schema, read_log
 
 log = read_log(sys.argv[1])
 with pq.ParquetWriter(sys.argv[2], arrow_schema(), compression="zstd") as writer:

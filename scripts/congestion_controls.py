@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from farline.testbed import congestion
+from farline.testbeds import congestion
 from tests.support.congestion import compare, reference, runs
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "design" / "congestion-controls.md"

@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from farline.explain.infrastructure import explain
-from farline.explain.infrastructure_finding import Explanation
+from farline.findings.infrastructure import explain
+from farline.findings.infrastructure_finding import Explanation
 from scripts.page_tables import markdown, put_in
 from tests.support.infrastructures import FAULTS, HARMLESS, OUTCOMES, Case, judge
 

@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from farline.testbed.fixture import testbed
+from farline.testbeds.fixture import testbed
 
 __all__ = ["testbed"]
 

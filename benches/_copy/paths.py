@@ -30,7 +30,7 @@ from _emulator.beds import RECEIVER, SENDER, pair, pipe
 from _emulator.figures import Figure, Label, Seen, figure, share_of
 from _emulator.results import Effort
 from _emulator.runs import Run, seen, up, valid_run
-from farline.testbed import Testbed
+from farline.testbeds import Testbed
 
 RTT_S = 0.1
 OMIT_S = max(3.0, 25 * RTT_S)

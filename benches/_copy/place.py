@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from _copy.machine import Meter, metered
-from farline.testbed import Host
+from farline.testbeds import Host
 
 Wrap = Callable[[Sequence[str]], list[str]]
 CONGESTION = "reno"

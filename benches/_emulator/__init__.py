@@ -7,7 +7,7 @@ emulator's own samples are used for what only it can know (queues), and are comp
 hosts' view elsewhere. What it must not do: correct a figure by what is known about the emulator;
 choose among valid runs.
 
-In: `farline.testbed`, topologies made in `beds`. Out: `figures.Figure`, a row each, kept in
+In: `farline.testbeds`, topologies made in `beds`. Out: `figures.Figure`, a row each, kept in
 `benches/results/` by `results` and written into docs/design/emulator.md by `table`.
 
 Where to start: `figures` (what a row is and when it has failed), then a folder of `cases`.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from farline import testbed
-from farline.testbed.topology import topology_from_document
+from farline import testbeds
+from farline.testbeds.topology import topology_from_document
 
 if TYPE_CHECKING:
     from farline.spec._types import Topology
@@ -48,7 +48,7 @@ def pair(
 
 def preset_rtts_s() -> list[float]:
     """Every round-trip time that a link of a preset has, each once, in order."""
-    found = {rtt for name in testbed.presets() for rtt in _link_rtts_s(testbed.load(name))}
+    found = {rtt for name in testbeds.presets() for rtt in _link_rtts_s(testbeds.load(name))}
     return sorted(found)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from _emulator.figures import Seen
 from _emulator.ledger import FORWARD_LINK, of_pipe
-from farline.testbed import Testbed
+from farline.testbeds import Testbed
 
 if TYPE_CHECKING:
     from farline.spec._types import Topology

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from _iperf3 import FARLINE
-from farline.testbed import Host
+from farline.testbeds import Host
 
 HERE = Path(__file__).resolve().parent
 IPERF3_PORT = 5201

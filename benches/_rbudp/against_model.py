@@ -30,7 +30,7 @@ from _rbudp.probing import Probe, one_blast, probe, rbudp
 from _udt.haul import HOST_CPUS
 from farline.models.rbudp import Prediction
 from farline.models.rbudp_passes import Floats, PassDistribution
-from farline.testbed import Testbed
+from farline.testbeds import Testbed
 
 ALLOWED = 0.03
 RUNS, SHORT_RUNS = 5, 2

@@ -22,7 +22,7 @@ from _emulator.runs import Run, seen, up, valid_run
 from _emulator.traffic import serving
 from _rbudp.probing import RBUDP_HEADER_BYTES, probe, rbudp
 from _udt.haul import FRAMING_BYTES, HOST_CPUS
-from farline.testbed import Testbed
+from farline.testbeds import Testbed
 
 RATE_BPS, RTT_S, LOSS = 10_000_000_000, 0.1, 0.001
 TOTAL_BYTES, SHORT_BYTES = 2_000_000_000, 400_000_000

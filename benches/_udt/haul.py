@@ -24,7 +24,7 @@ from _emulator.results import Effort
 from _emulator.runs import seen, up, valid_runs
 from _emulator.traffic import serving
 from _udt.probing import Probe, probe
-from farline.testbed import Testbed
+from farline.testbeds import Testbed
 
 RATE_BPS = 10_000_000_000
 MTUS = (1500, 9000)

@@ -1,7 +1,7 @@
 """Python's door to the Rust rooms: JSON in, JSON and columns out.
 
 Every function that can fail raises `NativeError` with one argument, the failure
-document as JSON text. Only `farline.tools.native`, `farline.testbed` and `farline.spec` import
+document as JSON text. Only `farline.tools.native`, `farline.testbeds` and `farline.spec` import
 this.
 """
 

@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benches"))
 
 from _udt import peers
 from _udt.peers import End
-from farline.testbed import Testbed, load, needs
-from farline.testbed.fixture import SKIP_REASON
+from farline.testbeds import Testbed, load, needs
+from farline.testbeds.fixture import SKIP_REASON
 
 collect_ignore = [] if os.environ.get("FARLINE_LONG") == "1" else ["test_long.py"]
 

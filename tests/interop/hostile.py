@@ -26,8 +26,8 @@ if __name__ == "__main__":
 
 from _udt import peers  # noqa: E402
 from _udt.peers import End, Said  # noqa: E402
-from farline.testbed import Host, Testbed  # noqa: E402
-from farline.testbed.topology import topology_from_document  # noqa: E402
+from farline.testbeds import Host, Testbed  # noqa: E402
+from farline.testbeds.topology import topology_from_document  # noqa: E402
 
 if TYPE_CHECKING:
     from farline.spec._types import Topology

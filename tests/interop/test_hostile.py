@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from farline.testbed import needs
-from farline.testbed.fixture import SKIP_REASON
+from farline.testbeds import needs
+from farline.testbeds.fixture import SKIP_REASON
 from tests.interop.conftest import Programs
 from tests.interop.hostile import (
     FILLING_KB,

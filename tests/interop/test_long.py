@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from _udt.peers import exchange
-from farline.testbed import Testbed
+from farline.testbeds import Testbed
 from tests.interop.conditions import MakeEnd, assert_whole, assert_whole_both_ways, either_way
 from tests.interop.conftest import Programs
 from tests.interop.test_hostile import check

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from _udt.peers import End, Said, exchange, rendezvous
-from farline.testbed import Testbed, load
+from farline.testbeds import Testbed, load
 from tests.interop.conditions import assert_whole, assert_whole_both_ways, either_way
 from tests.interop.conftest import Programs
 from tests.interop.hostile import end_in

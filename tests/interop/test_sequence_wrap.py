@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from _udt.peers import exchange
-from farline.testbed import Testbed
+from farline.testbeds import Testbed
 from tests.interop.conditions import MakeEnd, assert_whole_both_ways
 from tests.interop.conftest import Programs
 from tests.interop.hostile import end_in

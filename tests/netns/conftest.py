@@ -16,8 +16,8 @@ import pytest
 # Benches are programs, not a package: what they share with these tests is found beside them.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benches"))
 
-from farline.testbed import Host, needs
-from farline.testbed.fixture import SKIP_REASON
+from farline.testbeds import Host, needs
+from farline.testbeds.fixture import SKIP_REASON
 
 FARLINE = Path(sys.executable).with_name("farline")
 

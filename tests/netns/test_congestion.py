@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from farline.errors import SystemFailure
-from farline.testbed import Testbed, congestion, struct_ops
-from farline.testbed.struct_ops import Kernel
+from farline.testbeds import Testbed, congestion, struct_ops
+from farline.testbeds.struct_ops import Kernel
 from tests.support.congestion import compare, reference, runs
 
 pytestmark = pytest.mark.netns
@@ -87,7 +87,7 @@ def test_one_in_use_is_not_unloaded_until_its_last_socket_ends(
 def test_what_a_killed_process_loaded_is_found_and_unloaded(fresh: Callable[[str], None]) -> None:
     fresh("highspeed")
     program = (
-        "import os, signal; from farline.testbed import congestion;"
+        "import os, signal; from farline.testbeds import congestion;"
         "congestion.load('highspeed'); os.kill(os.getpid(), signal.SIGKILL)"
     )
     done = subprocess.run([sys.executable, "-c", program], timeout=60)

@@ -15,8 +15,8 @@ import pytest
 from _copy import trees
 from _copy.faults.check import read_receipt
 from _copy.faults.ground import Server
-from farline.testbed import Host, Testbed
-from farline.testbed.fixture import MakeBed
+from farline.testbeds import Host, Testbed
+from farline.testbeds.fixture import MakeBed
 from tests.netns.conftest import FARLINE, Ending
 from tests.netns.test_paths import carried_bytes
 

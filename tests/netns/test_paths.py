@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from farline.testbed import Host, Testbed
-from farline.testbed.fixture import MakeBed
+from farline.testbeds import Host, Testbed
+from farline.testbeds.fixture import MakeBed
 from tests.netns.conftest import FARLINE, Ending, Served, probe, start
 
 pytestmark = pytest.mark.netns

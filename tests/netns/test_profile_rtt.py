@@ -14,7 +14,7 @@ import pytest
 
 from farline.spec.link_change import same_but_for, touched_names, way
 from farline.store import Store
-from farline.testbed import Testbed, list_beds, load
+from farline.testbeds import Testbed, list_beds, load
 from tests.netns.conftest import FARLINE, Ending
 
 pytestmark = pytest.mark.netns

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from farline.testbed import Host, Testbed
-from farline.testbed.fixture import MakeBed
+from farline.testbeds import Host, Testbed
+from farline.testbeds.fixture import MakeBed
 from tests.netns.conftest import FARLINE, Ending, Served, probe, start
 from tests.netns.test_paths import Probe, carried_bytes, failed_in_time
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from farline.errors import SpecError
-from farline.testbed import Host, Testbed, load
-from farline.testbed.fixture import MakeBed
+from farline.testbeds import Host, Testbed, load
+from farline.testbeds.fixture import MakeBed
 from tests.netns.conftest import Ending, Sleeper
 from tests.support import round_trips
 

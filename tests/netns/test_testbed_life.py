@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from farline.errors import UnreachableError, UsageError
-from farline.testbed import (
+from farline.testbeds import (
     Testbed,
     control,
     list_beds,
@@ -27,7 +27,7 @@ from farline.testbed import (
     state,
     take_down,
 )
-from farline.testbed.fixture import MakeBed
+from farline.testbeds.fixture import MakeBed
 from tests.netns.conftest import Ending, Sleeper
 from tests.netns.test_testbed_hosts import measure
 
@@ -41,7 +41,7 @@ links = [{ name = "l", a = "a", b = "b", rtt_s = "366ms", both = { rate_bps = "1
 """
 OWNER = """
 import sys
-from farline.testbed import Testbed, load
+from farline.testbeds import Testbed, load
 with Testbed.up(load("back-to-back"), name=sys.argv[1]) as bed:
     inside = ["sh", "-c", "echo $$; exec sleep 600"]
     bed.hosts["client"].popen(inside, start_new_session=True).wait()
@@ -157,7 +157,7 @@ def test_programs_outside_are_left_alone_when_namespace_numbers_come_again(
 
 
 def test_a_kept_bed_is_there_for_the_next_program(own_directory: Path) -> None:
-    script = "from farline.testbed import *\nTestbed.up(load('back-to-back'), 'kept', keep=True)"
+    script = "from farline.testbeds import *\nTestbed.up(load('back-to-back'), 'kept', keep=True)"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
     [info] = list_beds()
     assert (info.name, info.topology, info.owned) == ("kept", "back-to-back", False)
@@ -229,7 +229,7 @@ def carried(bed: Testbed) -> int:
 def test_a_program_inside_finds_its_bed(testbed: MakeBed) -> None:
     bed = testbed("back-to-back")
     script = (
-        "from farline.testbed import current_bed\n"
+        "from farline.testbeds import current_bed\n"
         "import json\nhere = current_bed()\n"
         "print(json.dumps([here.bed.name, here.host, here.host_of('10.77.0.2')]))"
     )

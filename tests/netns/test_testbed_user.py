@@ -35,7 +35,7 @@ exec setpriv --reuid=65534 --regid=65534 --clear-groups \
 SCRIPT = f"""
 import json, os, subprocess, sys
 from farline.errors import FarlineError
-from farline.testbed import Testbed, list_beds, load
+from farline.testbeds import Testbed, list_beds, load
 try:
     with Testbed.up(load("long-path", rate_bps="100Mbit")) as bed:
         host = bed.hosts["auckland"]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from farline.explain.infrastructure_finding import (
+from farline.findings.infrastructure_finding import (
     Cause,
     Explanation,
     NextMeasurement,

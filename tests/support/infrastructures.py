@@ -17,7 +17,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from farline.explain.infrastructure_finding import Cause, Explanation
+from farline.findings.infrastructure_finding import Cause, Explanation
 from farline.profiles.cells import Cell
 
 MSS_BYTES = 1460

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from farline.ingest import formats
+from farline.formats import formats
 from scripts.five_sites import files
 from tests.support.guides import PAGES, REASONS, ROOT, SHOWN, blocks, check
 

@@ -23,7 +23,7 @@ from farline.plots.model_line import ModelLine, line_places
 from farline.plots.style import paper_style
 from farline.plots.wanted import wanted_figures
 from farline.plots.wanted_figure import draw_wanted
-from farline.testbed import load
+from farline.testbeds import load
 from scripts import rbudp_experiments as experiments
 from tests.support.planned import planned_data
 

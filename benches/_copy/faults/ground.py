@@ -17,7 +17,7 @@ from typing import Any
 from _copy.place import first_line
 from _emulator.beds import RECEIVER, SENDER, pair, pipe
 from _iperf3 import FARLINE
-from farline.testbed import Host, Testbed
+from farline.testbeds import Host, Testbed
 
 PORT = 5470
 ROOMY_BYTES = 1 << 30

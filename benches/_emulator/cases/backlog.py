@@ -18,7 +18,7 @@ from _emulator.traffic import (
     iperf3,
     iperf3_server,
 )
-from farline.testbed import Testbed
+from farline.testbeds import Testbed
 
 GROUP = "backlog"
 RATE_BPS = 1e9

@@ -23,7 +23,7 @@ from _emulator.traffic import (
     iperf3_server,
     tcp_counters,
 )
-from farline.testbed import Testbed
+from farline.testbeds import Testbed
 
 GROUP = "conservation"
 RATE_BPS, RATE_SLACK_BPS = 5e9, 0.25e9

@@ -16,7 +16,7 @@ from _emulator.results import Effort
 from _emulator.runs import seen, up, valid_runs
 from _emulator.traffic import GRACE_S, call, serving
 from _iperf3 import FARLINE
-from farline.testbed import Testbed
+from farline.testbeds import Testbed
 
 GROUP = "udp"
 PAYLOAD_BYTES = 1472

@@ -15,8 +15,8 @@ from _emulator.ledger import worst_imbalance
 from _emulator.results import Effort
 from _emulator.runs import forget_samples, seen, up, valid_runs
 from _emulator.traffic import GRACE_S, checked_iperf3, iperf3_command, iperf3_server
-from farline import testbed
-from farline.testbed import Testbed
+from farline import testbeds
+from farline.testbeds import Testbed
 
 GROUP = "fairness"
 PATH = {"rate_bps": 5_000_000_000, "rtt_s": 0.02, "mtu_bytes": 9000}
@@ -26,7 +26,7 @@ LEAST = 0.95
 
 def rows(effort: Effort) -> Iterator[Figure]:
     """Jain's index, and whether links in a row lose count of a packet."""
-    with up(testbed.load("dumbbell", **PATH)) as bed:
+    with up(testbeds.load("dumbbell", **PATH)) as bed:
         seconds = effort.seconds(24, 10)
         runs = valid_runs(bed, lambda: _share(bed, seconds), effort.repetitions)
     label = Label(GROUP, "two cubic flows, Jain's index", "", "dumbbell 5 Gb/s 20 ms, second half")

@@ -25,7 +25,7 @@ from _emulator.figures import Figure, Label, Seen, none_of, within
 from _emulator.results import Effort
 from _emulator.runs import Run, forget_samples, forward_samples, overrun, seen, up, valid_runs
 from _emulator.traffic import Blast, blast, catcher
-from farline.testbed import Testbed
+from farline.testbeds import Testbed
 
 GROUP = "loss"
 PROBABILITIES = (1e-4, 1e-3, 1e-2, 0.1)

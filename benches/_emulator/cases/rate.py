@@ -11,7 +11,7 @@ from _emulator.figures import Figure, Label, Seen, none_of, within
 from _emulator.results import Effort
 from _emulator.runs import forget_samples, forward_samples, overrun, seen, seen_all, up, valid_runs
 from _emulator.traffic import at_wire_rate, blast, catcher
-from farline.testbed import Testbed
+from farline.testbeds import Testbed
 
 GROUP = "rate"
 RATES_BPS = (100e6, 1e9, 5e9, 9e9)

@@ -13,7 +13,7 @@ from _emulator.figures import Figure, Label, within
 from _emulator.results import Effort
 from _emulator.runs import forget_samples, forward_samples, seen, up, valid_runs
 from _emulator.traffic import at_wire_rate, background, catcher, ping_ms
-from farline.testbed import Testbed
+from farline.testbeds import Testbed
 
 GROUP = "rtt"
 RATE_BPS = 10e9

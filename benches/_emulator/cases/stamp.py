@@ -14,7 +14,7 @@ from _emulator.results import Effort
 from _emulator.runs import run as stamped_run
 from _emulator.runs import up, valid_run
 from _emulator.traffic import at_wire_rate, blast, catcher
-from farline.testbed import Testbed
+from farline.testbeds import Testbed
 
 GROUP = "stamp"
 RATE_BPS = 1e9

@@ -17,7 +17,7 @@ from _emulator.figures import Figure, Label, none_of, share_of
 from _emulator.results import Effort
 from _emulator.runs import seen, up, valid_runs
 from _emulator.traffic import increase, iperf3, iperf3_server, tcp_counters
-from farline.testbed import Host, Testbed
+from farline.testbeds import Host, Testbed
 
 RATE_BPS = 10_000_000_000
 MTUS = (1500, 9000)

@@ -24,7 +24,7 @@ from _emulator.sawtooth import (
     period_s,
 )
 from _emulator.traffic import iperf3, iperf3_server
-from farline.testbed import Testbed
+from farline.testbeds import Testbed
 
 GROUP = "sawtooth"
 MTU_BYTES = 9000

@@ -13,7 +13,7 @@ from farline.analysis.files import named_files
 from farline.analysis.reading import OnMalformed, OnRead, Reading
 from farline.analysis.sources import DEFAULT_READING, OnProgress, with_progress
 from farline.errors import FarlineError, SystemFailure, UsageError
-from farline.ingest import Log, Malformed, Tally
+from farline.formats import Log, Malformed, Tally
 from farline.store import Store
 from farline.store.transfers import KeptLog, Outcome
 

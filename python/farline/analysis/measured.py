@@ -9,8 +9,8 @@ from farline.analysis.cells import SETTINGS, ends_of, fine_cells, period_cells
 from farline.analysis.sources import Measurements
 from farline.analysis.views import DEFAULT_SHAPE, Shape
 from farline.errors import SpecError
-from farline.explain import infrastructure as causes
-from farline.explain.infrastructure_finding import Explanation
+from farline.findings import infrastructure as causes
+from farline.findings.infrastructure_finding import Explanation
 from farline.profiles.cells import Cell, merge_cells
 from farline.spec.units import counted, sentence
 from farline.store.transfers import Counts, KeptLog, Selection

@@ -28,7 +28,7 @@ from farline.analysis.reading import format_of
 from farline.analysis.sources import Measurements
 from farline.analysis.views import DEFAULT_SHAPE, NONE, Group, Shape, profile_from, views
 from farline.errors import SpecError
-from farline.explain.infrastructure_finding import SiteRank
+from farline.findings.infrastructure_finding import SiteRank
 from farline.plots.analysis import FORMATS, write_analysis_page
 from farline.plots.analysis_values import (
     MODALITY_TEXT,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from farline.errors import SpecError
-from farline.ingest import Log, Malformed, Tally, read_log
-from farline.ingest.mapping import Mapped, check_defaults, parse_mapping
+from farline.formats import Log, Malformed, Tally, read_log
+from farline.formats.mapping import Mapped, check_defaults, parse_mapping
 from farline.spec.transfers import TRANSFER_COLUMNS
 from farline.store.transfers import ParquetFiles
 

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from farline.explain.verdict import verdict
+from farline.findings.verdict import verdict
 from farline.profiles.application_bound import APPLICATION, TRANSPORTS, bounds_of
 from farline.store import RunFilter
 from farline.tools import path_mtu
 
 if TYPE_CHECKING:
     from farline.campaign.measure import Judge
-    from farline.explain.black_hole import Suspicion
+    from farline.findings.black_hole import Suspicion
     from farline.profiles.application_bound import Bound
     from farline.profiles.series import Columns
     from farline.spec._types import RunRecord, Verdict

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from farline.explain.verdict import verdict
+from farline.findings.verdict import verdict
 from farline.profiles.summary import summarise
 from farline.spec._types import RunRecord, RunSpec, Verdict
 from farline.spec.path_watch import PathSeen, PathWatch

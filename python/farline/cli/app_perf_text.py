@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from farline.explain.finding import rate_flag
+from farline.findings.finding import rate_flag
 from farline.profiles.application_bound import (
     RATE_SHARE,
     Bound,

@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from farline.explain.rbudp_text import blasts_line, check_line
+from farline.findings.rbudp_text import blasts_line, check_line
 from farline.profiles.blasts import BlastRow, blast_rows, blasts_of, path_checks_of
 from farline.spec._types import RunRecord
 from farline.spec.units import rate_human, size_human, time_human

@@ -21,9 +21,9 @@ from farline.campaign.emulated_path import (
     refuse_bed_options,
     testbed_overrides,
 )
-from farline.testbed import Testbed, load
-from farline.testbed.lookup import running_bed
-from farline.testbed.serving import run_inside, serving
+from farline.testbeds import Testbed, load
+from farline.testbeds.lookup import running_bed
+from farline.testbeds.serving import run_inside, serving
 
 if TYPE_CHECKING:
     from farline.campaign.journal import Journal

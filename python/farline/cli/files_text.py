@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from farline.explain.finding import counted
+from farline.findings.finding import counted
 from farline.profiles.copy_streams import payload_rate_bps
 from farline.spec.units import rate_human, size_human, size_text
 
@@ -97,8 +97,8 @@ def _engine_line(report: Mapping[str, Any]) -> str:
 
 def time_lines(record: Mapping[str, Any]) -> list[str]:
     """Where the time of the threads of both ends went, as bars."""
-    from farline.explain.copy_figures import copy_figures_of
-    from farline.explain.copy_verdict import time_shares
+    from farline.findings.copy_figures import copy_figures_of
+    from farline.findings.copy_verdict import time_shares
 
     lines = []
     for end in copy_figures_of(record).ends:

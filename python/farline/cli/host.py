@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from farline.explain.host_finding import HostFinding, Severity, StatedPath
+    from farline.findings.host_finding import HostFinding, Severity, StatedPath
     from farline.spec._types import HostFacts
 
 MEASURE_S = 0.3
@@ -66,7 +66,7 @@ def command(
     Kernel limits are compared with the bandwidth-delay product of the path.
     Nothing is changed, and no packet is sent.
     """
-    from farline.explain.host import findings, judged_interfaces
+    from farline.findings.host import findings, judged_interfaces
     from farline.tools.native import host_facts, memory_copy_bps
 
     if as_json and as_sysctl:
@@ -90,8 +90,8 @@ def command(
 
 def _loadable_modules() -> frozenset[str]:
     """Modules of congestion controls that modprobe can load here; a dry run loads none."""
-    from farline.explain.kernel_rules import WANTED_CONTROLS
-    from farline.testbed.congestion import has_module
+    from farline.findings.kernel_rules import WANTED_CONTROLS
+    from farline.testbeds.congestion import has_module
 
     modules = (f"tcp_{name}" for name in WANTED_CONTROLS)
     return frozenset(module for module in modules if has_module(module))
@@ -115,7 +115,7 @@ def sysctl_lines(facts: HostFacts, path: StatedPath, found: list[HostFinding]) -
 
 
 def _path(rate: float, rtt: float, streams: int, loss: float | None) -> StatedPath:
-    from farline.explain.host_finding import StatedPath
+    from farline.findings.host_finding import StatedPath
 
     for value, name in ((rate, "--rate"), (rtt, "--rtt")):
         if value <= 0:

@@ -27,8 +27,8 @@ def path_watch(link: str | None = None) -> PathWatch | None:
     """
     if not inside_testbed():
         return None
-    from farline.testbed import current_bed
-    from farline.testbed.run_watch import BedWatch
+    from farline.testbeds import current_bed
+    from farline.testbeds.run_watch import BedWatch
 
     here = current_bed()
     return None if here is None else BedWatch(here, link)

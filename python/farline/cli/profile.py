@@ -124,7 +124,7 @@ def _topology_here(plan: Plan) -> Mapping[str, Any] | None:
             " or run this on one of them (farline testbed exec)"
         )
     from farline.campaign.emulated_path import refuse_bed_options
-    from farline.testbed.link_setter import link_setter
+    from farline.testbeds.link_setter import link_setter
 
     bed = link_setter(plan.place.link).bed
     topology: Mapping[str, Any] = bed.topology()
@@ -209,7 +209,7 @@ def _link_of(campaign: Campaign) -> LinkControl | None:
     """What sets the link between runs, if the plan says anything of it."""
     if not campaign.link_keys:
         return None
-    from farline.testbed.link_setter import link_setter
+    from farline.testbeds.link_setter import link_setter
 
     return link_setter(campaign.plan.place.link, campaign.link_keys)
 

@@ -11,8 +11,8 @@ import click
 
 from farline.cli.path_text import stamp_line
 from farline.errors import FarlineError
-from farline.testbed import Testbed
-from farline.testbed.stamped import run_with_stamp
+from farline.testbeds import Testbed
+from farline.testbeds.stamped import run_with_stamp
 
 
 def run_stamped(bed: Testbed, argv: Sequence[str]) -> int:

@@ -23,9 +23,9 @@ from farline.cli.testbed_status import host_documents, host_lines, link_line, st
 from farline.cli.toml_text import toml_text
 from farline.errors import FarlineError, UnreachableError, UsageError
 from farline.spec.links import across, find_link
-from farline.testbed import Testbed, list_beds, load, sweep, take_down
-from farline.testbed import presets as known
-from farline.testbed.lookup import find_bed, find_host
+from farline.testbeds import Testbed, list_beds, load, sweep, take_down
+from farline.testbeds import presets as known
+from farline.testbeds.lookup import find_bed, find_host
 
 if TYPE_CHECKING:
     from farline.spec._types import Topology

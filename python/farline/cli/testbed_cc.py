@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from farline.testbed import congestion
+from farline.testbeds import congestion
 
 
 @click.group(short_help="Congestion controls that the kernel may lack.")

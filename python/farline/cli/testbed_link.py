@@ -13,7 +13,7 @@ from farline.cli.link_flags import link_flags, take_link_values
 from farline.cli.testbed_status import link_line
 from farline.errors import SystemFailure
 from farline.spec.links import LINK_OPTIONS, VARIABLE_KEYS, change_of, find_link
-from farline.testbed.lookup import find_bed_and_link
+from farline.testbeds.lookup import find_bed_and_link
 
 _VARIABLE = [option for option in LINK_OPTIONS if option.key in VARIABLE_KEYS]
 _WORDS = click.argument("words", metavar="[NAME] [LINK]", nargs=-1)

@@ -18,11 +18,11 @@ from rich.text import Text
 from farline.cli.common import interruptible
 from farline.cli.path_text import lateness_text
 from farline.spec.units import rate_human, size_human, time_human
-from farline.testbed.link_status import LinkRow, look
-from farline.testbed.lookup import find_bed
+from farline.testbeds.link_status import LinkRow, look
+from farline.testbeds.lookup import find_bed
 
 if TYPE_CHECKING:
-    from farline.testbed import Testbed
+    from farline.testbeds import Testbed
 
 WATCH_S = 1.0
 LOOK_S = 0.3

@@ -83,7 +83,7 @@ class RecordKeeper:
     def prepare(self) -> None:
         """Imports what keeping a short copy takes; a session has begun."""
         self._heavy_s = time.monotonic() + LIGHT_S
-        from farline.explain import copy_verdict
+        from farline.findings import copy_verdict
         from farline.profiles import copy_summary
 
         assert copy_verdict and copy_summary
@@ -101,7 +101,7 @@ class RecordKeeper:
         self._heavy_s = None
         import numpy as np
 
-        from farline.explain import verdict
+        from farline.findings import verdict
         from farline.profiles import summary
 
         assert np and summary and verdict
@@ -189,7 +189,7 @@ def judged(attempt: Attempt) -> RunRecord:
         return record
     if record["run_s"] <= LIGHT_S:
         return _lightly(record, attempt)
-    from farline.explain.verdict import verdict
+    from farline.findings.verdict import verdict
     from farline.profiles.summary import summarise
 
     rows = as_arrays(attempt.samples)
@@ -197,7 +197,7 @@ def judged(attempt: Attempt) -> RunRecord:
 
 
 def _lightly(record: RunRecord, attempt: Attempt) -> RunRecord:
-    from farline.explain.copy_verdict import quick_verdict
+    from farline.findings.copy_verdict import quick_verdict
     from farline.profiles.copy_summary import light_summary
 
     light: RunRecord = {**record, "summary": light_summary(record, attempt.samples)}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from farline.explain.infrastructure_finding import SiteRank
+from farline.findings.infrastructure_finding import SiteRank
 from farline.models.model_choice import Candidate
 from farline.plots.analysis_values import (
     MODALITY_TEXT,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from farline.explain.infrastructure_finding import Explanation
+    from farline.findings.infrastructure_finding import Explanation
     from farline.models.model_choice import Choice
     from farline.profiles.coefficients import Coefficients
     from farline.profiles.throughput_profile import ThroughputProfile

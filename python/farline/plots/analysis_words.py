@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from farline.explain.infrastructure_finding import (
+from farline.findings.infrastructure_finding import (
     Cause,
     CauseKind,
     Explanation,

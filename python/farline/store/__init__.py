@@ -11,7 +11,7 @@ STORE/
   fresh-mover/RUN_ID.parquet, mover/SEGMENT.parquet
                           samples of the files, of copies
   receipts/RUN_ID.parquet what became of each name of a copy
-  transfers/LOG.parquet   transfers of one log of another tool, as farline.ingest reads it
+  transfers/LOG.parquet   transfers of one log of another tool, as farline.formats reads it
   campaigns/ID.json       plan and seed of a campaign (kept by farline.campaign)
   tmp/                    files being written; nobody reads them
 ```

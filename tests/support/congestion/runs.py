@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from farline.testbed import Testbed, load
+from farline.testbeds import Testbed, load
 
 ENDPOINT = Path(__file__).with_name("endpoint.py")
 PORT = 5201

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from _emulator.runs import RETRIES, overrun, seen, valid_run, valid_runs
-from farline.testbed import Testbed
+from farline.testbeds import Testbed
 
 
 class Bed:

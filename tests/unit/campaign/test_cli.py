@@ -248,7 +248,7 @@ def test_a_link_that_cannot_be_set_is_an_outcome_of_its_setting(
 
     setter = Setter()
     monkeypatch.setattr("farline.cli.profile.inside_testbed", lambda: True)
-    monkeypatch.setattr("farline.testbed.link_setter.link_setter", lambda *_: setter)
+    monkeypatch.setattr("farline.testbeds.link_setter.link_setter", lambda *_: setter)
     monkeypatch.setattr("farline.cli.profile.path_watch", lambda _link: None)
     engine.interrupt_at = 5
     assert profile(HOST, "--rtt", "1ms,5ms", "-t", "0.5", "--repetitions", "4").return_value == 130

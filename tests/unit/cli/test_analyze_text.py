@@ -9,7 +9,7 @@ import pytest
 
 from farline.cli.analyze.explain_text import print_explanation
 from farline.cli.analyze.text import number, rate_unit, say, share, show_table, span
-from farline.explain.infrastructure_finding import (
+from farline.findings.infrastructure_finding import (
     Cause,
     Explanation,
     NextMeasurement,

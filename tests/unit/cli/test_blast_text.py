@@ -15,7 +15,7 @@ from farline.cli.group import cli
 from farline.cli.live import LiveView
 from farline.cli.runs_table import runs_table
 from farline.cli.views import PlainView
-from farline.explain.verdict import verdict
+from farline.findings.verdict import verdict
 from farline.profiles.iperf3_document import iperf3_document
 from farline.profiles.summary import summarise
 from farline.spec._types import RunRecord, RunSpec

@@ -19,7 +19,7 @@ from farline.cli.common import interruptible
 from farline.cli.group import run
 from farline.errors import UsageError
 from farline.store import Store
-from farline.testbed import load, serving
+from farline.testbeds import load, serving
 from tests.support.driving import make
 
 
@@ -47,9 +47,9 @@ def beds(monkeypatch: pytest.MonkeyPatch) -> dict[str, Running]:
         up["new"] = Running(topology, name)
         yield up["new"]
 
-    monkeypatch.setattr("farline.testbed.lookup.list_beds", lambda: list(up.values()))
-    monkeypatch.setattr("farline.testbed.Testbed.attach", up.__getitem__)
-    monkeypatch.setattr("farline.testbed.Testbed.up", bring_up)
+    monkeypatch.setattr("farline.testbeds.lookup.list_beds", lambda: list(up.values()))
+    monkeypatch.setattr("farline.testbeds.Testbed.attach", up.__getitem__)
+    monkeypatch.setattr("farline.testbeds.Testbed.up", bring_up)
     return up
 
 

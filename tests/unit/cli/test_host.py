@@ -146,7 +146,7 @@ def test_sysctl_prints_a_file_that_sysctl_reads() -> None:
 def test_a_control_without_a_module_is_had_as_a_bpf_program(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("farline.testbed.congestion.has_module", lambda name: name == "tcp_bbr")
+    monkeypatch.setattr("farline.testbeds.congestion.has_module", lambda name: name == "tcp_bbr")
     lines = [line.strip() for line in run().output.splitlines()]
     assert "modprobe -a tcp_bbr; farline testbed cc load htcp" in lines
 

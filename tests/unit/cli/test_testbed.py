@@ -21,8 +21,8 @@ from farline.cli.testbed import _split
 from farline.cli.testbed_status import _table
 from farline.cli.toml_text import toml_text
 from farline.errors import UsageError
-from farline.testbed import load, presets
-from farline.testbed.link_status import LinkRow, look
+from farline.testbeds import load, presets
+from farline.testbeds.link_status import LinkRow, look
 from tests.support.paths import make_link_samples, make_stamp, make_topology
 
 

@@ -15,7 +15,7 @@ import pytest
 from farline.cli.group import run
 from farline.cli.stamped import run_stamped
 from farline.errors import UnreachableError, UsageError
-from farline.testbed.bed import SNAP_BYTES
+from farline.testbeds.bed import SNAP_BYTES
 from tests.support.paths import make_stamp
 
 pytestmark = pytest.mark.unit

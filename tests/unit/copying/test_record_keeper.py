@@ -21,7 +21,7 @@ keeper.meanwhile()
 keeper.prepare()
 clock[0] += SECONDS
 keeper.meanwhile()
-print("numpy" in sys.modules, "farline.explain.verdict" in sys.modules)
+print("numpy" in sys.modules, "farline.findings.verdict" in sys.modules)
 """
 
 

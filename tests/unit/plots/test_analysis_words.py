@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import get_args
 
-from farline.explain.infrastructure_finding import CauseKind, Explanation, NextMeasurement
+from farline.findings.infrastructure_finding import CauseKind, Explanation, NextMeasurement
 from farline.plots.analysis_values import AnalysisData
 from farline.plots.analysis_words import (
     CAUSE_TEXT,

@@ -12,7 +12,7 @@ from farline.errors import FarlineError
 from farline.spec.infrastructure_text import infrastructure_from_text
 from farline.spec.json_text import read_json, read_object
 from farline.spec.toml_reading import read_toml
-from farline.testbed.topology import load
+from farline.testbeds.topology import load
 from farline.tools.known_servers import KnownServers
 
 TOMLS = {

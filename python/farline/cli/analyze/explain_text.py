@@ -11,7 +11,7 @@ from farline.cli.analyze.text import number, say, share, show_table, span
 from farline.spec.units import counted, rate_human, sentence
 
 if TYPE_CHECKING:
-    from farline.explain.infrastructure_finding import (
+    from farline.findings.infrastructure_finding import (
         Cause,
         Explanation,
         NextMeasurement,

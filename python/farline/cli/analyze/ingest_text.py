@@ -16,7 +16,7 @@ from farline.cli.analyze.text import ABSENT, say, show_table
 from farline.spec.units import counted
 
 if TYPE_CHECKING:
-    from farline.ingest import Tally
+    from farline.formats import Tally
     from farline.store.transfers import KeptLog
 
 SHOWN = 5

@@ -18,7 +18,7 @@ from farline.spec.transfers import MODALITIES
 if TYPE_CHECKING:
     from farline.analysis import Measurements, Reading, Selection, Shape
     from farline.analysis.reading import ReadLog
-    from farline.ingest import Tally
+    from farline.formats import Tally
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

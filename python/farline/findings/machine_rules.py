@@ -1,0 +1,83 @@
+"""Rules about the machine: processors, memory, clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from farline.findings.host_finding import HostFinding, HostView, Severity
+from farline.spec.units import rate_human
+
+COPIES = 4
+"""Times a byte crosses the memory bus at one end: in or out of the NIC, a copy's read and write,
+and one to spare for everything else the host does."""
+
+_SLOW_CLOCKS = ("hpet", "acpi_pm", "refined-jiffies", "jiffies", "pit")
+
+
+def governor(view: HostView) -> Iterator[HostFinding]:
+    """Frequency governor."""
+    kind = view.facts["cpu"]["governor"]
+    if kind is None:
+        yield HostFinding("ok", "CPU governor", "none: the kernel does not scale frequencies here")
+    elif kind == "performance":
+        yield HostFinding("ok", "CPU governor", kind)
+    else:
+        why = "the frequency follows the load late: figures vary between runs"
+        yield HostFinding(
+            "warn", "CPU governor", kind, why, "cpupower frequency-set -g performance"
+        )
+
+
+def processors(view: HostView) -> Iterator[HostFinding]:
+    """A CPU for each stream."""
+    online, streams = view.facts["cpu"]["online"], view.path.streams
+    what = f"{online} online"
+    if streams <= online:
+        yield HostFinding("ok", "CPUs", what)
+        return
+    why = f"{streams} streams have a thread each: they share CPUs, and wait for each other"
+    yield HostFinding("warn", "CPUs", what, why, f"farline probe HOST -P {online}")
+
+
+def virtual_machine(view: HostView) -> Iterator[HostFinding]:
+    """Whether a hypervisor is part of every measurement."""
+    if view.facts["cpu"]["virtualised"]:
+        why = "the hypervisor's scheduling and network are part of each figure: repeat more often"
+        yield HostFinding(
+            "warn", "virtual machine", "yes", why, "farline profile HOST --min-repetitions 10"
+        )
+    else:
+        yield HostFinding("ok", "virtual machine", "no")
+
+
+def clock(view: HostView) -> Iterator[HostFinding]:
+    """Cost of reading the clock, which pacing does for each batch."""
+    source = view.facts["clock_source"]
+    if source is None:
+        return
+    if source not in _SLOW_CLOCKS:
+        yield HostFinding("ok", "clock source", source)
+        return
+    why = "each look at the clock is a system call or a slow bus cycle: pacing gets coarse"
+    path = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+    yield HostFinding("warn", "clock source", source, why, f"echo tsc > {path}")
+
+
+def memory_bandwidth(view: HostView) -> Iterator[HostFinding]:
+    """Copy rate of the memory against the stated rate."""
+    copy_bps = view.memory_copy_bps
+    if copy_bps is None:
+        return
+    what = f"copies {rate_human(copy_bps)}"
+    if copy_bps >= COPIES * view.path.rate_bps:
+        yield HostFinding("ok", "memory", what, f"{COPIES} times the stated rate and more")
+        return
+    severity: Severity = "bad" if copy_bps < view.path.rate_bps else "warn"
+    needed = rate_human(COPIES * view.path.rate_bps)
+    why = f"a byte crosses memory about {COPIES} times: {needed} are needed"
+    command = "farline probe HOST --send-mode zerocopy --receive-mode discard"
+    yield HostFinding(severity, "memory", what, why, command)
+
+
+RULES = (governor, processors, virtual_machine, clock, memory_bandwidth)
+"""Every rule of this file."""

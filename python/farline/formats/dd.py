@@ -1,0 +1,71 @@
+"""What dd prints at its end, of GNU, BSD, macOS and busybox: modality F.
+
+The last figures behind `records out` are the copy; those of `status=progress` before it are none.
+Seconds and bytes are exact; the rate is theirs. Nothing says whether it read or wrote a file
+system, so `code` is empty.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from farline.formats.format import Format
+from farline.formats.quantity import other_line
+from farline.formats.reading import Reading
+from farline.formats.rows import Record, Row, tables
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SECONDS = r"(\d{1,12}(?:[.,]\d{1,12})?(?:e[-+]?\d{1,3})?)"
+# In all languages: bytes, sizes for people in brackets, a verb, seconds.
+_GNU = re.compile(
+    rf"(\d{{1,18}}) \w+ (?:\([^()]*\) )?[^\d,(]{{1,40}}, {_SECONDS} ?s\w*, .*/s\s*", re.ASCII
+)
+_GNU_ANY = re.compile(
+    rf"(\d{{1,18}}) [^\W\d]+ \([^()]*\) [^\d,(]{{1,40}}, {_SECONDS} ?[^\W\d]+, [^,]*?/s\s*"
+)
+_BSD = re.compile(rf"(\d{{1,18}}) bytes transferred in {_SECONDS} secs? \(.*/sec\)\s*", re.ASCII)
+_OUT = re.compile(r"\d+\+\d+ records out|\d+\+\d+ \S.*")
+
+
+def _row(line: str) -> Row | None:
+    for pattern in (_BSD, _GNU, _GNU_ANY):
+        if match := pattern.fullmatch(line):
+            seconds = float(match[2].replace(",", "."))
+            return {"modality": "F", "bytes": int(match[1]), "duration_s": seconds}
+    return None
+
+
+def _records(reading: Reading) -> Iterator[Record]:
+    ended = False
+    for number, line in reading.lines():
+        if _OUT.fullmatch(line):
+            ended = True
+            reading.skip("message")
+            continue
+        row = _row(line)
+        if row is None:
+            other_line(reading, number, line)
+        elif not ended:
+            reading.skip("progress")
+        elif not row["bytes"]:
+            reading.skip("nothing to move")
+        else:
+            yield Record(number, line, row)
+        ended = ended and row is None
+
+
+def read(reading: Reading) -> Iterator[pa.Table]:
+    """Tables of an output."""
+    return tables(reading, "dd", _records(reading))
+
+
+_DETECT = re.compile(
+    r"^\d+\+\d+ \S.*\n\d+\+\d+ \S.*\n\d+ \S+ .*(?:/s|/sec\))\s*$|^\d+\+\d+ records out",
+    re.MULTILINE,
+)
+
+FORMAT = Format("dd", "output of dd", lambda start: bool(_DETECT.search(start)), read)

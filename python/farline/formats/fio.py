@@ -1,0 +1,201 @@
+"""JSON of fio: rates of a file system, modality F.
+
+Jobs of one group ran at the same time: they are one row for each of reading and writing (or
+`mixed`, where fio added these up), their rates added. What was done stands in `code`, the host in
+both ends if fio says which. fio 2 counted in KiB.
+
+With `--status-interval` fio writes what was done until then again and again: of documents with
+the same jobs and start whose figures grow, the last is the run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from farline.formats.documents import Document, Found, documents, part
+from farline.formats.format import Format
+from farline.formats.reading import Reading
+from farline.formats.rows import Record, Row, address, number, tables, whole, word
+from farline.spec.units import parse_size
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_DIRECTIONS = ("read", "write")
+_MIXED = "mixed"
+_SLACK_MS = 1000
+"""How much later than due fio may write its status on a busy machine."""
+
+
+def _rows(document: Document) -> Iterator[Row]:
+    """Rows of one run of fio."""
+    scale = 1024 if (word(document.get("fio version")) or "").startswith("fio-2") else 1
+    groups: dict[tuple[str, str, bool], list[dict[str, Any]]] = {}
+    jobs = _jobs(document)
+    alone = len({str(job.get("groupid")) for job in jobs}) < 2
+    for job in jobs:
+        failed = bool(whole(job.get("error")))
+        done = [direction for direction in _DIRECTIONS if _done(job, direction)]
+        if not done and _done(job, _MIXED):
+            done = [_MIXED]
+        for direction in done:
+            together = f"{job.get('hostname')} {job.get('groupid')}"
+            groups.setdefault((together, direction, failed), []).append(job)
+        if failed and not done:
+            yield {"modality": "F", "complete": False, "code": f"error {job.get('error')}"}
+    for (_, direction, failed), group in groups.items():
+        yield {**_row(document, group, direction, scale, alone), **_outcome(group, failed)}
+
+
+def _outcome(group: list[dict[str, Any]], failed: bool) -> Row:
+    return {"complete": False, "code": f"error {group[0].get('error')}"} if failed else {}
+
+
+def _jobs(document: Document) -> list[dict[str, Any]]:
+    """The jobs of a run; the clients' sum comes as one of its own, and is none."""
+    jobs = document.get("client_stats") or document.get("jobs")
+    found = jobs if isinstance(jobs, list) else []
+    return [job for job in found if isinstance(job, dict) and job.get("jobname") != "All clients"]
+
+
+def _done(job: dict[str, Any], direction: str) -> dict[str, Any] | None:
+    """The figures of one direction, if anything was done in it."""
+    done = job.get(direction)
+    return done if isinstance(done, dict) and (whole(done.get("io_bytes")) or 0) > 0 else None
+
+
+def _row(
+    document: Document, group: list[dict[str, Any]], direction: str, scale: int, alone: bool
+) -> Row:
+    figures = [done for job in group if (done := _done(job, direction))]
+    # fio 3 has both: `bw` is KiB a second, `bw_bytes` bytes.
+    rates = [number(one.get("bw_bytes")) for one in figures]
+    rates = [
+        (number(one.get("bw")) or 0) * 1024 if rate is None else rate
+        for one, rate in zip(figures, rates, strict=True)
+    ]
+    runtime_ms = max(number(one.get("runtime")) or 0 for one in figures)
+    host = address(group[0].get("hostname"))
+    started_ms = _started_ms(document, group, runtime_ms, alone)
+    return {
+        "modality": "F",
+        "started_at": None if started_ms is None else round(started_ms * 1000),
+        "duration_s": runtime_ms / 1000 or None,
+        "bytes": sum(whole(one.get("io_bytes")) or 0 for one in figures) * scale,
+        "rate_bps": sum(rate or 0 for rate in rates) * 8,
+        "code": direction,
+        "from_host": host,
+        "to_host": host,
+        "concurrency": _concurrency(document, group),
+        "block_bytes": _block_bytes(document, group[0], direction),
+    }
+
+
+def _started_ms(
+    document: Document, group: list[dict[str, Any]], runtime_ms: float, alone: bool
+) -> float | None:
+    """When the group started: as fio 3.37 says, or before the end of the run if it ran last."""
+    written_ms = number(document.get("timestamp_ms"))
+    if written_ms is None:
+        return None
+    said = [number(job.get("job_start")) for job in group]
+    told = min((start for start in said if start is not None), default=None)
+    # Of another clock (`job_start_clock_id`) it is no time of day.
+    if told is not None and 0 <= written_ms - told <= 7 * 86_400_000:
+        return told
+    return written_ms - runtime_ms if alone else None
+
+
+def _option(document: Document, job: dict[str, Any], name: str) -> str | None:
+    """The text of an option of a job, or of all jobs; a flag without a value is empty."""
+    for options in (job.get("job options"), document.get("global options")):
+        if isinstance(options, dict) and isinstance(options.get(name), str):
+            return str(options[name])
+    return None
+
+
+def _concurrency(document: Document, group: list[dict[str, Any]]) -> int | None:
+    """How many jobs ran at once. With `group_reporting` one entry stands for several."""
+    asked = [_option(document, job, "numjobs") for job in group]
+    if len(group) == 1 and asked[0] is not None:
+        return int(asked[0]) if re.fullmatch(r"[1-9]\d{0,6}", asked[0], re.ASCII) else None
+    grouped = any(_option(document, job, "group_reporting") is not None for job in group)
+    return None if grouped else len(group)
+
+
+def _block_bytes(document: Document, job: dict[str, Any], direction: str) -> int | None:
+    """The block size, which may be given apart for reading, writing and trimming."""
+    texts = (_option(document, job, "bs") or "").split(",")
+    text = texts[min(_DIRECTIONS.index(direction), len(texts) - 1)] if direction != _MIXED else (
+        texts[0] if len(set(texts)) == 1 else ""
+    )  # fmt: skip
+    try:
+        return parse_size(text) or None
+    except ValueError:
+        return None
+
+
+def _continues(earlier: Document, later: Document) -> bool:
+    """Whether both tell of one run, which went on in between."""
+    before, after = _jobs(earlier), _jobs(later)
+    names = ("hostname", "jobname", "groupid", "job_start")
+    if not before or [[job.get(name) for name in names] for job in before] != [
+        [job.get(name) for name in names] for job in after
+    ]:
+        return False
+    written = number(earlier.get("timestamp_ms")), number(later.get("timestamp_ms"))
+    if written[0] is None or written[1] is None:
+        return False
+    longest_ms = 0.0
+    for first, second in zip(before, after, strict=True):
+        for direction in (*_DIRECTIONS, "trim", _MIXED):
+            old, new = part(first, direction), part(second, direction)
+            (old_ms, old_bytes), (new_ms, new_bytes) = _progress(old), _progress(new)
+            longest_ms = max(longest_ms, new_ms)
+            if (old_ms, old_bytes) == (new_ms, new_bytes):
+                continue
+            shift_ms = (written[1] - new_ms) - (written[0] - old_ms)
+            if new_ms < old_ms or new_bytes < old_bytes:
+                return False
+            if old_ms and not -_SLACK_MS <= shift_ms <= _SLACK_MS:
+                return False
+    # The later figures began before the earlier ones were written.
+    return written[0] <= written[1] and written[1] - longest_ms < written[0]
+
+
+def _progress(done: Document) -> tuple[float, float]:
+    return number(done.get("runtime")) or 0.0, number(done.get("io_bytes")) or 0.0
+
+
+def _records(reading: Reading) -> Iterator[Record]:
+    held: Found | None = None
+    # fio writes notes before the document, such as `note: both iodepth >= 1 and ...`.
+    for found in documents(reading, lambda line: None if "\ufffd" in line else "message"):
+        if not isinstance(found.document.get("fio version"), str):
+            reading.malformed(found.line, found.text, "no result of fio")
+            continue
+        if held is not None and _continues(held.document, found.document):
+            reading.skip("status of a run that went on")
+        elif held is not None:
+            yield from _run(reading, held)
+        held = found
+    if held is not None:
+        yield from _run(reading, held)
+
+
+def _run(reading: Reading, found: Found) -> Iterator[Record]:
+    rows = list(_rows(found.document))
+    if not rows:
+        reading.skip("nothing read or written")
+    for row in rows:
+        yield Record(found.line, found.text, row)
+
+
+def read(reading: Reading) -> Iterator[pa.Table]:
+    """Tables of a file with one or several results."""
+    return tables(reading, "fio", _records(reading))
+
+
+FORMAT = Format("fio", "JSON of fio", lambda start: '"fio version"' in start, read, version=2)

@@ -1,0 +1,158 @@
+"""Output of fio for people: rates of a file system, modality F.
+
+The status of a group says for reading and for writing what its jobs came to together: that is a
+row; who the jobs were stands before it. Of snapshots (`--status-interval`) the last counts: its
+jobs have the process ids of those before. fio 3 says each figure with prefixes of 1024 and of
+1000; fio 2 has prefixes of 1024 alone. Times of the day have no zone, and are not taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from farline.formats.format import Format
+from farline.formats.quantity import NUMBER, other_line, scaled
+from farline.formats.reading import Reading
+from farline.formats.rows import Record, Row, tables
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_JOB = re.compile(r"\S.*: \(groupid=(\d+), jobs=(\d+)\): err=\s*(\d+)(?:.*?): pid=(\d+)", re.ASCII)
+_GROUP = re.compile(r"Run status group (\d+) ")
+_UNIT = r"(Ki|Mi|Gi|Ti|Pi|[kKMGTP])?(B|bit|b)"
+_STATUS_3 = re.compile(
+    rf" +(READ|WRITE|TRIM|MIXED): bw=({NUMBER}){_UNIT}/s \(.*?\),.*"
+    rf" io=({NUMBER}){_UNIT} \(.*?\), run=\d+-(\d+)msec",
+    re.ASCII,
+)
+_STATUS_2 = re.compile(
+    rf" +(READ|WRITE|TRIM|MIXED): io=({NUMBER}){_UNIT}, aggrb=({NUMBER}){_UNIT}/s,.*"
+    r" maxt=(\d+)msec",
+    re.ASCII,
+)
+
+
+@dataclass
+class _Group:
+    """The jobs of a group."""
+
+    jobs: int = 0
+    error: int = 0
+    pids: set[str] = field(default_factory=set)
+
+
+@dataclass
+class _Run:
+    """What was told at one moment: groups, and their rows."""
+
+    groups: dict[str, _Group] = field(default_factory=dict)
+    rows: list[tuple[str, Record]] = field(default_factory=list)
+    group: str | None = None
+
+    def pids(self) -> set[str]:
+        """The process ids of all jobs."""
+        return {pid for group in self.groups.values() for pid in group.pids}
+
+
+def _row(line: str, group: _Group) -> Row | None:
+    if match := _STATUS_3.fullmatch(line.rstrip()):
+        rate, prefix, unit, moved, moved_prefix, _, milliseconds = match.groups()[1:]
+        base = 1024 if (prefix or "").endswith("i") else 1000
+        rate_bps = scaled(rate, prefix, base) * (8 if unit == "B" else 1)
+        base = 1024 if (moved_prefix or "").endswith("i") else 1000
+        moved_bytes = scaled(moved, moved_prefix, base)
+    elif match := _STATUS_2.fullmatch(line.rstrip()):
+        moved, moved_prefix, _, rate, prefix, unit, milliseconds = match.groups()[1:]
+        rate_bps = scaled(rate, prefix, 1024) * (8 if unit == "B" else 1)
+        moved_bytes = scaled(moved, moved_prefix, 1024)
+    else:
+        return None
+    return {
+        "modality": "F",
+        "duration_s": int(milliseconds) / 1000 or None,
+        "bytes": round(moved_bytes),
+        "rate_bps": rate_bps,
+        "concurrency": group.jobs or None,
+        "complete": not group.error,
+        "code": f"error {group.error}" if group.error else match[1].lower(),
+    }
+
+
+class _Printed:
+    """The runs of an output, line by line."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._run = _Run()
+        self._last: _Run | None = None
+
+    def take(self, number: int, line: str) -> Iterator[Record]:
+        """Takes a line in; gives the runs that ended before it."""
+        if match := _JOB.match(line):
+            if self._run.group is not None:
+                yield from self._told()
+            group = self._run.groups.setdefault(match[1], _Group())
+            group.jobs += int(match[2])
+            group.error = group.error or int(match[3])
+            group.pids.add(match[4])
+            self._reading.skip("message")
+        elif match := _GROUP.match(line):
+            self._run.group = match[1]
+            self._reading.skip("message")
+        elif self._run.group is not None and line.startswith(" "):
+            group = self._run.groups.get(self._run.group, _Group())
+            row = _row(line, group)
+            if row is None or row["code"] == "trim":
+                other_line(self._reading, number, line)
+            else:
+                self._run.rows.append((self._run.group, Record(number, line, row)))
+        else:
+            other_line(self._reading, number, line)
+
+    def _told(self) -> Iterator[Record]:
+        """A moment is over: the one before was another run, or an earlier moment of this one."""
+        last, self._last, self._run = self._last, self._run, _Run()
+        if last is None:
+            return
+        if last.pids() and last.pids() == self._last.pids():
+            self._reading.skip("status of a run that went on", len(last.rows))
+        else:
+            yield from _ended(last)
+
+    def end(self) -> Iterator[Record]:
+        """The run that was going on."""
+        yield from self._told()
+        if self._last is not None:
+            yield from _ended(self._last)
+
+
+def _ended(run: _Run) -> Iterator[Record]:
+    yield from (record for _, record in run.rows)
+
+
+def _records(reading: Reading) -> Iterator[Record]:
+    printed = _Printed(reading)
+    for number, line in reading.lines():
+        yield from printed.take(number, line)
+    yield from printed.end()
+
+
+def read(reading: Reading) -> Iterator[pa.Table]:
+    """Tables of an output."""
+    return tables(reading, "fio", _records(reading))
+
+
+_DETECT = re.compile(
+    r"^\S.*: \(groupid=\d+, jobs=\d+\): err=|^Run status group \d+ \(all jobs\)", re.MULTILINE
+)
+
+FORMAT = Format(
+    "fio-text",
+    "output of fio for people (normal)",
+    lambda start: '"fio version"' not in start and bool(_DETECT.search(start)),
+    read,
+)

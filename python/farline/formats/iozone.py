@@ -1,0 +1,196 @@
+"""Output of IOzone: rates of a file system, modality F.
+
+The table has a line for each file and record size and a column for each test. Which test a column
+is stands in the header above it, in a layout that depends on version and options; tests that were
+not run leave blanks, so a number belongs to the test whose name ends where it ends. Rates are
+kBytes (1024 bytes) a second where the output says so: with `-O` and `-N` they are none. In
+throughput mode (`-t`) each test has a line of what all children reached together. What was done
+(`write`, `reread`, ...) stands in `code`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from farline.formats.format import Format
+from farline.formats.reading import Reading
+from farline.formats.rows import Record, Row, Unreadable, tables
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TESTS = (
+    "write",
+    "rewrite",
+    "read",
+    "reread",
+    "random read",
+    "random write",
+    "backward read",
+    "record rewrite",
+    "stride read",
+    "fwrite",
+    "frewrite",
+    "fread",
+    "freread",
+    "pwrite",
+    "repwrite",
+    "pread",
+    "repread",
+    "pwritev",
+    "repwritev",
+    "preadv",
+    "repreadv",
+)
+_HEADER = re.compile(r"\s+kB\s+reclen\s[\sa-z]*", re.IGNORECASE)
+_TABLE = re.compile(r"\s+\d[\d\s]*", re.ASCII)
+_CHILDREN = re.compile(
+    r"\s*Children see throughput for\s+(\d{1,6}) (.{1,40}?)\s*=\s*(\d{1,15}\.\d+) [kK]B/sec\s*",
+    re.ASCII,
+)
+_BEGINS = ("Iozone: Performance Test of File I/O", "Run began: ")
+_UNIT = "Output is in "
+_NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1f\ufffd]")
+_OFF_BY = 1
+"""Characters that a number may end before or behind the name of its test."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Where the names of the tests end in the header; the first two are the sizes."""
+
+    ends: tuple[int, ...]
+    tests: tuple[str, ...]
+
+
+def _columns(line: str) -> _Columns | None:
+    """The columns of a header; None if it names tests that are not known."""
+    found = [(match[0], match.end()) for match in re.finditer(r"\S+", line)]
+    names, ends = [name for name, _ in found[2:]], [end for _, end in found]
+    known = [test.rpartition(" ")[2] for test in TESTS[: len(names)]]
+    return _Columns(tuple(ends), TESTS[: len(names)]) if names == known else None
+
+
+class _Output:
+    """What an output said so far of the table that may follow."""
+
+    def __init__(self) -> None:
+        self.in_kb: bool | None = None
+        self.columns: _Columns | None = None
+
+    def is_told(self, line: str) -> bool:
+        """Takes in a line that says how tables are to be read; False if it is none."""
+        if any(text in line for text in _BEGINS):
+            self.in_kb = self.columns = None
+        elif _UNIT in line:
+            self.in_kb = "kbytes/sec" in line.lower()
+        elif _HEADER.fullmatch(line):
+            self.columns = _columns(line)
+        else:
+            return False
+        return True
+
+    def rows(self, line: str) -> list[Row]:
+        """A row for each test of a line of the table.
+
+        Raises:
+            Unreadable: when it does not say which test a number is of, or in what unit.
+        """
+        if self.in_kb is not True:
+            said = "nothing says in what unit the rates are" if self.in_kb is None else (
+                "rates are not in kBytes/sec"
+            )  # fmt: skip
+            raise Unreadable(f"no line of the table: {said}")
+        if self.columns is None:
+            raise Unreadable("no line of the table: no header with known tests is above it")
+        numbers = [(int(match[0]), match.end()) for match in re.finditer(r"\d{1,15}", line)]
+        if len(numbers) < 3:
+            raise Unreadable("no line of the table: a size or all rates are missing")
+        size_kb, record_kb = numbers[0][0], numbers[1][0]
+        return [
+            {
+                "modality": "F",
+                "duration_s": size_kb / rate_kb if rate_kb else None,
+                "bytes": size_kb * 1024,
+                "rate_bps": rate_kb * 1024 * 8.0,
+                "block_bytes": record_kb * 1024,
+                "code": test,
+            }
+            for (rate_kb, _), test in zip(
+                numbers[2:], _tests([end for _, end in numbers], self.columns), strict=True
+            )
+        ]
+
+
+def _tests(ends: list[int], columns: _Columns) -> Iterator[str]:
+    """The test of each number behind the sizes, by where the numbers end."""
+    if len(ends) == len(columns.ends):
+        yield from columns.tests
+        return
+    # A number that is wider than its column moves what follows to the right.
+    moved, index = max(0, ends[1] - columns.ends[1]), 1
+    if abs(ends[0] - columns.ends[0]) > _OFF_BY and not moved:
+        raise Unreadable("no line of the table: columns do not fit the header")
+    for end in ends[2:]:
+        near = [
+            place
+            for place in range(index + 1, len(columns.ends))
+            if abs(end - moved - columns.ends[place]) <= _OFF_BY
+        ]
+        if not near:
+            raise Unreadable("no line of the table: columns do not fit the header")
+        index = near[0]
+        moved = max(0, end - columns.ends[index])
+        yield columns.tests[index - 2]
+
+
+def _records(reading: Reading) -> Iterator[Record]:
+    output = _Output()
+    for number, line in reading.lines():
+        if output.is_told(line):
+            reading.skip("message")
+        elif match := _CHILDREN.fullmatch(line):
+            row: Row = {
+                "modality": "F",
+                "rate_bps": float(match[3]) * 1024 * 8,
+                "concurrency": int(match[1]),
+                "code": match[2],
+            }
+            yield Record(number, line, row)
+        elif _TABLE.fullmatch(line):
+            try:
+                rows = output.rows(line)
+            except Unreadable as reason:
+                reading.malformed(number, line, str(reason))
+                continue
+            for row in rows:
+                # With `-+n` a test that was left out has rate 0.
+                if row["rate_bps"]:
+                    yield Record(number, line, row)
+                else:
+                    reading.skip("test that was not run")
+        elif _NO_TEXT.search(line):
+            reading.malformed(number, line, "no text")
+        else:
+            reading.skip("message")
+
+
+def read(reading: Reading) -> Iterator[pa.Table]:
+    """Tables of an output."""
+    return tables(reading, "iozone", _records(reading))
+
+
+_DETECT = re.compile(
+    r"Iozone: Performance Test of File I/O|^ +kB  reclen +write |Children see throughput for +\d",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+def _detect(start: str) -> bool:
+    return bool(_DETECT.search(start))
+
+
+FORMAT = Format("iozone", "output of IOzone", _detect, read, version=2)

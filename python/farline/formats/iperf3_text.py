@@ -1,0 +1,270 @@
+"""What iperf3 prints without `--json`, client or server, of all versions.
+
+A test begins where a client connects or a server accepts, and has its summary behind the second
+header: lines for each stream, and `[SUM]` of several, of the sender and of the receiver. The rate
+is the receiver's; a server that sent knows only its own. Bytes have prefixes of 1024, bits of
+1000. `--title` and `--timestamps` put a text before each line; titles tell tests apart that ran at
+the same time. What `--get-server-output` adds is left out: it is the same test again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from farline.formats.format import Format
+from farline.formats.quantity import NUMBER, other_line, scaled
+from farline.formats.reading import Reading
+from farline.formats.rows import Record, Row, address, moment_us, tables
+from farline.formats.tally import excerpt
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_TITLE = re.compile(r"(.{1,200}?):  (?=\[|Connecting|Accepted|Server|iperf|Reverse|- -|---)")
+_CONNECTS = re.compile(r"Connecting to host (\S+), port \d+")
+_ACCEPTS = re.compile(r"Accepted connection from (\S+), port \d+")
+_ENDS = re.compile(r"iperf Done\.|Server listening on \d+")
+_LOCAL = re.compile(r"\[ *\d+\] local (\S+) port \d+ connected to (\S+) port \d+")
+_HEADER = re.compile(r"\[ ID\](?:\[Role\])? +Interval +Transfer +(?:Bitrate|Bandwidth)(.*)")
+_FIGURES = re.compile(
+    rf"\[ *(\d+|SUM)\](?:\[([TR]X)-[CS]\])? +({NUMBER})-({NUMBER}) +sec +({NUMBER}) ([KMGT]?)Bytes"
+    rf" +({NUMBER}) ([KMGT]?)(bits|Bytes)/sec(.*)",
+    re.ASCII,
+)
+_LOST = re.compile(r"(\d+)/(\d+) \(")
+_RETRANS = re.compile(r" +(\d{1,12})\s", re.ASCII)
+_FAILED = re.compile(r"iperf3?: (?:error - |interrupt - )(.*)")
+_TIME = re.compile(r"Time: \w{3}, (\d\d \w{3} \d{4} \d\d:\d\d:\d\d) (?:GMT|UTC)")
+_ASKED = re.compile(r"Starting Test: protocol: (\w+), (\d+) streams?, (\d+) byte blocks")
+_CONTROL = re.compile(r"snd_tcp_congestion (\S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    """One line of a summary."""
+
+    stream: str
+    way: str
+    end: str
+    seconds: float
+    moved: float
+    rate_bps: float
+    retransmits: int | None
+    arrived: float | None
+
+
+@dataclass
+class _Test:
+    """One test, as far as it has been told."""
+
+    line: int
+    text: str
+    is_server: bool
+    peer: str | None
+    ends: tuple[str | None, str | None] = (None, None)
+    connections: int = 0
+    reverse: bool = False
+    headers: int = 0
+    udp: bool = False
+    summaries: list[_Summary] = field(default_factory=list)
+    facts: Row = field(default_factory=dict)
+    error: str | None = None
+
+    def rows(self) -> list[Row]:
+        """A row for each direction."""
+        ways = list(dict.fromkeys(one.way for one in self.summaries))
+        if self.error is not None or not ways:
+            code = self.error or "no result"
+            return [{"modality": "T", "complete": False, "code": code, **self._hosts("", None)}]
+        return [self._row(way, [one for one in self.summaries if one.way == way]) for way in ways]
+
+    def _row(self, way: str, lines: list[_Summary]) -> Row:
+        streams = {one.stream for one in lines} - {"SUM"}
+        expected = self.connections // 2 if way else self.connections
+        wanted = "SUM" if max(expected, len(streams)) > 1 else next(iter(streams), "SUM")
+        told = {one.end: one for one in lines if one.stream == wanted}
+        row: Row = {
+            "modality": "T",
+            "transport": "udp" if self.udp else "tcp",
+            "streams": len(streams) or None,
+            **self.facts,
+            **self._hosts(way, told),
+        }
+        best = told.get("receiver") or told.get("")
+        if self.is_server and (best is None or not best.moved):
+            best = told.get("sender", best)
+        if best is None:
+            return {**row, "complete": False, "code": "no result of all streams at the receiver"}
+        if not best.moved:
+            return {**row, "complete": False, "code": "nothing arrived"}
+        arrived = 1.0 if best.arrived is None or best.end else best.arrived
+        sender = told.get("sender")
+        return {
+            **row,
+            "duration_s": best.seconds,
+            "bytes": round(best.moved * arrived),
+            "rate_bps": best.rate_bps * arrived,
+            "retransmits": None if self.udp or sender is None else sender.retransmits,
+        }
+
+    def _hosts(self, way: str, told: dict[str, _Summary] | None) -> Row:
+        local, remote = self.ends[0], self.ends[1] or self.peer
+        sends: bool | None = way == "TX" if way else self.reverse == self.is_server
+        if self.is_server and not way:
+            # A server is not told of `--reverse`: its own end stands in its summary.
+            # Before 3.7 both ends stand there, and the other one has nothing.
+            ends = {end for end, one in (told or {}).items() if one.moved}
+            sends = "sender" in ends if len(ends) == 1 else None
+        if sends is None:
+            return {}
+        here, there = address(local), address(remote)
+        return {"from_host": here if sends else there, "to_host": there if sends else here}
+
+
+class _Printed:
+    """The tests of an output, line by line; of each title one goes on."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._tests: dict[str, _Test] = {}
+        # What stands before a test of it, and titles whose lines are the other end's.
+        self._facts: dict[str, Row] = {}
+        self._other_end: set[str] = set()
+
+    def take(self, number: int, line: str) -> Iterator[Record]:
+        """Takes a line in; gives the tests that end by it."""
+        titled = _TITLE.match(line)
+        title = titled[1] if titled else ""
+        connects = _CONNECTS.search(line)
+        if title in self._other_end and not connects and "iperf Done." not in line:
+            self._reading.skip("the other end's output")
+        elif match := connects or _ACCEPTS.search(line):
+            yield from self._end(title)
+            facts = self._facts.pop(title, {})
+            self._tests[title] = _Test(
+                number, line, is_server=connects is None, peer=match[1], facts=facts
+            )
+        elif _ENDS.search(line) or "Server output:" in line:
+            yield from self._end(title)
+            if "Server output:" in line:
+                self._other_end.add(title)
+            self._reading.skip("message")
+        elif match := _FAILED.search(line):
+            yield from self._failed(number, line, title, excerpt(match[1]) or "error")
+        elif (match := _TIME.search(line)) and self._tests.get(title) is None:
+            self._facts[title] = _started(match)
+            self._reading.skip("message")
+        elif (test := self._tests.get(title)) is None or not _take(test, line):
+            other_line(self._reading, number, line)
+
+    def _failed(self, number: int, line: str, title: str, why: str) -> Iterator[Record]:
+        test = self._tests.get(title)
+        if test is not None:
+            test.error = why
+        elif "interrupt" in line:
+            # Its test may stand behind it; that has no result then.
+            self._reading.skip("message")
+        else:
+            yield Record(number, line, {"modality": "T", "complete": False, "code": why})
+
+    def _end(self, title: str) -> Iterator[Record]:
+        test = self._tests.pop(title, None)
+        self._other_end.discard(title)
+        if test is not None:
+            for row in test.rows():
+                yield Record(test.line, test.text, row)
+
+    def end(self) -> Iterator[Record]:
+        """The tests that were going on."""
+        for title in list(self._tests):
+            yield from self._end(title)
+
+
+def _started(match: re.Match[str]) -> Row:
+    try:
+        moment = datetime.strptime(match[1], "%d %b %Y %H:%M:%S").replace(tzinfo=UTC)
+    except ValueError:
+        return {}
+    return {"started_at": moment_us(moment)}
+
+
+def _take(test: _Test, line: str) -> bool:
+    """Whether the line says something of the test."""
+    if match := _FIGURES.search(line):
+        _take_figures(test, match)
+    elif match := _HEADER.search(line):
+        test.headers += 1
+        test.udp = test.udp or "Datagrams" in match[1]
+    elif match := _LOCAL.search(line):
+        test.connections += 1
+        test.ends = test.ends if test.ends[0] else (match[1], match[2])
+    elif "Reverse mode, remote host" in line:
+        test.reverse = True
+    elif match := _TIME.search(line):
+        test.facts |= _started(match)
+    elif match := _ASKED.search(line):
+        test.facts["block_bytes"] = int(match[3]) or None
+        test.udp = match[1].upper() == "UDP"
+    elif match := _CONTROL.search(line):
+        test.facts["congestion_control"] = match[1]
+    else:
+        return False
+    return True
+
+
+def _take_figures(test: _Test, match: re.Match[str]) -> None:
+    """Takes a line of the summary in; those before it are intervals."""
+    more = match[10]
+    end = next((word for word in ("sender", "receiver") if more.rstrip().endswith(word)), "")
+    lost = _LOST.search(more)
+    # UDP before 3.6 has one line for each stream, behind the second header, and no word.
+    if "omitted" in more or not (end or (test.headers > 1 and lost)):
+        return
+    in_bytes = match[9] == "Bytes"
+    rate = scaled(match[7], match[8], 1024 if in_bytes else 1000) * (8 if in_bytes else 1)
+    retransmits = None if lost else _RETRANS.match(more)
+    arrived = 1 - int(lost[1]) / int(lost[2]) if lost and int(lost[2]) else None
+    test.udp = test.udp or lost is not None
+    seconds = float(match[4].replace(",", ".")) - float(match[3].replace(",", "."))
+    test.summaries.append(
+        _Summary(
+            match[1],
+            match[2] or "",
+            end,
+            seconds,
+            scaled(match[5], match[6], 1024),
+            rate,
+            int(retransmits[1]) if retransmits else None,
+            arrived,
+        )
+    )
+
+
+def _records(reading: Reading) -> Iterator[Record]:
+    printed = _Printed(reading)
+    for number, line in reading.lines():
+        yield from printed.take(number, line)
+    yield from printed.end()
+
+
+def read(reading: Reading) -> Iterator[pa.Table]:
+    """Tables of an output."""
+    return tables(reading, "iperf3", _records(reading))
+
+
+_DETECT = re.compile(
+    r"^(?![ \t]*[{\"]).{0,400}?(?:Connecting to host \S+, port \d|Server listening on \d+\b"
+    r"|Accepted connection from \S+, port \d|iperf3: (?:error|interrupt) - )",
+    re.MULTILINE,
+)
+
+
+def _detect(start: str) -> bool:
+    return start.lstrip()[:1] not in ("{", "") and bool(_DETECT.search(start))
+
+
+FORMAT = Format("iperf3-text", "output of iperf3 without --json", _detect, read)

@@ -1,0 +1,131 @@
+"""What rsync prints at its end (`-v` or `--stats`): one transfer for each run.
+
+The rate is rsync's own: all bytes sent and received, over its whole seconds and a half. With
+`--stats` the files are known too. Prefixes are of 1000, as `-h` writes them; `-hh` writes the same
+letters for 1024, and nothing tells them apart. Digits may be grouped as any locale does. Progress
+lines are no transfers, nor are dry runs; a run that ends with an error is a failed one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from farline.formats.format import Format
+from farline.formats.quantity import other_line, scaled, ungrouped
+from farline.formats.reading import Reading
+from farline.formats.rows import Record, Row, tables
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_FIGURE = r"([\d.,'\u00a0\u202f\u2019]{1,30})([KMGTP]?)"
+_SENT = re.compile(
+    rf"sent {_FIGURE} bytes\s+received {_FIGURE} bytes\s+{_FIGURE} bytes/sec\s*", re.ASCII
+)
+_TOTAL = re.compile(r"total size is \S+\s+speedup is \S+( \((?:DRY RUN|BATCH ONLY)\))?\s*")
+_FILES = re.compile(rf"Number of (?:regular )?files transferred: {_FIGURE}\s*", re.ASCII)
+_ERROR = re.compile(r"rsync error: .*\(code (\d+)\)", re.ASCII)
+# With these rsync went on to the end: what it could not do is in them. After others it stopped.
+_AFTER_THE_SUMMARY = ("23", "24", "25")
+_BEGINS = re.compile(r"(?:sending|receiving) incremental file list|building file list|Number of f")
+_PROGRESS = re.compile(r"\s+\S+\s+\d{1,3}%\s+\S+[kMGT]?B/s\s+\d+:\d\d:\d\d")
+
+
+def _figure(figure: str, prefix: str) -> float:
+    # A figure with a prefix has a fraction of two digits; others are whole or have one, too.
+    return scaled(str(ungrouped(figure)), prefix, 1000)
+
+
+class _Run:
+    """The run that is being told of."""
+
+    def __init__(self) -> None:
+        self.files: int | None = None
+        self.row: tuple[int, str, Row] | None = None
+        self.dry = False
+        self.whole = False
+
+    def take(self, number: int, line: str) -> bool:
+        """Whether the line says something of the run."""
+        if match := _FILES.fullmatch(line):
+            self.files = round(_figure(match[1], match[2]))
+        elif match := _SENT.fullmatch(line):
+            sent, received, rate = (_figure(match[at], match[at + 1]) for at in (1, 3, 5))
+            moved = sent + received
+            row: Row = {
+                "modality": "E",
+                "bytes": round(moved),
+                "duration_s": moved / rate if rate else None,
+                "rate_bps": rate * 8,
+                "files": self.files,
+            }
+            self.row = number, line, row
+        elif match := _TOTAL.fullmatch(line):
+            self.dry, self.whole = match[1] is not None, True
+        else:
+            return False
+        return True
+
+
+def _records(reading: Reading) -> Iterator[Record]:
+    run = _Run()
+    for number, line in reading.lines():
+        begins = bool(_BEGINS.match(line)) and (run.whole or run.row is not None)
+        if begins or (run.whole and _SENT.fullmatch(line)):
+            yield from _ended(reading, run, None)
+            run = _Run()
+        try:
+            taken = run.take(number, line)
+        except ValueError:
+            reading.malformed(number, line, "a figure of the summary is no number")
+            continue
+        if taken:
+            continue
+        if match := _ERROR.search(line):
+            if run.whole and match[1] not in _AFTER_THE_SUMMARY:
+                yield from _ended(reading, run, None)
+                run = _Run()
+            if run.row is None:
+                run.row = number, line, {"modality": "E", "files": run.files}
+            yield from _ended(reading, run, match[1])
+            run = _Run()
+        elif _PROGRESS.match(line):
+            reading.skip("progress")
+        else:
+            other_line(reading, number, line)
+    yield from _ended(reading, run, None)
+
+
+def _ended(reading: Reading, run: _Run, code: str | None) -> Iterator[Record]:
+    if run.row is None:
+        return
+    number, line, row = run.row
+    if code is not None:
+        yield Record(number, line, {**row, "complete": False, "code": f"code {code}"})
+    elif not run.whole:
+        # Only the line that is missing says whether it was a dry run.
+        reading.malformed(number, line, "the summary ends before its last line")
+    elif run.dry:
+        reading.skip("dry run")
+    elif run.files == 0:
+        reading.skip("nothing to move")
+    else:
+        yield Record(number, line, row)
+
+
+def read(reading: Reading) -> Iterator[pa.Table]:
+    """Tables of an output."""
+    return tables(reading, "rsync", _records(reading))
+
+
+_DETECT = re.compile(
+    r"^sent \S+ bytes\s+received \S+ bytes\s+\S+ bytes/sec|^rsync error: |^Number of regular files"
+    r" transferred: |^sending incremental file list$|^receiving incremental file list$",
+    re.MULTILINE,
+)
+
+FORMAT = Format(
+    "rsync", "output of rsync (-v, --stats)", lambda start: bool(_DETECT.search(start)), read
+)

@@ -1,0 +1,220 @@
+"""Any table: a line for each transfer, a header, columns named by a mapping.
+
+The delimiter is the one of comma, semicolon, tab, bar and spaces that the header is split by.
+Columns whose header is the name of one of ours need no mapping. A line is a record by itself:
+no field goes over a line end. Lines that start with `#` are comments.
+
+Figures may have a decimal comma. `1,234` alone may be a thousand and more, or one and a fraction:
+what other figures of the first lines are decides, and where they do not, it is malformed.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from farline.errors import SpecError
+from farline.formats.format import Format
+from farline.formats.mapping import MAPPABLE, Mapped, Read, may_be_pointed, pointed
+from farline.formats.reading import Reading
+from farline.formats.rows import Record, Row, Unreadable, tables
+from farline.spec.transfers import MODALITIES, TRANSFER_COLUMNS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DELIMITERS = ",;\t|"
+_LOOKED_AT = 64 * 1024
+
+Split = Callable[[str], list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """Where a column's texts are (None: a fixed text), and what reads them."""
+
+    name: str
+    index: int | None
+    read: Read
+    literal: str = ""
+
+    @property
+    def is_figure(self) -> bool:
+        """Whether its texts are numbers, perhaps with a unit."""
+        return self.index is not None and TRANSFER_COLUMNS[self.name] in (
+            "double",
+            "int32",
+            "int64",
+        )
+
+
+def _splitter(header: str) -> Split:
+    """What splits lines as the header is split."""
+    delimiter = max(DELIMITERS, key=header.count)
+    if header.count(delimiter) == 0:
+        return str.split
+
+    def split(line: str) -> list[str]:
+        try:
+            cells = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
+        except csv.Error as failure:
+            raise Unreadable(f"no line of a table: {failure}") from None
+        return cells
+
+    return split
+
+
+def _columns(
+    header: Sequence[str], mapping: tuple[Mapped, ...] | None, where: str
+) -> list[_Column]:
+    """The columns to take, as mapped; those with a name of ours that are not are taken too.
+
+    Raises:
+        SpecError: when a column is not there, or nothing says how fast a transfer was.
+    """
+    entries = [_with_literal(entry, header) for entry in mapping or ()]
+    named = {entry.column for entry in entries}
+    entries += [Mapped(name, name) for name in MAPPABLE if name in header and name not in named]
+    for entry in entries:
+        if not entry.literal and header.count(entry.name) != 1:
+            there = "is not in the header" if entry.name not in header else "is there twice"
+            raise SpecError(
+                f"{where}: {entry.column}: column {entry.name!r} {there}; "
+                f"there are {', '.join(header)}"
+            )
+    named = {entry.column for entry in entries}
+    if "rate_bps" not in named and not {"bytes", "duration_s"} <= named:
+        raise SpecError(
+            f"{where}: nothing says how fast a transfer was: map rate_bps, or bytes and "
+            f"duration_s, to some of {', '.join(header)}"
+        )
+    return [
+        _Column(
+            entry.column,
+            None if entry.literal else header.index(entry.name),
+            entry.reader(),
+            entry.name if entry.literal else "",
+        )
+        for entry in entries
+    ]
+
+
+def _with_literal(entry: Mapped, header: Sequence[str]) -> Mapped:
+    """`modality=T` means the modality, unless a column has that name."""
+    if entry.column == "modality" and entry.name in MODALITIES and entry.name not in header:
+        return Mapped(entry.column, entry.name, literal=True)
+    return entry
+
+
+def _has_decimal_commas(columns: list[_Column], lines: Sequence[str], split: Split) -> bool:
+    """Whether figures of these lines have commas that can be nothing but decimal ones."""
+    for line in lines:
+        try:
+            cells = split(line)
+        except Unreadable:
+            continue
+        figures = [
+            cells[column.index]
+            for column in columns
+            if column.is_figure and column.index is not None and column.index < len(cells)
+        ]
+        if any(may_be_pointed(figure) for figure in figures):
+            return True
+    return False
+
+
+def _row(columns: list[_Column], cells: list[str], *, commas: bool) -> Row:
+    row: Row = {}
+    for column in columns:
+        text = column.literal if column.index is None else cells[column.index]
+        try:
+            if column.is_figure and "," in text:
+                if not commas and may_be_pointed(text) is None:
+                    raise ValueError(
+                        f"{text!r} may have a decimal comma or one between thousands: write it"
+                        " with a point, or without a mark"
+                    )
+                text = pointed(text)
+            value = column.read(text)
+        except (ValueError, OverflowError) as failure:
+            raise Unreadable(f"{column.name}: {failure}") from None
+        if value is not None:
+            row[column.name] = value
+    return row
+
+
+def _records(reading: Reading) -> Iterator[Record]:
+    split: Split = str.split
+    header: list[str] | None = None
+    columns: list[_Column] = []
+    commas = False
+    for number, line in reading.lines():
+        if line.startswith("#"):
+            reading.skip("comment")
+            continue
+        if header is None:
+            split = _splitter(line)
+            header = [cell.strip() for cell in split(line)]
+            columns = _columns(header, reading.mapping, str(reading.path))
+            first = reading.start(_LOOKED_AT).split("\n")
+            commas = _has_decimal_commas(columns, [one for one in first if one.strip()], split)
+            continue
+        try:
+            cells = split(line)
+            if [cell.strip() for cell in cells] == header:
+                reading.skip("header")
+                continue
+            if len(cells) != len(header):
+                raise Unreadable(f"{len(cells)} fields, but the header has {len(header)}")
+            yield Record(number, line, _row(columns, cells, commas=commas))
+        except Unreadable as reason:
+            reading.malformed(number, line, str(reason))
+
+
+def read(reading: Reading) -> Iterator[pa.Table]:
+    """Tables of a table.
+
+    Raises:
+        SpecError: when its columns are not what the mapping says.
+    """
+    return tables(reading, "csv", _records(reading))
+
+
+_UNITS = re.compile(r"(?<![A-Za-z])([kKMGT]i?)(bits?|b|B)(?:ps|[/_ ]?(?:s|sec)\b)")
+
+
+def hint(start: str) -> str | None:
+    """How to map the columns of what looks like a table; None for what does not."""
+    lines = [line for line in start.split("\n") if line.strip() and not line.startswith("#")][:2]
+    delimiter = max(DELIMITERS, key=lines[0].count) if len(lines) == 2 else ","
+    try:
+        names, cells = (_splitter(lines[0])(line) for line in lines)
+    except (ValueError, Unreadable):
+        return None
+    names = [name.strip() for name in names]
+    if delimiter not in lines[0] or len(names) != len(cells) or not all(names):
+        return None
+    for name in names:
+        if match := _UNITS.search(name):
+            unit = f"{match[1]}{'B' if match[2] == 'B' else 'bit'}/s"
+            return f"it looks like a table: --map 'rate_bps=\"{name}\":{unit},modality=T' (or E)"
+    return (
+        "it looks like a table: say which column is the rate, such as"
+        f" --map 'rate_bps=\"{names[-1]}\":Mbit/s,modality=T'; it has {', '.join(names)}"
+    )
+
+
+def _detect(start: str) -> bool:
+    lines = (line for line in start.split("\n") if line.strip() and not line.startswith("#"))
+    header = next(lines, "")
+    try:
+        names = {cell.strip() for cell in _splitter(header)(header)}
+    except Unreadable:
+        return False
+    return "rate_bps" in names or {"bytes", "duration_s"} <= names
+
+
+FORMAT = Format("csv", "any table with a header, by a mapping of its columns", _detect, read)

@@ -1,0 +1,361 @@
+"""What tools print for people: iperf3, fio, rsync, rclone, dd, WDT, XDD, bbcp, EScp and scp."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import given as examples
+from hypothesis import strategies as st
+
+from farline.formats.quantity import scaled, ungrouped
+from tests.unit.formats.logs import Rows, given, sample, text_of
+
+SAME_FOLDER = [HealthCheck.function_scoped_fixture]
+
+
+def facts(row: dict[str, Any], *names: str) -> tuple[Any, ...]:
+    """Some columns of a row."""
+    return tuple(row[name] for name in names)
+
+
+def test_iperf3_in_text_gives_what_the_receiver_got_of_all_streams() -> None:
+    rows, tally = sample("iperf3-text.txt")
+    tcp, reverse, there, back, udp, asked, verbose, refused = rows
+    assert facts(tcp, "rate_bps", "streams", "retransmits") == (3.16e9, 1, 0)
+    assert facts(tcp, "from_host", "to_host", "transport") == ("10.9.1.1", "10.9.1.2", "tcp")
+    assert tcp["bytes"] == 378 << 20
+    assert facts(reverse, "from_host", "rate_bps", "streams", "retransmits") == (
+        "10.9.1.2", 2.53e9, 2, 2,
+    )  # fmt: skip
+    assert facts(there, "from_host", "rate_bps", "streams") == ("10.9.1.1", 199e6, 2)
+    assert facts(back, "from_host", "rate_bps", "streams") == ("10.9.1.2", 201e6, 2)
+    assert facts(udp, "transport", "rate_bps", "retransmits") == ("udp", 71.4e6, None)
+    assert asked["rate_bps"] == pytest.approx(2.07e9)
+    assert facts(verbose, "congestion_control", "block_bytes") == ("bbr", 131072)
+    assert verbose["started_at"] == datetime(2026, 11, 25, 14, 23, 7)
+    assert facts(refused, "complete", "code") == (
+        False,
+        "unable to connect to server: Connection refused",
+    )
+    assert tally.skipped["the other end's output"] > 0 and tally.malformed == 0
+
+
+def test_an_iperf3_server_says_whether_it_sent() -> None:
+    rows, _ = sample("iperf3-server.txt")
+    assert [facts(row, "from_host", "rate_bps", "streams") for row in rows] == [
+        ("10.9.1.1", 3.24e9, 1),
+        ("10.9.1.1", 3.48e9, 1),
+        ("10.9.1.2", 2.85e9, 2),
+        ("10.9.1.2", 3.55e9, 2),
+    ]
+
+
+def test_an_old_iperf3_server_writes_zeros_for_the_other_end(tmp_path: Path) -> None:
+    text = (
+        "Accepted connection from 10.0.0.1, port 1\n"
+        "[  5] local 10.0.0.2 port 5201 connected to 10.0.0.1 port 2\n"
+        "[ ID] Interval           Transfer     Bandwidth\n"
+        "[  5]   0.00-10.04  sec  {0} Bytes  0.00 bits/sec                  {1}\n"
+        "[  5]   0.00-10.04  sec  1.00 GBytes   935 Mbits/sec                  {2}\n"
+    )
+    for other, own, sender in (
+        ("sender", "receiver", "10.0.0.1"),
+        ("receiver", "sender", "10.0.0.2"),
+    ):
+        rows, _ = given(tmp_path, text.format("0.00", other, own), "iperf3-text")
+        assert [facts(row, "rate_bps", "from_host") for row in rows] == [(935e6, sender)]
+
+
+IPERF3 = (
+    "Connecting to host 10.0.0.{0}, port 5201\n"
+    "[  5] local 10.0.0.99 port 1 connected to 10.0.0.{0} port 5201\n"
+    "[ ID] Interval           Transfer     Bitrate         Retr  Cwnd\n"
+    "[  5]   0.00-1.00   sec   999 MBytes   999 Gbits/sec   99   3.10 MBytes       \n"
+    "[ ID] Interval           Transfer     Bitrate         Retr\n"
+    "[  5]   0.00-1.00   sec   200 MBytes  {0}.00 Gbits/sec    {0}             sender\n"
+    "[  5]   0.00-1.00   sec   200 MBytes  {0}.00 Gbits/sec                  receiver\n"
+    "iperf Done.\n"
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=SAME_FOLDER)
+@examples(data=st.data())
+def test_no_iperf3_test_has_a_figure_of_another(tmp_path: Path, data: st.DataObject) -> None:
+    lines = [line for number in (1, 2, 3) for line in IPERF3.format(number).splitlines()]
+    gone = data.draw(st.sets(st.sampled_from(range(len(lines))), max_size=4))
+    # Without the lines that begin tests, tests cannot be told apart.
+    gone -= {place for place in gone if place % 8 in (0, 7)}
+    text = "\n".join(line for place, line in enumerate(lines) if place not in gone) + "\n"
+    rows, _ = given(tmp_path, text, "iperf3-text")
+    for row in rows:
+        hosts = row["to_host"] and int(row["to_host"].rpartition(".")[2])
+        rate = row["rate_bps"] and round(row["rate_bps"] / 1e9)
+        assert len({hosts, rate, row["retransmits"]} - {None}) <= 1
+
+
+def test_iperf3_tests_with_titles_may_alternate(tmp_path: Path) -> None:
+    one, two = (IPERF3.format(number).splitlines() for number in (1, 2))
+    pairs = zip(one, two, strict=True)
+    text = "".join(f"a:  {first}\nb:  {second}\n" for first, second in pairs)
+    rows, _ = given(tmp_path, text, "iperf3-text")
+    assert [facts(row, "to_host", "rate_bps") for row in rows] == [
+        ("10.0.0.1", 1e9),
+        ("10.0.0.2", 2e9),
+    ]
+
+
+def test_udp_of_old_iperf3_is_what_was_not_lost(tmp_path: Path) -> None:
+    text = (
+        "Connecting to host b, port 5201\n"
+        "[  4] local 192.0.2.1 port 1 connected to 192.0.2.2 port 5201\n"
+        "[ ID] Interval           Transfer     Bandwidth       Total Datagrams\n"
+        "[  4]   0.00-1.00   sec   128 KBytes  1.05 Mbits/sec  16  \n"
+        "[ ID] Interval           Transfer     Bandwidth       Jitter    Lost/Total Datagrams\n"
+        "[  4]   0.00-10.00  sec  1.25 MBytes  1.00 Mbits/sec  0.011 ms  40/160 (25%)  \n"
+        "[  4] Sent 160 datagrams\n"
+    )
+    rows, _ = given(tmp_path, text, "iperf3-text")
+    assert facts(rows[0], "rate_bps", "transport") == (750e3, "udp")
+
+
+def test_fio_in_text_is_its_groups_and_the_last_snapshot() -> None:
+    rows, tally = sample("fio-text.txt")
+    assert [facts(row, "code", "concurrency", "duration_s") for row in rows] == [
+        ("read", 2, 2.007),
+        ("write", 2, 2.007),
+    ]
+    assert tally.skipped["status of a run that went on"] == 8
+
+
+@pytest.mark.parametrize(
+    ("line", "rate_bps", "moved"),
+    [
+        ("bw=2000MiB/s (2097MB/s), 1-1, io=8192KiB (8389kB), run=4-4msec", 2000 << 23, 8 << 20),
+        ("bw=16.0Gibit/s (17.2Gbit/s), 1, io=1GiB (1GB), run=4-500msec", 16 << 30, 1 << 30),
+        ("io=8192KB, aggrb=1024KB/s, minb=1KB/s, mint=4msec, maxt=8000msec", 1 << 23, 8 << 20),
+    ],
+)  # fmt: skip
+def test_fio_says_its_units(tmp_path: Path, line: str, rate_bps: float, moved: int) -> None:
+    rows, _ = given(tmp_path, f"Run status group 0 (all jobs):\n  WRITE: {line}\n", "fio-text")
+    assert facts(rows[0], "rate_bps", "bytes", "code") == (rate_bps, moved, "write")
+
+
+def test_a_job_of_fio_that_failed_makes_its_group_a_failed_one(tmp_path: Path) -> None:
+    text = text_of("fio-text.txt").replace("err= 0", "err= 5")
+    rows, tally = given(tmp_path, text, "fio-text")
+    assert {row["code"] for row in rows} == {"error 5"} and tally.transfers == 0
+
+
+def test_rsync_runs_are_told_by_their_summaries() -> None:
+    rows, tally = sample("rsync.txt")
+    assert [row["rate_bps"] for row in rows[:3]] == [20_006_364 * 8, 60_019_140 * 8, 20.01e6 * 8]
+    assert facts(rows[0], "bytes", "files", "modality") == (30_009_546, 2, "E")
+    assert [facts(row, "complete", "code") for row in rows[5:]] == [
+        (False, "code 255"),
+        (False, "code 23"),
+    ]
+    assert tally.skipped["dry run"] == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "moved", "rate"),
+    [
+        ("sent 21,391 bytes  received 133 bytes  6,149.71 bytes/sec", 21_524, 6149.71),
+        ("sent 21.391 bytes  received 133 bytes  6.149,71 bytes/sec", 21_524, 6149.71),
+        ("sent 21391 bytes  received 133 bytes  6149.71 bytes/sec", 21_524, 6149.71),
+        ("sent 21.39K bytes  received 133 bytes  6.15K bytes/sec", 21_523, 6150.0),
+        ("sent 1.02G bytes  received 12.34M bytes  95.10M bytes/sec", 1_032_340_000, 95.1e6),
+    ],
+)
+def test_rsync_writes_digits_as_its_locale_and_options_want(
+    tmp_path: Path, line: str, moved: int, rate: float
+) -> None:
+    text = f"{line}\ntotal size is 1  speedup is 1.00\n"
+    rows, _ = given(tmp_path, text, "rsync")
+    assert rows[0]["bytes"] == moved and rows[0]["rate_bps"] == pytest.approx(rate * 8)
+
+
+def test_an_rsync_that_moved_no_file_is_no_transfer(tmp_path: Path) -> None:
+    text = text_of("rsync-stats.txt").replace("files transferred: 6", "files transferred: 0")
+    rows, tally = given(tmp_path, text, "rsync")
+    assert rows == [] and tally.skipped["nothing to move"] == 1
+
+
+def test_rclone_is_what_it_told_last() -> None:
+    rows, tally = sample("rclone-json.txt")
+    assert facts(rows[0], "bytes", "files", "complete") == (21_000, 6, True)
+    assert rows[0]["rate_bps"] == pytest.approx(21_000 * 8 / 2.539929776)
+    assert rows[0]["started_at"] == datetime(2026, 11, 21, 20, 7, 0, 883_576)
+    assert tally.skipped["status of a run that went on"] == 3
+    rows, _ = sample("rclone.txt")
+    assert facts(rows[0], "files", "duration_s") == (2, 0.8)
+    assert rows[0]["bytes"] == pytest.approx(28.612 * 2**20, rel=1e-6)
+
+
+def rclone(moved: str, elapsed: str, more: str = "") -> str:
+    """What rclone tells at one moment."""
+    return (
+        f"Transferred:   \t   {moved} / 9 GiB, 1%, 0 B/s, ETA -\n{more}"
+        f"Transferred:            2 / 2, 100%\nElapsed time:         {elapsed}\n"
+    )
+
+
+def test_rclone_runs_end_where_less_is_told_and_errors_fail_them(tmp_path: Path) -> None:
+    text = rclone("1 MiB", "1m1.5s") + rclone("2 GiB", "1h0m2s") + rclone("1 KiB", "500ms")
+    text += rclone("1 KiB", "1s", "Errors:                 3 (retrying may help)\n")
+    rows, _ = given(tmp_path, text, "rclone")
+    assert [facts(row, "bytes", "duration_s", "complete") for row in rows] == [
+        (2 << 30, 3602.0, True),
+        (1 << 10, None, False),
+    ]
+
+
+def test_rclone_before_1_57_wrote_k_for_kib(tmp_path: Path) -> None:
+    text = "Transferred:   \t   20.500k / 20.508 kBytes, 99%, 8.2 kBytes/s, ETA 0s\n"
+    rows, _ = given(tmp_path, text + "Elapsed time:  2s\n", "rclone")
+    assert rows[0]["bytes"] == 20992
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "50000000 bytes (50 MB, 48 MiB) copied, 0.5 s, 100 MB/s",
+        "50000000 bytes (50 MB) copied, 0.5 s, 100 MB/s",
+        "50000000 bytes (50 MB, 48 MiB) copied, 5e-01 s, 100 MB/s",
+        "50000000 Bytes (50 MB, 48 MiB) kopiert, 0,5 s, 100 MB/s",
+        "50000000 octets (50 MB, 48 MiB) copiés, 0,5 s, 100 MB/s",
+        "50000000 bytes (47.7MB) copied, 0.500000 seconds, 95.4MB/s",
+        "50000000 bytes transferred in 0.500000 secs (100000000 bytes/sec)",
+    ],
+)
+def test_dd_says_bytes_and_seconds_in_every_language(tmp_path: Path, line: str) -> None:
+    progress = "1000 bytes (1.0 kB) copied, 1 s, 1.0 kB/s\r"
+    text = f"{progress}48+0 records in\n48+0 records out\n{line}\n"
+    rows, tally = given(tmp_path, text, "dd")
+    assert facts(rows[0], "bytes", "duration_s", "rate_bps") == (50_000_000, 0.5, 800e6)
+    assert len(rows) == 1 and tally.skipped["progress"] == 1
+
+
+def test_wdt_is_what_its_sender_says_and_mbytes_are_of_1024() -> None:
+    row = sample("wdt-sender.log")[0][0]
+    assert facts(row, "bytes", "files", "streams", "to_host") == (21_624, 6, 2, "127.0.0.1")
+    assert row["rate_bps"] == 9.14 * 2**20 * 8
+
+
+def test_a_wdt_that_found_no_receiver_failed(tmp_path: Path) -> None:
+    text = text_of("wdt-sender.log").replace("Transfer status = OK", "Transfer status = CONN_ERROR")
+    rows, _ = given(tmp_path, text, "wdt")
+    assert [facts(row, "complete", "code") for row in rows] == [(False, "CONN_ERROR")]
+
+
+def test_xdd_finds_its_columns_by_name_and_a_run_with_errors_failed() -> None:
+    row = sample("xdd-e2e-destination.txt")[0][0]
+    assert facts(row, "bytes", "duration_s", "streams") == (49_283_072, 0.253, 2)
+    assert facts(row, "modality", "code", "block_bytes") == ("E", "write", 1 << 20)
+    assert sample("xdd-e2e.txt")[0][0]["complete"] is False
+
+
+def test_bbcp_and_escp_count_in_steps_of_1024() -> None:
+    first, _, failed = sample("bbcp.txt")[0]
+    assert facts(first, "bytes", "rate_bps", "files") == (50_000_000, 12.2 * 2**23, 1)
+    assert failed["code"] == "No such file or directory processing nofile"
+    bits, in_bytes, missing = sample("escp.txt")[0]
+    assert facts(bits, "rate_bps", "files") == (3.3e9, 1)
+    assert in_bytes["rate_bps"] == pytest.approx(608.4 * 1024 * 8)
+    assert missing["complete"] is False
+
+
+def test_bbcp_tells_what_it_does_and_what_it_could_not_do_alike(tmp_path: Path) -> None:
+    text = (
+        "bbcp: Indexing files to be copied...\nbbcp: Copying 2 files in 1 directory.\n"
+        "bbcp: 210127 13:42:10  23% done; 1.0 GB/s, avg 1018.1 MB/s\n"
+        "File /x/a created; 100000000000 bytes at 1.0 GB/s\n"
+        "2 files copied at effectively 978.0 MB/s\n"
+        "bbcp: Unable to connect to x; Connection refused\n"
+    )
+    rows, _ = given(tmp_path, text, "bbcp")
+    # Of two files one said its bytes, so those of the run are not known.
+    assert [facts(row, "complete", "bytes", "files") for row in rows] == [
+        (True, None, 2),
+        (False, None, None),
+    ]
+    assert rows[0]["rate_bps"] == 978.0 * 2**23
+
+
+def test_scp_is_a_file_for_each_line_of_100_percent() -> None:
+    rows, tally = sample("scp.txt")
+    assert [facts(row, "bytes", "rate_bps") for row in rows] == [
+        (48 << 20, 40.5 * 2**23),
+        (2000, 1.9 * 2**23),
+    ]
+    assert tally.skipped["progress"] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1", 1.0), ("1,234", 1234.0), ("1.234", 1234.0), ("1,234,567", 1234567.0),
+        ("1,234.56", 1234.56), ("1.234,56", 1234.56), ("12,5", 12.5), ("0.28", 0.28),
+        ("30 009 489", 30009489.0), ("1'234.5", 1234.5),
+    ],
+)  # fmt: skip
+def test_grouped_digits_are_one_number(text: str, value: float) -> None:
+    assert ungrouped(text) == value
+
+
+def test_prefixes_are_what_the_tool_means() -> None:
+    assert (scaled("1,5", "k", 1000), scaled("1", "Mi", 1024)) == (1500.0, 2.0**20)
+    assert scaled("7", None, 1024) == 7.0
+
+
+KINDS = {
+    "iperf3-text.txt": "iperf3-text", "fio-text.txt": "fio-text", "rsync.txt": "rsync",
+    "rclone.txt": "rclone", "rclone-json.txt": "rclone", "dd.txt": "dd", "xdd-e2e.txt": "xdd",
+    "wdt-sender.log": "wdt", "bbcp.txt": "bbcp", "escp.txt": "escp", "scp.txt": "scp",
+    "nuttcp-verbose.txt": "nuttcp", "globus-url-copy-two.txt": "globus-url-copy",
+    "iozone-3.327-auto.txt": "iozone", "iperf3-server.txt": "iperf3-text",
+}  # fmt: skip
+
+
+def measured(rows: Rows) -> set[tuple[object, ...]]:
+    """What was measured in complete rows."""
+    return {facts(row, "bytes", "duration_s", "rate_bps") for row in rows if row["complete"]}
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+@settings(max_examples=25, deadline=None, suppress_health_check=SAME_FOLDER)
+@examples(data=st.data())
+def test_garbage_between_lines_changes_no_figure(
+    tmp_path: Path, name: str, data: st.DataObject
+) -> None:
+    text = text_of(name)
+    lines = text.splitlines(keepends=True)
+    whole = measured(given(tmp_path, text, KINDS[name])[0])
+    garbage = st.text(st.characters(exclude_characters="\r\n", codec="utf-8"), max_size=40)
+    for _ in range(data.draw(st.integers(1, 4))):
+        lines.insert(data.draw(st.integers(0, len(lines))), data.draw(garbage) + "\n")
+    assert measured(given(tmp_path, "".join(lines), KINDS[name])[0]) <= whole
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+@settings(max_examples=25, deadline=None, suppress_health_check=SAME_FOLDER)
+@examples(data=st.data())
+def test_a_log_that_begins_late_or_ends_early_measured_nothing_else(
+    tmp_path: Path, name: str, data: st.DataObject
+) -> None:
+    lines = text_of(name).splitlines(keepends=True)
+    whole = {one[2] for one in measured(given(tmp_path, "".join(lines), KINDS[name])[0])}
+    start = data.draw(st.integers(0, len(lines)))
+    part = "".join(lines[start : data.draw(st.integers(start, len(lines)))])
+    if name in SNAPSHOTS:
+        given(tmp_path, part, KINDS[name])
+        return
+    assert {one[2] for one in measured(given(tmp_path, part, KINDS[name])[0])} <= whole
+
+
+SNAPSHOTS = ("fio-text.txt", "rclone-json.txt", "globus-url-copy-two.txt")
+"""What was told last is another thing in a part of these."""
