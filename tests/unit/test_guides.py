@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
+from farline.cli.group import cli
 from farline.formats import formats
 from scripts.five_sites import files
 from tests.support.guides import PAGES, REASONS, ROOT, SHOWN, blocks, check
@@ -57,3 +60,25 @@ def test_the_guide_to_logs_has_every_format() -> None:
 def test_the_sample_sites_are_what_their_script_makes() -> None:
     folder = ROOT / "examples" / "five-sites"
     assert {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()} == files()
+
+
+def options(command: click.Command, context: click.Context) -> Iterator[str]:
+    """Spellings of the options of a command and of all below it."""
+    for parameter in command.params:
+        yield from (*parameter.opts, *parameter.secondary_opts)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            one = command.get_command(context, name)
+            assert one is not None
+            yield from options(one, click.Context(one, parent=context))
+
+
+def test_every_option_that_the_guides_name_exists() -> None:
+    known = set(options(cli, click.Context(cli)))
+    of_other_tools = {"rsync.md", "ingest.md"}
+    for page in PAGES:
+        if page.name not in of_other_tools:
+            named = set(
+                re.findall(r"`(--[a-z][a-z0-9-]*[a-z0-9])", page.read_text(encoding="utf-8"))
+            )
+            assert named - known - {"--link"} == set(), page.name
