@@ -4,13 +4,25 @@
 # Most tests wait, for packets, ends or times; so lanes run side by side, and each says what it has to
 # say when it is over. What measures (marker `alone`) comes last and has the machine to itself.
 set -uo pipefail
+# Each lane is a process group: it can be interrupted as a whole, and starts with SIGINT as usual.
+set -m
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 pytest=(.venv/bin/python -m pytest)
 logs=$(mktemp -d)
 failed=()
 declare -A names=() # of lanes by process number
-trap 'kill "${!names[@]}" 2>/dev/null; rm -rf "$logs"' EXIT
+trap stop EXIT
+
+# What runs still, where somebody interrupts this, ends as at a terminal.
+stop() {
+    local pid
+    for pid in "${!names[@]}"; do
+        kill -INT -- "-$pid"
+    done
+    wait
+    rm -rf "$logs"
+}
 
 # Starts a lane: its name, then its command.
 lane() {
@@ -54,23 +66,19 @@ if (($#)); then
     finish
 fi
 
-# Computing gives way to what must keep time.
-units() {
-    nice -n 10 "${pytest[@]}" -n "$(nproc)" --dist worksteal "${computing[@]}"
-}
-
 computing=(tests/unit)
 [[ ! -d tests/contract ]] || computing+=(tests/contract)
 cargo test --locked --quiet --no-run
 close "building the Rust tests" $?
-lane units units
+# Computing gives way to what must keep time.
+lane units nice -n 10 "${pytest[@]}" -n "$(nproc)" --dist worksteal "${computing[@]}"
 if ((${#failed[@]} == 0)); then
     lane rust cargo test --locked --quiet --no-fail-fast
 fi
 # Side by side a test takes longer than alone.
 together=(-m "not alone" -o timeout=300)
 lane loopback "${pytest[@]}" "${together[@]}" tests/loopback tests/browser
-lane netns "${pytest[@]}" "${together[@]}" tests/netns
+lane netns "${pytest[@]}" "${together[@]}" -n 2 --dist loadfile tests/netns
 lane interop "${pytest[@]}" "${together[@]}" tests/interop
 await
 "${pytest[@]}" -m alone

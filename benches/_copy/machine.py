@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import mmap
 import os
+import signal
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -141,14 +142,26 @@ def metered() -> Iterator[Meter]:
 
 
 def _remove(group: Path) -> None:
-    """Removes a group as soon as its last program has ended."""
-    for _ in range(100):
+    """Removes a group as soon as its last program has ended; those that do not end soon are killed.
+
+    Raises:
+        RuntimeError: when one is there even so.
+    """
+    for number in range(600):
         try:
             group.rmdir()
             return
         except OSError:
             time.sleep(0.05)
+        if number >= 20:
+            _kill(group)
     raise RuntimeError(f"{group}: programs of a bench are still running")
+
+
+def _kill(group: Path) -> None:
+    for pid in (group / "cgroup.procs").read_text(encoding="ascii").split():
+        with suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
 
 
 def busy_s() -> float:

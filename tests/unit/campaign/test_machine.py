@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.campaign.machine import (
@@ -23,6 +23,7 @@ from farline.campaign.machine import (
     block_order,
 )
 from farline.campaign.rules import half_width
+from tests.support.draws import draws
 from tests.support.driving import drive, failing, make, make_plan, noisy, steady
 
 
@@ -35,7 +36,7 @@ def by_block(cells: list[Cell], reference: bool = False) -> dict[int, list[str]]
 
 
 @given(seed=st.integers(0, 2**53), every=st.integers(1, 9), repetitions=st.integers(1, 6))
-@settings(max_examples=50, deadline=None)
+@draws(50)
 def test_a_block_is_a_permutation_with_the_reference_in_between(
     seed: int, every: int, repetitions: int
 ) -> None:
@@ -90,7 +91,7 @@ def test_every_run_has_its_spec_and_a_seed_of_its_own() -> None:
 
 
 @given(spread=st.floats(0, 0.9), width=st.floats(0.01, 0.3), low=st.integers(2, 9))
-@settings(max_examples=60, deadline=None)
+@draws(60)
 def test_a_setting_stops_at_the_first_look_that_is_narrow_enough(
     spread: float, width: float, low: int
 ) -> None:

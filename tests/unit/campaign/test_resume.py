@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.campaign.journal import (
@@ -24,6 +24,7 @@ from farline.campaign.settings import Campaign
 from farline.campaign.shell import Progress, Shell
 from farline.errors import SpecError, SystemFailure, UsageError, VersionError
 from farline.store import Store
+from tests.support.draws import draws
 from tests.support.driving import FakeMeasure, drive, failing, make, make_plan, noisy, steady
 
 
@@ -42,7 +43,7 @@ def troubled(cell: Cell) -> Outcome:
     outcome=st.sampled_from([steady, noisy(0.3), troubled]),
     seed=st.integers(0, 1000),
 )
-@settings(max_examples=60, deadline=None)
+@draws(60)
 def test_any_interruptions_lead_to_the_same_runs(
     cuts: list[int], outcome: Callable[[Cell], Outcome], seed: int
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.cli.copy.command import ssh_command
@@ -133,7 +133,6 @@ RULES = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(RULES)
 def test_filters_keep_their_order(rules: list[tuple[str, str]]) -> None:
     words = [word for flag, pattern in rules for word in (f"{flag}={pattern}",)]

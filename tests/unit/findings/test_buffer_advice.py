@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.findings.buffer_rules import receive_buffer, send_buffer
@@ -57,7 +57,6 @@ def test_a_verdict_and_host_name_one_maximum_for_one_path(rate_bps: int, rtt_ms:
     assert third(said) == third(found.command) == buffer_bytes(path.bdp_bytes)
 
 
-@settings(deadline=None)
 @given(st.integers(10**6, 10**11), st.floats(0.001, 1.0), st.integers(1, 64))
 def test_what_is_advised_is_enough_for_host_itself(rate_bps: int, rtt_s: float, n: int) -> None:
     window = window_bytes(rate_bps, rtt_s, n)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.findings.copy_figures import STAGES, copy_figures_of
@@ -17,6 +17,7 @@ from farline.findings.copy_verdict import quick_verdict, remedy_of_copy, time_sh
 from farline.findings.rules.copies import RULES
 from farline.findings.verdict import verdict
 from farline.spec._types import CopyReport, RunRecord, Verdict
+from tests.support.draws import draws
 from tests.support.kept_copies import make_copy_end, make_report, make_tally
 from tests.support.runs import (
     CLIENT,
@@ -297,7 +298,7 @@ def test_a_report_of_one_end_only_is_judged() -> None:
     st.integers(0, 10**7),
     st.integers(0, 256),
 )
-@settings(max_examples=200, deadline=None)
+@draws(200)
 def test_any_report_gets_one_verdict(times: list[int], elapsed_us: int, threads: int) -> None:
     names = [f"{name}_us" for name in STAGES]
     both = [dict(zip(names, part, strict=True)) for part in (times[:7], times[7:])]

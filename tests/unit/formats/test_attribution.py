@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import given as examples
 from hypothesis import strategies as st
 
+from tests.support.draws import SAME_FOLDER, draws
 from tests.unit.formats.logs import Rows, bag, given, sample, text_of
 
 
@@ -176,9 +176,7 @@ def nuttcp_test(number: int, reverse: bool, cut: bool) -> str:
     return blocks[0] if cut else "\n".join(blocks) + "\n"
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@draws(40, SAME_FOLDER)
 @examples(
     tests=st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=6),
     drop=st.integers(0, 60),
@@ -219,9 +217,7 @@ def test_iozone_reads_every_column_of_old_and_new_versions(version: str) -> None
 
 
 @pytest.mark.parametrize("version", ["3.327", "3.492"])
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@draws(40, SAME_FOLDER)
 @examples(run=st.sets(st.integers(0, 12), min_size=1), wide=st.booleans())
 def test_iozone_tests_that_were_not_run_leave_the_others_in_place(
     tmp_path: Path, version: str, run: set[int], wide: bool

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from hypothesis import given as examples
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from farline.formats import Malformed, gridftp, read_log
 from farline.formats.gridftp_block import parse_block
 from farline.formats.rows import NotATransfer, Unreadable, check
+from tests.support.draws import draws
 from tests.unit.formats.logs import SAMPLES, bag, given, sample, text_of
 
 
@@ -205,7 +205,7 @@ FIELD_TEXTS: dict[str, st.SearchStrategy[str]] = {
 }
 
 
-@settings(max_examples=400, deadline=None)
+@draws(400)
 @examples(st.fixed_dictionaries({}, optional=FIELD_TEXTS), st.data())
 def test_reading_many_lines_at_once_agrees_with_the_definition(
     fields: dict[str, str], data: Any

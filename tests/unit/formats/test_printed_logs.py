@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import given as examples
 from hypothesis import strategies as st
 
 from farline.formats.quantity import scaled, ungrouped
+from tests.support.draws import SAME_FOLDER, draws
 from tests.unit.formats.logs import Rows, given, sample, text_of
-
-SAME_FOLDER = [HealthCheck.function_scoped_fixture]
 
 
 def facts(row: dict[str, Any], *names: str) -> tuple[Any, ...]:
@@ -82,7 +80,7 @@ IPERF3 = (
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=SAME_FOLDER)
+@draws(40, SAME_FOLDER)
 @examples(data=st.data())
 def test_no_iperf3_test_has_a_figure_of_another(tmp_path: Path, data: st.DataObject) -> None:
     lines = [line for number in (1, 2, 3) for line in IPERF3.format(number).splitlines()]
@@ -327,7 +325,7 @@ def measured(rows: Rows) -> set[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))
-@settings(max_examples=25, deadline=None, suppress_health_check=SAME_FOLDER)
+@draws(25, SAME_FOLDER)
 @examples(data=st.data())
 def test_garbage_between_lines_changes_no_figure(
     tmp_path: Path, name: str, data: st.DataObject
@@ -342,7 +340,7 @@ def test_garbage_between_lines_changes_no_figure(
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))
-@settings(max_examples=25, deadline=None, suppress_health_check=SAME_FOLDER)
+@draws(25, SAME_FOLDER)
 @examples(data=st.data())
 def test_a_log_that_begins_late_or_ends_early_measured_nothing_else(
     tmp_path: Path, name: str, data: st.DataObject

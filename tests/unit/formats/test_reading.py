@@ -10,7 +10,6 @@ import lzma
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import given as examples
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from farline.formats import arrow_schema, detect, formats, read_log
 from farline.formats.reading import Reading
 from farline.formats.tally import Tally
 from farline.spec.transfers import TRANSFER_COLUMNS
+from tests.support.draws import SAME_FOLDER, draws
 from tests.unit.formats.logs import SAMPLES, bag, compact, drained, given, sample, text_of
 
 
@@ -264,9 +264,7 @@ def test_a_journal_is_read_as_what_it_holds(tmp_path: Path, form: str, name: str
 
 
 @pytest.mark.parametrize("form", ["short", "json"])
-@settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@draws(20, SAME_FOLDER)
 @examples(data=st.data())
 def test_lines_of_several_processes_in_a_journal_are_told_apart(
     tmp_path: Path, form: str, data: st.DataObject
@@ -338,7 +336,6 @@ SMALL = {
     "xdd": "".join(text_of("xdd-e2e.txt").splitlines(keepends=True)[-6:]),
     "csv": "modality,rate_bps,rtt_ms\nT,1000,5\nT,2000,6\n",
 }
-SAME_FOLDER = [HealthCheck.function_scoped_fixture]
 JSON_KINDS = ("flent", "pscheduler", "globus", "fio", "iperf3")
 
 
@@ -364,9 +361,7 @@ def test_a_log_cut_at_any_byte_gives_a_part_of_the_whole_and_no_crash(
 
 
 @pytest.mark.parametrize("kind", sorted(formats()))
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@draws(40, SAME_FOLDER)
 @examples(data=st.data())
 def test_any_bytes_at_all_are_no_crash(tmp_path: Path, kind: str, data: st.DataObject) -> None:
     sample_text = SMALL[kind].encode()
@@ -385,9 +380,7 @@ def test_any_bytes_at_all_are_no_crash(tmp_path: Path, kind: str, data: st.DataO
 
 
 @pytest.mark.parametrize("kind", ["gridftp", "nuttcp", "fdt", "csv"])
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@draws(25, SAME_FOLDER)
 @examples(data=st.data())
 def test_lines_in_any_order_and_any_pieces_give_the_same_rows_and_tally(
     tmp_path: Path, kind: str, data: st.DataObject

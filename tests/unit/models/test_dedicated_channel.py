@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.errors import SpecError
@@ -49,7 +49,6 @@ def test_the_transition_is_where_the_window_fills_the_line() -> None:
     assert transition_rtt_ms(LINE_BPS, 25e6, streams=10) == pytest.approx(200)
 
 
-@settings(deadline=None)
 @given(
     rtt_ms=st.floats(1, 400),
     observed_s=st.floats(0.5, 100),
@@ -76,7 +75,6 @@ def test_concave_up_to_the_transition_and_convex_beyond() -> None:
     assert float(curvature(366, LINE_BPS, 3)) > 0 > float(curvature(100, LINE_BPS, 3))
 
 
-@settings(deadline=None)
 @given(
     rtt_ms=st.floats(0, 1000),
     observed_s=st.floats(1e-3, 1e4),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -20,6 +20,7 @@ from farline.models.power_law import Constant, PowerLaw
 from farline.models.tcp_steady import cubic_bps
 from farline.models.window_bound import window_bound_bps
 from farline.models.window_fit import WindowBound
+from tests.support.draws import draws
 
 Floats = NDArray[np.float64]
 
@@ -171,7 +172,7 @@ def test_other_models_may_predict_from_fewer_rtts() -> None:
     assert predict_from(RTTS_MS, rates_bps, shown_ms, Isotonic()).worst_gap == lines.worst_gap
 
 
-@settings(max_examples=30, deadline=None)
+@draws(30)
 @given(rates=st.lists(st.floats(1, 10), min_size=7, max_size=7), size=st.integers(2, 7))
 def test_no_other_subset_of_as_many_is_better(rates: list[float], size: int) -> None:
     rtts_ms, rates_bps = RTTS_MS[:7], 1e9 * np.array(rates)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -22,6 +22,7 @@ from farline.models.profile_models import MODELS, model_named
 from farline.models.sigmoid_pair import SigmoidPair, sigmoid
 from farline.models.window_bound import window_bound_bps
 from farline.models.window_fit import WindowBound
+from tests.support.draws import draws
 
 Floats = NDArray[np.float64]
 
@@ -147,7 +148,7 @@ def test_score_is_the_share_of_variance() -> None:
     assert Constant().fit([1, 2], [1e9, 1e9]).score([1, 2], [1e9, 1e9]) == 1
 
 
-@settings(max_examples=30, deadline=None)
+@draws(30)
 @given(
     capacity_bps=st.floats(1e8, 1e11),
     knee_ms=st.floats(12, 180),
@@ -182,7 +183,7 @@ def test_an_rtt_of_0_lies_on_the_level() -> None:
     assert model.predict(0.0) == pytest.approx(9e9)
 
 
-@settings(max_examples=30, deadline=None)
+@draws(30)
 @given(exponent=st.floats(0.1, 2), knee_ms=st.floats(12, 90), capacity_bps=st.floats(1e8, 1e11))
 def test_a_power_law_finds_itself(exponent: float, knee_ms: float, capacity_bps: float) -> None:
     rates_bps = capacity_bps * np.minimum(1, (MORE_MS / knee_ms) ** -exponent)
@@ -273,7 +274,7 @@ def test_one_sigmoid_is_enough_where_all_is_concave_or_convex() -> None:
     assert convex.transition_rtt_ms_ == 0.4 and math.isnan(convex.inflection_ms_[0])
 
 
-@settings(max_examples=50, deadline=None)
+@draws(50)
 @given(st.lists(st.floats(1e6, 1e10), min_size=7, max_size=7))
 def test_isotonic_never_rises_and_keeps_the_mean(rates_bps: list[float]) -> None:
     model = Isotonic().fit(RTTS_MS, rates_bps)
@@ -283,7 +284,7 @@ def test_isotonic_never_rises_and_keeps_the_mean(rates_bps: list[float]) -> None
     assert model.parameters_ == len(set(levels_bps.tolist()))
 
 
-@settings(max_examples=50, deadline=None)
+@draws(50)
 @given(st.lists(st.floats(1e6, 1e10), min_size=7, max_size=7))
 def test_unimodal_rises_and_falls_once_and_is_no_worse_than_isotonic(
     rates_bps: list[float],
@@ -302,7 +303,7 @@ def test_what_never_rises_has_its_peak_at_the_first_knot() -> None:
     assert Unimodal().fit(RTTS_MS, RATES_BPS).peak_rtt_ms_ == 11.8
 
 
-@settings(max_examples=30, deadline=None)
+@draws(30)
 @given(st.lists(st.floats(1e8, 1e10), min_size=7, max_size=7))
 def test_concave_convex_has_slopes_that_fall_and_then_rise(rates_bps: list[float]) -> None:
     model = ConcaveConvex().fit(RTTS_MS, rates_bps)

@@ -8,13 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.models.rbudp import MODEL_NAMES, Case, interval_rule_s, settle_rule_s
 from farline.models.rbudp_corrected import by_passes, early, predict
 from farline.models.rbudp_printed import printed
 from farline.models.rbudp_tail import tail
+from tests.support.draws import draws
 from tests.unit.models.blasts import blast_by_passes, blast_with_early_reports
 
 MB = 10**6
@@ -150,7 +151,7 @@ cases = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@draws(60)
 @given(case=cases, name=st.sampled_from(MODEL_NAMES))
 def test_no_case_beats_its_rate_and_times_are_whole(case: Case, name: str) -> None:
     answer = predict(case, name)  # type: ignore[arg-type]
@@ -163,7 +164,7 @@ def test_no_case_beats_its_rate_and_times_are_whole(case: Case, name: str) -> No
     assert 1 <= answer.passes.low <= answer.passes.high
 
 
-@settings(max_examples=40, deadline=None)
+@draws(40)
 @given(case=cases, worse=st.floats(1.05, 1.5))
 def test_loss_and_distance_never_make_a_blast_faster(case: Case, worse: float) -> None:
     for model in (by_passes, early):

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.models.rbudp import MODEL_NAMES, Case, ModelName
 from farline.models.rbudp_corrected import predict
 from farline.models.rbudp_curves import crossings, curve, payload_for, round_places
+from tests.support.draws import draws
 
 MB = 10**6
 CLEAN = Case(600 * MB, 600e6, 0.11)
@@ -86,7 +87,7 @@ def test_round_places_are_1_2_5_and_the_ends() -> None:
     assert round_places(1, 10) == [1, 2, 5, 10]
 
 
-@settings(max_examples=30, deadline=None)
+@draws(30)
 @given(low=st.integers(1, 10**9), factor=st.floats(2, 1e6))
 def test_round_places_keep_their_order_and_their_ends(low: int, factor: float) -> None:
     places = round_places(low, low * factor)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.errors import SpecError
@@ -61,7 +61,6 @@ def test_cubic_falls_with_the_fourth_root_of_rtt_where_its_own_growth_leads() ->
     assert cubic_bps(1, 1e-3) / cubic_bps(2, 1e-3) == pytest.approx(2)
 
 
-@settings(deadline=None)
 @given(rtt_ms=st.floats(0.01, 1000), loss=st.floats(1e-9, 1))
 def test_timeouts_and_windows_only_take_away(rtt_ms: float, loss: float) -> None:
     without = float(mathis_bps(rtt_ms, loss))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.errors import SpecError
@@ -23,8 +23,9 @@ from farline.profiles.calculus import (
 )
 from farline.profiles.cells import Cell, cells_of
 from farline.profiles.throughput_profile import ThroughputProfile
+from tests.support.draws import draws
 
-calm = settings(max_examples=50, deadline=None)
+calm = draws(50)
 """Other work on the machine makes no test fail."""
 
 GBPS = 1e9

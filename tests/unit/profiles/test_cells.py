@@ -10,7 +10,7 @@ import numpy as np
 import pandas
 import pyarrow
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.errors import SpecError
@@ -23,8 +23,9 @@ from farline.profiles.cells import (
     merge_cells,
 )
 from farline.profiles.rate_histogram import bucket_of
+from tests.support.draws import draws
 
-calm = settings(max_examples=50, deadline=None)
+calm = draws(50)
 """Other work on the machine makes no test fail."""
 
 Row = dict[str, Any]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.errors import SpecError
@@ -20,8 +20,9 @@ from farline.profiles.rate_histogram import (
     middle_bps,
     quantiles_bps,
 )
+from tests.support.draws import draws
 
-calm = settings(max_examples=50, deadline=None)
+calm = draws(50)
 """Other work on the machine makes no test fail."""
 
 WORST = 2 ** (0.5 / BUCKETS_PER_OCTAVE) - 1

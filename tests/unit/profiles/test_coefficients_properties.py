@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.errors import SpecError
@@ -14,8 +14,9 @@ from farline.profiles.bootstrap import bootstrap_c_uc
 from farline.profiles.coefficients import uc_weights
 from farline.profiles.repeats import repeats_needed
 from farline.profiles.throughput_profile import ThroughputProfile
+from tests.support.draws import draws
 
-calm = settings(max_examples=50, deadline=None)
+calm = draws(50)
 """Other work on the machine makes no test fail."""
 
 CAPACITY_BPS = 1e10

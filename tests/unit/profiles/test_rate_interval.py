@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.profiles.rate_interval import (
@@ -22,7 +22,6 @@ from farline.profiles.throughput_profile import ThroughputProfile
 RATES = st.lists(st.floats(1e3, 1e12), min_size=2, max_size=8)
 
 
-@settings(deadline=None)
 @given(RATES)
 def test_an_interval_of_rates_is_above_zero_holds_the_mean_and_is_not_absurd(
     rates: list[float],

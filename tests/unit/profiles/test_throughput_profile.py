@@ -12,14 +12,15 @@ import pandas
 import pyarrow
 import pytest
 import scipy.stats
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.errors import SpecError
 from farline.profiles.cells import cells_of
 from farline.profiles.throughput_profile import ThroughputProfile
+from tests.support.draws import draws
 
-calm = settings(max_examples=50, deadline=None)
+calm = draws(50)
 """Other work on the machine makes no test fail."""
 
 GBPS = 1e9

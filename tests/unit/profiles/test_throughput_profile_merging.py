@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.errors import SpecError
 from farline.profiles.cells import cells_of
 from farline.profiles.merging import rtt_groups
 from farline.profiles.throughput_profile import ThroughputProfile
+from tests.support.draws import draws
 
-calm = settings(max_examples=50, deadline=None)
+calm = draws(50)
 """Other work on the machine makes no test fail."""
 
 Rows = list[tuple[float, float]]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.errors import SpecError
@@ -23,6 +23,7 @@ from farline.spec._types import MOVER_SAMPLE_COLUMNS
 from farline.store import Store
 from farline.store.spool import MOST_VALUES
 from farline.store.upgrade import FORMAT_VERSION
+from tests.support.draws import draws
 from tests.support.kept_copies import make_copy_record, make_mover_samples
 from tests.support.paths import make_link_samples, make_path
 from tests.support.records import make_record, make_samples
@@ -119,7 +120,7 @@ def test_many_samples_go_the_usual_way(store: Store) -> None:
         st.lists(st.integers(-1, 2**63 - 1), min_size=4, max_size=4),
     )
 )
-@settings(max_examples=25, deadline=None)
+@draws(25)
 def test_any_samples_come_back(
     tmp_path_factory: pytest.TempPathFactory, columns: dict[str, list[int]]
 ) -> None:

@@ -11,12 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from farline.errors import LimitError, SpecError
 from farline.spec.infrastructure import Infrastructure
 from farline.store.transfers import CELL_COLUMNS, Selection, Transfers, open_transfers
+from tests.support.draws import draws
 from tests.support.transfers import START, random_transfers, three_sites, transfers_table
 
 ROWS = 3000
@@ -206,7 +207,7 @@ def test_too_many_hosts_are_refused(table: pa.Table, monkeypatch: pytest.MonkeyP
         opened.cells()
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@draws(8, tuple(HealthCheck))
 @given(cuts=st.lists(st.integers(0, ROWS), max_size=4), seed=st.integers(0, 2**16))
 def test_neither_order_nor_splitting_changes_a_cell(
     table: pa.Table, cuts: list[int], seed: int
