@@ -19,7 +19,7 @@ UNITS = "tests/unit/"
 @pytest.mark.parametrize(
     ("changed", "first"),
     [
-        ("python/farline/models/buffer_need.py", "explain/test_buffer_advice.py"),
+        ("python/farline/models/buffer_need.py", "findings/test_buffer_advice.py"),
         ("benches/_copy/rounds.py", "benches/test_copy_rounds.py"),
         ("benches/_program.py", "benches/test_program.py"),
         ("scripts/_affected/crates.py", "test_check.py"),
@@ -35,7 +35,7 @@ def test_a_changed_test_comes_first_and_unconcerned_ones_do_not_come() -> None:
     test, module = UNITS + "models/test_tcp_steady.py", "python/farline/models/buffer_need.py"
     found = tests.affected(ROOT, {test, module})
     assert found[0] == test
-    assert UNITS + "ingest/test_gridftp.py" not in found
+    assert UNITS + "formats/test_gridftp.py" not in found
 
 
 def test_all_tests_beside_a_changed_conftest_are_found() -> None:
