@@ -1,8 +1,8 @@
 """Python's door to the Rust rooms: JSON in, JSON and columns out.
 
 Every function that can fail raises `NativeError` with one argument, the failure
-document as JSON text. Only `farline.tools.native`, `farline.testbeds` and `farline.spec` import
-this.
+document as JSON text. Only `farline.tools.native`, `farline.testbeds`, `farline.spec` and
+`farline.logs` import this.
 """
 
 from os import PathLike
@@ -22,12 +22,15 @@ __all__ = [
     "memory_copy_bps",
     "mint_ticket",
     "parse_target",
+    "reopen_log",
     "start_emulator",
+    "start_log",
     "start_run",
     "start_server",
     "validate",
     "validate_run_spec",
     "version_info",
+    "write_log",
 ]
 
 class NativeError(Exception):
@@ -103,6 +106,25 @@ def version_info() -> str:
 
 def memory_copy_bps(threads: int, seconds: float) -> int:
     """Bits per second that `threads` threads copy in memory, measured over `seconds`."""
+
+def start_log(
+    level: str,
+    rooms: list[tuple[str, str]],
+    format: str,
+    file: str | PathLike[str] | None = None,
+) -> None:
+    """Begins to write log lines of both languages; may be called again.
+
+    Levels are `off`, `error`, `warn`, `info`, `debug`, `trace`: `rooms` names those of
+    single rooms, `level` is that of all others. `format` is `text` or `json`. Lines go to the end
+    of `file`, or to standard error.
+    """
+
+def write_log(level: str, room: str, message: str, fields: str) -> None:
+    """Writes a line of a Python room, with `fields` as a JSON object; none in a forked child."""
+
+def reopen_log() -> None:
+    """Opens the log's file anew by its name; standard error stays as it is."""
 
 def start_run(
     target_json: str,

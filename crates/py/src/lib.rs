@@ -1,7 +1,7 @@
 //! Python's door: JSON in, JSON and columns out.
 //!
 //! What it does: turns Python's arguments into the types of `farline_session`,
-//! `farline_emulator` and `farline_spec` and back, and lets every call that may take time through
+//! `farline_emulator`, `farline_logs` and `farline_spec` and back, and lets every call that may take time through
 //! one gate ([`gate`]): without the GIL, with signals looked at, failures as
 //! `NativeError`, panics as failures of kind "internal", and nothing at all in
 //! a forked child, whose threads and sockets are the parent's.
@@ -20,6 +20,7 @@ mod documents;
 mod emulator;
 mod gate;
 mod host;
+mod logs;
 mod run;
 mod server;
 
@@ -40,6 +41,8 @@ mod _native {
     use crate::gate::NativeError;
     #[pymodule_export]
     use crate::host::{host_facts, memory_copy_bps, version_info};
+    #[pymodule_export]
+    use crate::logs::{reopen_log, start_log, write_log};
     #[pymodule_export]
     use crate::run::{Contact, Run, make_contact, start_run};
     #[pymodule_export]

@@ -11,8 +11,12 @@ from dataclasses import dataclass
 import click
 
 from farline.cli.failures import json_style, print_failure
+from farline.cli.log_options import from_verb, log_options, with_log_options
 from farline.cli.shown import shown
 from farline.errors import FarlineError, InterruptedRun, SystemFailure, UsageError
+from farline.logs import Log
+
+_LOG = Log(__name__)
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(self.verbs[cmd_name].module)
         command: click.Command = module.command
-        return command
+        return with_log_options(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of verbs, from the table."""
@@ -93,11 +97,14 @@ def cli() -> None:
     """Chooses the verb; all work is the verb's."""
 
 
+cli.params.extend(log_options())
+
+
 def run(arguments: Sequence[str]) -> int:
     """Runs the command line; errors become one line (or a document) and an exit code."""
     _begin_anew()
     code = _run(arguments)
-    left_out = _left_out(arguments)
+    left_out = _left_out(from_verb(arguments))
     return code or left_out
 
 
@@ -170,5 +177,6 @@ def _with_help(error: click.ClickException) -> str:
 
 
 def _failed(error: FarlineError, arguments: Sequence[str]) -> int:
-    print_failure(error, json_style(arguments))
+    _LOG.error("failed", kind=error.kind, reason=error.message, exit_code=error.exit_code)
+    print_failure(error, json_style(from_verb(arguments)))
     return error.exit_code

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from farline.cli.copy import habits
 from farline.cli.copy.command import command
 from farline.cli.copy.filters import rules_of
+from farline.cli.log_options import log_options
 from tests.unit.cli.test_copy_options import run
 
 GUIDE = Path(__file__).parents[3] / "docs/guide/rsync.md"
@@ -212,6 +213,7 @@ SPELLED = {"--delete", "--delete-after", "--delete-delay"}
 
 def test_every_option_of_rsync_is_known_and_in_the_guide() -> None:
     known = {flag for param in command.params for flag in (*param.opts, *param.secondary_opts)}
+    known |= {flag for param in log_options() for flag in param.opts}
     known |= habits.REFUSED.keys() | habits.REFUSED_VALUES.keys()
     assert set(RSYNC_OPTIONS) - known - SPELLED == set()
     told = set(re.findall(r"`(-[^`= ]+)", GUIDE.read_text()))

@@ -167,7 +167,6 @@ REFUSED_VALUES: dict[str, str] = {
     "--debug": "-v says each step",
     "--stderr": "errors go to standard error, results to standard output",
     "--outbuf": "lines are printed as they come",
-    "--log-file": _LOG,
     "--log-file-format": _LOG,
     "--out-format": _LOG,
     "--stop-after": _STOP,

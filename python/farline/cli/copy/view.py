@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from farline import logs
 from farline.cli.copy.end import clock_text, missing_lines, skipped_lines, summary_lines
 from farline.cli.copy.flag_names import in_flags
 from farline.cli.copy.output import Output
@@ -130,7 +131,7 @@ class TextView:
                 self._said_s = elapsed_s
                 self.out.line(progress_line(self.meter), err=True)
             return
-        if self._bar is None and elapsed_s >= BAR_AFTER_S:
+        if self._bar is None and elapsed_s >= BAR_AFTER_S and not logs.is_on_stderr():
             from farline.cli.copy.bar import Bar
 
             self._bar = Bar()
