@@ -1,6 +1,18 @@
 //! Names as text: see the head of `spec::copy`.
 
+use std::fmt;
+
 use farline_spec::{Failure, FailureKind, PathText, is_plain};
+
+/// A name that is turned to text where it is shown, and only then.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a>(pub &'a [u8]);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&to_text(self.0))
+    }
+}
 
 /// `path` as text that is UTF-8, fits one line, and can be turned back.
 pub fn to_text(path: &[u8]) -> PathText {

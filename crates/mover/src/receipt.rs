@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use farline_spec::{CopyReport, Failure, FileKind, FileStatus, ReceiptLine};
+use tracing::debug;
 
 /// Failures, and names skipped, that a report names; the receipt has them all.
 const MOST_FAILURES: usize = 100;
@@ -47,6 +48,15 @@ impl Receipt {
     /// # Errors
     /// [`FailureKind::System`](farline_spec::FailureKind::System) when the line cannot be written.
     pub fn settle(&self, line: &ReceiptLine) -> Result<(), Failure> {
+        debug!(
+            entry = line.path,
+            kind = line.kind.word(),
+            status = line.status.word(),
+            bytes = line.bytes,
+            resumed_bytes = line.resumed_bytes,
+            reason = line.reason,
+            "entry settled"
+        );
         let mut inner = self.lock();
         count(&mut inner.report, line);
         self.write(&mut inner, line)
@@ -57,6 +67,7 @@ impl Receipt {
     /// # Errors
     /// As [`Self::settle`].
     pub fn problem(&self, path: &str, problem: &str) -> Result<(), Failure> {
+        debug!(entry = path, reason = problem, "problem besides a file's content");
         let mut inner = self.lock();
         if inner.report.problems.len() < MOST_FAILURES {
             inner.report.problems.push(problem.to_owned());

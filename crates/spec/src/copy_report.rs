@@ -34,6 +34,23 @@ pub enum FileStatus {
     Failed,
 }
 
+impl FileStatus {
+    /// Its word in receipts and logs.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Copied => "copied",
+            Self::Present => "present",
+            Self::Updated => "updated",
+            Self::WouldUpdate => "would-update",
+            Self::WouldCopy => "would-copy",
+            Self::WouldDelete => "would-delete",
+            Self::Deleted => "deleted",
+            Self::Skipped => "skipped",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 /// What kind of thing a name is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -48,6 +65,19 @@ pub enum FileKind {
     HardLink,
     /// Anything else: a device, a socket, a pipe.
     Other,
+}
+
+impl FileKind {
+    /// Its word in receipts and logs.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Folder => "folder",
+            Self::Link => "link",
+            Self::HardLink => "hard-link",
+            Self::Other => "other",
+        }
+    }
 }
 
 /// One line of a receipt: what became of one name. Lines come in the order in which names were settled.

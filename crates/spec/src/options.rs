@@ -70,6 +70,17 @@ pub enum Direction {
     Bidirectional,
 }
 
+impl Direction {
+    /// The word used in JSON and on the command line.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Reverse => "reverse",
+            Self::Bidirectional => "bidirectional",
+        }
+    }
+}
+
 /// Which version of IP carries control and data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -17,6 +17,17 @@ pub enum RunStatus {
     Failed,
 }
 
+impl RunStatus {
+    /// The word used in JSON.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Partial => "partial",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 /// Versions behind a record.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

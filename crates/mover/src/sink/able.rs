@@ -7,6 +7,7 @@ use std::sync::Mutex;
 
 use farline_spec::{Attribute, NotKept};
 use farline_sys::file;
+use tracing::debug;
 
 use super::clock::{Clock, Grain, may_be_kept_as};
 use super::journal::Source;
@@ -91,6 +92,7 @@ pub fn synced(result: io::Result<()>) -> io::Result<()> {
 impl Shared {
     /// The destination could not keep something of so many names.
     pub fn lose(&self, attribute: Attribute, how: &str, names: u64) {
+        debug!(attribute = ?attribute, reason = how, names, "attribute not kept");
         let mut losses = self.losses.0.lock().expect(POISONED);
         let key = (attribute, one_line(how));
         if losses.len() < MOST_KINDS || losses.contains_key(&key) {

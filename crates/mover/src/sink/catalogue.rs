@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use farline_spec::{CopySpec, Failure, FailureKind, FileKind as Kind, FileStatus, ReceiptLine};
+use tracing::debug;
 
 use super::decide::{Announced, Verdict};
 use super::entry::{End, Entry};
@@ -14,6 +15,7 @@ use super::settle::line;
 use super::shared::{Mode, POISONED, Shared, broken, one_line};
 use crate::frame::FrameKind;
 use crate::message::{self, Catalogue, EntryKind, MOST_XATTR_BYTES, Wants, Xattr};
+use crate::path_text::Shown;
 use crate::{Arrived, Frame, Inlet, most_entries_under_way, path_text};
 
 /// Chunks there may be.
@@ -148,6 +150,7 @@ impl<'a> Reading<'a> {
                 if entries == 0 {
                     self.nothing_came()?;
                 }
+                debug!(entries, whole, "catalogue ended");
                 self.shared.table.end(End { entries, whole })?;
                 self.shared.gauges.all_found.set(1);
                 self.has_ended = true;
@@ -256,6 +259,7 @@ impl<'a> Reading<'a> {
             EntryKind::File { bytes, .. } => bytes,
             EntryKind::Folder | EntryKind::Link { .. } | EntryKind::HardLink { .. } => 0,
         };
+        debug!(entry = %Shown(&said.path), number, kind = kind_of(&said.kind).word(), bytes, "entry announced");
         shared.gauges.found_files.add(1);
         shared.gauges.found_bytes.add(bytes);
         shared.owners.count(&self.owner);
@@ -374,6 +378,7 @@ impl<'a> Reading<'a> {
             parked.awaited.entry(path_key(&entry.source.path)).or_default();
         }
         shared.count_wanted(bytes - entry.proved_bytes())?;
+        tell_wanted(&entry);
         shared.table.keep(&entry);
         self.answers.push((number, wants));
         Ok(())
@@ -497,6 +502,17 @@ impl Shared {
             "{other} has its name at the destination, which does not tell the two apart"
         ))
     }
+}
+
+fn tell_wanted(entry: &Entry) {
+    debug!(
+        entry = %Shown(&entry.source.path),
+        number = entry.number,
+        bytes = entry.source.bytes,
+        trusted_bytes = entry.proved_bytes(),
+        replaces = entry.replaces,
+        "entry wanted"
+    );
 }
 
 fn check_chunk(spec: &CopySpec, chunk_bytes: u64) -> Result<(), Failure> {

@@ -4,6 +4,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
 use farline_spec::{Attribute, Failure};
+use tracing::debug;
 
 use super::entry::End;
 use super::place::Folders;
@@ -63,6 +64,7 @@ impl Shared {
                 problems.extend(self.finish_top(site));
             }
         }
+        self.tell_end(problems.len());
         // Said to the other end too: either may be the one that asked for the copy.
         self.note_problems(&problems)?;
         self.finished.store(true, Ordering::Release);
@@ -70,6 +72,19 @@ impl Shared {
         self.outbox.finish(problems);
         self.works.stop();
         Ok(())
+    }
+
+    fn tell_end(&self, problems: usize) {
+        let gauges = &self.gauges;
+        debug!(
+            settled_files = gauges.settled_files.get(),
+            settled_bytes = gauges.settled_bytes.get(),
+            failed_files = gauges.failed_files.get(),
+            moved_bytes = gauges.moved_bytes.get(),
+            spared_bytes = gauges.spared_bytes.get(),
+            problems,
+            "receiving end has settled every entry"
+        );
     }
 
     /// Removes what is kept beside the files, unless a file that could not be looked at now may go on from it.

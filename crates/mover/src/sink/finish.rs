@@ -6,14 +6,16 @@ use std::sync::atomic::Ordering;
 
 use farline_spec::Failure;
 use farline_sys::file;
+use tracing::debug;
 
 use super::entry::{Body, Entry};
 use super::large::Chunk;
-use super::name::{named, reason_of};
+use super::name::{named, reason_of, tell_named};
 use super::place::{Folders, split};
 use super::shared::Shared;
 use super::staging::Partial;
 use crate::message::GRAIN_BYTES;
+use crate::path_text::Shown;
 use crate::tree_hash::{TreeHash, hole_hash, subtree_bytes};
 
 /// From so many files on, all of a file system is brought to the device at once.
@@ -126,6 +128,7 @@ impl Shared {
             self.failed(entry, &reason)?;
             return Ok(None);
         }
+        debug!(entry = %Shown(&entry.source.path), synced = self.durable, "entry is whole, hashed and written");
         let named = self
             .gauges
             .name_ns
@@ -161,6 +164,7 @@ impl Shared {
             true => self.put_in_place(partial.name(), folder.as_fd(), name, &entry.source.path),
             false => file::rename(kept.staging.fd(), partial.name(), folder.as_fd(), name, false),
         });
+        tell_named(entry, &renamed);
         match &renamed {
             Ok(()) if is_before => {}
             Ok(()) => {

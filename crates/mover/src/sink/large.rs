@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use farline_spec::Failure;
 use farline_sys::file::{self, OpenFlags};
+use tracing::debug;
 
 use super::decide::told;
 use super::entry::{Body, Claim, Entry, Large, Ranges};
@@ -15,6 +16,7 @@ use super::shared::{Mode, Shared, broken};
 use crate::engine::{OpenFile, Writer};
 use crate::frame::Header;
 use crate::message::{Feedback, Proved, Wants, is_chunk, is_part};
+use crate::path_text::Shown;
 use crate::tree_hash::{TreeHash, chunk_hash};
 
 /// How often a chunk may come damaged before its file is given up.
@@ -102,6 +104,13 @@ impl Shared {
             return self.failed(entry, &line);
         }
         let file = entry.number;
+        debug!(
+            entry = %Shown(&entry.source.path),
+            offset,
+            bytes,
+            times = count,
+            "chunk came damaged and is asked for again"
+        );
         self.outbox.say([Feedback::Again { file, offset, bytes }]);
         Ok(())
     }
@@ -314,6 +323,9 @@ impl Shared {
         let is_ready = large.is_ready(entry.source.bytes);
         let is_whole = large.proved_bytes == entry.source.bytes && large.settled.is_none();
         drop(body);
+        if is_whole || is_ready {
+            debug!(entry = %Shown(&entry.source.path), bytes = entry.source.bytes, "all of entry proved");
+        }
         if is_ready {
             self.works.finish(Arc::clone(entry), may_wait);
         } else if is_whole && self.says_whole.load(Ordering::Acquire) {

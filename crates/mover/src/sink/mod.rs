@@ -63,6 +63,7 @@ use std::time::{Duration, Instant};
 
 use farline_spec::{CopyEnd, CopyProgress, CopyReport, CopySpec, Failure, FailureKind, FileEngine};
 use farline_sys::process;
+use tracing::{Span, debug};
 
 use self::catalogue::Reading;
 use self::crew::Crew;
@@ -181,7 +182,9 @@ impl ReceiveEnd {
         work: impl FnOnce(&Arc<Shared>) -> Result<(), Failure> + Send + 'static,
     ) -> Result<(), Failure> {
         let shared = Arc::clone(&self.inner.shared);
+        let session = Span::current();
         let body = move || {
+            let _within = session.enter();
             let worked = catch_unwind(AssertUnwindSafe(|| work(&shared)));
             match worked {
                 Ok(Ok(())) => {}
@@ -319,6 +322,7 @@ impl ReceiveEnd {
 
 impl Inner {
     fn abort(&self, why: &Failure) {
+        debug!(reason = why.message, "copy ended from outside");
         self.shared.fail(why.clone());
         self.close_journal();
     }

@@ -4,15 +4,17 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use farline_spec::{Attribute, Failure};
+use farline_spec::{Attribute, Failure, kernel_words};
 use farline_sys::file::{self, OpenFlags};
 use farline_sys::page_buffer::PAGE_BYTES;
+use tracing::{debug, debug_span};
 
 use super::able::synced;
 use super::entry::Entry;
 use super::place::{Folders, split};
 use super::shared::{Shared, ends_all, in_words};
 use super::works::Written;
+use crate::path_text::Shown;
 
 /// Permission bits of a file: the bits that lend its owner's rights are not taken from another host.
 pub const FILE_BITS: u32 = 0o777;
@@ -107,6 +109,7 @@ impl Shared {
             }
         });
         self.gauges.name_ns.add(began.elapsed().as_nanos() as u64);
+        tell_named(&written.entry, &named);
         reason_of(named)
     }
 
@@ -115,6 +118,7 @@ impl Shared {
     /// # Errors
     /// The kernel's.
     pub fn dress(&self, file: BorrowedFd<'_>, entry: &Entry) -> io::Result<()> {
+        let _within = debug_span!("entry", entry = %Shown(&entry.source.path)).entered();
         if self.durable && !self.syncs() {
             let how = "the file system takes no request to bring files to the device";
             self.lose(Attribute::Sync, how, 1);
@@ -244,6 +248,7 @@ impl Shared {
         let base = folders.map(Folders::base);
         let sync = || base.map_or(Ok(()), |base| synced(file::sync_file_system(base)));
         let synced = self.gauges.sync_ns.time(sync);
+        debug!(is_done = synced.is_ok(), "destination synced");
         synced.map_err(|error| Failure::system("destination", &error))?;
         self.check()
     }
@@ -327,6 +332,21 @@ pub fn reason_of(result: io::Result<()>) -> Result<Result<(), String>, Failure> 
             ends_all(&error)?;
             Ok(Err(in_words(&error)))
         }
+    }
+}
+
+/// Says what became of giving `entry` its name: with the kernel's number where it refused.
+pub fn tell_named(entry: &Entry, result: &io::Result<()>) {
+    let (path, replaces) = (Shown(&entry.source.path), entry.replaces);
+    match result {
+        Ok(()) => debug!(entry = %path, replaces, "entry named"),
+        Err(error) => debug!(
+            entry = %path,
+            replaces,
+            errno = error.raw_os_error(),
+            reason = kernel_words(error),
+            "entry not named"
+        ),
     }
 }
 

@@ -4,13 +4,14 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use farline_spec::{Failure, FileKind, FileStatus, ReceiptLine};
+use farline_spec::{Failure, FileKind, FileStatus, ReceiptLine, kernel_words};
+use tracing::debug;
 
 use super::entry::{Body, Entry};
 use super::journal::path_key;
 use super::shared::{POISONED, Shared, ends_all, in_words, one_line};
 use crate::message::Feedback;
-use crate::path_text;
+use crate::path_text::{self, Shown};
 
 impl Shared {
     /// The file has its name.
@@ -78,6 +79,7 @@ impl Shared {
         if entry.over.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
+        debug!(entry = %Shown(&entry.source.path), reason, again, "entry lost at its source");
         self.has_stragglers.store(true, Ordering::Release);
         self.give_up(entry)?;
         if again {
@@ -102,6 +104,13 @@ impl Shared {
     /// # Errors
     /// [`FailureKind::System`] where no file could be written after this one.
     pub fn hurt(&self, entry: &Arc<Entry>, what: &str, error: &io::Error) -> Result<(), Failure> {
+        debug!(
+            entry = %Shown(&entry.source.path),
+            step = what,
+            errno = error.raw_os_error(),
+            reason = kernel_words(error),
+            "entry not written"
+        );
         ends_all(error)?;
         self.failed(entry, &format!("{what}: {}", in_words(error)))
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use farline_spec::{CopySpec, Failure, FailureKind, kernel_words, plain_line};
+use tracing::{debug, trace};
 
 use super::able::{Able, Losses};
 use super::entry::{Entry, Table};
@@ -23,6 +24,7 @@ use super::staging::Staging;
 use super::works::Works;
 use crate::engine::{Choice, Device};
 use crate::message::Top;
+use crate::path_text::Shown;
 use crate::receipt::Receipt;
 use crate::request::Request;
 use crate::root::is_link_loop;
@@ -293,6 +295,7 @@ impl Shared {
 
     /// Something besides a file's content went wrong at `path`: said at the end.
     pub fn problem(&self, path: &[u8], what: &str) {
+        debug!(entry = %Shown(path), reason = what, "attribute not set");
         let mut problems = self.problems.lock().expect(POISONED);
         problems.count += 1;
         if problems.lines.len() < MOST_PROBLEMS {
@@ -359,7 +362,15 @@ impl Shared {
     pub fn fail(&self, why: Failure) {
         if !self.finished.load(Ordering::Acquire) {
             // The first counts.
-            let _ = self.failure.set(why);
+            if let Err(why) = self.failure.set(why) {
+                trace!(reason = why.message, "receiving end fails once more");
+            } else if let Some(why) = self.failure.get() {
+                debug!(
+                    kind = why.kind.word(),
+                    reason = why.message,
+                    "receiving end fails"
+                );
+            }
         }
         self.works.stop();
         self.table.tell();

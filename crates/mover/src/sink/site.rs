@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use farline_spec::{Attribute, CopySpec, Failure, FailureKind};
 use farline_sys::file::{self, OpenFlags};
+use tracing::debug;
 
 use super::NAMERS;
 use super::able::Able;
@@ -101,8 +102,36 @@ impl Shared {
     }
 
     fn settle_site(&self, site: Site) {
+        self.tell_site(&site);
         // Nobody else does.
         let _ = self.site.set(site);
+    }
+
+    /// Says what is known of the place where things go, and what an earlier session left there.
+    fn tell_site(&self, site: &Site) {
+        debug!(
+            destination = self.spec.destination,
+            file_system = self.device.file_system,
+            engine = self.choice.engine.word(),
+            threads = self.choice.threads,
+            is_empty = site.fresh,
+            syncs = self.durable,
+            "destination ready"
+        );
+        let Some(kept) = site.kept_if_any() else {
+            return;
+        };
+        let left = kept.left.lock().expect(POISONED);
+        if left.is_empty() && kept.memory.is_empty() {
+            return;
+        }
+        let parts = left.values().flat_map(|partial| &partial.parts);
+        debug!(
+            files_done = kept.memory.all_done().count(),
+            files_begun = left.len(),
+            trusted_bytes = parts.map(|part| part.1).sum::<u64>(),
+            "journal of an earlier session read"
+        );
     }
 
     fn folder_site(&self, vacancy: &Vacancy) -> Result<Site, Failure> {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, TryRecvError, never, select};
 use farline_spec::{Failure, FileKind, FileStatus};
+use tracing::debug;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::found::{Found, What};
@@ -16,6 +17,7 @@ use super::shared::{Shared, Word};
 use crate::Outlet;
 use crate::frame::{Frame, FrameKind, Header};
 use crate::message::{self, Catalogue, MESSAGE_FRAME_BYTES};
+use crate::path_text::Shown;
 
 /// Bytes of messages that go out without waiting for more: the other end begins while this one goes on.
 const FULL_BYTES: usize = 64 * 1024;
@@ -160,6 +162,9 @@ impl<'a> Announcer<'a> {
             self.add(&Catalogue::Owner(owner))?;
         }
         let registered = self.shared.table.register(found);
+        let file = &registered.file;
+        let path = Shown(&file.found.path);
+        debug!(entry = %path, number = file.number, bytes = file.found.bytes(), "entry announced");
         let entry = registered.file.found.entry(registered.link_to);
         self.add(&Catalogue::Entry(entry))?;
         if registered.is_wanted && self.shared.want(&registered.file) {
@@ -209,6 +214,7 @@ impl<'a> Announcer<'a> {
             return Ok(is_first);
         };
         let whole = self.shared.is_whole.load(Ordering::Relaxed);
+        debug!(entries, whole, "all entries announced");
         self.add(&Catalogue::End { entries, whole })?;
         Ok(true)
     }

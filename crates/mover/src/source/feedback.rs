@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use farline_spec::{Failure, FileKind, FileStatus, ReceiptLine};
+use tracing::debug;
 
 use super::sending::{Phase, Sending, State};
 use super::settle::Trouble;
@@ -13,7 +14,7 @@ use super::start::asks_nothing;
 use super::table::Known;
 use crate::frame::{Frame, FrameKind};
 use crate::message::{self, Feedback, Proved, Wants, is_chunk};
-use crate::path_text::to_text;
+use crate::path_text::{Shown, to_text};
 use crate::{Arrived, Inlet};
 
 /// Problems besides files that are taken at the end.
@@ -103,6 +104,7 @@ impl Shared {
     }
 
     fn ready(&self, is_fresh: bool, taken: &mut Taken) -> Result<(), Failure> {
+        debug!(is_empty = is_fresh, "destination is ready");
         match self.table.ready(is_fresh && asks_nothing(&self.spec)) {
             None => self.broken("the other end was ready twice"),
             Some(files) => {
@@ -223,6 +225,7 @@ impl Shared {
             }
         };
         let resumed = file.lock().resumed_bytes;
+        debug!(entry = %Shown(&file.found.path), number = file.number, trusted_bytes = resumed, "entry wanted");
         self.credit(file, resumed);
         if is_all_spared {
             self.all_of_it_read(file);
@@ -289,6 +292,7 @@ impl Shared {
         let Some(file) = self.live(number)? else {
             return Ok(());
         };
+        debug!(entry = %Shown(&file.found.path), offset, bytes, "chunk wanted again");
         let is_small = self.supply.is_small(file.found.bytes());
         let file_bytes = file.found.bytes();
         let came_so = match is_small {
@@ -365,6 +369,7 @@ impl Shared {
     }
 
     fn finished(&self, problems: Vec<String>) -> Result<(), Failure> {
+        debug!(problems = problems.len(), "the other end has finished");
         match self.table.unsettled_at_end() {
             None => return self.broken("the other end finished before it had all names"),
             Some(0) => {}

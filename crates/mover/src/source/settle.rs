@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use farline_spec::{FileKind, FileStatus, ReceiptLine};
 use farline_sys::file::{self, FileFacts};
+use tracing::debug;
 
 use super::found::{Found, MOST_TRIES, What};
 use super::origin::{is_another, why};
 use super::sending::{Phase, Sending};
 use super::shared::{Shared, Word, one_line};
 use super::steady::{self, NO_FILE};
-use crate::path_text::to_text;
+use crate::path_text::{Shown, to_text};
 
 /// What keeps a file from being read.
 #[derive(Debug)]
@@ -35,6 +36,14 @@ impl From<io::Error> for Trouble {
 }
 
 impl Trouble {
+    /// The kernel's number, where it was the kernel.
+    fn errno(&self) -> Option<i32> {
+        match self {
+            Self::Kernel(error) => error.raw_os_error(),
+            Self::Changed | Self::Beyond(_) => None,
+        }
+    }
+
     /// One line for a person.
     pub(super) fn reason(&self) -> String {
         match self {
@@ -105,6 +114,12 @@ impl Shared {
             state.chunks = None;
             state.is_unread
         };
+        debug!(
+            entry = %Shown(&file.found.path),
+            reason = trouble.reason(),
+            errno = trouble.errno(),
+            "entry cannot be read as announced"
+        );
         self.supply.handed_out(file);
         let is_stale = matches!(trouble, Trouble::Changed) && file.found.tries < MOST_TRIES;
         // While it counts as unread the end of the catalogue has not been said.

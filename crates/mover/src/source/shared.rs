@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use farline_spec::{CopySpec, Failure, FailureKind, FileKind, FileStatus, ReceiptLine, plain_line};
 use farline_sys::file::FileFacts;
+use tracing::debug;
 
 use super::filter::Filters;
 use super::found::Found;
@@ -171,6 +172,9 @@ impl Shared {
 
     /// Ends the copy with `why`; everyone hears of it at once.
     pub(super) fn stop(&self, why: &Failure) {
+        if !self.halt.is_over() {
+            debug!(kind = why.kind.word(), reason = why.message, "sending end stops");
+        }
         self.halt.stop(why);
         self.wake();
     }

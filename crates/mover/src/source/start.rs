@@ -12,6 +12,7 @@ use farline_spec::{
 };
 use farline_sys::file::{self, FileFacts, OpenFlags};
 use farline_sys::process::raise_open_files;
+use tracing::{Span, debug};
 
 use super::filter::Filters;
 use super::found::Found;
@@ -60,6 +61,15 @@ pub(super) fn start(setup: EndSetup) -> Result<SendEnd, Failure> {
     let list = setup.spec.source_list.as_deref().map(List::open).transpose()?;
     let may_repeat = list.is_some() || may_repeat(&origins);
     let shared = Arc::new(share(setup, origins, open_files)?);
+    debug!(
+        sources = shared.origins.len(),
+        missing = missing.len(),
+        file_system = shared.file_system,
+        engine = shared.choice.engine.word(),
+        threads = shared.choice.threads,
+        chunk_bytes = shared.chunk_bytes,
+        "sources opened"
+    );
     for missing in &missing {
         shared.is_whole.store(false, Ordering::Relaxed);
         // What is no path at all stands in the receipt as it is in the spec.
@@ -306,7 +316,9 @@ fn begin_thread(
     body: impl FnOnce() -> Result<(), Failure> + Send + 'static,
 ) -> Result<JoinHandle<()>, Failure> {
     let (own, part) = (Arc::clone(shared), name.to_owned());
+    let session = Span::current();
     let guarded = move || {
+        let _within = session.enter();
         let outcome =
             catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(Failure::defect(&part, &*panic)));
         if let Err(failure) = outcome {
