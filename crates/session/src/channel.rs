@@ -16,6 +16,7 @@ use rustls::Connection;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use socket2::{SockRef, TcpKeepalive};
+use tracing::debug;
 
 use crate::message::frame::{Decoder, encode};
 use crate::message::tame_line;
@@ -127,7 +128,19 @@ impl<In: DeserializeOwned> Channel<In> {
             channel.shake(deadline)?;
         }
         channel.flush(deadline)?;
+        debug!(
+            version = channel
+                .tls
+                .protocol_version()
+                .and_then(|version| version.as_str()),
+            cipher = channel
+                .tls
+                .negotiated_cipher_suite()
+                .and_then(|found| found.suite().as_str()),
+            "TLS of the control channel stands"
+        );
         if !speaks_farline(&channel.tls) {
+            debug!("the other end speaks TLS, but not farline");
             return Err(protocol("the other end speaks TLS, but not farline"));
         }
         Ok(channel)

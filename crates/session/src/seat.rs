@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, bounded, unbounded};
 use farline_spec::{CopyProgress, Failure, FailureKind, MoverSamples, RunSpec, Samples};
 use farline_sys::wake::Waker;
+use tracing::Span;
 
 use crate::copy::{CopyPlan, Copying, prepare};
 use crate::message::profile::MAX_ROWS;
@@ -91,7 +92,9 @@ impl Seat {
         let cancelled = Arc::new(AtomicBool::new(false));
         let (sender, result) = bounded(1);
         let (flag, waker) = (Arc::clone(&cancelled), Arc::clone(&self.waker));
+        let session = Span::current();
         let thread = std::thread::Builder::new().name("fl-open".into()).spawn(move || {
+            let _within = session.enter();
             // Whoever gave up waiting has dropped the other half; the streams go with it.
             let _ = sender.send(open(&flag));
             waker.wake();

@@ -10,6 +10,7 @@ use farline_spec::{AddressPair, Failure, FailureKind, IpVersion, RunSpec};
 use farline_sys::wake::{Interest, poll_ready};
 use farline_transport::{Connect, StreamKey, transport_for};
 use socket2::{Domain, Protocol, Socket, Type};
+use tracing::{Span, debug, error_span};
 
 use crate::message::Listeners;
 use crate::run::OpenStream;
@@ -60,15 +61,21 @@ pub(super) fn control(
     deadline: Instant,
     unwanted: &dyn Fn() -> bool,
 ) -> Result<Contact, Failure> {
-    let addresses = resolve(target, version)?;
+    let addresses = resolve(target, version)
+        .inspect_err(|failure| debug!(host = target.host, reason = failure.message, "no address found"))?;
+    debug!(host = target.host, addresses = ?addresses, "addresses found");
     let mut last = None;
     for (tried, &address) in addresses.iter().enumerate() {
         let left = deadline.saturating_duration_since(Instant::now());
         let share = left / u32::try_from(addresses.len() - tried).unwrap_or(1);
         let began = Instant::now();
-        match connect(address, began + share, unwanted) {
+        debug!(address = %address, allowed_s = share.as_secs_f64(), "connecting");
+        let connected = connect(address, began + share, unwanted)
+            .inspect_err(|failure| debug!(address = %address, reason = failure.message, "not connected"));
+        match connected {
             Ok(socket) => {
                 let rtt = began.elapsed();
+                debug!(address = %address, rtt_us = rtt.as_micros() as u64, "connected");
                 return Ok(Contact { socket, rtt });
             }
             Err(failure) if failure.kind == FailureKind::Interrupted => return Err(failure),
@@ -190,9 +197,10 @@ impl StreamPlan {
     pub fn open(&self, cancelled: &AtomicBool) -> Result<Vec<OpenStream>, Failure> {
         let next = AtomicUsize::new(0);
         let opened = Mutex::new(Ok(Vec::with_capacity(self.keys.len())));
+        let session = Span::current();
         std::thread::scope(|scope| {
             for _ in 0..WORKERS.min(self.keys.len()) {
-                scope.spawn(|| self.work(&next, &opened, cancelled));
+                scope.spawn(|| session.in_scope(|| self.work(&next, &opened, cancelled)));
             }
         });
         let mut streams = opened
@@ -230,15 +238,21 @@ impl StreamPlan {
             Way::ToClient(_) => (pair.destination, None),
         };
         let spec = own_spec(&self.spec, key.stream);
-        let io = transport_for(&spec).connect(&Connect {
+        let _within = error_span!("stream", stream = key.stream).entered();
+        let remote = self.remote(&pair, part(&self.spec, key.stream))?;
+        debug!(remote = %remote, transport = spec.transport.word(), role = ?role, "opening stream");
+        let connected = transport_for(&spec).connect(&Connect {
             spec: &spec,
             role,
             source,
             source_device,
-            remote: self.remote(&pair, part(&self.spec, key.stream))?,
+            remote,
             key,
             deadline: self.deadline,
-        })?;
+        });
+        let io = connected
+            .inspect(|_| debug!("stream opened"))
+            .inspect_err(|failure| debug!(reason = failure.message, "stream not opened"))?;
         Ok(OpenStream {
             stream: key.stream,
             role,

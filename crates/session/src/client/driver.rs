@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crossbeam_channel::{Sender, unbounded};
 use farline_mover::Root;
 use farline_spec::{Cipher, Failure, FailureKind, RunSpec};
+use tracing::{debug, error_span, field};
 
 use super::back::BackDoor;
 use super::connect::{self, StreamPlan, Way};
@@ -43,6 +44,7 @@ const MAX_GUESTS: usize = 16;
 /// One run from the first step to the record.
 pub(super) fn run(target: &Target, spec: RunSpec, local: Local, events: &Sender<Event>, orders: Orders) {
     let began = Instant::now();
+    let _within = error_span!("session", session = field::Empty).entered();
     let mut ending = Ending::new(target.address(), spec.clone());
     let connected = prepare(target, spec, &local).and_then(|spec| {
         ending.spec = spec.clone();
@@ -62,7 +64,21 @@ pub(super) fn run(target: &Target, spec: RunSpec, local: Local, events: &Sender<
         }
     }
     ending.session = began.elapsed();
+    tell_end(&ending);
     emit(events, Event::Done(Box::new(ending.into_record())));
+}
+
+/// Says how a run ended at this end.
+fn tell_end(ending: &Ending) {
+    let (bytes_sent, bytes_received) = payload_bytes(&ending.spec, &ending.outcome);
+    debug!(
+        kind = ending.failure.as_ref().map(|failure| failure.kind.word()),
+        reason = ending.failure.as_ref().map(|failure| failure.message.as_str()),
+        bytes_sent,
+        bytes_received,
+        session_s = ending.session.as_secs_f64(),
+        "client's session ends"
+    );
 }
 
 /// A caller that dropped its handle hears nothing any more; the session ends all the same.
@@ -96,6 +112,19 @@ fn prepare(target: &Target, spec: RunSpec, local: &Local) -> Result<RunSpec, Fai
         return Err(Failure::new(FailureKind::Usage, line));
     }
     Ok(spec)
+}
+
+/// Says what the server is asked for; of the ticket no more than that there is one.
+fn tell_asked(spec: &RunSpec, target: &Target) {
+    debug!(
+        transport = spec.transport.word(),
+        direction = spec.direction.word(),
+        streams = spec.streams.get(),
+        is_copy = spec.copy.is_some(),
+        cipher = spec.copy.as_ref().map(|copy| copy.cipher.word()),
+        has_ticket = target.ticket.is_some(),
+        "run asked for"
+    );
 }
 
 struct Driver<'a> {
@@ -153,6 +182,7 @@ impl<'a> Driver<'a> {
                 await_server(door, target, events, &orders, deadline)?
             }
         };
+        tell_asked(&spec, target);
         let ticket = target.ticket.clone();
         let plan = ClientPlan {
             spec,
@@ -267,8 +297,14 @@ impl<'a> Driver<'a> {
         match action {
             ClientAction::Send(message @ ClientMessage::Error(_)) => self.last_words = Some(message),
             ClientAction::Send(message) => self.channel.send(&message)?,
-            ClientAction::Stage(stage) => emit(self.events, Event::Stage(stage)),
-            ClientAction::Notice(line) => emit(self.events, Event::Notice(line)),
+            ClientAction::Stage(stage) => {
+                debug!(stage, "stage of the run reached");
+                emit(self.events, Event::Stage(stage));
+            }
+            ClientAction::Notice(line) => {
+                debug!(note = line, "run granted with a change");
+                emit(self.events, Event::Notice(line));
+            }
             ClientAction::OpenStreams { session, listeners } => self.open_streams(session, listeners)?,
             ClientAction::StartRun(watchdog) => {
                 self.run_began = Some(SystemTime::now());
@@ -287,6 +323,13 @@ impl<'a> Driver<'a> {
         let keys = StreamKeys::new(self.channel.tls(), session)?;
         self.session = Some(session);
         self.is_vacant = listeners.is_vacant;
+        tracing::Span::current().record("session", field::display(session));
+        debug!(
+            version = self.machine.version(),
+            ports = ?listeners.listeners.iter().map(|listener| listener.port).collect::<Vec<_>>(),
+            is_empty = listeners.is_vacant,
+            "run granted; streams are opened"
+        );
         let allowed = Duration::from_millis(spec.connect_timeout_ms.get().into());
         let deadline = Instant::now() + allowed;
         let keys: Vec<_> = numbers(&spec).map(|stream| keys.key(stream)).collect();
@@ -319,6 +362,7 @@ impl<'a> Driver<'a> {
             Cipher::None => "files go in clear text: no cipher".to_owned(),
             cipher => format!("files are sealed with {}", cipher.word()),
         };
+        debug!(cipher = copy.cipher.word(), "copy begins");
         emit(self.events, Event::Notice(line));
         Ok(Some(CopyPlan {
             root: Root::own(),
@@ -376,7 +420,13 @@ fn again_while_busy(
 ) -> Result<Greeted, Failure> {
     for pause in BUSY_PAUSES {
         match greet() {
-            Err(failure) if failure.kind == FailureKind::Busy => {}
+            Err(failure) if failure.kind == FailureKind::Busy => {
+                let pause_ms = pause.as_millis() as u64;
+                debug!(
+                    reason = failure.message,
+                    pause_ms, "server is busy; connecting again"
+                );
+            }
             greeted => return greeted,
         }
         let until = deadline.min(Instant::now() + pause);
@@ -398,6 +448,7 @@ fn greet(
     let server = socket
         .peer_addr()
         .map_err(|error| Failure::system("control socket", &error))?;
+    debug!(server = %server, is_pinned = target.pin.is_some(), "TLS handshake with the server");
     let (tls, seen) = ClientSide::new(target.pin)?.split();
     let channel = Channel::open(socket, tls, orders.interrupt.clone(), deadline);
     Ok((server, report_key(&seen, events, channel)?))
@@ -473,7 +524,10 @@ fn close(guest: &TcpStream) {
 
 fn report_key<T>(seen: &SeenKey, events: &Sender<Event>, opened: Result<T, Failure>) -> Result<T, Failure> {
     if let Some(fingerprint) = seen.fingerprint() {
+        debug!(server_key = %fingerprint, "server has shown its key");
         emit(events, Event::ServerKey(fingerprint));
     }
-    opened.map_err(|failure| seen.mismatch().unwrap_or(failure))
+    opened
+        .map_err(|failure| seen.mismatch().unwrap_or(failure))
+        .inspect_err(|failure| debug!(reason = failure.message, "handshake failed"))
 }

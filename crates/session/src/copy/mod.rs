@@ -31,6 +31,7 @@ use std::time::{Duration, Instant};
 use farline_mover::{EndSetup, Gauges, Inlet, Outlet, Pulse, ReceiveEnd, Root, SendEnd};
 use farline_spec::{CopyProgress, CopyReport, CopySpec, Failure, FailureKind, RunSpec, SyncLevel, Verify};
 use farline_transport::{Role, Stream};
+use tracing::debug;
 
 use crate::streams::{self, Part};
 pub use give_way::{GiveWay, INTERVAL as GIVE_WAY_INTERVAL};
@@ -80,6 +81,8 @@ pub struct Copying {
     pulse: Arc<Pulse>,
     /// Longest that nothing may move.
     stall_s: f64,
+    /// It was said that nothing moves, and not since that something does.
+    is_still: AtomicBool,
 }
 
 enum Mover {
@@ -127,6 +130,7 @@ impl Copying {
             gauges,
             pulse,
             stall_s: stall_s(&copy, end),
+            is_still: AtomicBool::new(false),
             copy,
         })
     }
@@ -264,12 +268,14 @@ impl Copying {
 
     /// The user wants no more: both ends keep what they have proved.
     pub fn stop(&self) {
+        debug!("copy is stopped");
         self.word.stop();
         self.tell(&Failure::new(FailureKind::Interrupted, "the copy was stopped"));
     }
 
     /// Every job returns soon.
     pub fn abort(&self, why: &Failure) {
+        debug!(reason = why.message, "copy is aborted");
         self.word.abort();
         self.tell(why);
     }
@@ -295,6 +301,7 @@ impl Copying {
             return Ok(());
         }
         let allowed_s = self.stall_s;
+        self.tell_stall();
         if self.pulse.silence().as_secs_f64() >= allowed_s {
             let line = format!("the copy stands still: nothing has moved for {allowed_s} s");
             return Err(Failure::new(FailureKind::Timeout, line));
@@ -308,6 +315,19 @@ impl Copying {
             return Err(Failure::new(FailureKind::Timeout, line));
         }
         Ok(())
+    }
+
+    /// Says once that nothing has moved for a quarter of the time that this may last, and once that something moves again.
+    fn tell_stall(&self) {
+        let silence_s = self.pulse.silence().as_secs_f64();
+        let is_still = silence_s >= self.stall_s / 4.0;
+        if self.is_still.swap(is_still, Ordering::Relaxed) == is_still {
+            return;
+        }
+        match is_still {
+            true => debug!(silence_s, allowed_s = self.stall_s, "nothing moves"),
+            false => debug!("something moves again"),
+        }
     }
 
     /// How far it is, when the other end has not acknowledged `under_way_bytes` of what streams took.

@@ -61,9 +61,10 @@ impl Tended {
         });
         let (stop, stopped) = bounded(0);
         let other = Arc::clone(&beside);
+        let session = tracing::Span::current();
         let thread = std::thread::Builder::new()
             .name("fl-tend".to_owned())
-            .spawn(move || keep_tending(&other, &stopped))
+            .spawn(move || session.in_scope(|| keep_tending(&other, &stopped)))
             .map_err(|error| Failure::system("thread beside a stream", &error))?;
         Ok(Box::new(Self {
             beside,

@@ -54,6 +54,7 @@ use farline_spec::{
 };
 use farline_sys::wake::Waker;
 use farline_transport::{Role, SharedRate, Stream};
+use tracing::Span;
 
 use crate::copy::{Copying, GiveWay};
 use budget::Budget;
@@ -297,9 +298,10 @@ impl Crew<'_> {
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Failure> {
+    let session = Span::current();
     std::thread::Builder::new()
         .name(name.to_owned())
-        .spawn(body)
+        .spawn(move || session.in_scope(body))
         .map_err(|error| Failure::system(&format!("starting thread {name}"), &error))
 }
 

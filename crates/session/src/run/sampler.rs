@@ -234,7 +234,10 @@ impl Sampler {
             // Whoever waits no longer has said why already.
             let _ = finished.send(copy.finish());
         };
-        let thread = std::thread::Builder::new().name("fl-finish".into()).spawn(body);
+        let session = tracing::Span::current();
+        let thread = std::thread::Builder::new()
+            .name("fl-finish".into())
+            .spawn(move || session.in_scope(body));
         if let Err(error) = thread {
             self.fail(Failure::system("starting thread fl-finish", &error));
             return None;

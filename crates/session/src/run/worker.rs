@@ -10,6 +10,7 @@ use farline_spec::unit::CpuIndex;
 use farline_spec::{Failure, FailureKind, Granted};
 use farline_sys::thread::{self, CpuClock};
 use farline_transport::{Received, Role, Stream, StreamReport};
+use tracing::{Level, debug, enabled, error_span};
 
 use super::OpenStream;
 use super::budget::Budget;
@@ -72,6 +73,7 @@ impl Worker {
 
     /// The whole life of the thread.
     pub(super) fn run(mut self) {
+        let _within = error_span!("stream", stream = self.open.stream).entered();
         let clock = pin(self.open.cpu).and_then(|()| {
             CpuClock::of_current_thread()
                 .map_err(|error| Failure::system("CPU clock of a stream's thread", &error))
@@ -80,7 +82,11 @@ impl Worker {
             index: self.index,
             clock,
         });
+        if enabled!(Level::DEBUG) {
+            tell_granted(&self.open.io.granted());
+        }
         let _ = self.barrier.recv();
+        debug!(role = ?self.open.role, "stream begins");
         let mut last_byte = LastByte::default();
         let result = catch_unwind(AssertUnwindSafe(|| self.move_blocks(&mut last_byte)))
             .unwrap_or_else(|_| {
@@ -93,6 +99,9 @@ impl Worker {
         let mut granted = self.open.io.granted();
         granted.cpu = self.open.cpu.map(|cpu| cpu.get().into());
         let report = self.open.io.report();
+        let moved_bytes = self.open.io.probe().sample().bytes;
+        let reason = result.as_ref().err().map(|failure| failure.message.as_str());
+        debug!(moved_bytes, reason, "stream ends");
         let cpu_us = micros(thread::cpu_time());
         let wait_us = thread::wait_time().map_or(-1, micros);
         let end = WorkerEnd {
@@ -199,6 +208,21 @@ impl Worker {
         // Without a sampler there is no barrier either, and the thread ends there.
         let _ = self.notes.send(note);
     }
+}
+
+/// Says what the kernel made of what was asked for this stream.
+fn tell_granted(granted: &Granted) {
+    debug!(
+        local = granted.local,
+        remote = granted.remote,
+        congestion_control = granted.congestion_control,
+        mss_bytes = granted.mss_bytes,
+        packet_bytes = granted.packet_bytes,
+        send_buffer_bytes = granted.send_buffer_bytes,
+        receive_buffer_bytes = granted.receive_buffer_bytes,
+        notes = (!granted.notes.is_empty()).then(|| granted.notes.join("; ")),
+        "stream has these options"
+    );
 }
 
 fn pin(cpu: Option<CpuIndex>) -> Result<(), Failure> {

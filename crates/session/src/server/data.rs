@@ -11,6 +11,7 @@ use farline_spec::{Failure, FailureKind, RunSpec, ServerConfig};
 use farline_transport::{
     Listener, StreamKey, Transport, handoff_listener, needs_own_listener, transport_for,
 };
+use tracing::{Span, debug};
 
 use super::one_port::Handed;
 use crate::message::{ListenerAddress, Listeners};
@@ -179,11 +180,13 @@ impl Doors {
     ) -> Result<Vec<OpenStream>, Failure> {
         let accepted = Mutex::new(Ok(Vec::with_capacity(keys.len())));
         let end = self.end;
+        let session = &Span::current();
         std::thread::scope(|scope| {
             for mut door in self.doors {
                 let mut expected = door.own_keys(spec, keys);
                 let accepted = &accepted;
                 scope.spawn(move || {
+                    let _within = session.enter();
                     let streams = door.accept((spec, end), &mut expected, deadline, &|| {
                         gone(cancelled, accepted)
                     });
@@ -288,6 +291,7 @@ impl Door {
                 Err(failure) if failure.kind == FailureKind::Timeout => return Err(missing(expected.len())),
                 accepted => accepted?,
             };
+            debug!(stream, role = ?role_of(stream), "stream opened");
             expected.retain(|key| key.stream != stream);
             streams.push(OpenStream {
                 stream,

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use farline_spec::{CopyReport, Direction, Failure, FileTally, RunSpec, RunStatus, Transport};
 use serde::Serialize;
+use tracing::{info, warn};
 
 use super::refusals::{PERIOD, RefusalSummary, Refusals};
 use crate::client::record::rfc3339;
@@ -77,6 +78,8 @@ pub struct SessionStart {
     pub streams: usize,
     /// Whether they carry files.
     pub copy: bool,
+    /// Folder that the files of a copy may not leave.
+    pub root: Option<String>,
     /// Length of the run, if stated.
     pub duration_s: Option<f64>,
     /// Payload of the run, if stated.
@@ -102,6 +105,7 @@ impl SessionStart {
             direction: spec.direction,
             streams: spec.stream_total(),
             copy: spec.copy.is_some(),
+            root: None,
             duration_s: spec.duration_s.map(|duration| duration.get()),
             total_bytes: spec.total_bytes.map(|total| total.get()),
             notes: notes.to_vec(),
@@ -166,6 +170,66 @@ impl ServerEvent {
             Happening::EventsLost { .. } => "events_lost",
             Happening::Stopped { .. } => "stopped",
         }
+    }
+}
+
+impl Happening {
+    /// Says it in the log, which has it whether or not the owner reads events.
+    fn tell(&self) {
+        match self {
+            Self::SessionStarted(start) => start.tell(),
+            Self::SessionEnded(end) => end.tell(),
+            Self::Refused { peer, error } => {
+                info!(peer = %peer, kind = error.kind.word(), reason = error.message, "connection refused");
+            }
+            Self::RefusedMany(many) => info!(
+                peer = many.from,
+                connections = many.connections,
+                period_s = many.period_s,
+                reason = many.error.message,
+                "more connections refused"
+            ),
+            Self::Trouble { error } => warn!(reason = error.message, "trouble"),
+            Self::EventsLost { count } => warn!(count, "events lost that nobody read"),
+            Self::Stopped { sessions } => info!(sessions, "server stopped"),
+        }
+    }
+}
+
+impl SessionStart {
+    fn tell(&self) {
+        info!(
+            session = %self.session,
+            peer = %self.peer,
+            ticket = self.ticket.as_deref().unwrap_or("none"),
+            what = if self.copy { "copy" } else { "probe" },
+            transport = self.transport.word(),
+            direction = self.direction.word(),
+            streams = self.streams,
+            root = self.root,
+            notes = (!self.notes.is_empty()).then(|| self.notes.join("; ")),
+            "session begins"
+        );
+    }
+}
+
+impl SessionEnd {
+    fn tell(&self) {
+        let copied = self.copy.as_ref().map(|copy| copy.copied.files);
+        let failed = self.copy.as_ref().map(|copy| copy.failed.files);
+        info!(
+            session = %self.session,
+            peer = %self.peer,
+            status = self.status.word(),
+            kind = self.error.as_ref().map(|error| error.kind.word()),
+            reason = self.error.as_ref().map(|error| error.message.as_str()),
+            session_s = self.session_s,
+            bytes_sent = self.bytes_sent,
+            bytes_received = self.bytes_received,
+            files_copied = copied,
+            files_failed = failed,
+            "session ends"
+        );
     }
 }
 
@@ -248,6 +312,7 @@ impl EventLog {
         summaries
             .into_iter()
             .for_each(|summary| self.write(Happening::RefusedMany(summary)));
+        what.tell();
         let event = ServerEvent {
             at: rfc3339(SystemTime::now()),
             what,
@@ -257,6 +322,7 @@ impl EventLog {
     }
 
     fn put(&self, what: Happening, worth: u64) {
+        what.tell();
         let event = ServerEvent {
             at: rfc3339(SystemTime::now()),
             what,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use farline_spec::{EndReport, Failure, FailureKind, RunSpec};
 use farline_sys::wake::poll_readable;
+use tracing::{Span, debug, error_span, field};
 
 use super::admission::Admission;
 use super::data::Doors;
@@ -47,6 +48,8 @@ pub fn serve(
     interrupt: Interrupt,
     permit: HandshakePermit,
 ) {
+    let _within = error_span!("session", session = field::Empty).entered();
+    debug!(peer = %caller.peer, "TLS handshake with a client");
     match Session::open(shared, socket, caller, interrupt, permit) {
         Ok(Some(session)) => session.drive(),
         Ok(None) => {}
@@ -114,6 +117,7 @@ impl<'a> Session<'a> {
             return Err(busy);
         }
         let id = SessionId(random()?);
+        Span::current().record("session", field::display(id));
         let plan = ServerPlan {
             session: id,
             versions: VERSIONS,
@@ -194,8 +198,14 @@ impl<'a> Session<'a> {
     fn look_at_seat(&mut self) {
         while let Some(event) = self.seat.poll() {
             match event {
-                SeatEvent::StreamsOpen => self.event(ServerEvent::StreamsOpen),
-                SeatEvent::NotOpen(failure) => self.event(ServerEvent::Failed(failure)),
+                SeatEvent::StreamsOpen => {
+                    debug!("all streams are open");
+                    self.event(ServerEvent::StreamsOpen);
+                }
+                SeatEvent::NotOpen(failure) => {
+                    debug!(reason = failure.message, "streams not open");
+                    self.event(ServerEvent::Failed(failure));
+                }
                 // They are in what the run comes to as well.
                 SeatEvent::Samples(_) | SeatEvent::MoverSamples(_) | SeatEvent::Progress(_) => {}
                 SeatEvent::SendersDone => self.event(ServerEvent::SendersDone),
@@ -247,7 +257,16 @@ impl<'a> Session<'a> {
         let admission = self.shared.gate.admit(handshake)?;
         let (grant, ticket) = (Box::new(admission.grant.clone()), admission.ticket.clone());
         let duration_limit = admission.duration_limit;
-        let start = SessionStart::new(self.id, self.peer, ticket, &grant.spec, &grant.notes);
+        let cipher = grant.spec.copy.as_ref().map(|copy| copy.cipher.word());
+        debug!(
+            version = admission.version,
+            cipher,
+            most_bps = admission.bounds.rate_bps,
+            most_bytes = admission.bounds.bytes,
+            "client admitted"
+        );
+        let mut start = SessionStart::new(self.id, self.peer, ticket, &grant.spec, &grant.notes);
+        start.root = admission.root.as_ref().map(|(name, _)| name.clone());
         self.shared.log.write(Happening::SessionStarted(Box::new(start)));
         self.admitted = Some(Admitted {
             admission,
@@ -277,6 +296,12 @@ impl<'a> Session<'a> {
             }
         };
         listeners.is_vacant = self.is_vacant(spec)?;
+        debug!(
+            ports = ?listeners.listeners.iter().map(|listener| listener.port).collect::<Vec<_>>(),
+            messages_port = listeners.messages_port,
+            is_empty = listeners.is_vacant,
+            "listening for the streams"
+        );
         Ok(ServerEvent::Bound(listeners))
     }
 
