@@ -11,6 +11,7 @@ use farline_spec::{Failure, FailureKind, Topology};
 use farline_sys::arena::Arena;
 use farline_sys::tun::Tun;
 use farline_sys::wake::Waker;
+use tracing::{debug, error};
 
 use super::account::Books;
 use super::control::{Control, SampleBox};
@@ -86,6 +87,11 @@ pub fn start(topology: Topology, options: &RelayOptions) -> Result<Emulator, Fai
     };
     emulator.keep_thread(start_engine(parts)?);
     emulator.keep_thread(spawn("farline-control", || control.run())?);
+    debug!(
+        hosts = emulator.layout.hosts.len(),
+        links = emulator.link_names.len(),
+        "emulator has begun"
+    );
     Ok(emulator)
 }
 
@@ -131,6 +137,7 @@ fn run_engine(parts: Parts, ready: &Sender<Result<(), Failure>>) {
         Ok(Err(failure)) => failure,
         Err(panic) => Failure::defect("the emulator", panic.as_ref()),
     };
+    error!(reason = failure.message, "emulator failed");
     // Set once: nobody else sets it.
     let _ = bell.failure.set(failure);
 }

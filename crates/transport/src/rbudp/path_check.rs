@@ -36,6 +36,7 @@ use std::time::Instant;
 use farline_proto::rbudp::train::TrainPlan;
 use farline_spec::{Failure, PathCheck};
 use socket2::Socket;
+use tracing::debug;
 
 use crate::Role;
 
@@ -84,6 +85,10 @@ pub(super) fn measure(
     // A blast has no use for the times, which cost a control message for each receive.
     farline_sys::datagram::forget_arrivals(udp.as_fd()).map_err(failed)?;
     feedback.set_nonblocking(false).map_err(failed)?;
+    match &measured {
+        Ok(check) => debug!(check = ?check, "path checked"),
+        Err(failure) => debug!(reason = failure.message, "path not checked"),
+    }
     measured
 }
 

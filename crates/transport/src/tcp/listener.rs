@@ -10,6 +10,7 @@ use farline_spec::{Failure, FailureKind, RunSpec};
 use farline_sys::flow_label;
 use farline_sys::wake::poll_readable;
 use socket2::Socket;
+use tracing::debug;
 
 use super::{bytes, held_to_rate, options, stream};
 use crate::crowd::Crowd;
@@ -197,17 +198,28 @@ impl TcpListener {
         while let Some(opener) = self.openers.get_mut(index) {
             match opener.read() {
                 Progress::Waiting => index += 1,
-                Progress::Dead => drop(self.openers.remove(index)),
+                Progress::Dead => {
+                    let opener = self.openers.remove(index);
+                    debug!(peer = ?peer_of(&opener), "connection ended before it said which stream it is");
+                }
                 Progress::Complete => {
                     let opener = self.openers.remove(index);
                     if let Some(key) = identify(&opener.bytes, expected) {
+                        debug!(peer = ?peer_of(&opener), stream = key.stream, "stream has proved that it is expected");
                         return Some((key.stream, opener.socket));
                     }
+                    debug!(peer = ?peer_of(&opener), "connection refused: it is no stream of this session");
                 }
             }
         }
         None
     }
+}
+
+/// Where an opener is, as far as the kernel still knows.
+fn peer_of(opener: &Opener) -> Option<SocketAddr> {
+    let peer = opener.socket.peer_addr().ok()?;
+    peer.as_socket()
 }
 
 impl Opener {

@@ -27,6 +27,7 @@ use std::sync::Arc;
 
 use farline_spec::{Failure, RunSpec};
 use farline_sys::option::bind_address_without_port;
+use tracing::debug;
 
 use crate::failure::{timed_out, while_connecting};
 use crate::socket::{bind_source, canonical, family, labelled, set_tos, time_left};
@@ -65,6 +66,8 @@ impl Transport for Tcp {
         socket
             .connect_timeout(&target, left)
             .map_err(|error| while_connecting(remote, &error))?;
+        let local = socket.local_addr().ok().and_then(|local| local.as_socket());
+        debug!(local = ?local, remote = %remote, "TCP connected");
         (&socket)
             .write_all(&preamble::encode(request.key))
             .map_err(|error| while_connecting(remote, &error))?;

@@ -10,6 +10,7 @@ use farline_spec::{Failure, FailureKind, RunSpec};
 use farline_sys::datagram::{RECEIVE_BYTES, receive_batch_now, send};
 use farline_sys::time;
 use socket2::{Protocol, Socket, Type};
+use tracing::debug;
 
 use super::driver::Driver;
 use super::options::{Setup, SocketOptions, set_buffers};
@@ -120,6 +121,7 @@ pub(super) fn open_on(
             }
             (Step::Refused(refusal), _) => {
                 let _ = attempt.ask();
+                debug!(remote = %remote, reason = %refusal, "UDT connection refused");
                 let message = format!("UDT connection to {remote}: {refusal}");
                 return Err(Failure::new(FailureKind::Protocol, message));
             }
@@ -127,6 +129,13 @@ pub(super) fn open_on(
         }
     };
     drop(attempt);
+    debug!(
+        remote = %remote,
+        mss_bytes = agreed.mss_bytes,
+        peer_flight_packets = agreed.peer_flight_packets,
+        is_rendezvous = agreed.is_rendezvous,
+        "UDT connected"
+    );
     let mut driver = Driver::new(member, setup, (agreed, offer), options)?;
     for (bytes, segment_bytes) in early {
         driver.take_early(&bytes, segment_bytes);
