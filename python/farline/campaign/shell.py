@@ -20,6 +20,9 @@ from farline.campaign.machine import (
     Waited,
 )
 from farline.campaign.outcome import outcome_of_record
+from farline.logs import Log
+
+_LOG = Log(__name__)
 
 _SLICE_S = 0.1
 _ESTIMATE_SHARE = 100
@@ -97,8 +100,10 @@ class Shell:
             step = self.machine.instruction()
             match step:
                 case Stop():
+                    _LOG.debug("campaign ends", stop=step)
                     return step
                 case Wait():
+                    _LOG.debug("waiting before the next run", wait_s=step.seconds)
                     self._report(waiting=step)
                     self._pause(step.seconds)
                     self.machine.handle(Waited())
@@ -110,12 +115,18 @@ class Shell:
             self._pause(self.machine.campaign.plan.pause_s)
             if self.should_stop():
                 return
+        cell = step.cell
+        _LOG.debug("run begins", setting=cell.setting, block=cell.block, slot=cell.slot)
         self._report(running=step.cell)
         started_at = self.clock()
         record = self.measure(step.spec, step.cell.labels, self.should_stop)
         outcome = outcome_of_record(record)
         self.machine.handle(RunEnded(step.cell, outcome))
         self._done += 1
+        _LOG.debug(
+            "run ended", run=record.get("run_id"), status=outcome.status,
+            kind=outcome.error_kind, reason=outcome.error, done=self._done,
+        )  # fmt: skip
         self._account(started_at, outcome)
         self._report(last=(step.cell, outcome))
 

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from farline.copying.session import Attempt, Sessions
 from farline.errors import FarlineError
+from farline.logs import Log
 from farline.tools import Stop, StopQuestion
 from farline.tools.events import Progress, RetryScheduled
 
 if TYPE_CHECKING:
     from farline.tools.events import Event, Steps
+
+_LOG = Log(__name__)
 
 FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 30.0
@@ -73,22 +76,40 @@ class RepeatedSessions:
     ended: Callable[[Attempt], Iterable[Event]] = lambda _attempt: ()
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
+    _tried: int = field(default=0, init=False)
     _best: tuple[int, ...] = (0, 0, 0)
     """Most names and bytes settled, and bytes moved, in any session: less than that is no news."""
 
     def run(self, document: Mapping[str, Any], receipt: Path | None) -> Steps[Attempt]:
         """The last attempt."""
         while True:
+            self._tried += 1
+            _LOG.debug("attempt begins", attempt=self._tried)
             attempt = yield from self._attempt(document, receipt)
+            self._say(attempt)
             yield from self.ended(attempt)
             if attempt.error is None or self.should_stop() is not Stop.GO_ON:
                 return attempt
             wait_s = self.policy.wait_s(attempt.error, self.clock())
             if wait_s is None:
                 return attempt
+            _LOG.debug(
+                "waiting before the next attempt", wait_s=wait_s, reason=attempt.error.message
+            )
             yield RetryScheduled(attempt.error, wait_s)
             if not (yield from self._pause(wait_s)):
                 return attempt
+
+    def _say(self, attempt: Attempt) -> None:
+        """What an attempt came to, in the log."""
+        record, error = attempt.record, attempt.error
+        _LOG.debug(
+            "attempt ended", attempt=self._tried,
+            run=None if record is None else record["run_id"],
+            status="failed" if record is None else record["status"],
+            kind=None if error is None else error.kind,
+            reason=None if error is None else error.message,
+        )  # fmt: skip
 
     def _attempt(self, document: Mapping[str, Any], receipt: Path | None) -> Steps[Attempt]:
         """One attempt, whose progress is noted."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from farline.copying.connector import Connector, ReverseConnector
 from farline.copying.stream_choice import StreamChoice
 from farline.errors import FarlineError, InterruptedRun, from_failure
+from farline.logs import Log
 from farline.tools.events import Listening, Notice, NoticeKind, SessionBegun, SessionEnded
 from farline.tools.native import RunFollower
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from farline.tools import StopQuestion
     from farline.tools.events import Columns, Steps
     from farline.tools.native import Contact, Target
+
+_LOG = Log(__name__)
 
 POLL_S = 0.05
 
@@ -75,6 +78,7 @@ class DirectSessions:
             contact = choice.contact(document, target)
             spec = self._spec(document)
             for reason in choice.settle(spec, contact):
+                _LOG.debug("streams and rate chosen", reason=reason)
                 yield Notice(NoticeKind.CHOICE, reason)
             run = self._begun(target, spec, None if receipt is None else str(receipt), contact)
         except FarlineError as error:

@@ -6,11 +6,17 @@ at the end and has another exit code.
 
 from __future__ import annotations
 
+from farline.logs import Log
+
+_LOG = Log(__name__)
+
 _lines: dict[str, None] = {}
 
 
 def note(line: str) -> None:
     """Something was left out; the same line counts once."""
+    if line not in _lines:
+        _LOG.warning("file left out", reason=line)
     _lines.setdefault(line)
 
 

@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from farline.errors import SpecError
+from farline.logs import Log
 from farline.store.disk import make_folder, publish
 from farline.store.entry import Entry, checked_run_id
 from farline.store.layout import LINKS, MOVER, Layout
 from farline.store.place import default_path
 from farline.store.spool import SAMPLES, SUFFIX, is_small, write_spooled
+
+_LOG = Log(__name__)
 
 Columns = Mapping[str, Any]
 
@@ -45,6 +48,7 @@ def spool(
     entry = Entry(record, campaign, labels or {})
     target = layout.spool / f"{run_id}{SUFFIX}"
     publish(layout.temp, target, lambda file: write_spooled(entry, parts, file))
+    _LOG.debug("run kept", run=run_id, file=target)
     return run_id
 
 

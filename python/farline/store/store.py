@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farline.errors import FarlineError, UsageError
+from farline.logs import Log
 from farline.store import kept_logs, left_out, quick
 from farline.store.compact import Compaction, compact
 from farline.store.disk import locked, make_folder, publish
@@ -22,6 +23,8 @@ from farline.store.reader import Reader, open_reader
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
+
+_LOG = Log(__name__)
 
 TIDY_FILES = 256
 """Fresh files from which `tidy` merges."""
@@ -98,6 +101,7 @@ class Store:
                 self._put_side(side, run_id, columns)
         # The last file to get its name: from then on the run counts, with all that belongs to it.
         publish(self.layout.temp, target, lambda file: write_fresh(entry, table, file))
+        _LOG.debug("run kept", run=run_id, file=target)
         return run_id
 
     def spool(

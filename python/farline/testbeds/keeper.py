@@ -26,9 +26,12 @@ from typing import Any
 
 from farline import _native
 from farline.errors import FarlineError, InternalError, UsageError
+from farline.logs import Log, start_from_environment
 from farline.testbeds import control, kernel, processes, state
 from farline.testbeds.history import History
 from farline.testbeds.native import checked, start_emulator
+
+_LOG = Log(__name__)
 
 START_FILE = "start.json"
 _POLL_S = 0.5
@@ -94,6 +97,13 @@ class Keeper:
     def answer(self, request: Any, asking: object = None) -> dict[str, Any]:
         """The answer to one request, which came over the connection `asking`."""
         self.asking = asking
+        answer = self._answer(request)
+        failure = answer.get("failed") or {}
+        what = request.get("do") if isinstance(request, dict) else None
+        _LOG.debug("request answered", request=what, reason=failure.get("message"))
+        return answer
+
+    def _answer(self, request: Any) -> dict[str, Any]:
         try:
             if not isinstance(request, dict) or request.get("do") not in _ANSWERS:
                 allowed = ", ".join(_ANSWERS)
@@ -347,13 +357,17 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
+        start_from_environment()
         service = _begin(folder)
     except FarlineError as error:
+        _LOG.error("testbed not started", kind=error.kind, reason=error.message)
         _say(ready, error.failure())
         return error.exit_code
+    _LOG.info("testbed is up", folder=folder)
     signal.signal(signal.SIGTERM, service.end_soon)
     _say(ready, None)
     service.run()
+    _LOG.info("testbed is down", folder=folder)
     return 0
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from farline import _native
 from farline.errors import AuthError, FarlineError, InternalError, from_failure
+from farline.logs import Log
 from farline.tools import Capabilities, EventSink, RunResult, Stop, StopQuestion, events
 from farline.tools.known_servers import KnownServers
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 TICKET_VARIABLE = "FARLINE_TICKET"
 """Environment variable whose ticket is used for the server it names."""
+
+_LOG = Log(__name__)
 
 _POLL_S = 0.1
 _Value = TypeVar("_Value")
@@ -90,8 +93,13 @@ def find_right(target: Target, known: KnownServers) -> Target:
     if text:
         given = parse_target(text)
         if given.address == target.address:
+            _LOG.debug("ticket taken from the environment", server=target.address)
             return given
     server = known.get(target.address)
+    _LOG.debug(
+        "remembered of the server", server=target.address,
+        has_ticket=server.ticket is not None, server_key=server.fingerprint,
+    )  # fmt: skip
     if server.ticket is not None:
         return parse_target(server.ticket)
     return Target(target.host, target.port, None, server.fingerprint or target.pin)

@@ -26,6 +26,7 @@ from farline.errors import (
     TimeoutFailure,
     VersionError,
 )
+from farline.logs import Log
 from farline.spec.json_text import read_object
 from farline.tools import Stop, StopQuestion
 from farline.tools.child import Child
@@ -36,6 +37,8 @@ from farline.tools.start_mark import MarkedLines, mark_of, new_nonce
 
 if TYPE_CHECKING:
     from farline.tools.events import Steps
+
+_LOG = Log(__name__)
 
 READY_SCHEMA = 2
 """Version of the line that `farline serve --copy-session --mark` prints."""
@@ -275,6 +278,7 @@ class RemoteServer:
         Raises:
             SystemFailure: when there is no ssh.
         """
+        _LOG.debug("starting farline over ssh", host=target, remote_farline=ssh.remote_farline)
         self._target = target
         self._command = RemoteCommand(ssh, target, ["serve", "--copy-session", *arguments])
 
@@ -288,8 +292,10 @@ class RemoteServer:
         try:
             document = yield from self._command.start(should_stop)
             self.ready = read_ready(self._target, document)
+            _LOG.debug("farline has started over ssh", host=self._target, port=self.ready.port)
             self._command.drop_output()
-        except BaseException:
+        except BaseException as error:
+            _LOG.debug("farline has not started over ssh", host=self._target, reason=error)
             self._command.close(_BROKEN_S)
             raise
 
@@ -304,6 +310,7 @@ class RemoteServer:
 
     def close(self) -> None:
         """Ends it."""
+        _LOG.debug("ending farline over ssh", is_alive=self.is_alive)
         self._command.close()
 
 
