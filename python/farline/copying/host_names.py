@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from farline.spec._types import RunRecord
 
 _OTHER = "the other end"
-_STREAM = re.compile(r"stream \d+: ")
+# As text: it is compiled where something fails.
+_STREAM = r"stream \d+: "
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class HostNames:
             return message
         if is_system:
             # A stream that met a full disk has nothing to do with it.
-            message = _STREAM.sub("", message, count=1) if _STREAM.match(message) else message
+            message = re.sub(f"^{_STREAM}", "", message)
         return f"{who}: {message}" if who else message
 
     def error(self, error: FarlineError) -> FarlineError:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from farline.tools.events import Steps
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class CopyResult:
     """What a copy came to."""
 

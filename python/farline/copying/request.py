@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from farline.copying.locations import (
     Endpoints,
@@ -30,8 +30,7 @@ MESSAGE_STREAMS = 2
 """Streams beside those of the data that carry what both ends say."""
 
 
-@dataclass(frozen=True)
-class DataPath:
+class DataPath(NamedTuple):
     """How the data get from host to host where a firewall stands between this one and ssh's."""
 
     tunnel: bool = False
@@ -59,8 +58,7 @@ class DataPath:
         return [*ports, *(["--single-port"] if self.single_port else [])]
 
 
-@dataclass(frozen=True)
-class NameList:
+class NameList(NamedTuple):
     """Names to copy, relative to the one source: a file here, or what can be read but once."""
 
     source: Path | BinaryIO
@@ -68,7 +66,11 @@ class NameList:
     """Whether names end with a zero byte and not with a line."""
 
 
-@dataclass(frozen=True)
+_PLAIN = DataPath()
+
+
+# A few small files are copied before what is not needed of a dataclass could be made.
+@dataclass(frozen=True, eq=False, repr=False)
 class CopyRequest:
     """A copy as somebody wants it. `CopyJob` carries it out."""
 
@@ -77,7 +79,7 @@ class CopyRequest:
     """A run spec without direction; its `copy` section without sources and destination."""
     ssh: SshCommand | None = None
     """How ssh is called; None calls it plainly. Only for an end that ssh leads to."""
-    data_path: DataPath = field(default_factory=DataPath)
+    data_path: DataPath = _PLAIN
     archive: bool = False
     """Whether owners and groups are kept; by a ticket they are only where the spec says so."""
     name_list: NameList | None = None

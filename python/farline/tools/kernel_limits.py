@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 _BUFFERS = {"send": "/proc/sys/net/ipv4/tcp_wmem", "receive": "/proc/sys/net/ipv4/tcp_rmem"}
 
 
-@dataclass(frozen=True)
-class Buffers:
+class Buffers(NamedTuple):
     """The largest buffers that a host gives a TCP stream."""
 
     send_bytes: int

@@ -6,7 +6,6 @@ Reads a command line, has the job done, shows what comes of it.
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -149,6 +148,8 @@ def _data_path(options: Mapping[str, Any]) -> DataPath:
 
 def ssh_command(options: Mapping[str, Any]) -> SshCommand:
     """How ssh is called, from the command line."""
+    import shlex
+
     from farline.tools.ssh import SshCommand
 
     try:
