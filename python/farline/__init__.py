@@ -1,9 +1,80 @@
 """farline measures, explains and moves bulk data over long fat networks.
 
-The rooms, from the command line down (each opens with what it does):
-`cli`, `campaign`, `plots`, `explain`, `profiles`, `store`, `tools`, `spec`,
-`errors`. Rust, below `_native`, moves the bytes and keeps the time.
+```python
+import farline
 
-As a library, start with `farline.campaign.measure.measure` for one run and
-`farline.store.Store` for what earlier runs were.
+with farline.serve() as server:
+    run = farline.probe(server.ticket(), duration_s="2s").wait()
+print(run.throughput_bps, run.verdict["line"])
+```
+
+Jobs: `probe`, `profile`, `copy`. Each goes on in a thread of its own, gives events as it is
+iterated (`async for` as well), ends with `.wait()` or `await`, and stops by `.cancel()`. For as
+long as a block runs: `serve`, `testbed`. Questions to what was measured: `open_store`, `ingest`,
+`throughput_profile`, `explain`, `report`. Failures are `farline.errors`, all of `FarlineError`.
+
+Names are imported when they are first used. ARCHITECTURE.md has the rooms behind them.
 """
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "Campaign",
+    "Copy",
+    "FarlineError",
+    "PartialCopy",
+    "Run",
+    "Server",
+    "Store",
+    "ThroughputProfile",
+    "copy",
+    "explain",
+    "ingest",
+    "open_store",
+    "probe",
+    "profile",
+    "report",
+    "serve",
+    "testbed",
+    "throughput_profile",
+]
+
+_ROOMS = {
+    "Campaign": "api.campaign",
+    "Copy": "api.copy",
+    "FarlineError": "errors",
+    "PartialCopy": "api.copy",
+    "Run": "api.run",
+    "Server": "api.serving",
+    "Store": "store",
+    "ThroughputProfile": "profiles.throughput_profile",
+    "copy": "api.copy",
+    "explain": "api.measurements",
+    "ingest": "api.measurements",
+    "open_store": "api.stores",
+    "probe": "api.run",
+    "profile": "api.campaign",
+    "report": "api.measurements",
+    "serve": "api.serving",
+    "testbed": "api.testbeds",
+    "throughput_profile": "api.measurements",
+}
+"""Where each name is; `__init__.pyi` says the same to type checkers."""
+
+
+def __getattr__(name: str) -> Any:
+    """Imports what is asked for when it is (PEP 562), so that `import farline` is quick."""
+    if name not in _ROOMS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    found = getattr(import_module(f"farline.{_ROOMS[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted(__all__)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from farline.api.path_here import path_watch
 from farline.campaign.application_bound import new_name, order, pair_specs
 from farline.campaign.probe import ProbeJob
 from farline.cli import views
@@ -27,7 +28,6 @@ from farline.cli.common import (
     target_text,
 )
 from farline.cli.live import LiveView
-from farline.cli.path_here import path_watch
 from farline.cli.probe import exit_code, show, shown_s
 from farline.errors import InterruptedRun
 from farline.profiles.application_bound import LABEL

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from farline.api.path_here import path_watch
 from farline.campaign.judging import asking_path, bounds_for
 from farline.campaign.probe import ProbeJob, run_error
 from farline.campaign.settings import sampled_spec
@@ -22,7 +23,6 @@ from farline.cli.common import (
     target_text,
 )
 from farline.cli.live import LiveView
-from farline.cli.path_here import path_watch
 from farline.spec.options import run_options, spec_from_options
 from farline.tools.native import parse_target
 from farline.tools.payload_file import with_file_size

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from farline.api.path_here import inside_testbed, path_watch
 from farline.campaign import emulated_path
 from farline.campaign.emulated_path import check_settings
 from farline.campaign.estimate import forecast
@@ -23,7 +24,6 @@ from farline.cli import campaign_text as text
 from farline.cli.campaign_end import Output, finish
 from farline.cli.campaign_view import LiveCampaign, PlainCampaign
 from farline.cli.common import RunCommand, interruptible, target_options, target_text
-from farline.cli.path_here import inside_testbed, path_watch
 from farline.cli.profile_plan import path_options, plan_options, read_plan
 from farline.spec.options import run_options
 from farline.store import Store

@@ -1,0 +1,184 @@
+"""`farline.copy`: files between this host and others, or between two others, as a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from farline.api import drawing
+from farline.api.job import BackgroundJob, Status
+from farline.api.options import copy_spec_of
+from farline.copying import CopyJob, CopyRequest, CopyResult
+from farline.errors import FarlineError, LimitError, SystemFailure
+from farline.spec._failures import PARTIAL_EXIT_CODE
+from farline.tools.events import DeletionPlanned, Event, Progress
+
+if TYPE_CHECKING:
+    from farline.copying import DataPath
+    from farline.spec._types import CopyProgress, CopyReport, RunRecord
+    from farline.tools.ssh import SshCommand
+
+Location = str | PathLike[str]
+"""A path here, `[user@]host:path` over ssh, or a ticket with `#path`."""
+
+
+class PartialCopy(FarlineError):
+    """Some names failed; the rest is there. `copy.report["failures"]` has the first hundred."""
+
+    kind = "partial"
+    fault = "caller"
+    exit_code = PARTIAL_EXIT_CODE
+
+
+class Copy(BackgroundJob[Event]):
+    """One copy: sessions until all is there. What it came to is there at its end."""
+
+    def __init__(self, request: CopyRequest, locations: tuple[str, ...], max_delete: int | None):
+        """Begins; see `copy`."""
+        self._job = CopyJob(request)
+        self._max_delete = max_delete
+        self.locations = locations
+        self.progress: CopyProgress | None = None
+        """How far it is, of the session that runs now."""
+        super().__init__("copy")
+
+    def _work(self) -> Status:
+        for event in self._job:
+            if isinstance(event, Progress):
+                self.progress = event.report
+            if isinstance(event, DeletionPlanned):
+                self._answer(event)
+            self._tell(event)
+        result = self._job.wait().checked()
+        if result.exit_code:
+            raise PartialCopy(_failed_text(result))
+        return "complete"
+
+    def _answer(self, planned: DeletionPlanned) -> None:
+        if self._max_delete is not None and planned.names > self._max_delete:
+            raise LimitError(
+                f"{planned.names} names would be deleted, more than max_delete={self._max_delete};"
+                " nothing was changed"
+            )
+        self._job.confirm_deletion()
+
+    def cancel(self, now: bool = False) -> None:
+        """Asks for its end; what has arrived is kept, and the same copy goes on from there."""
+        super().cancel(now)
+        self._job.cancel(at_once=now)
+
+    @property
+    def result(self) -> CopyResult:
+        """Record, receipt and error of a copy that has ended."""
+        self._join(None)
+        if self._job.result is None:
+            self._checked()
+            raise SystemFailure("the copy ended before it began")
+        return self._job.result
+
+    @property
+    def record(self) -> RunRecord | None:
+        """The record of its last session, with summary and verdict; None if none began."""
+        return self.result.record
+
+    @property
+    def report(self) -> CopyReport:
+        """Files by what became of them: copied, present, failed, skipped, deleted ..."""
+        record = self.record
+        report = None if record is None else record.get("copy")
+        if report is None:
+            self._checked()
+            raise SystemFailure("no session of the copy came as far as a report")
+        return report
+
+    def __repr__(self) -> str:
+        """One line."""
+        return f"<farline.Copy to {self.locations[-1]}: {drawing.copy_line(self)}>"
+
+    def _repr_html_(self) -> str:
+        """What became of the files, or how far it is, for a notebook."""
+        return drawing.copy_html(self)
+
+
+def copy(
+    source: Location | Iterable[Location],
+    destination: Location,
+    *,
+    store: str | Path | None = None,
+    keep: bool = True,
+    receipt: str | Path | None = None,
+    retry_for_s: float = 600.0,
+    retries: int | None = None,
+    archive: bool = False,
+    delete: bool = False,
+    max_delete: int | None = None,
+    include: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+    filters: Iterable[str] = (),
+    tell_files: bool = False,
+    ssh: SshCommand | None = None,
+    data_path: DataPath | None = None,
+    **options: Any,
+) -> Copy:
+    """Begins to copy `source`, one or several, to `destination`, with the rules of `farline copy`.
+
+    Either may be a path, `host:path` over ssh, or a ticket with `#path`. Options of the run
+    (`streams=8`, `transport="udt"`) and of a copy (`overwrite="different"`, `dry_run=True`) have
+    their names in plans: docs/reference/options.md. `include` and `exclude` are patterns as of
+    rsync, tried in this order, then the rules `filters` ("+ PATTERN", "- PATTERN"). With `delete`
+    names that the source does not have go, at most `max_delete` of them. `tell_files` adds an
+    event for every name.
+
+    Raises:
+        UsageError: when the locations are no sources and a destination.
+        SpecError: when an option is not allowed.
+    """
+    locations = tuple(_text(one) for one in (*_sources(source), destination))
+    spec = copy_spec_of(options)
+    rules = [*(f"+ {one}" for one in include), *(f"- {one}" for one in exclude), *filters]
+    if rules:
+        spec["copy"]["filters"] = rules
+    if max_delete is not None:
+        spec["copy"]["max_delete"] = max_delete
+    more = {} if data_path is None else {"data_path": data_path}
+    request = CopyRequest.between(
+        *locations,
+        spec=spec,
+        ssh=ssh,
+        archive=archive,
+        confirm_deletion=delete,
+        retry_for_s=retry_for_s,
+        retries=retries,
+        keep=keep,
+        store_path=None if store is None else Path(store).expanduser(),
+        receipt=None if receipt is None else fspath(receipt),
+        tell_files=tell_files,
+        **more,
+    )
+    return Copy(request, locations, max_delete)
+
+
+def _sources(source: Location | Iterable[Location]) -> Iterator[Location]:
+    if isinstance(source, str | PathLike):
+        yield source
+    else:
+        yield from source
+
+
+def _text(location: Location) -> str:
+    """A location as the command line has it; a path object is always a path of this host."""
+    text = fspath(location)
+    is_plain = isinstance(location, str) or text.startswith("/") or ":" not in text
+    return text if is_plain else f"./{text}"
+
+
+def _failed_text(result: CopyResult) -> str:
+    report = None if result.record is None else result.record.get("copy")
+    if report is None:
+        return "the copy is not whole"
+    failed = report["failed"]["files"]
+    first = next(iter(report["failures"]), None)
+    detail = "" if first is None else f"; first: {first['path']}: {first.get('reason') or ''}"
+    return f"{failed} of {report['found']['files']} names failed{detail}"

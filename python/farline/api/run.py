@@ -1,0 +1,145 @@
+"""`farline.probe`: one run towards a host, as a job."""
+
+from __future__ import annotations
+
+from array import array
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from farline.api import drawing
+from farline.api.job import BackgroundJob, Status
+from farline.api.options import spec_of
+from farline.api.path_here import path_watch
+from farline.api.stores import store_at
+from farline.campaign.judging import asking_path, bounds_for
+from farline.campaign.measure import Measured
+from farline.campaign.probe import ProbeJob
+from farline.campaign.settings import sampled_spec
+from farline.tools.events import Event, StreamSamples
+from farline.tools.native import as_arrays, parse_target
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from farline.spec._types import RunRecord, RunSpec, Summary, Verdict
+    from farline.spec.path_watch import PathWatch
+    from farline.store import Store
+    from farline.tools import Samples
+
+
+class Run(BackgroundJob[Event]):
+    """One run. What it came to is there at its end: these properties wait for it."""
+
+    def __init__(
+        self, target: str, spec: RunSpec, store: Store | None, path: PathWatch | None = None
+    ) -> None:
+        """Begins; see `probe`. `path` watches the emulated path that it goes over."""
+        self._path = path
+        self.target, self.spec = target, spec
+        self._store = store
+        self._measured: Measured | None = None
+        self._so_far: dict[str, array[int]] = {}
+        self.address = parse_target(target).address
+        super().__init__(f"probe {self.address}")
+
+    def _work(self) -> Status:
+        judge = asking_path(bounds_for(self.spec, self._store, self.address))
+        job = ProbeJob(
+            self.target, self.spec, self._store,
+            path=self._path, judge=judge, should_stop=self._should_stop,
+        )  # fmt: skip
+        for event in job:
+            self._note(event)
+        result = job.wait()
+        self._measured = result.measured
+        result.checked()
+        return "complete"
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, StreamSamples):
+            for name, values in event.columns.items():
+                self._so_far.setdefault(name, array("q")).extend(values)
+        self._tell(event)
+
+    @property
+    def so_far(self) -> Samples:
+        """Rows of the streams until now, while it runs: the same columns as `columns`."""
+        return as_arrays({name: array("q", values) for name, values in self._so_far.items()})
+
+    def _end(self) -> Measured:
+        """What it came to, failed or not.
+
+        Raises:
+            FarlineError: when nothing ran.
+        """
+        self._join(None)
+        if self._measured is None:
+            self._checked()
+        assert self._measured is not None
+        return self._measured
+
+    @property
+    def record(self) -> RunRecord:
+        """The whole record: docs/reference/records.md has its fields."""
+        return self._end().record
+
+    @property
+    def summary(self) -> Summary:
+        """Throughput of each direction, retransmissions, round-trip times, CPU time."""
+        summary = self.record["summary"]
+        assert summary is not None  # `measure` adds both
+        return summary
+
+    @property
+    def verdict(self) -> Verdict:
+        """What limited it: `limit`, `line`, `evidence`, `remedies`."""
+        verdict = self.record["verdict"]
+        assert verdict is not None
+        return verdict
+
+    @property
+    def throughput_bps(self) -> float | None:
+        """Payload bits per second at the receivers, both directions added; None if nothing came."""
+        ways = self.summary["forward"], self.summary["reverse"]
+        rates = [way["total_bps"] for way in ways if way is not None]
+        return sum(rates) if rates else None
+
+    @cached_property
+    def samples(self) -> pa.Table:
+        """A row per stream, end and sampling interval; null where a figure is not known.
+
+        Columns and units: docs/reference/samples.md.
+        """
+        from farline.store.entry import sample_table
+
+        return sample_table(self.record["run_id"], self.columns)
+
+    @property
+    def columns(self) -> Samples:
+        """The same as numpy arrays of 64-bit integers, -1 for unknown."""
+        return as_arrays(self._end().samples)
+
+    def __repr__(self) -> str:
+        """One line."""
+        return f"<farline.Run to {self.address}: {drawing.run_line(self)}>"
+
+    def _repr_html_(self) -> str:
+        """Its throughput over time and what limited it, for a notebook."""
+        return drawing.run_html(self)
+
+
+def probe(target: str, *, store: str | Path | None = None, keep: bool = True, **spec: Any) -> Run:
+    """Begins one run towards `target`: a host with an optional `:PORT`, or a ticket.
+
+    Options have their names in plans (docs/reference/options.md): `streams=4`,
+    `duration_s="5s"`, `transport="udt"`, `tcp={"congestion_control": "reno"}`. The run is kept in
+    `store`, the user's own if None, unless `keep` is false.
+
+    Raises:
+        UsageError: when `target` is no target.
+        SpecError: when an option is not allowed.
+    """
+    parse_target(target)
+    document = sampled_spec(spec_of(spec))
+    return Run(target, document, store_at(store) if keep else None, path_watch())
