@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from subprocess import PIPE
 
 import pytest
 
@@ -26,15 +27,13 @@ def test_a_probe_over_a_testbed_knows_its_path() -> None:
         name = bed.name
         client, server = (bed.hosts[host] for host in list(bed.hosts)[:2])
         address = bed.address(server.name, client.name)
-        serving = server.popen(
-            ["farline", "serve", "--anonymous", "-p", "5470", "--stop-after", "1"]
-        )
-        try:
+        words = [*FARLINE, "serve", "--anonymous", "--stop-after", "1"]
+        with server.popen(words, stdout=PIPE) as serving:
             assert serving.stdout is not None and serving.stdout.readline()
-            done = client.run([sys.executable, "-c", SCRIPT, address], check=True, timeout=60)
-        finally:
-            serving.terminate()
-            serving.wait()
+            try:
+                done = client.run([sys.executable, "-c", SCRIPT, address], check=True, timeout=60)
+            finally:
+                serving.terminate()
     found = json.loads(done.stdout)
     assert found["rtt_s"] == pytest.approx(0.02)
     assert 0 < found["bps"] < 200e6
