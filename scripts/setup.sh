@@ -93,9 +93,8 @@ install_editable() {
     local profile=$1
     echo "setup: building the extension ($profile); the first time takes minutes" >&2
     # Without isolation a rebuild needs no network: maturin is among the locked packages.
-    (cd "$root" && MATURIN_PEP517_ARGS="--profile $profile" PATH=$venv/bin:$PATH \
-        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
-        --no-deps --no-build-isolation --editable .)
+    (cd "$root" && MATURIN_PEP517_ARGS="--profile $profile" PATH=$venv/bin:$PATH "$venv/bin/python" \
+        -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .)
 }
 
 # The extension alone, where everything else is there: in seconds after an edit.

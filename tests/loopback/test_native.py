@@ -66,10 +66,10 @@ def test_signals_are_handled_while_it_waits(tmp_path: Path) -> None:
         raise TimeoutError("alarm")
 
     before = signal.signal(signal.SIGALRM, raise_timeout)
-    signal.setitimer(signal.ITIMER_REAL, 0.5)
-    began = time.monotonic()
     try:
         with serving(tmp_path) as server, pytest.raises(TimeoutError, match="alarm"):
+            began = time.monotonic()
+            signal.setitimer(signal.ITIMER_REAL, 0.5)
             while True:
                 tool(tmp_path).run(
                     server.ticket, {"duration_s": 30.0}, lambda _event: None, never_stop

@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import time
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,9 @@ def test_text_is_plain_where_there_is_no_terminal(home: Path, server: Serving) -
     assert done.returncode == 0
     assert "\x1b" not in done.stdout
     shown = done.stdout.splitlines()
-    assert len([line for line in shown if re.match(r" +\d\.\d\d-\d\.\d\d s ", line)]) == 2
+    intervals = re.findall(r"^ +(\d\.\d\d-\d\.\d\d) s ", done.stdout, re.MULTILINE)
+    # On a busy machine a run may end a little late, in an interval of its own.
+    assert intervals[:2] == ["0.00-0.50", "0.50-1.00"] and len(intervals) <= 3
     assert any(line.startswith("forward ") and "total" in line for line in shown)
     assert any(line.startswith("limited by") or "no single limit" in line for line in shown)
 
@@ -81,19 +84,22 @@ def test_probes_are_kept_and_listed(home: Path, server: Serving) -> None:
 def test_ctrl_c_leaves_a_valid_partial_record(
     home: Path, server: Serving, start: Start, transport: str, signals: int
 ) -> None:
-    words = ("--transport", transport, "--json", "--no-store")
+    words = ("--transport", transport, "--json-stream", "-i", "0.1", "--no-store")
     process = start(home, "probe", server.ticket, *words, "-t", "60")
-    time.sleep(2.0)
-    for _ in range(signals):
+    assert process.stdout is not None and process.stderr is not None
+    events = map(json.loads, process.stdout)
+    begun = list(islice((one for one in events if one["event"] == "interval"), 3))
+    assert len(begun) == 3, process.stderr.read()
+    process.send_signal(signal.SIGINT)
+    assert any("once more to stop at once" in line for line in process.stderr)
+    if signals == 2:
         process.send_signal(signal.SIGINT)
-        time.sleep(0.3)
-    out, err = process.communicate(timeout=20)
-    record = json.loads(out)
-    assert (process.returncode, record["status"]) == (130, "partial"), err
+    *_, last = events
+    record = last["data"]["farline"]
+    assert (process.wait(timeout=20), record["status"]) == (130, "partial")
     assert record["error"]["kind"] == "interrupted"
     if signals == 1:
         assert record["summary"]["forward"]["bytes"] > 0
-    assert "once more to stop at once" in err
     again = record_of(home, server.ticket, "--transport", transport, "-t", "0.3", "--no-store")
     assert again["status"] == "complete", "the server was reset"
 

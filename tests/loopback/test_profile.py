@@ -172,7 +172,7 @@ def test_a_report_is_written(server: Serving, tmp_path: Path) -> None:
     assert page.stat().st_size > 10_000
 
 
-def wait_for_runs(store: Path, runs: int, limit_s: float = 30.0) -> None:
+def wait_for_runs(store: Path, runs: int, limit_s: float = 100.0) -> None:
     """Waits until so many runs are on disk."""
     until = time.monotonic() + limit_s
     while time.monotonic() < until:

@@ -62,6 +62,7 @@ def test_what_was_sent_is_what_came(
         assert sum(stream["bytes"] for stream in streams_of(record, role)) == 32 << 20
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("control", ["bbr", "native", "reno", "fixed"])
 def test_every_control_moves_bytes_and_is_granted(
     home: Path, server: Serving, control: str
@@ -115,7 +116,9 @@ def test_text_shows_what_a_udt_run_has(home: Path, server: Serving) -> None:
     shown = done.stdout.splitlines()
     assert shown[0].startswith("udt to ") and "bbr" in shown[0]
     assert "resent" in shown[1] and "flight" in shown[1] and "lost" in shown[1]
-    assert len([line for line in shown if re.match(r" +\d\.\d\d-\d\.\d\d s ", line)]) == 2
+    intervals = re.findall(r"^ +(\d\.\d\d-\d\.\d\d) s ", done.stdout, re.MULTILINE)
+    # On a busy machine a run may end a little late, in an interval of its own.
+    assert intervals[:2] == ["0.00-0.50", "0.50-1.00"] and len(intervals) <= 3
     assert any(re.match(r"packets +\d+ sent, \d+ of them again", line) for line in shown)
 
 

@@ -67,7 +67,7 @@ def environment(folder: Path, **more: str) -> Mapping[str, str]:
 
 
 def farline(
-    folder: Path, *arguments: str, timeout_s: float = 60.0, **env: str
+    folder: Path, *arguments: str, timeout_s: float = 110.0, **env: str
 ) -> subprocess.CompletedProcess[str]:
     """Runs one farline command to its end."""
     return subprocess.run(
