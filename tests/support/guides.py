@@ -127,8 +127,13 @@ class Reader:
     tickets: dict[str, str] = field(default_factory=dict)
     collected: dict[tuple[int, int], str] | None = None
     """With a dict, output that differs goes here, by the block's line and the command's number."""
+    home: Path = field(init=False)
+    """Stores and settings, apart from what the pages make."""
 
     def __post_init__(self) -> None:
+        self.home = self.folder / "home"
+        self.folder /= "work"
+        self.folder.mkdir()
         for name in SHARED:
             target = Path(sys.prefix) if name == ".venv" else ROOT / name
             (self.folder / name).symlink_to(target)
@@ -179,7 +184,7 @@ class Reader:
             self.collected[place] = printed
 
     def _environment(self) -> dict[str, str]:
-        own = dict(environment(self.folder, COLUMNS="100", **self.more))
+        own = dict(environment(self.home, COLUMNS="100", **self.more))
         own["PATH"] = f"{Path(sys.executable).parent}:{own['PATH']}"
         return own
 
@@ -213,7 +218,7 @@ class Reader:
             (self.folder / name).mkdir(exist_ok=True)
         write, read = (str(self.folder / name) for name in SERVED)
         server = self.stack.enter_context(
-            serving(self.folder, "--write", write, "--read", read, "--anonymous")
+            serving(self.home, "--write", write, "--read", read, "--anonymous")
         )
         self.address = server.address
         self.tickets = {"profile": server.ticket, **server.tickets}
