@@ -34,6 +34,7 @@ write_seeds() {
     local seeds=fuzz/seeds/$1
     case $1 in
     copy_sink) cargo run --quiet --locked -p farline-mover --features fuzzing --example copy_sink_seeds -- "$seeds" ;;
+    seal) cargo run --quiet --locked -p farline-session --features fuzzing --example seal_seeds -- "$seeds" ;;
     *) mkdir -p "$seeds" ;;
     esac
 }

@@ -218,3 +218,23 @@ def test_the_next_command_goes_on_where_a_killed_one_was(
     record = push(bed.hosts["client"], there, folders)
     assert record["copy"]["resumed_bytes"] > 2 * MIB
     assert_whole(folders)
+
+
+@pytest.mark.parametrize(
+    ("transport", "way"), [("tcp", "push"), ("udt", "push"), ("udt", "pull"), ("rbudp", "push")]
+)
+def test_one_spoiled_packet_in_a_thousand_is_healed_under_a_cipher(
+    testbed: MakeBed, server: Callable[[Host], Server], folders: Folders, transport: str, way: str
+) -> None:
+    """No checksum of a packet shows it: only the seal does."""
+    link = {"rate_bps": "1Gbit", "corrupt": 0.001, "corrupt_hidden": True}
+    bed = testbed("back-to-back", rtt_s="5ms", mtu_bytes=1500, **link)
+    there = server(bed.hosts["server"])
+    options = ("--transport", transport, *TRANSPORTS[transport])
+    if way == "push":
+        record = push(bed.hosts["client"], there, folders, *options)
+    else:
+        ticket = f"{there.tickets['read']}#{folders.source}/"
+        record = copy(bed.hosts["client"], folders, ticket, f"{folders.target}/", *options)
+    assert record["status"] == "complete"
+    assert_whole(folders)

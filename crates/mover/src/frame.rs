@@ -192,6 +192,12 @@ impl Frame {
         self.memory[PAGE_BYTES - HEADER_BYTES..PAGE_BYTES].copy_from_slice(&header.encode());
     }
 
+    /// Nothing is in it any more; a header that was there is none.
+    pub fn clear(&mut self) {
+        self.payload_bytes = 0;
+        self.memory[PAGE_BYTES - HEADER_BYTES..PAGE_BYTES].fill(0);
+    }
+
     /// Reads the payload from its byte `done` on from `file`, which has byte 0 of it at `offset`. What the file has not is
     /// zeros: a frame that was begun goes to its end, and what an earlier one had there does not.
     ///
@@ -292,6 +298,10 @@ mod tests {
                 frame.wire().len(),
                 PREFIX_BYTES + HEADER_BYTES + 100 + TRAILER_BYTES
             );
+            let mut cleared = Frame::new(100);
+            cleared.set(&header(hash));
+            cleared.clear();
+            assert!(cleared.header().is_err() && cleared.payload().is_empty());
             for place in 0..HEADER_BYTES {
                 frame.wire()[PREFIX_BYTES + place] ^= 1;
                 assert!(frame.header().is_err(), "at {place}");

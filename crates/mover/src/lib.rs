@@ -86,6 +86,8 @@ pub struct EndSetup {
     pub is_vacant: bool,
     /// Whether the other end knows of names whose attributes alone are updated ([`message::Wants::Updated`]).
     pub counts_updates: bool,
+    /// Whether sealed frames that do not open at the receiving end are sent again ([`message::Feedback::Unopened`]).
+    pub heals_frames: bool,
     /// Whether sources may be patterns: those that another host names; on this one its shell has expanded them.
     pub expands_patterns: bool,
     /// Where the receipt goes, a JSON document a line ([`farline_spec::ReceiptLine`]); nowhere if absent.

@@ -16,6 +16,16 @@ pub enum Arrived {
     Void,
     /// Nothing within about 100 ms: look whether the copy is still wanted, and go on.
     Nothing,
+    /// A sealed frame that did not open, of data: its number on the stream, from 0. Nothing else is known of it.
+    Unopened {
+        /// Its number.
+        record: u64,
+    },
+    /// From this number on nothing on the stream can be told apart; once, then only [`Self::Nothing`] and [`Self::End`] come.
+    OutOfStep {
+        /// The first that did not come.
+        record: u64,
+    },
     /// The other end has finished; nothing more will come.
     End,
 }

@@ -8,7 +8,7 @@
 //!                                   ◄── Feedback ── Answers
 //!   data streams: Chunk, Pack      ══►              writes, checks
 //! Catalogue: Hole, Settled, Lost   ──►              (and Unannounced, AllAnnounced, for whoever reads this end's receipt)
-//!                                   ◄── Feedback ── Whole, Done, Failed, Again
+//!                                   ◄── Feedback ── Whole, Done, Failed, Again, Unopened, OutOfStep
 //!                                   ◄── Feedback ── Finished   after End, when every entry is settled
 //! ```
 //!
@@ -290,6 +290,21 @@ pub enum Feedback {
     Finished {
         /// What went wrong besides files: deletion refused for a count that is another, say; one line each.
         problems: Vec<String>,
+    },
+    /// A sealed frame of data did not open: what it carried once more; from version 3 of the control protocol on.
+    Unopened {
+        /// The stream.
+        stream: u16,
+        /// Number of the frame on it, from 0.
+        record: u64,
+    },
+    /// From this frame on nothing of the stream can be told apart: all that it carried once more, and nothing further on it; from
+    /// version 3 of the control protocol on.
+    OutOfStep {
+        /// The stream.
+        stream: u16,
+        /// Number of the first frame that did not come.
+        record: u64,
     },
 }
 

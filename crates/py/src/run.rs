@@ -83,6 +83,7 @@ pub fn start_run(
                 receipt,
                 listen,
                 contact,
+                ..Local::default()
             },
         ))
     })?;

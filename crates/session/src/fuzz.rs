@@ -11,6 +11,7 @@ use farline_spec::{Failure, FailureKind, RunSpec, Samples, StreamRecord};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub use crate::copy::fuzz::{frames as seal, seeds as seal_seeds};
 use crate::machine::{
     ClientAction, ClientEvent, ClientMachine, ClientPlan, ServerAction, ServerEvent, ServerMachine,
     ServerPlan, Timing,

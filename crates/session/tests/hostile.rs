@@ -43,7 +43,7 @@ fn the_wire_is_what_its_description_says() {
     let offer = &greeting["CTRL_CHAN_EST"];
     assert_eq!(
         (offer["min_version"].clone(), offer["max_version"].clone()),
-        (json!(1), json!(2))
+        (json!(1), json!(3))
     );
     assert_eq!(offer["session"].as_str().unwrap().len(), 32);
     wire.say(&handshake(None, 1));
@@ -229,10 +229,10 @@ fn messages_that_are_none_or_out_of_place_end_the_session_with_the_reason() {
 #[test]
 fn another_version_is_refused_by_name() {
     let server = serve(OPEN);
-    let error = answer(&server, &handshake(None, 3));
+    let error = answer(&server, &handshake(None, 4));
     assert_eq!(
         (error["kind"].as_str(), error["message"].as_str()),
-        (Some("version"), Some("HANDSHAKE: version 3, allowed are 1 to 2"))
+        (Some("version"), Some("HANDSHAKE: version 4, allowed are 1 to 3"))
     );
 }
 
@@ -356,9 +356,9 @@ fn a_client_holds_a_server_to_the_protocol() {
     let listener = json!({"CREATE_STREAMS": {"listeners": [{"destination": "10.0.0.1", "port": 1}]}});
     for (lines, kind, reason) in [
         (
-            vec![greeting(3, 9)],
+            vec![greeting(4, 9)],
             FailureKind::Version,
-            "this end speaks 1 to 2",
+            "this end speaks 1 to 3",
         ),
         (
             vec![json!("TPG_DONE")],

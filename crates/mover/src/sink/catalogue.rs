@@ -64,7 +64,9 @@ impl<'a> Reading<'a> {
             self.shared.check()?;
             match inlet.receive(&mut frame)? {
                 Arrived::Frame => self.take(&frame)?,
-                Arrived::Void => return Err(broken("a void frame among messages")),
+                Arrived::Void | Arrived::Unopened { .. } | Arrived::OutOfStep { .. } => {
+                    return Err(broken("a void frame among messages"));
+                }
                 Arrived::Nothing => {}
                 Arrived::End if self.has_ended => return Ok(()),
                 Arrived::End => return Err(broken("the catalogue broke off before its end")),

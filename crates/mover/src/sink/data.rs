@@ -17,6 +17,7 @@ use crate::{Arrived, Frame, Inlet, most_frame_bytes};
 /// The thread of one stream.
 pub struct Stream<'a> {
     shared: &'a Arc<Shared>,
+    number: u16,
     /// Where chunks go: through the stream's own pen, unless there is none or their file is shared with other streams.
     pen: Option<Pen>,
     line: Option<Line>,
@@ -26,16 +27,22 @@ pub struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    /// A stream that writes for itself, or hands chunks to `line`, all of them or those of files that are shared, and packs to
+    /// The stream of this number, which writes for itself, or hands chunks to `line`, all of them or those of files that are shared, and packs to
     /// `crew` while somebody there is free.
     ///
     /// # Errors
     /// As of [`Pen::new`].
-    pub fn new(shared: &'a Arc<Shared>, line: Option<Line>, crew: Option<Crew>) -> Result<Self, Failure> {
+    pub fn new(
+        shared: &'a Arc<Shared>,
+        number: u16,
+        line: Option<Line>,
+        crew: Option<Crew>,
+    ) -> Result<Self, Failure> {
         let writes = shared.choice.threads == 0;
         let pen = writes.then(|| Pen::new(shared)).transpose()?;
         Ok(Self {
             shared,
+            number,
             pen,
             line,
             crew,
@@ -59,6 +66,8 @@ impl<'a> Stream<'a> {
                     }
                 }
                 Arrived::Void => self.shared.count_moved(frame.payload().len() as u64)?,
+                Arrived::Unopened { record } => self.shared.unopened(self.number, record),
+                Arrived::OutOfStep { record } => self.shared.out_of_step(self.number, record)?,
                 Arrived::Nothing => self.drain()?,
                 Arrived::End => {
                     self.drain()?;

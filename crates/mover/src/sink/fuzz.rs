@@ -80,6 +80,7 @@ pub fn play(destination: &Path, data: &[u8]) {
         is_vacant: false,
         is_own_request: true,
         counts_updates: true,
+        heals_frames: true,
         expands_patterns: false,
         spec,
         root: Root::own(),

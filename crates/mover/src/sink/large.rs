@@ -115,6 +115,31 @@ impl Shared {
         Ok(())
     }
 
+    /// Frame `record` of `stream` did not open: what it carried is asked for again, whatever it was.
+    pub fn unopened(&self, stream: u16, record: u64) {
+        self.repeated_chunks.fetch_add(1, Ordering::Relaxed);
+        // What comes once more may come to a file that is over.
+        self.has_stragglers.store(true, Ordering::Release);
+        self.outbox.say([Feedback::Unopened { stream, record }]);
+    }
+
+    /// `stream` cannot be read from frame `record` on: the others take over, if there are any.
+    ///
+    /// # Errors
+    /// [`FailureKind::Protocol`](farline_spec::FailureKind::Protocol) where it was the last.
+    pub fn out_of_step(&self, stream: u16, record: u64) -> Result<(), Failure> {
+        let before = self.streams_lost.fetch_add(1, Ordering::AcqRel);
+        if before + 1 >= u32::from(self.streams) {
+            return Err(broken(format!(
+                "stream {stream} cannot be read any more from frame {record} on, and no other stream is left: what it carries \
+                 was changed on its way"
+            )));
+        }
+        self.has_stragglers.store(true, Ordering::Release);
+        self.outbox.say([Feedback::OutOfStep { stream, record }]);
+        Ok(())
+    }
+
     /// Does `work` with the file's parts, which begin to exist here; `None` if the file failed or is over.
     ///
     /// # Errors

@@ -204,10 +204,10 @@ impl ReceiveEnd {
     ///
     /// # Errors
     /// The stream's; what ended the copy.
-    pub fn data(&self, _stream: u16, inlet: &mut dyn Inlet) -> Result<(), Failure> {
+    pub fn data(&self, stream: u16, inlet: &mut dyn Inlet) -> Result<(), Failure> {
         let shared = &self.inner.shared;
         let (line, crew) = (self.inner.line.clone(), self.inner.crew.clone());
-        let taken = Stream::new(shared, line, crew).and_then(|mut stream| stream.run(inlet));
+        let taken = Stream::new(shared, stream, line, crew).and_then(|mut stream| stream.run(inlet));
         shared.or_fail(taken)?;
         let ended = shared.streams_ended.fetch_add(1, Ordering::AcqRel) + 1;
         if ended == u32::from(shared.streams) && !shared.finished.load(Ordering::Acquire) {
@@ -373,6 +373,7 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         pulse,
         counts_updates,
         // The sending end's business.
+        heals_frames: _,
         expands_patterns: _,
         may_go_straight: _,
         is_vacant: _,
@@ -419,6 +420,7 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         lost: AtomicBool::new(false),
         has_stragglers: AtomicBool::new(false),
         streams_ended: AtomicU32::new(0),
+        streams_lost: AtomicU32::new(0),
         hole_bytes: AtomicU64::new(0),
         handed_bytes: AtomicU64::new(0),
         repeated_chunks: AtomicU64::new(0),

@@ -174,6 +174,8 @@ pub struct Shared {
     /// Data may still be on their way that nobody waits for: of files that were given up while they came.
     pub has_stragglers: AtomicBool,
     pub streams_ended: AtomicU32,
+    /// Streams that cannot be read any more.
+    pub streams_lost: AtomicU32,
     pub hole_bytes: AtomicU64,
     pub repeated_chunks: AtomicU64,
     /// Tells those who wait for the end.

@@ -28,7 +28,9 @@ pub(super) fn run(shared: &Shared, inlet: &mut dyn Inlet) -> Result<(), Failure>
     let mut frame = Frame::new(crate::most_frame_bytes(&shared.spec));
     while !shared.halt.is_over() {
         match inlet.receive(&mut frame)? {
-            Arrived::Void => return shared.broken("a void frame among messages"),
+            Arrived::Void | Arrived::Unopened { .. } | Arrived::OutOfStep { .. } => {
+                return shared.broken("a void frame among messages");
+            }
             Arrived::Nothing => {}
             Arrived::End => return shared.broken("the other end's feedback ended before the copy"),
             Arrived::Frame => {
@@ -98,6 +100,8 @@ impl Shared {
                 Ok(())
             }
             Feedback::Again { file, offset, bytes } => self.again_chunk(file, offset, bytes),
+            Feedback::Unopened { stream, record } => self.unopened(stream, record),
+            Feedback::OutOfStep { stream, record } => self.out_of_step(stream, record),
             Feedback::Deleted { path } => self.deleted(&path),
             Feedback::Finished { problems } => self.finished(problems),
         }
@@ -304,47 +308,62 @@ impl Shared {
                 "number {number} has no chunk of {bytes} bytes at {offset}"
             ));
         }
-        let may_repeat = {
-            let mut state = file.lock();
-            match state.phase {
-                Phase::Over => return Ok(()),
-                Phase::Announced => {
-                    return self.broken(format!("number {number} wanted again before it was sent"));
-                }
-                Phase::Wanted | Phase::Read => {}
-            }
-            let may_repeat = state.may_repeat(offset);
-            if may_repeat {
-                let was_read = state.phase == Phase::Read;
-                state.phase = Phase::Wanted;
-                if let Some(chunks) = &mut state.chunks {
-                    chunks.repeat(offset, bytes);
-                }
-                if was_read {
-                    state.is_unread = self.table.unread_again();
-                }
-                let bytes = if is_small {
-                    0
-                } else {
-                    bytes.min(state.credited_bytes)
-                };
-                state.credited_bytes -= bytes;
-                self.gauges.settled_bytes.take(bytes);
-            }
-            may_repeat
+        let is_often = match file.lock() {
+            mut state if state.phase != Phase::Over => !state.may_repeat(offset),
+            _ => return Ok(()),
         };
-        if !may_repeat {
+        if is_often {
             let reason = format!("its chunk at {offset} came damaged again and again");
             self.lost(&file, &Trouble::Beyond(reason));
             return Ok(());
         }
+        if !self.repeat(&file, offset, bytes) {
+            return self.broken(format!("number {number} wanted again before it was sent"));
+        }
+        self.count_repeated()
+    }
+
+    /// One chunk or pack more was asked for again.
+    ///
+    /// # Errors
+    /// [`FailureKind::Protocol`](farline_spec::FailureKind::Protocol) for one too many.
+    pub(super) fn count_repeated(&self) -> Result<(), Failure> {
         if self.repeated_chunks.fetch_add(1, Ordering::Relaxed) == MOST_REPEATED_CHUNKS {
             return self.broken(format!(
                 "more than {MOST_REPEATED_CHUNKS} chunks said to have come damaged"
             ));
         }
-        self.supply.add_again(file);
         Ok(())
+    }
+
+    /// Reads and sends `bytes` bytes of `file` at `offset` once more, all of a small one; false if it was not sent before.
+    pub(super) fn repeat(&self, file: &Arc<Sending>, offset: u64, bytes: u64) -> bool {
+        let is_small = self.supply.is_small(file.found.bytes());
+        {
+            let mut state = file.lock();
+            match state.phase {
+                Phase::Over => return true,
+                Phase::Announced => return false,
+                Phase::Wanted | Phase::Read => {}
+            }
+            let was_read = state.phase == Phase::Read;
+            state.phase = Phase::Wanted;
+            if let Some(chunks) = &mut state.chunks {
+                chunks.repeat(offset, bytes);
+            }
+            if was_read {
+                state.is_unread = self.table.unread_again();
+            }
+            let bytes = if is_small {
+                0
+            } else {
+                bytes.min(state.credited_bytes)
+            };
+            state.credited_bytes -= bytes;
+            self.gauges.settled_bytes.take(bytes);
+        }
+        self.supply.add_again(Arc::clone(file));
+        true
     }
 
     fn deleted(&self, path: &[u8]) -> Result<(), Failure> {

@@ -19,6 +19,7 @@
 //!
 //! Start with `shared` (what all have in common), then `walk`, `catalogue`, `feedback`, `supply`, `producer`.
 
+mod carried;
 mod catalogue;
 mod expand;
 mod feedback;
@@ -90,8 +91,8 @@ impl SendEnd {
     ///
     /// # Errors
     /// The stream's; what ended the copy.
-    pub fn data(&self, _stream: u16, outlet: &mut dyn Outlet) -> Result<(), Failure> {
-        self.job("copy data", || stream::run(&self.inner.shared, outlet))
+    pub fn data(&self, stream: u16, outlet: &mut dyn Outlet) -> Result<(), Failure> {
+        self.job("copy data", || stream::run(&self.inner.shared, stream, outlet))
     }
 
     /// Sends the catalogue until the other end has finished. On that stream's thread.

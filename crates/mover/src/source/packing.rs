@@ -9,6 +9,7 @@ use super::producer::{Filled, PAUSE, Producer};
 use super::sending::{Phase, Sending};
 use super::settle::Trouble;
 use super::steady;
+use super::supply::Batch;
 use crate::engine::OpenFile;
 use crate::frame::{Frame, FrameKind, Header};
 use crate::pack::{ITEM_HEADER_BYTES, write_item_header};
@@ -25,17 +26,20 @@ struct Packed {
 }
 
 impl Producer {
-    /// A pack of `files`, and of others while it has room and the supply has more; `None` if none of them could be read.
-    pub(super) fn fill_pack(&mut self, mut files: Vec<Arc<Sending>>) -> Option<Filled> {
+    /// A pack of a batch, and of others while it has room and the supply has more; `None` if none of them could be read.
+    pub(super) fn fill_pack(&mut self, batch: Batch) -> Option<Filled> {
         let mut frame = self.frame_for_pack()?;
-        let pack_bytes = self.shared.supply.pack_bytes();
+        let Batch {
+            mut files,
+            pack_bytes,
+        } = batch;
         let mut packed = Packed::default();
         while !files.is_empty() {
             let mut ahead = self.open_ahead(&files).into_iter();
             for file in files.drain(..) {
                 self.add(&file, ahead.next(), &mut frame, &mut packed);
             }
-            files = self.shared.supply.more(pack_bytes - packed.at);
+            files = self.shared.supply.more(pack_bytes.saturating_sub(packed.at));
         }
         self.shared.supply.pack_done();
         self.shared.all_read(packed.files);

@@ -16,7 +16,7 @@ use super::straight::Pointer;
 use super::supply::Work;
 use crate::engine::{self, Completed, OpenFile, Reader, Request};
 use crate::frame::{Frame, FrameKind, Header};
-use crate::message::Catalogue;
+use crate::message::{Catalogue, GRAIN_BYTES};
 use crate::tree_hash::{chunk_hash, hole_hash, subtree_bytes};
 
 /// How long a reader waits for something before it looks around.
@@ -46,6 +46,8 @@ pub(super) struct Producer {
     span: Option<Span>,
     asked: Vec<Asked>,
     next_tag: u64,
+    /// Nothing new is begun.
+    is_leaving: bool,
 }
 
 /// A chunk that is being read.
@@ -89,7 +91,13 @@ impl Producer {
             span: None,
             asked: Vec::new(),
             next_tag: 0,
+            is_leaving: false,
         })
+    }
+
+    /// From now on [`Self::next`] gives what was begun, and nothing else.
+    pub(super) const fn leave(&mut self) {
+        self.is_leaving = true;
     }
 
     /// The next frame to send; `None` when there is nothing to read now, or the copy is over.
@@ -97,6 +105,9 @@ impl Producer {
         while !self.shared.halt.is_over() {
             while self.asked.len() < self.shared.depth {
                 if self.span.is_none() {
+                    if self.is_leaving {
+                        break;
+                    }
                     match self.find_work() {
                         Found::Span => {}
                         Found::Pack(filled) => return Ok(Some(filled)),
@@ -131,8 +142,8 @@ impl Producer {
 
     /// The next pack of small files to send; `None` when there is none now, or the copy is over.
     pub(super) fn next_pack(&mut self) -> Option<Filled> {
-        while let Some(files) = self.shared.supply.take_small() {
-            if let Some(filled) = self.fill_pack(files) {
+        while let Some(batch) = self.shared.supply.take_small() {
+            if let Some(filled) = self.fill_pack(batch) {
                 return Some(filled);
             }
         }
@@ -142,8 +153,8 @@ impl Producer {
     fn find_work(&mut self) -> Found {
         while let Some(work) = self.shared.supply.take(self.file.as_ref()) {
             match work {
-                Work::Pack(files) => {
-                    if let Some(filled) = self.fill_pack(files) {
+                Work::Pack(batch) => {
+                    if let Some(filled) = self.fill_pack(batch) {
                         return Found::Pack(filled);
                     }
                 }
@@ -201,7 +212,12 @@ impl Producer {
     fn next_chunk(&mut self) -> Option<(Asked, Arc<OpenFile>)> {
         let span = self.span.as_mut()?;
         let file_bytes = span.file.found.bytes();
-        let bytes = subtree_bytes(span.offset, span.end, file_bytes, self.shared.chunk_bytes);
+        // What spoils one chunk spoils a shorter one less often.
+        let most = match span.is_repeat {
+            true => GRAIN_BYTES,
+            false => self.shared.chunk_bytes,
+        };
+        let bytes = subtree_bytes(span.offset, span.end, file_bytes, most);
         let asked = Asked {
             tag: self.next_tag,
             file: Arc::clone(&span.file),

@@ -88,8 +88,8 @@ pub(super) struct Chunks {
     pub(super) may_have_holes: bool,
     /// Chunks to be read once more: offset and end.
     repeat: VecDeque<(u64, u64)>,
-    /// How many of those have not been read yet, those handed out included.
-    repeats_open: u32,
+    /// Bytes of those that have not been read yet, those handed out included.
+    repeat_bytes: u64,
     /// The other end has been told that all of it was read.
     is_told: bool,
     /// The other end has all of it.
@@ -170,7 +170,7 @@ impl Chunks {
             unread_bytes: bytes,
             may_have_holes,
             repeat: VecDeque::new(),
-            repeats_open: 0,
+            repeat_bytes: 0,
             is_told: false,
             has_arrived: false,
         }
@@ -281,14 +281,14 @@ impl Chunks {
 
     /// Asks for the chunk of `bytes` bytes at `offset` once more.
     pub(super) fn repeat(&mut self, offset: u64, bytes: u64) {
-        self.repeats_open += 1;
+        self.repeat_bytes += bytes;
         self.repeat.push_back((offset, offset + bytes));
     }
 
     /// Notes that `bytes` more are known.
     pub(super) const fn read(&mut self, bytes: u64, is_repeat: bool) {
         if is_repeat {
-            self.repeats_open = self.repeats_open.saturating_sub(1);
+            self.repeat_bytes = self.repeat_bytes.saturating_sub(bytes);
         } else {
             self.unread_bytes = self.unread_bytes.saturating_sub(bytes);
         }
@@ -301,7 +301,7 @@ impl Chunks {
 
     /// Whether everything has been read.
     pub(super) const fn is_read(&self) -> bool {
-        self.unread_bytes == 0 && self.repeats_open == 0
+        self.unread_bytes == 0 && self.repeat_bytes == 0
     }
 
     /// The other end is told that all of it was read; whether it is the first time.

@@ -8,6 +8,7 @@ use farline_spec::{CopySpec, Failure, FailureKind, FileKind, FileStatus, Receipt
 use farline_sys::file::FileFacts;
 use tracing::debug;
 
+use super::carried::Carried;
 use super::filter::Filters;
 use super::found::Found;
 use super::halt::Halt;
@@ -99,6 +100,8 @@ pub(super) struct Shared {
     pub(super) hole_bytes: AtomicU64,
     /// Chunks that were sent again.
     pub(super) repeated_chunks: AtomicU64,
+    /// What the last frames carried.
+    pub(super) carried: Carried,
     /// Files that go straight to the streams; `None` where every byte is read.
     pub(super) straight: Option<Straight>,
 }

@@ -14,6 +14,7 @@ use farline_sys::file::{self, FileFacts, OpenFlags};
 use farline_sys::process::raise_open_files;
 use tracing::{Span, debug};
 
+use super::carried::Carried;
 use super::filter::Filters;
 use super::found::Found;
 use super::halt::Halt;
@@ -178,6 +179,7 @@ fn share(setup: EndSetup, origins: Vec<Origin>, open_files: u64) -> Result<Share
         work: AtomicU64::new(0),
         hole_bytes: AtomicU64::new(0),
         repeated_chunks: AtomicU64::new(0),
+        carried: Carried::new(if setup.heals_frames { setup.streams } else { 0 }),
         straight: (choice.engine == FileEngine::Sendfile)
             .then(|| Straight::new(open_files, choice.is_auto.then_some(device.number))),
         spec,

@@ -10,13 +10,23 @@ use super::producer::{Filled, PAUSE, Producer};
 use super::shared::{Queue, Shared};
 use crate::Outlet;
 
-/// Sends data until the copy is over.
-pub(super) fn run(shared: &Arc<Shared>, outlet: &mut dyn Outlet) -> Result<(), Failure> {
+/// Sends data on stream `number` until the copy is over or the other end cannot read that stream any more.
+pub(super) fn run(shared: &Arc<Shared>, number: u16, outlet: &mut dyn Outlet) -> Result<(), Failure> {
+    let mut lane = Lane { number, outlet };
     match &shared.queue {
-        Some(queue) if shared.choice.threads > 0 => send_queued(shared, queue, outlet)?,
-        helped => read_and_send(shared, helped.as_ref(), outlet)?,
+        Some(queue) if shared.choice.threads > 0 => send_queued(shared, queue, &mut lane)?,
+        helped => read_and_send(shared, helped.as_ref(), &mut lane)?,
     }
-    shared.halt.outcome()
+    match shared.carried.is_closed(number) {
+        true => Ok(()),
+        false => shared.halt.outcome(),
+    }
+}
+
+/// A stream and its number.
+struct Lane<'a> {
+    number: u16,
+    outlet: &'a mut dyn Outlet,
 }
 
 /// Frames that a reader with requests of so many under way needs by itself.
@@ -24,32 +34,33 @@ pub(super) const fn frames_of_reader(depth: usize) -> usize {
     depth + 1
 }
 
-fn read_and_send(
-    shared: &Arc<Shared>,
-    helped: Option<&Queue>,
-    outlet: &mut dyn Outlet,
-) -> Result<(), Failure> {
+fn read_and_send(shared: &Arc<Shared>, helped: Option<&Queue>, lane: &mut Lane<'_>) -> Result<(), Failure> {
     let pool = Arc::new(Pool::new(frames_of_reader(shared.depth), shared.frame_bytes()));
     let mut producer = Producer::new(Arc::clone(shared), Arc::clone(&pool))?;
     let mut needs_flush = false;
-    let is_helped = || helped.is_some_and(|queue| !queue.out_of.is_empty());
+    let lane_number = lane.number;
+    let is_closed = || shared.carried.is_closed(lane_number);
+    let is_due = || is_closed() || helped.is_some_and(|queue| !queue.out_of.is_empty());
     while !shared.halt.is_over() {
+        if is_closed() {
+            return hand_back(shared, producer, &pool);
+        }
         if let Some((queue, filled)) = helped.and_then(|queue| Some((queue, queue.out_of.try_recv().ok()?))) {
             shared.gauges.queued_frames.take(1);
-            shared.send(filled, &queue.pool, outlet)?;
+            shared.send(filled, &queue.pool, lane)?;
             needs_flush = true;
             continue;
         }
         match producer.next()? {
             Some(filled) => {
-                shared.send(filled, &pool, outlet)?;
+                shared.send(filled, &pool, lane)?;
                 needs_flush = true;
             }
             None => {
                 if std::mem::take(&mut needs_flush) {
-                    outlet.flush()?;
+                    lane.outlet.flush()?;
                 }
-                let wait = || shared.supply.wait(PAUSE, is_helped);
+                let wait = || shared.supply.wait(PAUSE, is_due);
                 shared.gauges.starved_ns.time(wait);
             }
         }
@@ -57,22 +68,32 @@ fn read_and_send(
     Ok(())
 }
 
-fn send_queued(shared: &Shared, queue: &Queue, outlet: &mut dyn Outlet) -> Result<(), Failure> {
+/// What `producer` has begun for a stream that was given up goes over the others.
+fn hand_back(shared: &Shared, mut producer: Producer, pool: &Pool) -> Result<(), Failure> {
+    producer.leave();
+    while let Some(filled) = producer.next()? {
+        shared.hand_back(&filled)?;
+        pool.put(filled.frame);
+    }
+    Ok(())
+}
+
+fn send_queued(shared: &Shared, queue: &Queue, lane: &mut Lane<'_>) -> Result<(), Failure> {
     let mut needs_flush = false;
-    while !shared.halt.is_over() {
+    while !shared.halt.is_over() && !shared.carried.is_closed(lane.number) {
         let next = queue.out_of.try_recv().ok();
         let next = match next {
             Some(filled) => Some(filled),
             None => {
                 if std::mem::take(&mut needs_flush) {
-                    outlet.flush()?;
+                    lane.outlet.flush()?;
                 }
                 shared.gauges.starved_ns.time(|| queue.wait(shared))
             }
         };
         if let Some(filled) = next {
             shared.gauges.queued_frames.take(1);
-            shared.send(filled, &queue.pool, outlet)?;
+            shared.send(filled, &queue.pool, lane)?;
             needs_flush = true;
         }
     }
@@ -131,13 +152,17 @@ impl Shared {
         (self.chunk_bytes as usize).max(self.supply.pack_bytes())
     }
 
-    fn send(&self, filled: Filled, pool: &Pool, outlet: &mut dyn Outlet) -> Result<(), Failure> {
+    fn send(&self, filled: Filled, pool: &Pool, lane: &mut Lane<'_>) -> Result<(), Failure> {
         let Filled {
             mut frame,
             content_bytes,
             file,
             pointer,
         } = filled;
+        if !self.may_carry(lane.number, &frame)? {
+            pool.put(frame);
+            return Ok(());
+        }
         self.gauges.moved_bytes.add(content_bytes);
         if let Some(most) = self
             .most_bytes
@@ -147,8 +172,8 @@ impl Shared {
             return Err(Failure::new(FailureKind::Limit, line));
         }
         match (pointer, &file) {
-            (Some(pointer), Some(file)) => self.send_straight(file, &pointer, &mut frame, outlet)?,
-            _ => outlet.send(&mut frame)?,
+            (Some(pointer), Some(file)) => self.send_straight(file, &pointer, &mut frame, lane.outlet)?,
+            _ => lane.outlet.send(&mut frame)?,
         }
         pool.put(frame);
         if let Some(file) = file {

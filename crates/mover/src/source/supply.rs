@@ -1,6 +1,7 @@
 //! What is to be read next, for whoever asks: packs of small files and chunks of large ones, in the order announced.
 //!
 //! ```text
+//! again    ─────────────► packs     those that came spoiled, few at a time
 //! small    ─────────────► packs     as many as fit into a frame
 //! waiting  ─► active ───► spans     a reader stays with its file; when there is no other, it helps where most is left
 //! ```
@@ -17,6 +18,10 @@ use crate::pack::ITEM_HEADER_BYTES;
 /// Small files that are taken with one look at the supply: more would leave none for the other streams.
 const MOST_TAKEN: usize = 64;
 
+/// Longest pack of files that are sent once more, unless one of them is longer: what spoils one pack spoils a shorter one less
+/// often.
+const AGAIN_BYTES: usize = 64 * 1024;
+
 /// The supply of one copy.
 #[derive(Debug)]
 pub(super) struct Supply {
@@ -28,6 +33,8 @@ pub(super) struct Supply {
 
 #[derive(Debug, Default)]
 struct Inner {
+    /// Small files that are wanted once more.
+    again: VecDeque<Arc<Sending>>,
     small: VecDeque<Arc<Sending>>,
     waiting: VecDeque<Arc<Sending>>,
     /// Chunks of these are still to be handed out.
@@ -41,9 +48,18 @@ struct Inner {
 #[derive(Debug)]
 pub(super) enum Work {
     /// Fill a pack with these; then [`Supply::pack_done`].
-    Pack(Vec<Arc<Sending>>),
+    Pack(Batch),
     /// Read chunks of this.
     File(Arc<Sending>),
+}
+
+/// Small files for a pack.
+#[derive(Debug)]
+pub(super) struct Batch {
+    /// They.
+    pub(super) files: Vec<Arc<Sending>>,
+    /// How long the pack may get with others.
+    pub(super) pack_bytes: usize,
 }
 
 impl Supply {
@@ -57,7 +73,7 @@ impl Supply {
         }
     }
 
-    /// Longest pack.
+    /// Longest pack of all.
     pub(super) const fn pack_bytes(&self) -> usize {
         self.pack_bytes
     }
@@ -84,7 +100,7 @@ impl Supply {
     pub(super) fn add_again(&self, file: Arc<Sending>) {
         let mut inner = self.lock();
         if self.is_small(file.found.bytes()) {
-            inner.small.push_front(file);
+            inner.again.push_back(file);
         } else if !inner.active.iter().any(|active| Arc::ptr_eq(active, &file)) {
             inner.waiting.push_front(file);
         }
@@ -99,12 +115,14 @@ impl Supply {
             return Some(Work::File(Arc::clone(own)));
         }
         if inner.under_way < self.most_under_way {
+            if let Some(batch) = inner.again() {
+                return Some(Work::Pack(batch));
+            }
             let next_small = inner.small.front().map(|file| file.number);
             let next_large = inner.waiting.front().map(|file| file.number);
             match (next_small, next_large) {
                 (Some(small), large) if large.is_none_or(|large| small < large) => {
-                    inner.under_way += 1;
-                    return Some(Work::Pack(self.pack(&mut inner, self.pack_bytes)));
+                    return Some(Work::Pack(self.batch(&mut inner)));
                 }
                 (_, Some(_)) => {
                     let file = inner.waiting.pop_front()?;
@@ -124,37 +142,29 @@ impl Supply {
     }
 
     /// Small files for a pack, if there are any; then [`Self::pack_done`].
-    pub(super) fn take_small(&self) -> Option<Vec<Arc<Sending>>> {
+    pub(super) fn take_small(&self) -> Option<Batch> {
         let mut inner = self.lock();
         if inner.is_over || !self.can_pack(&inner) {
             return None;
         }
-        inner.under_way += 1;
-        Some(self.pack(&mut inner, self.pack_bytes))
+        Some(inner.again().unwrap_or_else(|| self.batch(&mut inner)))
     }
 
     fn can_pack(&self, inner: &Inner) -> bool {
-        inner.under_way < self.most_under_way && !inner.small.is_empty()
+        inner.under_way < self.most_under_way && !(inner.small.is_empty() && inner.again.is_empty())
+    }
+
+    fn batch(&self, inner: &mut Inner) -> Batch {
+        inner.under_way += 1;
+        Batch {
+            files: pack(&mut inner.small, self.pack_bytes),
+            pack_bytes: self.pack_bytes,
+        }
     }
 
     /// More small files for a pack with so much room left; none if there are none now.
     pub(super) fn more(&self, room_bytes: usize) -> Vec<Arc<Sending>> {
-        self.pack(&mut self.lock(), room_bytes)
-    }
-
-    fn pack(&self, inner: &mut Inner, mut room_bytes: usize) -> Vec<Arc<Sending>> {
-        let mut files = Vec::new();
-        while files.len() < MOST_TAKEN {
-            let Some(file) = inner.small.front() else { break };
-            // Small files fit into a pack, so into memory.
-            let item_bytes = ITEM_HEADER_BYTES + file.found.bytes() as usize;
-            if item_bytes > room_bytes {
-                break;
-            }
-            room_bytes -= item_bytes;
-            files.extend(inner.small.pop_front());
-        }
-        files
+        pack(&mut self.lock().small, room_bytes)
     }
 
     /// A pack has been filled.
@@ -174,7 +184,7 @@ impl Supply {
 
     fn one_less(&self, inner: &mut Inner) {
         inner.under_way = inner.under_way.saturating_sub(1);
-        if !inner.small.is_empty() || !inner.waiting.is_empty() {
+        if !inner.small.is_empty() || !inner.again.is_empty() || !inner.waiting.is_empty() {
             // Not all who wait take all: a helper takes small files alone.
             self.bell.notify_all();
         }
@@ -214,4 +224,37 @@ impl Supply {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Inner {
+    /// Small files that are wanted once more, if there are any.
+    fn again(&mut self) -> Option<Batch> {
+        let first = item_bytes(self.again.front()?);
+        self.under_way += 1;
+        Some(Batch {
+            files: pack(&mut self.again, AGAIN_BYTES.max(first)),
+            pack_bytes: AGAIN_BYTES,
+        })
+    }
+}
+
+/// The first files of a queue that fit into so much room.
+fn pack(queue: &mut VecDeque<Arc<Sending>>, mut room_bytes: usize) -> Vec<Arc<Sending>> {
+    let mut files = Vec::new();
+    while files.len() < MOST_TAKEN {
+        let Some(bytes) = queue.front().map(item_bytes) else {
+            break;
+        };
+        if bytes > room_bytes {
+            break;
+        }
+        room_bytes -= bytes;
+        files.extend(queue.pop_front());
+    }
+    files
+}
+
+/// What a small file takes of a pack; fits into one, so into memory.
+fn item_bytes(file: &Arc<Sending>) -> usize {
+    ITEM_HEADER_BYTES + file.found.bytes() as usize
 }

@@ -25,6 +25,18 @@ pub struct Weather {
     frames_left: AtomicI64,
     chunks_until_spoiled: AtomicI64,
     watch: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    fate: OnceLock<Box<dyn Fn(u16, u64) -> Fate + Send + Sync>>,
+}
+
+/// What becomes of a frame of data at the receiving end, as of one under a cipher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It opens.
+    Opens,
+    /// It does not.
+    Unopened,
+    /// It cannot be found, nor any after it.
+    OutOfStep,
 }
 
 impl Weather {
@@ -39,6 +51,7 @@ impl Weather {
             frames_left: AtomicI64::new(frames),
             chunks_until_spoiled: AtomicI64::new(i64::MAX),
             watch: OnceLock::new(),
+            fate: OnceLock::new(),
         })
     }
 
@@ -53,6 +66,13 @@ impl Weather {
     pub fn watched(watch: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
         let fair = Self::fair();
         assert!(fair.watch.set(Box::new(watch)).is_ok(), "nobody else does");
+        fair
+    }
+
+    /// What becomes of a frame of data is told by its stream and number.
+    pub fn sealed(fate: impl Fn(u16, u64) -> Fate + Send + Sync + 'static) -> Arc<Self> {
+        let fair = Self::fair();
+        assert!(fair.fate.set(Box::new(fate)).is_ok(), "nobody else does");
         fair
     }
 
@@ -83,6 +103,10 @@ pub struct Into {
 pub struct OutOf {
     link: Receiver<Vec<u8>>,
     weather: Arc<Weather>,
+    /// Number of a stream of data.
+    pub stream: Option<u16>,
+    came: u64,
+    is_out_of_step: bool,
 }
 
 /// A link.
@@ -95,6 +119,9 @@ pub fn link(weather: &Arc<Weather>) -> (Into, OutOf) {
     let out_of = OutOf {
         link: out_of,
         weather: Arc::clone(weather),
+        stream: None,
+        came: 0,
+        is_out_of_step: false,
     };
     (into, out_of)
 }
@@ -129,13 +156,33 @@ impl Outlet for Into {
     }
 }
 
+impl OutOf {
+    fn fate(&self, record: u64) -> Fate {
+        match (self.stream, self.weather.fate.get()) {
+            (Some(stream), Some(fate)) => fate(stream, record),
+            _ => Fate::Opens,
+        }
+    }
+}
+
 impl Inlet for OutOf {
     fn receive(&mut self, frame: &mut Frame) -> Result<Arrived, Failure> {
         if self.weather.is_cut() {
             return Err(cut());
         }
         match self.link.recv_timeout(Duration::from_millis(100)) {
+            Ok(_) if self.is_out_of_step => Ok(Arrived::Nothing),
             Ok(bytes) => {
+                let record = self.came;
+                self.came += 1;
+                match self.fate(record) {
+                    Fate::Opens => {}
+                    Fate::Unopened => return Ok(Arrived::Unopened { record }),
+                    Fate::OutOfStep => {
+                        self.is_out_of_step = true;
+                        return Ok(Arrived::OutOfStep { record });
+                    }
+                }
                 let wire = frame.expect(bytes.len() - HEADER_BYTES)?;
                 wire[PREFIX_BYTES..PREFIX_BYTES + bytes.len()].copy_from_slice(&bytes);
                 Ok(Arrived::Frame)
@@ -159,6 +206,7 @@ pub fn setup(spec: &CopySpec, streams: u16, receipt: Option<&Path>) -> EndSetup 
         is_vacant: false,
         is_own_request: true,
         counts_updates: true,
+        heals_frames: true,
         expands_patterns: false,
         receipt: receipt.map(Path::to_path_buf),
         most_bytes: None,

@@ -39,6 +39,7 @@ pub fn copy(spec: &CopySpec, streams: u16, weather: &Arc<Weather>) -> Ended {
     let (sent, outcome) = std::thread::scope(|scope| {
         let mut jobs = Vec::new();
         for (stream, mut inlet) in (0_u16..).zip(data_out_of) {
+            inlet.stream = Some(stream);
             jobs.push(scope.spawn(move || stop_all(receiver, receiver.data(stream, &mut inlet))));
         }
         jobs.push(scope.spawn(move || stop_all(receiver, receiver.catalogue(&mut catalogue_out_of))));

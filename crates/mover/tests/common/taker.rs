@@ -168,8 +168,8 @@ impl Taker {
         while let Ok(arrived) = inlet.receive(&mut frame) {
             match arrived {
                 Arrived::End => return,
-                Arrived::Nothing | Arrived::Void => {}
                 Arrived::Frame => self.take_frame(&frame),
+                _ => {}
             }
         }
     }
@@ -260,7 +260,7 @@ impl Taker {
         while let Ok(arrived) = inlet.receive(&mut frame) {
             match arrived {
                 Arrived::End => return,
-                Arrived::Nothing | Arrived::Void => {}
+                Arrived::Nothing | Arrived::Void | Arrived::Unopened { .. } | Arrived::OutOfStep { .. } => {}
                 Arrived::Frame => {
                     for message in message::messages::<Catalogue>(frame.payload()).expect("messages") {
                         self.hear(&mut self.lock(), &mut next, message);

@@ -18,7 +18,7 @@ use crate::channel::{Arrival, Channel};
 use crate::copy::{CopyPlan, origin};
 use crate::machine::{ClientAction, ClientEvent, ClientMachine, ClientPlan, ClientState, Timing};
 use crate::message::{
-    COUNTS_UPDATES, ClientMessage, ClientProfile, Listeners, ServerMessage, SessionId, VERSIONS,
+    COUNTS_UPDATES, ClientMessage, ClientProfile, HEALS_FRAMES, Listeners, ServerMessage, SessionId,
 };
 use crate::run::RunOutcome;
 use crate::seat::{Bounds, Seat, SeatEvent, check_rows, payload_bytes};
@@ -187,7 +187,7 @@ impl<'a> Driver<'a> {
         let plan = ClientPlan {
             spec,
             ticket,
-            versions: VERSIONS,
+            versions: local.versions,
             timing: Timing::default(),
         };
         Ok(Self {
@@ -368,6 +368,7 @@ impl<'a> Driver<'a> {
             root: Root::own(),
             is_vacant: self.is_vacant,
             counts_updates: self.machine.version() >= COUNTS_UPDATES,
+            heals_frames: self.machine.version() >= HEALS_FRAMES,
             receipt: self.receipt.take(),
             most_bytes: None,
             seals: seal_keys(self.channel.tls(), session, copy.cipher)?,

@@ -28,6 +28,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use farline_spec::{CopyProgress, Failure, MoverSamples, RunRecord, RunSpec, Samples};
 
 use crate::channel::Interrupt;
+use crate::message::VersionRange;
 use crate::target::Target;
 use crate::tls::Fingerprint;
 use record::Ending;
@@ -93,6 +94,8 @@ pub struct Local {
     pub listen: Option<SocketAddr>,
     /// The server's connection, if there is one already; otherwise it is made.
     pub contact: Option<Contact>,
+    /// Versions of the control protocol to choose from.
+    pub versions: VersionRange,
 }
 
 /// Starts a run of `spec` against `target` and returns at once. Every failure comes as [`Event::Done`].

@@ -11,7 +11,8 @@ use farline_spec::{Failure, FailureKind};
 use farline_transport::{Received, Stream};
 
 use super::pieces::{Piece, Pieces};
-use super::seal::Seal;
+use super::seal::{Opened, Seal};
+use super::spoiled::{MOST_IN_A_ROW, Spoiled};
 
 /// Bytes at the end of a chunk that is not read which are read all the same, so that its mark need not go by itself.
 const TAIL_BYTES: usize = 4096;
@@ -58,6 +59,7 @@ pub struct Line<'a> {
     pub pieces: &'a Pieces,
     pub gauges: &'a Gauges,
     pub pulse: &'a Pulse,
+    pub spoiled: &'a Spoiled,
 }
 
 /// A stream on which this end sends frames.
@@ -196,6 +198,10 @@ pub struct Receiving<'a> {
     filled: usize,
     has_ended: bool,
     last_byte: Option<Instant>,
+    /// Frames that did not open since the last that did.
+    unopened: u32,
+    /// Where a frame begins is not known any more: what comes is dropped.
+    is_out_of_step: bool,
 }
 
 impl<'a> Receiving<'a> {
@@ -210,6 +216,8 @@ impl<'a> Receiving<'a> {
             filled: 0,
             has_ended: false,
             last_byte: None,
+            unopened: 0,
+            is_out_of_step: false,
         }
     }
 
@@ -268,6 +276,41 @@ impl<'a> Receiving<'a> {
         }
         Ok(())
     }
+
+    /// Whether a frame that does not open is asked for again. Messages are not: each builds on those before.
+    const fn heals(&self) -> bool {
+        self.is_data && self.line.spoiled.heals()
+    }
+
+    /// Frame `record`, which is in `frame`, did not open: whoever asks for it again learns its place and nothing else.
+    fn unopened(&mut self, record: u64, frame: &mut Frame) -> Result<Arrived, Failure> {
+        frame.clear();
+        if !self.heals() {
+            return Err(changed());
+        }
+        self.line.spoiled.one_more()?;
+        self.unopened += 1;
+        if self.unopened > MOST_IN_A_ROW {
+            return Ok(self.lose_step(record));
+        }
+        Ok(Arrived::Unopened { record })
+    }
+
+    /// From frame `record` on it is not known any more where one begins.
+    const fn lose_step(&mut self, record: u64) -> Arrived {
+        self.is_out_of_step = true;
+        Arrived::OutOfStep { record }
+    }
+
+    /// Drops what comes out of step, until the other end has heard of it and ends the stream.
+    fn pass_over(&mut self, frame: &mut Frame) -> Result<Arrived, Failure> {
+        frame.clear();
+        self.has_ended = self.io.receive(frame.room())? == Received::End;
+        Ok(match self.has_ended {
+            true => Arrived::End,
+            false => Arrived::Nothing,
+        })
+    }
 }
 
 impl Inlet for Receiving<'_> {
@@ -275,24 +318,36 @@ impl Inlet for Receiving<'_> {
         if self.line.word.is_ending() {
             return Err(ended());
         }
+        if self.is_out_of_step {
+            return self.pass_over(frame);
+        }
         if let Some(nothing_or_end) = self.begin()? {
             return Ok(nothing_or_end);
         }
         let began = Instant::now();
-        let wire = frame.expect(self.seal.payload_bytes(&self.prefix)?)?;
+        let record = self.seal.number();
+        let expected = self.seal.payload_bytes(&self.prefix);
+        let wire = match expected.and_then(|bytes| frame.expect(bytes)) {
+            Ok(wire) => wire,
+            Err(_) if self.heals() => return Ok(self.lose_step(record)),
+            Err(why) => return Err(why),
+        };
         wire[..PREFIX_BYTES].copy_from_slice(&self.prefix);
         let end = wire.len() - TRAILER_BYTES + self.seal.trailer_bytes(&self.prefix);
         self.gather(&mut wire[PREFIX_BYTES..end])?;
         let whole = Instant::now();
-        let is_sound = self.seal.open(wire)?;
+        let opened = self.seal.open(wire)?;
         self.filled = 0;
         self.line.gauges.stream_ns.add(nanos(began, whole));
         self.line.gauges.cipher_ns.add(nanos(whole, Instant::now()));
         self.last_byte = Some(whole);
-        Ok(match is_sound {
-            true => Arrived::Frame,
-            false => Arrived::Void,
-        })
+        let arrived = match opened {
+            Opened::Whole => Arrived::Frame,
+            Opened::Void => Arrived::Void,
+            Opened::Not => return self.unopened(record, frame),
+        };
+        self.unopened = 0;
+        Ok(arrived)
     }
 }
 
@@ -302,6 +357,13 @@ fn nanos(from: Instant, to: Instant) -> u64 {
 
 fn ended() -> Failure {
     Failure::new(FailureKind::Interrupted, "the copy was ended")
+}
+
+fn changed() -> Failure {
+    Failure::new(
+        FailureKind::Protocol,
+        "a frame was changed on its way: its seal does not open",
+    )
 }
 
 fn cut_off() -> Failure {

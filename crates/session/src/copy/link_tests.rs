@@ -1,5 +1,8 @@
 //! Frames over streams in memory that cut them as they like.
 
+#[path = "healing_tests.rs"]
+mod healing;
+
 use super::*;
 use crate::copy::SealKeys;
 use farline_mover::frame::{FrameKind, HEADER_BYTES, Header};
@@ -95,15 +98,25 @@ struct Shared {
     pieces: Pieces,
     gauges: Gauges,
     pulse: Pulse,
+    spoiled: Spoiled,
 }
 
 impl Shared {
+    /// Of ends that heal what comes spoiled.
+    fn healing() -> Self {
+        Self {
+            spoiled: Spoiled::new(true),
+            ..Self::default()
+        }
+    }
+
     fn line(&self) -> Line<'_> {
         Line {
             word: &self.word,
             pieces: &self.pieces,
             gauges: &self.gauges,
             pulse: &self.pulse,
+            spoiled: &self.spoiled,
         }
     }
 }
@@ -130,6 +143,7 @@ fn drain(io: &mut Memory, cipher: Cipher) -> (Vec<Vec<u8>>, Result<(), Failure>)
         match inlet.receive(&mut frame) {
             Ok(Arrived::Frame) => payloads.push(frame.payload().to_vec()),
             Ok(Arrived::Void) => payloads.push(b"void".to_vec()),
+            Ok(Arrived::Unopened { .. } | Arrived::OutOfStep { .. }) => panic!("nobody heals"),
             Ok(Arrived::Nothing) => {}
             Ok(Arrived::End) => return (payloads, Ok(())),
             Err(failure) => return (payloads, Err(failure)),

@@ -14,6 +14,8 @@
 //!
 //! Start with [`Copying`], then `link.rs` (frames on a stream) and `seal.rs` (the cipher).
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzz;
 mod give_way;
 mod link;
 mod origin;
@@ -21,6 +23,7 @@ mod pieces;
 mod prepare;
 mod report;
 mod seal;
+mod spoiled;
 mod tend;
 
 use std::path::PathBuf;
@@ -29,7 +32,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use farline_mover::{EndSetup, Gauges, Inlet, Outlet, Pulse, ReceiveEnd, Root, SendEnd};
-use farline_spec::{CopyProgress, CopyReport, CopySpec, Failure, FailureKind, RunSpec, SyncLevel, Verify};
+use farline_spec::{
+    Cipher, CopyProgress, CopyReport, CopySpec, Failure, FailureKind, RunSpec, SyncLevel, Verify,
+};
 use farline_transport::{Role, Stream};
 use tracing::debug;
 
@@ -40,6 +45,7 @@ pub use origin::origin;
 use pieces::Pieces;
 pub use prepare::{messages_bps, prepare};
 pub use report::{for_the_wire, merged};
+use spoiled::Spoiled;
 
 pub use seal::{Seal, SealKeys};
 
@@ -57,6 +63,8 @@ pub struct CopyPlan {
     pub is_vacant: bool,
     /// Whether both ends know of names whose attributes alone are updated.
     pub counts_updates: bool,
+    /// Whether both ends know how to heal sealed frames that do not open.
+    pub heals_frames: bool,
     /// Where its receipt goes.
     pub receipt: Option<PathBuf>,
     /// Most payload bytes that may move.
@@ -73,6 +81,7 @@ pub struct Copying {
     seals: SealKeys,
     word: Word,
     pieces: Pieces,
+    spoiled: Spoiled,
     /// This end has said that it has all there is.
     has_all: AtomicBool,
     /// A job has failed and waits for the other end's reason: nothing moves any more, and that is no stall.
@@ -99,6 +108,7 @@ impl Copying {
         let missing = || Failure::new(FailureKind::Internal, "a copy without files to copy");
         let copy = spec.copy.clone().ok_or_else(missing)?;
         let (gauges, pulse) = (Arc::<Gauges>::default(), Arc::<Pulse>::default());
+        let heals_frames = plan.heals_frames && copy.cipher != Cipher::None;
         let setup = EndSetup {
             spec: copy.clone(),
             root: plan.root,
@@ -108,6 +118,7 @@ impl Copying {
             may_go_straight: copy.may_go_straight(spec.transport),
             is_vacant: plan.is_vacant,
             counts_updates: plan.counts_updates,
+            heals_frames,
             expands_patterns: matches!(end, streams::End::Server),
             receipt: plan.receipt,
             most_bytes: plan.most_bytes,
@@ -125,6 +136,7 @@ impl Copying {
             seals: plan.seals,
             word: Word::default(),
             pieces: Pieces::default(),
+            spoiled: Spoiled::new(heals_frames),
             has_all: AtomicBool::new(false),
             awaits_word: AtomicBool::new(false),
             gauges,
@@ -218,6 +230,7 @@ impl Copying {
             pieces: &self.pieces,
             gauges: &self.gauges,
             pulse: &self.pulse,
+            spoiled: &self.spoiled,
         }
     }
 

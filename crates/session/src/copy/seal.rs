@@ -8,7 +8,8 @@
 //! ```
 //! Secret of a session: TLS exporter (RFC 8446, section 7.5). Key: the first bytes of HMAC-SHA-256(secret, stream, cipher,
 //! epoch). A stream goes one way, so its key has one user; a new epoch begins after 64 GiB, well inside what AES-GCM may
-//! seal under one key (RFC 8446, section 5.5). Nonce: stream and the number of the frame, which never goes back.
+//! seal under one key (RFC 8446, section 5.5). Nonce: stream and the number of the frame, which never goes back. A frame that
+//! does not open has used its number up too: nothing that comes later is held against it once more.
 
 use farline_mover::frame::{HEADER_BYTES, PREFIX_BYTES, TRAILER_BYTES};
 use farline_spec::{Cipher, Failure, FailureKind};
@@ -82,6 +83,17 @@ const fn kind(cipher: Cipher) -> u8 {
     }
 }
 
+/// What became of a frame that was to be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opened {
+    /// It is as it was sealed.
+    Whole,
+    /// Its sender could not fill it (without a cipher alone).
+    Void,
+    /// It is not what was sealed under its number. Nothing is known of it but its place, and nothing of it may be looked at.
+    Not,
+}
+
 /// The seal of one stream at one end; frames are sealed, or opened, in the order in which they go.
 pub struct Seal {
     keys: SealKeys,
@@ -97,6 +109,11 @@ impl Seal {
     /// Whether there is a cipher.
     pub fn is_cipher(&self) -> bool {
         self.key.is_some()
+    }
+
+    /// Number of the next frame; counted where there is a cipher.
+    pub const fn number(&self) -> u64 {
+        self.frame
     }
 
     /// Bytes behind the payload of the frame that begins with `prefix`.
@@ -169,18 +186,19 @@ impl Seal {
             .ok_or_else(|| protocol("a frame came that is too short to be one"))
     }
 
-    /// Opens a frame where it stands, prefix and trailer with it; false for one whose sender could not fill it.
+    /// Opens a frame where it stands, prefix and trailer with it. One that was changed on its way, repeated, or comes in place
+    /// of another does not open, and its number is used up.
     ///
     /// # Errors
-    /// [`FailureKind::Protocol`] for one that was changed on its way, repeated or left out.
-    pub fn open(&mut self, wire: &mut [u8]) -> Result<bool, Failure> {
+    /// [`FailureKind::Protocol`] for a mark that there is not.
+    pub fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Failure> {
         let (prefix, sealed) = wire
             .split_first_chunk_mut::<PREFIX_BYTES>()
             .ok_or_else(|| protocol("a frame came that is too short to be one"))?;
         if !self.is_cipher() {
             return match (prefix[MARK_PLACE], sealed[sealed.len() - TRAILER_BYTES]) {
-                (0, _) | (MARK_BYTES, 1) => Ok(true),
-                (MARK_BYTES, 0) => Ok(false),
+                (0, _) | (MARK_BYTES, 1) => Ok(Opened::Whole),
+                (MARK_BYTES, 0) => Ok(Opened::Void),
                 _ => Err(protocol("a frame came with a mark that there is not")),
             };
         }
@@ -189,10 +207,10 @@ impl Seal {
             .key
             .as_ref()
             .map(|key| key.open_in_place(nonce, Aad::from(*prefix), sealed).is_ok());
-        if opened != Some(true) {
-            return Err(protocol("a frame was changed on its way: its seal does not open"));
-        }
-        Ok(true)
+        Ok(match opened {
+            Some(true) => Opened::Whole,
+            _ => Opened::Not,
+        })
     }
 
     fn prefix(&self, body_bytes: usize) -> Result<[u8; PREFIX_BYTES], Failure> {
@@ -260,7 +278,9 @@ mod tests {
             return Err(protocol("another length"));
         }
         wire[..sent.len()].copy_from_slice(sent);
-        seal.open(wire)?;
+        if seal.open(wire)? == Opened::Not {
+            return Err(protocol("not opened"));
+        }
         frame.header()?;
         Ok(frame.payload().to_vec())
     }

@@ -42,9 +42,11 @@ use serde::{Deserialize, Serialize};
 pub use profile::{ProfilePart, ServerProfile};
 
 /// Versions of the control protocol that this build speaks.
-pub const VERSIONS: VersionRange = VersionRange { min: 1, max: 2 };
+pub const VERSIONS: VersionRange = VersionRange { min: 1, max: 3 };
 /// First version in which the receiving end of a copy tells names whose attributes alone it updates.
 pub const COUNTS_UPDATES: u32 = 2;
+/// First version in which the receiving end of a copy asks again for sealed frames that do not open.
+pub const HEALS_FRAMES: u32 = 3;
 
 /// Longest line taken over from a peer, in bytes.
 const MAX_LINE_BYTES: usize = 1024;
@@ -75,6 +77,13 @@ impl VersionRange {
     /// Whether `version` is one of them.
     pub fn holds(self, version: u32) -> bool {
         (self.min..=self.max).contains(&version)
+    }
+}
+
+impl Default for VersionRange {
+    /// What this build speaks.
+    fn default() -> Self {
+        VERSIONS
     }
 }
 

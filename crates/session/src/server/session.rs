@@ -22,8 +22,8 @@ use crate::copy::CopyPlan;
 use crate::facts::{host_facts, version_info};
 use crate::machine::{ServerAction, ServerEvent, ServerMachine, ServerPlan};
 use crate::message::{
-    COUNTS_UPDATES, ClientMessage, Handshake, ListenerAddress, Listeners, ServerMessage, ServerProfile,
-    SessionId, VERSIONS,
+    COUNTS_UPDATES, ClientMessage, HEALS_FRAMES, Handshake, ListenerAddress, Listeners, ServerMessage,
+    ServerProfile, SessionId, VERSIONS,
 };
 use crate::run::RunOutcome;
 use crate::seat::{Seat, SeatEvent, payload_bytes};
@@ -354,7 +354,7 @@ impl<'a> Session<'a> {
         };
         let (name, root) = admission.root.take().ok_or_else(missing)?;
         let most_bytes = admission.most_bytes;
-        let counts_updates = admission.version >= COUNTS_UPDATES;
+        let version = admission.version;
         if !has_files(&spec, End::Server) {
             let name = CopyName::new(client, &name, copy);
             let claim = self.shared.register.claim(name, &self.interrupt)?;
@@ -363,7 +363,8 @@ impl<'a> Session<'a> {
         Ok(Some(CopyPlan {
             root,
             is_vacant: false,
-            counts_updates,
+            counts_updates: version >= COUNTS_UPDATES,
+            heals_frames: version >= HEALS_FRAMES,
             receipt: None,
             most_bytes,
             seals: seal_keys(self.channel.tls(), self.id, copy.cipher)?,

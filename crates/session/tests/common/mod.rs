@@ -4,6 +4,7 @@
 
 pub mod proxy;
 pub mod site;
+pub mod spoiler;
 pub mod wire;
 
 use std::net::SocketAddr;

@@ -165,6 +165,7 @@ pub fn setup_of(spec: &CopySpec) -> EndSetup {
         may_go_straight: false,
         is_vacant: false,
         counts_updates: true,
+        heals_frames: true,
         expands_patterns: false,
         is_own_request: true,
         spec: spec.clone(),
