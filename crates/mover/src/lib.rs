@@ -88,6 +88,9 @@ pub struct EndSetup {
     pub counts_updates: bool,
     /// Whether sealed frames that do not open at the receiving end are sent again ([`message::Feedback::Unopened`]).
     pub heals_frames: bool,
+    /// Whether the other end knows of further names that come by themselves where their file could not be copied
+    /// ([`message::Feedback::Apart`]).
+    pub takes_names_apart: bool,
     /// Whether sources may be patterns: those that another host names; on this one its shell has expanded them.
     pub expands_patterns: bool,
     /// Where the receipt goes, a JSON document a line ([`farline_spec::ReceiptLine`]); nowhere if absent.

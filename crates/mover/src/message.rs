@@ -8,7 +8,7 @@
 //!                                   ◄── Feedback ── Answers
 //!   data streams: Chunk, Pack      ══►              writes, checks
 //! Catalogue: Hole, Settled, Lost   ──►              (and Unannounced, AllAnnounced, for whoever reads this end's receipt)
-//!                                   ◄── Feedback ── Whole, Done, Failed, Again, Unopened, OutOfStep
+//!                                   ◄── Feedback ── Whole, Done, Failed, Again, Unopened, OutOfStep, Apart
 //!                                   ◄── Feedback ── Finished   after End, when every entry is settled
 //! ```
 //!
@@ -305,6 +305,12 @@ pub enum Feedback {
         stream: u16,
         /// Number of the first frame that did not come.
         record: u64,
+    },
+    /// The file that this is a further name of could not be copied: this name is to come by itself, or is lost as well; from
+    /// version 3 of the control protocol on. Answered by [`Catalogue::Lost`].
+    Apart {
+        /// Number of the name.
+        file: u64,
     },
 }
 

@@ -354,3 +354,67 @@ proptest! {
         assert_alike(&source, &destination);
     }
 }
+
+/// A file of three names, which are asked for one by one, and the spec that copies them as that.
+fn three_names(top: &Path) -> CopySpec {
+    tree::put(top, "x/a", &tree::content(700_000, 1));
+    for (folder, name) in [("y", "b"), ("z", "c")] {
+        fs::create_dir_all(top.join(folder)).unwrap();
+        fs::hard_link(top.join("x/a"), top.join(folder).join(name)).unwrap();
+    }
+    let names = ["x/a", "y/b", "z/c"].map(|name| top.join(name).display().to_string());
+    CopySpec {
+        sources: names.to_vec(),
+        hard_links: true,
+        ..spec(top, top.join("d"))
+    }
+}
+
+/// The second and the third name came, as names of one file, with what it had at some time.
+fn assert_others_came(top: &Path) {
+    let came = ["b", "c"].map(|name| top.join("d").join(name));
+    let content = fs::read(&came[0]).unwrap();
+    assert!(content == tree::content(700_000, 1) || content == tree::content(800_000, 9));
+    let inodes = came.map(|name| fs::metadata(name).unwrap().ino());
+    assert_eq!(inodes[0], inodes[1], "names of one file");
+}
+
+#[test]
+fn the_other_names_of_a_file_come_where_the_first_cannot_be_made() {
+    let top = tempfile::tempdir().unwrap();
+    let spec = three_names(top.path());
+    tree::put(top.path(), "d/a/in the way", b"");
+    let ended = copy(&spec, 2, &Weather::fair());
+    assert_others_came(top.path());
+    for report in [&ended.sent.report, &ended.received] {
+        let failed: Vec<_> = report.failures.iter().map(|line| line.path.as_str()).collect();
+        assert_eq!((failed.as_slice(), report.failed.files), (&["a"][..], 1));
+        assert_eq!((report.copied.files, report.made), (1, 1));
+    }
+}
+
+#[test]
+fn the_other_names_of_a_file_come_where_the_first_is_gone_or_changes() {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    for frame in 1..5 {
+        for is_gone in [true, false] {
+            let top = tempfile::tempdir().unwrap();
+            let spec = three_names(top.path());
+            let first = top.path().join("x/a");
+            let frames = AtomicU32::new(0);
+            let weather = Weather::watched(move || {
+                if frames.fetch_add(1, Ordering::Relaxed) + 1 == frame {
+                    match is_gone {
+                        true => fs::remove_file(&first).unwrap(),
+                        false => fs::write(&first, tree::content(800_000, 9)).unwrap(),
+                    }
+                }
+            });
+            let ended = copy(&spec, 2, &weather);
+            ended.sent.outcome.unwrap();
+            ended.outcome.unwrap();
+            assert_others_came(top.path());
+            assert!(ended.received.failed.files <= u64::from(is_gone));
+        }
+    }
+}

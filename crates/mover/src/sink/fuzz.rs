@@ -81,6 +81,7 @@ pub fn play(destination: &Path, data: &[u8]) {
         is_own_request: true,
         counts_updates: true,
         heals_frames: true,
+        takes_names_apart: true,
         expands_patterns: false,
         spec,
         root: Root::own(),

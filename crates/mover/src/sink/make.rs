@@ -19,7 +19,7 @@ use super::owner::Belongs;
 use super::place::{Folders, split, word};
 use super::settle::line;
 use super::shared::{Mode, POISONED, Shared, Site, ends_all, in_words};
-use crate::message::{self, Wants};
+use crate::message::{self, Feedback, Wants};
 
 /// What is copied at once of a file that becomes two.
 const COPIED_BYTES: usize = 1 << 20;
@@ -283,6 +283,12 @@ impl Shared {
             .expect(POISONED)
             .failed
             .contains(&path_key(target));
+        if is_lost && self.takes_names_apart {
+            // It stays under way until the other end says what becomes of it.
+            let file = entry.number;
+            self.outbox.say([Feedback::Apart { file }]);
+            return Ok(());
+        }
         if is_lost {
             return self.failed(entry, "the file that it is a further name of could not be copied");
         }

@@ -372,6 +372,7 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         gauges,
         pulse,
         counts_updates,
+        takes_names_apart,
         // The sending end's business.
         heals_frames: _,
         expands_patterns: _,
@@ -402,6 +403,7 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         owners: Owners::new(&spec),
         top_owner: OnceLock::new(),
         counts_updates,
+        takes_names_apart,
         displaced: Mutex::default(),
         gauges,
         pulse,

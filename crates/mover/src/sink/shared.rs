@@ -142,6 +142,8 @@ pub struct Shared {
     pub top_owner: OnceLock<Belongs>,
     /// Whether the other end knows of names whose attributes alone are updated.
     pub counts_updates: bool,
+    /// Whether the other end knows of further names that come by themselves.
+    pub takes_names_apart: bool,
     /// Data streams there are.
     pub streams: u16,
     /// Who asks.

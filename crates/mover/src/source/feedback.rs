@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use farline_spec::{Failure, FileKind, FileStatus, ReceiptLine};
 use tracing::debug;
 
+use super::found::MOST_TRIES;
 use super::sending::{Phase, Sending, State};
 use super::settle::Trouble;
 use super::shared::{Shared, one_line};
@@ -102,6 +103,7 @@ impl Shared {
             Feedback::Again { file, offset, bytes } => self.again_chunk(file, offset, bytes),
             Feedback::Unopened { stream, record } => self.unopened(stream, record),
             Feedback::OutOfStep { stream, record } => self.out_of_step(stream, record),
+            Feedback::Apart { file } => self.apart(file),
             Feedback::Deleted { path } => self.deleted(&path),
             Feedback::Finished { problems } => self.finished(problems),
         }
@@ -364,6 +366,29 @@ impl Shared {
         }
         self.supply.add_again(Arc::clone(file));
         true
+    }
+
+    /// The file that this is one more name of could not be copied: the name comes by itself, if it may still be announced.
+    fn apart(&self, number: u64) -> Result<(), Failure> {
+        let Some(file) = self.live(number)? else {
+            return Ok(());
+        };
+        if file.link_to.is_none() {
+            return self.broken(format!("number {number} is no further name of a file"));
+        }
+        let may_come = {
+            let mut state = file.lock();
+            if state.phase == Phase::Over {
+                return Ok(());
+            }
+            state.phase = Phase::Over;
+            state.is_unread && file.found.tries < MOST_TRIES
+        };
+        match may_come {
+            true => self.second_looks.add(&file),
+            false => self.give_up(&file, "the file that it is a further name of could not be copied"),
+        }
+        Ok(())
     }
 
     fn deleted(&self, path: &[u8]) -> Result<(), Failure> {

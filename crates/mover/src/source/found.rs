@@ -19,6 +19,8 @@ pub(super) struct Found {
     pub(super) is_through_link: bool,
     /// How often it has been announced, this time included.
     pub(super) tries: u8,
+    /// Number of the file that it was one more name of, which could not be copied.
+    pub(super) apart_from: Option<u64>,
     /// Path below the destination, and below the source's folder.
     pub(super) path: Box<[u8]>,
     /// What it is.

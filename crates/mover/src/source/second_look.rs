@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, select, unbounded};
 use farline_spec::Failure;
 
+use super::found::Found;
 use super::sending::Sending;
 use super::settle::Trouble;
 use super::shared::Shared;
@@ -99,7 +100,13 @@ impl Shared {
                 since,
                 due: Instant::now() + (QUIET - rested),
             }),
-            Ok(found) => self.announce_again(&file, found),
+            Ok(found) => self.announce_again(
+                &file,
+                Found {
+                    apart_from: file.link_to,
+                    ..found
+                },
+            ),
             Err(trouble) => self.give_up(&file, &trouble.reason()),
         }
     }

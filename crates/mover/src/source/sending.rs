@@ -26,8 +26,8 @@ pub(super) struct Sending {
     pub(super) number: u64,
     /// What it is.
     pub(super) found: Found,
-    /// It is one more name of a file that was announced before.
-    pub(super) is_further_name: bool,
+    /// Number of the file, announced before, that it is one more name of.
+    pub(super) link_to: Option<u64>,
     /// Bytes not handed out yet; who helps goes where most is left.
     pub(super) left_bytes: AtomicU64,
     state: Mutex<State>,
@@ -116,16 +116,16 @@ pub(super) struct Span {
 }
 
 impl Sending {
-    /// An entry just announced.
-    pub(super) fn new(number: u64, found: Found, is_further_name: bool) -> Self {
-        let is_unread = matches!(found.what, What::File(_)) && !is_further_name;
+    /// An entry just announced; `may_come_apart`: what is one more name of a file may have to be read by itself.
+    pub(super) fn new(number: u64, found: Found, link_to: Option<u64>, may_come_apart: bool) -> Self {
+        let is_unread = matches!(found.what, What::File(_)) && (link_to.is_none() || may_come_apart);
         let state = State {
             is_unread,
             ..State::default()
         };
         Self {
             number,
-            is_further_name,
+            link_to,
             left_bytes: AtomicU64::new(found.bytes()),
             found,
             state: Mutex::new(state),
@@ -134,7 +134,7 @@ impl Sending {
 
     /// Whether it has content of its own.
     pub(super) const fn has_content(&self) -> bool {
-        matches!(self.found.what, What::File(_)) && !self.is_further_name
+        matches!(self.found.what, What::File(_)) && self.link_to.is_none()
     }
 
     /// How far it is. Held for moments, and while the file is opened.

@@ -173,6 +173,7 @@ impl Shared {
             origin: found.origin,
             is_through_link: found.is_through_link,
             tries: found.tries + 1,
+            apart_from: None,
             path: found.path.clone(),
             what: What::File(None),
             facts,
@@ -207,7 +208,7 @@ impl Shared {
 /// The word of a receipt for what an entry is.
 pub(super) const fn kind_of(file: &Sending) -> FileKind {
     match &file.found.what {
-        What::File(_) if file.is_further_name => FileKind::HardLink,
+        What::File(_) if file.link_to.is_some() => FileKind::HardLink,
         What::File(_) => FileKind::File,
         What::Folder => FileKind::Folder,
         What::Link(_) => FileKind::Link,

@@ -155,7 +155,8 @@ fn share(setup: EndSetup, origins: Vec<Origin>, open_files: u64) -> Result<Share
             most_live,
             spec.hard_links,
             setup.is_vacant && asks_nothing(&spec),
-        ),
+        )
+        .taking_apart(setup.takes_names_apart),
         supply: Supply::new(under_way, pack_bytes),
         queue: match choice.threads {
             // Helpers fill packs alone.

@@ -15,6 +15,8 @@ pub(super) struct Table {
     most_unanswered: usize,
     most_live: usize,
     joins_names: bool,
+    /// Names of one file may come by themselves in the end.
+    takes_apart: bool,
     inner: Mutex<Inner>,
 }
 
@@ -69,8 +71,14 @@ impl Table {
             most_unanswered,
             most_live,
             joins_names,
+            takes_apart: false,
             inner: Mutex::new(inner),
         }
+    }
+
+    /// The same; `takes_apart`: a further name may have to come by itself until it is settled.
+    pub(super) fn taking_apart(self, takes_apart: bool) -> Self {
+        Self { takes_apart, ..self }
     }
 
     /// Whether one more entry may be announced now.
@@ -88,8 +96,8 @@ impl Table {
         inner.next += 1;
         inner.unanswered += 1;
         let link_to = self.joined(&mut inner, &found, number);
-        let file = Arc::new(Sending::new(number, found, link_to.is_some()));
-        inner.unread += usize::from(file.has_content());
+        let file = Arc::new(Sending::new(number, found, link_to, self.takes_apart));
+        inner.unread += usize::from(file.lock().is_unread);
         inner.live_bytes += file.found.entry_bytes();
         inner.live.insert(number, Arc::clone(&file));
         Registered {
@@ -106,8 +114,16 @@ impl Table {
         }
         let key = (facts.device, facts.inode);
         if found.tries > 1 {
-            // The first name changed and comes again: the names to come are those of the new entry.
-            inner.names.entry(key).or_insert((number, facts.links - 1)).0 = number;
+            // The first name comes again, or another one in its place: the names to come are those of the new entry. Of names
+            // that come again because the first could not be copied, one is the first.
+            let first = &mut inner.names.entry(key).or_insert((number, facts.links - 1)).0;
+            let is_first = found
+                .apart_from
+                .is_none_or(|failed| *first == failed || *first == number);
+            if !is_first {
+                return Some(*first);
+            }
+            *first = number;
             return None;
         }
         let Some((to, left)) = inner.names.get_mut(&key) else {

@@ -207,6 +207,7 @@ pub fn setup(spec: &CopySpec, streams: u16, receipt: Option<&Path>) -> EndSetup 
         is_own_request: true,
         counts_updates: true,
         heals_frames: true,
+        takes_names_apart: true,
         expands_patterns: false,
         receipt: receipt.map(Path::to_path_buf),
         most_bytes: None,

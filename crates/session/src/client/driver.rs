@@ -19,6 +19,7 @@ use crate::copy::{CopyPlan, origin};
 use crate::machine::{ClientAction, ClientEvent, ClientMachine, ClientPlan, ClientState, Timing};
 use crate::message::{
     COUNTS_UPDATES, ClientMessage, ClientProfile, HEALS_FRAMES, Listeners, ServerMessage, SessionId,
+    TAKES_NAMES_APART,
 };
 use crate::run::RunOutcome;
 use crate::seat::{Bounds, Seat, SeatEvent, check_rows, payload_bytes};
@@ -369,6 +370,7 @@ impl<'a> Driver<'a> {
             is_vacant: self.is_vacant,
             counts_updates: self.machine.version() >= COUNTS_UPDATES,
             heals_frames: self.machine.version() >= HEALS_FRAMES,
+            takes_names_apart: self.machine.version() >= TAKES_NAMES_APART,
             receipt: self.receipt.take(),
             most_bytes: None,
             seals: seal_keys(self.channel.tls(), session, copy.cipher)?,

@@ -65,6 +65,8 @@ pub struct CopyPlan {
     pub counts_updates: bool,
     /// Whether both ends know how to heal sealed frames that do not open.
     pub heals_frames: bool,
+    /// Whether both ends know of further names that come by themselves where their file could not be copied.
+    pub takes_names_apart: bool,
     /// Where its receipt goes.
     pub receipt: Option<PathBuf>,
     /// Most payload bytes that may move.
@@ -119,6 +121,7 @@ impl Copying {
             is_vacant: plan.is_vacant,
             counts_updates: plan.counts_updates,
             heals_frames,
+            takes_names_apart: plan.takes_names_apart,
             expands_patterns: matches!(end, streams::End::Server),
             receipt: plan.receipt,
             most_bytes: plan.most_bytes,

@@ -47,6 +47,8 @@ pub const VERSIONS: VersionRange = VersionRange { min: 1, max: 3 };
 pub const COUNTS_UPDATES: u32 = 2;
 /// First version in which the receiving end of a copy asks again for sealed frames that do not open.
 pub const HEALS_FRAMES: u32 = 3;
+/// First version in which it asks for further names by themselves where their file could not be copied.
+pub const TAKES_NAMES_APART: u32 = 3;
 
 /// Longest line taken over from a peer, in bytes.
 const MAX_LINE_BYTES: usize = 1024;

@@ -23,7 +23,7 @@ use crate::facts::{host_facts, version_info};
 use crate::machine::{ServerAction, ServerEvent, ServerMachine, ServerPlan};
 use crate::message::{
     COUNTS_UPDATES, ClientMessage, HEALS_FRAMES, Handshake, ListenerAddress, Listeners, ServerMessage,
-    ServerProfile, SessionId, VERSIONS,
+    ServerProfile, SessionId, TAKES_NAMES_APART, VERSIONS,
 };
 use crate::run::RunOutcome;
 use crate::seat::{Seat, SeatEvent, payload_bytes};
@@ -365,6 +365,7 @@ impl<'a> Session<'a> {
             is_vacant: false,
             counts_updates: version >= COUNTS_UPDATES,
             heals_frames: version >= HEALS_FRAMES,
+            takes_names_apart: version >= TAKES_NAMES_APART,
             receipt: None,
             most_bytes,
             seals: seal_keys(self.channel.tls(), self.id, copy.cipher)?,

@@ -114,14 +114,17 @@ pub fn start_limited(
     receipt: Option<PathBuf>,
     most_bytes: Option<u64>,
 ) -> Result<Session, Failure> {
-    let gauges = Arc::new(Gauges::default());
-    let end = ReceiveEnd::start(EndSetup {
+    start_as(EndSetup {
         streams,
         receipt,
         most_bytes,
-        gauges: Arc::clone(&gauges),
         ..setup_of(spec)
-    })?;
+    })
+}
+
+pub fn start_as(setup: EndSetup) -> Result<Session, Failure> {
+    let (streams, gauges) = (setup.streams, Arc::clone(&setup.gauges));
+    let end = ReceiveEnd::start(setup)?;
     let mut jobs = Vec::new();
     let mut data = Vec::new();
     for stream in 0..streams {
@@ -166,6 +169,7 @@ pub fn setup_of(spec: &CopySpec) -> EndSetup {
         is_vacant: false,
         counts_updates: true,
         heals_frames: true,
+        takes_names_apart: true,
         expands_patterns: false,
         is_own_request: true,
         spec: spec.clone(),

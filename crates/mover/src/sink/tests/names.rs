@@ -234,12 +234,59 @@ fn links_at_the_destination_do_not_lead_out_of_it() {
     assert!(listing(outside.path()).is_empty());
 }
 
+/// Whether the end asks for this name by itself.
+fn until_apart(session: &mut Session, number: u64) {
+    session.until(|said| *said == Feedback::Apart { file: number });
+}
+
+fn lost(file: u64, again: bool) -> Catalogue {
+    let reason = "it cannot be read".to_owned();
+    Catalogue::Lost { file, reason, again }
+}
+
 #[test]
-fn further_names_wait_for_their_file_and_fail_with_it() {
+fn further_names_come_by_themselves_where_their_file_does_not() {
     for place in places() {
         let mut spec = spec(&place.path().join("new"));
         spec.hard_links = true;
         let mut session = start(&spec).unwrap();
+        let first = session.announce_file(b"a", b"abc");
+        let names: Vec<_> = [&b"b"[..], b"c", b"d", b"e"]
+            .map(|name| session.announce(name, EntryKind::HardLink { to: first }))
+            .into();
+        session.say(&lost(first, false));
+        names.iter().for_each(|number| until_apart(&mut session, *number));
+        // One takes its place, others are further names of it, and one is gone as well.
+        session.say(&lost(names[0], true));
+        let second = session.announce_file(b"b", b"abc");
+        session.say(&lost(names[3], false));
+        for (number, name) in [(names[1], &b"c"[..]), (names[2], b"d")] {
+            session.say(&lost(number, true));
+            let again = session.announce(name, EntryKind::HardLink { to: second });
+            assert!(!session.answers.contains_key(&again));
+        }
+        session.pack(0, &[(second, b"abc")]);
+        session.until_done(second);
+        let (_, report) = session.finish();
+        let new = place.path().join("new");
+        assert_eq!(listing(&new), ["b", "c", "d"]);
+        let inode = |name: &str| fs::metadata(new.join(name)).unwrap().ino();
+        assert!(inode("b") == inode("c") && inode("c") == inode("d"));
+        assert_eq!((report.failed.files, report.copied.files, report.made), (2, 1, 2));
+    }
+}
+
+#[test]
+fn further_names_wait_for_their_file_and_fail_with_it_where_the_other_end_is_older() {
+    for place in places() {
+        let mut spec = spec(&place.path().join("new"));
+        spec.hard_links = true;
+        let mut session = start_as(EndSetup {
+            takes_names_apart: false,
+            streams: 2,
+            ..setup_of(&spec)
+        })
+        .unwrap();
         let all = content(CHUNK as usize + 1, 3);
         let file = session.announce_file(b"a", &all);
         let further = session.announce(b"d/b", EntryKind::HardLink { to: file });

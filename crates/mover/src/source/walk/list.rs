@@ -183,6 +183,7 @@ impl Walker<'_> {
                 origin: 0,
                 is_through_link: false,
                 tries: 1,
+                apart_from: None,
                 path: path.into(),
                 what: What::Folder,
                 facts,

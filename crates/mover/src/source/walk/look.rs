@@ -201,6 +201,7 @@ impl Walker<'_> {
             origin: folder.origin,
             is_through_link: seen.is_through_link,
             tries: 1,
+            apart_from: None,
             path: path.into(),
             what,
             facts: seen.facts,
