@@ -25,7 +25,7 @@ const SPARE_ENTRIES: usize = 1_024;
 /// Bytes of paths and attributes of entries under way.
 const MOST_OPEN_BYTES: usize = 64 << 20;
 /// Bytes of what is remembered of all entries.
-const MOST_SEEN_BYTES: usize = 1 << 30;
+const MOST_SEEN_BYTES: usize = if cfg!(test) { 2 << 20 } else { 1 << 30 };
 
 /// The thread that takes the catalogue.
 pub struct Reading<'a> {
@@ -98,7 +98,7 @@ impl<'a> Reading<'a> {
         if self.shared.table.bytes() > MOST_OPEN_BYTES {
             return too_much("paths and extended attributes under way", MOST_OPEN_BYTES);
         }
-        if self.shared.seen.bytes() + self.shared.request().bytes() > MOST_SEEN_BYTES {
+        if self.shared.remembered_bytes() > MOST_SEEN_BYTES {
             return too_much("names to be remembered", MOST_SEEN_BYTES);
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Entries under way: those that were announced and are not settled, by number.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -61,6 +61,10 @@ pub struct Large {
     pub tree: Option<TreeHash>,
     /// What is written, or being written.
     pub claimed: Ranges,
+    /// Its share of the parts of all files.
+    pub parts: PartCount,
+    /// What of it is written and proved.
+    pub proved: Ranges,
     /// Bytes that are written and proved.
     pub proved_bytes: u64,
     /// Of them, bytes that an earlier session proved.
@@ -140,6 +144,43 @@ impl Large {
     }
 }
 
+/// Parts of files that do not touch, of one copy: memory that another host could ask for without sending anything.
+#[derive(Debug, Default, Clone)]
+pub struct Parts(Arc<AtomicUsize>);
+
+/// Those of one file; given back when it is dropped.
+#[derive(Debug)]
+pub struct PartCount {
+    all: Parts,
+    own: usize,
+}
+
+impl Parts {
+    /// None yet, of one file.
+    pub fn of_file(&self) -> PartCount {
+        PartCount {
+            all: self.clone(),
+            own: 0,
+        }
+    }
+}
+
+impl PartCount {
+    /// The file has so many now; gives how many all have.
+    pub fn set(&mut self, own: usize) -> usize {
+        let before = std::mem::replace(&mut self.own, own);
+        let added = own.wrapping_sub(before);
+        let all = self.all.0.fetch_add(added, Ordering::Relaxed);
+        all.wrapping_add(added)
+    }
+}
+
+impl Drop for PartCount {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
 /// Parts of a file, joined where they touch.
 #[derive(Debug, Default, Clone)]
 pub struct Ranges {
@@ -198,6 +239,17 @@ impl Ranges {
             self.claim(offset, bytes);
         }
         gaps
+    }
+
+    /// What of a file of `bytes` bytes is none of them: offset and length.
+    pub fn gaps(&self, bytes: u64) -> Vec<(u64, u64)> {
+        let mut rest = self.clone();
+        rest.claim_gaps(0, bytes)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.parts.len()
     }
 
     /// Whether they are the whole of a file of `bytes` bytes.
@@ -267,6 +319,11 @@ impl Table {
     /// Entries under way.
     pub fn open(&self) -> usize {
         self.lock().open.len()
+    }
+
+    /// All entries under way.
+    pub fn all(&self) -> Vec<Arc<Entry>> {
+        self.lock().open.values().cloned().collect()
     }
 
     /// Bytes of paths and attributes of entries under way.

@@ -30,9 +30,9 @@ impl Shared {
         // Claimed before anything is punched: what came as data is not touched.
         let claimed = self.with_large(entry, |large| {
             let gaps = large.claimed.claim_gaps(offset, bytes);
-            (large.partial.clone(), gaps)
+            self.check_parts(large).map(|()| (large.partial.clone(), gaps))
         })?;
-        let Some((partial, gaps)) = claimed else {
+        let Some((partial, gaps)) = claimed.transpose()? else {
             return Ok(());
         };
         for (offset, bytes) in gaps {

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use farline_spec::Failure;
+use farline_spec::{Failure, FailureKind};
 use farline_sys::file::{self, OpenFlags};
 use tracing::debug;
 
@@ -15,12 +16,16 @@ use super::journal::Resumable;
 use super::shared::{Mode, Shared, broken};
 use crate::engine::{OpenFile, Writer};
 use crate::frame::Header;
-use crate::message::{Feedback, Proved, Wants, is_chunk, is_part};
+use crate::message::{Feedback, GRAIN_BYTES, Proved, Wants, is_chunk, is_part};
 use crate::path_text::Shown;
 use crate::tree_hash::{TreeHash, chunk_hash};
 
 /// How often a chunk may come damaged before its file is given up.
 const MOST_SPOILED: u8 = 3;
+/// Chunks of one copy that may come damaged: a path that spoils more carries no copy.
+const MOST_REPEATED_CHUNKS: u64 = 65_536;
+/// Parts that do not touch of all files under way; each takes about a hundred bytes with its hash.
+const MOST_PARTS: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
 /// A chunk that was proved and is to be written.
 #[derive(Debug)]
@@ -64,9 +69,12 @@ impl Shared {
             }
         }
         let hash = header.hash.filter(|_| self.is_hashed());
-        let claim = match self.with_large(&entry, |large| large.claimed.claim(offset, bytes))? {
-            Some(claim) => claim,
-            None => return Ok(None),
+        let claimed = self.with_large(&entry, |large| {
+            let claim = large.claimed.claim(offset, bytes);
+            self.check_parts(large).map(|()| claim)
+        })?;
+        let Some(claim) = claimed.transpose()? else {
+            return Ok(None);
         };
         match claim {
             Claim::Torn => Err(broken(format!("chunks of file {} overlap", header.file))),
@@ -98,7 +106,11 @@ impl Shared {
     /// # Errors
     /// As of [`Shared::failed`].
     pub fn once_more(&self, entry: &Arc<Entry>, offset: u64, bytes: u64, count: u8) -> Result<(), Failure> {
-        self.repeated_chunks.fetch_add(1, Ordering::Relaxed);
+        if self.repeated_chunks.fetch_add(1, Ordering::Relaxed) >= MOST_REPEATED_CHUNKS {
+            return Err(broken(format!(
+                "more than {MOST_REPEATED_CHUNKS} chunks came damaged"
+            )));
+        }
         if count > MOST_SPOILED {
             let line = format!("the chunk at byte {offset} came damaged {count} times");
             return self.failed(entry, &line);
@@ -138,6 +150,23 @@ impl Shared {
         self.has_stragglers.store(true, Ordering::Release);
         self.outbox.say([Feedback::OutOfStep { stream, record }]);
         Ok(())
+    }
+
+    /// Parts that do not touch are few where both ends are sound.
+    ///
+    /// # Errors
+    /// [`FailureKind::Limit`](farline_spec::FailureKind::Limit) for too many.
+    pub fn check_parts(&self, large: &mut Large) -> Result<(), Failure> {
+        let own = large.claimed.count();
+        match large.parts.set(own) > MOST_PARTS {
+            true => Err(Failure::new(
+                FailureKind::Limit,
+                format!(
+                    "more than {MOST_PARTS} parts of files that do not touch: the other end cuts them too small"
+                ),
+            )),
+            false => Ok(()),
+        }
     }
 
     /// Does `work` with the file's parts, which begin to exist here; `None` if the file failed or is over.
@@ -182,6 +211,8 @@ impl Shared {
             file: None,
             tree: self.is_hashed().then(|| TreeHash::new(length)),
             claimed: Ranges::default(),
+            parts: self.parts.of_file(),
+            proved: Ranges::default(),
             proved_bytes: 0,
             resumed_bytes: 0,
             settled: None,
@@ -218,6 +249,25 @@ impl Shared {
         Ok(large)
     }
 
+    /// Gives back the room of what did not come, of all files under way: a session that broke off keeps what it proved, and
+    /// no more. A file of which nothing is proved goes.
+    pub fn give_back_rest(&self) {
+        for entry in self.table.all() {
+            let body = entry.body();
+            let Body::Large(large) = &*body else { continue };
+            let Some(partial) = &large.partial else { continue };
+            if large.proved.count() == 0 && !partial.is_noted() {
+                // Whoever goes on sweeps away what could not be removed now.
+                let _ = self.site().kept().staging.remove(partial.name());
+                continue;
+            }
+            give_back(partial.fd(), &large.proved, entry.source.bytes);
+        }
+        self.site().kept().journal.give_back();
+        self.works
+            .discard_group(|name| self.site().kept().staging.discard(name));
+    }
+
     /// Goes on with what an earlier session left of a file.
     ///
     /// # Errors
@@ -236,12 +286,14 @@ impl Shared {
         let parts = self.proved_parts(&left, length);
         for part in &parts {
             large.claimed.claim(part.offset, part.bytes);
+            large.proved.claim(part.offset, part.bytes);
             large.proved_bytes += part.bytes;
             if let (Some(tree), Some(hash)) = (&mut large.tree, part.hash) {
                 tree.insert(part.offset, part.bytes, hash);
             }
         }
         large.resumed_bytes = large.proved_bytes;
+        self.check_parts(&mut large)?;
         self.gauges.settled_bytes.add(large.proved_bytes);
         self.gauges.spared_bytes.add(large.proved_bytes);
         *entry.body() = Body::Large(Box::new(large));
@@ -338,6 +390,7 @@ impl Shared {
             return Err(broken(format!("a part that file {} cannot have", entry.number)));
         }
         large.proved_bytes += bytes;
+        large.proved.claim(*offset, *bytes);
         self.gauges.settled_bytes.add(*bytes);
         if let Some(partial) = &large.partial {
             self.site()
@@ -379,5 +432,13 @@ impl Shared {
             self.works.finish(Arc::clone(entry), true);
         }
         Ok(())
+    }
+}
+
+/// Gives back the room of all of a file of `bytes` bytes but what is `proved`. Where it cannot be done it stays taken.
+fn give_back(file: BorrowedFd<'_>, proved: &Ranges, bytes: u64) {
+    for (offset, length) in proved.gaps(bytes) {
+        // A block is given back only if all of it is named, the last of the file too.
+        let _ = file::punch(file, offset, length.next_multiple_of(GRAIN_BYTES));
     }
 }

@@ -68,7 +68,7 @@ use tracing::{Span, debug};
 use self::catalogue::Reading;
 use self::crew::Crew;
 use self::data::Stream;
-use self::entry::Table;
+use self::entry::{Parts, Table};
 use self::outbox::Outbox;
 use self::owner::Owners;
 use self::pen::Line;
@@ -349,6 +349,10 @@ impl Inner {
         }
         let site = self.shared.site.get();
         if let Some(kept) = site.and_then(|site| site.kept_if_any()) {
+            // Once: when the lock is given back another session may be at the same files.
+            if !is_finished && kept.staging.with_lock(|_| ()).is_some() {
+                self.shared.give_back_rest();
+            }
             kept.staging.release();
         }
     }
@@ -424,6 +428,7 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         streams_ended: AtomicU32::new(0),
         streams_lost: AtomicU32::new(0),
         hole_bytes: AtomicU64::new(0),
+        parts: Parts::default(),
         handed_bytes: AtomicU64::new(0),
         repeated_chunks: AtomicU64::new(0),
         failure: OnceLock::new(),

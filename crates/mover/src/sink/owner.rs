@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use farline_spec::{CopySpec, Failure};
 use farline_sys::file::FileFacts;
@@ -17,6 +17,8 @@ use crate::message::{MOST_OWNER_BYTES, Owner};
 const PLAIN_BITS: u32 = 0o777;
 const SET_USER: u32 = 0o4000;
 const SET_GROUP: u32 = 0o2000;
+/// What a name takes that is remembered, besides its letters.
+const NAME_BYTES: usize = 64;
 /// What stands for no user or group in a call.
 const NOBODY: u32 = u32::MAX;
 
@@ -77,6 +79,7 @@ pub struct Owners {
     own_user: u32,
     /// Numbers here of names that were said; users first.
     known: Mutex<[HashMap<Vec<u8>, Option<u32>>; 2]>,
+    known_bytes: AtomicUsize,
     unset: [AtomicU64; 2],
 }
 
@@ -99,6 +102,7 @@ impl Owners {
             may_give_away: owner::may_give_away(),
             own_user: owner::own_user(),
             known: Mutex::default(),
+            known_bytes: AtomicUsize::new(0),
             unset: [AtomicU64::new(0), AtomicU64::new(0)],
         }
     }
@@ -143,10 +147,19 @@ impl Owners {
             _ => owner::group_id(name),
         };
         let mut known = self.known.lock().expect(POISONED);
-        known[kind]
-            .entry(name.to_vec())
-            .or_insert_with(look)
-            .unwrap_or(id)
+        if let Some(known) = known[kind].get(name) {
+            return known.unwrap_or(id);
+        }
+        let found = look();
+        known[kind].insert(name.to_vec(), found);
+        self.known_bytes
+            .fetch_add(NAME_BYTES + name.len(), Ordering::Relaxed);
+        found.unwrap_or(id)
+    }
+
+    /// Bytes that the names take, about.
+    pub fn bytes(&self) -> usize {
+        self.known_bytes.load(Ordering::Relaxed)
     }
 
     /// Counts a name of which something cannot be set.

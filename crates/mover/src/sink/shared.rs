@@ -12,7 +12,7 @@ use farline_spec::{CopySpec, Failure, FailureKind, kernel_words, plain_line};
 use tracing::{debug, trace};
 
 use super::able::{Able, Losses};
-use super::entry::{Entry, Table};
+use super::entry::{Entry, Parts, Table};
 use super::fold::Fold;
 use super::journal::{Journal, Memory, Resumable};
 use super::outbox::Outbox;
@@ -179,6 +179,8 @@ pub struct Shared {
     /// Streams that cannot be read any more.
     pub streams_lost: AtomicU32,
     pub hole_bytes: AtomicU64,
+    /// Parts of all files under way.
+    pub parts: Parts,
     pub repeated_chunks: AtomicU64,
     /// Tells those who wait for the end.
     pub over: Over,
@@ -236,6 +238,15 @@ pub struct Parked {
     pub awaited: HashMap<[u8; 16], Vec<Arc<Entry>>>,
     /// Files that are not there.
     pub failed: HashSet<[u8; 16]>,
+}
+
+impl Parked {
+    /// Bytes that it takes besides the entries, about.
+    pub fn bytes(&self) -> usize {
+        const AWAITED_BYTES: usize = 64;
+        const FAILED_BYTES: usize = 24;
+        self.awaited.len() * AWAITED_BYTES + self.failed.len() * FAILED_BYTES
+    }
 }
 
 impl Shared {
@@ -347,6 +358,12 @@ impl Shared {
             )),
             None => self.folders(),
         }
+    }
+
+    /// Bytes of what is remembered of all that was announced.
+    pub fn remembered_bytes(&self) -> usize {
+        let parked_bytes = self.parked.lock().expect(POISONED).bytes();
+        self.seen.bytes() + self.request().bytes() + self.owners.bytes() + parked_bytes
     }
 
     /// What was asked for, to hold something against it.

@@ -127,6 +127,15 @@ impl Works {
         self.push(|_| false, |inner| inner.hurry = true);
     }
 
+    /// What waits for its names never gets them: what of it has a name meanwhile is given to `discard`.
+    pub fn discard_group(&self, discard: impl Fn(&[u8])) {
+        let group = std::mem::take(&mut self.lock().group);
+        group
+            .iter()
+            .filter_map(|file| file.staged.as_deref())
+            .for_each(discard);
+    }
+
     /// Nothing more is done, and nobody waits.
     pub fn stop(&self) {
         self.lock().stopped = true;

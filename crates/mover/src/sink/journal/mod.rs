@@ -218,6 +218,13 @@ impl Journal {
         self.close();
     }
 
+    /// Gives back room that was reserved and is not needed: nothing more is written.
+    pub fn give_back(&self) {
+        if let Some(file) = &mut *self.file.lock().expect(POISONED) {
+            file.give_back();
+        }
+    }
+
     fn notes(&self) -> MutexGuard<'_, Notes> {
         self.notes.lock().expect(POISONED)
     }

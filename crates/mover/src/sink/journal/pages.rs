@@ -60,6 +60,13 @@ impl Pages {
         synced(file::sync_data(self.file.as_fd()))
     }
 
+    /// Gives back the room behind what is written. Where it cannot be done it stays taken.
+    pub fn give_back(&mut self) {
+        if file::set_length(self.file.as_fd(), self.good_bytes).is_ok() {
+            self.reserved_bytes = self.good_bytes;
+        }
+    }
+
     fn reserve(&mut self, bytes: u64) {
         let wanted = self.good_bytes + bytes + ROOM_BYTES / 2;
         if wanted > self.reserved_bytes {

@@ -1,5 +1,6 @@
 //! The receiving end against a sending end made up message by message.
 
+mod bounds;
 mod deletion;
 mod hostile;
 mod names;
