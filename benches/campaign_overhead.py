@@ -30,6 +30,7 @@ from farline.campaign.settings import make_campaign
 from farline.campaign.shell import Shell
 from farline.spec._types import RunRecord, RunSpec
 from farline.store import Store
+from farline.store.entry import RunBundle
 from farline.tools import (
     Capabilities,
     EventSink,
@@ -126,7 +127,7 @@ def append_ms(result: RunResult) -> float:
         runs = [tool.run("", result.record["spec"], ignore_event, never_stop) for _ in range(RUNS)]
         started_at = time.perf_counter()
         for run in runs:
-            store.append(run.record, run.samples)
+            store.append(RunBundle(run.record, run.samples))
         return (time.perf_counter() - started_at) / RUNS * 1000
 
 

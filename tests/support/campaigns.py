@@ -13,6 +13,7 @@ import numpy as np
 
 from farline.store import Entry, Store
 from farline.store.columns import run_row
+from farline.store.entry import RunBundle
 from tests.support.records import SAMPLE_COLUMNS, make_record, make_spec
 
 CAMPAIGN = "demo-20261121-200000"
@@ -53,7 +54,7 @@ def fill_store(path: Path, runs: Sequence[MadeRun]) -> Store:
     """A store that holds `runs` as one campaign."""
     store = Store(path)
     for run in runs:
-        store.append(run.record, run.samples, campaign=CAMPAIGN, labels=run.labels)
+        store.append(RunBundle(run.record, run.samples, campaign=CAMPAIGN, labels=run.labels))
     return store
 
 

@@ -12,6 +12,7 @@ from farline.campaign.plan import Plan, plan_from_document
 from farline.campaign.settings import Campaign, make_campaign
 from farline.errors import SpecError
 from farline.store import Store
+from farline.store.entry import RunBundle
 from tests.support.records import make_record, make_samples, make_spec
 
 OutcomeOf = Callable[[Cell], Outcome]
@@ -110,5 +111,5 @@ class FakeMeasure:
             status=outcome.status,
             error=error if outcome.error_kind else None,
         )
-        self.store.append(record, make_samples(2), campaign=self.campaign, labels=labels)
+        self.store.append(RunBundle(record, make_samples(2), campaign=self.campaign, labels=labels))
         return record

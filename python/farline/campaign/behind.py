@@ -8,12 +8,11 @@ died is not in the store, and `--resume` asks for it again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
-from typing import Any
 
 from farline.campaign.measure import Keeper
+from farline.store.entry import RunBundle
 
 
 class Behind:
@@ -25,26 +24,14 @@ class Behind:
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="fl-store")
         self._on_its_way: Future[object] | None = None
 
-    def append(
-        self,
-        record: Mapping[str, Any],
-        samples: Mapping[str, Any],
-        *,
-        campaign: str | None = None,
-        labels: Mapping[str, Any] | None = None,
-        links: Mapping[str, Any] | None = None,
-        mover: Mapping[str, Any] | None = None,
-    ) -> None:
+    def append(self, run: RunBundle) -> None:
         """Hands one run over, once the one before is on disk.
 
         Raises:
             FarlineError: what the store said to the one before.
         """
         self.settle()
-        self._on_its_way = self._writer.submit(
-            self._store.append, record, samples, campaign=campaign, labels=labels, links=links,
-            mover=mover,
-        )  # fmt: skip
+        self._on_its_way = self._writer.submit(self._store.append, run)
 
     def settle(self) -> None:
         """Waits until all that was handed over is on disk; raises what the store said."""

@@ -27,6 +27,7 @@ from farline.errors import (
 )
 from farline.spec.path_watch import PathWatch
 from farline.store import Store
+from farline.store.entry import RunBundle
 from farline.tools.known_servers import KnownServers
 from farline.tools.native import parse_target
 
@@ -127,7 +128,7 @@ class CampaignJob:
     ) -> Mapping[str, Any]:
         """A setting whose link cannot be had: a failed run, kept, so that a resume knows of it."""
         record = unmade_record(target_address(self.target), spec, error)
-        keeper.append(record, {}, campaign=self.machine.campaign.id, labels=labels)
+        keeper.append(RunBundle(record, {}, campaign=self.machine.campaign.id, labels=labels))
         return record
 
     @property

@@ -10,6 +10,7 @@ from farline.findings.verdict import verdict
 from farline.profiles.summary import summarise
 from farline.spec._types import RunRecord, RunSpec, Verdict
 from farline.spec.path_watch import PathSeen, PathWatch
+from farline.store.entry import RunBundle
 from farline.tools import EventSink, RunResult, StopQuestion, Tool, ignore_event, never_stop
 from farline.tools.native import NativeTool
 
@@ -24,17 +25,8 @@ Judge = Callable[[RunRecord, "Samples"], Verdict]
 class Keeper(Protocol):
     """What a store must do for a run: keep it. `farline.store.Store` does."""
 
-    def append(
-        self,
-        record: Mapping[str, Any],
-        samples: Mapping[str, Any],
-        *,
-        campaign: str | None = None,
-        labels: Mapping[str, Any] | None = None,
-        links: Mapping[str, Any] | None = None,
-        mover: Mapping[str, Any] | None = None,
-    ) -> object:
-        """Keeps one record with its samples, those of its links and files, and what it was for."""
+    def append(self, run: RunBundle) -> object:
+        """Keeps one run."""
 
 
 @dataclass(frozen=True)
@@ -116,10 +108,8 @@ def keep_run(
     """Keeps it with its samples and those of the links that it went over."""
     links = seen.links if seen is not None else None
     mover = measured.mover or None
-    store.append(
-        measured.record, measured.samples, campaign=campaign, labels=labels, links=links,
-        mover=mover,
-    )  # fmt: skip
+    run = RunBundle(measured.record, measured.samples, campaign, labels, links, mover)
+    store.append(run)
 
 
 def _over_path(record: RunRecord, seen: PathSeen | None) -> RunRecord:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from farline.errors import FarlineError, SystemFailure
+from farline.store.entry import RunBundle
 from farline.tools.events import Notice, NoticeKind
 from farline.tools.native import as_arrays
 from farline.tools.temporary_state import remove_folder
@@ -158,7 +159,7 @@ class RecordKeeper:
 
         store = self.store_path or default_path()
         labels = {"copy_attempt": self._count, "copy_first": self._first}
-        spool(store, record, attempt.samples, labels=labels, mover=attempt.file_samples)
+        spool(store, RunBundle(record, attempt.samples, labels=labels, mover=attempt.file_samples))
         self.kept_run = record["run_id"]
         if receipt is not None and receipt.exists():
             keep_receipt(store, record["run_id"], receipt)

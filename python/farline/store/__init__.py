@@ -22,7 +22,7 @@ files into segments, keeps logs of other tools (`kept_logs`), answers questions 
 logs and Parquet files together, on any engine (`engine`).
 What it must not do: change or judge a record; print; know what a campaign is beyond its name.
 
-In: a `RunRecord` document, its sample columns, those of the links, a campaign's name and labels.
+In: a `RunBundle`: a `RunRecord` document, its samples, a campaign's name and labels.
 Out: Arrow tables and documents.
 
 The rules that make it safe, for one machine and any number of processes:
@@ -42,16 +42,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from farline.store.compact import Compaction
-    from farline.store.entry import Entry
+    from farline.store.entry import Entry, RunBundle
     from farline.store.filters import RunFilter
     from farline.store.place import default_path
     from farline.store.store import Store
 
-__all__ = ["Compaction", "Entry", "RunFilter", "Store", "default_path"]
+__all__ = ["Compaction", "Entry", "RunBundle", "RunFilter", "Store", "default_path"]
 
 _PLACES = {
     "Compaction": "compact",
     "Entry": "entry",
+    "RunBundle": "entry",
     "RunFilter": "filters",
     "Store": "store",
     "default_path": "place",

@@ -53,6 +53,29 @@ class Entry:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class RunBundle:
+    """One run and everything that is kept of it.
+
+    `record` is a `RunRecord` document; `samples` has one 64-bit integer array per sample column,
+    -1 for unknown. `labels` are JSON values that say what the run was for. `links` has one array
+    per column of link samples, of a run over an emulated path; `mover` one per column of samples
+    of files, of a copy. Where a run is spooled, columns may also be `array.array` or memory views.
+    """
+
+    record: Mapping[str, Any]
+    samples: Mapping[str, Any]
+    campaign: str | None = None
+    labels: Mapping[str, Any] | None = None
+    links: Mapping[str, Any] | None = None
+    mover: Mapping[str, Any] | None = None
+
+    @property
+    def entry(self) -> Entry:
+        """The run without its samples."""
+        return Entry(self.record, self.campaign, self.labels or {})
+
+
 def checked_entry(document: Mapping[str, Any]) -> Entry:
     """The entry that a document of the present version holds.
 

@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from farline.errors import SpecError
 from farline.logs import Log
 from farline.store.disk import make_folder, publish
-from farline.store.entry import Entry, checked_run_id
+from farline.store.entry import RunBundle, checked_run_id
 from farline.store.layout import LINKS, MOVER, Layout
 from farline.store.place import default_path
 from farline.store.spool import SAMPLES, SUFFIX, is_small, write_spooled
 
 _LOG = Log(__name__)
 
-Columns = Mapping[str, Any]
 
-
-def spool(
-    path: Path | None,
-    record: Mapping[str, Any],
-    samples: Columns,
-    *,
-    campaign: str | None = None,
-    labels: Mapping[str, Any] | None = None,
-    links: Columns | None = None,
-    mover: Columns | None = None,
-) -> str:
+def spool(path: Path | None, run: RunBundle) -> str:
     """Adds one run to the store at `path` (the usual one if None); gives the run's name.
 
-    As `Store.append`, and as durable. Columns may also be `array.array` or memory views of 64-bit
-    integers. Many samples are appended the usual way, with its imports.
+    As `Store.append`, and as durable. Many samples are appended the usual way, with its imports.
 
     Raises:
         SpecError: when the record has no usable `run_id`, or it is already there.
@@ -41,13 +30,12 @@ def spool(
     layout = Layout(path or default_path())
     if not layout.spool.exists():
         layout.create()
-    parts = {SAMPLES: samples, LINKS.name: links or {}, MOVER.name: mover or {}}
+    parts = {SAMPLES: run.samples, LINKS.name: run.links or {}, MOVER.name: run.mover or {}}
     if not is_small(parts.values()):
-        return _append(layout, Entry(record, campaign, labels or {}), parts)
-    run_id = new_run_id(layout, record)
-    entry = Entry(record, campaign, labels or {})
+        return _append(layout, run)
+    run_id = new_run_id(layout, run.record)
     target = layout.spool / f"{run_id}{SUFFIX}"
-    publish(layout.temp, target, lambda file: write_spooled(entry, parts, file))
+    publish(layout.temp, target, lambda file: write_spooled(run.entry, parts, file))
     _LOG.debug("run kept", run=run_id, file=target)
     return run_id
 
@@ -65,21 +53,14 @@ def new_run_id(layout: Layout, record: Mapping[str, Any]) -> str:
     return run_id
 
 
-def _append(layout: Layout, entry: Entry, parts: Mapping[str, Columns]) -> str:
+def _append(layout: Layout, run: RunBundle) -> str:
     import numpy as np
 
     from farline.store.store import Store
 
-    arrays = {
-        kind: {name: np.asarray(column, dtype=np.int64) for name, column in columns.items()}
-        for kind, columns in parts.items()
-    }
+    def arrays(columns: Mapping[str, Any] | None) -> dict[str, Any]:
+        return {name: np.asarray(values, np.int64) for name, values in (columns or {}).items()}
+
     make_folder(layout.spool)
-    return Store(layout.root).append(
-        entry.record,
-        arrays[SAMPLES],
-        campaign=entry.campaign,
-        labels=entry.labels,
-        links=arrays[LINKS.name],
-        mover=arrays[MOVER.name],
-    )
+    samples, links, mover = map(arrays, (run.samples, run.links, run.mover))
+    return Store(layout.root).append(replace(run, samples=samples, links=links, mover=mover))

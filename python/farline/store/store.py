@@ -13,7 +13,7 @@ from farline.logs import Log
 from farline.store import kept_logs, left_out, quick
 from farline.store.compact import Compaction, compact
 from farline.store.disk import locked, make_folder, publish
-from farline.store.entry import Entry, sample_table, write_fresh, write_side
+from farline.store.entry import RunBundle, sample_table, write_fresh, write_side
 from farline.store.filters import EVERYTHING, RunFilter, pick_campaign
 from farline.store.kept_logs import Kept, KeptLog, Look
 from farline.store.layout import LINKS, MOVER, Layout, Side
@@ -71,32 +71,17 @@ class Store:
         """The folder."""
         return self.layout.root
 
-    def append(
-        self,
-        record: Mapping[str, Any],
-        samples: Mapping[str, np.ndarray[Any, Any]],
-        *,
-        campaign: str | None = None,
-        labels: Mapping[str, Any] | None = None,
-        links: Mapping[str, np.ndarray[Any, Any]] | None = None,
-        mover: Mapping[str, np.ndarray[Any, Any]] | None = None,
-    ) -> str:
+    def append(self, run: RunBundle) -> str:
         """Adds one run; when this returns, it is on disk. Returns the run's name.
-
-        `record` is a `RunRecord` document; `samples` has one 64-bit integer array per sample
-        column, -1 for unknown. `labels` are JSON values that say what the run was for. `links`
-        has one array per column of link samples, of a run over an emulated path; `mover` one per
-        column of samples of files, of a copy.
 
         Raises:
             SpecError: when the record has no usable `run_id`, or it is already there.
             SystemFailure: when the disk refuses.
         """
-        run_id = quick.new_run_id(self.layout, record)
-        entry = Entry(record, campaign, labels or {})
-        target = self.layout.fresh / f"{run_id}.parquet"
-        table = sample_table(run_id, samples)
-        for side, columns in ((LINKS, links), (MOVER, mover)):
+        run_id = quick.new_run_id(self.layout, run.record)
+        entry, target = run.entry, self.layout.fresh / f"{run_id}.parquet"
+        table = sample_table(run_id, run.samples)
+        for side, columns in ((LINKS, run.links), (MOVER, run.mover)):
             if columns is not None:
                 self._put_side(side, run_id, columns)
         # The last file to get its name: from then on the run counts, with all that belongs to it.
@@ -104,28 +89,16 @@ class Store:
         _LOG.debug("run kept", run=run_id, file=target)
         return run_id
 
-    def spool(
-        self,
-        record: Mapping[str, Any],
-        samples: Mapping[str, Any],
-        *,
-        campaign: str | None = None,
-        labels: Mapping[str, Any] | None = None,
-        links: Mapping[str, Any] | None = None,
-        mover: Mapping[str, Any] | None = None,
-    ) -> str:
+    def spool(self, run: RunBundle) -> str:
         """Adds one run as `append` does, without anything that takes time to import.
 
-        Columns may also be `array.array` or memory views of 64-bit integers. Many samples are
-        appended the usual way.
+        Many samples are appended the usual way.
 
         Raises:
             SpecError: as `append`.
             SystemFailure: when the disk refuses.
         """
-        return quick.spool(
-            self.path, record, samples, campaign=campaign, labels=labels, links=links, mover=mover
-        )
+        return quick.spool(self.path, run)
 
     def _put_side(
         self, side: Side, run_id: str, columns: Mapping[str, np.ndarray[Any, Any]]

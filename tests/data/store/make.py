@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from farline.store import Store
+from farline.store.entry import RunBundle
 from farline.store.receipts import keep_receipt, receipt
 from tests.support.kept_copies import (
     make_copy_spec,
@@ -40,7 +41,7 @@ def write_v1(root: Path) -> None:
     for number, streams in enumerate(STREAMS):
         record = make_record(number, make_spec(streams=streams, tcp={"congestion_control": "reno"}))
         labels = {"setting": f"s{streams}", "block": 0, "slot": 0, "attempt": 0, "reference": False}
-        store.append(record, make_samples(3), campaign="old", labels=labels)
+        store.append(RunBundle(record, make_samples(3), campaign="old", labels=labels))
         if number == 1:
             store.compact()
 
@@ -53,7 +54,13 @@ def write_v2(root: Path) -> None:
         record = {**make_record(number, spec), "path": make_path()}
         labels = {"setting": f"s{streams}", "block": 0, "slot": 0, "attempt": 0, "reference": False}
         store.append(
-            record, make_samples(3), campaign="old", labels=labels, links=make_link_samples(4)
+            RunBundle(
+                record,
+                make_samples(3),
+                campaign="old",
+                labels=labels,
+                links=make_link_samples(4),
+            )
         )
         if number == 1:
             store.compact()
@@ -67,7 +74,8 @@ def write_v3(root: Path) -> None:
         record = {**make_record(number, spec), "copy": make_report()}
         labels = {"setting": f"s{streams}", "block": 0, "slot": 0, "attempt": 0, "reference": False}
         keep = store.spool if number else store.append
-        keep(record, make_samples(3), campaign="old", labels=labels, mover=make_mover_samples())
+        run = RunBundle(record, make_samples(3), "old", labels, mover=make_mover_samples())
+        keep(run)
         lines = write_receipt(root / "tmp" / "lines", [receipt_line(1), receipt_line(2)])
         if number == 1:
             store.compact()

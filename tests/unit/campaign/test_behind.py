@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
 from farline.campaign.behind import Behind
 from farline.errors import SystemFailure
+from farline.store.entry import RunBundle
 
 
 class Shelf:
@@ -19,29 +18,20 @@ class Shelf:
         self.kept: list[str] = []
         self.may_keep = threading.Event()
 
-    def append(
-        self,
-        record: Mapping[str, Any],
-        samples: Mapping[str, Any],
-        *,
-        campaign: str | None = None,
-        labels: Mapping[str, Any] | None = None,
-        links: Mapping[str, Any] | None = None,
-        mover: Mapping[str, Any] | None = None,
-    ) -> None:
+    def append(self, run: RunBundle) -> None:
         assert self.may_keep.wait(10)
-        if record["run_id"] == "bad":
+        if run.record["run_id"] == "bad":
             raise SystemFailure("disk full")
-        self.kept.append(record["run_id"])
+        self.kept.append(run.record["run_id"])
 
 
 def test_the_campaign_goes_on_while_the_disk_works() -> None:
     shelf = Shelf()
     with Behind(shelf) as behind:
-        behind.append({"run_id": "a"}, {})
+        behind.append(RunBundle({"run_id": "a"}, {}))
         assert shelf.kept == []
         shelf.may_keep.set()
-        behind.append({"run_id": "b"}, {})
+        behind.append(RunBundle({"run_id": "b"}, {}))
         assert shelf.kept[0] == "a"
     assert shelf.kept == ["a", "b"]
 
@@ -50,8 +40,8 @@ def test_a_refusal_is_raised_at_the_next_run() -> None:
     shelf = Shelf()
     shelf.may_keep.set()
     with pytest.raises(SystemFailure, match="disk full"), Behind(shelf) as behind:
-        behind.append({"run_id": "bad"}, {})
-        behind.append({"run_id": "never"}, {})
+        behind.append(RunBundle({"run_id": "bad"}, {}))
+        behind.append(RunBundle({"run_id": "never"}, {}))
     assert shelf.kept == []
 
 
@@ -59,14 +49,14 @@ def test_a_refusal_of_the_last_run_is_raised_at_the_end() -> None:
     shelf = Shelf()
     shelf.may_keep.set()
     with pytest.raises(SystemFailure, match="disk full"), Behind(shelf) as behind:
-        behind.append({"run_id": "bad"}, {})
+        behind.append(RunBundle({"run_id": "bad"}, {}))
 
 
 def test_what_ended_the_campaign_is_what_is_raised() -> None:
     shelf = Shelf()
     shelf.may_keep.set()
     with pytest.raises(KeyboardInterrupt), Behind(shelf) as behind:
-        behind.append({"run_id": "a"}, {})
-        behind.append({"run_id": "bad"}, {})
+        behind.append(RunBundle({"run_id": "a"}, {}))
+        behind.append(RunBundle({"run_id": "bad"}, {}))
         raise KeyboardInterrupt
     assert shelf.kept == ["a"]

@@ -26,6 +26,7 @@ from farline.cli.common import Interruption
 from farline.cli.group import cli
 from farline.errors import SystemFailure
 from farline.store import Store
+from farline.store.entry import RunBundle
 from farline.tools.known_servers import KnownServers
 from tests.support.driving import drive, failing, make, noisy, steady
 from tests.support.paths import make_path, make_topology
@@ -82,7 +83,7 @@ class Engine:
         if outcome.valid is False:
             record["path"] = make_path(reasons=("late by 2 ms",))
         if keep(record):
-            store.append(record, make_samples(2), campaign=campaign, labels=labels)
+            store.append(RunBundle(record, make_samples(2), campaign=campaign, labels=labels))
         return type("Measured", (), {"record": record})
 
 

@@ -10,6 +10,7 @@ import pytest
 from farline.campaign.measure import measure
 from farline.errors import SystemFailure
 from farline.spec._types import RunRecord, RunSpec
+from farline.store.entry import RunBundle
 from farline.tools import Capabilities, EventSink, RunResult, StopQuestion
 from tests.support.runs import columns, run_record
 
@@ -36,20 +37,11 @@ class Kept:
         self.mover: Mapping[str, Any] | None = None
         self.entries: list[tuple[Mapping[str, Any], str | None, Mapping[str, Any] | None]] = []
 
-    def append(
-        self,
-        record: Mapping[str, Any],
-        _samples: Mapping[str, Any],
-        *,
-        campaign: str | None = None,
-        labels: Mapping[str, Any] | None = None,
-        links: Mapping[str, Any] | None = None,
-        mover: Mapping[str, Any] | None = None,
-    ) -> None:
+    def append(self, run: RunBundle) -> None:
         if self.refuses:
             raise SystemFailure("disk full")
-        self.links, self.mover = links, mover
-        self.entries.append((record, campaign, labels))
+        self.links, self.mover = run.links, run.mover
+        self.entries.append((run.record, run.campaign, run.labels))
 
 
 @pytest.mark.parametrize("status", ["complete", "partial", "failed"])

@@ -22,7 +22,7 @@ from farline.errors import SpecError, SystemFailure
 from farline.spec.path_watch import PathSeen
 from farline.store import Store
 from farline.store.columns import run_row
-from farline.store.entry import Entry
+from farline.store.entry import Entry, RunBundle
 from farline.tools import RunResult
 from tests.support.paths import make_link_samples, make_path, make_topology
 from tests.support.records import make_record, make_samples, make_spec
@@ -219,7 +219,7 @@ def test_a_campaign_with_runs_that_were_not_valid_is_resumed_where_it_was(tmp_pa
         assert isinstance(step, Run)
         reasons = ("late",) if number in (0, 2) else ()
         record = {**make_record(number, dict(step.spec)), "path": make_path(reasons=reasons)}
-        store.append(record, {}, campaign=campaign.id, labels=step.cell.labels)
+        store.append(RunBundle(record, {}, campaign=campaign.id, labels=step.cell.labels))
         first.handle(RunEnded(step.cell, outcome_of_record(record)))
     second = replay(campaign, done_in_store(store, campaign.id))
     assert second.instruction() == first.instruction()
@@ -234,7 +234,7 @@ def test_a_run_that_never_began_stands_in_its_place(tmp_path: Path) -> None:
         assert isinstance(step, Run)
         record = unmade_record("192.0.2.7:5470", step.spec, SystemFailure("no room"))
         jsonschema.validate(record, RECORD_SCHEMA)
-        store.append(record, {}, campaign=campaign.id, labels=step.cell.labels)
+        store.append(RunBundle(record, {}, campaign=campaign.id, labels=step.cell.labels))
         first.handle(RunEnded(step.cell, outcome_of_record(record)))
     store.compact(everything=True)
     rows = store.runs().to_pylist()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +11,7 @@ from farline.campaign.probe import ProbeJob
 from farline.campaign.settings import sampled_spec
 from farline.errors import BusyError, InterruptedRun, UnreachableError
 from farline.spec._types import RunRecord, RunSpec
+from farline.store.entry import RunBundle
 from farline.tools import RunResult, Stop, StopQuestion
 from farline.tools.events import Event, RetryScheduled, Stage, Stopping, StreamSamples
 from farline.tools.native import NativeTool
@@ -48,10 +48,8 @@ class Kept:
     def __init__(self) -> None:
         self.records: list[Any] = []
 
-    def append(
-        self, record: Mapping[str, Any], samples: Mapping[str, Any], **_more: object
-    ) -> None:
-        self.records.append(record)
+    def append(self, run: RunBundle) -> None:
+        self.records.append(run.record)
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from farline.cli.analyze import VERBS
 from farline.cli.group import cli, run
 from farline.store import Store
+from farline.store.entry import RunBundle
 from tests.support.records import make_record, make_samples
 from tests.unit.cli.analyze_sample import FILE_GBPS, MAP, RTTS_MS, SITES, write_sample
 from tests.unit.cli.test_group import imported_after
@@ -206,7 +207,7 @@ def test_parquet_is_read_where_it_lies_with_its_own_names(tmp_path: Path) -> Non
 
 
 def test_runs_of_farline_itself_are_profiled_too() -> None:
-    Store().append(make_record(1), make_samples(2))
+    Store().append(RunBundle(make_record(1), make_samples(2)))
     found = document("profile")["profiles"]
     assert [(profile["modality"], sum(profile["n"])) for profile in found] == [("T", 1)]
 

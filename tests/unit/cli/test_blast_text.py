@@ -20,6 +20,7 @@ from farline.profiles.iperf3_document import iperf3_document
 from farline.profiles.summary import summarise
 from farline.spec._types import RunRecord, RunSpec
 from farline.store import Store
+from farline.store.entry import RunBundle
 from farline.tools import events
 from tests.support.blasts import blast, path_check, rbudp_record
 from tests.support.records import make_record, make_samples
@@ -140,11 +141,11 @@ def test_the_iperf3_shape_is_that_of_tcp() -> None:
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.setenv("FARLINE_STORE", str(tmp_path / "store"))
     store = Store()
-    store.append(make_record(0), make_samples(2))
+    store.append(RunBundle(make_record(0), make_samples(2)))
     rbudp = {"payload_bytes": 32 << 20, "loss_bound": 0.05}
     for number, blasts in ((1, [blast(lost=7)] * 12), (2, [])):
         record = {**rbudp_record(*blasts, rbudp=rbudp), "run_id": f"01JD{number:022d}"}
-        store.append(record, samples())
+        store.append(RunBundle(record, samples()))
     return store
 
 

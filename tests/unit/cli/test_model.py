@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from farline.cli.group import cli, run
 from farline.store import Store
+from farline.store.entry import RunBundle
 from tests.support.records import make_record, make_samples
 from tests.unit.models.records import made_blast, made_run
 
@@ -32,8 +33,8 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     labels = {"setting": "abc", "block": 1, "slot": 0, "attempt": 0, "reference": False}
     for number, elapsed_s in ((1, 9.36), (2, 9.20)):
         record = made_run(number, [made_blast(600 * MB, elapsed_s)])
-        store.append(record, make_samples(2), campaign="sweep", labels=labels)
-    store.append(make_record(3), make_samples(2))
+        store.append(RunBundle(record, make_samples(2), campaign="sweep", labels=labels))
+    store.append(RunBundle(make_record(3), make_samples(2)))
     return store
 
 

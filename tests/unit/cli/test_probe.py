@@ -15,6 +15,7 @@ from farline.campaign.settings import sampling_interval_s
 from farline.cli import group, lines
 from farline.cli.common import Interruption, target_text
 from farline.spec._types import RunRecord, RunSpec
+from farline.store.entry import RunBundle
 from farline.tools import RunResult, StopQuestion, events
 from farline.tools.native import NativeTool
 from tests.support.blasts import blast, rbudp_record
@@ -240,8 +241,8 @@ def test_the_run_is_kept(
         def __init__(self, path: Path) -> None:
             assert path == tmp_path
 
-        def append(self, record: Mapping[str, Any], _samples: Any, **_: Any) -> None:
-            kept.append(record)
+        def append(self, run: RunBundle) -> None:
+            kept.append(run.record)
 
     monkeypatch.setattr("farline.store.Store", Store)
     probe(run_record())  # without a host: nothing runs

@@ -18,7 +18,7 @@ from farline.plots.report import write_report
 from farline.profiles.response import response
 from farline.store import Store
 from farline.store.columns import run_row
-from farline.store.entry import Entry
+from farline.store.entry import Entry, RunBundle
 from tests.support.paths import make_link_samples, make_path, make_topology
 from tests.support.records import make_record, make_samples
 
@@ -101,7 +101,7 @@ def test_a_report_draws_the_response_and_the_queues(tmp_path: Path) -> None:
     for number, record in enumerate(records()):
         labels = {"setting": "s", "block": number, "slot": 0, "attempt": 0, "reference": False}
         links = make_link_samples(6)
-        store.append(record, make_samples(30), campaign="p", labels=labels, links=links)
+        store.append(RunBundle(record, make_samples(30), campaign="p", labels=labels, links=links))
     page = write_report(store.path, "p", tmp_path / "out", ("svg",))
     figures = {path.name for path in (page.parent / "figures").iterdir()}
     assert {"response-path-rtt_s.svg", "queues-best.svg"} <= figures
@@ -118,6 +118,8 @@ def test_a_run_says_what_its_path_was_and_whether_it_held(tmp_path: Path) -> Non
     assert path_lines({"path": bad})[1].strip() == f"not valid: {LATE[0]}"
     assert path_lines({}) == []
     store = Store(tmp_path)
-    run_id = store.append({**make_record(1), "path": good}, {}, links=make_link_samples(5))
+    run_id = store.append(
+        RunBundle({**make_record(1), "path": good}, {}, links=make_link_samples(5))
+    )
     lines = queue_lines(store.link_samples([run_id]), good)
     assert lines[1:] == ["  link forward   ▂▄▆█ 469 KiB, 7 packets lost"]

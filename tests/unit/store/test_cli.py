@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from farline.cli.group import cli, run
 from farline.cli.runs_table import runs_table
 from farline.store import Store
+from farline.store.entry import RunBundle
 from tests.support.records import make_record, make_samples, make_spec
 
 LABELS = {"setting": "abc", "block": 1, "slot": 0, "attempt": 0, "reference": False}
@@ -27,9 +28,11 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     for number, streams in enumerate((1, 2, 4)):
         spec = make_spec(streams=streams, tcp={"congestion_control": "reno"})
         record = make_record(number, spec, bps=1e9 * streams)
-        store.append(record, make_samples(2), campaign="night", labels=LABELS)
+        store.append(RunBundle(record, make_samples(2), campaign="night", labels=LABELS))
     error = {"kind": "busy", "message": "the server has no room"}
-    store.append(make_record(3, make_spec(transport="udp"), status="failed", error=error), {})
+    store.append(
+        RunBundle(make_record(3, make_spec(transport="udp"), status="failed", error=error), {})
+    )
     return store
 
 
@@ -135,7 +138,7 @@ def test_a_campaigns_own_name_means_the_newest_of_that_name(store: Store) -> Non
     ids = [f"mycamp-2026112{day}T200000-00a{day}" for day in (1, 2)]
     for number, campaign in enumerate([*ids, "mycamp-b-20261123T200000-0000"], 10):
         record = make_record(number, make_spec())
-        store.append(record, make_samples(2), campaign=campaign, labels=LABELS)
+        store.append(RunBundle(record, make_samples(2), campaign=campaign, labels=LABELS))
     document = json.loads(farline("runs", "--campaign", "mycamp", "--json").stdout)
     assert [row["campaign"] for row in document["runs"]] == [ids[1]]
     assert store.campaign_name(ids[0]) == ids[0]
@@ -189,7 +192,7 @@ def with_udt(store: Store) -> str:
     known = {"packets": 100, "retransmits": 3, "flight_packets": 40, "send_period_ns": 2_500}
     for name, value in known.items():
         samples[name] = np.where(samples["end"] == 0, value, -1)
-    store.append(record, samples)
+    store.append(RunBundle(record, samples))
     return str(record["run_id"])
 
 
@@ -210,7 +213,7 @@ def test_show_perfmon_of_a_run_without_samples_is_refused(
     store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record = make_record(7, make_spec(transport="udt", udt={"congestion_control": "native"}))
-    store.append(record, make_samples(0))
+    store.append(RunBundle(record, make_samples(0)))
     assert run(["show", record["run_id"], "--perfmon"]) in (1, 2)
     error = capsys.readouterr().err
     assert "has no samples" in error and error.count("\n") == 1

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from farline.cli.files_text import bar, copy_lines
 from farline.cli.group import cli, run
 from farline.store import Store
+from farline.store.entry import RunBundle
 from farline.store.receipts import COLUMNS, keep_receipt
 from tests.support.kept_copies import (
     make_copy_end,
@@ -40,9 +41,9 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
         failures=[FAILED] * 25, resumed_bytes=5 << 20,
         sender=make_copy_end(file_us=3_000_000, stream_us=1_000_000, engine="uring"),
     )  # fmt: skip
-    store.spool(record, make_samples(2), mover=make_mover_samples())
+    store.spool(RunBundle(record, make_samples(2), mover=make_mover_samples()))
     keep_receipt(store, record["run_id"], write_receipt(tmp_path / "lines", LINES))
-    store.append(make_record(2), make_samples(2))
+    store.append(RunBundle(make_record(2), make_samples(2)))
     return store
 
 
@@ -69,7 +70,7 @@ def test_runs_without_copies_have_no_column_for_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FARLINE_STORE", str(tmp_path / "other"))
-    Store().append(make_record(2), {})
+    Store().append(RunBundle(make_record(2), {}))
     assert "files" not in farline("runs").stdout
 
 
@@ -167,12 +168,12 @@ def test_runs_show_what_was_no_rate_and_which_way_data_went(
     present = make_copy_record(2, copied=make_tally(), present=make_tally(4, 9))
     for record in (dry, present):
         record["summary"]["forward"].update(bytes=0, total_bps=0.0)
-        store.append(record, {})
+        store.append(RunBundle(record, {}))
     back = make_record(3, make_spec(direction="reverse", rate_bps=10**9))
     back["summary"]["reverse"], back["summary"]["forward"] = back["summary"]["forward"], None
     granted = {"congestion_control": "cubic"}
     back["streams"] = [{"stream": 0, "end": 1, "role": 0, "granted": granted}]
-    store.append(back, {})
+    store.append(RunBundle(back, {}))
     lines = [line for line in farline("runs").stdout.splitlines() if line.strip()]
     assert "dry run" in lines[-3] and "0.00 bit/s" not in lines[-3]
     assert "4 present" in lines[-2] and "0.00 bit/s" not in lines[-2]

@@ -15,6 +15,7 @@ import pytest
 
 from farline.store import Store, left_out
 from farline.store.disk import locked, remove_stale
+from farline.store.entry import RunBundle
 from tests.support.records import make_record, make_samples
 
 ROOT = Path(__file__).parents[3]
@@ -22,11 +23,11 @@ ROOT = Path(__file__).parents[3]
 WRITER = """
 import sys
 from pathlib import Path
-from farline.store import Store
+from farline.store import RunBundle, Store
 from tests.support.records import make_record, make_samples
 store, first = Store(Path(sys.argv[1])), int(sys.argv[2])
 for number in range(first, first + int(sys.argv[3])):
-    print(store.append(make_record(number), make_samples(3)), flush=True)
+    print(store.append(RunBundle(make_record(number), make_samples(3))), flush=True)
 """
 
 
@@ -71,10 +72,10 @@ def test_an_append_killed_anywhere_is_there_or_not(
     tmp_path: Path, kill_after: Callable[[int], None], changes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store(tmp_path)
-    store.append(make_record(0), make_samples(2))
+    store.append(RunBundle(make_record(0), make_samples(2)))
     kill_after(changes)
     try:
-        store.append(make_record(1), make_samples(2))
+        store.append(RunBundle(make_record(1), make_samples(2)))
         finished = True
     except KilledError:
         finished = False
@@ -91,7 +92,7 @@ def test_a_merge_killed_anywhere_loses_and_doubles_nothing(
 ) -> None:
     store = Store(tmp_path)
     for number in range(5):
-        store.append(make_record(number), make_samples(2))
+        store.append(RunBundle(make_record(number), make_samples(2)))
         if number == 1:
             store.compact()
     wanted = {make_record(number)["run_id"]: 4 for number in range(5)}
@@ -141,7 +142,7 @@ def test_several_writers_a_merger_and_a_reader_at_once(tmp_path: Path) -> None:
 def test_files_stay_while_a_reader_has_them(tmp_path: Path) -> None:
     store = Store(tmp_path)
     for number in range(4):
-        store.append(make_record(number), make_samples(2))
+        store.append(RunBundle(make_record(number), make_samples(2)))
     with store.read() as reader:
         done = store.compact()
         assert (done.merged_runs, done.removed_files) == (4, 0)
@@ -154,8 +155,8 @@ def test_files_stay_while_a_reader_has_them(tmp_path: Path) -> None:
 
 def test_one_merger_at_a_time(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    store.append(make_record(0), {})
-    store.append(make_record(1), {})
+    store.append(RunBundle(make_record(0), {}))
+    store.append(RunBundle(make_record(1), {}))
     with locked(store.layout.merge_lock, exclusive=True):
         assert store.compact().busy
     assert store.compact().merged_runs == 2
@@ -164,7 +165,7 @@ def test_one_merger_at_a_time(tmp_path: Path) -> None:
 def test_runs_are_rewritten_only_with_as_many_others(tmp_path: Path) -> None:
     store = Store(tmp_path)
     for number in range(12):
-        store.append(make_record(number), {})
+        store.append(RunBundle(make_record(number), {}))
         if number in (7, 9):
             store.compact()
     # 8 runs and 2 runs stay apart; the last two join the two, not the eight.
@@ -176,7 +177,7 @@ def test_runs_are_rewritten_only_with_as_many_others(tmp_path: Path) -> None:
 def test_a_damaged_file_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
     store = Store(tmp_path)
     for number in range(3):
-        store.append(make_record(number), make_samples(1))
+        store.append(RunBundle(make_record(number), make_samples(1)))
     bad = store.layout.fresh / f"{make_record(1)['run_id']}.parquet"
     bad.write_bytes(bad.read_bytes()[:100])
     assert numbers(store) == [0, 2]
@@ -190,13 +191,13 @@ def test_a_damaged_file_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
 def test_damage_inside_a_segment_is_one_line_and_the_others_are_read(tmp_path: Path) -> None:
     store = Store(tmp_path)
     for number in range(3):
-        store.append(make_record(number), make_samples(1))
+        store.append(RunBundle(make_record(number), make_samples(1)))
     store.compact()
     (segment,) = store.layout.runs.iterdir()
     content = bytearray(segment.read_bytes())
     content[4:2000] = bytes(1996)
     segment.write_bytes(content)
-    store.append(make_record(3), make_samples(1))
+    store.append(RunBundle(make_record(3), make_samples(1)))
     left_out.forget()
     assert numbers(store) == [3]
     (line,) = left_out.noted()
@@ -222,7 +223,7 @@ def test_tidying_waits_until_it_is_worth_it(
     store = Store(tmp_path)
     merged = []
     for number in range(4):
-        store.append(make_record(number), {})
+        store.append(RunBundle(make_record(number), {}))
         merged.append(store.tidy().merged_runs)
     assert merged == [0, 0, 3, 0]
 

@@ -13,6 +13,7 @@ import pytest
 from farline.cli.group import run
 from farline.errors import VersionError
 from farline.store import Store, left_out
+from farline.store.entry import RunBundle
 from farline.store.upgrade import FORMAT_VERSION
 from tests.support.records import make_record, make_samples
 
@@ -106,12 +107,12 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with a run of each kind, and a segment of two."""
     store = Store(tmp_path_factory.mktemp("whole") / "store")
     for number in (0, 1):
-        store.append(make_record(number), make_samples(200), campaign="night")
+        store.append(RunBundle(make_record(number), make_samples(200), campaign="night"))
     store.compact()
     for number in (2, 3):
-        store.append(make_record(number), make_samples(200), campaign="night")
+        store.append(RunBundle(make_record(number), make_samples(200), campaign="night"))
     for number in (4, 5):
-        store.spool(make_record(number), make_samples(20), campaign="night")
+        store.spool(RunBundle(make_record(number), make_samples(20), campaign="night"))
     return store.path
 
 

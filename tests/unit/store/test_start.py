@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from farline.store import Store
+from farline.store.entry import RunBundle
 from tests.support.records import make_record, make_samples
 from tests.unit.cli.test_group import imported_after
 
@@ -18,10 +19,10 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with a segment, a fresh run and a spooled one, all of a campaign."""
     store = Store(tmp_path_factory.mktemp("start") / "store")
     for number in (0, 1):
-        store.append(make_record(number), make_samples(3), campaign="night")
+        store.append(RunBundle(make_record(number), make_samples(3), campaign="night"))
     store.compact()
-    store.append(make_record(2), make_samples(3), campaign="night")
-    store.spool(make_record(3), make_samples(3), campaign="night")
+    store.append(RunBundle(make_record(2), make_samples(3), campaign="night"))
+    store.spool(RunBundle(make_record(3), make_samples(3), campaign="night"))
     return store.path
 
 

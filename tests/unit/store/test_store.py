@@ -15,6 +15,7 @@ import pytest
 from farline.errors import SpecError, SystemFailure, UsageError
 from farline.store import RunFilter, Store, default_path
 from farline.store.columns import run_columns
+from farline.store.entry import RunBundle
 from farline.store.filters import read_since, read_where
 from tests.support.records import make_record, make_samples, make_spec
 
@@ -32,9 +33,9 @@ def fill(store: Store) -> None:
     ]
     for number, spec in enumerate(specs):
         campaign = "night" if number < 2 else None
-        store.append(make_record(number, spec), make_samples(2), campaign=campaign)
+        store.append(RunBundle(make_record(number, spec), make_samples(2), campaign=campaign))
     failure = {"kind": "busy", "message": "no room"}
-    store.append(make_record(3, status="failed", error=failure), {})
+    store.append(RunBundle(make_record(3, status="failed", error=failure), {}))
 
 
 def names(store: Store, **wanted: Any) -> list[int]:
@@ -44,7 +45,7 @@ def names(store: Store, **wanted: Any) -> list[int]:
 def test_a_run_comes_back_whole(store: Store) -> None:
     record = make_record(1, make_spec(seed=2**53 - 1))
     labels = {"setting": "abc", "block": 2, "slot": 0, "attempt": 1, "reference": True, "x": [1]}
-    store.append(record, make_samples(3), campaign="night", labels=labels)
+    store.append(RunBundle(record, make_samples(3), campaign="night", labels=labels))
     (row,) = store.runs().to_pylist()
     assert json.loads(row["record"]) == record
     assert json.loads(row["labels"]) == labels
@@ -67,7 +68,7 @@ def test_unknown_samples_are_null_and_late_datagrams_are_not(store: Store) -> No
     columns = make_samples(1)
     columns["lost_packets"] = np.array([-1, -1])
     columns["packets"] = np.array([10, -1])
-    run_id = store.append(make_record(1), columns)
+    run_id = store.append(RunBundle(make_record(1), columns))
     samples = store.samples([run_id])
     assert samples["rtt_us"].to_pylist() == [120, None]
     assert samples["lost_packets"].to_pylist() == [-1, None]
@@ -75,10 +76,10 @@ def test_unknown_samples_are_null_and_late_datagrams_are_not(store: Store) -> No
 
 
 def test_samples_of_some_runs_only_before_and_after_merging(store: Store) -> None:
-    run_ids = [store.append(make_record(number), make_samples(4)) for number in range(3)]
+    run_ids = [store.append(RunBundle(make_record(number), make_samples(4))) for number in range(3)]
     fresh = store.samples(run_ids[:2])
     store.compact()
-    store.append(make_record(9), make_samples(4))
+    store.append(RunBundle(make_record(9), make_samples(4)))
     merged = store.samples(run_ids[:2])
     assert fresh.to_pylist() == merged.to_pylist()
     assert set(merged["run_id"].to_pylist()) == set(run_ids[:2])
@@ -107,7 +108,7 @@ def test_the_newest_runs_within_a_limit_come_oldest_first(store: Store) -> None:
 
 def test_the_largest_seed_is_kept_exactly(store: Store) -> None:
     for number in range(2):
-        store.append(make_record(number, make_spec(seed=2**64 - 1)), {})
+        store.append(RunBundle(make_record(number, make_spec(seed=2**64 - 1)), {}))
     assert store.runs()["seed"].to_pylist() == [2**64 - 1] * 2
     store.compact()
     assert names(store, where=read_where([f"seed={2**64 - 1}"])) == [0, 1]
@@ -123,7 +124,7 @@ def test_a_failed_run_is_a_failure_not_a_zero(store: Store) -> None:
 def test_sums_over_both_directions_and_unknown_parts(store: Store) -> None:
     record = make_record(1, make_spec(direction="bidirectional"))
     record["summary"]["reverse"] = {**record["summary"]["forward"], "steady_bps": None}
-    store.append(record, {})
+    store.append(RunBundle(record, {}))
     (row,) = store.runs().to_pylist()
     assert row["total_bps"] == 2e9
     assert row["steady_bps"] is None
@@ -154,19 +155,19 @@ def test_an_empty_store_answers(store: Store) -> None:
 @pytest.mark.parametrize("run_id", ["", "../x", "a/b", "x" * 65, None, 7])
 def test_names_that_are_no_file_names_are_refused(store: Store, run_id: object) -> None:
     with pytest.raises(SpecError, match="run_id"):
-        store.append({**make_record(1), "run_id": run_id}, {})
+        store.append(RunBundle({**make_record(1), "run_id": run_id}, {}))
 
 
 def test_a_run_is_not_written_twice(store: Store) -> None:
-    store.append(make_record(1), {})
+    store.append(RunBundle(make_record(1), {}))
     with pytest.raises(SpecError, match="already in the store"):
-        store.append(make_record(1), {})
+        store.append(RunBundle(make_record(1), {}))
 
 
 def test_columns_of_different_lengths_are_refused(store: Store) -> None:
     columns = {"end": np.zeros(2, np.int64), "bytes": np.zeros(3, np.int64)}
     with pytest.raises(SpecError, match="different lengths"):
-        store.append(make_record(1), columns)
+        store.append(RunBundle(make_record(1), columns))
     assert store.runs().num_rows == 0
 
 
@@ -179,7 +180,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(
     with monkeypatch.context() as patch:
         patch.setattr("farline.store.disk.os.fsync", full)
         with pytest.raises(SystemFailure, match="No space left on device"):
-            store.append(make_record(1), make_samples(1))
+            store.append(RunBundle(make_record(1), make_samples(1)))
     assert list(store.layout.temp.iterdir()) == []
     assert store.runs().num_rows == 0
 

@@ -13,6 +13,7 @@ import pytest
 from farline.errors import SpecError
 from farline.spec.transfers import TRANSFER_COLUMNS
 from farline.store import RunFilter, Store
+from farline.store.entry import RunBundle
 from farline.store.transfers import ParquetFiles, open_transfers, transfer_schema
 from farline.store.transfers.rows import checked_table
 from tests.support.kept_copies import make_copy_record, make_copy_spec, make_report, make_tally
@@ -31,7 +32,7 @@ def rows_of(**origin: Any) -> list[dict[str, Any]]:
 def test_a_run_is_a_row_with_what_it_was_and_came_to(tmp_path: Path) -> None:
     store = Store(tmp_path)
     tcp = {"congestion_control": "bbr", "send_buffer_bytes": 4096, "receive_buffer_bytes": 1024}
-    store.append(make_record(7, make_spec(streams=4, tcp=tcp)), make_samples(1))
+    store.append(RunBundle(make_record(7, make_spec(streams=4, tcp=tcp)), make_samples(1)))
     (row,) = rows_of(store=store, runs=RunFilter())
     known = {name: value for name, value in row.items() if value is not None}
     assert known == {
@@ -48,11 +49,11 @@ def test_each_direction_is_a_row_from_its_sender(tmp_path: Path) -> None:
     store = Store(tmp_path)
     record = make_record(1, make_spec(direction="bidirectional"))
     record["summary"]["reverse"] = {**record["summary"]["forward"], "total_bps": 5e8}
-    store.append(record, {})
+    store.append(RunBundle(record, {}))
     record = make_record(2, make_spec(direction="reverse"))
     record["summary"]["reverse"] = record["summary"]["forward"] | {"total_bps": 3e8}
     record["summary"]["forward"] = None
-    store.append(record, {})
+    store.append(RunBundle(record, {}))
     rows = rows_of(store=store, runs=RunFilter())
     found = {(row["from_host"], row["to_host"], row["rate_bps"]) for row in rows}
     assert found == {("alpha", "beta", 1e9), ("beta", "alpha", 5e8), ("beta", "alpha", 3e8)}
@@ -61,14 +62,14 @@ def test_each_direction_is_a_row_from_its_sender(tmp_path: Path) -> None:
 
 def copies(store: Store) -> None:
     """A copy, the same copy when all was there, and a dry run."""
-    store.append(make_copy_record(1), {})
+    store.append(RunBundle(make_copy_record(1), {}))
     present = make_copy_record(2, copied=make_tally(), present=make_tally(10, 10**9))
     present["summary"]["forward"].update(bytes=0, total_bps=0.0)
-    store.append(present, {})
+    store.append(RunBundle(present, {}))
     dry = make_copy_record(3)
     dry["spec"]["copy"]["dry_run"] = True
     dry["summary"]["forward"].update(bytes=0, total_bps=0.0)
-    store.append(dry, {})
+    store.append(RunBundle(dry, {}))
 
 
 def test_a_copy_with_nothing_to_move_and_a_dry_run_are_no_transfers(tmp_path: Path) -> None:
@@ -83,7 +84,7 @@ def test_a_copy_that_broke_off_before_a_byte_is_a_failure_all_the_same(tmp_path:
     record = make_copy_record(1, copied=make_tally())
     record["status"] = "failed"
     record["summary"]["forward"].update(bytes=0, total_bps=0.0)
-    store.append(record, {})
+    store.append(RunBundle(record, {}))
     assert [row["complete"] for row in rows_of(store=store, runs=RunFilter())] == [False]
 
 
@@ -94,7 +95,7 @@ def test_the_congestion_control_is_the_one_that_was_granted(tmp_path: Path) -> N
         {"stream": 0, "end": role, "role": role, "granted": {"congestion_control": name}}
         for role, name in enumerate(("cubic", "reno"))
     ]
-    store.append(record, {})
+    store.append(RunBundle(record, {}))
     (row,) = rows_of(store=store, runs=RunFilter())
     assert row["congestion_control"] == "cubic"
 
@@ -104,14 +105,14 @@ def test_what_failed_or_is_not_valid_is_a_row_but_no_rate(tmp_path: Path) -> Non
     failure = {"kind": "busy", "message": "no room"}
     failed = make_record(1, status="failed", error=failure)
     failed["server"] = None
-    store.append(failed, {})
-    store.append(make_record(2, status="partial"), {})
+    store.append(RunBundle(failed, {}))
+    store.append(RunBundle(make_record(2, status="partial"), {}))
     over_path = make_record(3)
     over_path["path"] = {
         "testbed": "t", "client_host": "anl", "server_host": "cern", "rtt_s": 0.0226,
         "rate_bps": None, "topology": None, "stamp": {"valid": False},
     }  # fmt: skip
-    store.append(over_path, {})
+    store.append(RunBundle(over_path, {}))
     rows = {row["code"]: row for row in rows_of(store=store, runs=RunFilter())}
     assert set(rows) == {"busy", "partial", "not valid"}
     assert not any(row["complete"] for row in rows.values())
@@ -124,8 +125,8 @@ def test_what_failed_or_is_not_valid_is_a_row_but_no_rate(tmp_path: Path) -> Non
 def test_a_run_with_a_file_is_a_file_transfer(tmp_path: Path) -> None:
     store = Store(tmp_path)
     spec = make_spec(transport="rbudp", rbudp={"file": "/data/x"})
-    store.append(make_record(1, spec), {})
-    store.append(make_record(2, make_spec(transport="rbudp", rbudp={"file": None})), {})
+    store.append(RunBundle(make_record(1, spec), {}))
+    store.append(RunBundle(make_record(2, make_spec(transport="rbudp", rbudp={"file": None})), {}))
     rows = rows_of(store=store, runs=RunFilter())
     assert sorted(row["modality"] for row in rows) == ["E", "T"]
 
@@ -137,7 +138,7 @@ def test_a_copy_is_a_file_transfer_unless_both_ends_had_no_disk(tmp_path: Path) 
         spec = make_copy_spec(
             copy={**copy, "concurrency": 4, "pipeline": 9, "chunk_bytes": 1 << 20}
         )
-        store.append({**make_record(number, spec), "copy": make_report()}, {})
+        store.append(RunBundle({**make_record(number, spec), "copy": make_report()}, {}))
     rows = rows_of(store=store, runs=RunFilter())
     assert sorted(row["modality"] for row in rows) == ["E", "E", "T"]
     names = ("files", "concurrency", "pipelining", "block_bytes")
@@ -146,8 +147,8 @@ def test_a_copy_is_a_file_transfer_unless_both_ends_had_no_disk(tmp_path: Path) 
 
 def test_runs_and_logs_are_there_only_if_asked_for(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
-    store.append(make_record(1), {}, campaign="night")
-    store.append(make_record(2), {})
+    store.append(RunBundle(make_record(1), {}, campaign="night"))
+    store.append(RunBundle(make_record(2), {}))
     log = tmp_path / "x.log"
     log.write_text("x")
     store.append_transfers([transfers_table([{"rate_bps": 2e9}])], log, reader="x 1")

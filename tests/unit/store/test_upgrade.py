@@ -15,6 +15,7 @@ from farline.errors import VersionError
 from farline.spec._types import SAMPLE_COLUMNS
 from farline.store import Store, left_out
 from farline.store.columns import run_columns
+from farline.store.entry import RunBundle
 from farline.store.upgrade import FORMAT_VERSION
 from tests.support.records import make_record, make_samples
 
@@ -59,7 +60,7 @@ def test_an_older_store_reads_as_a_present_one(old_store: Store, merged: bool) -
 
 @pytest.mark.parametrize("old_store", VERSIONS, indirect=True)
 def test_new_runs_stand_beside_old_ones(old_store: Store) -> None:
-    old_store.append(make_record(77), make_samples(3), campaign="old")
+    old_store.append(RunBundle(make_record(77), make_samples(3), campaign="old"))
     assert old_store.runs().num_rows == 4
     assert old_store.samples([make_record(77)["run_id"]]).num_rows == 6
     old_store.compact()
@@ -79,8 +80,8 @@ def test_a_merge_writes_the_present_version(tmp_path: Path) -> None:
 def test_columns_added_later_are_filled_from_the_record(tmp_path: Path) -> None:
     """A segment written before `streams` was a column: flattened anew when it is merged."""
     store = Store(tmp_path)
-    store.append(make_record(0), {})
-    store.append(make_record(1), {})
+    store.append(RunBundle(make_record(0), {}))
+    store.append(RunBundle(make_record(1), {}))
     store.compact()
     (path,) = store.layout.runs.iterdir()
     table = pq.read_table(path).drop_columns(["streams"])
@@ -90,7 +91,7 @@ def test_columns_added_later_are_filled_from_the_record(tmp_path: Path) -> None:
         kept = {k: v for k, v in metadata.items() if k.startswith(b"farline")}
         writer.add_key_value_metadata(kept)
     assert store.runs()["streams"].to_pylist() == [None, None]
-    store.append(make_record(2), {})
+    store.append(RunBundle(make_record(2), {}))
     store.compact(everything=True)
     assert store.runs()["streams"].to_pylist() == [1, 1, 1]
 
@@ -100,7 +101,7 @@ def test_a_newer_version_is_named_in_one_line_and_nothing_is_merged_over_it(
     tmp_path: Path, folder: str
 ) -> None:
     store = Store(tmp_path)
-    store.append(make_record(0), {})
+    store.append(RunBundle(make_record(0), {}))
     path = store.path / folder / "newer.parquet"
     with pq.ParquetWriter(path, pa.schema([("run_id", pa.string())])) as writer:
         writer.add_key_value_metadata({"farline.format": str(FORMAT_VERSION + 1)})
