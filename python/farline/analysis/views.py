@@ -13,9 +13,9 @@ from farline.errors import SpecError
 from farline.models.model_choice import KNOTS_NEEDED, Choice, choose
 from farline.models.profile_models import model_named
 from farline.plots.analysis_values import MODALITY_TEXT, Line, ProfileView, Region, Running
-from farline.profiles.cells import Cell
-from farline.profiles.merging import MERGE_MS, MERGE_SHARE
-from farline.profiles.throughput_profile import Evaluated, ThroughputProfile
+from farline.profiles.calculus import Evaluated
+from farline.profiles.cells import MERGE_MS, MERGE_SHARE, Cell
+from farline.profiles.throughput_profile import ThroughputProfile
 from farline.store.transfers import Selection
 
 AUTO, NONE = "auto", "none"

@@ -18,7 +18,7 @@ from farline.profiles.coefficients import (
     checked_interval,
     uc_weights,
 )
-from farline.profiles.spread import checked_confidence
+from farline.profiles.interpolation import checked_confidence
 
 if TYPE_CHECKING:
     from farline.profiles.throughput_profile import ThroughputProfile

@@ -9,14 +9,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from itertools import groupby
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from farline.errors import SpecError
-from farline.profiles.interpolation import full_rows, line_rows, mean_weights, places_within
-from farline.profiles.spread import checked_confidence
+from farline.profiles.interpolation import (
+    WeightRows,
+    bend_rows,
+    checked_confidence,
+    full_rows,
+    line_rows,
+    mean_weights,
+    places_within,
+    step_rows,
+)
 
 if TYPE_CHECKING:
     from farline.profiles.throughput_profile import ThroughputProfile
@@ -77,7 +86,6 @@ def coefficients(
         SpecError: when the capacity is unknown, there is one round-trip time alone, or the
             interval is not inside the profile.
     """
-    from farline.profiles.cautions import cautions_of
 
     capacity = checked_capacity(profile)
     left_ms, right_ms = checked_interval(profile, interval)
@@ -200,3 +208,222 @@ def checked_interval(
             f"{first:g} to {last:g} ms"
         )
     return left, right
+
+
+FEW_KNOTS = 5
+"""Knots up to which straight lines may miss a curve by several hundredths of C_UC."""
+
+LIGHT_WEIGHT = 0.02
+"""Weight in C_UC below which what is measured at the largest RTT hardly counts."""
+
+SLIGHT = 0.005
+"""Size of C_CC up to which a profile is as good as straight."""
+
+OVER_CAPACITY = 1.02
+"""Rates over L above this are a fault of the data or of L, not noise."""
+
+
+def cautions_of(profile: ThroughputProfile, found: Coefficients) -> tuple[str, ...]:
+    """One line for each thing that makes the coefficients mislead here."""
+    lines = [
+        _over_capacity(profile, found),
+        _rising(profile, found),
+        _not_convexity(found),
+        _not_concavity(found),
+        _light_end(profile, found),
+        _few_knots(profile, found),
+        _single_runs(profile),
+    ]
+    return tuple(line for line in (*profile.notes, *lines) if line)
+
+
+def _within(profile: ThroughputProfile, found: Coefficients) -> list[int]:
+    """Places of the knots inside the interval."""
+    inside = (profile.rtt_ms >= found.left_ms) & (profile.rtt_ms <= found.right_ms)
+    return [int(place) for place in np.flatnonzero(inside)]
+
+
+def _over_capacity(profile: ThroughputProfile, found: Coefficients) -> str:
+    shares = [
+        float(profile.mean_bps[place]) / found.capacity_bps for place in _within(profile, found)
+    ]
+    most = max(shares, default=0.0)
+    # A ratio above 1 is no fault by itself.
+    if most <= OVER_CAPACITY or profile.unit == "1":
+        return ""
+    return f"a mean is {most:.2f} of the capacity: the capacity or a measurement is wrong"
+
+
+def _rising(profile: ThroughputProfile, found: Coefficients) -> str:
+    """Only of non-increasing profiles C_UC is sure to be in [0, 1]."""
+    steps = step_rows(len(profile))
+    rises = steps.of(profile.mean_bps)
+    # Where nothing is known of the noise, every rise counts.
+    noise = np.nan_to_num(profile.spread.half_width(steps, found.confidence))
+    inside = (profile.rtt_ms[:-1] >= found.left_ms) & (profile.rtt_ms[1:] <= found.right_ms)
+    counted = np.where(inside & (rises > noise), rises, 0.0)
+    at = int(np.argmax(counted)) if len(counted) else 0
+    if not counted.any():
+        return ""
+    return (
+        f"the profile rises from {profile.rtt_ms[at]:g} to {profile.rtt_ms[at + 1]:g} ms: "
+        "C_UC is sure to be between 0 and 1 only where it does not"
+    )
+
+
+def _not_convexity(found: Coefficients) -> str:
+    if found.c_uc.value >= 0.5 or _surely_convex(found):
+        return ""
+    return (
+        f"C_UC below 0.5 does not mean convex here: C_CC is {found.c_cc.value:+.3f}, and the mean "
+        f"is {found.mean.value:.2f} of the capacity"
+    )
+
+
+def _not_concavity(found: Coefficients) -> str:
+    if found.c_uc.value <= 0.5 or not _surely_convex(found):
+        return ""
+    return f"C_UC above 0.5 does not mean concave here: C_CC is {found.c_cc.value:+.3f}"
+
+
+def _surely_convex(found: Coefficients) -> bool:
+    """Whether C_CC is below nothing by more than a trifle, with its interval where there is one."""
+    bound = found.c_cc.value if found.c_cc.high is None else found.c_cc.high
+    return bound < -SLIGHT
+
+
+def _light_end(profile: ThroughputProfile, found: Coefficients) -> str:
+    places = places_within(profile.rtt_ms, found.left_ms, found.right_ms)
+    weight = float(uc_weights(places)[-1])
+    if abs(weight) >= LIGHT_WEIGHT:
+        return ""
+    return (
+        f"what is measured at {found.right_ms:g} ms hardly counts in C_UC: its weight is "
+        f"{weight:.4f}"
+    )
+
+
+def _few_knots(profile: ThroughputProfile, found: Coefficients) -> str:
+    count = len(_within(profile, found))
+    if count > FEW_KNOTS:
+        return ""
+    return (
+        f"straight lines through {count} round-trip times cut the curve between: C_UC may be off "
+        "by several hundredths"
+    )
+
+
+def _single_runs(profile: ThroughputProfile) -> str:
+    if not profile.spread.known:
+        return "no intervals: no round-trip time has two measurements"
+    pooled = profile.spread.pooled
+    if not pooled:
+        return ""
+    return (
+        f"{pooled} round-trip times have one measurement: their deviation is taken from the others"
+    )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Running:
+    """C_UC of the part of a profile from its first RTT up to each of `rtt_ms`, arrays (P,).
+
+    `low` and `high` bound its confidence interval, NaN where there is none. `mean` is the mean of
+    that part over L, `c_cc` its concavity. At the first RTT the part is a point, and C_UC is the
+    limit Θ̃/2 + 1/4.
+    """
+
+    rtt_ms: Floats
+    c_uc: Floats
+    low: Floats
+    high: Floats
+    mean: Floats
+    c_cc: Floats
+    confidence: float
+
+
+def running(
+    profile: ThroughputProfile, confidence: float = 0.95, at_ms: npt.ArrayLike | None = None
+) -> Running:
+    """C_UC over RTT, at the knots or at `at_ms`.
+
+    Raises:
+        SpecError: when the capacity is unknown, or an RTT is outside the profile.
+    """
+    capacity = checked_capacity(profile)
+    ends = profile.rtt_ms if at_ms is None else profile.checked_inside(at_ms)
+    parts = [places_within(profile.rtt_ms, profile.rtt_ms[0], end) for end in ends]
+    of_uc, of_mean = (
+        np.vstack([_on_knots(profile, part, weights(part)) for part in parts])
+        for weights in (uc_weights, mean_weights)
+    )
+    c_uc = of_uc @ profile.mean_bps / capacity + 0.25
+    mean = of_mean @ profile.mean_bps / capacity
+    half = profile.spread.half_width(full_rows(of_uc), confidence) / capacity
+    return Running(
+        rtt_ms=np.array(ends),
+        c_uc=c_uc,
+        low=c_uc - half,
+        high=c_uc + half,
+        mean=mean,
+        # C_UC = (m + 1/2 + C_CC) / 2, turned round.
+        c_cc=2.0 * c_uc - mean - 0.5,
+        confidence=confidence,
+    )
+
+
+def _on_knots(profile: ThroughputProfile, places: Floats, weights: Floats) -> Floats:
+    """Weights (1, K) on the knots that weights (P,) on values at `places` come to."""
+    rows = line_rows(profile.rtt_ms, places)
+    return rows.onto_knots(weights[np.newaxis], len(profile))
+
+
+Shape = Literal["concave", "convex", "straight"]
+
+_ROUNDING = 1e-9
+"""Change of slope, against the slopes themselves, that is nothing but rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Neighbouring knots that bend alike; regions cover the profile without a gap.
+
+    A knot stands for the RTTs up to the middles between it and its neighbours. "straight" is where
+    the bend is not told from none. `sure` is whether repeated measurements told: without them the
+    bend of the means is taken as it is.
+    """
+
+    left_ms: float
+    right_ms: float
+    shape: Shape
+    sure: bool
+
+
+def regions(profile: ThroughputProfile, confidence: float = 0.95) -> tuple[Region, ...]:
+    """Regions by the change of slope at every inner knot, each judged at `confidence` by itself.
+
+    A profile of one or two knots is straight, and of that no measurement can be sure.
+    """
+    rtt_ms = profile.rtt_ms
+    if len(rtt_ms) < 3:
+        return (Region(float(rtt_ms[0]), float(rtt_ms[-1]), "straight", False),)
+    rows = bend_rows(rtt_ms)
+    bends = rows.of(profile.mean_bps)
+    half = profile.spread.half_width(rows, confidence)
+    sure = not bool(np.isnan(half).any())
+    slopes = WeightRows(rows.places, np.abs(rows.weights)).of(np.abs(profile.mean_bps))
+    noise = np.fmax(half, _ROUNDING * slopes)
+    shapes = [_shape(bend, limit) for bend, limit in zip(bends, noise, strict=True)]
+    middles = (rtt_ms[1:] + rtt_ms[:-1]) / 2.0
+    edges = np.concatenate([[rtt_ms[0]], middles[1:-1], [rtt_ms[-1]]]).tolist()
+    found = []
+    for shape, places in groupby(range(len(shapes)), key=shapes.__getitem__):
+        run = list(places)
+        found.append(Region(edges[run[0]], edges[run[-1] + 1], shape, sure))
+    return tuple(found)
+
+
+def _shape(bend: float, noise: float) -> Shape:
+    if abs(bend) <= noise:
+        return "straight"
+    return "concave" if bend < 0 else "convex"

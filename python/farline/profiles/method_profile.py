@@ -19,8 +19,7 @@ import numpy.typing as npt
 from farline.errors import SpecError
 from farline.profiles.bootstrap import drawn_from_errors, drawn_means, percentile_bounds
 from farline.profiles.calculus import combined, common_interval, common_knots
-from farline.profiles.cautions import OVER_CAPACITY
-from farline.profiles.coefficients import Coefficients, Interval, uc_weights
+from farline.profiles.coefficients import OVER_CAPACITY, Coefficients, Interval, uc_weights
 from farline.profiles.interpolation import line_rows
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from farline.errors import SpecError
-from farline.profiles.spread import checked_confidence
+from farline.profiles.interpolation import checked_confidence
 
 REPEATS_MAX = 1_000_000
 """More runs than this are no answer."""

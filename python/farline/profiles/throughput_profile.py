@@ -2,43 +2,45 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from farline.errors import SpecError
-from farline.profiles.interpolation import knot_rows, places_within
-from farline.profiles.merging import MERGE_MS, MERGE_SHARE, QUANTILES
-from farline.profiles.spread import Spread, spread_of
+from farline.profiles.calculus import (
+    Evaluated,
+    Outside,
+    at_places,
+    checked_inside,
+    difference,
+    evaluated,
+    ratio,
+    scaled,
+)
+from farline.profiles.cells import MERGE_MS, MERGE_SHARE, QUANTILES, Cell, Knots, cells_of, knots_of
+from farline.profiles.coefficients import (
+    Coefficients,
+    Region,
+    Running,
+    coefficients,
+    hoeffding_half_width,
+    regions,
+    running,
+)
+from farline.profiles.frames import Frame, column_names, numbers, values
+from farline.profiles.interpolation import Spread, knot_rows, places_within, spread_of
+from farline.profiles.rate_interval import rate_intervals
+from farline.spec.units import rate_human
 
 if TYPE_CHECKING:
     from farline.profiles.cell import Cell
-    from farline.profiles.coefficients import Coefficients
     from farline.profiles.frames import Frame
-    from farline.profiles.regions import Region
-    from farline.profiles.running import Running
 
 Floats = npt.NDArray[np.float64]
-
-Outside = Literal["raise", "mark", "flat"]
-"""What is done about RTTs outside a profile: an error, flat to the left and W/τ to the right, or
-flat on both sides; the last two are marked."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Evaluated:
-    """A profile at P round-trip times: rates (P,) and their standard errors (P,), NaN if unknown.
-
-    `extrapolated` (P,) marks what is outside the profile, where there is no standard error.
-    """
-
-    rtt_ms: Floats
-    rate_bps: Floats
-    standard_error_bps: Floats
-    extrapolated: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,8 +79,6 @@ class ThroughputProfile:
 
     def __post_init__(self) -> None:
         """Checks the arrays and makes them read-only."""
-        from farline.profiles.profile_checks import check_profile, frozen
-
         for name in ("rtt_ms", "mean_bps", "sd_bps", "n", "low_bps", "high_bps"):
             given = getattr(self, name)
             if given is not None:
@@ -109,8 +109,6 @@ class ThroughputProfile:
         Raises:
             SpecError: when no cell has both a complete measurement and a round-trip time.
         """
-        from farline.profiles.profile_making import profile_of_cells
-
         return profile_of_cells(
             cells, merge_ms, merge_share, capacity_bps, label, modality, quantiles
         )
@@ -136,8 +134,6 @@ class ThroughputProfile:
         Raises:
             SpecError: for a column that is not there, or a rate or RTT that cannot be.
         """
-        from farline.profiles.profile_making import cells_of_frame
-
         return cls.from_cells(
             cells_of_frame(frame, rtt, rate),
             merge_ms=merge_ms,
@@ -166,8 +162,6 @@ class ThroughputProfile:
         Raises:
             SpecError: for arrays of different lengths, an RTT given twice, deviations without n.
         """
-        from farline.profiles.profile_making import profile_of_means
-
         return profile_of_means(rtt_ms, rate_bps, n, sd_bps, capacity_bps, label, modality)
 
     def __len__(self) -> int:
@@ -212,8 +206,6 @@ class ThroughputProfile:
         Raises:
             SpecError: for an RTT outside the profile, when `outside` is "raise".
         """
-        from farline.profiles.evaluation import evaluated
-
         return evaluated(self, rtt_ms, outside)
 
     def checked_inside(self, rtt_ms: npt.ArrayLike) -> Floats:
@@ -222,8 +214,6 @@ class ThroughputProfile:
         Raises:
             SpecError: for one outside the profile.
         """
-        from farline.profiles.evaluation import checked_inside
-
         return checked_inside(self, rtt_ms)
 
     def between(self, left_ms: float, right_ms: float) -> ThroughputProfile:
@@ -232,8 +222,6 @@ class ThroughputProfile:
         Raises:
             SpecError: when it is not inside the profile.
         """
-        from farline.profiles.evaluation import at_places
-
         self.checked_inside([left_ms, right_ms])
         if not left_ms <= right_ms:
             raise SpecError(f"{self.name}: {left_ms:g} ms is not before {right_ms:g} ms")
@@ -245,8 +233,6 @@ class ThroughputProfile:
         A measured rate has one above 0, and none of a single run (`rate_interval`); a derived
         profile may be a difference, which can be below 0, and keeps Student's.
         """
-        from farline.profiles.rate_interval import rate_intervals
-
         half = self.spread.half_width(knot_rows(len(self)), confidence)
         if self.derived is not None:
             return self.mean_bps - half, self.mean_bps + half
@@ -258,20 +244,14 @@ class ThroughputProfile:
         Raises:
             SpecError: when the capacity is unknown.
         """
-        from farline.profiles.evaluation import scaled
-
         return scaled(self)
 
     def difference(self, other: ThroughputProfile) -> ThroughputProfile:
         """This less the other, on the knots of both over the RTTs both cover; `calculus`."""
-        from farline.profiles.calculus import difference
-
         return difference(self, other)
 
     def ratio(self, other: ThroughputProfile) -> ThroughputProfile:
         """This over the other, on the knots of both over the RTTs both cover; `calculus`."""
-        from farline.profiles.calculus import ratio
-
         return ratio(self, other)
 
     def __sub__(self, other: object) -> ThroughputProfile:
@@ -286,28 +266,20 @@ class ThroughputProfile:
         self, confidence: float = 0.95, interval: tuple[float, float] | None = None
     ) -> Coefficients:
         """Utilisation, concavity and both in one, with intervals and warnings; `coefficients`."""
-        from farline.profiles.coefficients import coefficients
-
         return coefficients(self, confidence, interval)
 
     def hoeffding_half_width(
         self, confidence: float = 0.95, interval: tuple[float, float] | None = None
     ) -> float:
         """Half-width of an interval for C_UC that supposes no distribution; `coefficients`."""
-        from farline.profiles.coefficients import hoeffding_half_width
-
         return hoeffding_half_width(self, confidence, interval)
 
     def running(self, confidence: float = 0.95, at_ms: npt.ArrayLike | None = None) -> Running:
         """C_UC of the part up to each RTT; `running`."""
-        from farline.profiles.running import running
-
         return running(self, confidence, at_ms)
 
     def concave_regions(self, confidence: float = 0.95) -> tuple[Region, ...]:
         """Where it bends down, up, or not beyond noise; `regions`."""
-        from farline.profiles.regions import regions
-
         return regions(self, confidence)
 
     def to_frame(self, confidence: float = 0.95) -> Any:
@@ -331,3 +303,191 @@ class ThroughputProfile:
         from farline.profiles.profile_text import html_of
 
         return html_of(self)
+
+
+def frozen(values: npt.ArrayLike, name: str) -> Floats:
+    """A read-only copy as numbers.
+
+    Raises:
+        SpecError: when the values are no numbers in one row.
+    """
+    try:
+        copy = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise SpecError(f"profile: {name} holds something that is no number") from None
+    if copy.ndim != 1:
+        raise SpecError(f"profile: {name} has {copy.ndim} dimensions; allowed is one")
+    copy.flags.writeable = False
+    return copy
+
+
+def check_profile(profile: ThroughputProfile) -> None:
+    """Raises SpecError with the first thing that does not hold."""
+    count = len(profile.rtt_ms)
+    if not count:
+        raise SpecError("profile: no round-trip time; at least one is needed")
+    named = {name: getattr(profile, name) for name in ("mean_bps", "sd_bps", "n")}
+    for name in ("low_bps", "high_bps"):
+        if getattr(profile, name) is not None:
+            named[name] = getattr(profile, name)
+    named |= {f"quantile {share}": values for share, values in profile.quantiles.items()}
+    if profile.points_bps is not None:
+        named["points_bps"] = profile.points_bps
+    for name, column in named.items():
+        if len(column) != count:
+            raise SpecError(
+                f"profile: {name} has {len(column)} entries for {count} round-trip times"
+            )
+    _check_numbers(profile)
+
+
+def _check_numbers(profile: ThroughputProfile) -> None:
+    rtt_ms, capacity = profile.rtt_ms, profile.capacity_bps
+    if not bool(np.all(np.isfinite(rtt_ms) & (rtt_ms >= 0))):
+        raise SpecError("profile: rtt_ms has an entry that is not a number from 0 up")
+    steps = np.flatnonzero(np.diff(rtt_ms) <= 0)
+    if len(steps):
+        pair = rtt_ms[steps[0] : steps[0] + 2]
+        raise SpecError(
+            f"profile: rtt_ms does not increase strictly, {pair[0]:g} is followed by {pair[1]:g}"
+        )
+    if not bool(np.all(np.isfinite(profile.mean_bps))):
+        raise SpecError("profile: mean_bps has an entry that is no finite number")
+    if not bool(np.all(np.isfinite(profile.n) & (profile.n >= 1))):
+        raise SpecError("profile: n has an entry below 1")
+    if bool(np.any(profile.sd_bps < 0)) or bool(np.isinf(profile.sd_bps).any()):
+        raise SpecError("profile: sd_bps has an entry that is no deviation from 0 up")
+    if capacity is not None and not (np.isfinite(capacity) and capacity > 0):
+        raise SpecError(f"profile: capacity_bps is {capacity:g}; allowed is a rate above 0")
+
+
+DURATIONS_ALIKE = 2.0
+"""How many times longer tests at one RTT may take than at another to make one profile."""
+
+
+def profile_of_cells(
+    cells: Sequence[Cell],
+    merge_ms: float,
+    merge_share: float,
+    capacity_bps: float | None,
+    label: str,
+    modality: str | None,
+    quantiles: Sequence[float],
+) -> ThroughputProfile:
+    """`ThroughputProfile.from_cells`."""
+
+    cells = list(cells)
+    knots = knots_of(cells, merge_ms, merge_share)
+    found = sorted({str(cell.keys["modality"]) for cell in cells if cell.keys.get("modality")})
+    modality = modality or "+".join(found) or "T"
+    stated = sorted({cell.capacity_bps for cell in cells if cell.capacity_bps is not None})
+    notes = (
+        _mixed_modalities(found),
+        _mixed_durations(knots, modality),
+        "" if capacity_bps is not None else _mixed_capacities(stated),
+        _unplaced(knots),
+    )
+    shares = [cell.quantiles_bps(quantiles) for cell in knots.cells]
+    return ThroughputProfile(
+        rtt_ms=knots.rtt_ms,
+        mean_bps=np.array([cell.mean_bps for cell in knots.cells]),
+        sd_bps=knots.sd_bps,
+        n=np.array([float(cell.n) for cell in knots.cells]),
+        capacity_bps=max(stated, default=None) if capacity_bps is None else capacity_bps,
+        label=label,
+        modality=modality,
+        low_bps=np.array([cell.low_bps for cell in knots.cells]),
+        high_bps=np.array([cell.high_bps for cell in knots.cells]),
+        quantiles={
+            share: np.array([knot[place] for knot in shares])
+            for place, share in enumerate(quantiles)
+        },
+        points_bps=_points(knots),
+        failed=knots.failed,
+        unplaced=knots.unplaced,
+        notes=tuple(note for note in notes if note),
+    )
+
+
+def cells_of_frame(frame: Frame, rtt: str, rate: str) -> list[Cell]:
+    """Cells of a table whose columns of RTTs and rates have names of their own."""
+    names = column_names(frame)
+    rows: dict[str, object] = {"rtt_ms": numbers(frame, rtt), "rate_bps": numbers(frame, rate)}
+    for name in ("complete", "modality", "capacity_bps", "bytes", "duration_s"):
+        if name in names:
+            rows[name] = values(frame, name)
+    return cells_of(rows, by=("modality",) if "modality" in names else ())
+
+
+def profile_of_means(
+    rtt_ms: npt.ArrayLike,
+    rate_bps: npt.ArrayLike,
+    n: npt.ArrayLike | None,
+    sd_bps: npt.ArrayLike | None,
+    capacity_bps: float | None,
+    label: str,
+    modality: str,
+) -> ThroughputProfile:
+    """`ThroughputProfile.from_means`."""
+
+    rtt = frozen(rtt_ms, "rtt_ms")
+    if sd_bps is not None and n is None:
+        raise SpecError("profile: sd_bps needs n, how many measurements each mean is of")
+    given = {
+        "rate_bps": frozen(rate_bps, "rate_bps"),
+        "n": np.ones(len(rtt)) if n is None else frozen(n, "n"),
+        "sd_bps": np.full(len(rtt), np.nan) if sd_bps is None else frozen(sd_bps, "sd_bps"),
+    }
+    for name, array in given.items():
+        if len(array) != len(rtt):
+            raise SpecError(
+                f"profile: {name} has {len(array)} entries for {len(rtt)} round-trip times"
+            )
+    order = np.argsort(rtt, kind="stable")
+    return ThroughputProfile(
+        rtt_ms=rtt[order],
+        mean_bps=given["rate_bps"][order],
+        sd_bps=given["sd_bps"][order],
+        n=given["n"][order],
+        capacity_bps=capacity_bps,
+        label=label,
+        modality=modality,
+    )
+
+
+def _points(knots: Knots) -> tuple[tuple[float, ...], ...] | None:
+    points = tuple(cell.rates_bps or () for cell in knots.cells)
+    return points if any(points) else None
+
+
+def _mixed_modalities(found: Sequence[str]) -> str:
+    if len(found) < 2:
+        return ""
+    return f"modalities {' and '.join(found)} are mixed: their means are of different things"
+
+
+def _mixed_durations(knots: Knots, modality: str) -> str:
+    """Concavity is an effect of how long a test took beside its ramp; files have their sizes."""
+    durations = [cell.mean_duration_s for cell in knots.cells]
+    known = [duration for duration in durations if not math.isnan(duration)]
+    if modality != "T" or not known or max(known) < DURATIONS_ALIKE * min(known):
+        return ""
+    return (
+        f"tests took {min(known):.3g} s at one round-trip time and {max(known):.3g} s at another: "
+        "shorter ones lose more to their ramp, which bends the profile"
+    )
+
+
+def _mixed_capacities(stated: Sequence[float]) -> str:
+    if len(stated) < 2:
+        return ""
+    return (
+        f"capacities from {rate_human(stated[0])} to {rate_human(stated[-1])} are mixed: "
+        "rates are over the largest"
+    )
+
+
+def _unplaced(knots: Knots) -> str:
+    if not knots.unplaced:
+        return ""
+    return f"{knots.unplaced} measurements are left out: their round-trip time is unknown"

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.errors import SpecError
+from farline.profiles.cell import bucket_of
 from farline.profiles.cells import (
     RATES_MAX,
     TABLE_COLUMNS,
@@ -22,7 +23,6 @@ from farline.profiles.cells import (
     cells_of,
     merge_cells,
 )
-from farline.profiles.rate_histogram import bucket_of
 from tests.support.draws import draws
 
 calm = draws(50)

@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.errors import SpecError
-from farline.profiles.cells import cells_of
-from farline.profiles.rate_histogram import (
+from farline.profiles.cell import (
     BUCKETS_PER_OCTAVE,
     add_histograms,
     bucket_of,
     middle_bps,
     quantiles_bps,
 )
+from farline.profiles.cells import cells_of
 from tests.support.draws import draws
 
 calm = draws(50)

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow
 import pytest
 
+from farline.profiles.cell import BUCKET_SLACK, BUCKETS_PER_OCTAVE
 from farline.profiles.cells import cells_from_table, cells_of
-from farline.profiles.rate_histogram import BUCKET_SLACK, BUCKETS_PER_OCTAVE
 from farline.store.transfers import cell_query, open_transfers, transfer_schema
 
 

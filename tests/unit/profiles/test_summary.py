@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.profiles.series import progress, rates_bps
-from farline.profiles.summary import summarise
-from farline.profiles.warmup import SAMPLES_MIN, mser5
+from farline.profiles.summary import SAMPLES_MIN, mser5, summarise
 from tests.support.runs import (
     CLIENT,
     RECEIVER,

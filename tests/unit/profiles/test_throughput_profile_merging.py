@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.errors import SpecError
-from farline.profiles.cells import cells_of
-from farline.profiles.merging import rtt_groups
+from farline.profiles.cells import cells_of, rtt_groups
 from farline.profiles.throughput_profile import ThroughputProfile
 from tests.support.draws import draws
 

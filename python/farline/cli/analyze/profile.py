@@ -23,7 +23,7 @@ from farline.spec import units
 if TYPE_CHECKING:
     from farline.analysis import Shape
     from farline.plots.analysis_values import ProfileView
-    from farline.profiles.throughput_profile import Evaluated
+    from farline.profiles.calculus import Evaluated
 
 _HELP = """Profile throughput over round-trip time.
 

@@ -24,8 +24,9 @@ from farline.spec.units import counted, rate_human
 if TYPE_CHECKING:
     from farline.models.model_choice import Candidate, Choice
     from farline.plots.analysis_values import ProfileView, Region
+    from farline.profiles.calculus import Evaluated
     from farline.profiles.coefficients import Coefficients, Interval
-    from farline.profiles.throughput_profile import Evaluated, ThroughputProfile
+    from farline.profiles.throughput_profile import ThroughputProfile
 
 MISSES_MUCH = 0.3
 """Error on round-trip times left out beyond which no model describes a profile."""
