@@ -13,11 +13,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from farline.plots.blast_rows import BLAST_PASSES, BLAST_RATE, FIRST_BLAST_LOSS
-from farline.plots.data import CampaignData
+from farline.plots.data import BLAST_PASSES, BLAST_RATE, FIRST_BLAST_LOSS, CampaignData
 from farline.plots.labels import setting_text
-from farline.plots.model_line import ModelLine
-from farline.plots.wanted import wanted_figures
+from farline.plots.wanted import ModelLine, wanted_figures
 from farline.profiles.response import Setting, setting_order
 from scripts.page_tables import markdown, run
 

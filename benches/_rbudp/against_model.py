@@ -29,7 +29,7 @@ from _rbudp.cells import Cell
 from _rbudp.probing import Probe, one_blast, probe, rbudp
 from _udt.haul import HOST_CPUS
 from farline.models.rbudp import Prediction
-from farline.models.rbudp_passes import Floats, PassDistribution
+from farline.models.rbudp_corrected import Floats, PassDistribution
 from farline.testbeds import Testbed
 
 ALLOWED = 0.03

@@ -19,9 +19,8 @@ from farline.errors import SpecError
 from farline.plots.axes import parameter_axis
 from farline.plots.data import CampaignData, campaign_data
 from farline.plots.labels import size_text
-from farline.plots.model_line import ModelLine, line_places
 from farline.plots.style import paper_style
-from farline.plots.wanted import wanted_figures
+from farline.plots.wanted import ModelLine, line_places, wanted_figures
 from farline.plots.wanted_figure import draw_wanted
 from farline.testbeds import load
 from scripts import rbudp_experiments as experiments

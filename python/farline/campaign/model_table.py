@@ -17,7 +17,7 @@ from typing import Any
 
 from farline.errors import SpecError
 from farline.models.rbudp import MODEL_NAMES, Case
-from farline.plots.model_line import OVER, PAYLOAD, RATE, ModelLine, model_line
+from farline.plots.wanted import OVER, PAYLOAD, RATE, ModelLine, model_line
 from farline.spec.units import parse_duration, parse_probability, parse_rate, parse_size
 
 _X = {RATE: "rate_bps", PAYLOAD: "rbudp.payload_bytes"}

@@ -153,7 +153,7 @@ class RecordKeeper:
             self.receipt_error = error
 
     def _put(self, record: RunRecord, attempt: Attempt, receipt: Path | None) -> None:
-        from farline.store.place import default_path
+        from farline.store.layout import default_path
         from farline.store.quick import spool
         from farline.store.receipts import keep_receipt
 

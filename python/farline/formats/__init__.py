@@ -26,9 +26,8 @@ Start with `log.read_log`, then `reading.Reading`, then a format.
 
 from __future__ import annotations
 
-from farline.formats.detection import detect
 from farline.formats.format import Format
-from farline.formats.formats import formats
+from farline.formats.formats import detect, formats
 from farline.formats.log import Log, read_log
 from farline.formats.rows import arrow_schema
 from farline.formats.tally import Malformed, Tally

@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from farline.formats.format import Format
+from farline.formats.format import Format, found_by
 from farline.formats.quantity import other_line
 from farline.formats.reading import Reading
-from farline.formats.rows import Record, Row, tables
+from farline.formats.rows import Record, Row, read_records
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 _SECONDS = r"(\d{1,12}(?:[.,]\d{1,12})?(?:e[-+]?\d{1,3})?)"
 # In all languages: bytes, sizes for people in brackets, a verb, seconds.
@@ -58,14 +58,9 @@ def _records(reading: Reading) -> Iterator[Record]:
         ended = ended and row is None
 
 
-def read(reading: Reading) -> Iterator[pa.Table]:
-    """Tables of an output."""
-    return tables(reading, "dd", _records(reading))
-
-
 _DETECT = re.compile(
     r"^\d+\+\d+ \S.*\n\d+\+\d+ \S.*\n\d+ \S+ .*(?:/s|/sec\))\s*$|^\d+\+\d+ records out",
     re.MULTILINE,
 )
 
-FORMAT = Format("dd", "output of dd", lambda start: bool(_DETECT.search(start)), read)
+FORMAT = Format("dd", "output of dd", found_by(_DETECT), read_records("dd", _records))

@@ -9,14 +9,14 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from farline.formats.format import Format
+from farline.formats.format import Format, found_by
 from farline.formats.quantity import NUMBER, other_line, scaled
 from farline.formats.reading import Reading
-from farline.formats.rows import Record, Row, tables
+from farline.formats.rows import Record, Row, read_records
 from farline.formats.tally import excerpt
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 _CREATED = re.compile(r"File .* (?:created|appended|replaced|updated); (\d{1,18}) bytes at .*B/s.*")
 _COPIED = re.compile(
@@ -108,18 +108,6 @@ def _scp(reading: Reading) -> Iterator[Record]:
             yield Record(number, line, {**row, "bytes": round(moved)})
 
 
-def _read_bbcp(reading: Reading) -> Iterator[pa.Table]:
-    return tables(reading, "bbcp", _bbcp(reading))
-
-
-def _read_escp(reading: Reading) -> Iterator[pa.Table]:
-    return tables(reading, "escp", _escp(reading))
-
-
-def _read_scp(reading: Reading) -> Iterator[pa.Table]:
-    return tables(reading, "scp", _scp(reading))
-
-
 _DETECT_BBCP = re.compile(r"copied at effectively |^bbcp: |^File .* created; \d+ bytes", re.M)
 _DETECT_ESCP = re.compile(r"^Sent +: .*B in \d+ files at ", re.MULTILINE)
 _DETECT_SCP = re.compile(
@@ -128,8 +116,6 @@ _DETECT_SCP = re.compile(
     re.MULTILINE,
 )
 
-BBCP = Format("bbcp", "output of bbcp", lambda start: bool(_DETECT_BBCP.search(start)), _read_bbcp)
-ESCP = Format("escp", "output of EScp", lambda start: bool(_DETECT_ESCP.search(start)), _read_escp)
-SCP = Format(
-    "scp", "progress of scp or sftp", lambda start: bool(_DETECT_SCP.search(start)), _read_scp
-)
+BBCP = Format("bbcp", "output of bbcp", found_by(_DETECT_BBCP), read_records("bbcp", _bbcp))
+ESCP = Format("escp", "output of EScp", found_by(_DETECT_ESCP), read_records("escp", _escp))
+SCP = Format("scp", "progress of scp or sftp", found_by(_DETECT_SCP), read_records("scp", _scp))

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 from farline.formats.documents import Document, Found, documents, part
 from farline.formats.format import Format
 from farline.formats.reading import Reading
-from farline.formats.rows import Record, Row, address, number, tables, whole, word
+from farline.formats.rows import Record, Row, address, number, read_records, whole, word
 from farline.spec.units import parse_size
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 _DIRECTIONS = ("read", "write")
 _MIXED = "mixed"
@@ -193,9 +193,10 @@ def _run(reading: Reading, found: Found) -> Iterator[Record]:
         yield Record(found.line, found.text, row)
 
 
-def read(reading: Reading) -> Iterator[pa.Table]:
-    """Tables of a file with one or several results."""
-    return tables(reading, "fio", _records(reading))
-
-
-FORMAT = Format("fio", "JSON of fio", lambda start: '"fio version"' in start, read, version=2)
+FORMAT = Format(
+    "fio",
+    "JSON of fio",
+    lambda start: '"fio version"' in start,
+    read_records("fio", _records),
+    version=2,
+)

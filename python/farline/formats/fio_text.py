@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from farline.formats.format import Format
 from farline.formats.quantity import NUMBER, other_line, scaled
 from farline.formats.reading import Reading
-from farline.formats.rows import Record, Row, tables
+from farline.formats.rows import Record, Row, line_by_line, read_records
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 _JOB = re.compile(r"\S.*: \(groupid=(\d+), jobs=(\d+)\): err=\s*(\d+)(?:.*?): pid=(\d+)", re.ASCII)
 _GROUP = re.compile(r"Run status group (\d+) ")
@@ -134,18 +134,6 @@ def _ended(run: _Run) -> Iterator[Record]:
     yield from (record for _, record in run.rows)
 
 
-def _records(reading: Reading) -> Iterator[Record]:
-    printed = _Printed(reading)
-    for number, line in reading.lines():
-        yield from printed.take(number, line)
-    yield from printed.end()
-
-
-def read(reading: Reading) -> Iterator[pa.Table]:
-    """Tables of an output."""
-    return tables(reading, "fio", _records(reading))
-
-
 _DETECT = re.compile(
     r"^\S.*: \(groupid=\d+, jobs=\d+\): err=|^Run status group \d+ \(all jobs\)", re.MULTILINE
 )
@@ -154,5 +142,5 @@ FORMAT = Format(
     "fio-text",
     "output of fio for people (normal)",
     lambda start: '"fio version"' not in start and bool(_DETECT.search(start)),
-    read,
+    read_records("fio", line_by_line(_Printed)),
 )

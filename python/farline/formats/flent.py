@@ -26,14 +26,14 @@ from farline.formats.rows import (
     Unreadable,
     address,
     number,
-    tables,
+    read_records,
     time_us,
     word,
 )
 from farline.spec.units import parse_rate
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 _WAY = re.compile(r"\b(up|down)(?:load)?s?\b", re.IGNORECASE)
 _COMPUTED = re.compile(r"\b(?:avg|average|mean|sum|totals?|fairness|min|max)\b", re.IGNORECASE)
@@ -211,11 +211,6 @@ def _from_document(reading: Reading, found: Found) -> Iterator[Record]:
         reading.malformed(found.line, found.text, str(reason))
 
 
-def read(reading: Reading) -> Iterator[pa.Table]:
-    """Tables of a data file."""
-    return tables(reading, "flent", _records(reading))
-
-
 _DETECT = re.compile(
     r'"(?:SERIES_META|FLENT_VERSION|NETPERF_WRAPPER_VERSION|BATCH_UUID|DATA_FILENAME)"'
 )
@@ -225,4 +220,4 @@ def _detect(start: str) -> bool:
     return '"metadata"' in start and bool(_DETECT.search(start))
 
 
-FORMAT = Format("flent", "data file of flent", _detect, read, version=2)
+FORMAT = Format("flent", "data file of flent", _detect, read_records("flent", _records), version=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -26,3 +27,8 @@ class Format:
     read: Callable[[Reading], Iterator[pa.Table]]
     version: int = 1
     """Raised when a reader makes other rows of the same log: a store then reads it anew."""
+
+
+def found_by(pattern: re.Pattern[str]) -> Callable[[str], bool]:
+    """A format's `detect`: whether the pattern is anywhere in the text."""
+    return lambda start: pattern.search(start) is not None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 
+from farline.errors import SpecError
 from farline.formats import (
     dd,
     fast_copies,
@@ -27,6 +29,8 @@ from farline.formats import (
     xdd,
 )
 from farline.formats.format import Format
+from farline.formats.reading import Reading
+from farline.formats.tally import Tally
 
 # FDT logs hold lines like GridFTP's and come first; a table is what looks like nothing else.
 _FORMATS = (
@@ -57,3 +61,28 @@ _FORMATS = (
 def formats() -> Mapping[str, Format]:
     """Name to format."""
     return MappingProxyType({one.name: one for one in _FORMATS})
+
+
+SAMPLE_CHARACTERS = 64 * 1024
+
+
+def detect(path: str | Path) -> str:
+    """Name of the format of the log at `path`.
+
+    Raises:
+        SpecError: when no format is recognised; it names them all.
+        SystemFailure: when the file cannot be read.
+    """
+    start = Reading(Path(path), Tally()).start(SAMPLE_CHARACTERS)
+    if not start.strip():
+        raise SpecError(f"{path}: the file is empty, so its format cannot be told; {_choice()}")
+    for one in formats().values():
+        if one.detect(start):
+            return one.name
+    if mapped := table.hint(start):
+        raise SpecError(f"{path}: no known kind of log; {mapped}; or {_choice()}")
+    raise SpecError(f"{path}: no known kind of log; {_choice()}, or map the columns of a table")
+
+
+def _choice() -> str:
+    return f"name the format: {', '.join(sorted(formats()))}"

@@ -19,13 +19,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from farline.formats.format import Format
+from farline.formats.format import Format, found_by
 from farline.formats.reading import Reading
-from farline.formats.rows import Record, Row, address, tables
+from farline.formats.rows import Record, Row, address, line_by_line, read_records
 from farline.formats.tally import excerpt
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 _RATE = re.compile(r"\s*(\d{1,18}) bytes\s+(\d{1,9}\.\d+) MB/sec avg", re.ASCII)
 _START = re.compile(r"debug: starting to (transfer|get|put|[a-z ]+?) (\w+://\S+)(?: to (\S+))?")
@@ -251,24 +251,12 @@ class _Printed:
             yield Record(copy.line, copy.text, row)
 
 
-def _records(reading: Reading) -> Iterator[Record]:
-    printed = _Printed(reading)
-    for number, line in reading.lines():
-        yield from printed.take(number, line)
-    yield from printed.end()
-
-
-def read(reading: Reading) -> Iterator[pa.Table]:
-    """Tables of an output."""
-    return tables(reading, "globus-url-copy", _records(reading))
-
-
 _DETECT = re.compile(r"^(?:Source: \S+\nDest: |debug: starting to )", re.MULTILINE)
 
 FORMAT = Format(
     "globus-url-copy",
     "output of globus-url-copy (-vb, -dbg)",
-    lambda start: bool(_DETECT.search(start)),
-    read,
+    found_by(_DETECT),
+    read_records("globus-url-copy", line_by_line(_Printed)),
     version=2,
 )

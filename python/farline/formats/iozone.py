@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 from farline.formats.format import Format
 from farline.formats.reading import Reading
-from farline.formats.rows import Record, Row, Unreadable, tables
+from farline.formats.rows import Record, Row, Unreadable, read_records
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 TESTS = (
     "write",
@@ -178,11 +178,6 @@ def _records(reading: Reading) -> Iterator[Record]:
             reading.skip("message")
 
 
-def read(reading: Reading) -> Iterator[pa.Table]:
-    """Tables of an output."""
-    return tables(reading, "iozone", _records(reading))
-
-
 _DETECT = re.compile(
     r"Iozone: Performance Test of File I/O|^ +kB  reclen +write |Children see throughput for +\d",
     re.MULTILINE | re.IGNORECASE,
@@ -193,4 +188,4 @@ def _detect(start: str) -> bool:
     return bool(_DETECT.search(start))
 
 
-FORMAT = Format("iozone", "output of IOzone", _detect, read, version=2)
+FORMAT = Format("iozone", "output of IOzone", _detect, read_records("iozone", _records), version=2)

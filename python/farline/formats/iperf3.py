@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from farline.formats.documents import Document, Found, documents, items, part
-from farline.formats.format import Format
+from farline.formats.format import Format, found_by
 from farline.formats.reading import Reading
-from farline.formats.rows import Record, Row, above_zero, address, number, tables, whole, word
+from farline.formats.rows import Record, Row, above_zero, address, number, read_records, whole, word
 from farline.formats.tally import excerpt
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 
 def rows_of(document: Document) -> list[Row]:
@@ -280,11 +280,6 @@ def _unended(reading: Reading, stream: _Stream) -> Iterator[Record]:
         reading.malformed(place.line, place.text, "the events of this test do not end")
 
 
-def read(reading: Reading) -> Iterator[pa.Table]:
-    """Tables of a file with one or many results."""
-    return tables(reading, "iperf3", _records(reading))
-
-
 _DETECT = re.compile(
     r'"version":\s*"iperf 3|^\{\s*"event"\s*:\s*"'
     r'|"(?:sum_sent|tcp_mss_default|accepted_connection)"|"start"\s*:\s*\{\s*"connected"\s*:',
@@ -294,7 +289,7 @@ _DETECT = re.compile(
 FORMAT = Format(
     "iperf3",
     "JSON of iperf3 (--json, --json-stream)",
-    lambda start: bool(_DETECT.search(start)),
-    read,
+    found_by(_DETECT),
+    read_records("iperf3", _records),
     version=2,
 )

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 from farline.formats.format import Format
 from farline.formats.quantity import NUMBER, other_line, scaled
 from farline.formats.reading import Reading
-from farline.formats.rows import Record, Row, address, moment_us, tables
+from farline.formats.rows import Record, Row, address, line_by_line, moment_us, read_records
 from farline.formats.tally import excerpt
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 _TITLE = re.compile(r"(.{1,200}?):  (?=\[|Connecting|Accepted|Server|iperf|Reverse|- -|---)")
 _CONNECTS = re.compile(r"Connecting to host (\S+), port \d+")
@@ -244,18 +244,6 @@ def _take_figures(test: _Test, match: re.Match[str]) -> None:
     )
 
 
-def _records(reading: Reading) -> Iterator[Record]:
-    printed = _Printed(reading)
-    for number, line in reading.lines():
-        yield from printed.take(number, line)
-    yield from printed.end()
-
-
-def read(reading: Reading) -> Iterator[pa.Table]:
-    """Tables of an output."""
-    return tables(reading, "iperf3", _records(reading))
-
-
 _DETECT = re.compile(
     r"^(?![ \t]*[{\"]).{0,400}?(?:Connecting to host \S+, port \d|Server listening on \d+\b"
     r"|Accepted connection from \S+, port \d|iperf3: (?:error|interrupt) - )",
@@ -267,4 +255,9 @@ def _detect(start: str) -> bool:
     return start.lstrip()[:1] not in ("{", "") and bool(_DETECT.search(start))
 
 
-FORMAT = Format("iperf3-text", "output of iperf3 without --json", _detect, read)
+FORMAT = Format(
+    "iperf3-text",
+    "output of iperf3 without --json",
+    _detect,
+    read_records("iperf3", line_by_line(_Printed)),
+)

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from farline.errors import SpecError
-from farline.formats.detection import detect
 from farline.formats.format import Format
-from farline.formats.formats import formats
+from farline.formats.formats import detect, formats
 from farline.formats.mapping import Value, check_defaults, parse_mapping
 from farline.formats.reading import OnProgress, Reading
 from farline.formats.tally import OnMalformed, Tally

@@ -14,13 +14,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from farline.formats.format import Format
+from farline.formats.format import Format, found_by
 from farline.formats.reading import Reading
-from farline.formats.rows import NotATransfer, Record, Row, Unreadable, address, tables
+from farline.formats.rows import (
+    NotATransfer,
+    Record,
+    Row,
+    Unreadable,
+    address,
+    line_by_line,
+    read_records,
+)
 from farline.formats.tally import excerpt
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 _NUMBER = r"(\d{1,15}(?:\.\d{0,9})?)"
 _PLAIN = re.compile(rf"\s*{_NUMBER} MB /\s*{_NUMBER} sec =\s*{_NUMBER} Mbps\b(.*)", re.ASCII)
@@ -259,18 +267,6 @@ def _count(value: float | None, least: int = 1) -> int | None:
     return None if value is None or value < least else round(value)
 
 
-def _records(reading: Reading) -> Iterator[Record]:
-    tests = _Tests(reading)
-    for number, line in reading.lines():
-        yield from tests.take(number, line)
-    yield from tests.end()
-
-
-def read(reading: Reading) -> Iterator[pa.Table]:
-    """Tables of a log."""
-    return tables(reading, "nuttcp", _records(reading))
-
-
 _DETECT = re.compile(
     r"^(?:[ \t]*[\d.]+ MB /[ \t]*[\d.]+ sec =|(?:nuttcp-[tr]: )?[ \t]*megabytes=|nuttcp-[tr]: )",
     re.MULTILINE,
@@ -279,7 +275,7 @@ _DETECT = re.compile(
 FORMAT = Format(
     "nuttcp",
     "output of nuttcp, plain or -fparse",
-    lambda start: bool(_DETECT.search(start)),
-    read,
+    found_by(_DETECT),
+    read_records("nuttcp", line_by_line(_Tests)),
     version=2,
 )

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from farline.formats.reading import Reading
 from farline.spec.transfers import TRANSFER_COLUMNS
@@ -94,6 +94,38 @@ def tables(reading: Reading, tool: str, records: Iterable[Record]) -> Iterator[p
             batch = []
     if batch:
         yield table_of(batch)
+
+
+def read_records(
+    tool: str, records: Callable[[Reading], Iterable[Record]]
+) -> Callable[[Reading], Iterator[pa.Table]]:
+    """How a format is read whose logs give `records` of one tool."""
+    return lambda reading: tables(reading, tool, records(reading))
+
+
+class LineByLine(Protocol):
+    """What makes records of a log that has to be remembered from line to line."""
+
+    def __init__(self, reading: Reading) -> None:
+        """At the start of a log."""
+
+    def take(self, number: int, line: str) -> Iterator[Record]:
+        """The records that a line ends."""
+
+    def end(self) -> Iterator[Record]:
+        """The records that the end of the log ends."""
+
+
+def line_by_line(start: type[LineByLine]) -> Callable[[Reading], Iterator[Record]]:
+    """The records that such a one makes of a log's lines."""
+
+    def records(reading: Reading) -> Iterator[Record]:
+        found = start(reading)
+        for number, line in reading.lines():
+            yield from found.take(number, line)
+        yield from found.end()
+
+    return records
 
 
 def table_of(rows: list[Row]) -> pa.Table:

@@ -12,13 +12,13 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from farline.formats.format import Format
+from farline.formats.format import Format, found_by
 from farline.formats.quantity import other_line, scaled, ungrouped
 from farline.formats.reading import Reading
-from farline.formats.rows import Record, Row, tables
+from farline.formats.rows import Record, Row, read_records
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 _FIGURE = r"([\d.,'\u00a0\u202f\u2019]{1,30})([KMGTP]?)"
 _SENT = re.compile(
@@ -115,11 +115,6 @@ def _ended(reading: Reading, run: _Run, code: str | None) -> Iterator[Record]:
         yield Record(number, line, row)
 
 
-def read(reading: Reading) -> Iterator[pa.Table]:
-    """Tables of an output."""
-    return tables(reading, "rsync", _records(reading))
-
-
 _DETECT = re.compile(
     r"^sent \S+ bytes\s+received \S+ bytes\s+\S+ bytes/sec|^rsync error: |^Number of regular files"
     r" transferred: |^sending incremental file list$|^receiving incremental file list$",
@@ -127,5 +122,5 @@ _DETECT = re.compile(
 )
 
 FORMAT = Format(
-    "rsync", "output of rsync (-v, --stats)", lambda start: bool(_DETECT.search(start)), read
+    "rsync", "output of rsync (-v, --stats)", found_by(_DETECT), read_records("rsync", _records)
 )

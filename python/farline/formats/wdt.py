@@ -11,14 +11,14 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from farline.formats.format import Format
+from farline.formats.format import Format, found_by
 from farline.formats.quantity import other_line
 from farline.formats.reading import Reading
-from farline.formats.rows import Record, Row, address, tables
+from farline.formats.rows import Record, Row, address, read_records
 from farline.formats.tally import excerpt
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 _CLIENT = re.compile(r"Client \(sending\) to (\S+), Using ports \[([\d ]*)\]", re.ASCII)
 _SENDER = re.compile(
@@ -95,11 +95,6 @@ def _end(sender: _Sender) -> Iterator[Record]:
     yield Record(number, line, row)
 
 
-def read(reading: Reading) -> Iterator[pa.Table]:
-    """Tables of a log."""
-    return tables(reading, "wdt", _records(reading))
-
-
 _DETECT = re.compile(r"^(?:[IWEF]\d{8} .*\] )?wdt>\s", re.MULTILINE)
 
-FORMAT = Format("wdt", "log of WDT", lambda start: bool(_DETECT.search(start)), read)
+FORMAT = Format("wdt", "log of WDT", found_by(_DETECT), read_records("wdt", _records))

@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from farline.formats.format import Format
+from farline.formats.format import Format, found_by
 from farline.formats.quantity import other_line
 from farline.formats.reading import Reading
-from farline.formats.rows import Record, Row, tables
+from farline.formats.rows import Record, Row, read_records
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 _BEGINS = re.compile(r"Starting time for this run|.*XDD version ")
 _ENDS = re.compile(r"\s*This run terminated (normally|with errors)|xdd: xdd_signal_handler")
@@ -95,13 +95,8 @@ def _ended(run: _Run, failure: str | None) -> Iterator[Record]:
         yield Record(*run.began, {"modality": kind, "complete": False, "code": failure})
 
 
-def read(reading: Reading) -> Iterator[pa.Table]:
-    """Tables of an output."""
-    return tables(reading, "xdd", _records(reading))
-
-
 _DETECT = re.compile(
     r"XDD version |^[ \t]*What[ \t]+Pass[ \t]+Target[ \t]+Queue[ \t]+Bytes_Xfered", re.MULTILINE
 )
 
-FORMAT = Format("xdd", "output of XDD", lambda start: bool(_DETECT.search(start)), read)
+FORMAT = Format("xdd", "output of XDD", found_by(_DETECT), read_records("xdd", _records))

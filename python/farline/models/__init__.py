@@ -15,8 +15,7 @@ fitted models in bits per second, bytes and seconds.
 
 ```text
 Case ─┬─► rbudp_printed.printed                      equations 1 to 6 as they stand
-      └─► rbudp_corrected.by_passes, early ◄─ rbudp_passes (how many passes, by chance)
-              │                             ◄─ rbudp_report (size of a report, TCP's rounds for it)
+      └─► rbudp_corrected.by_passes, early           passes by chance, reports, stragglers
               ├─► rbudp_curves    curves, payload for an efficiency, where two curves cross
               ├─► rbudp_measured  blasts of a record beside the model
               └─► rbudp_gaps      where the printed equations mislead
@@ -24,8 +23,8 @@ Case ─┬─► rbudp_printed.printed                      equations 1 to 6 as
 
 ```text
 tcp_steady, window_bound, dedicated_channel                  formulas over arrays
-profile_model.Regressor ◄─ power_law, window_fit, dedicated_fit, sigmoid_pair, concave_convex,
-      │                    monotone, piecewise                fit, predict, in words
+profile_model.Regressor ◄─ dedicated_fit, sigmoid_pair, small ones in profile_models
+      │                                              fit (with `fitting`), predict, in words
       └─► profile_models.MODELS ─► model_choice.choose, best_subset
 ```
 

@@ -14,9 +14,7 @@ from farline.models.dedicated_channel import (
     dedicated_bps,
     transition_rtt_ms,
 )
-from farline.models.descent import descend
-from farline.models.log_knee import log_given
-from farline.models.parsimony import thriftiest
+from farline.models.fitting import descend, log_given, thriftiest
 from farline.models.profile_model import Regressor
 from farline.models.quantities import positive, positive_finite
 from farline.spec.units import rate_human, size_human

@@ -140,7 +140,7 @@ def predict_from(
     Raises:
         SpecError: for an RTT that is not among the knots, or too few for the model.
     """
-    from farline.models.piecewise import PiecewiseLinear
+    from farline.models.profile_models import PiecewiseLinear
 
     knots = knots_of(rtt_ms, rate_bps, None, "prediction from some RTTs")
     wanted_ms = np.unique(np.asarray(shown_rtt_ms, dtype=np.float64))

@@ -10,8 +10,7 @@ from typing import Literal
 import numpy as np
 
 from farline.models.rbudp import PAYLOAD_MAX_BYTES, Case, ModelName, Prediction
-from farline.models.rbudp_corrected import predict
-from farline.models.rbudp_passes import Floats
+from farline.models.rbudp_corrected import Floats, predict
 
 Variable = Literal["payload", "rate"]
 

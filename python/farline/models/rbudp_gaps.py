@@ -12,10 +12,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from farline.models.rbudp import ETHERNET_OVERHEAD_BYTES, PRINTED_PACKET_BYTES, Case
-from farline.models.rbudp_corrected import by_passes
-from farline.models.rbudp_passes import PassDistribution
+from farline.models.rbudp_corrected import (
+    SEGMENT_BYTES,
+    PassDistribution,
+    by_passes,
+    report_bytes,
+    tcp_rounds,
+)
 from farline.models.rbudp_printed import printed, printed_resends, strict_resends
-from farline.models.rbudp_report import SEGMENT_BYTES, report_bytes, tcp_rounds
 from farline.spec.units import rate_human, time_human
 
 SETUP_SHARE = 0.01

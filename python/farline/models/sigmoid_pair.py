@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from farline.models.descent import descend
-from farline.models.log_knee import log_given
-from farline.models.parsimony import thriftiest
+from farline.models.fitting import descend, log_given, thriftiest
 from farline.models.profile_model import Regressor
 from farline.spec.units import rate_human
 

@@ -2,7 +2,7 @@
 
 What it does: draws control-response curves (`response_figure`), runs over time
 (`series_figure`), repetitions (`distribution_figure`), heat maps (`heat_figure`) and what limited
-the runs (`limits_figure`) as PNG and SVG for a paper; renders the report, one HTML file that
+the runs (`figures`) as PNG and SVG for a paper; renders the report, one HTML file that
 carries its styles, scripts and data and needs no network (`page`, `payload`, `templates/`,
 `static/`); says the results in words (`findings`). The same of an analysis of many sites: profiles
 over round-trip time, what is used of them, site matrices and causes (`analysis`).

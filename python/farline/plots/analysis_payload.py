@@ -23,7 +23,7 @@ from farline.plots.analysis_values import (
 )
 from farline.plots.comparison_figure import normalisers
 from farline.plots.cuc_bars_figure import PART_COLOURS, PART_TEXT, bar_parts
-from farline.plots.knob_heat_figure import heat_unit
+from farline.plots.heat_figure import heat_unit
 from farline.plots.labels import parameter_label
 from farline.plots.profile_figure import SHAPE_COLOURS, few_points, is_ordered, whiskers
 from farline.plots.site_matrix_figure import pair_table, site_names

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from farline.plots.blast_rows import with_blasts
 from farline.plots.labels import QUANTITIES, THROUGHPUT, Quantity
 from farline.plots.link_series import LINK_COLUMNS, columns_of
 from farline.plots.plan_text import grid_axes, plan_toml, rerun_command, shown_names, varied_of
+from farline.profiles.blasts import blast_rows
 from farline.profiles.compare import best_point
 from farline.profiles.response import (
     ResponsePoint,
@@ -31,6 +31,35 @@ if TYPE_CHECKING:
     from farline.plots.link_series import LinkColumns
     from farline.plots.series import Columns
     from farline.store import Store
+
+BLAST_RATE, BLAST_PASSES, FIRST_BLAST_LOSS = "blast_bps", "blast_passes", "first_blast_loss"
+
+
+def with_blasts(rows: Sequence[Row]) -> list[Row]:
+    """The rows, those of RBUDP runs with their blasts' columns."""
+    return [{**row, **_blast_columns(row)} for row in rows]
+
+
+def _blast_columns(row: Row) -> Mapping[str, Any]:
+    """Payload bits per second of a blast by itself, its passes on average, loss in per cent.
+
+    Nothing for a run of another transport, and for one in which no blast became whole.
+    """
+    if row.get("transport") != "rbudp" or not row.get("record"):
+        return {}
+    blasts = [one.blast for one in blast_rows(json.loads(row["record"]))]
+    if not blasts:
+        return {}
+    bits = 8 * sum(blast["bytes"] for blast in blasts)
+    seconds = sum(blast["elapsed_us"] for blast in blasts) / 1e6
+    packets = sum(blast["packets"] for blast in blasts)
+    lost = sum(blast["first_pass_lost_packets"] for blast in blasts)
+    return {
+        BLAST_RATE: bits / seconds if seconds else None,
+        BLAST_PASSES: sum(blast["passes"] for blast in blasts) / len(blasts),
+        FIRST_BLAST_LOSS: 100 * lost / packets if packets else None,
+    }
+
 
 LAST = "last"
 """What names the newest campaign."""

@@ -13,27 +13,104 @@ from farline.plots.data import CampaignData, middle_run
 from farline.plots.distribution_figure import draw_distribution
 from farline.plots.heat_figure import draw_heat
 from farline.plots.labels import (
+    LIMIT_TEXT,
     THROUGHPUT,
     Quantity,
     parameter_label,
     percent,
     setting_text,
     settings_text,
+    size_unit,
 )
-from farline.plots.limits_figure import draw_limits
 from farline.plots.link_series import link_series
 from farline.plots.payload import payload_bytes
-from farline.plots.queue_figure import draw_queues
 from farline.plots.response_figure import draw_response
 from farline.plots.series import Way, run_series
 from farline.plots.series_figure import draw_series
-from farline.plots.style import paper_style, save
+from farline.plots.style import (
+    FAILED,
+    LIMIT_COLOURS,
+    PAGE_INCHES,
+    new_figure,
+    palette,
+    paper_style,
+    save,
+)
 from farline.plots.wanted import wanted_figures
 from farline.plots.wanted_figure import draw_wanted, wanted_caption
 from farline.profiles.response import ResponsePoint, Row, is_figure, setting_order
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from farline.plots.link_series import LinkSeries
+
+
+def draw_limits(bars: Sequence[tuple[str, Mapping[str, int]]], label: str) -> Figure:
+    """Each bar is a text and its counts by limit; "not complete" counts failed and partial runs."""
+    from matplotlib.ticker import MaxNLocator
+
+    names = [name for name in LIMIT_TEXT if any(counts.get(name) for _, counts in bars)]
+    figure, (panel,) = new_figure(1, PAGE_INCHES / 2 + 1, 1.2 + 0.26 * len(bars))
+    starts = [0] * len(bars)
+    for name in names:
+        _draw_segments(panel, name, [counts.get(name, 0) for _, counts in bars], starts)
+    panel.set_yticks(range(len(bars)), [text for text, _ in bars])
+    panel.invert_yaxis()
+    panel.set_xlabel("Runs")
+    panel.set_ylabel(label)
+    panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+    panel.grid(axis="y", visible=False)
+    panel.tick_params(axis="y", length=0)
+    panel.spines["left"].set_visible(False)
+    handles, texts = panel.get_legend_handles_labels()
+    figure.legend(handles, texts, loc="outside upper left", ncols=3, columnspacing=1.0)
+    return figure
+
+
+def _draw_segments(panel: Axes, name: str, counts: Sequence[int], starts: list[int]) -> None:
+    failed = name == "not complete"
+    bars = [index for index, count in enumerate(counts) if count]
+    panel.barh(
+        bars,
+        [counts[index] for index in bars],
+        left=[starts[index] for index in bars],
+        height=0.62,
+        label=LIMIT_TEXT[name],
+        color="white" if failed else LIMIT_COLOURS[name],
+        edgecolor=FAILED if failed else "white",
+        hatch="////" if failed else None,
+        linewidth=0.6,
+    )
+    for index, count in enumerate(counts):
+        starts[index] += count
+
+
+MAX_QUEUES = 6
+"""Queues that are drawn: those in which most waited."""
+
+
+def draw_queues(series: Sequence[LinkSeries]) -> Figure:
+    """The most that waited in each interval, per queue; crosses where packets were lost."""
+    shown = sorted(series, key=lambda one: -int(one.backlog_max_bytes.max(initial=0)))[:MAX_QUEUES]
+    figure, panels = new_figure(1, height_inches=2.2, heights=[1.0])
+    panel = panels[0]
+    factor, unit = size_unit([float(one.backlog_max_bytes.max(initial=0)) for one in shown])
+    for one, colour in zip(shown, palette(len(shown), False), strict=True):
+        text = f"{one.name}, {one.direction}"
+        panel.plot(one.times_s, one.backlog_max_bytes / factor, color=colour, lw=1.0, label=text)
+        lost = one.drops > 0
+        if lost.any():
+            heights = one.backlog_max_bytes[lost] / factor
+            panel.plot(one.times_s[lost], heights, "x", color=FAILED, ms=4)
+    panel.set_ylabel(f"Waiting ({unit})")
+    panel.set_xlabel("Time (s)")
+    panel.set_ylim(bottom=0)
+    panel.set_xlim(left=0)
+    figure.legend(loc="outside upper left", ncols=3)
+    return figure
+
 
 MAX_RESPONSES = 4
 """Parameters that get a response figure of their own; the page shows any."""

@@ -24,7 +24,6 @@ from farline.plots.labels import (
     setting_text,
     settings_text,
 )
-from farline.plots.model_line import line_places
 from farline.plots.payload import payload_bytes
 from farline.plots.response_figure import (
     curve_figures,
@@ -34,7 +33,7 @@ from farline.plots.response_figure import (
 )
 from farline.plots.series import RunSeries, run_series
 from farline.plots.style import COLUMN_INCHES, FAILED, INK, MARKERS, PAGE_INCHES, palette
-from farline.plots.wanted import WantedFigure
+from farline.plots.wanted import WantedFigure, line_places
 from farline.profiles.response import ResponsePoint, Setting, setting_of, setting_order
 
 if TYPE_CHECKING:

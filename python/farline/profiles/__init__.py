@@ -1,7 +1,7 @@
 """Throughput profiles: frames in, values out.
 
 What it does: computes what one run comes to (`summary`: total and steady
-throughput, warm-up by `warmup`), how throughput responds to parameters over
+throughput, warm-up by MSER-5), how throughput responds to parameters over
 many runs (`response`), how settings compare (`compare`), what RBUDP's blasts
 came to (`blasts`), and what a host can take in (`application_bound`). And the
 analytics of Rao et al. 2018: what an infrastructure delivers over round-trip time.
@@ -14,9 +14,10 @@ In: a run's record and its sample columns, rows of the store, or cells. Out: a
 their coefficients.
 
 ```text
-rows ──► cells ──► merging ──► ThroughputProfile ─┬─► coefficients (cautions), running, regions
-(store's table)    near RTTs       (spread)       ├─► calculus: evaluate, restrict, −, /, compare
-                                                  └─► method_profile (bootstrap)
+rows ──► cells ──► ThroughputProfile ─┬─► coefficients: with cautions, running, regions
+(store's table)  near RTTs merged     ├─► calculus: evaluate, restrict, −, /, compare
+                                      └─► method_profile (bootstrap)
+        interpolation: straight lines between knots as weights of means, and their errors
 ```
 
 Start with `summary.summarise` for one run, `response.response` for many, and

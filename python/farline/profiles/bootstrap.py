@@ -1,4 +1,4 @@
-"""Bootstrap intervals, as a check on the closed formulas of `spread` and for ratios.
+"""Bootstrap intervals, as a check on the closed formulas of `interpolation` and for ratios.
 
 Measurements are drawn anew at each round-trip time by itself (stratified); drawings come from a
 seed, so that the same profile gives the same interval.

@@ -1,8 +1,8 @@
 """The coefficients of a throughput profile: utilisation, concavity, and both in one number.
 
 Rao et al. 2018, section 3.3. Every coefficient is a weighted sum of the means at the knots plus a
-constant, so its estimate is unbiased and its variance closed (`spread`). What the paper misprints,
-and where a coefficient misleads, is in docs/design/analytics.md.
+constant, so its estimate is unbiased and its variance closed (`interpolation.Spread`). What the
+paper misprints, and where a coefficient misleads, is in docs/design/analytics.md.
 """
 
 from __future__ import annotations

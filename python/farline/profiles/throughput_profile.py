@@ -101,7 +101,7 @@ class ThroughputProfile:
         modality: str | None = None,
         quantiles: Sequence[float] = QUANTILES,
     ) -> ThroughputProfile:
-        """A profile of cells whatever their keys, RTTs within the tolerance merged (`merging`).
+        """A profile of cells whatever their keys, RTTs within the tolerance merged (`cells`).
 
         Without `capacity_bps` L is the largest that a cell states; without `modality` it is what
         the cells' keys say.

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from farline.store.compact import Compaction
     from farline.store.entry import Entry, RunBundle
     from farline.store.filters import RunFilter
-    from farline.store.place import default_path
+    from farline.store.layout import default_path
     from farline.store.store import Store
 
 __all__ = ["Compaction", "Entry", "RunBundle", "RunFilter", "Store", "default_path"]
@@ -55,7 +55,7 @@ _PLACES = {
     "RunBundle": "entry",
     "RunFilter": "filters",
     "Store": "store",
-    "default_path": "place",
+    "default_path": "layout",
 }
 
 

@@ -9,6 +9,7 @@ another shape: all of this holds for them too.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,16 @@ from farline.store.spool import SUFFIX, read_spooled
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+def default_path() -> Path:
+    """Where runs are kept unless said otherwise: `$FARLINE_STORE`, else under `$XDG_DATA_HOME`."""
+    named = os.environ.get("FARLINE_STORE")
+    if named:
+        return Path(named).expanduser()
+    data = os.environ.get("XDG_DATA_HOME")
+    return (Path(data) if data else Path.home() / ".local" / "share") / "farline" / "store"
+
 
 REPLACES_KEY = b"farline.replaces"
 _MISSHAPEN = (ValueError, TypeError, KeyError, AttributeError, OverflowError)

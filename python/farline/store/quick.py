@@ -11,8 +11,7 @@ from farline.errors import SpecError
 from farline.logs import Log
 from farline.store.disk import make_folder, publish
 from farline.store.entry import RunBundle, checked_run_id
-from farline.store.layout import LINKS, MOVER, Layout
-from farline.store.place import default_path
+from farline.store.layout import LINKS, MOVER, Layout, default_path
 from farline.store.spool import SAMPLES, SUFFIX, is_small, write_spooled
 
 _LOG = Log(__name__)

@@ -16,8 +16,7 @@ from farline.store.disk import locked, make_folder, publish
 from farline.store.entry import RunBundle, sample_table, write_fresh, write_side
 from farline.store.filters import EVERYTHING, RunFilter, pick_campaign
 from farline.store.kept_logs import Kept, KeptLog, Look
-from farline.store.layout import LINKS, MOVER, Layout, Side
-from farline.store.place import default_path
+from farline.store.layout import LINKS, MOVER, Layout, Side, default_path
 from farline.store.reader import Reader, open_reader
 
 if TYPE_CHECKING:

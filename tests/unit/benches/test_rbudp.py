@@ -12,7 +12,7 @@ from _emulator.runs import Run
 from _rbudp import against_model, cells, loopback, lossy, pacing
 from _rbudp.cells import GB, MB, Cell
 from _rbudp.probing import Probe, one_blast, rbudp
-from farline.models.rbudp_passes import PassDistribution
+from farline.models.rbudp_corrected import PassDistribution
 
 STAMP: dict[str, Any] = {"valid": True, "reasons": []}
 PACED_BPS = 8e6

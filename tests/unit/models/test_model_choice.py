@@ -14,12 +14,9 @@ from numpy.typing import NDArray
 from farline.errors import SpecError
 from farline.models.dedicated_channel import dedicated_bps
 from farline.models.model_choice import Subset, best_subset, choose, predict_from
-from farline.models.monotone import Isotonic
-from farline.models.piecewise import PiecewiseLinear
-from farline.models.power_law import Constant, PowerLaw
+from farline.models.profile_models import Constant, Isotonic, PiecewiseLinear, PowerLaw, WindowBound
 from farline.models.tcp_steady import cubic_bps
 from farline.models.window_bound import window_bound_bps
-from farline.models.window_fit import WindowBound
 from tests.support.draws import draws
 
 Floats = NDArray[np.float64]

@@ -11,17 +11,22 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from farline.errors import SpecError, UsageError
-from farline.models.concave_convex import ConcaveConvex
 from farline.models.dedicated_channel import dedicated_bps
 from farline.models.dedicated_fit import DedicatedChannel
-from farline.models.monotone import Isotonic, Unimodal
-from farline.models.piecewise import PiecewiseLinear
-from farline.models.power_law import Constant, PowerLaw
 from farline.models.profile_model import Regressor
-from farline.models.profile_models import MODELS, model_named
+from farline.models.profile_models import (
+    MODELS,
+    ConcaveConvex,
+    Constant,
+    Isotonic,
+    PiecewiseLinear,
+    PowerLaw,
+    Unimodal,
+    WindowBound,
+    model_named,
+)
 from farline.models.sigmoid_pair import SigmoidPair, sigmoid
 from farline.models.window_bound import window_bound_bps
-from farline.models.window_fit import WindowBound
 from tests.support.draws import draws
 
 Floats = NDArray[np.float64]

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.models.rbudp import MODEL_NAMES, Case, interval_rule_s, settle_rule_s
-from farline.models.rbudp_corrected import by_passes, early, predict
+from farline.models.rbudp_corrected import by_passes, early, predict, tail
 from farline.models.rbudp_printed import printed
-from farline.models.rbudp_tail import tail
 from tests.support.draws import draws
 from tests.unit.models.blasts import blast_by_passes, blast_with_early_reports
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farline.models.rbudp_passes import PassDistribution
+from farline.models.rbudp_corrected import PassDistribution
 
 PAPER = PassDistribution(400_000, 0.07)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from farline.models.rbudp_report import (
+from farline.models.rbudp_corrected import (
     HEADER_BYTES,
     bitmap_bytes,
     report_bytes,

@@ -12,14 +12,12 @@ from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 
-from farline.plots.analysis_figures import analysis_figures, slug
+from farline.plots.analysis_figures import analysis_figures, draw_io, draw_running, slug
 from farline.plots.analysis_values import AnalysisData, ProfileView, UseBar
 from farline.plots.comparison_figure import draw_comparison
 from farline.plots.cuc_bars_figure import bar_parts, draw_cuc_bars
-from farline.plots.io_figure import draw_io
-from farline.plots.knob_heat_figure import draw_knob_heat
+from farline.plots.heat_figure import draw_knob_heat
 from farline.plots.profile_figure import draw_profiles
-from farline.plots.running_figure import draw_running
 from farline.plots.site_matrix_figure import draw_site_matrix, site_names
 from farline.plots.style import FAILED, paper_style
 from tests.support.analyses import (

@@ -12,10 +12,9 @@ from farline.plots.axes import parameter_axis
 from farline.plots.curves import select_curves
 from farline.plots.data import CampaignData, campaign_data, middle_run
 from farline.plots.distribution_figure import draw_distribution
-from farline.plots.figures import write_figures
+from farline.plots.figures import draw_limits, write_figures
 from farline.plots.heat_figure import draw_heat
 from farline.plots.labels import LIMIT_TEXT, THROUGHPUT, settings_text
-from farline.plots.limits_figure import draw_limits
 from farline.plots.response_figure import draw_response
 from farline.plots.series import run_series
 from farline.plots.series_figure import draw_series

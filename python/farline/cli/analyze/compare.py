@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farline.cli.analyze.options import (
+    asking_options,
     check_figure,
     json_option,
     opened,
-    selection_options,
     shape_from,
-    shape_options,
-    source_options,
 )
 from farline.cli.limits import RATE
 
@@ -41,9 +39,7 @@ the infrastructure has of the sites of A, else as measured there (modality H and
 
 
 @click.command("compare", help=_HELP, short_help="Two selections: difference and ratio.")
-@source_options
-@selection_options
-@shape_options
+@asking_options
 @click.option("--a", "first", metavar="KEY=VALUE,...", help="The first selection.")
 @click.option("--b", "second", metavar="KEY=VALUE,...", help="The second selection.")
 @click.option("--method", type=click.Choice(["strict", "paper"]),

@@ -7,13 +7,11 @@ from typing import Any
 import click
 
 from farline.cli.analyze.options import (
+    asking_options,
     json_option,
     opened,
     period_option,
-    selection_options,
     shape_from,
-    shape_options,
-    source_options,
 )
 
 _HELP = """Say what throughput is lost to, and what to measure next.
@@ -29,9 +27,7 @@ that would. Without an infrastructure each host is a site.
 
 
 @click.command("explain", help=_HELP, short_help="What throughput is lost to, and what next.")
-@source_options
-@selection_options
-@shape_options
+@asking_options
 @period_option
 @json_option
 def command(as_json: bool, **options: Any) -> None:

@@ -142,6 +142,11 @@ def shape_options(command: _Command) -> _Command:
     return command
 
 
+def asking_options(command: _Command) -> _Command:
+    """Where measurements come from, which are meant, and how they become a profile."""
+    return source_options(selection_options(shape_options(command)))
+
+
 def period_option(command: _Command) -> _Command:
     """`--period`, in whose course rates are compared to find drift."""
     return click.option(

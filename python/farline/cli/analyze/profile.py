@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farline.cli.analyze.options import (
+    asking_options,
     check_figure,
     json_option,
     opened,
-    selection_options,
     shape_from,
-    shape_options,
-    source_options,
 )
 from farline.errors import UsageError
 from farline.spec import units
@@ -39,9 +37,7 @@ predicts best what it was not shown.
 
 
 @click.command("profile", help=_HELP, short_help="Throughput over round-trip time.")
-@source_options
-@selection_options
-@shape_options
+@asking_options
 @click.option(
     "--by", metavar="COLUMN,...", help="A profile for each value of these columns, or each `site`."
 )

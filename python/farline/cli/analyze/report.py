@@ -11,13 +11,11 @@ import click
 
 from farline.cli.analyze.options import (
     FIGURES,
+    asking_options,
     json_option,
     opened,
     period_option,
-    selection_options,
     shape_from,
-    shape_options,
-    source_options,
 )
 
 PAGE = "analysis.html"
@@ -33,9 +31,7 @@ page is printed.
 
 
 @click.command("report", help=_HELP, short_help="All of it as one HTML page, and figures.")
-@source_options
-@selection_options
-@shape_options
+@asking_options
 @period_option
 @click.option(
     "-o", "--output", "out_dir", type=click.Path(path_type=Path, file_okay=False),

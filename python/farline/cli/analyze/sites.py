@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from farline.cli.analyze.options import (
-    json_option,
-    opened,
-    selection_options,
-    shape_from,
-    shape_options,
-    source_options,
-)
+from farline.cli.analyze.options import asking_options, json_option, opened, shape_from
 from farline.cli.analyze.text import (
     ABSENT,
     number,
@@ -45,9 +38,7 @@ same round-trip times. Without an infrastructure each host is a site.
 
 
 @click.command("sites", help=_HELP, short_help="Sites beside each other, pair by pair.")
-@source_options
-@selection_options
-@shape_options
+@asking_options
 @json_option
 def command(as_json: bool, **options: Any) -> None:
     """Reads, computes and prints."""

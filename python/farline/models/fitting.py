@@ -1,25 +1,92 @@
-"""A level and then a fall by a power of RTT, fitted exactly: straight lines on a log-log plane.
-
-On logarithms the curve min(C, k/τ^a) is min(level, start − slope · x). For a given set of knots on
-the level, level and fall are weighted means or a straight line, without iteration. The best fit of
-all is one of these with its knee between the two sets, or one with its knee at a knot; there are at
-most 2K + 1 to compare.
-"""
+"""Fitting: a curve and its knee in logarithms, descent, and how many parameters are worth it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
-from farline.models.parsimony import thriftiest
 from farline.models.quantities import positive_finite
 
 if TYPE_CHECKING:
     from farline.models.profile_model import Floats, Knots
+
+_EXACT = 1e-9
+"""Relative deviation below which a fit counts as exact: there is nothing left to compare."""
+
+
+class Fit(Protocol):
+    """One form of a model, fitted: its weighted squares of log residuals, and its parameters."""
+
+    @property
+    def squares(self) -> float:
+        """Sum over knots of weight times (ln predicted − ln measured)²."""
+        ...
+
+    @property
+    def parameters(self) -> int:
+        """How many figures were taken from the data."""
+        ...
+
+
+F = TypeVar("F", bound=Fit)
+
+
+def criterion(fit: Fit, knots: int) -> float:
+    """Schwarz's criterion of a fit to so many knots: K ln(squares/K) + p ln K; less is better."""
+    squares = max(fit.squares / knots, _EXACT**2)
+    return knots * math.log(squares) + fit.parameters * math.log(knots)
+
+
+def thriftiest(fits: Sequence[F], knots: int) -> F:
+    """The fit with the least criterion; of equal ones the first.
+
+    A form with as many parameters as there are knots meets them whatever they are, and is only
+    taken where there is no other.
+    """
+    tested = [fit for fit in fits if fit.parameters < knots]
+    return min(tested or fits, key=lambda fit: criterion(fit, knots))
+
+
+_TOLERANCE = 1e-9
+_STEP = 1e-6
+"""Half the width over which a slope is taken, where a figure is about 1."""
+
+
+def descend(
+    deviations: Callable[[Floats], Floats], start: Floats, steps: int
+) -> tuple[Floats, float]:
+    """The point it ends at after at most `steps`, and the sum of squares there.
+
+    `deviations` turns a point into a row, and rows of points into rows. There must be no fewer
+    deviations than figures in a point. Deviations that do not change with a figure are no error: it
+    then stays as it is. The squares are never more than at the start.
+    """
+    from scipy.optimize import leastsq
+
+    def slopes(point: Floats) -> Floats:
+        """One row for each figure; all of them from one call, which is what makes this fast."""
+        widths = np.diag(_STEP * (1 + np.abs(point)))
+        rows = deviations(np.concatenate([point + widths, point - widths]))
+        count = len(point)
+        return np.asarray((rows[:count] - rows[count:]) / (2 * np.diag(widths)[:, np.newaxis]))
+
+    found = leastsq(
+        deviations,
+        start,
+        Dfun=slopes,
+        col_deriv=True,
+        full_output=True,
+        ftol=_TOLERANCE,
+        xtol=_TOLERANCE,
+        maxfev=steps,
+    )
+    point = np.asarray(found[0], dtype=np.float64)
+    squares, before = (float(np.sum(deviations(at) ** 2)) for at in (point, start))
+    return (point, squares) if squares < before else (start, before)
 
 
 @dataclass(frozen=True, slots=True)
