@@ -1,8 +1,8 @@
 """What logs cost: an event that nobody wants, and runs that are logged at `debug`.
 
-Events (an example of `crates/logs`): allowed ns of CPU time / ns. Runs: the same probe and copies with
-FARLINE_LOG=debug into a file (ours) and without logs (peer), at both ends. Without logs an event
-is one comparison, and streams have a handful of events each: that cannot be seen in a run.
+Events (an example of `crates/logs`): allowed ns of CPU time / ns. Runs: the same probe and copies
+with FARLINE_LOG=debug into a file (ours) and without logs (peer), at both ends. Without logs an
+event is one comparison, and streams have a handful of events each: no run can show that.
 """
 
 from __future__ import annotations
