@@ -10,10 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farline.api.path_here import path_watch
-from farline.campaign.judging import asking_path, bounds_for
-from farline.campaign.probe import ProbeJob, run_error
-from farline.campaign.settings import sampled_spec
-from farline.cli import views
 from farline.cli.common import (
     RunCommand,
     interruptible,
@@ -22,13 +18,11 @@ from farline.cli.common import (
     target_options,
     target_text,
 )
-from farline.cli.live import LiveView
 from farline.spec.options import run_options, spec_from_options
-from farline.tools.native import parse_target
-from farline.tools.payload_file import with_file_size
 
 if TYPE_CHECKING:
     from farline.campaign.measure import Measured
+    from farline.campaign.probe import ProbeJob
     from farline.cli.views import View
     from farline.spec._types import RunRecord, RunSpec
 
@@ -69,6 +63,13 @@ def command(
     (farline://...). iperf3's letters mean what they mean in iperf3. The run is
     kept; `farline runs` lists it.
     """
+    # `farline probe --help` answers before these could be imported.
+    from farline.campaign.judging import asking_path, bounds_for
+    from farline.campaign.probe import ProbeJob
+    from farline.campaign.settings import sampled_spec
+    from farline.tools.native import parse_target
+    from farline.tools.payload_file import with_file_size
+
     if sum((as_json, as_iperf3, as_stream)) > 1:
         raise click.UsageError("one of --json, --json=iperf3 (-J) and --json-stream at a time")
     target = target_text(host, client, port)
@@ -89,11 +90,15 @@ def shown_s(document: Mapping[str, Any]) -> float:
 
 
 def _view(width_s: float, as_json: bool, as_iperf3: bool, as_stream: bool, verbose: bool) -> View:
+    from farline.cli import views
+
     if as_stream:
         return views.StreamView(width_s)
     if as_json or as_iperf3:
         return views.JsonView(width_s, as_iperf3)
     if sys.stdout.isatty():
+        from farline.cli.live import LiveView
+
         return LiveView(width_s, verbose)
     return views.PlainView(width_s, verbose)
 
@@ -104,6 +109,8 @@ def show(job: ProbeJob, view: View, spec: RunSpec, target: str) -> Measured:
     Raises:
         FarlineError: when it did not come about.
     """
+    from farline.tools.native import parse_target
+
     try:
         view.start(spec, parse_target(target).address)
         for event in job:
@@ -120,6 +127,8 @@ def show(job: ProbeJob, view: View, spec: RunSpec, target: str) -> Measured:
 
 def exit_code(record: RunRecord) -> int:
     """0, or the code of what went wrong, which is said unless somebody wanted the end."""
+    from farline.campaign.probe import run_error
+
     failure = run_error(record)
     if failure is None:
         return 0
