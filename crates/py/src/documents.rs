@@ -3,7 +3,7 @@
 use farline_session::Target;
 use farline_spec::{
     CopyProgress, Failure, FailureKind, HostFacts, Limits, LinkChange, MoverSamples, ReceiptLine, RunRecord,
-    RunSpec, Samples, Scope, ServerConfig, TicketClaims, Topology, VersionInfo, from_json,
+    RunSpec, Samples, Scope, ServerConfig, TicketClaims, TicketRecord, Topology, VersionInfo, from_json,
 };
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -37,7 +37,7 @@ pub fn parse_target(py: Python<'_>, text: &str) -> PyResult<String> {
 
 type Check = fn(&str) -> Result<String, Failure>;
 
-const CHECKS: [(&str, Check); 15] = [
+const CHECKS: [(&str, Check); 16] = [
     ("copy-progress", checked::<CopyProgress>),
     ("failure", checked::<Failure>),
     ("host-facts", checked::<HostFacts>),
@@ -51,6 +51,7 @@ const CHECKS: [(&str, Check); 15] = [
     ("scope", checked::<Scope>),
     ("server-config", checked::<ServerConfig>),
     ("ticket-claims", checked::<TicketClaims>),
+    ("ticket-record", checked::<TicketRecord>),
     ("topology", topology),
     ("version-info", checked::<VersionInfo>),
 ];

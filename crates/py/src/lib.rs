@@ -46,7 +46,7 @@ mod _native {
     #[pymodule_export]
     use crate::run::{Contact, Run, make_contact, start_run};
     #[pymodule_export]
-    use crate::server::{Server, mint_ticket, start_server};
+    use crate::server::{Server, inspect_ticket, list_tickets, mint_ticket, revoke_ticket, start_server};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use farline_session::Server as SessionServer;
-use farline_spec::{Limits, Scope, ServerConfig, from_json};
+use farline_spec::{Limits, Scope, ServerConfig, TicketClaims, from_json};
 use pyo3::prelude::*;
 
 use crate::gate::{gate, gate_wait, is_forked_child, seconds, socket_address, to_json};
@@ -49,6 +49,31 @@ pub fn mint_ticket(
     gate(py, || {
         let (scope, limits) = (from_json::<Scope>(scope_json)?, from_json::<Limits>(limits_json)?);
         farline_session::mint_ticket(Path::new(state_dir), address, scope, limits, lifetime)
+    })
+}
+
+/// Tickets that the server whose state is in `state_dir` remembers, as JSON.
+#[pyfunction]
+pub fn list_tickets(py: Python<'_>, state_dir: &str) -> PyResult<String> {
+    gate(py, || {
+        to_json(&farline_session::list_tickets(Path::new(state_dir))?)
+    })
+}
+
+/// What a ticket says, as JSON; with what the server whose state is in `state_dir` knows of it.
+#[pyfunction]
+pub fn inspect_ticket(py: Python<'_>, state_dir: &str, ticket: &str) -> PyResult<String> {
+    gate(py, || {
+        to_json(&farline_session::inspect_ticket(Path::new(state_dir), ticket)?)
+    })
+}
+
+/// Has the servers whose state is in `state_dir` refuse a ticket from now on.
+#[pyfunction]
+pub fn revoke_ticket(py: Python<'_>, state_dir: &str, claims_json: &str) -> PyResult<()> {
+    gate(py, || {
+        let claims = from_json::<TicketClaims>(claims_json)?;
+        farline_session::revoke_ticket(Path::new(state_dir), &claims)
     })
 }
 

@@ -39,5 +39,5 @@ pub use client::{Contact, Event, Local, RunHandle, start_run, start_run_with};
 pub use facts::{host_facts, version_info};
 pub use server::{Happening, RefusalSummary, Server, ServerEvent, SessionEnd, SessionStart};
 pub use target::{DEFAULT_PORT, Target};
-pub use ticket::mint_ticket;
+pub use ticket::{inspect_ticket, list_tickets, mint_ticket, revoke_ticket};
 pub use tls::Fingerprint;

@@ -98,10 +98,7 @@ impl StateDir {
         let folder = self.path.join(group);
         let path = folder.join(name);
         let counted = || {
-            fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(&folder)?;
+            make_private(&folder)?;
             let mut file = OpenOptions::new()
                 .append(true)
                 .create(true)
@@ -116,10 +113,81 @@ impl StateDir {
         counted().map_err(|error| system("counting in", &path, &error))
     }
 
-    /// Removes the counts in the folder `group` whose names `keep` does not want.
+    /// Length of the file `name` in the folder `group`, in bytes; None if it is not there.
     ///
     /// # Errors
-    /// [`FailureKind::System`] when the folder cannot be read or a count cannot be removed.
+    /// [`FailureKind::System`] when that cannot be told.
+    pub fn length(&self, group: &str, name: &str) -> Result<Option<u64>, Failure> {
+        let path = self.path.join(group).join(name);
+        match fs::metadata(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            found => found
+                .map(|metadata| Some(metadata.len()))
+                .map_err(|error| system("looking at", &path, &error)),
+        }
+    }
+
+    /// Puts an empty file `name` into the folder `group`, on the disk when this returns.
+    ///
+    /// # Errors
+    /// [`FailureKind::System`] when it cannot be made.
+    pub fn mark(&self, group: &str, name: &str) -> Result<(), Failure> {
+        let folder = self.path.join(group);
+        let path = folder.join(name);
+        let marked = || {
+            make_private(&folder)?;
+            let mut options = OpenOptions::new();
+            let file = options.append(true).create(true).mode(0o600).open(&path)?;
+            file.sync_all()?;
+            sync_dir(&folder)?;
+            sync_dir(&self.path)
+        };
+        marked().map_err(|error| system("writing", &path, &error))
+    }
+
+    /// Puts a file `name` with `content` into the folder `group`. A power cut may take it away again.
+    ///
+    /// # Errors
+    /// [`FailureKind::System`] when it cannot be written.
+    pub fn keep(&self, group: &str, name: &str, content: &[u8]) -> Result<(), Failure> {
+        let folder = self.path.join(group);
+        let path = folder.join(name);
+        let draft = self.path.join(format!(".draft-{}", hex(&random::<8>()?)));
+        let kept = make_private(&folder)
+            .and_then(|()| write_new(&draft, content).map(drop))
+            .and_then(|()| fs::rename(&draft, &path));
+        kept.map_err(|error| {
+            // What is left of it is of no use; the failure above is what counts.
+            drop(fs::remove_file(&draft));
+            system("writing", &path, &error)
+        })
+    }
+
+    /// Names of the files in the folder `group` with their contents, in the order of the names.
+    ///
+    /// # Errors
+    /// [`FailureKind::System`] when the folder or a file cannot be read, or others may read it.
+    pub fn read_all(&self, group: &str) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+        let folder = self.path.join(group);
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            read => read.map_err(|error| system("reading", &folder, &error))?,
+        };
+        let mut files = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|error| system("reading", &folder, &error))?;
+            if let Some(content) = read_secret(&entry.path())? {
+                files.push((entry.file_name().to_string_lossy().into_owned(), content));
+            }
+        }
+        files.sort();
+        Ok(files)
+    }
+
+    /// Removes the files in the folder `group` whose names `keep` does not want.
+    ///
+    /// # Errors
+    /// [`FailureKind::System`] when the folder cannot be read or a file cannot be removed.
     pub fn prune(&self, group: &str, keep: impl Fn(&str) -> bool) -> Result<(), Failure> {
         let folder = self.path.join(group);
         let prune = || -> std::io::Result<()> {
@@ -173,14 +241,22 @@ fn read_secret(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
     Ok(Some(content))
 }
 
+fn make_private(folder: &Path) -> std::io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
 fn write_synced(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    write_new(path, content)?.sync_all()
+}
+
+fn write_new(path: &Path, content: &[u8]) -> std::io::Result<File> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(path)?;
     file.write_all(content)?;
-    file.sync_all()
+    Ok(file)
 }
 
 fn sync_dir(path: &Path) -> std::io::Result<()> {
@@ -275,6 +351,24 @@ mod tests {
         numbers.sort_unstable();
         assert_eq!(numbers, (1..=8).collect::<Vec<_>>());
         assert_eq!(state.count("uses", "b").unwrap(), 1);
+    }
+
+    #[test]
+    fn what_is_kept_is_read_again_and_marks_stay() {
+        let (_keep, state) = folder();
+        assert!(state.read_all("kept").unwrap().is_empty());
+        state.keep("kept", "b", b"two").unwrap();
+        state.keep("kept", "a", b"old").unwrap();
+        state.keep("kept", "a", b"one").unwrap();
+        let expected = [("a", b"one"), ("b", b"two")].map(|(name, text)| (name.to_owned(), text.to_vec()));
+        assert_eq!(state.read_all("kept").unwrap(), expected);
+        assert_eq!(mode(&state.path.join("kept/a")), 0o600);
+        assert_eq!(state.length("kept", "a").unwrap(), Some(3));
+        assert_eq!(state.length("marks", "m").unwrap(), None);
+        state.mark("marks", "m").unwrap();
+        state.mark("marks", "m").unwrap();
+        assert_eq!(state.length("marks", "m").unwrap(), Some(0));
+        assert_eq!(fs::read_dir(&state.path).unwrap().count(), 2, "no draft is left");
     }
 
     #[test]

@@ -7,15 +7,22 @@
 //! ```
 //!
 //! The secret never leaves the server's state folder, so a ticket can be made without the daemon
-//! and checked without a list of tickets. Only the number of uses is kept, and only where one is limited.
+//! and checked without a list of tickets. The folder also has, in files named `ID.EXPIRY`:
+//!
+//! ```text
+//! ticket-uses/       a byte for each session, where their number is limited
+//! tickets/           what each ticket made here says, without its signature: for `farline ticket list`
+//! tickets-revoked/   an empty file for each ticket that no longer holds: looked at whenever one is used
+//! ```
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use farline_spec::{Direction, Failure, FailureKind, Limits, Scope, TicketClaims, from_json};
+use farline_spec::{Direction, Failure, FailureKind, Limits, Scope, TicketClaims, TicketRecord, from_json};
 use ring::hmac;
+use serde::{Deserialize, Serialize};
 
 use crate::message::Task;
 use crate::state_dir::{StateDir, random};
@@ -28,8 +35,18 @@ pub const MAX_TICKET_BYTES: usize = 4096;
 const SECRET_FILE: &str = "ticket.key";
 const SECRET_BYTES: usize = 32;
 const USES_FOLDER: &str = "ticket-uses";
+const KEPT_FOLDER: &str = "tickets";
+const REVOKED_FOLDER: &str = "tickets-revoked";
 const VERSION: &str = "v1";
 const MAX_ID_BYTES: usize = 64;
+
+/// What the folder keeps of a ticket that was made.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    claims: TicketClaims,
+    address: String,
+    made_at_s: u64,
+}
 
 /// Makes and checks tickets.
 #[derive(Debug, Clone)]
@@ -63,8 +80,7 @@ impl TicketOffice {
     /// # Errors
     /// [`FailureKind::Spec`] when the claims make it longer than a ticket may be.
     pub fn sign(&self, claims: &TicketClaims) -> Result<String, Failure> {
-        let json = serde_json::to_vec(claims)
-            .map_err(|error| Failure::new(FailureKind::Internal, format!("writing a ticket: {error}")))?;
+        let json = serde_json::to_vec(claims).map_err(|error| unwritten(&error))?;
         let signed = format!("{VERSION}.{}", URL_SAFE_NO_PAD.encode(json));
         let mac = URL_SAFE_NO_PAD.encode(hmac::sign(&self.secret, signed.as_bytes()));
         let ticket = format!("{signed}.{mac}");
@@ -89,7 +105,58 @@ impl TicketOffice {
         if now_s >= claims.expires_at_s {
             return Err(auth("the ticket has expired"));
         }
+        if self.is_revoked(&claims)? {
+            return Err(auth("the ticket was revoked; ask for a new one"));
+        }
         Ok(claims)
+    }
+
+    fn is_revoked(&self, claims: &TicketClaims) -> Result<bool, Failure> {
+        let mark = self.state.length(REVOKED_FOLDER, &file_name(claims))?;
+        Ok(mark.is_some())
+    }
+
+    /// Refuses the ticket with these claims from now on, on every server of this folder.
+    ///
+    /// # Errors
+    /// [`FailureKind::System`] when that cannot be written down.
+    pub fn revoke(&self, claims: &TicketClaims) -> Result<(), Failure> {
+        self.state.mark(REVOKED_FOLDER, &file_name(claims))
+    }
+
+    /// Keeps what a new ticket says, for whoever lists tickets.
+    fn remember(&self, claims: &TicketClaims, address: String) -> Result<(), Failure> {
+        let kept = Kept {
+            claims: claims.clone(),
+            address,
+            made_at_s: now_s(),
+        };
+        let json = serde_json::to_vec(&kept).map_err(|error| unwritten(&error))?;
+        self.state.keep(KEPT_FOLDER, &file_name(claims), &json)
+    }
+
+    /// Tickets made here that are remembered, the oldest first.
+    fn kept(&self) -> Result<Vec<Kept>, Failure> {
+        let read = |(name, content): (String, Vec<u8>)| {
+            serde_json::from_slice::<Kept>(&content).map_err(|error| {
+                let line = format!("{KEPT_FOLDER}/{name} in the state folder is damaged: {error}; remove it");
+                Failure::new(FailureKind::System, line)
+            })
+        };
+        let files = self.state.read_all(KEPT_FOLDER)?;
+        files.into_iter().map(read).collect()
+    }
+
+    fn record(&self, kept: Kept) -> Result<TicketRecord, Failure> {
+        let uses = self.state.length(USES_FOLDER, &file_name(&kept.claims))?;
+        Ok(TicketRecord {
+            revoked: self.is_revoked(&kept.claims)?,
+            claims: kept.claims,
+            address: kept.address,
+            made_at_s: Some(kept.made_at_s),
+            used_sessions: uses.unwrap_or(0),
+            signed_here: true,
+        })
     }
 
     /// Reads the claims only after the signature was found right.
@@ -100,11 +167,7 @@ impl TicketOffice {
         let (signed, mac) = ticket.rsplit_once('.')?;
         let mac = URL_SAFE_NO_PAD.decode(mac).ok()?;
         hmac::verify(&self.secret, signed.as_bytes(), &mac).ok()?;
-        let claims = signed.strip_prefix(VERSION)?.strip_prefix('.')?;
-        let json = String::from_utf8(URL_SAFE_NO_PAD.decode(claims).ok()?).ok()?;
-        from_json::<TicketClaims>(&json)
-            .ok()
-            .filter(|claims| is_name(&claims.id))
+        claims_of(signed)
     }
 
     /// Counts one use of a ticket whose uses are limited.
@@ -115,9 +178,7 @@ impl TicketOffice {
         let Some(allowed) = claims.limits.sessions else {
             return Ok(());
         };
-        let uses = self
-            .state
-            .count(USES_FOLDER, &format!("{}.{}", claims.id, claims.expires_at_s))?;
+        let uses = self.state.count(USES_FOLDER, &file_name(claims))?;
         if uses > u64::from(allowed.get()) {
             return Err(auth(&format!(
                 "the ticket's {} sessions are used up",
@@ -127,7 +188,7 @@ impl TicketOffice {
         Ok(())
     }
 
-    /// Forgets the uses of tickets that have expired at `now_s`.
+    /// Forgets tickets that have expired at `now_s`, their uses and whether they were revoked.
     ///
     /// # Errors
     /// [`FailureKind::System`] when the folder cannot be read or changed.
@@ -138,7 +199,10 @@ impl TicketOffice {
                 .and_then(|(_, expiry)| expiry.parse::<u64>().ok());
             expiry.is_some_and(|expires_at_s| now_s < expires_at_s)
         };
-        self.state.prune(USES_FOLDER, valid)
+        for folder in [USES_FOLDER, KEPT_FOLDER, REVOKED_FOLDER] {
+            self.state.prune(folder, valid)?;
+        }
+        Ok(())
     }
 }
 
@@ -191,9 +255,101 @@ pub fn mint_ticket(
         limits,
         expires_at_s: now_s().saturating_add(lifetime.as_secs()),
     };
-    target.ticket = Some(TicketOffice::open(&state)?.sign(&claims)?);
+    let office = TicketOffice::open(&state)?;
+    target.ticket = Some(office.sign(&claims)?);
+    office.forget_expired(now_s())?;
+    office.remember(&claims, target.address())?;
     target.pin = Some(ServerIdentity::load(&state)?.fingerprint);
     Ok(target.url())
+}
+
+/// Tickets that the server whose state is in `state_dir` knows of and that were not expired when the
+/// last one was made, the oldest first.
+///
+/// # Errors
+/// [`FailureKind::System`] when the state folder cannot be read.
+pub fn list_tickets(state_dir: &Path) -> Result<Vec<TicketRecord>, Failure> {
+    let Some(office) = existing_office(state_dir)? else {
+        return Ok(Vec::new());
+    };
+    let kept = office.kept()?;
+    kept.into_iter().map(|one| office.record(one)).collect()
+}
+
+/// What the ticket with this URL says. Whether the claims can be believed is in `signed_here`.
+///
+/// # Errors
+/// [`FailureKind::Usage`] for a text that is no ticket, [`FailureKind::System`] when the state folder cannot be read.
+pub fn inspect_ticket(state_dir: &Path, url: &str) -> Result<TicketRecord, Failure> {
+    let target = Target::parse(url)?;
+    let no_ticket = || {
+        let line = "this is no ticket: a ticket is the whole line farline://HOST:PORT/v1....";
+        Failure::new(FailureKind::Usage, line)
+    };
+    let text = target.ticket.as_deref().ok_or_else(no_ticket)?;
+    let claims = text.rsplit_once('.').and_then(|(signed, _)| claims_of(signed));
+    let claims = claims.ok_or_else(no_ticket)?;
+    let record = TicketRecord {
+        claims,
+        address: target.address(),
+        made_at_s: None,
+        used_sessions: 0,
+        revoked: false,
+        signed_here: false,
+    };
+    let Some(office) = existing_office(state_dir)? else {
+        return Ok(record);
+    };
+    if office.open_claims(text).is_none() {
+        return Ok(record);
+    }
+    let same = |kept: &Kept| kept.claims == record.claims;
+    if let Some(kept) = office.kept()?.into_iter().find(same) {
+        return office.record(kept);
+    }
+    let uses = office.state.length(USES_FOLDER, &file_name(&record.claims))?;
+    Ok(TicketRecord {
+        used_sessions: uses.unwrap_or(0),
+        revoked: office.is_revoked(&record.claims)?,
+        signed_here: true,
+        ..record
+    })
+}
+
+/// Has every server of the state folder refuse the ticket with these claims from its next use on.
+/// Sessions that it began already go on.
+///
+/// # Errors
+/// [`FailureKind::System`] when that cannot be written down.
+pub fn revoke_ticket(state_dir: &Path, claims: &TicketClaims) -> Result<(), Failure> {
+    if !is_name(&claims.id) {
+        return Err(Failure::new(FailureKind::Spec, "id: not the name of a ticket"));
+    }
+    TicketOffice::open(&StateDir::open(state_dir)?)?.revoke(claims)
+}
+
+/// The office of a folder that is there; looking makes none.
+fn existing_office(state_dir: &Path) -> Result<Option<TicketOffice>, Failure> {
+    if !state_dir.join(SECRET_FILE).exists() {
+        return Ok(None);
+    }
+    TicketOffice::open(&StateDir::open(state_dir)?).map(Some)
+}
+
+/// What `v1.CLAIMS` says, whoever signed it.
+fn claims_of(signed: &str) -> Option<TicketClaims> {
+    let claims = signed.strip_prefix(VERSION)?.strip_prefix('.')?;
+    let json = String::from_utf8(URL_SAFE_NO_PAD.decode(claims).ok()?).ok()?;
+    let claims = from_json::<TicketClaims>(&json).ok()?;
+    is_name(&claims.id).then_some(claims)
+}
+
+fn file_name(claims: &TicketClaims) -> String {
+    format!("{}.{}", claims.id, claims.expires_at_s)
+}
+
+fn unwritten(error: &serde_json::Error) -> Failure {
+    Failure::new(FailureKind::Internal, format!("writing a ticket: {error}"))
 }
 
 /// Seconds since 1970 by this machine's clock.
@@ -308,6 +464,88 @@ mod tests {
         assert_eq!(refusal.message, "the ticket's 2 sessions are used up");
         restarted.forget_expired(100).unwrap();
         restarted.count_use(&limited).unwrap();
+    }
+
+    #[test]
+    fn a_revoked_ticket_is_refused_by_servers_that_run_and_by_later_ones() {
+        let (folder, office) = office();
+        let (one, two) = (
+            claims(),
+            TicketClaims {
+                id: "t2".into(),
+                ..claims()
+            },
+        );
+        let (first, second) = (office.sign(&one).unwrap(), office.sign(&two).unwrap());
+        office.check(&first, 0).unwrap();
+        revoke_ticket(folder.path(), &one).unwrap();
+        let restarted = TicketOffice::open(&StateDir::open(folder.path()).unwrap()).unwrap();
+        for server in [&office, &restarted] {
+            let refusal = server.check(&first, 0).unwrap_err();
+            assert_eq!(
+                (refusal.kind, refusal.message.as_str()),
+                (FailureKind::Auth, "the ticket was revoked; ask for a new one")
+            );
+            server.check(&second, 0).unwrap();
+            server.forget_expired(99).unwrap();
+        }
+        office.forget_expired(100).unwrap();
+        assert!(!office.is_revoked(&one).unwrap());
+    }
+
+    #[test]
+    fn a_ticket_that_was_made_is_listed_without_what_would_let_others_use_it() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(list_tickets(folder.path()).unwrap().is_empty());
+        let limits = Limits {
+            sessions: Some(SessionCount::new(3).unwrap()),
+            ..Limits::default()
+        };
+        let scope = Scope::Read { root: "/data".into() };
+        let url = mint_ticket(
+            folder.path(),
+            "h:7",
+            scope.clone(),
+            limits,
+            Duration::from_secs(60),
+        )
+        .unwrap();
+        let listed = list_tickets(folder.path()).unwrap();
+        let [ticket] = listed.as_slice() else {
+            panic!("{listed:?}")
+        };
+        assert_eq!((ticket.address.as_str(), &ticket.claims.scope), ("h:7", &scope));
+        assert_eq!(
+            (ticket.used_sessions, ticket.revoked, ticket.signed_here),
+            (0, false, true)
+        );
+        assert_eq!(&inspect_ticket(folder.path(), &url).unwrap(), ticket);
+        let office = existing_office(folder.path()).unwrap().unwrap();
+        office.count_use(&ticket.claims).unwrap();
+        revoke_ticket(folder.path(), &ticket.claims).unwrap();
+        let after = inspect_ticket(folder.path(), &url).unwrap();
+        assert_eq!((after.used_sessions, after.revoked), (1, true));
+        let mac = url.rsplit_once('.').unwrap().1.split_once('?').unwrap().0;
+        let kept = office.state.read_all(KEPT_FOLDER).unwrap();
+        assert!(!String::from_utf8_lossy(&kept[0].1).contains(mac));
+    }
+
+    #[test]
+    fn a_strangers_ticket_can_be_read_and_is_not_taken_for_one_of_this_server() {
+        let (folder, stranger) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let lifetime = Duration::from_secs(60);
+        let url = mint_ticket(stranger.path(), "h", Scope::Profile, Limits::default(), lifetime).unwrap();
+        let before = inspect_ticket(folder.path(), &url).unwrap();
+        mint_ticket(folder.path(), "h", Scope::Profile, Limits::default(), lifetime).unwrap();
+        let after = inspect_ticket(folder.path(), &url).unwrap();
+        assert!(!before.signed_here && !after.signed_here && before == after);
+        for text in ["h", "farline://h", "farline://h/v1.AAAA.BBBB"] {
+            assert_eq!(
+                inspect_ticket(folder.path(), text).unwrap_err().kind,
+                FailureKind::Usage,
+                "{text}"
+            );
+        }
     }
 
     #[test]

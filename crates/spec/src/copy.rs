@@ -162,118 +162,122 @@ pub struct CopySpec {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1024), extend("x-sweep" = false))]
     pub filters: Vec<String>,
-    /// Take what is in folders too; without it a folder is left out and named as failed.
+    /// Copy folders with their contents; without it, folders are skipped and reported as failed.
     #[schemars(extend("x-flags" = ["-r", "--recursive"], "x-sweep" = false))]
     pub recursive: bool,
-    /// Permission bits are the source's.
+    /// Preserve permission bits.
     #[schemars(extend("x-flags" = ["--modes"], "x-sweep" = false))]
     pub modes: bool,
-    /// Times of last change are the source's.
+    /// Preserve modification times.
     #[schemars(extend("x-flags" = ["--times"], "x-sweep" = false))]
     pub times: bool,
-    /// Names of one file stay names of one file.
+    /// Preserve hard links between copied files.
     #[schemars(extend("x-flags" = ["-H", "--hard-links"], "x-sweep" = false))]
     pub hard_links: bool,
-    /// Extended attributes (`user.*`, access control lists) are the source's.
+    /// Preserve extended attributes (`user.*` and access control lists).
     #[schemars(extend("x-flags" = ["-X", "--xattrs"], "x-sweep" = false))]
     pub xattrs: bool,
-    /// Owners are the source's, by name where the receiving host knows it; only root can set them.
+    /// Preserve owners, by name where the receiver knows it; only root can.
     #[serde(skip_serializing_if = "is_false")]
     #[schemars(extend("x-flags" = ["--owner"], "x-sweep" = false))]
     pub owner: bool,
-    /// Groups are the source's, by name where the receiving host knows it; without root those that the user is in.
+    /// Preserve groups, by name where the receiver knows it; without root, only groups of the user.
     #[serde(skip_serializing_if = "is_false")]
     #[schemars(extend("x-flags" = ["--group"], "x-sweep" = false))]
     pub group: bool,
-    /// Owners and groups go by number, not by name.
+    /// Match owners and groups by number instead of name.
     #[serde(skip_serializing_if = "is_false")]
     #[schemars(extend("x-flags" = ["--numeric-ids"], "x-sweep" = false))]
     pub numeric_ids: bool,
-    /// Holes stay holes and are not sent, in steps of 64 KiB, of files that are too long for a pack (1 MiB).
+    /// Preserve holes in sparse files and do not send them.
+    ///
+    /// Holes count in steps of 64 KiB, in files of more than 1 MiB.
     #[schemars(extend("x-flags" = ["--sparse"]))]
     pub sparse: bool,
-    /// What is done with symbolic links.
+    /// Keep symbolic links, follow them to what they point at, or skip them.
     #[schemars(extend("x-flags" = ["--links"], "x-sweep" = false))]
     pub links: SymbolicLinks,
-    /// What makes a file at the destination the same as the source's.
+    /// Skip a file whose copy exists, has the same size, has the same size and time, or has the same checksum.
     #[schemars(extend("x-flags" = ["--sync-level"]))]
     pub sync_level: SyncLevel,
-    /// Times of last change that are no further apart are the same; if absent, as far as the destination keeps them.
+    /// Treat modification times this close as equal (default: what the destination can store).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["-@", "--modify-window"], "x-sweep" = false))]
     pub modify_window_s: Option<ModifyWindowS>,
-    /// What is done with a file that is there already and is not the same.
+    /// Replace a file that differs never, if it is older, or if it is different; always copies every file again.
     #[schemars(extend("x-flags" = ["--overwrite"], "x-sweep" = false))]
     pub overwrite: Overwrite,
-    /// Leave out files, folders and links that the destination has not; only what is there already is updated.
+    /// Update only what exists at the destination; create nothing.
     #[serde(skip_serializing_if = "is_false")]
     #[schemars(extend("x-flags" = ["--existing", "--ignore-non-existing"], "x-sweep" = false))]
     pub existing: bool,
-    /// A link at the destination that leads to a folder stands for that folder; without it such a link is replaced like any other.
+    /// Treat a symbolic link to a folder at the destination as that folder; without it, the link is replaced.
     #[serde(skip_serializing_if = "is_false")]
     #[schemars(extend("x-flags" = ["-K", "--keep-dirlinks"], "x-sweep" = false))]
     pub keep_dirlinks: bool,
-    /// A folder that is not empty makes way for a file or link of its name, with all that is in it, where that may be replaced.
+    /// Replace a folder by a file or link of the same name even if it is not empty.
+    ///
+    /// All that is in the folder is deleted. It applies where the folder may be replaced.
     #[serde(skip_serializing_if = "is_false")]
     #[schemars(extend("x-flags" = ["--force"], "x-sweep" = false))]
     pub force: bool,
-    /// Delete what the destination has and the sources have not, if it is exactly this many; no deletion if absent.
+    /// Delete what the destination has and the sources lack, if it is exactly this many names (default: delete nothing).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--delete"], "x-sweep" = false))]
     pub delete: Option<DeleteCount>,
-    /// Delete nothing if it would be more than this many names.
+    /// Delete nothing if more names than this would be deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--max-delete"], "x-sweep" = false))]
     pub max_delete: Option<DeleteCount>,
-    /// Remove files and links from the sources once they are at the destination, proved and on the device.
+    /// Remove source files and links once the destination has them verified and on disk.
     #[serde(skip_serializing_if = "is_false")]
     #[schemars(extend("x-flags" = ["--remove-source-files"], "x-sweep" = false))]
     pub remove_source_files: bool,
-    /// Say what would be done and change nothing.
+    /// Show what would be done and change nothing.
     #[schemars(extend("x-flags" = ["-n", "--dry-run"], "x-sweep" = false))]
     pub dry_run: bool,
-    /// How far a file's content is proved.
+    /// Verify contents not at all, by checksums, or by checksums after reading files back.
     #[schemars(extend("x-flags" = ["--verify"]))]
     pub verify: Verify,
-    /// What payload is sealed with.
+    /// Encrypt the data with this cipher; none sends them in clear text.
     #[schemars(extend("x-flags" = ["--cipher"]))]
     pub cipher: Cipher,
-    /// Write what was received to the device before it takes its name, so that a power cut cannot take it back.
+    /// Write each file to disk before it gets its name, so that it survives a power failure.
     #[schemars(extend("x-flags" = ["--fsync"]))]
     pub fsync: bool,
-    /// Bytes that a stream takes of a file at a time, a power of two: what is hashed, sent and remembered as one; 512 KiB, 2 MiB past the page cache, or 1 MiB by sendfile, if absent.
+    /// Send, hash and resume files in chunks of this size, a power of two (default 512 KiB; 2 MiB for direct I/O, 1 MiB for sendfile).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--chunk"]))]
     pub chunk_bytes: Option<ChunkBytes>,
-    /// Threads that read at the sending end; 0: each stream reads for itself; chosen by the file system if absent.
+    /// Use this many reader threads at the sender; with 0 each stream reads (default: chosen by file system).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--readers"]))]
     pub readers: Option<ThreadCount>,
-    /// Threads that write at the receiving end; 0: each stream writes for itself; chosen by the file system if absent.
+    /// Use this many writer threads at the receiver; with 0 each stream writes (default: chosen by file system).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--writers"]))]
     pub writers: Option<ThreadCount>,
-    /// Files of which chunks are under way at once, at most; as many as it takes to fill the streams if absent.
+    /// Send at most this many files at once (default: enough to fill the streams).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--concurrency"]))]
     pub concurrency: Option<FileCount>,
-    /// Files announced to the receiving end before it has answered for the first of them.
+    /// Announce this many files before the receiver answers for the first.
     #[schemars(extend("x-flags" = ["--pipeline"]))]
     pub pipeline: FileCount,
-    /// How files are read.
+    /// Read files by this method.
     #[schemars(extend("x-flags" = ["--read-engine"]))]
     pub read_engine: FileEngine,
-    /// How files are written; sendfile is for reading.
+    /// Write files by this method.
     #[schemars(extend("x-flags" = ["--write-engine"]))]
     pub write_engine: FileEngine,
-    /// Payload rate over all streams; without limit if absent.
+    /// Limit the payload rate over all streams (default: no limit).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--bwlimit"]))]
     pub total_rate_bps: Option<RateBps>,
-    /// Give way to other traffic: slow down as soon as the path's queues grow.
+    /// Yield to other traffic: slow down as soon as queues on the path grow.
     #[schemars(extend("x-flags" = ["--yield"]))]
     pub give_way: bool,
-    /// Seconds without a byte of progress after which the session is given up (and tried again from the journal).
+    /// Drop a session, and resume in a new one, when no byte has moved for this long.
     #[schemars(extend("x-flags" = ["--stall-timeout"], "x-sweep" = false))]
     pub stall_timeout_s: DurationS,
 }

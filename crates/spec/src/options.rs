@@ -117,72 +117,82 @@ pub struct RunSpec {
     /// Version of this document.
     #[schemars(range(min = 1, max = 1), extend("x-sweep" = false))]
     pub schema: u32,
-    /// Protocol that carries the data.
+    /// Send the data by this protocol.
     #[schemars(extend("x-flags" = ["--transport"]))]
     pub transport: Transport,
-    /// Which way the data go, seen from the client.
+    /// Send data this way, as seen from the client.
     #[schemars(extend("x-flags" = ["--direction"]))]
     pub direction: Direction,
-    /// Parallel data streams, each with a thread of its own at both ends.
+    /// Use this many parallel streams.
+    ///
+    /// Each has a thread of its own at both ends.
     #[schemars(extend("x-flags" = ["-P", "--streams", "--parallel"]))]
     pub streams: StreamCount,
-    /// Bytes handed to one send or receive call; 128 KiB (TCP, UDT, RBUDP, null) or 64 KiB (UDP) if absent.
+    /// Pass this many bytes to each send or receive call (default 128 KiB; 64 KiB for UDP).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["-l", "--block", "--length"]))]
     pub block_bytes: Option<BlockBytes>,
-    /// Time to send for, counted from the end of omit_s; 10 s if neither this nor total_bytes is given. A server's limit on the duration is on both together.
+    /// Send for this long (default 10 s unless `total_bytes` is given).
+    ///
+    /// The time counts from the end of `omit_s`. A server's limit on the duration is on both together.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["-t", "--time", "--duration"]))]
     pub duration_s: Option<DurationS>,
-    /// Payload bytes to send over all streams of a direction, instead of a duration.
+    /// Send this many payload bytes instead of for a time.
+    ///
+    /// They count over all streams of a direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["-n", "--bytes"]))]
     pub total_bytes: Option<TotalBytes>,
-    /// Time at the start left out of steady-state figures; found from the data (MSER-5) if absent. A run of a duration lasts this much longer; one of total_bytes does not.
+    /// Leave this much time at the start out of steady-state figures (default: found from the data by MSER-5).
+    ///
+    /// A run of a duration lasts this much longer; one of `total_bytes` does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["-O", "--omit"]))]
     pub omit_s: Option<OmitS>,
-    /// Time between two samples. If not stated, `probe` and `profile` derive it from the duration (a hundredth of it within 50 and 100 ms; for a run of over a minute a six-hundredth, at most 1 s), and `copy` takes 0.5 s.
+    /// Take a sample at this interval (default: from the duration, 50 ms to 1 s).
+    ///
+    /// If not stated, `probe` and `profile` derive it from the duration (a hundredth of it within 50 and 100 ms; for a run of over a minute a six-hundredth, at most 1 s), and `copy` takes 0.5 s.
     #[schemars(extend("x-flags" = ["-i", "--interval"], "x-chosen" = true))]
     pub interval_s: IntervalS,
-    /// Payload rate of each stream; 0 is without limit; RBUDP needs it stated; if absent, 1 Mbit/s for UDP and no limit otherwise.
+    /// Limit each stream's payload rate; 0 means no limit (default 1 Mbit/s for UDP, no limit otherwise; RBUDP requires a rate).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["-b", "--rate", "--bitrate"]))]
     pub rate_bps: Option<RateBps>,
-    /// NIC-to-NIC connections; streams take them in turn.
+    /// Connect these two NICs; repeat the option to spread streams over several pairs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-flags" = ["--pair"]))]
     pub pairs: Vec<AddressPair>,
-    /// CPUs of the client's streams, taken in turn; the scheduler's choice if empty.
+    /// Pin the client's streams to these CPUs in turn (default: not pinned).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), extend("x-flags" = ["--client-cpus"]))]
     pub client_cpus: Vec<CpuIndex>,
-    /// CPUs of the server's streams, taken in turn; the scheduler's choice if empty.
+    /// Pin the server's streams to these CPUs in turn (default: not pinned).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), extend("x-flags" = ["--server-cpus"]))]
     pub server_cpus: Vec<CpuIndex>,
-    /// Version of IP.
+    /// Use this version of IP.
     #[schemars(extend("x-flags" = ["--ip-version"]))]
     pub ip_version: IpVersion,
-    /// IPv4 type of service or IPv6 traffic class of data packets.
+    /// Set the IPv4 type of service or IPv6 traffic class of data packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["-S", "--tos"]))]
     pub tos: Option<TypeOfService>,
-    /// IPv6 flow label of data packets.
+    /// Set the IPv6 flow label of data packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["-L", "--flow-label"]))]
     pub flow_label: Option<FlowLabel>,
-    /// Time to set the control channel or a stream up in.
+    /// Give up when setting up the control channel or a stream takes longer than this.
     #[schemars(extend("x-flags" = ["--connect-timeout"], "x-sweep" = false))]
     pub connect_timeout_ms: TimeoutMs,
-    /// Seed of everything that is drawn by chance, the payload included.
+    /// Seed all random values, including the payload.
     #[schemars(extend("x-flags" = ["--seed"], "x-sweep" = false))]
     pub seed: u64,
-    /// A title for people, kept with the record.
+    /// Store this title with the record.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1024), extend("x-flags" = ["-T", "--title"], "x-sweep" = false))]
     pub title: Option<String>,
-    /// Any text for programs, kept with the record.
+    /// Store this text with the record, for use by programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 65536), extend("x-flags" = ["--extra-data"], "x-sweep" = false))]
     pub extra_data: Option<String>,

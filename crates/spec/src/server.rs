@@ -58,6 +58,25 @@ pub struct TicketClaims {
     pub expires_at_s: u64,
 }
 
+/// A ticket as its server's folder remembers it: all but the signature, so that nobody can use what is listed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TicketRecord {
+    /// What the ticket says.
+    pub claims: TicketClaims,
+    /// Where its server is reached, `host:port`.
+    pub address: String,
+    /// Seconds since 1970 at which it was made; absent for a ticket that the folder has no record of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub made_at_s: Option<u64>,
+    /// Sessions used so far; counted only where their number is limited.
+    pub used_sessions: u64,
+    /// Whether it was revoked.
+    pub revoked: bool,
+    /// Whether the server of this folder signed it.
+    pub signed_here: bool,
+}
+
 /// How `farline serve` runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

@@ -52,26 +52,27 @@ pub enum QueueDiscipline {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueueSpec {
-    /// Capacity in bytes on the wire.
+    /// Limit the queue to this many bytes on the wire.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--queue-bytes"]))]
     pub capacity_bytes: Option<QueueBytes>,
-    /// Capacity in packets.
+    /// Limit the queue to this many packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--queue-packets"]))]
     pub capacity_packets: Option<QueuePackets>,
-    /// Capacity in bandwidth-delay products of the link: its rate times the delays of both its directions; a queue holds
-    /// at least one packet, and where both delays are 0 that many times ten milliseconds of the rate and at least 150,000 bytes.
+    /// Limit the queue to this many bandwidth-delay products of the link.
+    ///
+    /// The product is the link's rate times the delays of both its directions. A queue holds at least one packet, and where both delays are 0 that many times ten milliseconds of the rate and at least 150,000 bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--queue-bdp"]))]
     pub capacity_bdp: Option<QueueBdp>,
-    /// What decides which packets the queue gives up.
+    /// Drop packets from the queue by this discipline.
     #[schemars(extend("x-flags" = ["--queue-discipline"]))]
     pub discipline: QueueDiscipline,
-    /// Mark packets that allow it (ECN, RFC 3168) where CoDel would drop them.
+    /// Mark ECN-capable packets where CoDel would drop them (RFC 3168).
     #[schemars(extend("x-flags" = ["--ecn"]))]
     pub ecn: bool,
-    /// Mark packets that allow it when so many bytes wait before them (RFC 8257, section 3.1).
+    /// Mark ECN-capable packets when this many bytes are queued (RFC 8257, section 3.1).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--ecn-threshold"]))]
     pub ecn_threshold_bytes: Option<QueueBytes>,
@@ -103,7 +104,7 @@ pub struct BurstLoss {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LossSpec {
-    /// Probability that a packet is lost, independent of every other.
+    /// Lose each packet with this probability.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--loss"]))]
     pub random: Option<Probability>,
@@ -123,49 +124,52 @@ pub struct LossSpec {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PipeSpec {
-    /// Rate on the wire, framing included; without limit if absent.
+    /// Limit the rate on the wire, framing included (default: no limit).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--rate"]))]
     pub rate_bps: Option<WireRateBps>,
-    /// Propagation delay, one way.
+    /// Delay packets by this propagation time, one way.
     #[schemars(extend("x-flags" = ["--delay"]))]
     pub delay_s: DelayS,
-    /// Random part of the delay, at most the delay itself (a quarter of it if normal). Packets stay in order: on a busy link
-    /// they wait for the slowest before them, and the mean delay grows towards the largest.
+    /// Add a random delay of up to this much, at most the delay itself.
+    ///
+    /// With the normal shape it is at most a quarter of the delay. Packets stay in order: on a busy link they wait for the slowest before them, and the mean delay grows towards the largest.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--jitter"]))]
     pub jitter_s: Option<DelayS>,
-    /// Shape of the random part of the delay.
+    /// Draw the random delay from this distribution.
     #[schemars(extend("x-flags" = ["--jitter-shape"]))]
     pub jitter_shape: JitterShape,
     /// The queue in front of the wire.
     pub queue: QueueSpec,
     /// Packets lost on the wire.
     pub loss: LossSpec,
-    /// Probability that one bit of a packet's transport payload is turned over.
+    /// Flip one bit of a packet's transport payload with this probability.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--corrupt"]))]
     pub corrupt: Option<Probability>,
-    /// Make checksums right again after corruption, so that only an end-to-end check can see it.
+    /// Recompute checksums after corruption, so that only an end-to-end check finds it.
     #[schemars(extend("x-flags" = ["--corrupt-hidden"]))]
     pub corrupt_hidden: bool,
-    /// Probability that a packet arrives twice.
+    /// Deliver a packet twice with this probability.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--duplicate"]))]
     pub duplicate: Option<Probability>,
-    /// Probability that a packet arrives `reorder_delay_s` late, behind others.
+    /// Deliver a packet late by `reorder_delay_s`, behind others, with this probability.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--reorder"]))]
     pub reorder: Option<Probability>,
-    /// How late a reordered packet arrives; 1 ms if absent.
+    /// Deliver reordered packets this much later (default 1 ms).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--reorder-delay"]))]
     pub reorder_delay_s: Option<DelayS>,
-    /// Largest IP packet; 1500 bytes if absent.
+    /// Limit IP packets to this size (default 1500 bytes).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--mtu"]))]
     pub mtu_bytes: Option<MtuBytes>,
-    /// Bytes on the wire around each IP packet; 38 (Ethernet with preamble, check sequence and gap) if absent.
+    /// Count this many bytes on the wire around each IP packet (default 38, as Ethernet has).
+    ///
+    /// Ethernet's are preamble, header, check sequence and gap.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--framing"]))]
     pub framing_bytes: Option<FramingBytes>,

@@ -40,35 +40,35 @@ pub enum ReceiveMode {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TcpOptions {
-    /// Congestion control of the sender, by the kernel's name for it.
+    /// Use this congestion control at the sender, by its kernel name (default: the kernel's).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 15), extend("x-flags" = ["-C", "--congestion"]))]
     pub congestion_control: Option<String>,
-    /// Send buffer asked for (SO_SNDBUF); with autotuning if absent.
+    /// Set the send buffer, SO_SNDBUF (default: autotuned).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--send-buffer"]))]
     pub send_buffer_bytes: Option<BufferBytes>,
-    /// Receive buffer asked for (SO_RCVBUF); with autotuning if absent.
+    /// Set the receive buffer, SO_RCVBUF (default: autotuned).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--receive-buffer"]))]
     pub receive_buffer_bytes: Option<BufferBytes>,
-    /// Largest segment (TCP_MAXSEG).
+    /// Limit segments to this size, TCP_MAXSEG (default: the kernel's).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["-M", "--mss"]))]
     pub mss_bytes: Option<MssBytes>,
     /// Send small segments at once (TCP_NODELAY).
     #[schemars(extend("x-flags" = ["-N", "--no-delay"]))]
     pub no_delay: bool,
-    /// How the sender gives bytes to the kernel.
+    /// Pass data to the kernel by this method.
     #[schemars(extend("x-flags" = ["--send-mode"]))]
     pub send_mode: SendMode,
-    /// What the receiver does with the bytes that came.
+    /// Read received data, copy it once more, or have the kernel discard it.
     #[schemars(extend("x-flags" = ["--receive-mode"]))]
     pub receive_mode: ReceiveMode,
     /// Use Multipath TCP (RFC 8684).
     #[schemars(extend("x-flags" = ["-m", "--mptcp"]))]
     pub mptcp: bool,
-    /// Pace each stream in the kernel (SO_MAX_PACING_RATE).
+    /// Pace each stream in the kernel, SO_MAX_PACING_RATE (default: not paced).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--fq-rate", "--pacing-rate"]))]
     pub pacing_rate_bps: Option<RateBps>,
@@ -104,32 +104,32 @@ pub enum UdpReceiveMode {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct UdpOptions {
-    /// UDP payload of one datagram; what fits the path's MTU if absent.
+    /// Send this much payload in each datagram (default: what fits the path's MTU).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--packet"]))]
     pub packet_bytes: Option<PacketBytes>,
-    /// Datagrams sent back to back in one call; as many as the rate and the kernel allow if absent.
+    /// Send this many datagrams in one call (default: as many as the rate and the kernel allow).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--batch"]))]
     pub batch_packets: Option<BatchPackets>,
-    /// Let the kernel or the NIC cut a batch into datagrams (UDP_SEGMENT).
+    /// Let the kernel or the NIC split a batch into datagrams (UDP_SEGMENT).
     #[schemars(extend("x-flags" = ["--gso"]))]
     pub gso: bool,
-    /// Take datagrams from the kernel in batches (UDP_GRO).
+    /// Receive datagrams from the kernel in batches (UDP_GRO).
     #[schemars(extend("x-flags" = ["--gro"]))]
     pub gro: bool,
-    /// Send buffer asked for (SO_SNDBUF, forced past wmem_max where permitted).
+    /// Set the send buffer, SO_SNDBUF, beyond wmem_max where permitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--send-buffer"]))]
     pub send_buffer_bytes: Option<BufferBytes>,
-    /// Receive buffer asked for (SO_RCVBUF, forced past rmem_max where permitted).
+    /// Set the receive buffer, SO_RCVBUF, beyond rmem_max where permitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--receive-buffer"]))]
     pub receive_buffer_bytes: Option<BufferBytes>,
-    /// Forbid fragmentation: a datagram over the path's MTU is an error, not fragments.
+    /// Fail on datagrams larger than the path's MTU instead of fragmenting them.
     #[schemars(extend("x-flags" = ["--dont-fragment"]))]
     pub dont_fragment: bool,
-    /// What the receiver does with the datagrams that came.
+    /// Read received datagrams, or copy them once more.
     #[schemars(extend("x-flags" = ["--receive-mode"]))]
     pub receive_mode: UdpReceiveMode,
 }
@@ -183,40 +183,42 @@ impl UdtControl {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct UdtOptions {
-    /// UDP payload of one datagram, UDT's 16-byte header included (UDT_MSS less 28); what fits the path's MTU if absent. The smaller one of the two ends counts.
+    /// Send datagrams of this size, including UDT's 16-byte header (default: what fits the path's MTU).
+    ///
+    /// This is UDT_MSS less 28. The smaller value of the two ends applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--packet"]))]
     pub packet_bytes: Option<UdtPacketBytes>,
-    /// Congestion control of the sender.
+    /// Use this congestion control at the sender.
     #[schemars(extend("x-flags" = ["-C", "--congestion"]))]
     pub congestion_control: UdtControl,
-    /// Bytes kept for sending, those not yet acknowledged included (UDT_SNDBUF); what the path needs, up to 1 GiB, if absent.
+    /// Set the send buffer, UDT_SNDBUF, which also holds unacknowledged data (default: what the path needs, up to 1 GiB).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--send-buffer"]))]
     pub send_buffer_bytes: Option<BufferBytes>,
-    /// Bytes kept for receiving (UDT_RCVBUF); what the path needs, up to 1 GiB, if absent.
+    /// Set the receive buffer, UDT_RCVBUF (default: what the path needs, up to 1 GiB).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--receive-buffer"]))]
     pub receive_buffer_bytes: Option<BufferBytes>,
-    /// Most packets under way (UDT_FC); what the receive buffer holds if absent.
+    /// Allow this many packets in flight, UDT_FC (default: what the receive buffer holds).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--flow-window"]))]
     pub flow_window_packets: Option<FlowWindowPackets>,
-    /// Send buffer of the UDP socket (UDP_SNDBUF, forced past wmem_max where permitted).
+    /// Set the UDP socket's send buffer, UDP_SNDBUF, beyond wmem_max where permitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--udp-send-buffer"]))]
     pub udp_send_buffer_bytes: Option<BufferBytes>,
-    /// Receive buffer of the UDP socket (UDP_RCVBUF, forced past rmem_max where permitted).
+    /// Set the UDP socket's receive buffer, UDP_RCVBUF, beyond rmem_max where permitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--udp-receive-buffer"]))]
     pub udp_receive_buffer_bytes: Option<BufferBytes>,
-    /// Seconds to wait at the end for the other end to have everything (UDT_LINGER).
+    /// Wait this long at the end for the receiver to get all data (UDT_LINGER).
     #[schemars(extend("x-flags" = ["--linger"]))]
     pub linger_s: LingerS,
-    /// Let the kernel or the NIC cut a batch into datagrams (UDP_SEGMENT).
+    /// Let the kernel or the NIC split a batch into datagrams (UDP_SEGMENT).
     #[schemars(extend("x-flags" = ["--gso"]))]
     pub gso: bool,
-    /// Take datagrams from the kernel in batches (UDP_GRO).
+    /// Receive datagrams from the kernel in batches (UDP_GRO).
     #[schemars(extend("x-flags" = ["--gro"]))]
     pub gro: bool,
 }
@@ -282,49 +284,57 @@ pub enum SharedPath {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RbudpOptions {
-    /// UDP payload of one datagram, RBUDP's 16-byte header included; what fits the path's MTU if absent.
+    /// Send datagrams of this size, including RBUDP's 16-byte header (default: what fits the path's MTU).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--packet"]))]
     pub packet_bytes: Option<RbudpPacketBytes>,
-    /// Payload of one blast (S of He et al. 2002); a longer payload goes in several.
+    /// Send this much payload per blast; longer payloads take several blasts.
+    ///
+    /// It is S of He et al. 2002.
     #[schemars(extend("x-flags" = ["--payload"]))]
     pub payload_bytes: BlastBytes,
-    /// Blasts under way at once, so that new data go while the gaps of earlier ones are filled; 1 is the paper's way. 64, or fewer where 16 GiB hold no more of them over all streams, if absent.
+    /// Keep this many blasts in flight (default 64, fewer if they need over 16 GiB).
+    ///
+    /// New data go while the gaps of earlier blasts are filled; 1 is the protocol as published.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--in-flight"]))]
     pub in_flight: Option<BlastCount>,
-    /// Ask for reports while a blast goes on and fill its gaps at once; off is the paper's way, one report after each pass.
+    /// Request loss reports during a blast and fill its gaps at once.
+    ///
+    /// Off is the protocol as published: one report after each pass.
     #[schemars(extend("x-flags" = ["--early"]))]
     pub early: bool,
-    /// How the receiver puts packets where they belong.
+    /// Place received packets in memory by this method.
     #[schemars(extend("x-flags" = ["--receiver"]))]
     pub receiver: RbudpReceiver,
-    /// Check every packet where it was put, and each blast as a whole.
+    /// Verify every packet where it was placed, and each blast as a whole.
     #[schemars(extend("x-flags" = ["--checksum"]))]
     pub checksum: bool,
-    /// Lower the rate while a larger share of packets than this is lost, and raise it again up to `rate_bps`; never if absent.
+    /// Reduce the rate while more than this share of packets is lost, then raise it again up to `rate_bps` (default: never).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--loss-bound"]))]
     pub loss_bound: Option<LossShare>,
-    /// What to do when the path shows that others use it, or cannot carry the stated rate without queues.
+    /// Warn, refuse or continue when others use the path or it cannot carry the rate without queues.
     #[schemars(extend("x-flags" = ["--shared-path"]))]
     pub shared_path: SharedPath,
-    /// The client's file: what it sends, or what it receives is put into; memory if absent. The server's side is memory.
+    /// Send this file of the client, or receive into it (default: memory).
+    ///
+    /// The server's side is always memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096), extend("x-flags" = ["-F", "--file"]))]
     pub file: Option<String>,
-    /// Send buffer of the UDP socket (SO_SNDBUF, forced past wmem_max where permitted).
+    /// Set the UDP socket's send buffer, SO_SNDBUF, beyond wmem_max where permitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--udp-send-buffer"]))]
     pub udp_send_buffer_bytes: Option<BufferBytes>,
-    /// Receive buffer of the UDP socket (SO_RCVBUF, forced past rmem_max where permitted).
+    /// Set the UDP socket's receive buffer, SO_RCVBUF, beyond rmem_max where permitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--udp-receive-buffer"]))]
     pub udp_receive_buffer_bytes: Option<BufferBytes>,
-    /// Let the kernel or the NIC cut a batch into datagrams (UDP_SEGMENT).
+    /// Let the kernel or the NIC split a batch into datagrams (UDP_SEGMENT).
     #[schemars(extend("x-flags" = ["--gso"]))]
     pub gso: bool,
-    /// Take datagrams from the kernel in batches (UDP_GRO).
+    /// Receive datagrams from the kernel in batches (UDP_GRO).
     #[schemars(extend("x-flags" = ["--gro"]))]
     pub gro: bool,
 }

@@ -37,7 +37,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": "tcp",
-        "help": "Protocol that carries the data.",
+        "help": "Send the data by this protocol.",
         "sweep": True,
     },
     {
@@ -51,7 +51,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": "forward",
-        "help": "Which way the data go, seen from the client.",
+        "help": "Send data this way, as seen from the client.",
         "sweep": True,
     },
     {
@@ -65,7 +65,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 1,
         "maximum": 256,
         "default": 1,
-        "help": "Parallel data streams, each with a thread of its own at both ends.",
+        "help": "Use this many parallel streams.",
         "sweep": True,
     },
     {
@@ -79,7 +79,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 1,
         "maximum": 1073741824,
         "default": None,
-        "help": "Bytes handed to one send or receive call; 128 KiB (TCP, UDT, RBUDP, null) or 64 KiB (UDP) if absent.",
+        "help": "Pass this many bytes to each send or receive call (default 128 KiB; 64 KiB for UDP).",
         "sweep": True,
     },
     {
@@ -93,7 +93,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 0.01,
         "maximum": 604800.0,
         "default": None,
-        "help": "Time to send for, counted from the end of omit_s; 10 s if neither this nor total_bytes is given. A server's limit on the duration is on both together.",
+        "help": "Send for this long (default 10 s unless `total_bytes` is given).",
         "sweep": True,
     },
     {
@@ -107,7 +107,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 1,
         "maximum": 1152921504606846976,
         "default": None,
-        "help": "Payload bytes to send over all streams of a direction, instead of a duration.",
+        "help": "Send this many payload bytes instead of for a time.",
         "sweep": True,
     },
     {
@@ -121,7 +121,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 0.0,
         "maximum": 3600.0,
         "default": None,
-        "help": "Time at the start left out of steady-state figures; found from the data (MSER-5) if absent. A run of a duration lasts this much longer; one of total_bytes does not.",
+        "help": "Leave this much time at the start out of steady-state figures (default: found from the data by MSER-5).",
         "sweep": True,
     },
     {
@@ -135,7 +135,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 0.005,
         "maximum": 60.0,
         "default": 1.0,
-        "help": "Time between two samples. If not stated, `probe` and `profile` derive it from the duration (a hundredth of it within 50 and 100 ms; for a run of over a minute a six-hundredth, at most 1 s), and `copy` takes 0.5 s.",
+        "help": "Take a sample at this interval (default: from the duration, 50 ms to 1 s).",
         "sweep": True,
     },
     {
@@ -149,7 +149,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 0,
         "maximum": 10000000000000,
         "default": None,
-        "help": "Payload rate of each stream; 0 is without limit; RBUDP needs it stated; if absent, 1 Mbit/s for UDP and no limit otherwise.",
+        "help": "Limit each stream's payload rate; 0 means no limit (default 1 Mbit/s for UDP, no limit otherwise; RBUDP requires a rate).",
         "sweep": True,
     },
     {
@@ -163,7 +163,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": (),
-        "help": "NIC-to-NIC connections; streams take them in turn.",
+        "help": "Connect these two NICs; repeat the option to spread streams over several pairs.",
         "sweep": True,
     },
     {
@@ -177,7 +177,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 0,
         "maximum": 4095,
         "default": (),
-        "help": "CPUs of the client's streams, taken in turn; the scheduler's choice if empty.",
+        "help": "Pin the client's streams to these CPUs in turn (default: not pinned).",
         "sweep": True,
     },
     {
@@ -191,7 +191,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 0,
         "maximum": 4095,
         "default": (),
-        "help": "CPUs of the server's streams, taken in turn; the scheduler's choice if empty.",
+        "help": "Pin the server's streams to these CPUs in turn (default: not pinned).",
         "sweep": True,
     },
     {
@@ -205,7 +205,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": "any",
-        "help": "Version of IP.",
+        "help": "Use this version of IP.",
         "sweep": True,
     },
     {
@@ -219,7 +219,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 0,
         "maximum": 255,
         "default": None,
-        "help": "IPv4 type of service or IPv6 traffic class of data packets.",
+        "help": "Set the IPv4 type of service or IPv6 traffic class of data packets.",
         "sweep": True,
     },
     {
@@ -233,7 +233,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 1,
         "maximum": 1048575,
         "default": None,
-        "help": "IPv6 flow label of data packets.",
+        "help": "Set the IPv6 flow label of data packets.",
         "sweep": True,
     },
     {
@@ -247,7 +247,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 10,
         "maximum": 3600000,
         "default": 10000,
-        "help": "Time to set the control channel or a stream up in.",
+        "help": "Give up when setting up the control channel or a stream takes longer than this.",
         "sweep": False,
     },
     {
@@ -261,7 +261,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 0,
         "maximum": None,
         "default": 0,
-        "help": "Seed of everything that is drawn by chance, the payload included.",
+        "help": "Seed all random values, including the payload.",
         "sweep": False,
     },
     {
@@ -275,7 +275,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": 1024,
         "default": None,
-        "help": "A title for people, kept with the record.",
+        "help": "Store this title with the record.",
         "sweep": False,
     },
     {
@@ -289,7 +289,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": 65536,
         "default": None,
-        "help": "Any text for programs, kept with the record.",
+        "help": "Store this text with the record, for use by programs.",
         "sweep": False,
     },
     {
@@ -303,7 +303,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 1,
         "maximum": 15,
         "default": None,
-        "help": "Congestion control of the sender, by the kernel's name for it.",
+        "help": "Use this congestion control at the sender, by its kernel name (default: the kernel's).",
         "sweep": True,
     },
     {
@@ -317,7 +317,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 1,
         "maximum": 2147483647,
         "default": None,
-        "help": "Send buffer asked for (SO_SNDBUF); with autotuning if absent.",
+        "help": "Set the send buffer, SO_SNDBUF (default: autotuned).",
         "sweep": True,
     },
     {
@@ -331,7 +331,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 1,
         "maximum": 2147483647,
         "default": None,
-        "help": "Receive buffer asked for (SO_RCVBUF); with autotuning if absent.",
+        "help": "Set the receive buffer, SO_RCVBUF (default: autotuned).",
         "sweep": True,
     },
     {
@@ -345,7 +345,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 88,
         "maximum": 32767,
         "default": None,
-        "help": "Largest segment (TCP_MAXSEG).",
+        "help": "Limit segments to this size, TCP_MAXSEG (default: the kernel's).",
         "sweep": True,
     },
     {
@@ -373,7 +373,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": "copy",
-        "help": "How the sender gives bytes to the kernel.",
+        "help": "Pass data to the kernel by this method.",
         "sweep": True,
     },
     {
@@ -387,7 +387,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": "read",
-        "help": "What the receiver does with the bytes that came.",
+        "help": "Read received data, copy it once more, or have the kernel discard it.",
         "sweep": True,
     },
     {
@@ -415,7 +415,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 0,
         "maximum": 10000000000000,
         "default": None,
-        "help": "Pace each stream in the kernel (SO_MAX_PACING_RATE).",
+        "help": "Pace each stream in the kernel, SO_MAX_PACING_RATE (default: not paced).",
         "sweep": True,
     },
     {
@@ -429,7 +429,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 32,
         "maximum": 65507,
         "default": None,
-        "help": "UDP payload of one datagram; what fits the path's MTU if absent.",
+        "help": "Send this much payload in each datagram (default: what fits the path's MTU).",
         "sweep": True,
     },
     {
@@ -443,7 +443,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 1,
         "maximum": 128,
         "default": None,
-        "help": "Datagrams sent back to back in one call; as many as the rate and the kernel allow if absent.",
+        "help": "Send this many datagrams in one call (default: as many as the rate and the kernel allow).",
         "sweep": True,
     },
     {
@@ -457,7 +457,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": True,
-        "help": "Let the kernel or the NIC cut a batch into datagrams (UDP_SEGMENT).",
+        "help": "Let the kernel or the NIC split a batch into datagrams (UDP_SEGMENT).",
         "sweep": True,
     },
     {
@@ -471,7 +471,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": True,
-        "help": "Take datagrams from the kernel in batches (UDP_GRO).",
+        "help": "Receive datagrams from the kernel in batches (UDP_GRO).",
         "sweep": True,
     },
     {
@@ -485,7 +485,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 1,
         "maximum": 2147483647,
         "default": None,
-        "help": "Send buffer asked for (SO_SNDBUF, forced past wmem_max where permitted).",
+        "help": "Set the send buffer, SO_SNDBUF, beyond wmem_max where permitted.",
         "sweep": True,
     },
     {
@@ -499,7 +499,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 1,
         "maximum": 2147483647,
         "default": None,
-        "help": "Receive buffer asked for (SO_RCVBUF, forced past rmem_max where permitted).",
+        "help": "Set the receive buffer, SO_RCVBUF, beyond rmem_max where permitted.",
         "sweep": True,
     },
     {
@@ -513,7 +513,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": False,
-        "help": "Forbid fragmentation: a datagram over the path's MTU is an error, not fragments.",
+        "help": "Fail on datagrams larger than the path's MTU instead of fragmenting them.",
         "sweep": True,
     },
     {
@@ -527,7 +527,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": "read",
-        "help": "What the receiver does with the datagrams that came.",
+        "help": "Read received datagrams, or copy them once more.",
         "sweep": True,
     },
     {
@@ -541,7 +541,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 64,
         "maximum": 65507,
         "default": None,
-        "help": "UDP payload of one datagram, UDT's 16-byte header included (UDT_MSS less 28); what fits the path's MTU if absent. The smaller one of the two ends counts.",
+        "help": "Send datagrams of this size, including UDT's 16-byte header (default: what fits the path's MTU).",
         "sweep": True,
     },
     {
@@ -555,7 +555,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": "bbr",
-        "help": "Congestion control of the sender.",
+        "help": "Use this congestion control at the sender.",
         "sweep": True,
     },
     {
@@ -569,7 +569,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 1,
         "maximum": 2147483647,
         "default": None,
-        "help": "Bytes kept for sending, those not yet acknowledged included (UDT_SNDBUF); what the path needs, up to 1 GiB, if absent.",
+        "help": "Set the send buffer, UDT_SNDBUF, which also holds unacknowledged data (default: what the path needs, up to 1 GiB).",
         "sweep": True,
     },
     {
@@ -583,7 +583,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 1,
         "maximum": 2147483647,
         "default": None,
-        "help": "Bytes kept for receiving (UDT_RCVBUF); what the path needs, up to 1 GiB, if absent.",
+        "help": "Set the receive buffer, UDT_RCVBUF (default: what the path needs, up to 1 GiB).",
         "sweep": True,
     },
     {
@@ -597,7 +597,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 32,
         "maximum": 16777216,
         "default": None,
-        "help": "Most packets under way (UDT_FC); what the receive buffer holds if absent.",
+        "help": "Allow this many packets in flight, UDT_FC (default: what the receive buffer holds).",
         "sweep": True,
     },
     {
@@ -611,7 +611,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 1,
         "maximum": 2147483647,
         "default": None,
-        "help": "Send buffer of the UDP socket (UDP_SNDBUF, forced past wmem_max where permitted).",
+        "help": "Set the UDP socket's send buffer, UDP_SNDBUF, beyond wmem_max where permitted.",
         "sweep": True,
     },
     {
@@ -625,7 +625,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 1,
         "maximum": 2147483647,
         "default": None,
-        "help": "Receive buffer of the UDP socket (UDP_RCVBUF, forced past rmem_max where permitted).",
+        "help": "Set the UDP socket's receive buffer, UDP_RCVBUF, beyond rmem_max where permitted.",
         "sweep": True,
     },
     {
@@ -639,7 +639,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 0.0,
         "maximum": 3600.0,
         "default": 180.0,
-        "help": "Seconds to wait at the end for the other end to have everything (UDT_LINGER).",
+        "help": "Wait this long at the end for the receiver to get all data (UDT_LINGER).",
         "sweep": True,
     },
     {
@@ -653,7 +653,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": True,
-        "help": "Let the kernel or the NIC cut a batch into datagrams (UDP_SEGMENT).",
+        "help": "Let the kernel or the NIC split a batch into datagrams (UDP_SEGMENT).",
         "sweep": True,
     },
     {
@@ -667,7 +667,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": True,
-        "help": "Take datagrams from the kernel in batches (UDP_GRO).",
+        "help": "Receive datagrams from the kernel in batches (UDP_GRO).",
         "sweep": True,
     },
     {
@@ -681,7 +681,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 64,
         "maximum": 65507,
         "default": None,
-        "help": "UDP payload of one datagram, RBUDP's 16-byte header included; what fits the path's MTU if absent.",
+        "help": "Send datagrams of this size, including RBUDP's 16-byte header (default: what fits the path's MTU).",
         "sweep": True,
     },
     {
@@ -695,7 +695,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 1,
         "maximum": 8589934592,
         "default": 16777216,
-        "help": "Payload of one blast (S of He et al. 2002); a longer payload goes in several.",
+        "help": "Send this much payload per blast; longer payloads take several blasts.",
         "sweep": True,
     },
     {
@@ -709,7 +709,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 1,
         "maximum": 64,
         "default": None,
-        "help": "Blasts under way at once, so that new data go while the gaps of earlier ones are filled; 1 is the paper's way. 64, or fewer where 16 GiB hold no more of them over all streams, if absent.",
+        "help": "Keep this many blasts in flight (default 64, fewer if they need over 16 GiB).",
         "sweep": True,
     },
     {
@@ -723,7 +723,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": True,
-        "help": "Ask for reports while a blast goes on and fill its gaps at once; off is the paper's way, one report after each pass.",
+        "help": "Request loss reports during a blast and fill its gaps at once.",
         "sweep": True,
     },
     {
@@ -737,7 +737,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": "gather",
-        "help": "How the receiver puts packets where they belong.",
+        "help": "Place received packets in memory by this method.",
         "sweep": True,
     },
     {
@@ -751,7 +751,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": True,
-        "help": "Check every packet where it was put, and each blast as a whole.",
+        "help": "Verify every packet where it was placed, and each blast as a whole.",
         "sweep": True,
     },
     {
@@ -765,7 +765,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 0.0,
         "maximum": 0.5,
         "default": None,
-        "help": "Lower the rate while a larger share of packets than this is lost, and raise it again up to `rate_bps`; never if absent.",
+        "help": "Reduce the rate while more than this share of packets is lost, then raise it again up to `rate_bps` (default: never).",
         "sweep": True,
     },
     {
@@ -779,7 +779,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": "warn",
-        "help": "What to do when the path shows that others use it, or cannot carry the stated rate without queues.",
+        "help": "Warn, refuse or continue when others use the path or it cannot carry the rate without queues.",
         "sweep": True,
     },
     {
@@ -793,7 +793,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 1,
         "maximum": 4096,
         "default": None,
-        "help": "The client's file: what it sends, or what it receives is put into; memory if absent. The server's side is memory.",
+        "help": "Send this file of the client, or receive into it (default: memory).",
         "sweep": True,
     },
     {
@@ -807,7 +807,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 1,
         "maximum": 2147483647,
         "default": None,
-        "help": "Send buffer of the UDP socket (SO_SNDBUF, forced past wmem_max where permitted).",
+        "help": "Set the UDP socket's send buffer, SO_SNDBUF, beyond wmem_max where permitted.",
         "sweep": True,
     },
     {
@@ -821,7 +821,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 1,
         "maximum": 2147483647,
         "default": None,
-        "help": "Receive buffer of the UDP socket (SO_RCVBUF, forced past rmem_max where permitted).",
+        "help": "Set the UDP socket's receive buffer, SO_RCVBUF, beyond rmem_max where permitted.",
         "sweep": True,
     },
     {
@@ -835,7 +835,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": True,
-        "help": "Let the kernel or the NIC cut a batch into datagrams (UDP_SEGMENT).",
+        "help": "Let the kernel or the NIC split a batch into datagrams (UDP_SEGMENT).",
         "sweep": True,
     },
     {
@@ -849,7 +849,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": True,
-        "help": "Take datagrams from the kernel in batches (UDP_GRO).",
+        "help": "Receive datagrams from the kernel in batches (UDP_GRO).",
         "sweep": True,
     },
     {
@@ -863,7 +863,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": True,
-        "help": "Take what is in folders too; without it a folder is left out and named as failed.",
+        "help": "Copy folders with their contents; without it, folders are skipped and reported as failed.",
         "sweep": False,
     },
     {
@@ -877,7 +877,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": True,
-        "help": "Permission bits are the source's.",
+        "help": "Preserve permission bits.",
         "sweep": False,
     },
     {
@@ -891,7 +891,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": True,
-        "help": "Times of last change are the source's.",
+        "help": "Preserve modification times.",
         "sweep": False,
     },
     {
@@ -905,7 +905,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": False,
-        "help": "Names of one file stay names of one file.",
+        "help": "Preserve hard links between copied files.",
         "sweep": False,
     },
     {
@@ -919,7 +919,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": False,
-        "help": "Extended attributes (`user.*`, access control lists) are the source's.",
+        "help": "Preserve extended attributes (`user.*` and access control lists).",
         "sweep": False,
     },
     {
@@ -933,7 +933,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": None,
-        "help": "Owners are the source's, by name where the receiving host knows it; only root can set them.",
+        "help": "Preserve owners, by name where the receiver knows it; only root can.",
         "sweep": False,
     },
     {
@@ -947,7 +947,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": None,
-        "help": "Groups are the source's, by name where the receiving host knows it; without root those that the user is in.",
+        "help": "Preserve groups, by name where the receiver knows it; without root, only groups of the user.",
         "sweep": False,
     },
     {
@@ -961,7 +961,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": None,
-        "help": "Owners and groups go by number, not by name.",
+        "help": "Match owners and groups by number instead of name.",
         "sweep": False,
     },
     {
@@ -975,7 +975,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": True,
-        "help": "Holes stay holes and are not sent, in steps of 64 KiB, of files that are too long for a pack (1 MiB).",
+        "help": "Preserve holes in sparse files and do not send them.",
         "sweep": True,
     },
     {
@@ -989,7 +989,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": "keep",
-        "help": "What is done with symbolic links.",
+        "help": "Keep symbolic links, follow them to what they point at, or skip them.",
         "sweep": False,
     },
     {
@@ -1003,7 +1003,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": "time",
-        "help": "What makes a file at the destination the same as the source's.",
+        "help": "Skip a file whose copy exists, has the same size, has the same size and time, or has the same checksum.",
         "sweep": True,
     },
     {
@@ -1017,7 +1017,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 0.0,
         "maximum": 86400.0,
         "default": None,
-        "help": "Times of last change that are no further apart are the same; if absent, as far as the destination keeps them.",
+        "help": "Treat modification times this close as equal (default: what the destination can store).",
         "sweep": False,
     },
     {
@@ -1031,7 +1031,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": "never",
-        "help": "What is done with a file that is there already and is not the same.",
+        "help": "Replace a file that differs never, if it is older, or if it is different; always copies every file again.",
         "sweep": False,
     },
     {
@@ -1045,7 +1045,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": None,
-        "help": "Leave out files, folders and links that the destination has not; only what is there already is updated.",
+        "help": "Update only what exists at the destination; create nothing.",
         "sweep": False,
     },
     {
@@ -1059,7 +1059,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": None,
-        "help": "A link at the destination that leads to a folder stands for that folder; without it such a link is replaced like any other.",
+        "help": "Treat a symbolic link to a folder at the destination as that folder; without it, the link is replaced.",
         "sweep": False,
     },
     {
@@ -1073,7 +1073,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": None,
-        "help": "A folder that is not empty makes way for a file or link of its name, with all that is in it, where that may be replaced.",
+        "help": "Replace a folder by a file or link of the same name even if it is not empty.",
         "sweep": False,
     },
     {
@@ -1087,7 +1087,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 0,
         "maximum": 1000000000,
         "default": None,
-        "help": "Delete what the destination has and the sources have not, if it is exactly this many; no deletion if absent.",
+        "help": "Delete what the destination has and the sources lack, if it is exactly this many names (default: delete nothing).",
         "sweep": False,
     },
     {
@@ -1101,7 +1101,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 0,
         "maximum": 1000000000,
         "default": None,
-        "help": "Delete nothing if it would be more than this many names.",
+        "help": "Delete nothing if more names than this would be deleted.",
         "sweep": False,
     },
     {
@@ -1115,7 +1115,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": None,
-        "help": "Remove files and links from the sources once they are at the destination, proved and on the device.",
+        "help": "Remove source files and links once the destination has them verified and on disk.",
         "sweep": False,
     },
     {
@@ -1129,7 +1129,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": False,
-        "help": "Say what would be done and change nothing.",
+        "help": "Show what would be done and change nothing.",
         "sweep": False,
     },
     {
@@ -1143,7 +1143,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": "tree",
-        "help": "How far a file's content is proved.",
+        "help": "Verify contents not at all, by checksums, or by checksums after reading files back.",
         "sweep": True,
     },
     {
@@ -1157,7 +1157,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": "aes128-gcm",
-        "help": "What payload is sealed with.",
+        "help": "Encrypt the data with this cipher; none sends them in clear text.",
         "sweep": True,
     },
     {
@@ -1171,7 +1171,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": True,
-        "help": "Write what was received to the device before it takes its name, so that a power cut cannot take it back.",
+        "help": "Write each file to disk before it gets its name, so that it survives a power failure.",
         "sweep": True,
     },
     {
@@ -1185,7 +1185,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 65536,
         "maximum": 16777216,
         "default": None,
-        "help": "Bytes that a stream takes of a file at a time, a power of two: what is hashed, sent and remembered as one; 512 KiB, 2 MiB past the page cache, or 1 MiB by sendfile, if absent.",
+        "help": "Send, hash and resume files in chunks of this size, a power of two (default 512 KiB; 2 MiB for direct I/O, 1 MiB for sendfile).",
         "sweep": True,
     },
     {
@@ -1199,7 +1199,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 0,
         "maximum": 256,
         "default": None,
-        "help": "Threads that read at the sending end; 0: each stream reads for itself; chosen by the file system if absent.",
+        "help": "Use this many reader threads at the sender; with 0 each stream reads (default: chosen by file system).",
         "sweep": True,
     },
     {
@@ -1213,7 +1213,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 0,
         "maximum": 256,
         "default": None,
-        "help": "Threads that write at the receiving end; 0: each stream writes for itself; chosen by the file system if absent.",
+        "help": "Use this many writer threads at the receiver; with 0 each stream writes (default: chosen by file system).",
         "sweep": True,
     },
     {
@@ -1227,7 +1227,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 1,
         "maximum": 1000000,
         "default": None,
-        "help": "Files of which chunks are under way at once, at most; as many as it takes to fill the streams if absent.",
+        "help": "Send at most this many files at once (default: enough to fill the streams).",
         "sweep": True,
     },
     {
@@ -1241,7 +1241,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 1,
         "maximum": 1000000,
         "default": 16384,
-        "help": "Files announced to the receiving end before it has answered for the first of them.",
+        "help": "Announce this many files before the receiver answers for the first.",
         "sweep": True,
     },
     {
@@ -1255,7 +1255,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": "auto",
-        "help": "How files are read.",
+        "help": "Read files by this method.",
         "sweep": True,
     },
     {
@@ -1269,7 +1269,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": "auto",
-        "help": "How files are written; sendfile is for reading.",
+        "help": "Write files by this method.",
         "sweep": True,
     },
     {
@@ -1283,7 +1283,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 0,
         "maximum": 10000000000000,
         "default": None,
-        "help": "Payload rate over all streams; without limit if absent.",
+        "help": "Limit the payload rate over all streams (default: no limit).",
         "sweep": True,
     },
     {
@@ -1297,7 +1297,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": False,
-        "help": "Give way to other traffic: slow down as soon as the path's queues grow.",
+        "help": "Yield to other traffic: slow down as soon as queues on the path grow.",
         "sweep": True,
     },
     {
@@ -1311,7 +1311,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 0.01,
         "maximum": 604800.0,
         "default": 30.0,
-        "help": "Seconds without a byte of progress after which the session is given up (and tried again from the journal).",
+        "help": "Drop a session, and resume in a new one, when no byte has moved for this long.",
         "sweep": False,
     },
 )

@@ -235,7 +235,7 @@ TOPOLOGY_FIELDS: dict[str, tuple[OptionRow, ...]] = {
         "minimum": 0,
         "maximum": 1000000000000,
         "default": None,
-        "help": "Rate on the wire, framing included; without limit if absent.",
+        "help": "Limit the rate on the wire, framing included (default: no limit).",
         "sweep": True,
     },
     {
@@ -249,7 +249,7 @@ TOPOLOGY_FIELDS: dict[str, tuple[OptionRow, ...]] = {
         "minimum": 0.0,
         "maximum": 3600.0,
         "default": 0.0,
-        "help": "Propagation delay, one way.",
+        "help": "Delay packets by this propagation time, one way.",
         "sweep": True,
     },
     {
@@ -263,7 +263,7 @@ TOPOLOGY_FIELDS: dict[str, tuple[OptionRow, ...]] = {
         "minimum": 0.0,
         "maximum": 3600.0,
         "default": None,
-        "help": "Random part of the delay, at most the delay itself (a quarter of it if normal). Packets stay in order: on a busy link they wait for the slowest before them, and the mean delay grows towards the largest.",
+        "help": "Add a random delay of up to this much, at most the delay itself.",
         "sweep": True,
     },
     {
@@ -277,7 +277,7 @@ TOPOLOGY_FIELDS: dict[str, tuple[OptionRow, ...]] = {
         "minimum": None,
         "maximum": None,
         "default": "uniform",
-        "help": "Shape of the random part of the delay.",
+        "help": "Draw the random delay from this distribution.",
         "sweep": True,
     },
     {
@@ -319,7 +319,7 @@ TOPOLOGY_FIELDS: dict[str, tuple[OptionRow, ...]] = {
         "minimum": 0.0,
         "maximum": 1.0,
         "default": None,
-        "help": "Probability that one bit of a packet's transport payload is turned over.",
+        "help": "Flip one bit of a packet's transport payload with this probability.",
         "sweep": True,
     },
     {
@@ -333,7 +333,7 @@ TOPOLOGY_FIELDS: dict[str, tuple[OptionRow, ...]] = {
         "minimum": None,
         "maximum": None,
         "default": False,
-        "help": "Make checksums right again after corruption, so that only an end-to-end check can see it.",
+        "help": "Recompute checksums after corruption, so that only an end-to-end check finds it.",
         "sweep": True,
     },
     {
@@ -347,7 +347,7 @@ TOPOLOGY_FIELDS: dict[str, tuple[OptionRow, ...]] = {
         "minimum": 0.0,
         "maximum": 1.0,
         "default": None,
-        "help": "Probability that a packet arrives twice.",
+        "help": "Deliver a packet twice with this probability.",
         "sweep": True,
     },
     {
@@ -361,7 +361,7 @@ TOPOLOGY_FIELDS: dict[str, tuple[OptionRow, ...]] = {
         "minimum": 0.0,
         "maximum": 1.0,
         "default": None,
-        "help": "Probability that a packet arrives `reorder_delay_s` late, behind others.",
+        "help": "Deliver a packet late by `reorder_delay_s`, behind others, with this probability.",
         "sweep": True,
     },
     {
@@ -375,7 +375,7 @@ TOPOLOGY_FIELDS: dict[str, tuple[OptionRow, ...]] = {
         "minimum": 0.0,
         "maximum": 3600.0,
         "default": None,
-        "help": "How late a reordered packet arrives; 1 ms if absent.",
+        "help": "Deliver reordered packets this much later (default 1 ms).",
         "sweep": True,
     },
     {
@@ -389,7 +389,7 @@ TOPOLOGY_FIELDS: dict[str, tuple[OptionRow, ...]] = {
         "minimum": 576,
         "maximum": 65535,
         "default": None,
-        "help": "Largest IP packet; 1500 bytes if absent.",
+        "help": "Limit IP packets to this size (default 1500 bytes).",
         "sweep": True,
     },
     {
@@ -403,7 +403,7 @@ TOPOLOGY_FIELDS: dict[str, tuple[OptionRow, ...]] = {
         "minimum": 0,
         "maximum": 1024,
         "default": None,
-        "help": "Bytes on the wire around each IP packet; 38 (Ethernet with preamble, check sequence and gap) if absent.",
+        "help": "Count this many bytes on the wire around each IP packet (default 38, as Ethernet has).",
         "sweep": True,
     },
     {
@@ -605,7 +605,7 @@ TOPOLOGY_FIELDS: dict[str, tuple[OptionRow, ...]] = {
         "minimum": 0.0,
         "maximum": 1.0,
         "default": None,
-        "help": "Probability that a packet is lost, independent of every other.",
+        "help": "Lose each packet with this probability.",
         "sweep": True,
     },
     {
@@ -721,7 +721,7 @@ TOPOLOGY_FIELDS: dict[str, tuple[OptionRow, ...]] = {
         "minimum": 1,
         "maximum": 68719476736,
         "default": None,
-        "help": "Capacity in bytes on the wire.",
+        "help": "Limit the queue to this many bytes on the wire.",
         "sweep": True,
     },
     {
@@ -735,7 +735,7 @@ TOPOLOGY_FIELDS: dict[str, tuple[OptionRow, ...]] = {
         "minimum": 1,
         "maximum": 1000000000,
         "default": None,
-        "help": "Capacity in packets.",
+        "help": "Limit the queue to this many packets.",
         "sweep": True,
     },
     {
@@ -749,7 +749,7 @@ TOPOLOGY_FIELDS: dict[str, tuple[OptionRow, ...]] = {
         "minimum": 0.001,
         "maximum": 1000.0,
         "default": None,
-        "help": "Capacity in bandwidth-delay products of the link: its rate times the delays of both its directions; a queue holds at least one packet, and where both delays are 0 that many times ten milliseconds of the rate and at least 150,000 bytes.",
+        "help": "Limit the queue to this many bandwidth-delay products of the link.",
         "sweep": True,
     },
     {
@@ -763,7 +763,7 @@ TOPOLOGY_FIELDS: dict[str, tuple[OptionRow, ...]] = {
         "minimum": None,
         "maximum": None,
         "default": "drop-tail",
-        "help": "What decides which packets the queue gives up.",
+        "help": "Drop packets from the queue by this discipline.",
         "sweep": True,
     },
     {
@@ -777,7 +777,7 @@ TOPOLOGY_FIELDS: dict[str, tuple[OptionRow, ...]] = {
         "minimum": None,
         "maximum": None,
         "default": False,
-        "help": "Mark packets that allow it (ECN, RFC 3168) where CoDel would drop them.",
+        "help": "Mark ECN-capable packets where CoDel would drop them (RFC 3168).",
         "sweep": True,
     },
     {
@@ -791,7 +791,7 @@ TOPOLOGY_FIELDS: dict[str, tuple[OptionRow, ...]] = {
         "minimum": 1,
         "maximum": 68719476736,
         "default": None,
-        "help": "Mark packets that allow it when so many bytes wait before them (RFC 8257, section 3.1).",
+        "help": "Mark ECN-capable packets when this many bytes are queued (RFC 8257, section 3.1).",
         "sweep": True,
     },
     {

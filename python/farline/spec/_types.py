@@ -143,49 +143,45 @@ class RunSpec(TypedDict, total=False):
 
     # Version of this document.
     schema: int
-    # Protocol that carries the data.
+    # Send the data by this protocol.
     transport: Transport
-    # Which way the data go, seen from the client.
+    # Send data this way, as seen from the client.
     direction: Direction
-    # Parallel data streams, each with a thread of its own at both ends.
+    # Use this many parallel streams.
     streams: int
-    # Bytes handed to one send or receive call; 128 KiB (TCP, UDT, RBUDP, null) or 64 KiB (UDP) if
-    # absent.
+    # Pass this many bytes to each send or receive call (default 128 KiB; 64 KiB for UDP).
     block_bytes: int | None
-    # Time to send for, counted from the end of omit_s; 10 s if neither this nor total_bytes is
-    # given. A server's limit on the duration is on both together.
+    # Send for this long (default 10 s unless `total_bytes` is given).
     duration_s: float | None
-    # Payload bytes to send over all streams of a direction, instead of a duration.
+    # Send this many payload bytes instead of for a time.
     total_bytes: int | None
-    # Time at the start left out of steady-state figures; found from the data (MSER-5) if absent. A
-    # run of a duration lasts this much longer; one of total_bytes does not.
+    # Leave this much time at the start out of steady-state figures (default: found from the data by
+    # MSER-5).
     omit_s: float | None
-    # Time between two samples. If not stated, `probe` and `profile` derive it from the duration (a
-    # hundredth of it within 50 and 100 ms; for a run of over a minute a six-hundredth, at most 1
-    # s), and `copy` takes 0.5 s.
+    # Take a sample at this interval (default: from the duration, 50 ms to 1 s).
     interval_s: float
-    # Payload rate of each stream; 0 is without limit; RBUDP needs it stated; if absent, 1 Mbit/s
-    # for UDP and no limit otherwise.
+    # Limit each stream's payload rate; 0 means no limit (default 1 Mbit/s for UDP, no limit
+    # otherwise; RBUDP requires a rate).
     rate_bps: int | None
-    # NIC-to-NIC connections; streams take them in turn.
+    # Connect these two NICs; repeat the option to spread streams over several pairs.
     pairs: list[AddressPair]
-    # CPUs of the client's streams, taken in turn; the scheduler's choice if empty.
+    # Pin the client's streams to these CPUs in turn (default: not pinned).
     client_cpus: list[int]
-    # CPUs of the server's streams, taken in turn; the scheduler's choice if empty.
+    # Pin the server's streams to these CPUs in turn (default: not pinned).
     server_cpus: list[int]
-    # Version of IP.
+    # Use this version of IP.
     ip_version: IpVersion
-    # IPv4 type of service or IPv6 traffic class of data packets.
+    # Set the IPv4 type of service or IPv6 traffic class of data packets.
     tos: int | None
-    # IPv6 flow label of data packets.
+    # Set the IPv6 flow label of data packets.
     flow_label: int | None
-    # Time to set the control channel or a stream up in.
+    # Give up when setting up the control channel or a stream takes longer than this.
     connect_timeout_ms: int
-    # Seed of everything that is drawn by chance, the payload included.
+    # Seed all random values, including the payload.
     seed: int
-    # A title for people, kept with the record.
+    # Store this title with the record.
     title: str | None
-    # Any text for programs, kept with the record.
+    # Store this text with the record, for use by programs.
     extra_data: str | None
     # Parameters of TCP; only with `transport` "tcp".
     tcp: TcpOptions | None
@@ -216,44 +212,44 @@ class TcpOptions(TypedDict, total=False):
     is in the record.
     """
 
-    # Congestion control of the sender, by the kernel's name for it.
+    # Use this congestion control at the sender, by its kernel name (default: the kernel's).
     congestion_control: str | None
-    # Send buffer asked for (SO_SNDBUF); with autotuning if absent.
+    # Set the send buffer, SO_SNDBUF (default: autotuned).
     send_buffer_bytes: int | None
-    # Receive buffer asked for (SO_RCVBUF); with autotuning if absent.
+    # Set the receive buffer, SO_RCVBUF (default: autotuned).
     receive_buffer_bytes: int | None
-    # Largest segment (TCP_MAXSEG).
+    # Limit segments to this size, TCP_MAXSEG (default: the kernel's).
     mss_bytes: int | None
     # Send small segments at once (TCP_NODELAY).
     no_delay: bool
-    # How the sender gives bytes to the kernel.
+    # Pass data to the kernel by this method.
     send_mode: SendMode
-    # What the receiver does with the bytes that came.
+    # Read received data, copy it once more, or have the kernel discard it.
     receive_mode: ReceiveMode
     # Use Multipath TCP (RFC 8684).
     mptcp: bool
-    # Pace each stream in the kernel (SO_MAX_PACING_RATE).
+    # Pace each stream in the kernel, SO_MAX_PACING_RATE (default: not paced).
     pacing_rate_bps: int | None
 
 
 class UdpOptions(TypedDict, total=False):
     """Tunable parameters of UDP."""
 
-    # UDP payload of one datagram; what fits the path's MTU if absent.
+    # Send this much payload in each datagram (default: what fits the path's MTU).
     packet_bytes: int | None
-    # Datagrams sent back to back in one call; as many as the rate and the kernel allow if absent.
+    # Send this many datagrams in one call (default: as many as the rate and the kernel allow).
     batch_packets: int | None
-    # Let the kernel or the NIC cut a batch into datagrams (UDP_SEGMENT).
+    # Let the kernel or the NIC split a batch into datagrams (UDP_SEGMENT).
     gso: bool
-    # Take datagrams from the kernel in batches (UDP_GRO).
+    # Receive datagrams from the kernel in batches (UDP_GRO).
     gro: bool
-    # Send buffer asked for (SO_SNDBUF, forced past wmem_max where permitted).
+    # Set the send buffer, SO_SNDBUF, beyond wmem_max where permitted.
     send_buffer_bytes: int | None
-    # Receive buffer asked for (SO_RCVBUF, forced past rmem_max where permitted).
+    # Set the receive buffer, SO_RCVBUF, beyond rmem_max where permitted.
     receive_buffer_bytes: int | None
-    # Forbid fragmentation: a datagram over the path's MTU is an error, not fragments.
+    # Fail on datagrams larger than the path's MTU instead of fragmenting them.
     dont_fragment: bool
-    # What the receiver does with the datagrams that came.
+    # Read received datagrams, or copy them once more.
     receive_mode: UdpReceiveMode
 
 
@@ -262,27 +258,27 @@ class UdtOptions(TypedDict, total=False):
     (UDT_MAXBW, TPG's -B) is `rate_bps`.
     """
 
-    # UDP payload of one datagram, UDT's 16-byte header included (UDT_MSS less 28); what fits the
-    # path's MTU if absent. The smaller one of the two ends counts.
+    # Send datagrams of this size, including UDT's 16-byte header (default: what fits the path's
+    # MTU).
     packet_bytes: int | None
-    # Congestion control of the sender.
+    # Use this congestion control at the sender.
     congestion_control: UdtControl
-    # Bytes kept for sending, those not yet acknowledged included (UDT_SNDBUF); what the path needs,
-    # up to 1 GiB, if absent.
+    # Set the send buffer, UDT_SNDBUF, which also holds unacknowledged data (default: what the path
+    # needs, up to 1 GiB).
     send_buffer_bytes: int | None
-    # Bytes kept for receiving (UDT_RCVBUF); what the path needs, up to 1 GiB, if absent.
+    # Set the receive buffer, UDT_RCVBUF (default: what the path needs, up to 1 GiB).
     receive_buffer_bytes: int | None
-    # Most packets under way (UDT_FC); what the receive buffer holds if absent.
+    # Allow this many packets in flight, UDT_FC (default: what the receive buffer holds).
     flow_window_packets: int | None
-    # Send buffer of the UDP socket (UDP_SNDBUF, forced past wmem_max where permitted).
+    # Set the UDP socket's send buffer, UDP_SNDBUF, beyond wmem_max where permitted.
     udp_send_buffer_bytes: int | None
-    # Receive buffer of the UDP socket (UDP_RCVBUF, forced past rmem_max where permitted).
+    # Set the UDP socket's receive buffer, UDP_RCVBUF, beyond rmem_max where permitted.
     udp_receive_buffer_bytes: int | None
-    # Seconds to wait at the end for the other end to have everything (UDT_LINGER).
+    # Wait this long at the end for the receiver to get all data (UDT_LINGER).
     linger_s: float
-    # Let the kernel or the NIC cut a batch into datagrams (UDP_SEGMENT).
+    # Let the kernel or the NIC split a batch into datagrams (UDP_SEGMENT).
     gso: bool
-    # Take datagrams from the kernel in batches (UDP_GRO).
+    # Receive datagrams from the kernel in batches (UDP_GRO).
     gro: bool
 
 
@@ -291,37 +287,33 @@ class RbudpOptions(TypedDict, total=False):
     `rate_bps`, which must be stated; for dedicated paths only.
     """
 
-    # UDP payload of one datagram, RBUDP's 16-byte header included; what fits the path's MTU if
-    # absent.
+    # Send datagrams of this size, including RBUDP's 16-byte header (default: what fits the path's
+    # MTU).
     packet_bytes: int | None
-    # Payload of one blast (S of He et al. 2002); a longer payload goes in several.
+    # Send this much payload per blast; longer payloads take several blasts.
     payload_bytes: int
-    # Blasts under way at once, so that new data go while the gaps of earlier ones are filled; 1 is
-    # the paper's way. 64, or fewer where 16 GiB hold no more of them over all streams, if absent.
+    # Keep this many blasts in flight (default 64, fewer if they need over 16 GiB).
     in_flight: int | None
-    # Ask for reports while a blast goes on and fill its gaps at once; off is the paper's way, one
-    # report after each pass.
+    # Request loss reports during a blast and fill its gaps at once.
     early: bool
-    # How the receiver puts packets where they belong.
+    # Place received packets in memory by this method.
     receiver: RbudpReceiver
-    # Check every packet where it was put, and each blast as a whole.
+    # Verify every packet where it was placed, and each blast as a whole.
     checksum: bool
-    # Lower the rate while a larger share of packets than this is lost, and raise it again up to
-    # `rate_bps`; never if absent.
+    # Reduce the rate while more than this share of packets is lost, then raise it again up to
+    # `rate_bps` (default: never).
     loss_bound: float | None
-    # What to do when the path shows that others use it, or cannot carry the stated rate without
-    # queues.
+    # Warn, refuse or continue when others use the path or it cannot carry the rate without queues.
     shared_path: SharedPath
-    # The client's file: what it sends, or what it receives is put into; memory if absent. The
-    # server's side is memory.
+    # Send this file of the client, or receive into it (default: memory).
     file: str | None
-    # Send buffer of the UDP socket (SO_SNDBUF, forced past wmem_max where permitted).
+    # Set the UDP socket's send buffer, SO_SNDBUF, beyond wmem_max where permitted.
     udp_send_buffer_bytes: int | None
-    # Receive buffer of the UDP socket (SO_RCVBUF, forced past rmem_max where permitted).
+    # Set the UDP socket's receive buffer, SO_RCVBUF, beyond rmem_max where permitted.
     udp_receive_buffer_bytes: int | None
-    # Let the kernel or the NIC cut a batch into datagrams (UDP_SEGMENT).
+    # Let the kernel or the NIC split a batch into datagrams (UDP_SEGMENT).
     gso: bool
-    # Take datagrams from the kernel in batches (UDP_GRO).
+    # Receive datagrams from the kernel in batches (UDP_GRO).
     gro: bool
 
 
@@ -343,85 +335,78 @@ class CopySpec(TypedDict, total=False):
     # Rules for names below a source, the first that fits decides: `+ pattern` takes, `- pattern`
     # leaves out (rsync's patterns).
     filters: list[str]
-    # Take what is in folders too; without it a folder is left out and named as failed.
+    # Copy folders with their contents; without it, folders are skipped and reported as failed.
     recursive: bool
-    # Permission bits are the source's.
+    # Preserve permission bits.
     modes: bool
-    # Times of last change are the source's.
+    # Preserve modification times.
     times: bool
-    # Names of one file stay names of one file.
+    # Preserve hard links between copied files.
     hard_links: bool
-    # Extended attributes (`user.*`, access control lists) are the source's.
+    # Preserve extended attributes (`user.*` and access control lists).
     xattrs: bool
-    # Owners are the source's, by name where the receiving host knows it; only root can set them.
+    # Preserve owners, by name where the receiver knows it; only root can.
     owner: bool
-    # Groups are the source's, by name where the receiving host knows it; without root those that
-    # the user is in.
+    # Preserve groups, by name where the receiver knows it; without root, only groups of the user.
     group: bool
-    # Owners and groups go by number, not by name.
+    # Match owners and groups by number instead of name.
     numeric_ids: bool
-    # Holes stay holes and are not sent, in steps of 64 KiB, of files that are too long for a pack
-    # (1 MiB).
+    # Preserve holes in sparse files and do not send them.
     sparse: bool
-    # What is done with symbolic links.
+    # Keep symbolic links, follow them to what they point at, or skip them.
     links: SymbolicLinks
-    # What makes a file at the destination the same as the source's.
+    # Skip a file whose copy exists, has the same size, has the same size and time, or has the same
+    # checksum.
     sync_level: SyncLevel
-    # Times of last change that are no further apart are the same; if absent, as far as the
-    # destination keeps them.
+    # Treat modification times this close as equal (default: what the destination can store).
     modify_window_s: float | None
-    # What is done with a file that is there already and is not the same.
+    # Replace a file that differs never, if it is older, or if it is different; always copies every
+    # file again.
     overwrite: Overwrite
-    # Leave out files, folders and links that the destination has not; only what is there already is
-    # updated.
+    # Update only what exists at the destination; create nothing.
     existing: bool
-    # A link at the destination that leads to a folder stands for that folder; without it such a
-    # link is replaced like any other.
+    # Treat a symbolic link to a folder at the destination as that folder; without it, the link is
+    # replaced.
     keep_dirlinks: bool
-    # A folder that is not empty makes way for a file or link of its name, with all that is in it,
-    # where that may be replaced.
+    # Replace a folder by a file or link of the same name even if it is not empty.
     force: bool
-    # Delete what the destination has and the sources have not, if it is exactly this many; no
-    # deletion if absent.
+    # Delete what the destination has and the sources lack, if it is exactly this many names
+    # (default: delete nothing).
     delete: int | None
-    # Delete nothing if it would be more than this many names.
+    # Delete nothing if more names than this would be deleted.
     max_delete: int | None
-    # Remove files and links from the sources once they are at the destination, proved and on the
-    # device.
+    # Remove source files and links once the destination has them verified and on disk.
     remove_source_files: bool
-    # Say what would be done and change nothing.
+    # Show what would be done and change nothing.
     dry_run: bool
-    # How far a file's content is proved.
+    # Verify contents not at all, by checksums, or by checksums after reading files back.
     verify: Verify
-    # What payload is sealed with.
+    # Encrypt the data with this cipher; none sends them in clear text.
     cipher: Cipher
-    # Write what was received to the device before it takes its name, so that a power cut cannot
-    # take it back.
+    # Write each file to disk before it gets its name, so that it survives a power failure.
     fsync: bool
-    # Bytes that a stream takes of a file at a time, a power of two: what is hashed, sent and
-    # remembered as one; 512 KiB, 2 MiB past the page cache, or 1 MiB by sendfile, if absent.
+    # Send, hash and resume files in chunks of this size, a power of two (default 512 KiB; 2 MiB for
+    # direct I/O, 1 MiB for sendfile).
     chunk_bytes: int | None
-    # Threads that read at the sending end; 0: each stream reads for itself; chosen by the file
-    # system if absent.
+    # Use this many reader threads at the sender; with 0 each stream reads (default: chosen by file
+    # system).
     readers: int | None
-    # Threads that write at the receiving end; 0: each stream writes for itself; chosen by the file
-    # system if absent.
+    # Use this many writer threads at the receiver; with 0 each stream writes (default: chosen by
+    # file system).
     writers: int | None
-    # Files of which chunks are under way at once, at most; as many as it takes to fill the streams
-    # if absent.
+    # Send at most this many files at once (default: enough to fill the streams).
     concurrency: int | None
-    # Files announced to the receiving end before it has answered for the first of them.
+    # Announce this many files before the receiver answers for the first.
     pipeline: int
-    # How files are read.
+    # Read files by this method.
     read_engine: FileEngine
-    # How files are written; sendfile is for reading.
+    # Write files by this method.
     write_engine: FileEngine
-    # Payload rate over all streams; without limit if absent.
+    # Limit the payload rate over all streams (default: no limit).
     total_rate_bps: int | None
-    # Give way to other traffic: slow down as soon as the path's queues grow.
+    # Yield to other traffic: slow down as soon as queues on the path grow.
     give_way: bool
-    # Seconds without a byte of progress after which the session is given up (and tried again from
-    # the journal).
+    # Drop a session, and resume in a new one, when no byte has moved for this long.
     stall_timeout_s: float
 
 
@@ -567,34 +552,31 @@ class LinkSpec(TypedDict):
 class PipeSpec(TypedDict, total=False):
     """One direction of a link, in the order a packet meets it: queue, wire, distance."""
 
-    # Rate on the wire, framing included; without limit if absent.
+    # Limit the rate on the wire, framing included (default: no limit).
     rate_bps: int | None
-    # Propagation delay, one way.
+    # Delay packets by this propagation time, one way.
     delay_s: float
-    # Random part of the delay, at most the delay itself (a quarter of it if normal). Packets stay
-    # in order: on a busy link they wait for the slowest before them, and the mean delay grows
-    # towards the largest.
+    # Add a random delay of up to this much, at most the delay itself.
     jitter_s: float | None
-    # Shape of the random part of the delay.
+    # Draw the random delay from this distribution.
     jitter_shape: JitterShape
     # The queue in front of the wire.
     queue: QueueSpec
     # Packets lost on the wire.
     loss: LossSpec
-    # Probability that one bit of a packet's transport payload is turned over.
+    # Flip one bit of a packet's transport payload with this probability.
     corrupt: float | None
-    # Make checksums right again after corruption, so that only an end-to-end check can see it.
+    # Recompute checksums after corruption, so that only an end-to-end check finds it.
     corrupt_hidden: bool
-    # Probability that a packet arrives twice.
+    # Deliver a packet twice with this probability.
     duplicate: float | None
-    # Probability that a packet arrives `reorder_delay_s` late, behind others.
+    # Deliver a packet late by `reorder_delay_s`, behind others, with this probability.
     reorder: float | None
-    # How late a reordered packet arrives; 1 ms if absent.
+    # Deliver reordered packets this much later (default 1 ms).
     reorder_delay_s: float | None
-    # Largest IP packet; 1500 bytes if absent.
+    # Limit IP packets to this size (default 1500 bytes).
     mtu_bytes: int | None
-    # Bytes on the wire around each IP packet; 38 (Ethernet with preamble, check sequence and gap)
-    # if absent.
+    # Count this many bytes on the wire around each IP packet (default 38, as Ethernet has).
     framing_bytes: int | None
     # What changes by itself, in the order of time.
     schedule: list[ScheduledChange]
@@ -608,19 +590,17 @@ class QueueSpec(TypedDict, total=False):
     rate and 150,000 bytes.
     """
 
-    # Capacity in bytes on the wire.
+    # Limit the queue to this many bytes on the wire.
     capacity_bytes: int | None
-    # Capacity in packets.
+    # Limit the queue to this many packets.
     capacity_packets: int | None
-    # Capacity in bandwidth-delay products of the link: its rate times the delays of both its
-    # directions; a queue holds at least one packet, and where both delays are 0 that many times ten
-    # milliseconds of the rate and at least 150,000 bytes.
+    # Limit the queue to this many bandwidth-delay products of the link.
     capacity_bdp: float | None
-    # What decides which packets the queue gives up.
+    # Drop packets from the queue by this discipline.
     discipline: QueueDiscipline
-    # Mark packets that allow it (ECN, RFC 3168) where CoDel would drop them.
+    # Mark ECN-capable packets where CoDel would drop them (RFC 3168).
     ecn: bool
-    # Mark packets that allow it when so many bytes wait before them (RFC 8257, section 3.1).
+    # Mark ECN-capable packets when this many bytes are queued (RFC 8257, section 3.1).
     ecn_threshold_bytes: int | None
     # CoDel's acceptable standing delay; 5 ms if absent.
     codel_target_s: float | None
@@ -631,7 +611,7 @@ class QueueSpec(TypedDict, total=False):
 class LossSpec(TypedDict, total=False):
     """Packets lost on the wire, after they left the queue. All causes add up."""
 
-    # Probability that a packet is lost, independent of every other.
+    # Lose each packet with this probability.
     random: float | None
     # Loss in bursts.
     burst: BurstLoss | None
@@ -1290,6 +1270,25 @@ class Samples(TypedDict):
     send_buffer_free_bytes: list[int]
     # Bytes free in the receive buffer (UDT).
     receive_buffer_free_bytes: list[int]
+
+
+class TicketRecord(TypedDict):
+    """A ticket as its server's folder remembers it: all but the signature, so that nobody can use
+    what is listed.
+    """
+
+    # What the ticket says.
+    claims: TicketClaims
+    # Where its server is reached, `host:port`.
+    address: str
+    # Seconds since 1970 at which it was made; absent for a ticket that the folder has no record of.
+    made_at_s: NotRequired[int | None]
+    # Sessions used so far; counted only where their number is limited.
+    used_sessions: int
+    # Whether it was revoked.
+    revoked: bool
+    # Whether the server of this folder signed it.
+    signed_here: bool
 
 
 class LinkSamples(TypedDict):

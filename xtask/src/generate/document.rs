@@ -2,7 +2,7 @@
 
 use farline_spec::{
     CopyProgress, Failure, FailureKind, HostFacts, LinkChange, LinkSamples, MoverSamples, ReceiptLine,
-    RunRecord, RunSpec, Samples, ServerConfig, TicketClaims, Topology, VersionInfo,
+    RunRecord, RunSpec, Samples, ServerConfig, TicketClaims, TicketRecord, Topology, VersionInfo,
 };
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
@@ -51,6 +51,7 @@ pub fn documents() -> Vec<Document> {
         Document::of::<LinkChange>("link-change", as_read()),
         Document::of::<RunRecord>("run-record", as_written()),
         Document::of::<Samples>("samples", as_written()),
+        Document::of::<TicketRecord>("ticket-record", as_written()),
         Document::of::<LinkSamples>("link-samples", as_written()),
         Document::of::<MoverSamples>("mover-samples", as_written()),
         Document::of::<ReceiptLine>("receipt-line", as_written()),
@@ -78,6 +79,7 @@ impl Definitions {
         let mut records = as_written().into_generator();
         register::<RunRecord>(&mut records);
         register::<Samples>(&mut records);
+        register::<TicketRecord>(&mut records);
         register::<LinkSamples>(&mut records);
         register::<MoverSamples>(&mut records);
         register::<ReceiptLine>(&mut records);

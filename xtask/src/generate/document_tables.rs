@@ -58,6 +58,7 @@ fn table_row(owner: &str, field: &str, schema: &Value) -> OptionRow {
         range: (Value::Null, Value::Null),
         default: Value::Null,
         help: first_paragraph(document::description(schema)),
+        details: String::new(),
         sweep: false,
         chosen: false,
     }

@@ -4,7 +4,7 @@ use farline_spec::{FailureKind, PARTIAL_EXIT_CODE, VANISHED_EXIT_CODE};
 use serde_json::Value;
 
 use super::document::{self, Definitions, description};
-use super::text::{first_paragraph, python_string, python_strings, python_value};
+use super::text::{first_paragraph, later_paragraphs, python_string, python_strings, python_value};
 
 /// One option of a run: what command lines and plans need to know about it.
 pub struct OptionRow {
@@ -29,8 +29,10 @@ pub struct OptionRow {
     pub default: Value,
     /// Whether commands choose a value where none is stated, whatever the default of a document is.
     pub chosen: bool,
-    /// One paragraph.
+    /// The first paragraph.
     pub help: String,
+    /// What else is to be said, on one line: for pages, not for command lines.
+    pub details: String,
     /// Whether a campaign may vary it.
     pub sweep: bool,
 }
@@ -84,6 +86,7 @@ pub(super) fn row(definitions: &Definitions, section: &str, name: &str, schema: 
         ),
         default: default(schema, is_array),
         help: first_paragraph(description(schema)),
+        details: later_paragraphs(description(schema)),
         sweep: schema["x-sweep"] != false,
         chosen: schema["x-chosen"] == true,
     }

@@ -78,12 +78,20 @@ fn option_cells(row: &OptionRow) -> Vec<String> {
         Value::String(word) => code(word),
         other => other.to_string(),
     };
-    let help = if row.sweep {
-        row.help.clone()
+    let campaign = if row.sweep {
+        ""
     } else {
-        format!("{} Not varied by a campaign.", row.help)
+        "Not varied by a campaign."
     };
-    vec![code(&row.path), flags.join(" "), range(row), default, help]
+    let meaning = [row.help.as_str(), row.details.as_str(), campaign];
+    let meaning: Vec<&str> = meaning.into_iter().filter(|text| !text.is_empty()).collect();
+    vec![
+        code(&row.path),
+        flags.join(" "),
+        range(row),
+        default,
+        meaning.join(" "),
+    ]
 }
 
 fn range(row: &OptionRow) -> String {

@@ -29,6 +29,12 @@ pub fn first_paragraph(text: &str) -> String {
     paragraph.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Everything behind the first paragraph of a documentation, on one line.
+pub fn later_paragraphs(text: &str) -> String {
+    let rest = text.split_once("\n\n").map_or("", |(_, rest)| rest);
+    rest.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// A string as Python writes it.
 pub fn python_string(text: &str) -> String {
     Value::from(text).to_string()
@@ -78,5 +84,7 @@ mod tests {
     #[test]
     fn the_first_paragraph_is_one_line() {
         assert_eq!(first_paragraph("a\nb\n\nc"), "a b");
+        assert_eq!(later_paragraphs("a\nb\n\nc\n\nd"), "c d");
+        assert_eq!(later_paragraphs("a\nb"), "");
     }
 }
