@@ -17,12 +17,15 @@ __all__ = [
     "Server",
     "enter_namespaces",
     "host_facts",
+    "inspect_ticket",
+    "list_tickets",
     "make_contact",
     "make_user_namespace",
     "memory_copy_bps",
     "mint_ticket",
     "parse_target",
     "reopen_log",
+    "revoke_ticket",
     "start_emulator",
     "start_log",
     "start_run",
@@ -97,6 +100,15 @@ def mint_ticket(
     state_dir: str, address: str, scope_json: str, limits_json: str, lifetime_s: float
 ) -> str:
     """A ticket signed by the server whose state is in `state_dir`."""
+
+def list_tickets(state_dir: str) -> str:
+    """Tickets that the server whose state is in `state_dir` remembers, as JSON."""
+
+def inspect_ticket(state_dir: str, ticket: str) -> str:
+    """What a ticket says, as JSON; with what that server knows of it."""
+
+def revoke_ticket(state_dir: str, claims_json: str) -> None:
+    """Has the servers whose state is in `state_dir` refuse a ticket from now on."""
 
 def host_facts() -> str:
     """What this host is, as JSON."""

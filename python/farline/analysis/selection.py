@@ -12,6 +12,7 @@ from dataclasses import replace
 from farline.errors import SpecError, UsageError
 from farline.spec import units
 from farline.spec.infrastructure import Infrastructure
+from farline.spec.near import unknown
 from farline.spec.transfers import TRANSFER_COLUMNS
 from farline.store.filters import read_since
 from farline.store.transfers import Selection
@@ -134,8 +135,8 @@ def _with(
         case "min-bytes":
             return replace(base, min_bytes=int(_number(value, units.parse_size, where)))
     if key not in TRANSFER_COLUMNS:
-        allowed = ", ".join((*_TEXT_KEYS, *TRANSFER_COLUMNS))
-        raise UsageError(f"{flag} {key!r}: there is no such key; allowed are {allowed}")
+        allowed = (*_TEXT_KEYS, *TRANSFER_COLUMNS)
+        raise UsageError(f"{flag} {key!r}: there is no such key; {unknown(key, allowed)}")
     return replace(base, where={**base.where, **dict([_where(f"{key}={value}", flag)])})
 
 
@@ -146,8 +147,8 @@ def _where(text: str, flag: str = "--where") -> tuple[str, tuple[object, ...]]:
     if not equals:
         raise UsageError(f"{flag} {text!r}: write COLUMN=VALUE, such as streams=4")
     if column not in TRANSFER_COLUMNS:
-        allowed = ", ".join(TRANSFER_COLUMNS)
-        raise UsageError(f"{flag} {column!r}: no such column; allowed are {allowed}")
+        said = unknown(column, TRANSFER_COLUMNS)
+        raise UsageError(f"{flag} {column!r}: no such column; {said}")
     try:
         return column, tuple(_value(column, value.strip()) for value in values.split(","))
     except ValueError as error:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from farline.errors import SpecError
+from farline.spec.near import unknown
 from farline.spec.table import COPY
 from farline.spec.units import parse_size
 
@@ -61,7 +62,7 @@ def read_data_table(table: Mapping[str, Any]) -> DataTable | None:
         return None
     for key in table:
         if key not in _KEYS:
-            raise SpecError(f"[{DATA}] {key}: unknown; allowed are {', '.join(_KEYS)}")
+            raise SpecError(f"[{DATA}] {key}: unknown; {unknown(key, _KEYS)}")
     source = _folder("source", table.get("source"))
     destination = _folder("destination", table.get("destination", source))
     data = DataTable(_files(table.get("files")), source, destination)

@@ -28,6 +28,7 @@ from farline.campaign.plan_values import flatten, read_option
 from farline.campaign.points import POINT, Together
 from farline.errors import SpecError
 from farline.plots.wanted import KINDS, SCALES, WantedFigure, wanted_figure
+from farline.spec.near import unknown
 
 FIGURE = "figure"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -123,7 +124,7 @@ def _figure(table: Mapping[str, Any], together: Mapping[str, Together]) -> Wante
 def _check_keys(place: str, table: Mapping[str, Any]) -> None:
     for key, value in table.items():
         if key not in _KEYS:
-            raise SpecError(f"{place} {key}: unknown; allowed are {', '.join(_KEYS)}")
+            raise SpecError(f"{place} {key}: unknown; {unknown(key, _KEYS)}")
         if key in _TEXTS and not isinstance(value, str):
             raise SpecError(f"{place} {key}: {value!r} is not a text")
         if key in _WORDS and value not in _WORDS[key]:
@@ -180,7 +181,7 @@ def _columns(place: str, raw: Any) -> list[str]:
     columns: list[str] = raw if isinstance(raw, list) else [raw]
     for column in columns:
         if column not in known:
-            raise SpecError(f"{place} y: {column!r} is unknown; allowed are {', '.join(known)}")
+            raise SpecError(f"{place} y: {column!r} is unknown; {unknown(column, known)}")
     if not columns:
         raise SpecError(f"{place} y: an empty list: name at least one result")
     return columns

@@ -18,6 +18,7 @@ from typing import Any
 from farline.errors import SpecError
 from farline.models.rbudp import MODEL_NAMES, Case
 from farline.plots.wanted import OVER, PAYLOAD, RATE, ModelLine, model_line
+from farline.spec.near import unknown
 from farline.spec.units import parse_duration, parse_probability, parse_rate, parse_size
 
 _X = {RATE: "rate_bps", PAYLOAD: "rbudp.payload_bytes"}
@@ -46,7 +47,7 @@ def read_models(place: str, tables: object, x_options: Collection[str]) -> list[
 def _line(place: str, table: Mapping[str, Any], x_options: Collection[str]) -> ModelLine:
     for key in table:
         if key not in _KEYS:
-            raise SpecError(f"{place} {key}: unknown; allowed are {', '.join(_KEYS)}")
+            raise SpecError(f"{place} {key}: unknown; {unknown(key, _KEYS)}")
     for key in ("name", "rtt_s"):
         if key not in table:
             raise SpecError(f"{place} {key}: missing")

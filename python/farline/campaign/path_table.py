@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from farline.errors import SpecError
+from farline.spec.near import unknown
 
 PATH = "path"
 """Name of the table, and of the section in dotted names: `path.rtt_s`."""
@@ -126,8 +127,8 @@ def read_link_option(place: str, key: str, raw: object) -> Any:
     from farline.spec.values import read_value
 
     if key not in LINK_OPTION_BY_KEY:
-        allowed = ", ".join((*_PLACE_KEYS, *LINK_OPTION_BY_KEY))
-        raise SpecError(f"{place}: unknown; allowed are {allowed}")
+        allowed = (*_PLACE_KEYS, *LINK_OPTION_BY_KEY)
+        raise SpecError(f"{place}: unknown; {unknown(key, allowed)}")
     try:
         return read_value(LINK_OPTION_BY_KEY[key], raw)
     except ValueError as error:

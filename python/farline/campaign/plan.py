@@ -55,6 +55,7 @@ from farline.campaign.points import (
 )
 from farline.campaign.rules import Rules
 from farline.errors import SpecError, UsageError
+from farline.spec.near import unknown
 from farline.spec.toml_reading import read_toml
 from farline.spec.units import parse_duration
 
@@ -276,7 +277,7 @@ def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def _known(place: str, table: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
     for key in table:
         if key not in allowed:
-            raise SpecError(f"{place} {key}: unknown; allowed are {', '.join(allowed)}")
+            raise SpecError(f"{place} {key}: unknown; {unknown(key, allowed)}")
 
 
 def _typed(key: str, value: object) -> Any:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from farline.campaign.path_table import PATH, check_in_use, read_link_option
 from farline.errors import SpecError
+from farline.spec.near import unknown
 from farline.spec.table import COPY, TRANSPORT_SECTIONS
 
 if TYPE_CHECKING:
@@ -62,10 +63,10 @@ def known_option(part: str, path: str, varied: bool) -> Option:
     if section == PATH or path == PATH:
         raise SpecError(f"{place}: stands in [{PATH}]")
     if section and section not in SECTIONS:
-        raise SpecError(f"{place}: there is no section {section}; there are {', '.join(SECTIONS)}")
+        raise SpecError(f"{place}: there is no section {section}; {unknown(section, SECTIONS)}")
     if option is None:
         siblings = [o.name for o in OPTIONS if o.path.rpartition(".")[0] == section]
-        raise SpecError(f"{place}: unknown; allowed are {', '.join(siblings)}")
+        raise SpecError(f"{place}: unknown; {unknown(path.rpartition('.')[2], siblings)}")
     if path == "seed":
         raise SpecError(f"{place}: stands in [campaign]; each run's own seed is drawn from it")
     if varied and not option.sweep:

@@ -33,6 +33,7 @@ from farline.campaign.plan_values import (
     read_option,
 )
 from farline.errors import SpecError
+from farline.spec.near import unknown
 
 if TYPE_CHECKING:
     from farline.spec.table import Option
@@ -112,7 +113,7 @@ def _group(name: str, raw: object) -> Together:
         raise SpecError(f"{place}: {name} is a column of the results; take another name")
     for key in raw:
         if key not in _GROUP_KEYS:
-            raise SpecError(f"{place} {key}: unknown; allowed are {', '.join(_GROUP_KEYS)}")
+            raise SpecError(f"{place} {key}: unknown; {unknown(key, _GROUP_KEYS)}")
     paths = raw.get("options")
     if not isinstance(paths, list) or not paths or not all(isinstance(p, str) for p in paths):
         raise SpecError(f"{place} options: must be a list of options by name")

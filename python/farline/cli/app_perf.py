@@ -49,16 +49,16 @@ Runs = list[tuple[int, "RunRecord"]]
 @click.command(
     "app-perf",
     cls=RunCommand,
-    short_help="Measure what a host takes in, with and without one copy more.",
+    short_help="Measure how fast a host can receive and use data.",
 )
 @target_options
 @run_options(sweep=False)
 @click.option(
-    "--rounds", type=click.IntRange(1, 100), default=3, show_default=True, metavar="N",
-    help="Pairs of runs, one run of each kind in a pair.",
+    "--rounds", type=click.IntRange(1, 100), default=3, metavar="N",
+    help="Run N pairs of one run of each kind (default 3).",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print the bounds as one JSON document.")
-@click.option("-V", "--verbose", is_flag=True, help="Say each step of the sessions.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON document.")
+@click.option("-V", "--verbose", is_flag=True, help="Print each step of the sessions.")
 @store_options
 def command(
     host: str | None,
@@ -71,12 +71,12 @@ def command(
     no_store: bool,
     **options: Any,
 ) -> int:
-    """Measure what HOST takes in when it throws data away, and when it moves them once more.
+    """Measure how fast HOST can receive data that it discards, and data that it copies once.
 
-    The first is the raw bound, the second the application bound. Runs of both kinds take
-    turns, 3 s each unless -t or -n says otherwise, and all of them are kept. With
-    --transport udp state the rate that the path is to carry: -b RATE, or -b 0 for as fast
-    as the host can. The sending rate to state for rbudp is 95 % of the application bound.
+    The first rate is the raw bound, the second the application bound (RBUDP, He et al.
+    2002). Runs of both kinds alternate, 3 s each unless -t or -n is given. With
+    --transport udp, state the rate with -b RATE; -b 0 sends as fast as the host can.
+    For RBUDP, send at 95 % of the application bound.
     """
     target = target_text(host, client, port)
     specs, width_s = _specs(options)

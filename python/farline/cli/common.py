@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from farline.cli.command import Command
 from farline.tools import Stop
 from farline.tools.signals import handled_by
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
+STORE_HELP = (
+    "Use the run store in this folder (default $FARLINE_STORE or ~/.local/share/farline/store)."
+)
+
 _SPELLINGS = {
     "--json=iperf3": "-J",
     "--json=farline": "--json",
@@ -25,7 +30,7 @@ _SPELLINGS = {
 }
 
 
-class RunCommand(click.Command):
+class RunCommand(Command):
     """A command with the options of a run: spellings with an optional value are resolved first.
 
     click would take the word after `--json` for its value; here only `--json=…` has one.
@@ -49,11 +54,12 @@ def _spelling(argument: str) -> str:
 def target_options(command: _Command) -> _Command:
     """`HOST`, or `-c HOST` out of habit, and `-p PORT`."""
     command = click.option(
-        "-p", "--port", type=click.IntRange(1, 65535), help="Control port of the server [5470]."
+        "-p", "--port", type=click.IntRange(1, 65535), metavar="PORT",
+        help="Connect to this control port of the server (default 5470).",
+    )(command)  # fmt: skip
+    command = click.option(
+        "-c", "--client", metavar="HOST", help="Connect to HOST: same as the argument, for iperf3."
     )(command)
-    command = click.option("-c", "--client", metavar="HOST", help="HOST, as iperf3 has it.")(
-        command
-    )
     return click.argument("host", required=False)(command)
 
 
@@ -67,7 +73,7 @@ def target_text(host: str | None, client: str | None, port: int | None) -> str:
         raise click.UsageError(f"two hosts: {host} and -c {client}")
     named = host or client
     if not named:
-        raise click.UsageError("which host? Name one, or give a ticket (farline://...)")
+        raise click.UsageError("no host is named: give HOST, HOST:PORT or a ticket (farline://...)")
     if port is None:
         return named
     if named.startswith("farline://") or named.count(":") == 1 or "]:" in named:
@@ -78,12 +84,14 @@ def target_text(host: str | None, client: str | None, port: int | None) -> str:
 
 def store_options(command: _Command) -> _Command:
     """`--store PATH` and `--no-store`."""
-    command = click.option("--no-store", is_flag=True, help="Do not keep the run.")(command)
+    command = click.option("--no-store", is_flag=True, help="Do not record the run in the store.")(
+        command
+    )
     return click.option(
         "--store",
         "store_path",
         type=click.Path(path_type=Path, file_okay=False),
-        help="Where runs are kept [$FARLINE_STORE, or farline/store under $XDG_DATA_HOME].",
+        help=STORE_HELP,
     )(command)
 
 

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
+from farline.cli.command import Command
 from farline.cli.selection import (
     filter_options,
     read_filter,
     store_option,
 )
+from farline.cli.words import Words
 from farline.profiles.perfmon_table import perfmon_table
 from farline.store import Store
 from farline.store.disk import publish
@@ -25,29 +27,40 @@ if TYPE_CHECKING:
 
 
 FORMATS = ("csv", "parquet", "json")
+_ENDINGS = {f".{kind}": kind for kind in FORMATS}
 
 
-@click.command(short_help="Write runs as CSV, Parquet or JSON.")
-@click.option("--format", "kind", type=click.Choice(FORMATS), required=True, help="How to write.")
-@click.option("--samples", "with_samples", is_flag=True, help="The interval samples of the runs.")
+@click.command(cls=Command, short_help="Write runs as CSV, Parquet or JSON.")
 @click.option(
-    "--links", "with_links", is_flag=True, help="The samples of the links they went over."
+    "--format", "kind", type=Words(FORMATS), help="Write this format (default: by the file name)."
 )
 @click.option(
-    "--perfmon", "with_perfmon", is_flag=True, help="UDT runs' statistics by libudt's names."
+    "--samples",
+    "with_samples",
+    is_flag=True,
+    help="Write the samples of each interval instead of runs.",
 )
-@click.option("--files", "with_files", is_flag=True, help="The receipts of copies: every name.")
+@click.option("--links", "with_links", is_flag=True, help="Write the samples of emulated links.")
+@click.option(
+    "--perfmon",
+    "with_perfmon",
+    is_flag=True,
+    help="Write the statistics of UDT runs, named as in libudt.",
+)
+@click.option(
+    "--files", "with_files", is_flag=True, help="Write every name in the receipts of copies."
+)
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
     required=True,
-    help="File to write, replaced as a whole if it is there; - is standard output.",
+    help="Write to this file and replace it; - is standard output.",
 )
 @filter_options
 @store_option
 def command(
-    kind: str,
+    kind: str | None,
     with_samples: bool,
     with_links: bool,
     with_perfmon: bool,
@@ -60,15 +73,15 @@ def command(
     where: tuple[str, ...],
     store_path: Path | None,
 ) -> None:
-    """Write runs that fit the filters: one row each, options and results as columns.
+    """Write the selected runs to a file, one row for each run.
 
-    Parquet has the whole record in a column, JSON has it as it is; CSV leaves it out. With
-    --samples the rows are interval samples, named by run_id; JSON then has them beside each record.
-    --links is the same for the links of emulated paths, --perfmon for the statistics of UDT runs by
-    the names of libudt's perfmon, --files for what became of each name of copies.
+    The format follows from the ending of the file name: .csv, .parquet or .json. JSON and
+    Parquet also contain the whole record of each run.
     """
     if sum((with_samples, with_links, with_perfmon, with_files)) > 1:
         raise click.UsageError("--samples, --links, --perfmon, --files: write one table at a time")
+
+    kind = kind or format_of(output)
     store = Store.to_read(store_path)
     runs = store.runs(read_filter(store, campaign, transport, status, since, where))
     if with_files:
@@ -83,6 +96,23 @@ def command(
     _write(output, kind, lambda file: put_runs(file, kind, runs, samples))
     rows = len(runs if samples is None else samples)
     click.echo(f"{rows} rows of {len(runs)} runs", err=True)
+
+
+def format_of(output: Path) -> str:
+    """The format that the ending of a file's name asks for.
+
+    Raises:
+        click.UsageError: when it asks for none.
+    """
+    if str(output) == "-":
+        raise click.UsageError(f"-o -: standard output: add --format {'|'.join(FORMATS)}")
+    kind = _ENDINGS.get(output.suffix.lower())
+    if kind is None:
+        endings = ", ".join(_ENDINGS)
+        raise click.UsageError(
+            f"-o {output}: no format ends so; end the name in {endings}, or add --format"
+        )
+    return kind
 
 
 def _write_files(output: Path, kind: str, store: Store, runs: pa.Table) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import click
 
+from farline.cli.command import Group
 from farline.cli.failures import json_style, print_failure
 from farline.cli.log_options import from_verb, log_options, with_log_options
 from farline.cli.shown import shown
@@ -25,30 +26,37 @@ class Verb:
 
     module: str
     help: str
+    title: str = "Commands"
+    """Heading of the group of commands that it stands in."""
 
+
+_COPY = "Copy files"
+_MEASURE = "Measure a path"
+_RESULTS = "Look at results"
+_PLAN = "Predict and emulate"
 
 COMMANDS: dict[str, Verb] = {
-    "copy": Verb("farline.cli.copy.command", "Copy files and folders to, from and between hosts."),
-    "serve": Verb("farline.cli.serve", "Serve copies and profiling runs to other hosts."),
-    "probe": Verb("farline.cli.probe", "Run once towards a host and say what limited it."),
+    "copy": Verb("farline.cli.copy.command", "Copy files and folders between hosts.", _COPY),
+    "serve": Verb("farline.cli.serve", "Serve copies and measurements to other hosts.", _COPY),
+    "ticket": Verb("farline.cli.ticket", "Make, list and revoke tickets of this server.", _COPY),
+    "trust": Verb("farline.cli.trust", "Remember or forget another host's server.", _COPY),
+    "probe": Verb("farline.cli.probe", "Measure throughput to a host once.", _MEASURE),
+    "profile": Verb("farline.cli.profile", "Measure over a grid of settings.", _MEASURE),
     "app-perf": Verb(
-        "farline.cli.app_perf", "Measure what a host takes in, with and without one copy more."
+        "farline.cli.app_perf", "Measure how fast a host can receive and use data.", _MEASURE
     ),
-    "profile": Verb("farline.cli.profile", "Run a campaign over a grid of parameters."),
-    "model": Verb("farline.cli.model", "Say what a transport should reach on a path."),
-    "testbed": Verb("farline.cli.testbed", "Emulate a wide-area network on this machine."),
-    "runs": Verb("farline.cli.runs", "List the runs that were kept."),
-    "show": Verb("farline.cli.show", "Show one run."),
-    "export": Verb("farline.cli.export", "Write runs as CSV, Parquet or JSON."),
-    "report": Verb("farline.cli.report", "Draw runs: figures and one HTML page."),
-    "analyze": Verb("farline.cli.analyze", "Turn measurements into profiles, causes and a page."),
-    "host": Verb("farline.cli.host", "Say what this host can do and what holds it back."),
-    "ticket": Verb("farline.cli.ticket", "Make a ticket for this host's server."),
-    "trust": Verb("farline.cli.trust", "Remember a ticket or a server's key, or forget it."),
+    "host": Verb("farline.cli.host", "Check this host for limits on a path.", _MEASURE),
+    "runs": Verb("farline.cli.runs", "List recorded runs.", _RESULTS),
+    "show": Verb("farline.cli.show", "Show one run.", _RESULTS),
+    "report": Verb("farline.cli.report", "Draw a campaign as one HTML page.", _RESULTS),
+    "export": Verb("farline.cli.export", "Write runs as CSV, Parquet or JSON.", _RESULTS),
+    "analyze": Verb("farline.cli.analyze", "Analyse existing measurements and logs.", _RESULTS),
+    "model": Verb("farline.cli.model", "Predict the throughput of a transport.", _PLAN),
+    "testbed": Verb("farline.cli.testbed", "Emulate a network on this machine.", _PLAN),
 }
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Group):
     """Lists verbs without importing them."""
 
     verbs: Mapping[str, Verb] = COMMANDS
@@ -65,11 +73,6 @@ class LazyGroup(click.Group):
         command: click.Command = module.command
         return with_log_options(command)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of verbs, from the table."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, verb.help) for name, verb in self.verbs.items()])
-
 
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
@@ -81,7 +84,7 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
 
 @click.group(
     cls=LazyGroup,
-    help="Measures, explains and moves bulk data over long fat networks.",
+    help="Measure, explain and copy bulk data over long fat networks.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from farline.cli.command import Command
 from farline.cli.limits import RATE, SECONDS
 
 if TYPE_CHECKING:
@@ -29,27 +30,35 @@ WIDTH_MAX = 100
 _STYLES: dict[Severity, str] = {"bad": "bold red", "warn": "yellow", "ok": "green"}
 
 
-@click.command("host", short_help="Say what this host can do and what holds it back.")
+@click.command("host", cls=Command, short_help="Check this host for limits on a path.")
 @click.option(
-    "--rate", type=RATE, default="10Gbit", show_default=True, help="Rate the path should reach."
+    "--rate",
+    type=RATE,
+    default="10Gbit",
+    help="Check for this rate of the path (default 10Gbit).",
 )
 @click.option(
-    "--rtt", type=SECONDS, default="100ms", show_default=True, help="Round-trip time of the path."
+    "--rtt",
+    type=SECONDS,
+    default="100ms",
+    help="Check for this round-trip time of the path (default 100ms).",
 )
 @click.option(
-    "-P", "--streams", type=click.IntRange(1, 256), default=1, show_default=True,
-    help="Streams that share the path.",
+    "-P", "--streams", type=click.IntRange(1, 256), default=1, metavar="N",
+    help="Share the path among N streams (default 1).",
 )  # fmt: skip
 @click.option(
     "--loss", type=click.FloatRange(0, 1, max_open=True), metavar="SHARE",
-    help="Share of packets the path loses, such as 1e-5.",
+    help="Assume that the path loses this share of packets, such as 1e-5.",
 )  # fmt: skip
-@click.option("--interface", metavar="IF", help="Interface of the path [all that are in use].")
-@click.option("--no-measure", is_flag=True, help="Do not measure the memory's copy rate.")
+@click.option(
+    "--interface", metavar="IF", help="Check only this network interface (default: all in use)."
+)
+@click.option("--no-measure", is_flag=True, help="Do not measure the copy rate of memory.")
 @click.option("--json", "as_json", is_flag=True, help="Print facts and findings as JSON.")
 @click.option(
     "--sysctl", "as_sysctl", is_flag=True,
-    help="Print the kernel settings that are to change, as a file for /etc/sysctl.d.",
+    help="Print the kernel settings to change, as a file for /etc/sysctl.d.",
 )  # fmt: skip
 def command(
     rate: float,
@@ -61,10 +70,10 @@ def command(
     as_json: bool,
     as_sysctl: bool,
 ) -> None:
-    """Judge this host against a path, and name the command that mends each finding.
+    """Check this host for limits on a path, and print a command that fixes each.
 
     Kernel limits are compared with the bandwidth-delay product of the path.
-    Nothing is changed, and no packet is sent.
+    Changes nothing and sends no packets.
     """
     from farline.findings.host import findings, judged_interfaces
     from farline.tools.native import host_facts, memory_copy_bps

@@ -47,11 +47,17 @@ def limit_options(command: _Command) -> _Command:
             "--limit-sessions",
             type=click.IntRange(1, 1_000_000),
             metavar="N",
-            help="The ticket allows N sessions in all.",
+            help="Limit the ticket to N sessions in all.",
         ),
-        click.option("--limit-bytes", type=SIZE, help="The ticket allows so many bytes a run."),
-        click.option("--limit-time", type=SECONDS, help="The ticket allows runs of that length."),
-        click.option("--limit-rate", type=RATE, help="The ticket allows that rate a session."),
+        click.option(
+            "--limit-bytes", type=SIZE, help="Limit each session of the ticket to this many bytes."
+        ),
+        click.option(
+            "--limit-time", type=SECONDS, help="Limit each session of the ticket to this time."
+        ),
+        click.option(
+            "--limit-rate", type=RATE, help="Limit each session of the ticket to this rate."
+        ),
     ):
         command = decorate(command)
     return command

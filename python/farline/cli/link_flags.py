@@ -13,17 +13,20 @@ from typing import Any, TypeVar
 import click
 
 from farline.spec.links import LINK_OPTIONS, RTT, LinkOption
+from farline.spec.option_help import option_help
 from farline.spec.options import OptionType
 from farline.spec.values import read_sweep, read_value
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _PREFIX = "link_"
-_METAVARS = {"size": "SIZE", "rate": "RATE", "seconds": "TIME", "integer": "N", "number": "X"}
+_METAVARS = {
+    "size": "SIZE", "rate": "RATE", "seconds": "DURATION", "integer": "N", "number": "X",
+}  # fmt: skip
 
 host_cpus_option = click.option(
     "--host-cpus",
     metavar="LIST",
-    help="CPUs that the hosts' programs keep to, and the emulator to the others: 0, 0,2-3.",
+    help="Run the hosts' programs on these CPUs and the emulator on the others, such as 0,2-3.",
 )
 
 
@@ -45,7 +48,7 @@ def _flag(option: LinkOption, prefix: str, sweep: bool) -> Callable[[_Command], 
     if option is not RTT:
         flag = f"--{prefix}{flag[2:]}"
     name = f"{_PREFIX}{option.key}"
-    about = f"[link] {option.help}" if prefix else option.help
+    about = option_help(option).replace("--reorder-", f"--{prefix}reorder-")
     if option.kind == "flag":
         switch = f"{flag}/--{prefix}no-{option.flags[0][2:]}"
         return click.option(switch, name, default=None, is_flag=True, help=about)

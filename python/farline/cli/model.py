@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from farline.analysis.rbudp_runs import measured_runs
+from farline.cli.command import Command, Group
 from farline.cli.limits import RATE, SECONDS, SIZE, UnitType
 from farline.cli.model_json import document
 from farline.cli.model_text import case_name, print_answer
 from farline.cli.selection import store_option
+from farline.cli.words import Words
 from farline.models.rbudp import HEADER_BYTES, MODEL_NAMES, Case
 from farline.models.rbudp_answer import Request, answer_of
 from farline.spec import units
@@ -42,21 +44,19 @@ _FLAGS = {
 }
 """What a quantity of a case is called on the command line."""
 
-_HELP = """What a transport should reach on a stated path, before anything is sent."""
+_HELP = """Predict the throughput of a transport on a stated path, without sending packets."""
 
-_RBUDP_HELP = """Say how long an RBUDP blast takes, and at what throughput.
+_RBUDP_HELP = """Predict how long an RBUDP blast takes, and at what throughput.
 
-\b
-  farline model rbudp --payload 600MB --rate 610Mbit --rtt 110ms --loss 7%
-
-Three models stand beside each other: equations 1 to 6 of He et al. 2002 as
-printed; corrected, with one report after each pass, the paper's protocol;
-corrected, with reports while the blast goes on, farline's default. Below the
-table is where the printed ones mislead. No packet is sent.
+Shows three models: equations 1 to 6 of RBUDP (He et al. 2002) as printed; the same protocol
+corrected, with one report after each pass; and corrected with early reports, farline's
+default. Sends no packets.
 """
 
 
-@click.group("model", help=_HELP, short_help="Say what a transport should reach on a path.")
+@click.group(
+    "model", cls=Group, help=_HELP, short_help="Predict the throughput of a transport on a path."
+)
 def command() -> None:
     """Chooses the model; all work is the model's."""
 
@@ -66,57 +66,123 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 def _case_options(command: _Command) -> _Command:
     """The quantities of a case."""
-    for option in reversed((
-        click.option("--payload", type=SIZE, required=True,
-                     help="Payload of the blast: 600MB is decimal, 600M is 600 MiB."),
-        click.option("--rate", type=RATE, required=True, help="Rate of sending, of payload."),
-        click.option("--rtt", type=SECONDS, required=True, help="Round-trip time: 2 T_prop."),
-        click.option("--loss", type=SHARE, default="0", show_default=True,
-                     help="Share of the packets that each pass loses, such as 7% or 0.07."),
-        click.option("--packet", type=click.IntRange(64, 65_507), default=1472, show_default=True,
-                     help="UDP payload of a packet, RBUDP's 16-byte header included; the printed"
-                     " equations have 1500 bytes of payload."),
-        click.option("--overhead", type=click.IntRange(0, 65_535), default=0, show_default=True,
-                     help="Bytes besides its payload that a packet takes of --rate: 82 where it is"
-                     " an Ethernet line's. Corrected models only."),
-        click.option("--settle", type=SECONDS,
-                     help="Wait for stragglers before gaps are reported [RTT/8, 0.2 to 50 ms]."),
-        click.option("--interval", type=SECONDS,
-                     help="Time between early reports [RTT/4, 5 to 50 ms]."),
-        click.option("--initial-window", type=click.IntRange(1, 1 << 20), default=10,
-                     show_default=True, help="Segments TCP sends of a report in its first round."),
-        click.option("--in-flight", type=click.IntRange(1, 64), default=1, show_default=True,
-                     help="Blasts under way at once, of a payload that goes in several."),
-    )):  # fmt: skip
+    for option in reversed(
+        (
+            click.option(
+                "--payload",
+                type=SIZE,
+                required=True,
+                help="Send this much payload; 600MB is decimal, 600M is 600 MiB.",
+            ),
+            click.option("--rate", type=RATE, required=True, help="Send payload at this rate."),
+            click.option(
+                "--rtt",
+                type=SECONDS,
+                required=True,
+                help="Assume this round-trip time (twice T_prop).",
+            ),
+            click.option(
+                "--loss",
+                type=SHARE,
+                default="0",
+                help="Lose this share of packets in each pass, such as 7% (default 0).",
+            ),
+            click.option(
+                "--packet",
+                type=click.IntRange(64, 65_507),
+                default=1472,
+                metavar="SIZE",
+                help="Send packets of this size, RBUDP's 16-byte header included (default"
+                " 1472; the printed equations use 1500 bytes of payload).",
+            ),
+            click.option(
+                "--overhead",
+                type=click.IntRange(0, 65_535),
+                default=0,
+                metavar="SIZE",
+                help="Count this many bytes of --rate for each packet besides its payload, in"
+                " the corrected models; 82 for an Ethernet line rate (default 0).",
+            ),
+            click.option(
+                "--settle",
+                type=SECONDS,
+                help="Wait this long for late packets before reporting gaps (default RTT/8,"
+                " within 0.2 to 50 ms).",
+            ),
+            click.option(
+                "--interval",
+                type=SECONDS,
+                help="Send early reports at this interval (default RTT/4, within 5 to 50 ms).",
+            ),
+            click.option(
+                "--initial-window",
+                type=click.IntRange(1, 1 << 20),
+                default=10,
+                metavar="N",
+                help="Send N TCP segments of a report in the first round trip (default 10).",
+            ),
+            click.option(
+                "--in-flight",
+                type=click.IntRange(1, 64),
+                default=1,
+                metavar="N",
+                help="Keep N blasts in flight (default 1).",
+            ),
+        )
+    ):
         command = option(command)
     return command
 
 
 def _answer_options(command: _Command) -> _Command:
     """Which models, and what else is to be said of them."""
-    for option in reversed((
-        click.option("--printed", is_flag=True, help="Show the equations as printed."),
-        click.option("--passes", is_flag=True, help="Show a report after each pass."),
-        click.option("--early", is_flag=True,
-                     help="Show early reports. All three are shown where none is chosen."),
-        click.option("--efficiency", type=SHARE,
-                     help="Say which payload reaches this share of --rate."),
-        click.option("--curve", "over", type=click.Choice(["payload", "rate"]),
-                     help="Throughput over payload or over rate."),
-        click.option("--beside", metavar="RATE[@LOSS]",
-                     help="A second case for the curve over payload, such as 550Mbit@0%."),
-        click.option("--against", multiple=True, metavar="RUN|last",
-                     help="Put the blasts of a kept run beside the model; may come several times."),
-        click.option("--campaign", metavar="NAME|last", help="Put a whole campaign's there."),
-        click.option("--plot", type=click.Path(path_type=Path, dir_okay=False),
-                     help="Draw into FILE.png or FILE.svg, over payload unless --curve says rate."),
-        click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
-    )):  # fmt: skip
+    for option in reversed(
+        (
+            click.option("--printed", is_flag=True, help="Show the equations as printed."),
+            click.option(
+                "--passes", is_flag=True, help="Show the model with a report after each pass."
+            ),
+            click.option("--early", is_flag=True, help="Show the model with early reports."),
+            click.option(
+                "--efficiency",
+                type=SHARE,
+                help="Print the payload that reaches this share of --rate.",
+            ),
+            click.option(
+                "--curve",
+                "over",
+                type=Words(["payload", "rate"]),
+                help="Print throughput over payload or over rate.",
+            ),
+            click.option(
+                "--beside",
+                metavar="RATE[@LOSS]",
+                help="Add a second case to the curve over payload, such as 550Mbit@0%.",
+            ),
+            click.option(
+                "--against",
+                multiple=True,
+                metavar="RUN|last",
+                help="Compare the model with a recorded run; repeat for several.",
+            ),
+            click.option(
+                "--campaign",
+                metavar="NAME|last",
+                help="Compare the model with the runs of a campaign.",
+            ),
+            click.option(
+                "--plot",
+                type=click.Path(path_type=Path, dir_okay=False),
+                help="Draw the curve into a .png or .svg file.",
+            ),
+            click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+        )
+    ):
         command = option(command)
     return command
 
 
-@command.command("rbudp", help=_RBUDP_HELP, short_help="Reliable Blast UDP (He et al. 2002).")
+@command.command("rbudp", cls=Command, help=_RBUDP_HELP, short_help="Predict an RBUDP blast.")
 @_case_options
 @_answer_options
 @store_option

@@ -30,7 +30,7 @@ SHOWN_S = 1.0
 """Seconds per line when `-i` is not given."""
 
 
-@click.command(cls=RunCommand, short_help="Run once towards a host.")
+@click.command(cls=RunCommand, short_help="Measure throughput to a host once.")
 @target_options
 @run_options(sweep=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the record as one JSON document.")
@@ -38,12 +38,12 @@ SHOWN_S = 1.0
     "-J",
     "as_iperf3",
     is_flag=True,
-    help="Print one JSON document in iperf3's shape; --json=iperf3 is the same.",
+    help="Print one JSON document in iperf3's format: same as --json=iperf3.",
 )
 @click.option(
-    "--json-stream", "as_stream", is_flag=True, help="Print iperf3's JSON events as they come."
+    "--json-stream", "as_stream", is_flag=True, help="Print iperf3's JSON events as they happen."
 )
-@click.option("-V", "--verbose", is_flag=True, help="Say each step of the session.")
+@click.option("-V", "--verbose", is_flag=True, help="Print each step of the session.")
 @store_options
 def command(
     host: str | None,
@@ -57,11 +57,11 @@ def command(
     no_store: bool,
     **options: Any,
 ) -> int:
-    """Run once towards HOST and say what limited the run.
+    """Measure throughput to HOST once, and report what limited it.
 
     HOST is a name or address with an optional :PORT, or a ticket
-    (farline://...). iperf3's letters mean what they mean in iperf3. The run is
-    kept; `farline runs` lists it.
+    (farline://...). It must run `farline serve`. One-letter options mean the
+    same as in iperf3. `farline runs` lists the run afterwards.
     """
     # `farline probe --help` answers before these could be imported.
     from farline.campaign.judging import asking_path, bounds_for

@@ -23,8 +23,8 @@ from farline.campaign.settings import make_campaign
 from farline.cli import campaign_text as text
 from farline.cli.campaign_end import Output, finish
 from farline.cli.campaign_view import LiveCampaign, PlainCampaign
-from farline.cli.common import RunCommand, interruptible, target_options, target_text
-from farline.cli.profile_plan import path_options, plan_options, read_plan
+from farline.cli.common import STORE_HELP, RunCommand, interruptible, target_options, target_text
+from farline.cli.profile_plan import has_grid, path_options, plan_options, read_plan
 from farline.spec.options import run_options
 from farline.store import Store
 from farline.tools.native import resolve_spec
@@ -37,8 +37,15 @@ if TYPE_CHECKING:
 
 LAST = "last"
 
+_REPETITIONS = ("repetitions", "min_repetitions", "max_repetitions", "relative_half_width")
+_NO_GRID = (
+    "no grid is given: there is one setting only; vary an option with a list or a range, such as"
+    " -P 1,2,4 or --transport tcp,udt, name a PLAN.toml, repeat the one setting with"
+    " --repetitions 10, or measure once with farline probe"
+)
 
-@click.command(cls=RunCommand, short_help="Run a campaign over a grid of parameters.")
+
+@click.command(cls=RunCommand, short_help="Measure throughput over a grid of settings.")
 @target_options
 @click.argument("plan_path", metavar="[PLAN.toml]", required=False)
 @run_options(sweep=True)
@@ -49,21 +56,21 @@ LAST = "last"
     is_flag=False,
     flag_value=LAST,
     metavar="[CAMPAIGN]",
-    help="Go on with a campaign that was interrupted; the last one if none is named.",
+    help="Resume an interrupted campaign (default: the last one).",
 )
-@click.option("--dry-run", is_flag=True, help="Print the runs and the time they will take.")
+@click.option("--dry-run", is_flag=True, help="Print the planned runs and how long they will take.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON document.")
 @click.option(
     "--report",
     "report_dir",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write the report with its figures into this folder at the end.",
+    help="Write a report with figures into this folder at the end.",
 )
 @click.option(
     "--store",
     "store_path",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where runs are kept [$FARLINE_STORE, or farline/store under $XDG_DATA_HOME].",
+    help=STORE_HELP,
 )
 def command(
     host: str | None,
@@ -77,14 +84,15 @@ def command(
     store_path: Path | None,
     **options: Any,
 ) -> int:
-    """Profile the path to HOST: run every setting of a grid, in fair order, often enough.
+    """Measure throughput to HOST for every setting of a grid, repeated until it is certain.
 
-    Without HOST, an emulated path: --rtt 0,11.8ms,366ms brings up two hosts on this machine and
-    runs over each round-trip time; options of the link have --link in front, a plan a table [path].
+    The grid comes from options, PLAN.toml, or both, where options take precedence. A list
+    such as 1,2,4 or a range such as 64K..1M*2 varies an option. Each setting is repeated
+    until the mean throughput is known to --half-width. --resume continues a campaign that
+    was interrupted.
 
-    The grid comes from PLAN.toml, from options (lists such as 1,2,4 and ranges such as 64K..1M*2
-    vary an option), or from both: options win. Each setting is repeated until its mean throughput
-    is known well enough. Interrupt it whenever you like; --resume goes on.
+    Without HOST, farline emulates the path: --rtt 0,11.8ms,366ms brings up two hosts on this
+    machine and measures at each round-trip time.
     """
     output = Output(as_json, report_dir)
     host, plan_path = _positions(host, client, plan_path)
@@ -92,7 +100,10 @@ def command(
     if resume is not None:
         _refuse_with_resume(plan_path, dry_run, options)
         return _resume(resume, named, store_path, output)
+    is_repeated = any(options[name] is not None for name in _REPETITIONS)
     plan = read_plan(plan_path, options)
+    if not (plan_path or is_repeated or has_grid(plan)):
+        raise click.UsageError(_NO_GRID)
     topology = _topology_here(plan) if named else _over_testbed(plan, plan_path)
     campaign = _campaign(plan)
     if topology is not None:

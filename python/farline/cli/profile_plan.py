@@ -27,20 +27,35 @@ def plan_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Flags for what stands under [campaign] in a plan."""
     for option in reversed(
         (
-            click.option("--name", help="Name of the campaign [the plan file's]."),
-            click.option("--repetitions", type=int, help="Run each setting so many times."),
-            click.option("--min-repetitions", type=int, help="At least so many times [5]."),
-            click.option("--max-repetitions", type=int, help="At most so many times [27]."),
+            click.option("--name", help="Name the campaign (default: as the plan file)."),
+            click.option("--repetitions", type=int, help="Run each setting exactly N times."),
+            click.option(
+                "--min-repetitions", type=int, help="Run each setting at least N times (default 5)."
+            ),
+            click.option(
+                "--max-repetitions", type=int, help="Run each setting at most N times (default 27)."
+            ),
             click.option(
                 "--half-width",
                 "relative_half_width",
                 type=float,
                 metavar="SHARE",
-                help="Repeat until the mean is known to this share of it [0.05].",
+                help="Repeat until the interval around the mean is this narrow (default 0.05).",
             ),
-            click.option("--confidence", type=float, help="Confidence of that interval [0.95]."),
-            click.option("--reference", help="Reference setting: first or none [first]."),
-            click.option("--pause", "pause_s", type=SECONDS, help="Time between two runs [0]."),
+            click.option(
+                "--confidence",
+                type=float,
+                metavar="SHARE",
+                help="Use this confidence for the interval (default 0.95).",
+            ),
+            click.option(
+                "--reference",
+                metavar="first|none",
+                help="Compare other settings with the first one, or with none (default first).",
+            ),
+            click.option(
+                "--pause", "pause_s", type=SECONDS, help="Wait between two runs (default 0s)."
+            ),
         )
     ):
         command = option(command)
@@ -53,19 +68,25 @@ def path_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--testbed",
             metavar="PRESET|FILE|NAME",
-            help="Testbed to bring up, or name of one that is up [a new back-to-back].",
+            help="Emulate the path by this testbed (default: two hosts back to back).",
         ),
-        click.option("--client-host", metavar="NAME", help="Its host that starts the runs."),
-        click.option("--server-host", metavar="NAME", help="Its host that serves them."),
         click.option(
-            "--link", metavar="NAME", help="Its link that is set [the main link and its copies]."
+            "--client-host", metavar="NAME", help="Start the runs on this host of the testbed."
+        ),
+        click.option(
+            "--server-host", metavar="NAME", help="Serve the runs on this host of the testbed."
+        ),
+        click.option(
+            "--link",
+            metavar="NAME",
+            help="Apply link options to this link (default: the main link and its copies).",
         ),
         host_cpus_option,
         click.option(
             "--count-invalid",
             is_flag=True,
             default=None,
-            help="Count runs too in which the emulated path did not do what it should.",
+            help="Use runs even if the emulated path was not accurate.",
         ),
     )
     command = link_flags(prefix="link-", sweep=True)(command)
@@ -87,6 +108,11 @@ def read_plan(plan_path: str | None, options: dict[str, Any]) -> Plan:
     document["campaign"].update(said)
     document.setdefault("path", {}).update(place)
     return _with_link(plan_from_document(document).with_grid(grid_from_options(options)), link)
+
+
+def has_grid(plan: Plan) -> bool:
+    """Whether a plan has more than one setting."""
+    return bool(plan.axes or plan.together or plan.points)
 
 
 def _stated(options: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

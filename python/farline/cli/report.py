@@ -6,30 +6,32 @@ from pathlib import Path
 
 import click
 
+from farline.cli.command import Command
+from farline.cli.common import STORE_HELP
 
-@click.command(short_help="Draw runs: figures and one HTML page.")
-@click.argument("campaign", default="last")
+
+@click.command(cls=Command, short_help="Draw a campaign as figures and one HTML page.")
+@click.argument("campaign", metavar="[CAMPAIGN|last]", default="last")
 @click.option(
     "-o",
     "--output",
     "out_dir",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("farline-report"),
-    show_default=True,
-    help="Folder for report.html and figures/.",
+    help="Write report.html and figures/ into this folder (default farline-report).",
 )
-@click.option("--png", is_flag=True, help="Figures as PNG only, unless --svg is given too.")
-@click.option("--svg", is_flag=True, help="Figures as SVG only, unless --png is given too.")
+@click.option("--png", is_flag=True, help="Write figures as PNG only, unless --svg is given too.")
+@click.option("--svg", is_flag=True, help="Write figures as SVG only, unless --png is given too.")
 @click.option(
     "--count-invalid",
     is_flag=True,
-    help="Count runs too in which the emulated path did not do what it should.",
+    help="Use runs even if the emulated path was not accurate.",
 )
 @click.option(
     "--store",
     "store_path",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where runs are kept [$FARLINE_STORE, or farline/store under $XDG_DATA_HOME].",
+    help=STORE_HELP,
 )
 def command(
     campaign: str,
@@ -39,10 +41,9 @@ def command(
     count_invalid: bool,
     store_path: Path | None,
 ) -> None:
-    """Draw CAMPAIGN (its name, or "last"): one HTML page that opens offline, and figures.
+    """Draw the results of a campaign as figures and one HTML page that opens offline.
 
-    Figures are written as both PNG and SVG unless one of the two is chosen. The path of the page
-    is printed.
+    Figures are written as both PNG and SVG unless one is chosen. Prints the path of the page.
     """
     from farline.plots.report import FORMATS, write_report
     from farline.store import default_path

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
+from farline.cli.command import Command
 from farline.cli.runs_table import campaigns_table, runs_table
 from farline.cli.selection import (
     filter_options,
@@ -31,15 +32,22 @@ _HIDDEN = ("record", "labels")
 """Columns that are documents: `show --json` and `export` have them."""
 
 
-@click.command(short_help="List the runs that were kept.")
+@click.command(cls=Command, short_help="List recorded runs.")
 @filter_options
 @click.option(
-    "-n", "--limit", type=click.IntRange(1), default=50, show_default=True, help="So many at most."
+    "-n",
+    "--limit",
+    type=click.IntRange(1),
+    default=50,
+    metavar="N",
+    help="List at most N runs, the newest ones (default 50).",
 )
-@click.option("--all", "everything", is_flag=True, help="All runs, whatever --limit says.")
-@click.option("--campaigns", "as_campaigns", is_flag=True, help="List campaigns instead.")
+@click.option("--all", "everything", is_flag=True, help="List all runs.")
+@click.option("--campaigns", "as_campaigns", is_flag=True, help="List campaigns instead of runs.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.option("--compact", is_flag=True, help="Merge the store's files, then say what was done.")
+@click.option(
+    "--compact", is_flag=True, help="Merge the files of the store and print what was done."
+)
 @store_option
 def command(
     campaign: str | None,
@@ -54,7 +62,7 @@ def command(
     compact: bool,
     store_path: Path | None,
 ) -> None:
-    """List the runs that were kept, oldest first, the newest --limit of them."""
+    """List recorded runs, the newest last."""
     store = Store.to_read(store_path)
     if compact:
         _print_compaction(store, as_json)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from farline.cli.common import STORE_HELP
+from farline.cli.words import Words
 from farline.spec.values import option_at
 from farline.store import RunFilter
 from farline.store.filters import read_since, read_where
@@ -18,21 +20,25 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _FILTERS = (
-    click.option("--campaign", help="Only runs of this campaign (a name, or last)."),
+    click.option("--campaign", metavar="NAME|last", help="Select runs of this campaign."),
     click.option(
         "--transport",
-        type=click.Choice(option_at("transport").choices),
-        help="Only this one.",
+        type=Words(option_at("transport").choices),
+        help="Select runs over this transport.",
     ),
     click.option(
-        "--status", type=click.Choice(["complete", "partial", "failed"]), help="Only such runs."
+        "--status",
+        type=Words(["complete", "partial", "failed"]),
+        help="Select runs with this outcome.",
     ),
-    click.option("--since", metavar="TIME", help="Since a date, a time, or an age such as 2h."),
+    click.option(
+        "--since", metavar="TIME", help="Select runs since a date, a time, or an age such as 2h."
+    ),
     click.option(
         "--where",
         multiple=True,
         metavar="OPTION=VALUES",
-        help="Only runs with these values, such as streams=1,4 or tcp.mss_bytes=none.",
+        help="Select runs with these values, such as streams=1,4 or tcp.mss_bytes=none.",
     ),
 )
 
@@ -50,7 +56,7 @@ def store_option(command: _Command) -> _Command:
         "--store",
         "store_path",
         type=click.Path(path_type=Path, file_okay=False),
-        help="Where runs are kept [$FARLINE_STORE, or farline/store under $XDG_DATA_HOME].",
+        help=STORE_HELP,
     )(command)
 
 

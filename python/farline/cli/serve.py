@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from farline.cli.command import Command
 from farline.cli.limits import RATE, SECONDS, limit_options, limits_from
+from farline.cli.listen import read_listen
 from farline.cli.mark_option import MARK_OPTION
 from farline.cli.shown import shown
 from farline.errors import SystemFailure
@@ -41,57 +43,80 @@ def default_state_dir() -> Path:
 STATE_DIR_OPTION = click.option(
     "--state-dir",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of the server's key [farline/server under $XDG_STATE_HOME].",
+    help="Keep the server's key in this folder (default ~/.local/state/farline/server).",
 )
 
 
 ROOT = click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=True)
 
 
-@click.command(short_help="Serve copies and profiling runs to other hosts.")
-@click.option("-B", "--listen", multiple=True, metavar="ADDR", help="Address to listen on [all].")
-@click.option("-p", "--port", type=click.IntRange(0, 65535), default=5470, show_default=True)
-@click.option("--data-ports", metavar="FIRST-LAST", help="Ports for data streams, for a firewall.")
+@click.command(cls=Command, short_help="Serve copies and profiling runs to other hosts.")
 @click.option(
-    "--single-port", is_flag=True, help="Take TCP's data streams on the control port, too."
+    "-B",
+    "--listen",
+    multiple=True,
+    metavar="ADDR|:PORT|ADDR:PORT",
+    help="Listen on this address and port; repeat for several addresses (default: all addresses).",
 )
-@click.option("--write", "write_root", type=ROOT, help="Print a ticket to copy files to ROOT, too.")
-@click.option("--read", "read_root", type=ROOT, help="Print a ticket to copy files from ROOT, too.")
+@click.option(
+    "-p",
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Listen on this control port; 0 means any free port (default 5470).",
+)
+@click.option(
+    "--data-ports", metavar="FIRST-LAST", help="Use these ports for data streams (default: any)."
+)
+@click.option(
+    "--single-port", is_flag=True, help="Accept TCP data streams on the control port too."
+)
+@click.option(
+    "--write", "write_root", type=ROOT, help="Also print a ticket for writing files below FOLDER."
+)
+@click.option(
+    "--read", "read_root", type=ROOT, help="Also print a ticket for reading files below FOLDER."
+)
 @click.option("--require-cipher", is_flag=True, help="Refuse copies in clear text.")
+@click.option("--keep-owners", is_flag=True, help="Allow copies with --owner and --group.")
 @click.option(
-    "--keep-owners", is_flag=True, help="Let copies keep owners and groups (--owner, --group)."
-)
-@click.option(
-    "--max-sessions", type=click.IntRange(1, 1_000_000), default=4, show_default=True,
-    help="Sessions at once; one more is told BUSY.",
+    "--max-sessions", type=click.IntRange(1, 1_000_000), default=4, metavar="N",
+    help="Accept at most N sessions at once; tell others to retry (default 4).",
 )  # fmt: skip
-@click.option("-1", "--one-off", is_flag=True, help="End after one session.")
+@click.option("-1", "--one-off", is_flag=True, help="Exit after one session.")
 @click.option(
-    "--stop-after", type=click.IntRange(1, 1_000_000), metavar="N", help="End after N sessions."
+    "--stop-after", type=click.IntRange(1, 1_000_000), metavar="N", help="Exit after N sessions."
 )
 @click.option(
-    "--anonymous", is_flag=True, help="Let clients without a ticket profile, within limits."
+    "--anonymous", is_flag=True, help="Allow profiling runs without a ticket, within limits."
 )
 @click.option(
-    "--anonymous-rate", type=RATE, help="Rate limit on them, all streams of a session [10Gbit/s]."
+    "--anonymous-rate",
+    type=RATE,
+    help="Limit sessions without a ticket to this rate (default 10Gbit).",
 )
-@click.option("--anonymous-time", type=SECONDS, help="Limit on the length of their runs [60s].")
 @click.option(
-    "--host", "ticket_host", metavar="HOST", help="Name or address the printed ticket is for."
+    "--anonymous-time", type=SECONDS, help="Limit runs without a ticket to this time (default 60s)."
+)
+@click.option(
+    "--host",
+    "ticket_host",
+    metavar="HOST",
+    help="Print tickets for this name or address of the server.",
 )
 @click.option(
     "--ticket-lifetime", type=SECONDS, default=TICKET_LIFETIME_S,
-    help="How long the printed ticket lasts [1d].",
+    help="Let the printed tickets expire after this time (default 1d).",
 )  # fmt: skip
 @limit_options
 @STATE_DIR_OPTION
-@click.option("--metrics", metavar="HOST:PORT", help="Serve figures for Prometheus there.")
+@click.option(
+    "--metrics", metavar="HOST:PORT", help="Serve metrics for Prometheus at this address."
+)
 @click.option("--copy-session", type=click.Choice(("write", "read")), hidden=True)
 @click.option("--connect-back", is_flag=True, hidden=True)
 @MARK_OPTION
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object a line: ready, then events."
-)
+@click.option("--json", "as_json", is_flag=True, help="Print each event as one line of JSON.")
 def command(
     as_json: bool,
     ticket_host: str | None,
@@ -103,12 +128,11 @@ def command(
     mark: str | None,
     **options: Any,
 ) -> int:
-    """Serve copies and profiling runs to other hosts until SIGINT or SIGTERM.
+    """Serve copies and profiling runs to other hosts until interrupted.
 
-    Prints its addresses, its key's fingerprint, and a ticket to paste on the
-    other host; with --write or --read one to copy files by, too, which reaches
-    nothing outside ROOT. The limits on rate, time, bytes and sessions are those
-    of each ticket.
+    Prints the server's addresses, the fingerprint of its key, and the commands to
+    run on the other host, with their tickets. A ticket for files gives access to
+    nothing outside its folder.
     """
     from farline.cli.common import interruptible
     from farline.tools.native import Server
@@ -145,9 +169,10 @@ def _metrics(address: str) -> MetricsServer:
 
 def _config(state: Path, options: dict[str, Any]) -> ServerConfig:
     first, last = ports_of(options["data_ports"])
+    listen = read_listen(options["listen"], options["port"])
     config: ServerConfig = {
-        "listen": list(options["listen"]),
-        "port": options["port"],
+        "listen": list(listen.addresses),
+        "port": listen.port,
         "data_port_first": first,
         "data_port_last": last,
         "state_dir": str(_made(state)),

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from farline.cli import lines
 from farline.cli.blast_text import blast_document, print_blasts
+from farline.cli.command import Command
 from farline.cli.files_text import receipt_lines
 from farline.cli.path_text import queue_lines
 from farline.cli.perfmon_text import print_perfmon
@@ -30,16 +31,23 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@click.command(short_help="Show one run.")
+@click.command(cls=Command, short_help="Show one run.")
 @click.argument("run_id", metavar="RUN|last")
 @click.option("--json", "as_json", is_flag=True, help="Print the record as one JSON document.")
-@click.option("--samples", "with_samples", is_flag=True, help="Show the interval samples too.")
 @click.option(
-    "--perfmon", "as_perfmon", is_flag=True, help="Show a UDT run's statistics by libudt's names."
+    "--samples", "with_samples", is_flag=True, help="Also show the samples of each interval."
+)
+@click.option(
+    "--perfmon",
+    "as_perfmon",
+    is_flag=True,
+    help="Show the statistics of a UDT run, named as in libudt.",
 )
 @click.option("--blasts", "with_blasts", is_flag=True, help="Show each blast of an RBUDP run.")
-@click.option("--files", "with_files", is_flag=True, help="Show a copy's receipt: every name.")
-@click.option("--failed", is_flag=True, help="Of --files, only names that failed.")
+@click.option(
+    "--files", "with_files", is_flag=True, help="Show every name in the receipt of a copy."
+)
+@click.option("--failed", is_flag=True, help="With --files, show only names that failed.")
 @store_option
 def command(
     run_id: str,
@@ -51,7 +59,10 @@ def command(
     failed: bool,
     store_path: Path | None,
 ) -> None:
-    """Show everything about one run: RUN is its name, its beginning or its end, or "last"."""
+    """Show all details of one run.
+
+    RUN is its name, or the beginning or end of it; "last" is the newest.
+    """
     if sum((with_samples, as_perfmon, with_blasts, with_files)) > 1:
         raise click.UsageError("--samples, --perfmon, --blasts, --files: one of them at a time")
     if failed and not with_files:

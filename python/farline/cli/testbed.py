@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from farline.cli.command import Command, Group
 from farline.cli.link_flags import host_cpus_option, link_flags, take_link_values
 from farline.cli.stamped import run_stamped
 from farline.cli.testbed_cc import cc
@@ -37,24 +38,10 @@ _ENDINGS = {
 }
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
-_HELP = """Hosts on this machine, joined by emulated links of any length.
+_HELP = """Emulate a network on this machine: hosts joined by links of any rate and delay.
 
-\b
-  farline testbed up dumbbell --rate 10Gbit --rtt 100ms
-  farline testbed exec source -- iperf3 -c sink
-
-Hosts are network namespaces: any program runs in them. The emulator needs no
-module of the kernel. `farline testbed presets` lists networks to start from;
-`farline profile --rtt 0,11.8ms,366ms` sweeps a round-trip time in one line.
+Hosts are network namespaces, in which any program runs. The emulator needs no kernel module.
 """
-
-
-class _InOrder(click.Group):
-    """Lists commands in the order in which they are used."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """As they were added."""
-        return list(self.commands)
 
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -64,11 +51,13 @@ def _topology_options(command: _Command) -> _Command:
     """What is stated instead of the topology's own values; see `_resolved`."""
     options = (
         link_flags(),
-        click.option("--seed", type=click.IntRange(0), help="Seed of every packet's fate."),
+        click.option(
+            "--seed", type=click.IntRange(0), help="Seed all random losses, delays and errors."
+        ),
         click.option(
             "--precise",
             is_flag=True,
-            help="Spin instead of sleep: to some 10 us, for a CPU of its own.",
+            help="Keep time to about 10 us by using one CPU fully.",
         ),
         host_cpus_option,
         click.option(
@@ -76,7 +65,7 @@ def _topology_options(command: _Command) -> _Command:
             "parameters",
             multiple=True,
             metavar="NAME=N",
-            help="A number that the topology leaves open, such as k=8.",
+            help="Set a number of the topology, such as k=8; see farline testbed presets.",
         ),
     )
     for option in reversed(options):
@@ -84,26 +73,26 @@ def _topology_options(command: _Command) -> _Command:
     return command
 
 
-@click.group(cls=_InOrder, help=_HELP, short_help="Hosts and emulated links on this machine.")
+@click.group(cls=Group, help=_HELP, short_help="Emulate a network on this machine.")
 def command() -> None:
     """Chooses the command."""
 
 
-@command.command(short_help="Bring a testbed up.")
+@command.command(cls=Command, short_help="Bring up a testbed.")
 @click.argument("source", metavar="PRESET|FILE")
-@click.option("--name", help="Name of the testbed [the topology's].")
+@click.option("--name", metavar="NAME", help="Name the testbed (default: as the topology).")
 @_topology_options
-@click.option("--json", "as_json", is_flag=True, help="Print what came up as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def up(
     source: str,
     name: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Bring hosts and links up; they stay until `farline testbed down`.
+    """Bring up hosts and links, which stay until `farline testbed down`.
 
-    The link options are the main link's, both directions; --mtu is every link's. A queue whose
-    size is not stated holds one bandwidth-delay product.
+    Link options apply to both directions of the main link, --mtu to all links. A queue holds
+    one bandwidth-delay product unless its size is given.
     """
     topology = _resolved(source, options)
     bed = Testbed.up(topology, name or topology["name"], keep=True)
@@ -158,16 +147,19 @@ def _up_lines(bed: Testbed) -> list[str]:
 
 @command.command(
     "exec",
+    cls=Command,
     short_help="Run a program on a host.",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@click.option("--stamp", is_flag=True, help="Say on standard error whether the emulation held.")
+@click.option(
+    "--stamp", is_flag=True, help="Report on standard error whether the emulation was accurate."
+)
 @click.argument("words", metavar="[NAME] HOST [-- COMMAND...]", nargs=-1, type=click.UNPROCESSED)
 def execute(stamp: bool, words: tuple[str, ...]) -> int:
-    """Run a program on a host, as if typed there; a shell if none is named.
+    """Run a program on a host of a testbed, or a shell if no program is given.
 
-    It takes the place of this process: input, signals and exit code are the program's own.
-    Host names are in its /etc/hosts. NAME may be left out while one testbed is up.
+    Input, signals and the exit status are those of the program. Hosts find each other by
+    name. NAME may be omitted while only one testbed is up.
     """
     place, program = _split(words)
     bed = find_bed(place[0] if len(place) == 2 else None)
@@ -202,10 +194,10 @@ def _split(words: tuple[str, ...]) -> tuple[list[str], list[str]]:
 command.add_command(status)
 
 
-@command.command("list", short_help="List the testbeds that are up.")
+@command.command("list", cls=Command, short_help="List the testbeds that are up.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def list_up(as_json: bool) -> None:
-    """List the testbeds that are up; what dead ones left is removed first."""
+    """List the testbeds that are up, and clean up after those that crashed."""
     beds = list_beds()
     if as_json:
         rows = [
@@ -229,13 +221,14 @@ command.add_command(restore)
 command.add_command(capture)
 
 
-@command.command(short_help="Take a testbed down.")
+@command.command(cls=Command, short_help="Take down a testbed.")
 @click.argument("name", required=False)
-@click.option("--all", "everything", is_flag=True, help="Every testbed.")
+@click.option("--all", "everything", is_flag=True, help="Take down all testbeds.")
 def down(name: str | None, everything: bool) -> int:
-    """Take a testbed down and end every program in it; NAME may be left out while one is up.
+    """Take down a testbed and end every program in it.
 
-    One that does not answer is ended by force; what a dead one left is removed.
+    NAME may be omitted while only one testbed is up. A testbed that does not respond is ended
+    by force.
     """
     if everything and name is not None:
         raise click.UsageError("--all and a name contradict each other")
@@ -277,10 +270,10 @@ def _down_names(everything: bool) -> list[str]:
     return []
 
 
-@command.command(short_help="List the networks to start from.")
+@command.command(cls=Command, short_help="List the networks to start from.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def presets(as_json: bool) -> None:
-    """List the networks that come with farline, and the numbers they leave open (--set)."""
+    """List the networks that come with farline, and the numbers that --set can change."""
     found = known().values()
     if as_json:
         rows = [
@@ -296,12 +289,12 @@ def presets(as_json: bool) -> None:
         )
 
 
-@command.command(short_help="Print a topology as it would come up.")
+@command.command(cls=Command, short_help="Print a topology as it would come up.")
 @click.argument("source", metavar="PRESET|FILE")
 @_topology_options
-@click.option("--json", "as_json", is_flag=True, help="As JSON instead of TOML.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of TOML.")
 def show(source: str, as_json: bool, **options: Any) -> None:
-    """Print a topology resolved: a file that `up` takes, to start one of your own from."""
+    """Print a topology with all values filled in, as a file for `farline testbed up`."""
     topology = _resolved(source, options)
     if as_json:
         click.echo(json.dumps(topology, indent=2))

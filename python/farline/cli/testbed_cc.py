@@ -7,18 +7,20 @@ from dataclasses import asdict
 
 import click
 
+from farline.cli.command import Command, Group
 from farline.testbeds import congestion
 
 
-@click.group(short_help="Congestion controls that the kernel may lack.")
+@click.group(cls=Group, short_help="Load congestion controls that the kernel lacks.")
 def cc() -> None:
-    """H-TCP, Scalable TCP and HighSpeed TCP, where the kernel has no module of them."""
+    """Load H-TCP, Scalable TCP and HighSpeed TCP where the kernel has no module for them."""
 
 
-@cc.command("list", short_help="Say which can be had here.")
+@cc.command("list", cls=Command, short_help="List congestion controls.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def list_all(as_json: bool) -> None:
-    """Say which can be had here, how, and why not."""
+    """List congestion controls, and whether and how each can be used on this host."""
+
     found = congestion.available()
     if as_json:
         document = {"schema": 1, "congestion_controls": [asdict(one) for one in found]}
@@ -28,17 +30,17 @@ def list_all(as_json: bool) -> None:
         click.echo(f"{one.name:<16}{one.state:<13}{one.reason}")
 
 
-@cc.command(short_help="Load one into the kernel.")
+@cc.command(cls=Command, short_help="Load a congestion control.")
 @click.argument("name")
 def load(name: str) -> None:
-    """Load NAME into the kernel: every socket of this machine may use it from then on."""
+    """Load a congestion control into the kernel, for all programs on this machine."""
     found = congestion.load(name)
     click.echo(f"{found.name} is there: -C {found.kernel_name}")
 
 
-@cc.command(short_help="Take one out of the kernel again.")
+@cc.command(cls=Command, short_help="Unload a congestion control.")
 @click.argument("name")
 def unload(name: str) -> None:
-    """Take NAME, that was loaded, out of the kernel again."""
+    """Unload a congestion control that farline loaded."""
     congestion.unload(name)
     click.echo(f"{name} is unloaded")

@@ -8,9 +8,11 @@ from typing import Any
 
 import click
 
+from farline.cli.command import Command
 from farline.cli.common import interruptible
 from farline.cli.link_flags import link_flags, take_link_values
 from farline.cli.testbed_status import link_line
+from farline.cli.words import Words
 from farline.errors import SystemFailure
 from farline.spec.links import LINK_OPTIONS, VARIABLE_KEYS, change_of, find_link
 from farline.testbeds.lookup import find_bed_and_link
@@ -19,22 +21,21 @@ _VARIABLE = [option for option in LINK_OPTIONS if option.key in VARIABLE_KEYS]
 _WORDS = click.argument("words", metavar="[NAME] [LINK]", nargs=-1)
 _DIRECTION = click.option(
     "--direction",
-    type=click.Choice(["both", "forward", "reverse"]),
+    type=Words(["both", "forward", "reverse"]),
     default="both",
-    show_default=True,
-    help="Forward is from the link's `a` to its `b`.",
+    help="Apply to this direction; forward is from the link's a to its b (default both).",
 )
 _POLL_S = 0.1
 
 
-@click.command(short_help="Change a link while it carries traffic.")
+@click.command(cls=Command, short_help="Change a link while it carries traffic.")
 @_WORDS
 @link_flags(_VARIABLE)
 @_DIRECTION
 def change(words: tuple[str, ...], direction: str, **options: Any) -> None:
-    """Change a link while it carries traffic: the main link if none is named.
+    """Change a link while it carries traffic (default: the main link).
 
-    Packets on the way keep the delay they left with; order is kept.
+    Packets in flight keep the delay they left with, and their order.
     """
     values = take_link_values(options)
     if not values:
@@ -52,17 +53,17 @@ def change(words: tuple[str, ...], direction: str, **options: Any) -> None:
     click.echo(link_line(find_link(bed.topology(), link)))
 
 
-@click.command(short_help="Cut a link.")
+@click.command(cls=Command, short_help="Cut a link.")
 @_WORDS
 @_DIRECTION
 def cut(words: tuple[str, ...], direction: str) -> None:
-    """Cut a link: what is on it and what comes is lost, until it is restored."""
+    """Cut a link: all packets on it are lost until `farline testbed restore`."""
     bed, link = find_bed_and_link(words)
     bed.cut(link, direction)
     click.echo(f"{link} is cut; farline testbed restore {bed.name} {link}")
 
 
-@click.command(short_help="Restore a link that was cut.")
+@click.command(cls=Command, short_help="Restore a link that was cut.")
 @_WORDS
 @_DIRECTION
 def restore(words: tuple[str, ...], direction: str) -> None:
@@ -72,16 +73,19 @@ def restore(words: tuple[str, ...], direction: str) -> None:
     click.echo(f"{link} is up")
 
 
-@click.command(short_help="Write what a link carries into a pcap file.")
+@click.command(cls=Command, short_help="Capture the packets of a link in a pcap file.")
 @click.argument("words", metavar="[NAME] [LINK] FILE", nargs=-1, required=True)
-@click.option("--seconds", type=click.FloatRange(0, min_open=True), help="So long [until Ctrl-C].")
 @click.option(
-    "--snap", type=click.IntRange(64, 65535), default=128, show_default=True,
-    help="Bytes of each packet that are kept.",
+    "--seconds", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
+    help="Capture for this long (default: until interrupted).",
+)  # fmt: skip
+@click.option(
+    "--snap", type=click.IntRange(64, 65535), default=128, metavar="N",
+    help="Keep the first N bytes of each packet (default 128).",
 )  # fmt: skip
 @_DIRECTION
 def capture(words: tuple[str, ...], seconds: float | None, snap: int, direction: str) -> None:
-    """Write the packets that leave a link into a pcap file, with the times of the emulation."""
+    """Capture the packets that leave a link in a pcap file, with the times of the emulation."""
     bed, link = find_bed_and_link(words[:-1])
     path = Path(words[-1])
     with interruptible(quiet=True) as asked:

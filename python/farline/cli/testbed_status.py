@@ -15,6 +15,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from farline.cli.command import Command
 from farline.cli.common import interruptible
 from farline.cli.path_text import lateness_text
 from farline.spec.units import rate_human, size_human, time_human
@@ -31,12 +32,12 @@ LOOK_S = 0.3
 WIDTH = 80
 
 
-@click.command(short_help="Show hosts, links and counters.")
+@click.command(cls=Command, short_help="Show hosts, links and counters.")
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.option("--watch", is_flag=True, help="Show it again every second, until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Update every second until interrupted.")
 def status(name: str | None, as_json: bool, watch: bool) -> None:
-    """Show a testbed: hosts with addresses; links with rate, delay, queue, drops; lateness."""
+    """Show the hosts and links of a testbed, with counters, and how late the emulator runs."""
     bed = find_bed(name)
     if watch and as_json:
         raise click.UsageError("--watch shows, --json prints once: one of the two")

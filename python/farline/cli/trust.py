@@ -6,20 +6,19 @@ import json
 
 import click
 
+from farline.cli.command import Command
 from farline.errors import UsageError
 from farline.tools.known_servers import KnownServers
 from farline.tools.native import parse_target
 
 
-@click.command(short_help="Remember a ticket, or forget a server.")
+@click.command(cls=Command, short_help="Remember a ticket, or forget a server.")
 @click.argument("ticket", required=False)
-@click.option("--forget", metavar="HOST", help="Forget the key and ticket of HOST[:PORT].")
-@click.option(
-    "--list", "as_list", is_flag=True, help="List what is remembered; tickets are not shown."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+@click.option("--forget", metavar="HOST", help="Forget the key and ticket of this server.")
+@click.option("--list", "as_list", is_flag=True, help="List known servers, without their tickets.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(ticket: str | None, forget: str | None, as_list: bool, as_json: bool) -> int:
-    """Remember TICKET for its host, so that `farline probe HOST` works from now on."""
+    """Remember TICKET for its host, so that later commands need only the name of the host."""
     if sum((ticket is not None, forget is not None, as_list)) != 1:
         raise click.UsageError("one of: a ticket, --forget HOST, --list")
     document = _trust(ticket) if ticket else _forget(forget) if forget else _listed()

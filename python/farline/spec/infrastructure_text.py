@@ -9,6 +9,7 @@ from typing import Any
 from farline.errors import SpecError
 from farline.spec import units
 from farline.spec.infrastructure import Connection, FileSystem, Infrastructure, Site
+from farline.spec.near import unknown
 from farline.spec.toml_reading import read_toml
 
 _TOP = ("name", "capacity_bps", "sites", "connections")
@@ -95,7 +96,7 @@ def _connection(key: str, raw: object, place: str) -> Connection:
 def _refuse_unknown(table: Mapping[str, Any], known: tuple[str, ...], place: str) -> None:
     for key in table:
         if key not in known:
-            raise SpecError(f"{place}: there is no key {key!r}; allowed are {', '.join(known)}")
+            raise SpecError(f"{place}: there is no key {key!r}; {unknown(key, known)}")
 
 
 def _table(raw: object, place: str) -> Mapping[str, Any]:

@@ -17,42 +17,65 @@ class Letter:
 
 
 LETTERS: tuple[Letter, ...] = (
-    Letter("udp", ("-u", "--udp"), None, "Send datagrams: --transport udp."),
-    Letter("reverse", ("-R", "--reverse"), None, "Server to client: --direction reverse."),
-    Letter("bidir", ("--bidir",), None, "Both ways at once: --direction bidirectional."),
+    Letter("udp", ("-u", "--udp"), None, "Send UDP datagrams: same as --transport udp."),
+    Letter(
+        "reverse",
+        ("-R", "--reverse"),
+        None,
+        "Send from server to client: same as --direction reverse.",
+    ),
+    Letter(
+        "bidir", ("--bidir",), None, "Send both ways at once: same as --direction bidirectional."
+    ),
     Letter(
         "length",
         ("-l", "--length"),
         "SIZE",
-        "Block size (--block); with -u, the size of a datagram (--packet).",
+        "Set the block size (--block) or, with -u, the size of a datagram (--packet).",
     ),
-    Letter("window", ("-w", "--window"), "SIZE", "Both buffers of the transport, of both ends."),
+    Letter("window", ("-w", "--window"), "SIZE", "Set the send and receive buffers of both ends."),
     Letter(
         "blocks",
         ("-k", "--blockcount"),
         "N",
-        "Send N blocks of the size -l says, instead of a duration.",
+        "Send N blocks of the size in -l instead of for a time.",
         sweeps=False,
     ),
     Letter(
-        "zerocopy", ("-Z", "--zerocopy"), None, "Send by sendfile; --zerocopy=MODE is --send-mode."
+        "zerocopy",
+        ("-Z", "--zerocopy"),
+        None,
+        "Send with sendfile; --zerocopy=MODE is --send-mode MODE.",
     ),
     Letter(
-        "skip_rx_copy", ("--skip-rx-copy",), None, "Receive by discard: --receive-mode discard."
+        "skip_rx_copy",
+        ("--skip-rx-copy",),
+        None,
+        "Discard received data in the kernel: same as --receive-mode discard.",
     ),
     Letter(
-        "gsro", ("--gsro",), None, "Offload of datagrams at both ends: --gso --gro (the default)."
+        "gsro",
+        ("--gsro",),
+        None,
+        "Offload datagrams at both ends: same as --gso --gro (default on).",
     ),
     Letter(
         "affinity",
         ("-A", "--affinity"),
         "N[,M]",
-        "CPU of the client's streams, and of the server's.",
+        "Pin the client's streams to CPU N and the server's to M.",
     ),
-    Letter("bind", ("-B", "--bind"), "ADDR[%DEV]", "Source address and device of all streams."),
-    Letter("version4", ("-4", "--version4"), None, "IPv4 only."),
-    Letter("version6", ("-6", "--version6"), None, "IPv6 only."),
-    Letter("dscp", ("--dscp",), "NAME", "DSCP of data packets, by name (EF, AF41, CS1) or number."),
+    Letter(
+        "bind", ("-B", "--bind"), "ADDR[%DEV]", "Send all streams from this address and device."
+    ),
+    Letter("version4", ("-4", "--version4"), None, "Use IPv4 only."),
+    Letter("version6", ("-6", "--version6"), None, "Use IPv6 only."),
+    Letter(
+        "dscp",
+        ("--dscp",),
+        "NAME",
+        "Set the DSCP of data packets, by name (EF, AF41, CS1) or number.",
+    ),
 )
 
 PEER_FLAGS = frozenset(

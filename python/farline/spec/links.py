@@ -37,7 +37,7 @@ RTT = replace(
     flags=("--rtt",),
     maximum=2 * (_DELAY.maximum or 0),
     default=None,
-    help="Round-trip time of the link: half of it each way.",
+    help="Set the round-trip time of the link, half of it each way.",
     change="rtt_s",
 )
 

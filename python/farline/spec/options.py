@@ -22,7 +22,8 @@ import click
 
 from farline.spec.draft import reads_differ, settings_of
 from farline.spec.letters import LETTERS, PEER_FLAGS, PEER_PREFIX, Letter
-from farline.spec.table import COPY, OPTIONS, Option
+from farline.spec.option_help import option_help, with_note
+from farline.spec.table import COPY, OPTIONS, TRANSPORT_SECTIONS, Option
 from farline.spec.units import parse_bwlimit, parse_modify_window
 from farline.spec.values import read_sweep, read_value
 
@@ -31,18 +32,18 @@ _LETTER_FLAGS = {flag for letter in LETTERS for flag in letter.flags}
 _METAVARS = {
     "size": "SIZE",
     "rate": "RATE",
-    "seconds": "TIME",
-    "ms": "TIME",
+    "seconds": "DURATION",
+    "ms": "DURATION",
     "integer": "N",
-    "number": "X",
+    "number": "SHARE",
     "string": "TEXT",
     "array": "N,N,...",
 }
 
 _BARE_METAVARS = {"seconds": "SECONDS", "rate": "RATE"}
-_BARE_HELP = {
-    "seconds": " A bare number is seconds, as with iperf3.",
-    "rate": " A bare number is bits per second, as with iperf3.",
+_BARE_NOTES = {
+    "seconds": "a bare number is seconds, as in iperf3",
+    "rate": "a bare number is bits per second, as in iperf3",
 }
 
 NOT_OF_COPIES = frozenset(
@@ -69,15 +70,18 @@ _COPY_CHOICES = {
 """Words that a copy takes, where a run takes more."""
 
 _COPY_HELP = {
-    "rbudp.loss_bound": "Lower the rate while a larger share of packets than this is lost, and"
-    " raise it again up to --rate; without --rate 0.01, else never, if absent.",
-    "rate_bps": "Payload rate of each stream; 0 is without limit; if absent, RBUDP takes the"
-    " interface's and gives way to loss.",
-    "copy.modify_window_s": "Times of last change no further apart than this are the same, as rsync"
-    " has it: a bare number is seconds, -1 is no window [as far as the destination keeps times].",
-    "copy.total_rate_bps": "Payload rate over all streams, as rsync has it: a bare number is"
-    " KiB/s, 10M is MiB/s; 100Mbit/s or 1GB/s is what it says; 0 is without limit.",
+    "rbudp.loss_bound": "Reduce the rate while more than this share of packets is lost, then raise"
+    " it again up to --rate (default 0.01 without --rate, never with it).",
+    "rate_bps": "Limit each stream's payload rate; 0 means no limit (default: no limit; RBUDP"
+    " starts at the interface's rate and yields to loss).",
+    "copy.modify_window_s": "Treat modification times this close as equal; a bare number is"
+    " seconds, -1 means exactly equal (default: what the destination can store).",
+    "copy.total_rate_bps": "Limit the rate over all streams, as in rsync: a bare number is KiB/s,"
+    " 10M is MiB/s, 100Mbit/s is as written; 0 means no limit (default: no limit).",
 }
+
+_COPY_DEFAULTS = {"interval_s": 0.5}
+"""Defaults that a copy has of its own."""
 
 _AS_RSYNC: dict[str, Callable[[str], object]] = {
     "copy.total_rate_bps": parse_bwlimit,
@@ -105,6 +109,58 @@ class Grid:
 
     fixed: dict[str, Any] = field(default_factory=dict)
     axes: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+
+
+class TableOption(click.Option):
+    """A flag, with the options of the table that it stands for."""
+
+    def __init__(
+        self,
+        *args: Any,
+        options: Sequence[Option] = (),
+        bare: bool = False,
+        peer: str | None = None,
+        **more: Any,
+    ) -> None:
+        """`bare`: a number needs no unit behind it; `peer`: a peer's spelling of the same."""
+        super().__init__(*args, **more)
+        self.options = tuple(options)
+        self.bare = bare
+        self.peer = peer
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """Sections of its options: transports, `copy` or `run`."""
+        return tuple(option.section for option in self.options)
+
+    @property
+    def is_of_transports(self) -> bool:
+        """Whether only some transports have it."""
+        return all(section in TRANSPORT_SECTIONS for section in self.sections)
+
+
+def transport_sections(command: click.Command) -> tuple[str, ...]:
+    """Transports of which a command has options of their own, in the order of the table."""
+    options = [one for one in command.params if isinstance(one, TableOption)]
+    found = {section for one in options if one.is_of_transports for section in one.sections}
+    return tuple(section for section in TRANSPORT_SECTIONS if section in found)
+
+
+def section_metavar(flag: TableOption, section: str) -> str | None:
+    """What stands for the value of a flag where it is the option of one transport."""
+    option = next(one for one in flag.options if one.section == section)
+    if option.kind == "flag":
+        return None
+    return _BARE_METAVARS[option.kind] if flag.bare else _metavar(option)
+
+
+def section_help(flag: TableOption, section: str) -> str:
+    """The help of a flag where it is the option of one transport."""
+    if flag.peer is not None:
+        return flag.help or ""
+    option = next(one for one in flag.options if one.section == section)
+    text = option_help(option)
+    return with_note(text, _BARE_NOTES[option.kind]) if flag.bare else text
 
 
 class OptionType(click.ParamType[object]):
@@ -170,7 +226,12 @@ def _in_copies(option: Option) -> Option:
     if option.path == "copy.write_engine":
         # One type has the words of both ends.
         choices = tuple(word for word in choices if word != "sendfile")
-    return replace(option, choices=choices, help=_COPY_HELP.get(option.path, option.help))
+    return replace(
+        option,
+        choices=choices,
+        help=_COPY_HELP.get(option.path, option.help),
+        default=_COPY_DEFAULTS.get(option.path, option.default),
+    )
 
 
 def copy_flag(path: str) -> str | None:
@@ -194,7 +255,7 @@ def _sweep_option(command: _Command) -> _Command:
         "sweep",
         multiple=True,
         metavar="PATH=VALUES",
-        help="Vary any option by its name in a plan, such as tcp.no_delay=on,off.",
+        help="Vary any option, by its name in a plan, such as tcp.no_delay=on,off.",
     )(command)
 
 
@@ -230,8 +291,11 @@ def _table_option(
 ) -> Callable[[_Command], _Command]:
     option = options[0]
     flags = [flag for flag in spellings if flag not in _LETTER_FLAGS]
+    peer = None if bare else _peer_spelling(option)
+    more: dict[str, Any] = {"cls": TableOption, "options": options, "bare": bare, "peer": peer}
     if option.kind == "flag":
-        return click.option(*_switch(flags), name, default=None, is_flag=True, help=_help(options))
+        switch = _switch(flags)
+        return click.option(*switch, name, default=None, is_flag=True, help=_help(options), **more)
     return click.option(
         *flags,
         name,
@@ -240,11 +304,31 @@ def _table_option(
             if reads_differ(options)
             else _type_of(option, sweep and option.sweep, bare)
         ),
-        metavar=_BARE_METAVARS[option.kind] if bare else _metavar(option),
+        metavar=_BARE_METAVARS[option.kind] if bare else _flag_metavar(options),
         multiple=option.path == "pairs",
         default=None,
-        help=_help(options) + (_BARE_HELP[option.kind] if bare else ""),
+        help=_flag_help(options, bare, peer),
+        **more,
     )
+
+
+def _peer_spelling(option: Option) -> str | None:
+    """A peer's long spelling of an option, if one has it."""
+    found = [flag for flag in option.flags if flag in PEER_FLAGS and flag[:2] == "--"]
+    return found[0] if found else None
+
+
+def _flag_help(options: Sequence[Option], bare: bool, peer: str | None) -> str:
+    if peer is not None:
+        return f"Same as {peer}, with a unit."
+    return with_note(_help(options), _BARE_NOTES[options[0].kind]) if bare else _help(options)
+
+
+def _flag_metavar(options: Sequence[Option]) -> str:
+    """One metavar for all that share a flag: their words together."""
+    if all(option.choices for option in options):
+        return "|".join(dict.fromkeys(word for one in options for word in one.choices))
+    return _metavar(options[0])
 
 
 def _metavar(option: Option) -> str:
@@ -272,22 +356,18 @@ def _switch(flags: list[str]) -> list[str]:
     return [flag if flag != long else f"{long}/{off}" for flag in flags]
 
 
-def _help(options: list[Option]) -> str:
-    """The help of an option; of options that share a flag, what each transport makes of it."""
+def _help(options: Sequence[Option]) -> str:
+    """The help of a flag; of options that share it, what each transport makes of it."""
     sections: dict[str, list[str]] = {}
     for option in options:
-        sections.setdefault(option.help + _choices_text(option, options), []).append(option.section)
-    return " ".join(_section_text(names) + text for text, names in sections.items())
+        sections.setdefault(option_help(option), []).append(option.section)
+    if len(sections) == 1:
+        return next(iter(sections))
+    return " ".join(f"{_section_names(names)}: {text}" for text, names in sections.items())
 
 
-def _section_text(names: list[str]) -> str:
-    known = [name.upper() for name in names if name not in ("run", COPY)]
-    return f"[{', '.join(known)}] " if known else ""
-
-
-def _choices_text(option: Option, options: list[Option]) -> str:
-    """The words allowed, where the metavar cannot say them for all."""
-    return f" One of {', '.join(option.choices)}." if option.choices and len(options) > 1 else ""
+def _section_names(names: Sequence[str]) -> str:
+    return ", ".join(name.upper() for name in names)
 
 
 def _letter_option(letter: Letter, sweep: bool) -> Callable[[_Command], _Command]:

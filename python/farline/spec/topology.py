@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from farline.spec._topology import TOPOLOGY_FIELDS
+from farline.spec.near import unknown
 from farline.spec.table import Option
 from farline.spec.values import option_at, read_list, read_value
 
@@ -42,7 +43,7 @@ def read_document(owner: str, raw: object, place: str) -> dict[str, Any]:
     for name, value in raw.items():
         here = f"{place}.{name}" if place else str(name)
         if name not in known:
-            raise ValueError(f"{here}: there is no such field; allowed are {', '.join(known)}")
+            raise ValueError(f"{here}: there is no such field; {unknown(str(name), known)}")
         document[name] = read_field(known[name], value, here)
     return document
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 from farline.spec import units
+from farline.spec.near import unknown
 from farline.spec.table import OPTIONS, Option
 from farline.spec.units import Value
 
@@ -40,7 +41,7 @@ def option_at(path: str) -> Option:
         ValueError: when there is none; the line lists the paths there are.
     """
     if path not in _BY_PATH:
-        raise ValueError(f"{path!r} is no option; allowed are {', '.join(sorted(_BY_PATH))}")
+        raise ValueError(f"{path!r} is no option; {unknown(path, sorted(_BY_PATH))}")
     return _BY_PATH[path]
 
 
@@ -72,7 +73,7 @@ def read_text(option: Option, text: str, bare: bool = False) -> Value:
 
 def _word(option: Option, text: str) -> str:
     if text not in option.choices:
-        raise ValueError(f"{text!r} is not allowed; allowed are {', '.join(option.choices)}")
+        raise ValueError(f"{text!r} is not allowed; {unknown(text, option.choices)}")
     return text
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
         RunSpec,
         Scope,
         ServerConfig,
+        TicketClaims,
+        TicketRecord,
         VersionInfo,
     )
     from farline.tools import Samples
@@ -139,6 +141,27 @@ def mint_ticket(
     return checked(
         _native.mint_ticket, state_dir, address, json.dumps(scope), json.dumps(limits), lifetime_s
     )
+
+
+def list_tickets(state_dir: str) -> list[TicketRecord]:
+    """Tickets that the server whose state is in `state_dir` remembers, the oldest first."""
+    tickets: list[TicketRecord] = json.loads(checked(_native.list_tickets, state_dir))
+    return tickets
+
+
+def inspect_ticket(state_dir: str, ticket: str) -> TicketRecord:
+    """What a ticket says; with what the server whose state is in `state_dir` knows of it.
+
+    Raises:
+        UsageError: when the text is no ticket.
+    """
+    record: TicketRecord = json.loads(checked(_native.inspect_ticket, state_dir, ticket))
+    return record
+
+
+def revoke_ticket(state_dir: str, claims: TicketClaims) -> None:
+    """Has the servers whose state is in `state_dir` refuse a ticket from its next use on."""
+    checked(_native.revoke_ticket, state_dir, json.dumps(claims))
 
 
 def make_contact(target: Target, ip_version: str, timeout_s: float) -> Contact:

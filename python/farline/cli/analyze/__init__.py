@@ -13,26 +13,19 @@ import click
 from farline.cli.group import LazyGroup, Verb
 
 VERBS: Mapping[str, Verb] = {
-    "ingest": Verb("farline.cli.analyze.ingest", "Take in logs of other tools and keep them."),
-    "profile": Verb("farline.cli.analyze.profile", "Throughput over round-trip time."),
-    "compare": Verb("farline.cli.analyze.compare", "Two selections: difference and ratio."),
-    "sites": Verb("farline.cli.analyze.sites", "Sites beside each other, pair by pair."),
-    "explain": Verb("farline.cli.analyze.explain", "What throughput is lost to, and what next."),
-    "report": Verb("farline.cli.analyze.report", "All of it as one HTML page, and figures."),
-    "check": Verb("farline.cli.analyze.check", "Read a description of sites and show it."),
+    "ingest": Verb("farline.cli.analyze.ingest", "Import logs of other tools into the store."),
+    "profile": Verb("farline.cli.analyze.profile", "Compute throughput over round-trip time."),
+    "compare": Verb("farline.cli.analyze.compare", "Compare two selections of measurements."),
+    "sites": Verb("farline.cli.analyze.sites", "Compare sites with each other."),
+    "explain": Verb("farline.cli.analyze.explain", "Find what limits throughput."),
+    "report": Verb("farline.cli.analyze.report", "Write the analysis as one HTML page."),
+    "check": Verb("farline.cli.analyze.check", "Check a description of sites."),
 }
 
-_HELP = """Turn measurements into profiles, causes and a page.
+_HELP = """Analyse existing measurements: farline's own runs and logs of other tools.
 
-\b
-  farline analyze ingest gridftp-transfer.log
-  farline analyze profile --modality E --infrastructure sites.toml
-  farline analyze explain --infrastructure sites.toml
-  farline analyze report --infrastructure sites.toml -o page
-
-SOURCE is a log of a known format or a Parquet file, a pattern or a folder of them; it is read and
-not kept. Without one, what the store has is taken: logs that were taken in, and farline's own
-runs.
+The commands read SOURCE: a log of a known format or a Parquet file, a pattern or a folder of
+them. Without SOURCE they read the store: imported logs, and farline's own runs.
 """
 
 
@@ -46,7 +39,7 @@ class AnalyzeGroup(LazyGroup):
     "analyze",
     cls=AnalyzeGroup,
     help=_HELP,
-    short_help="Turn measurements into profiles, causes and a page.",
+    short_help="Analyse existing measurements and logs.",
 )
 def command() -> None:
     """Chooses the command; all work is its own."""

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 import click
 
 from farline.cli.analyze.options import json_option
+from farline.cli.command import Command
 
 if TYPE_CHECKING:
     from farline.spec.infrastructure import Infrastructure
 
 
-@click.command("check", short_help="Read a description of sites and show it.")
+@click.command("check", cls=Command, short_help="Check a description of sites.")
 @click.argument("path", metavar="SITES.toml", type=click.Path(path_type=Path, dir_okay=False))
 @json_option
 def command(path: Path, as_json: bool) -> None:
-    """Read SITES.toml and show its sites and connections, or say in one line what is wrong."""
+    """Check a description of sites, and print its sites and connections or what is wrong."""
     from farline.spec.infrastructure import load_infrastructure
 
     found = load_infrastructure(path)

@@ -14,42 +14,47 @@ from farline.cli.analyze.options import (
     opened,
     shape_from,
 )
+from farline.cli.command import Command
 from farline.cli.limits import RATE
+from farline.cli.words import Words
 
 if TYPE_CHECKING:
     from farline.analysis import Compared, ComparedMethod
 
 _HELP = """Compare two selections of the same measurements.
 
-\b
-  farline analyze compare --a modality=E --b modality=T --infrastructure sites.toml
-  farline analyze compare --a modality=E,site=ANL --b modality=E,site=ORNL ...
-  farline analyze compare --method strict --infrastructure sites.toml
+The comparison covers the round-trip times that both selections have. A selection is
+KEY=VALUE,... with the keys modality, site (at either end), sites (at both ends), since, until,
+min-rate, min-bytes, or any column. Options such as --modality and --where apply to both.
 
-Difference, ratio and coefficients are over the round-trip times that both cover, and nowhere
-else. A selection is KEY=VALUE,...: modality, site (at either end), sites (at both), since, until,
-min-rate, min-bytes, or any column; it adds to what --modality, --where and the like say of both.
-
-With --method the file transfer method itself is profiled (Rao et al. 2018, section 3.4): what file
-transfers (A, modality E unless said otherwise) reach of what memory to memory (B, modality T),
-hosts and file systems allow. `strict` takes the least of these at each round-trip time, `paper` is
-equation 2.2 as printed. Limits of hosts, and of file systems, are as stated here, else those that
-the infrastructure has of the sites of A, else as measured there (modality H and F).
+With --method, farline profiles the file transfer method itself (Rao et al. 2018, section 3.4):
+what file transfers (A, modality E by default) reach of what memory-to-memory transfers (B,
+modality T), hosts and file systems allow. `strict` takes the minimum of these at each round-trip
+time; `paper` is equation 2.2 as printed. The limits of hosts and file systems come from the
+options, else from the infrastructure, else from measurements (modality H and F).
 """
 
 
-@click.command("compare", help=_HELP, short_help="Two selections: difference and ratio.")
+@click.command("compare", cls=Command, help=_HELP, short_help="Compare two selections.")
 @asking_options
-@click.option("--a", "first", metavar="KEY=VALUE,...", help="The first selection.")
-@click.option("--b", "second", metavar="KEY=VALUE,...", help="The second selection.")
-@click.option("--method", type=click.Choice(["strict", "paper"]),
+@click.option("--a", "first", metavar="KEY=VALUE,...", help="Select the first set of measurements.")
+@click.option(
+    "--b", "second", metavar="KEY=VALUE,...", help="Select the second set of measurements."
+)
+@click.option("--method", type=Words(["strict", "paper"]),
               help="Profile the file transfer method of A over B.")  # fmt: skip
 @click.option(
-    "--host-limit", type=RATE, multiple=True, help="What a host can do; several if given."
+    "--host-limit",
+    type=RATE,
+    multiple=True,
+    help="Assume this rate limit of a host; repeat for several.",
 )
-@click.option("--file-limit", type=RATE, multiple=True, help="The same of a file system.")
+@click.option(
+    "--file-limit", type=RATE, multiple=True,
+    help="Assume this rate limit of a file system; repeat for several.",
+)  # fmt: skip
 @click.option("--figure", type=click.Path(path_type=Path, dir_okay=False),
-              help="Draw into FILE.png or FILE.svg.")  # fmt: skip
+              help="Draw the result into a .png or .svg file.")  # fmt: skip
 @json_option
 def command(as_json: bool, **options: Any) -> None:
     """Compares, prints and draws."""

@@ -13,20 +13,17 @@ from farline.cli.analyze.options import (
     period_option,
     shape_from,
 )
+from farline.cli.command import Command
 
-_HELP = """Say what throughput is lost to, and what to measure next.
+_HELP = """Find what limits throughput, and what to measure next.
 
-\b
-  farline analyze explain --infrastructure sites.toml
-  farline analyze explain gridftp.log nuttcp/ --infrastructure sites.toml --period 7d
-
-Causes come with what mending them would gain, with their evidence and with remedies; sites are
-ranked beside each other. Where the measurements do not tell, that is said, with the measurement
-that would. Without an infrastructure each host is a site.
+Each cause comes with its evidence, what fixing it would gain, and how to fix it; sites are
+ranked. Where the measurements do not decide, it names the measurement that would. Without an
+infrastructure each host is a site.
 """
 
 
-@click.command("explain", help=_HELP, short_help="What throughput is lost to, and what next.")
+@click.command("explain", cls=Command, help=_HELP, short_help="Find what limits throughput.")
 @asking_options
 @period_option
 @json_option

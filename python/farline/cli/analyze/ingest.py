@@ -9,39 +9,37 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farline.cli.analyze.options import json_option, reading_from, reading_options
+from farline.cli.command import Command
 from farline.cli.selection import store_option
 from farline.errors import UsageError
 
 if TYPE_CHECKING:
     from farline.analysis import Refused, Taken
 
-_HELP = """Take in logs of other tools and keep them in the store.
+_HELP = """Import logs of other tools into the store.
 
-\b
-  farline analyze ingest gridftp-transfer.log iperf3/*.json
-  farline analyze ingest transfers.csv --map rate_bps=mbps:Mbit/s,rtt_ms=rtt
-
-FILE is a log, a pattern or a folder of logs; what format it has is found out. The same log taken
-in again is recognised, one that has grown replaces its earlier self. Records that cannot be read
-are counted, and the first are shown with why. The exit code is 0 if all was taken in or was there
-already, 23 if logs were refused or records could not be read, 1 if nothing was taken in.
+FILE is a log, a pattern or a folder of logs; the format is detected. A log that was imported
+before is recognised, and one that has grown replaces its earlier version. Records that cannot
+be read are counted and the first of them explained.
 """
 
 PARTLY = 23
 """The exit code where a part was left out, as of a copy (and of rsync)."""
 
 
-@click.command("ingest", help=_HELP, short_help="Take in logs of other tools and keep them.")
+@click.command(
+    "ingest", cls=Command, help=_HELP, short_help="Import logs of other tools into the store."
+)
 @click.argument("files", metavar="[FILE]...", nargs=-1)
 @reading_options
 @click.option(
     "--malformed", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.tsv",
-    help="Write every record that could not be read here, with its place and why.",
+    help="Write records that cannot be read to this file, with their place and the reason.",
 )  # fmt: skip
-@click.option("--list", "as_list", is_flag=True, help="List the logs that are kept.")
+@click.option("--list", "as_list", is_flag=True, help="List the logs in the store.")
 @click.option(
     "--forget", multiple=True, metavar="LOG",
-    help="Remove a kept log, by its name or digest; several if given.",
+    help="Remove a log from the store, by name or digest; repeat for several.",
 )  # fmt: skip
 @json_option
 @store_option

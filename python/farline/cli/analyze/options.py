@@ -12,6 +12,7 @@ import click
 
 from farline.cli.limits import RATE, SECONDS, SIZE, UnitType
 from farline.cli.selection import store_option
+from farline.cli.words import Words
 from farline.spec import units
 from farline.spec.transfers import MODALITIES
 
@@ -81,12 +82,12 @@ def reading_options(command: _Command) -> _Command:
     """How a log is read: `--format`, `--map`, `--set`."""
     for option in reversed((
         click.option("--format", "kind", metavar="FORMAT",
-                     help="Format of the logs [found out from their content]."),
+                     help="Read logs of this format (default: detected)."),
         click.option("--map", "mapping", metavar="COLUMN=SOURCE[:UNIT],...",
-                     help="Which column of a CSV file is which, such as"
+                     help="Map columns of a CSV file, such as"
                      " rate_bps=throughput:Mbit/s,rtt_ms=rtt,modality='E'."),
         click.option("--set", "defaults", multiple=True, metavar="COLUMN=VALUE",
-                     help="A value where the log has none, such as rtt_ms=45 or modality=E."),
+                     help="Use this value where the log has none, such as rtt_ms=45."),
     )):  # fmt: skip
         command = option(command)
     return command
@@ -95,49 +96,106 @@ def reading_options(command: _Command) -> _Command:
 def source_options(command: _Command) -> _Command:
     """`SOURCE...` and where else measurements come from."""
     command = store_option(command)
-    for option in reversed((
-        click.option("--runs/--no-runs", default=None, help="farline's own runs in the store."),
-        click.option("--logs/--no-logs", default=None, help="Logs that the store keeps."),
-        click.option("--infrastructure", metavar="SITES.toml",
-                     type=click.Path(path_type=Path, dir_okay=False),
-                     help="Sites, their hosts, round-trip times and capacities."),
-        click.option("--engine", default=ENGINE, show_default=True, metavar="URL",
-                     help="Where rows are added up: any Ibis URL, such as pyspark://."),
-        click.option("--table", "tables", multiple=True, metavar="NAME",
-                     help="A table that the engine has, as a SOURCE; several if given."),
-    )):  # fmt: skip
+    for option in reversed(
+        (
+            click.option(
+                "--runs/--no-runs",
+                default=None,
+                help="Use farline's own runs in the store (default on without SOURCE).",
+            ),
+            click.option(
+                "--logs/--no-logs",
+                default=None,
+                help="Use logs in the store (default on without SOURCE).",
+            ),
+            click.option(
+                "--infrastructure",
+                metavar="SITES.toml",
+                type=click.Path(path_type=Path, dir_okay=False),
+                help="Read sites, hosts, round-trip times and capacities from this file.",
+            ),
+            click.option(
+                "--engine",
+                default=ENGINE,
+                metavar="URL",
+                help="Aggregate with this Ibis backend, such as pyspark:// (default duckdb).",
+            ),
+            click.option(
+                "--table",
+                "tables",
+                multiple=True,
+                metavar="NAME",
+                help="Use this table of the engine as a SOURCE; repeat for several.",
+            ),
+        )
+    ):
         command = option(command)
     return click.argument("files", metavar="[SOURCE]...", nargs=-1)(reading_options(command))
 
 
 def selection_options(command: _Command) -> _Command:
     """Which of the measurements are meant."""
-    for option in reversed((
-        click.option("--modality", type=click.Choice(MODALITIES),
-                     help="T memory to memory, E file to file, H host, F file system."),
-        click.option("--sites", metavar="A,B,...", help="Only between these sites."),
-        click.option("--at-site", metavar="SITE", help="Only to and from this site."),
-        click.option("--where", multiple=True, metavar="COLUMN=VALUES",
-                     help="Only rows with these values, such as streams=1,4 or tool=gridftp."),
-        click.option("--since", metavar="TIME", help="Since a date, a time, or an age such as 7d."),
-        click.option("--until", metavar="TIME", help="Until then."),
-        click.option("--min-rate", type=RATE, help="Leave out what was slower."),
-        click.option("--min-bytes", type=SIZE, help="Leave out what moved less."),
-    )):  # fmt: skip
+    for option in reversed(
+        (
+            click.option(
+                "--modality",
+                type=Words(MODALITIES),
+                help="Select memory-to-memory (T), file-to-file (E), host (H) or file system (F)"
+                " measurements.",
+            ),
+            click.option(
+                "--sites", metavar="A,B,...", help="Select transfers between these sites."
+            ),
+            click.option(
+                "--at-site", metavar="SITE", help="Select transfers to and from this site."
+            ),
+            click.option(
+                "--where",
+                multiple=True,
+                metavar="COLUMN=VALUES",
+                help="Select rows with these values, such as streams=1,4 or tool=gridftp.",
+            ),
+            click.option(
+                "--since",
+                metavar="TIME",
+                help="Select rows since a date, a time, or an age such as 7d.",
+            ),
+            click.option(
+                "--until",
+                metavar="TIME",
+                help="Select rows until a date, a time, or an age such as 1d.",
+            ),
+            click.option("--min-rate", type=RATE, help="Select transfers of at least this rate."),
+            click.option("--min-bytes", type=SIZE, help="Select transfers of at least this size."),
+        )
+    ):
         command = option(command)
     return command
 
 
 def shape_options(command: _Command) -> _Command:
     """How measurements become a profile."""
-    for option in reversed((
-        click.option("--capacity", type=RATE,
-                     help="L, the capacity of connections [from the infrastructure]."),
-        click.option("--merge", type=RTT_MS,
-                     help="Round-trip times so close are one [0.5ms, or 1 % if that is more]."),
-        click.option("--confidence", type=click.FloatRange(0.5, 0.999), default=0.95,
-                     show_default=True, help="Of intervals."),
-    )):  # fmt: skip
+    for option in reversed(
+        (
+            click.option(
+                "--capacity",
+                type=RATE,
+                help="Assume this capacity of connections (default: from --infrastructure).",
+            ),
+            click.option(
+                "--merge",
+                type=RTT_MS,
+                help="Merge round-trip times this close (default 0.5ms or 1 %, whichever is more).",
+            ),
+            click.option(
+                "--confidence",
+                type=click.FloatRange(0.5, 0.999),
+                default=0.95,
+                metavar="SHARE",
+                help="Use this confidence for intervals (default 0.95).",
+            ),
+        )
+    ):
         command = option(command)
     return command
 
@@ -150,8 +208,8 @@ def asking_options(command: _Command) -> _Command:
 def period_option(command: _Command) -> _Command:
     """`--period`, in whose course rates are compared to find drift."""
     return click.option(
-        "--period", type=SECONDS, default="1d", show_default=True,
-        help="Compare rates over such periods, to find what gets slower.",
+        "--period", type=SECONDS, default="1d",
+        help="Compare rates between periods of this length to find drift (default 1d).",
     )(command)  # fmt: skip
 
 

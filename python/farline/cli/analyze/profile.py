@@ -15,6 +15,7 @@ from farline.cli.analyze.options import (
     opened,
     shape_from,
 )
+from farline.cli.command import Command
 from farline.errors import UsageError
 from farline.spec import units
 
@@ -23,37 +24,39 @@ if TYPE_CHECKING:
     from farline.plots.analysis_values import ProfileView
     from farline.profiles.calculus import Evaluated
 
-_HELP = """Profile throughput over round-trip time.
+_HELP = """Compute throughput profiles over round-trip time.
 
-\b
-  farline analyze profile gridftp-transfer.log --infrastructure sites.toml
-  farline analyze profile --modality T --by streams --capacity 10G
-
-One profile for each modality, and with --by for each value of these columns: means of repeated
-measurements at each round-trip time, straight lines between them. Below are the coefficients of
-Rao et al. 2018 (with the capacity known), where it is concave and where convex, and which model
-predicts best what it was not shown.
+A profile has the mean of repeated measurements at each round-trip time, and straight lines
+between them. There is one for each modality and, with --by, for each value of a column. With
+it come the coefficients of Rao et al. 2018 where the capacity is known, concave and convex
+regions, and the model that best predicts measurements it was not fitted to.
 """
 
 
-@click.command("profile", help=_HELP, short_help="Throughput over round-trip time.")
+@click.command(
+    "profile", cls=Command, help=_HELP, short_help="Compute throughput over round-trip time."
+)
 @asking_options
 @click.option(
-    "--by", metavar="COLUMN,...", help="A profile for each value of these columns, or each `site`."
+    "--by",
+    metavar="COLUMN,...",
+    help="Compute a profile for each value of these columns, or `site`.",
 )
 @click.option(
-    "--model", default="auto", show_default=True, metavar="auto|none|NAME",
-    help="Choose the model by cross-validation, none, or this one.",
+    "--model", default="auto", metavar="auto|none|NAME",
+    help="Fit this model; auto chooses one by cross-validation (default auto).",
 )  # fmt: skip
-@click.option("--at", metavar="RTT,...", help="Say what it is at these round-trip times.")
+@click.option("--at", metavar="RTT,...", help="Print the throughput at these round-trip times.")
 @click.option(
     "--extrapolate", is_flag=True,
-    help="With --at beyond what was measured: flat to the left, W/RTT to the right.",
+    help="With --at outside the measured range: constant below it, W/RTT above it.",
 )  # fmt: skip
-@click.option("--running", is_flag=True, help="Show C_UC up to each round-trip time.")
+@click.option(
+    "--running", is_flag=True, help="Show the coefficient C_UC up to each round-trip time."
+)
 @click.option(
     "--figure", type=click.Path(path_type=Path, dir_okay=False),
-    help="Draw into FILE.png or FILE.svg.",
+    help="Draw the result into a .png or .svg file.",
 )  # fmt: skip
 @json_option
 def command(as_json: bool, **options: Any) -> None:

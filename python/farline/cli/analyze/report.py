@@ -17,31 +17,28 @@ from farline.cli.analyze.options import (
     period_option,
     shape_from,
 )
+from farline.cli.command import Command
 
 PAGE = "analysis.html"
-_HELP = """Write everything as one HTML page that opens offline, and figures.
+_HELP = """Write the whole analysis as one HTML page that opens offline, with figures.
 
-\b
-  farline analyze report --infrastructure sites.toml -o page
-
-Findings in words first, then profiles, coefficients, sites, what was read and what of it could
-not be. Figures are written as both PNG and SVG unless one of the two is chosen. The path of the
-page is printed.
+The page has findings in words, profiles, coefficients, sites, and which records could not be
+read. Figures are written as both PNG and SVG unless one is chosen. Prints the path of the page.
 """
 
 
-@click.command("report", help=_HELP, short_help="All of it as one HTML page, and figures.")
+@click.command("report", cls=Command, help=_HELP, short_help="Write the analysis as one HTML page.")
 @asking_options
 @period_option
 @click.option(
     "-o", "--output", "out_dir", type=click.Path(path_type=Path, file_okay=False),
-    default=Path("farline-analysis"), show_default=True,
-    help=f"Folder for {PAGE} and figures/.",
+    default=Path("farline-analysis"),
+    help=f"Write {PAGE} and figures/ into this folder (default farline-analysis).",
 )  # fmt: skip
-@click.option("--title", help="Heading of the page [the infrastructure's name].")
-@click.option("--png", is_flag=True, help="Figures as PNG only, unless --svg is given too.")
-@click.option("--svg", is_flag=True, help="Figures as SVG only, unless --png is given too.")
-@click.option("--log-rtt", is_flag=True, help="Round-trip times on a logarithmic axis.")
+@click.option("--title", help="Head the page with this title (default: the infrastructure's name).")
+@click.option("--png", is_flag=True, help="Write figures as PNG only, unless --svg is given too.")
+@click.option("--svg", is_flag=True, help="Write figures as SVG only, unless --png is given too.")
+@click.option("--log-rtt", is_flag=True, help="Draw round-trip times on a logarithmic axis.")
 @json_option
 def command(as_json: bool, **options: Any) -> None:
     """Computes and writes; prints where."""

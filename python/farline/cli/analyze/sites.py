@@ -18,6 +18,7 @@ from farline.cli.analyze.text import (
     share,
     show_table,
 )
+from farline.cli.command import Command
 from farline.errors import SpecError
 from farline.plots.analysis_values import MODALITY_TEXT
 
@@ -25,19 +26,16 @@ if TYPE_CHECKING:
     from farline.analysis import Sites
     from farline.plots.analysis_values import PairRow, ProfileView
 
-_HELP = """Show sites beside each other.
+_HELP = """Compare sites with each other.
 
-\b
-  farline analyze sites --modality E --infrastructure sites.toml
-
-What was measured between each two of them, and coefficients of each site (transfers to and from
-it) and of all. Coefficients of different round-trip times do not compare: the last column has them
-over those that every site covers. Last, each site's rates over those that the others reach at the
-same round-trip times. Without an infrastructure each host is a site.
+Prints what was measured between each two sites, the coefficients of each site and of all, and
+each site's rate relative to the others at the same round-trip times. Coefficients over different
+round-trip times are not comparable: the last column has them over those that all sites cover.
+Without an infrastructure each host is a site.
 """
 
 
-@click.command("sites", help=_HELP, short_help="Sites beside each other, pair by pair.")
+@click.command("sites", cls=Command, help=_HELP, short_help="Compare sites with each other.")
 @asking_options
 @json_option
 def command(as_json: bool, **options: Any) -> None:

@@ -46,15 +46,13 @@ if TYPE_CHECKING:
 @MARK_OPTION
 @click.pass_context
 def command(context: click.Context, /, places: tuple[str, ...], order: bool, **options: Any) -> int:
-    """Copy files and folders to DST: here, [user@]host:path, or a ticket's #path.
+    """Copy files and folders between this host and others, or between two others.
 
-    One of SRC and DST may be on another host, reached over ssh or by a ticket
-    (farline://...#path) of `farline serve --write` or `--read`; or both, and the
-    data go directly between them. A folder with a slash at its end means what is
-    in it. What is there already and not the same is left alone and named as
-    failed, unless --overwrite says otherwise. A copy that broke off goes on where
-    it was: repeat the command. What has arrived is kept meanwhile without asking
-    (rsync's --partial).
+    SRC and DST are local paths, [USER@]HOST:PATH over ssh, or a ticket with a
+    path (farline://...#PATH). A source folder with a slash at its end means its
+    contents, as in rsync. Existing files that differ are kept and reported as
+    failed unless --overwrite is given. To resume an interrupted copy, repeat the
+    command.
     """
     if order:
         from farline.cli.copy.ordered import carry_out

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from farline.cli.command import Command
 from farline.cli.copy.filters import FILTERS, rules_of
 from farline.cli.copy.habits import habit_options, notes, refuse_letters, refuse_words
 from farline.spec.draft import Draft, settings_of
@@ -48,7 +49,7 @@ _SHORTHANDS: dict[str, tuple[str, _Set]] = {
 """Flags that stand for options of the spec: what is shown in a contradiction, and what they set."""
 
 
-class CopyCommand(click.Command):
+class CopyCommand(Command):
     """A command whose `--delete` may have a count, and whose filters keep their order."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -57,9 +58,15 @@ class CopyCommand(click.Command):
         words = _without_bundled_help(_spelled(args), self.get_params(ctx))
         if any(word.startswith(("--include", "--exclude", "--filter", "-f")) for word in words):
             # click gathers each flag's values, but not how flags stood between each other.
-            _, _, order = self.make_parser(ctx).parse_args(list(words))
-            ctx.meta[_ORDER] = [param.name for param in order if param.name in FILTERS]
+            ctx.meta[_ORDER] = self._filter_order(ctx, words)
         return super().parse_args(ctx, words)
+
+    def _filter_order(self, ctx: click.Context, words: Sequence[str]) -> list[str]:
+        try:
+            _, _, order = self.make_parser(ctx).parse_args(list(words))
+        except click.NoSuchOption as error:
+            raise self.no_such_option(ctx, error.option_name) from None
+        return [param.name for param in order if param.name in FILTERS]
 
 
 _DELETES = ("--delete", "--delete-after", "--delete-delay")
@@ -96,8 +103,8 @@ def _without_bundled_help(words: list[str], params: Sequence[click.Parameter]) -
 def _read_port(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text[:9]) <= 65535:
         raise ValueError(
-            f"{text!r} is no port: -P is ssh's port here, as with scp;"
-            " progress is shown, and what has arrived kept, without an option"
+            f"{text!r} is no port: -P is the port of ssh, as in scp; for iperf3's parallel"
+            " streams write --streams N; rsync's -P (--partial --progress) is on by default"
         )
     return int(text)
 
@@ -119,40 +126,67 @@ def ssh_options(command: _Command) -> _Command:
     """How hosts are reached over ssh, and what is started there."""
     for decorate in reversed(
         (
-            click.option("-e", "--rsh", metavar="CMD", help="How ssh is called [ssh]."),
             click.option(
-                "-P", "--port", type=OptionType(_read_port), metavar="PORT", help="Port of ssh."
+                "-e", "--rsh", metavar="CMD", help="Connect with this command (default ssh)."
             ),
-            click.option("-i", "--identity", metavar="FILE", help="Key file for ssh."),
             click.option(
-                "-o", "--ssh-option", multiple=True, metavar="OPTION", help="Option for ssh."
+                "-P",
+                "--port",
+                type=OptionType(_read_port),
+                metavar="PORT",
+                help="Connect to this port with ssh, as scp's -P.",
             ),
-            click.option("-F", "--ssh-config", metavar="FILE", help="Configuration of ssh."),
-            click.option("-J", "--jump", metavar="HOST", help="Host that ssh jumps over."),
+            click.option("-i", "--identity", metavar="FILE", help="Use this private key with ssh."),
             click.option(
-                "--remote-farline", metavar="CMD", default="farline", show_default=True,
+                "-o",
+                "--ssh-option",
+                multiple=True,
+                metavar="OPTION",
+                help="Pass this option to ssh, such as ConnectTimeout=5; repeat for several.",
+            ),
+            click.option(
+                "-F", "--ssh-config", metavar="FILE", help="Use this configuration file with ssh."
+            ),
+            click.option(
+                "-J", "--jump", metavar="HOST", help="Connect with ssh through this host."
+            ),
+            click.option(
+                "--remote-farline",
+                metavar="CMD",
+                default="farline",
+                show_default=True,
                 help="What farline is called on the other host.",
             ),
             click.option(
-                "--start-timeout", type=OptionType(_read_start), metavar="DURATION",
-                help="[ssh] Give up when farline has not started there by then [60s; 180s while"
-                " ssh may be asking for a password].",
+                "--start-timeout",
+                type=OptionType(_read_start),
+                metavar="DURATION",
+                help="Give up when farline has not started on the other host in this time (default"
+                " 60s; 180s while ssh may be asking for a password).",
             ),
             click.option(
-                "--tunnel", is_flag=True, help="Take the data through ssh, if nothing else gets by."
+                "--tunnel",
+                is_flag=True,
+                help="Send the data through ssh, where firewalls leave no other way.",
             ),
             click.option(
-                "--connect-back", type=click.IntRange(0, 65535), metavar="PORT",
-                help="[ssh] Have that host connect to this one, to PORT (0: any).",
+                "--connect-back",
+                type=click.IntRange(0, 65535),
+                metavar="PORT",
+                help="Have the other host connect to PORT of this one; 0 means any port.",
             ),
             click.option(
-                "--single-port", is_flag=True, help="[ssh] One port there for control and data."
+                "--single-port",
+                is_flag=True,
+                help="Use one port of the other host for control and data.",
             ),
             click.option(
-                "--data-ports", metavar="FIRST-LAST", help="[ssh] Ports there for data streams."
+                "--data-ports",
+                metavar="FIRST-LAST",
+                help="Use these ports of the other host for data streams.",
             ),
         )
-    ):  # fmt: skip
+    ):
         command = decorate(command)
     return command
 
@@ -161,44 +195,86 @@ def letter_options(command: _Command) -> _Command:
     """What people know from rsync and scp."""
     for decorate in reversed(
         (
-            _flag("-a", "--archive", help="Folders, links, modes, times: all are so unasked."),
-            _flag("-p", "--preserve", help="Modes and times (unasked, too)."),
-            _flag("-t", "keep_times", help="Times (unasked, too)."),
-            _flag("--perms", "keep_modes", help="Modes (unasked, too)."),
-            _flag("--no-perms", "no_modes", help="Modes by the umask: --no-modes."),
-            _flag("-S", "keep_holes", help="Holes (unasked, too)."),
-            _flag("-I", "--ignore-times", help="Copy everything again: --overwrite always."),
-            _flag("-u", "--update", help="Replace what is older: --overwrite older."),
-            _flag("-c", "--checksum", "by_checksum", help="Compare files by their hashes."),
-            _flag("--size-only", help="Files of the same size are the same."),
-            _flag("--ignore-existing", help="Leave alone whatever is there, by its name."),
-            _flag("-L", "--copy-links", help="Copy what links point at: --links follow."),
-            _flag("--no-encrypt", help="Send in clear text: --cipher none."),
-            _flag("-z", "--compress", help="Refused: data are not compressed on the way."),
-            click.option("--include", multiple=True, metavar="PATTERN", help="Take what fits."),
-            click.option("--exclude", multiple=True, metavar="PATTERN", help="Leave it out."),
+            _flag("-a", "--archive", help="No-op: on by default."),
+            _flag("-p", "--preserve", help="No-op: on by default."),
+            _flag("-t", "keep_times", help="No-op: on by default."),
+            _flag("--perms", "keep_modes", help="No-op: on by default."),
+            _flag(
+                "--no-perms",
+                "no_modes",
+                help="Set permission bits by the umask: same as --no-modes.",
+            ),
+            _flag("-S", "keep_holes", help="No-op: on by default."),
+            _flag(
+                "-I", "--ignore-times", help="Copy every file again: same as --overwrite always."
+            ),
+            _flag("-u", "--update", help="Replace older files: same as --overwrite older."),
+            _flag(
+                "-c",
+                "--checksum",
+                "by_checksum",
+                help="Compare files by checksum: same as --sync-level checksum.",
+            ),
+            _flag("--size-only", help="Compare files by size only: same as --sync-level size."),
+            _flag(
+                "--ignore-existing",
+                help="Skip files that exist at the destination: same as --sync-level exists.",
+            ),
+            _flag(
+                "-L",
+                "--copy-links",
+                help="Copy what symbolic links point at: same as --links follow.",
+            ),
+            _flag("--no-encrypt", help="Send in clear text: same as --cipher none."),
+            _flag("-z", "--compress", help="Not supported: data are not compressed."),
             click.option(
-                "--include-from", multiple=True, metavar="FILE", help="Patterns, one a line."
+                "--include", multiple=True, metavar="PATTERN", help="Include files that match."
             ),
             click.option(
-                "--exclude-from", multiple=True, metavar="FILE", help="Patterns, one a line."
+                "--exclude", multiple=True, metavar="PATTERN", help="Exclude files that match."
             ),
             click.option(
-                "-f", "--filter", "filters", multiple=True, metavar="RULE",
-                help="'+ PATTERN', '- PATTERN' or '. FILE'; the first rule that fits decides.",
-            ),
-            _flag("-0", "--from0", help="Names and patterns in files end with a zero byte."),
-            click.option(
-                "--files-from", "source_list", metavar="FILE",
-                help="Take the names in FILE (- is standard input), relative to the one source.",
+                "--include-from",
+                multiple=True,
+                metavar="FILE",
+                help="Include files that match a line of FILE.",
             ),
             click.option(
-                "--delete", type=OptionType(_read_delete), metavar="[=COUNT]",
-                help="Delete what the sources have not: asks; in scripts with the right COUNT.",
+                "--exclude-from",
+                multiple=True,
+                metavar="FILE",
+                help="Exclude files that match a line of FILE.",
+            ),
+            click.option(
+                "-f",
+                "--filter",
+                "filters",
+                multiple=True,
+                metavar="RULE",
+                help="Include with '+ PATTERN', exclude with '- PATTERN', read rules with '. FILE';"
+                " the first rule that matches applies.",
+            ),
+            _flag(
+                "-0",
+                "--from0",
+                help="Read names and patterns that end with a zero byte from files.",
+            ),
+            click.option(
+                "--files-from",
+                "source_list",
+                metavar="FILE",
+                help="Copy only the names listed in FILE, relative to the source; - is standard"
+                " input.",
+            ),
+            click.option(
+                "--delete",
+                type=OptionType(_read_delete),
+                metavar="[=COUNT]",
+                help="Delete what the sources do not have, after asking; scripts state the COUNT.",
             ),
             click.option("--delete-asked", is_flag=True, hidden=True),
         )
-    ):  # fmt: skip
+    ):
         command = decorate(command)
     return habit_options(command)
 
@@ -212,28 +288,38 @@ def manner_options(command: _Command) -> _Command:
     for decorate in reversed(
         (
             click.option(
-                "--retries", type=click.IntRange(0, 1_000_000), metavar="N",
-                help="Begin again N times at most [as long as --retry-for says].",
+                "--retries",
+                type=click.IntRange(0, 1_000_000),
+                metavar="N",
+                help="Retry at most N times (default: no limit but --retry-for).",
             ),
             click.option(
-                "--retry-for", type=OptionType(parse_duration), metavar="TIME", default=600.0,
-                help="Begin again until so long nothing moved [600s].",
+                "--retry-for",
+                type=OptionType(parse_duration),
+                metavar="DURATION",
+                default=600.0,
+                help="Give up when no byte has moved for this long (default 10m).",
             ),
-            click.option("--receipt", metavar="FILE", help="Write a JSON line per name to FILE."),
-            click.option("--label", metavar="TEXT", help="Title of the record."),
-            click.option("-v", "--verbose", is_flag=True, help="Name each file; say each step."),
-            click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors."),
             click.option(
-                "--progress/--no-progress", default=None,
-                help="Show how far it is [a bar on a terminal, lines elsewhere].",
+                "--receipt", metavar="FILE", help="Write one JSON line for each name to FILE."
             ),
-            click.option("--stats", is_flag=True, help="Say where the time went, at the end."),
-            click.option("--json", "as_json", is_flag=True, help="Print the record as JSON."),
+            click.option("--label", metavar="TEXT", help="Store this title with the record."),
+            click.option("-v", "--verbose", is_flag=True, help="Print each file and each step."),
+            click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
             click.option(
-                "--json-stream", "as_stream", is_flag=True, help="Print JSON events as they come."
+                "--progress/--no-progress",
+                default=None,
+                help="Show progress (default on: a bar on a terminal, lines elsewhere).",
+            ),
+            click.option("--stats", is_flag=True, help="Print where the time went at the end."),
+            click.option(
+                "--json", "as_json", is_flag=True, help="Print the record as one JSON document."
+            ),
+            click.option(
+                "--json-stream", "as_stream", is_flag=True, help="Print JSON events as they happen."
             ),
         )
-    ):  # fmt: skip
+    ):
         command = decorate(command)
     return copy_options(command)
 

@@ -1,0 +1,78 @@
+"""The page of `farline copy`."""
+
+from __future__ import annotations
+
+from farline.cli.manual.page import NETWORK_EXITS, Options, Page
+
+PAGES = {
+    "copy": Page(
+        options=(
+            Options(
+                "What to copy",
+                "-n --include --exclude --files-from --delete --overwrite --links",
+                "-r --include-from --exclude-from --filter --from0 --max-delete"
+                " --remove-source-files --existing -K --force",
+            ),
+            Options(
+                "What is the same",
+                "-u -c",
+                "--sync-level --size-only --ignore-existing -I --modify-window",
+            ),
+            Options(
+                "What to preserve",
+                "-H -X --owner",
+                "--modes --times --group --numeric-ids --sparse -L",
+            ),
+            Options(
+                "How to send",
+                "--transport --streams --bwlimit --yield --cipher --verify",
+                "--no-encrypt --fsync --rate --bitrate --interval --chunk --concurrency --pipeline"
+                " --readers --writers --read-engine --write-engine",
+            ),
+            Options(
+                "Failures",
+                "--retry-for",
+                "--retries --stall-timeout --connect-timeout",
+            ),
+            Options(
+                "Connection over ssh",
+                "-P -i -o -e --tunnel --remote-farline",
+                "-F -J --start-timeout --connect-back --single-port --data-ports",
+            ),
+            Options(
+                "Network",
+                "-4 -6",
+                "--ip-version --pair --bind --affinity --client-cpus --server-cpus --tos --dscp"
+                " --flow-label --window",
+            ),
+            Options(
+                "Output",
+                "-v -q --progress --stats --json --receipt",
+                "--json-stream --label --store --no-store",
+            ),
+            Options(
+                "For users of rsync",
+                more="-a -p -t --perms --no-perms -S -z",
+            ),
+        ),
+        examples=(
+            ("Copy a folder to another host over ssh", "farline copy data/ host.example.org:data/"),
+            ("Copy a folder from another host", "farline copy host.example.org:data/ data/"),
+            ("Show what would be copied", "farline copy -n data/ host.example.org:data/"),
+            (
+                "Replace what changed, and delete what is gone after asking",
+                "farline copy --overwrite different --delete data/ host.example.org:data/",
+            ),
+            (
+                "Copy between two other hosts; the data do not pass this one",
+                "farline copy one.example.org:data/ two.example.org:data/",
+            ),
+        ),
+        exits=(
+            *NETWORK_EXITS,
+            (23, "Some files were not copied; the output names each with the reason."),
+            (24, "Some source files vanished during the copy; nothing else failed."),
+        ),
+        see_also=("farline serve", "farline ticket", "docs/guide/copy.md", "docs/guide/rsync.md"),
+    ),
+}

@@ -1,0 +1,109 @@
+"""The pages of `farline probe`, `app-perf`, `profile` and `host`."""
+
+from __future__ import annotations
+
+from farline.cli.manual.page import NETWORK_EXITS, Options, Page
+
+_TARGET = Options("Server", "-p", "-c --connect-timeout")
+_RUN = Options(
+    "Run",
+    "--transport -t -n -P -R -b -O",
+    "--duration --direction --bidir -u --rate --block -l -k -i --seed",
+)
+_TCP = Options("Transport", "-C -w -Z", "--skip-rx-copy --gsro")
+_NETWORK = Options(
+    "Network",
+    "-4 -6 -B",
+    "--ip-version --pair --client-cpus --server-cpus -A --tos --dscp --flow-label",
+)
+_LINK = " ".join(
+    f"--link-{name}"
+    for name in (
+        "delay", "jitter", "jitter-shape", "queue-bytes", "queue-packets", "queue-bdp",
+        "queue-discipline", "ecn", "ecn-threshold", "corrupt", "corrupt-hidden", "duplicate",
+        "reorder", "reorder-delay", "mtu", "framing",
+    )
+)  # fmt: skip
+
+PAGES = {
+    "probe": Page(
+        options=(
+            _TARGET,
+            _RUN,
+            _TCP,
+            _NETWORK,
+            Options("Output", "--json -J -V", "--json-stream -T --extra-data --store --no-store"),
+        ),
+        examples=(
+            ("In another terminal: serve on this machine",
+             "farline serve --anonymous --listen 127.0.0.1"),
+            ("Measure TCP for ten seconds", "farline probe 127.0.0.1"),
+            ("Measure four streams from the server to here", "farline probe 127.0.0.1 -P 4 -R"),
+            ("Measure UDT with its own congestion control",
+             "farline probe 127.0.0.1 --transport udt --congestion native"),
+        ),
+        exits=NETWORK_EXITS,
+        see_also=("farline serve", "farline profile", "farline show", "docs/guide/probe.md"),
+    ),
+    "app-perf": Page(
+        options=(
+            _TARGET,
+            Options("Rounds", "--rounds"),
+            _RUN,
+            _TCP,
+            _NETWORK,
+            Options("Output", "--json -V", "-T --extra-data --store --no-store"),
+        ),
+        examples=(
+            ("In another terminal: serve on this machine",
+             "farline serve --anonymous --listen 127.0.0.1"),
+            ("Measure the bounds of TCP", "farline app-perf 127.0.0.1"),
+            ("Measure the bounds of UDP", "farline app-perf 127.0.0.1 -u -b 0"),
+        ),
+        exits=NETWORK_EXITS,
+        see_also=("farline probe", "docs/guide/app-perf.md"),
+    ),
+    "profile": Page(
+        options=(
+            _TARGET,
+            _RUN,
+            Options(
+                "Grid",
+                "--sweep --repetitions --half-width --dry-run --resume",
+                "--min-repetitions --max-repetitions --confidence --reference --pause",
+            ),
+            Options(
+                "Emulated path",
+                "--rtt --link-rate --link-loss --testbed",
+                f"--client-host --server-host --link --host-cpus --count-invalid {_LINK}",
+            ),
+            _TCP,
+            _NETWORK,
+            Options("Output", "--report --json", "--name -T --extra-data --store"),
+        ),
+        examples=(
+            ("Measure over emulated round-trip times",
+             "farline profile --rtt 0,11.8ms,45ms -P 1,4 -t 5"),
+            ("Show the runs of a grid without starting them",
+             "farline profile 127.0.0.1 -P 1,2,4 --transport tcp,udt --dry-run"),
+            ("Measure to a host, and write a report",
+             "farline profile 127.0.0.1 -P 1,2,4 -t 5 --report report"),
+        ),
+        exits=NETWORK_EXITS,
+        see_also=(
+            "farline report", "farline testbed", "farline runs", "docs/guide/first-profile.md",
+        ),
+    ),
+    "host": Page(
+        options=(
+            Options("Path", "--rate --rtt -P --loss --interface"),
+            Options("Output", "--sysctl --json --no-measure"),
+        ),
+        examples=(
+            ("Check for a path of 10 Gbit/s and 100 ms", "farline host"),
+            ("Check for another path", "farline host --rate 100Gbit --rtt 60ms -P 8"),
+            ("Print kernel settings for /etc/sysctl.d", "farline host --rtt 150ms --sysctl"),
+        ),
+        see_also=("farline probe", "docs/guide/host.md"),
+    ),
+}  # fmt: skip
