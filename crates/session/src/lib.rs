@@ -33,11 +33,13 @@ mod state_dir;
 mod streams;
 mod target;
 mod ticket;
+mod ticket_records;
 mod tls;
 
 pub use client::{Contact, Event, Local, RunHandle, start_run, start_run_with};
 pub use facts::{host_facts, version_info};
 pub use server::{Happening, RefusalSummary, Server, ServerEvent, SessionEnd, SessionStart};
 pub use target::{DEFAULT_PORT, Target};
-pub use ticket::{inspect_ticket, list_tickets, mint_ticket, revoke_ticket};
+pub use ticket::mint_ticket;
+pub use ticket_records::{inspect_ticket, list_tickets, revoke_ticket};
 pub use tls::Fingerprint;

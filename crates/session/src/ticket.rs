@@ -20,9 +20,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use farline_spec::{Direction, Failure, FailureKind, Limits, Scope, TicketClaims, TicketRecord, from_json};
+use farline_spec::{Direction, Failure, FailureKind, Limits, Scope, TicketClaims, from_json};
 use ring::hmac;
-use serde::{Deserialize, Serialize};
 
 use crate::message::Task;
 use crate::state_dir::{StateDir, random};
@@ -32,27 +31,19 @@ use crate::tls::ServerIdentity;
 /// Longest ticket, in bytes.
 pub const MAX_TICKET_BYTES: usize = 4096;
 
-const SECRET_FILE: &str = "ticket.key";
+pub(crate) const SECRET_FILE: &str = "ticket.key";
 const SECRET_BYTES: usize = 32;
-const USES_FOLDER: &str = "ticket-uses";
-const KEPT_FOLDER: &str = "tickets";
+pub(crate) const USES_FOLDER: &str = "ticket-uses";
+pub(crate) const KEPT_FOLDER: &str = "tickets";
 const REVOKED_FOLDER: &str = "tickets-revoked";
 const VERSION: &str = "v1";
 const MAX_ID_BYTES: usize = 64;
-
-/// What the folder keeps of a ticket that was made.
-#[derive(Debug, Serialize, Deserialize)]
-struct Kept {
-    claims: TicketClaims,
-    address: String,
-    made_at_s: u64,
-}
 
 /// Makes and checks tickets.
 #[derive(Debug, Clone)]
 pub struct TicketOffice {
     secret: hmac::Key,
-    state: StateDir,
+    pub(crate) state: StateDir,
 }
 
 impl TicketOffice {
@@ -111,7 +102,7 @@ impl TicketOffice {
         Ok(claims)
     }
 
-    fn is_revoked(&self, claims: &TicketClaims) -> Result<bool, Failure> {
+    pub(crate) fn is_revoked(&self, claims: &TicketClaims) -> Result<bool, Failure> {
         let mark = self.state.length(REVOKED_FOLDER, &file_name(claims))?;
         Ok(mark.is_some())
     }
@@ -124,43 +115,8 @@ impl TicketOffice {
         self.state.mark(REVOKED_FOLDER, &file_name(claims))
     }
 
-    /// Keeps what a new ticket says, for whoever lists tickets.
-    fn remember(&self, claims: &TicketClaims, address: String) -> Result<(), Failure> {
-        let kept = Kept {
-            claims: claims.clone(),
-            address,
-            made_at_s: now_s(),
-        };
-        let json = serde_json::to_vec(&kept).map_err(|error| unwritten(&error))?;
-        self.state.keep(KEPT_FOLDER, &file_name(claims), &json)
-    }
-
-    /// Tickets made here that are remembered, the oldest first.
-    fn kept(&self) -> Result<Vec<Kept>, Failure> {
-        let read = |(name, content): (String, Vec<u8>)| {
-            serde_json::from_slice::<Kept>(&content).map_err(|error| {
-                let line = format!("{KEPT_FOLDER}/{name} in the state folder is damaged: {error}; remove it");
-                Failure::new(FailureKind::System, line)
-            })
-        };
-        let files = self.state.read_all(KEPT_FOLDER)?;
-        files.into_iter().map(read).collect()
-    }
-
-    fn record(&self, kept: Kept) -> Result<TicketRecord, Failure> {
-        let uses = self.state.length(USES_FOLDER, &file_name(&kept.claims))?;
-        Ok(TicketRecord {
-            revoked: self.is_revoked(&kept.claims)?,
-            claims: kept.claims,
-            address: kept.address,
-            made_at_s: Some(kept.made_at_s),
-            used_sessions: uses.unwrap_or(0),
-            signed_here: true,
-        })
-    }
-
     /// Reads the claims only after the signature was found right.
-    fn open_claims(&self, ticket: &str) -> Option<TicketClaims> {
+    pub(crate) fn open_claims(&self, ticket: &str) -> Option<TicketClaims> {
         if ticket.len() > MAX_TICKET_BYTES {
             return None;
         }
@@ -263,92 +219,19 @@ pub fn mint_ticket(
     Ok(target.url())
 }
 
-/// Tickets that the server whose state is in `state_dir` knows of and that were not expired when the
-/// last one was made, the oldest first.
-///
-/// # Errors
-/// [`FailureKind::System`] when the state folder cannot be read.
-pub fn list_tickets(state_dir: &Path) -> Result<Vec<TicketRecord>, Failure> {
-    let Some(office) = existing_office(state_dir)? else {
-        return Ok(Vec::new());
-    };
-    let kept = office.kept()?;
-    kept.into_iter().map(|one| office.record(one)).collect()
-}
-
-/// What the ticket with this URL says. Whether the claims can be believed is in `signed_here`.
-///
-/// # Errors
-/// [`FailureKind::Usage`] for a text that is no ticket, [`FailureKind::System`] when the state folder cannot be read.
-pub fn inspect_ticket(state_dir: &Path, url: &str) -> Result<TicketRecord, Failure> {
-    let target = Target::parse(url)?;
-    let no_ticket = || {
-        let line = "this is no ticket: a ticket is the whole line farline://HOST:PORT/v1....";
-        Failure::new(FailureKind::Usage, line)
-    };
-    let text = target.ticket.as_deref().ok_or_else(no_ticket)?;
-    let claims = text.rsplit_once('.').and_then(|(signed, _)| claims_of(signed));
-    let claims = claims.ok_or_else(no_ticket)?;
-    let record = TicketRecord {
-        claims,
-        address: target.address(),
-        made_at_s: None,
-        used_sessions: 0,
-        revoked: false,
-        signed_here: false,
-    };
-    let Some(office) = existing_office(state_dir)? else {
-        return Ok(record);
-    };
-    if office.open_claims(text).is_none() {
-        return Ok(record);
-    }
-    let same = |kept: &Kept| kept.claims == record.claims;
-    if let Some(kept) = office.kept()?.into_iter().find(same) {
-        return office.record(kept);
-    }
-    let uses = office.state.length(USES_FOLDER, &file_name(&record.claims))?;
-    Ok(TicketRecord {
-        used_sessions: uses.unwrap_or(0),
-        revoked: office.is_revoked(&record.claims)?,
-        signed_here: true,
-        ..record
-    })
-}
-
-/// Has every server of the state folder refuse the ticket with these claims from its next use on.
-/// Sessions that it began already go on.
-///
-/// # Errors
-/// [`FailureKind::System`] when that cannot be written down.
-pub fn revoke_ticket(state_dir: &Path, claims: &TicketClaims) -> Result<(), Failure> {
-    if !is_name(&claims.id) {
-        return Err(Failure::new(FailureKind::Spec, "id: not the name of a ticket"));
-    }
-    TicketOffice::open(&StateDir::open(state_dir)?)?.revoke(claims)
-}
-
-/// The office of a folder that is there; looking makes none.
-fn existing_office(state_dir: &Path) -> Result<Option<TicketOffice>, Failure> {
-    if !state_dir.join(SECRET_FILE).exists() {
-        return Ok(None);
-    }
-    TicketOffice::open(&StateDir::open(state_dir)?).map(Some)
-}
-
 /// What `v1.CLAIMS` says, whoever signed it.
-fn claims_of(signed: &str) -> Option<TicketClaims> {
+pub(crate) fn claims_of(signed: &str) -> Option<TicketClaims> {
     let claims = signed.strip_prefix(VERSION)?.strip_prefix('.')?;
     let json = String::from_utf8(URL_SAFE_NO_PAD.decode(claims).ok()?).ok()?;
     let claims = from_json::<TicketClaims>(&json).ok()?;
     is_name(&claims.id).then_some(claims)
 }
 
-fn file_name(claims: &TicketClaims) -> String {
+pub(crate) fn file_name(claims: &TicketClaims) -> String {
     format!("{}.{}", claims.id, claims.expires_at_s)
 }
 
-fn unwritten(error: &serde_json::Error) -> Failure {
+pub(crate) fn unwritten(error: &serde_json::Error) -> Failure {
     Failure::new(FailureKind::Internal, format!("writing a ticket: {error}"))
 }
 
@@ -360,7 +243,7 @@ pub fn now_s() -> u64 {
 }
 
 /// Whether `id` can stand in a file's name.
-fn is_name(id: &str) -> bool {
+pub(crate) fn is_name(id: &str) -> bool {
     (1..=MAX_ID_BYTES).contains(&id.len())
         && id
             .bytes()
@@ -478,7 +361,7 @@ mod tests {
         );
         let (first, second) = (office.sign(&one).unwrap(), office.sign(&two).unwrap());
         office.check(&first, 0).unwrap();
-        revoke_ticket(folder.path(), &one).unwrap();
+        crate::revoke_ticket(folder.path(), &one).unwrap();
         let restarted = TicketOffice::open(&StateDir::open(folder.path()).unwrap()).unwrap();
         for server in [&office, &restarted] {
             let refusal = server.check(&first, 0).unwrap_err();
@@ -491,61 +374,6 @@ mod tests {
         }
         office.forget_expired(100).unwrap();
         assert!(!office.is_revoked(&one).unwrap());
-    }
-
-    #[test]
-    fn a_ticket_that_was_made_is_listed_without_what_would_let_others_use_it() {
-        let folder = tempfile::tempdir().unwrap();
-        assert!(list_tickets(folder.path()).unwrap().is_empty());
-        let limits = Limits {
-            sessions: Some(SessionCount::new(3).unwrap()),
-            ..Limits::default()
-        };
-        let scope = Scope::Read { root: "/data".into() };
-        let url = mint_ticket(
-            folder.path(),
-            "h:7",
-            scope.clone(),
-            limits,
-            Duration::from_secs(60),
-        )
-        .unwrap();
-        let listed = list_tickets(folder.path()).unwrap();
-        let [ticket] = listed.as_slice() else {
-            panic!("{listed:?}")
-        };
-        assert_eq!((ticket.address.as_str(), &ticket.claims.scope), ("h:7", &scope));
-        assert_eq!(
-            (ticket.used_sessions, ticket.revoked, ticket.signed_here),
-            (0, false, true)
-        );
-        assert_eq!(&inspect_ticket(folder.path(), &url).unwrap(), ticket);
-        let office = existing_office(folder.path()).unwrap().unwrap();
-        office.count_use(&ticket.claims).unwrap();
-        revoke_ticket(folder.path(), &ticket.claims).unwrap();
-        let after = inspect_ticket(folder.path(), &url).unwrap();
-        assert_eq!((after.used_sessions, after.revoked), (1, true));
-        let mac = url.rsplit_once('.').unwrap().1.split_once('?').unwrap().0;
-        let kept = office.state.read_all(KEPT_FOLDER).unwrap();
-        assert!(!String::from_utf8_lossy(&kept[0].1).contains(mac));
-    }
-
-    #[test]
-    fn a_strangers_ticket_can_be_read_and_is_not_taken_for_one_of_this_server() {
-        let (folder, stranger) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let lifetime = Duration::from_secs(60);
-        let url = mint_ticket(stranger.path(), "h", Scope::Profile, Limits::default(), lifetime).unwrap();
-        let before = inspect_ticket(folder.path(), &url).unwrap();
-        mint_ticket(folder.path(), "h", Scope::Profile, Limits::default(), lifetime).unwrap();
-        let after = inspect_ticket(folder.path(), &url).unwrap();
-        assert!(!before.signed_here && !after.signed_here && before == after);
-        for text in ["h", "farline://h", "farline://h/v1.AAAA.BBBB"] {
-            assert_eq!(
-                inspect_ticket(folder.path(), text).unwrap_err().kind,
-                FailureKind::Usage,
-                "{text}"
-            );
-        }
     }
 
     #[test]

@@ -167,9 +167,7 @@ pub struct PipeSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--mtu"]))]
     pub mtu_bytes: Option<MtuBytes>,
-    /// Count this many bytes on the wire around each IP packet (default 38, as Ethernet has).
-    ///
-    /// Ethernet's are preamble, header, check sequence and gap.
+    /// Count this many bytes on the wire around each IP packet (default 38: Ethernet with preamble, check sequence and gap).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--framing"]))]
     pub framing_bytes: Option<FramingBytes>,

@@ -40,7 +40,7 @@ class _Helpful(click.Command):
         """What is said of an option that there is not: an option that is shown may be meant."""
         known = [flag for flag in visible_flags(self, ctx) if flag.startswith("--")]
         asked = did_you_mean(name, known) if name.startswith("--") else ""
-        return click.UsageError(f"no such option: {name}{asked and '; ' + asked.rstrip()}", ctx)
+        return click.UsageError(f"no such option: {name}{asked and '; ' + asked}", ctx)
 
 
 class Command(_Helpful):

@@ -12,14 +12,15 @@ from typing import Any
 
 import click
 
+from farline.cli.words import Words
 from farline.logs import LEVEL_VARIABLE, start_from_environment
 
 _CHOICE = "farline.log"
 """Where the context keeps what was chosen so far."""
 
 _LEVEL_HELP = (
-    "Log at LEVEL: error, warn, info, debug or trace; ROOM=LEVEL,... for single rooms"
-    " [$FARLINE_LOG; off]."
+    "Log at LEVEL: error, warn, info, debug or trace, or ROOM=LEVEL,... for single rooms"
+    " (default $FARLINE_LOG, or off)."
 )
 
 
@@ -40,8 +41,8 @@ def log_options(hidden: bool = False) -> list[click.Option]:
     return [
         click.Option(["--log-level"], metavar="LEVEL", help=_LEVEL_HELP, **common),
         click.Option(
-            ["--log-format"], type=click.Choice(("text", "json")),
-            help="Form of a log line [text].", **common,
+            ["--log-format"], type=Words(("text", "json")),
+            help="Write log lines in this format (default text).", **common,
         ),
         click.Option(
             ["--log-file"], type=click.Path(path_type=Path, dir_okay=False),

@@ -102,9 +102,9 @@ def command(
         return _resume(resume, named, store_path, output)
     is_repeated = any(options[name] is not None for name in _REPETITIONS)
     plan = read_plan(plan_path, options)
+    topology = _topology_here(plan) if named else _over_testbed(plan, plan_path)
     if not (plan_path or is_repeated or has_grid(plan)):
         raise click.UsageError(_NO_GRID)
-    topology = _topology_here(plan) if named else _over_testbed(plan, plan_path)
     campaign = _campaign(plan)
     if topology is not None:
         check_settings(campaign, topology)

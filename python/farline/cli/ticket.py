@@ -21,8 +21,10 @@ from farline.cli.serve import (
     default_state_dir,
     file_scopes,
 )
+from farline.cli.ticket_text import ticket_lines, ticket_text
 from farline.errors import UsageError
 from farline.spec.near import did_you_mean
+from farline.tools.native import inspect_ticket, list_tickets, mint_ticket, revoke_ticket
 
 if TYPE_CHECKING:
     from farline.spec._types import TicketRecord
@@ -42,7 +44,7 @@ class _TicketGroup(Group):
             return super().parse_args(ctx, args)
         if "." not in args[0] and (meant := did_you_mean(args[0], self.commands)):
             raise click.UsageError(
-                f"no such command: {args[0]}; {meant}For a host of that name write"
+                f"no such command: {args[0]}; {meant} For a host of that name write"
                 f" farline ticket make {args[0]}",
                 ctx,
             )
@@ -108,7 +110,6 @@ def list_all(state_dir: Path | None, as_json: bool) -> int:
 
     Tickets that an older farline made are not listed; they can be revoked by their whole text.
     """
-    from farline.cli.ticket_text import ticket_lines
     from farline.tools.native import list_tickets
 
     state = state_dir or default_state_dir()
@@ -133,8 +134,6 @@ def show(ticket: str, state_dir: Path | None, as_json: bool) -> int:
     TICKET is the whole farline://... line, of any server, or the id of a ticket of this server
     (or the beginning or end of the id).
     """
-    from farline.cli.ticket_text import ticket_text
-
     record = _find(state_dir or default_state_dir(), ticket)
     if as_json:
         click.echo(json.dumps({"schema": 1, "ticket": record}, indent=2))
@@ -157,8 +156,6 @@ def revoke(
     A running server need not be restarted. Sessions that have begun continue. TICKET is the whole
     farline://... line, or the id of the ticket (or the beginning or end of the id).
     """
-    from farline.tools.native import list_tickets, revoke_ticket
-
     if everything == bool(tickets):
         raise click.UsageError("no ticket is named: give TICKET or --all")
     state = state_dir or default_state_dir()
@@ -186,8 +183,6 @@ def _find(state: Path, named: str) -> TicketRecord:
     Raises:
         UsageError: when there is none, or more than one.
     """
-    from farline.tools.native import inspect_ticket, list_tickets
-
     if named.startswith(_SCHEME):
         return inspect_ticket(str(state), named)
     word = named.upper()

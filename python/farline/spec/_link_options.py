@@ -282,7 +282,7 @@ LINK_OPTIONS: tuple[LinkOptionRow, ...] = (
         "minimum": 0,
         "maximum": 1024,
         "default": None,
-        "help": "Count this many bytes on the wire around each IP packet (default 38, as Ethernet has).",
+        "help": "Count this many bytes on the wire around each IP packet (default 38: Ethernet with preamble, check sequence and gap).",
         "sweep": False,
         "change": None,
     },

@@ -403,7 +403,7 @@ TOPOLOGY_FIELDS: dict[str, tuple[OptionRow, ...]] = {
         "minimum": 0,
         "maximum": 1024,
         "default": None,
-        "help": "Count this many bytes on the wire around each IP packet (default 38, as Ethernet has).",
+        "help": "Count this many bytes on the wire around each IP packet (default 38: Ethernet with preamble, check sequence and gap).",
         "sweep": True,
     },
     {

@@ -576,7 +576,8 @@ class PipeSpec(TypedDict, total=False):
     reorder_delay_s: float | None
     # Limit IP packets to this size (default 1500 bytes).
     mtu_bytes: int | None
-    # Count this many bytes on the wire around each IP packet (default 38, as Ethernet has).
+    # Count this many bytes on the wire around each IP packet (default 38: Ethernet with preamble,
+    # check sequence and gap).
     framing_bytes: int | None
     # What changes by itself, in the order of time.
     schedule: list[ScheduledChange]

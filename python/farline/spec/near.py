@@ -6,28 +6,46 @@ from collections.abc import Iterable
 
 _CLOSE = 0.6
 """Least likeness of a suggestion, as difflib counts it: 1 is the same word."""
-_MOST = 3
+_AS_GOOD = 0.05
+"""Two suggestions are made only where they are about as like."""
+_MOST = 2
+_LISTED = 16
+"""Most words that are listed beside a suggestion."""
 
 
 def near(word: str, known: Iterable[str]) -> list[str]:
     """The known words that `word` may stand for, the likeliest first; none is often the answer."""
-    from difflib import get_close_matches
+    from difflib import SequenceMatcher
 
     by_small = {one.lower(): one for one in known}
     # A word is compared behind its dashes: they are alike in all options.
     bare = {name.lstrip("-"): one for name, one in by_small.items()}
-    found = get_close_matches(word.lower().lstrip("-"), bare, n=_MOST, cutoff=_CLOSE)
-    return [bare[one] for one in found]
+    matcher = SequenceMatcher()
+    matcher.set_seq2(word.lower().lstrip("-"))
+    likeness = {}
+    for name in bare:
+        matcher.set_seq1(name)
+        likeness[name] = matcher.ratio()
+    best = max(likeness.values(), default=0.0)
+    least = max(_CLOSE, best - _AS_GOOD)
+    found = sorted(likeness, key=lambda name: -likeness[name])[:_MOST]
+    return [bare[name] for name in found if likeness[name] >= least]
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`did you mean X?` with a blank behind it, or nothing where no known word is near."""
+    """`did you mean X?`, or nothing where no known word is near."""
     found = near(word, known)
-    return f"did you mean {' or '.join(found)}? " if found else ""
+    return f"did you mean {' or '.join(found)}?" if found else ""
 
 
 def unknown(word: str, known: Iterable[str]) -> str:
-    """What is said of a word that is none of those known: `did you mean X? Allowed are ...`."""
+    """What is said of a word that is none of those known: `allowed are ...; did you mean X?`.
+
+    A long list stands there only where no known word is near.
+    """
     words = list(known)
     asked = did_you_mean(word, words)
-    return f"{asked}{'Allowed' if asked else 'allowed'} are {', '.join(words)}"
+    if asked and len(words) > _LISTED:
+        return asked
+    allowed = f"allowed are {', '.join(words)}"
+    return f"{allowed}; {asked}" if asked else allowed

@@ -55,7 +55,7 @@ def test_a_list_varies_the_path_and_one_value_holds_it() -> None:
     ("path", "said"),
     [
         ({"mtu_bytes": [1500, 9000]}, "mtu_bytes: each value needs a testbed of its own"),
-        ({"rtts": [1]}, "rtts: unknown; allowed are testbed"),
+        ({"rtts": [1]}, "rtts: unknown; did you mean rtt_s"),
         ({"rtt_s": []}, "no value"),
         ({"rtt_s": [0.1, "100ms"]}, "stands there twice"),
         ({"loss": 2}, "out of range"),

@@ -50,7 +50,7 @@ def test_units_ranges_and_lists() -> None:
     [
         ({"gird": {}}, "plan gird: unknown; allowed are campaign, fixed, grid"),
         ({"campaign": {"repeat": 3}}, r"\[campaign\] repeat: unknown; allowed are name,"),
-        ({"grid": {"strems": [1]}}, r"\[grid\] strems: unknown; allowed are .*streams"),
+        ({"grid": {"strems": [1]}}, r"\[grid\] strems: unknown; did you mean streams"),
         ({"grid": {"tcp": {"mss": [1]}}}, r"\[grid.tcp\] mss: unknown; allowed are .*mss_bytes"),
         ({"fixed": {"udp": {"x": 1}}}, r"\[fixed.udp\] x: unknown; allowed are packet_bytes"),
         ({"grid": {"streams": [1, 300]}}, r"\[grid\] streams: 300 .*allowed is 1 to 256"),

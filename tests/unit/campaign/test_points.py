@@ -97,7 +97,7 @@ def test_points_are_combined_with_the_grid_and_with_groups() -> None:
             r"tcp.send_buffer_bytes: is varied in \[grid\] already",
         ),
         ({"point": {"streams": 1}}, r"point: must be a list of tables \[\[point\]\]"),
-        ({"point": [{"strems": 1}]}, r"\[point 1\] strems: unknown; allowed are .*streams"),
+        ({"point": [{"strems": 1}]}, r"\[point 1\] strems: unknown; did you mean streams"),
         ({"point": [{"tcp": {"x": 1}}]}, r"\[point 1.tcp\] x: unknown"),
         ({"point": [{"title": "a"}]}, r"\[point 1\] title: cannot be varied"),
         ({"point": [{"path": {"rtt_s": 1}}]}, r"\[point 1\] path.rtt_s: stands in .*\[path\]"),

@@ -61,7 +61,7 @@ def test_no_option_of_any_verb_takes_a_time_or_a_rate_without_its_unit() -> None
     assert {"host --rtt", "host --rate", "model rbudp --rtt", "testbed up --rtt"} <= seen
     assert {"profile --rtt", "probe --duration", "probe --connect-timeout"} <= seen
     assert {"copy --stall-timeout", "copy --retry-for", "serve --limit-time"} <= seen
-    assert {"analyze profile --merge", "analyze report --period", "ticket --lifetime"} <= seen
+    assert {"analyze profile --merge", "analyze report --period", "ticket make --lifetime"} <= seen
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,7 @@ def test_pictures_are_written(
         (("--packet", "16"), "64<=x<=65507"),
         (("--in-flight", "0"), "1<=x<=64"),
         (("--efficiency", "100%"), "--efficiency: 1 is not between 0 and 100 %"),
-        (("--curve", "loss"), "'loss' is not one of"),
+        (("--curve", "loss"), "'loss' is not allowed; allowed are payload, rate"),
         (("--plot", "model.pdf"), "write a file that ends in .png or .svg"),
         (("--beside", "550Mbit"), "--beside goes with --curve payload or --plot"),
         (("--curve", "rate", "--beside", "550Mbit"), "--beside goes with --curve payload"),

@@ -214,7 +214,7 @@ def test_without_an_interval_there_are_enough_samples_and_not_too_many(
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ([], "which host"),
+        ([], "no host is named"),
         (["a", "-c", "b"], "two hosts"),
         (["a:1", "-p", "2"], "the port is part of"),
         (["a", "--json", "-J"], "at a time"),

@@ -154,8 +154,7 @@ def ssh_options(command: _Command) -> _Command:
                 "--remote-farline",
                 metavar="CMD",
                 default="farline",
-                show_default=True,
-                help="What farline is called on the other host.",
+                help="Run this command as farline on the other host (default farline).",
             ),
             click.option(
                 "--start-timeout",
@@ -193,6 +192,7 @@ def ssh_options(command: _Command) -> _Command:
 
 def letter_options(command: _Command) -> _Command:
     """What people know from rsync and scp."""
+    command = filter_options(command)
     for decorate in reversed(
         (
             _flag("-a", "--archive", help="No-op: on by default."),
@@ -227,6 +227,16 @@ def letter_options(command: _Command) -> _Command:
             ),
             _flag("--no-encrypt", help="Send in clear text: same as --cipher none."),
             _flag("-z", "--compress", help="Not supported: data are not compressed."),
+        )
+    ):
+        command = decorate(command)
+    return habit_options(command)
+
+
+def filter_options(command: _Command) -> _Command:
+    """Which names are copied, and which are deleted."""
+    for decorate in reversed(
+        (
             click.option(
                 "--include", multiple=True, metavar="PATTERN", help="Include files that match."
             ),
@@ -276,7 +286,7 @@ def letter_options(command: _Command) -> _Command:
         )
     ):
         command = decorate(command)
-    return habit_options(command)
+    return command
 
 
 def _flag(*names: str, help: str) -> Callable[[_Command], _Command]:

@@ -14,6 +14,7 @@ from farline.cli.manual.rows import Row, option_row, section_rows
 from farline.spec.options import TableOption, transport_sections
 
 _GENERAL = "General"
+_GENERAL_FLAGS = frozenset(("--help", "--help-all", "--version"))
 _COLUMN = 28
 """Widest column of spellings; a longer one has its text below it."""
 
@@ -196,7 +197,7 @@ def grouped(
         listed = [*common, *_found(group.more, by_flag)]
         groups.append(Group(group.title, listed, common))
         placed += listed
-    general = [one for one in options if one.opts[-1] in ("--help", "--help-all", "--version")]
+    general = [one for one in options if _GENERAL_FLAGS.intersection(one.opts)]
     groups.append(Group(_GENERAL, [one for one in general if one not in placed], general))
     placed += general
     left = [one for one in options if one not in placed]

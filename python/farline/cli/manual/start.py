@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from farline.cli.manual.page import Page
+from farline.cli.manual.page import Options, Page
 
 PAGES = {
     "": Page(
+        options=(Options("Log of any command", "--log-level --log-format --log-file"),),
         examples=(
             ("Check what this host can do on a 10 Gbit/s path of 100 ms", "farline host"),
             ("Copy a folder over ssh", "farline copy data/ host.example.org:data/"),
