@@ -81,6 +81,6 @@ lane loopback "${pytest[@]}" "${together[@]}" tests/loopback tests/browser
 lane netns "${pytest[@]}" "${together[@]}" -n 2 --dist loadfile tests/netns
 lane interop "${pytest[@]}" "${together[@]}" tests/interop
 await
-"${pytest[@]}" -m alone
+"${pytest[@]}" -m alone tests/loopback tests/browser tests/netns tests/interop
 close alone $?
 finish
