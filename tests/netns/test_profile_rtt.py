@@ -15,6 +15,7 @@ import pytest
 from farline.spec.link_change import same_but_for, touched_names, way
 from farline.store import Store
 from farline.testbeds import Testbed, list_beds, load
+from farline.testbeds.state import DIRECTORY_VARIABLE
 from tests.netns.conftest import FARLINE, Ending
 
 pytestmark = pytest.mark.netns
@@ -24,6 +25,14 @@ SWEEP = ("--link-rate", "200Mbit", "-t", "0.5", "-C", "reno", "--count-invalid")
 
 def command(store: Path, *words: str) -> list[str]:
     return [str(FARLINE), "profile", *words, "--store", str(store)]
+
+
+@pytest.fixture(autouse=True)
+def own_directory(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beds of this test alone: other tests have some of these names at the same time."""
+    monkeypatch.setenv(DIRECTORY_VARIABLE, str(tmp_path_factory.mktemp("beds")))
 
 
 def own_beds() -> set[str]:

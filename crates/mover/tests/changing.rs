@@ -396,6 +396,31 @@ proptest! {
 }
 
 #[test]
+fn a_pipe_that_takes_the_name_is_told_alike_by_every_engine() {
+    let engines = [FileEngine::Buffered, FileEngine::Direct, FileEngine::Uring];
+    for engine in engines {
+        for (bytes, step) in [(3_000, 0), (300_000, 0), (300_000, 1), (300_000, 2), (300_000, 3)] {
+            check(&Case {
+                bytes,
+                has_hole: false,
+                change: Change::Pipe,
+                step,
+                times: 1,
+                how: How {
+                    engine,
+                    is_straight: false,
+                    threads: None,
+                    verify: Verify::Tree,
+                    streams: 1,
+                },
+                had: true,
+                overwrite: Overwrite::Different,
+            });
+        }
+    }
+}
+
+#[test]
 fn a_source_that_never_rests_fails_by_name_and_what_was_there_stays() {
     for (bytes, is_straight) in [(3_000, false), (300_000, false), (300_000, true)] {
         for change in [Change::Longer, Change::EditedTimePutBack] {

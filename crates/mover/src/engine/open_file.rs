@@ -1,5 +1,6 @@
 //! One open file, and how its bytes are got at.
 
+use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,6 +13,18 @@ use super::memory::Memory;
 
 /// Bytes written through the page cache after which the kernel is asked to begin to bring them to the device.
 const WRITEBACK_BYTES: u64 = 8 << 20;
+
+/// Why a file is not opened past the page cache: by now its name stands for something else.
+#[derive(Debug)]
+pub struct NoRegularFile;
+
+impl std::error::Error for NoRegularFile {}
+
+impl fmt::Display for NoRegularFile {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("no regular file")
+    }
+}
 
 /// A file opened the way its engine needs it. Closed when the last request on it is gone.
 #[derive(Debug)]
@@ -240,7 +253,7 @@ impl OpenFile {
 fn open_direct(file: &OwnedFd, flags: OpenFlags) -> io::Result<OwnedFd> {
     if file::stat_fd(file.as_fd())?.kind != FileKind::File {
         // Opening a pipe again would wait for its other end.
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no regular file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, NoRegularFile));
     }
     file::reopen(file.as_fd(), flags | OpenFlags::DIRECT).map_err(explain_direct)
 }

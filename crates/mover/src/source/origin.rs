@@ -12,6 +12,7 @@ use farline_sys::file::{self, FileFacts, OpenFlags};
 
 use super::expand::expand;
 use crate::Root;
+use crate::engine::NoRegularFile;
 use crate::path_text;
 use crate::root::LEADS_OUT;
 pub(super) use crate::root::is_link_loop;
@@ -156,12 +157,14 @@ pub(crate) fn name(path: &[u8]) -> Option<Vec<u8>> {
     split(path).1
 }
 
-/// Whether an error says that a file's name stands for something else by now: a link, a socket, a file that is gone at its server.
+/// Whether an error says that a file's name stands for something else by now: a link, a socket, a pipe, a file that is gone at
+/// its server.
 pub(super) fn is_another(error: &io::Error) -> bool {
     /// ENXIO and ESTALE on Linux.
     const NO_SUCH_FILE_ANY_MORE: [i32; 2] = [6, 116];
     let is_there = |number| NO_SUCH_FILE_ANY_MORE.contains(&number);
-    is_link_loop(error) || error.raw_os_error().is_some_and(is_there)
+    let is_pipe = error.get_ref().is_some_and(|inner| inner.is::<NoRegularFile>());
+    is_pipe || is_link_loop(error) || error.raw_os_error().is_some_and(is_there)
 }
 
 /// The folder to open, and the name in it; no name where `path` means what is in the folder.
