@@ -78,7 +78,7 @@ def test_a_run_shows_rate_missing_repeated_and_its_blasts(
     )
     assert any("path     before the blast the path carried 290 Mbit/s" in line for line in shown)
     assert any(line.startswith("limited by shared path: it carried 290") for line in shown)
-    assert "blasts   2 blasts of at most 64.0 MiB, 2 passes on average, 2 at most; " in "\n".join(
+    assert "blasts   2 blasts of up to 64.0 MiB, 2 passes on average, at most 2; " in "\n".join(
         shown
     )
     assert any("UDP send buffer 8.00 MiB" in line for line in shown)
