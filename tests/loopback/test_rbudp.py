@@ -183,7 +183,7 @@ def refusal(home: Path, ticket: str, *arguments: str) -> str:
         ((*RATED, "--receiver", "fast"), "naive, gather, fake"),
         ((*RATED, "--shared-path", "maybe"), "warn, refuse, allow"),
         ((*RATED, "--payload", "9G"), "1 to 8589934592"),
-        ((*RATED, "--payload", "8G", "--in-flight", "64"), "allowed are 17179869184"),
+        ((*RATED, "--payload", "8G", "--in-flight", "64"), "allowed: 17179869184"),
         ((*RATED, "--in-flight", "0"), "1 to 64"),
         ((*RATED, "--loss-bound", "60%"), "0.6"),
         ((*RATED, "--packet", "63"), "64 to 65507"),

@@ -195,7 +195,7 @@ def test_links_change_while_the_bed_is_up(testbed: MakeBed) -> None:
     assert measure(client, "server", count=1) == [None]
     bed.restore()
     assert measure(client, "server")[0] == pytest.approx(0.04, abs=2e-3)
-    with pytest.raises(UsageError, match="there is no such field; allowed are rate_bps"):
+    with pytest.raises(UsageError, match="unknown field; allowed: rate_bps"):
         bed.change(speed="1Gbit")
 
 

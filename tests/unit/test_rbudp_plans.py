@@ -154,13 +154,13 @@ def test_a_models_values_are_read_with_units_and_survive_the_document() -> None:
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"speed": 3}, "[[figure]] f model speed: unknown; allowed are name, model, rate_bps"),
+        ({"speed": 3}, "[[figure]] f model speed: unknown; allowed: name, model, rate_bps"),
         ({"rtt_s": "long"}, "[[figure]] f model rtt_s: 'long' is not a duration"),
         ({"rtt_s": True}, "[[figure]] f model rtt_s: True is not a quantity"),
         ({"loss": 2}, "[[figure]] f model loss: 2 is out of range: allowed is 0 to 0.9"),
-        ({"model": "best"}, "model: 'best' is not allowed; allowed are printed, passes, early"),
+        ({"model": "best"}, "model: 'best' is not allowed; allowed: printed, passes, early"),
         ({"rate_bps": "1G"}, "give one of rate_bps and payload_bytes; the other lies on the x"),
-        ({"name": ""}, "[[figure]] f model name: '' is not a text"),
+        ({"name": ""}, "[[figure]] f model name: '' is not a string"),
     ],
 )
 def test_a_models_mistake_is_named(changes: dict[str, Any], complaint: str) -> None:
@@ -175,7 +175,7 @@ def test_a_model_is_over_what_lies_on_the_x_axis() -> None:
         small(model=[over_payload])
     with pytest.raises(SpecError, match="model rtt_s: missing"):
         small(model=[{"name": "m", "payload_bytes": 1}])
-    with pytest.raises(SpecError, match="means nothing in a figure of kind bars"):
+    with pytest.raises(SpecError, match="has no meaning in a figure of kind bars"):
         small(kind="bars", model=[MODEL])
 
 

@@ -34,7 +34,7 @@ def read_by(text: str | None) -> tuple[str, ...]:
     allowed += [name for name, kind in TRANSFER_COLUMNS.items() if kind not in kinds]
     for name in names:
         if name not in allowed:
-            raise UsageError(f"--by {name!r}: allowed are {', '.join(allowed)}")
+            raise UsageError(f"--by {name!r}: allowed: {', '.join(allowed)}")
     return tuple(name for name in names if name != "modality")
 
 

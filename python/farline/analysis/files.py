@@ -24,7 +24,7 @@ def named_files(names: Sequence[str]) -> list[Path]:
         for path in _files(name):
             found[path] = None
             if len(found) > FILES_MAX:
-                raise UsageError(f"{name}: more than {FILES_MAX:,} files; name fewer at once")
+                raise UsageError(f"{name}: more than {FILES_MAX:,} files; give fewer")
     return list(found)
 
 
@@ -35,7 +35,7 @@ def _files(name: str) -> list[Path]:
         below = (item for item in path.rglob("*") if not _hidden(item.relative_to(path)))
         files = sorted(item for item in below if item.is_file())
         if not files:
-            raise UsageError(f"{name}: no file in this folder")
+            raise UsageError(f"{name}: this folder has no files")
         return files
     if path.exists():
         return [path]

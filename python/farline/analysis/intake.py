@@ -93,7 +93,7 @@ def _rows(log: Log) -> Iterator[pa.Table]:
     """The log's tables; a log without any transfer is not kept."""
     yield from log.batches()
     if not log.tally.transfers + log.tally.failed:
-        raise UsageError(f"{log.path.name}: no transfer in it ({log.format.title})")
+        raise UsageError(f"{log.path.name}: it contains no transfer ({log.format.title})")
 
 
 @contextlib.contextmanager
@@ -114,4 +114,4 @@ def _malformed_file(path: Path | None) -> Iterator[Callable[[Path], OnMalformed 
 
             yield listener
     except OSError as error:
-        raise SystemFailure(f"{path}: cannot write into it: {error.strerror}") from None
+        raise SystemFailure(f"{path}: cannot write to it: {error.strerror}") from None

@@ -55,7 +55,7 @@ def measure(source: Measurements, wanted: Selection, period_s: float | None) -> 
     keys = (*SETTINGS, *KNOBS, "file_system")
     counts = source.transfers.counts(wanted)
     if not counts.rows:
-        raise SpecError("no transfers fit: nothing to analyse")
+        raise SpecError("no transfer matches: nothing to analyse")
     fine = fine_cells(source, wanted, keys)
     periods = period_cells(source, wanted, period_s) if period_s is not None else []
     return Measured(tuple(fine), tuple(periods), counts, period_s)
@@ -107,22 +107,22 @@ def notes(source: Measurements, found: Measured, left_out: Sequence[str] = ()) -
     """Sentences on what counts and what does not."""
     counts = found.counts
     yield (
-        f"{counted(counts.rows, 'transfer')}, {counts.failed:,} of them failed:"
-        " these are counted and are never a rate."
+        f"{counted(counts.rows, 'transfer')}, of which {counts.failed:,} failed: failures are "
+        "counted but have no rate."
     )
     if counts.without_rtt:
-        then = "between known sites it is that of their connection"
+        then = "between known sites the connection's value is used"
         if source.infrastructure is None:
-            then = "they are in no profile"
+            then = "they are left out of the profiles"
         yield (
             f"Without a round-trip time of their own: {counted(counts.without_rtt, 'transfer')};"
             f" {then}."
         )
     if source.infrastructure is None:
-        yield "No infrastructure is described, so each host is a site of its own."
+        yield "No infrastructure file was given, so each host counts as its own site."
         unnamed = sum(cell.n + cell.failed for cell in found.fine if None in ends_of(cell))
         if unnamed:
-            yield f"At no site, since a host is not named: {counted(unnamed, 'transfer')}."
+            yield f"Without a site because a host name is missing: {counted(unnamed, 'transfer')}."
     yield from _strangers(source, counts)
     for kept in source.kept:
         reasons = sorted(reasons_of(kept, "malformed: "), key=lambda one: -one[1])
@@ -146,7 +146,7 @@ def _strangers(source: Measurements, counts: Counts) -> Iterator[str]:
     if source.infrastructure is not None and counts.of_unknown_hosts:
         shown = [f"{host} ({many:,})" for host, many in counts.unknown_hosts[:UNKNOWN_SHOWN]]
         yield (
-            f"At no site of {source.infrastructure.name}: an end of"
+            f"Without a site in {source.infrastructure.name}: an end of"
             f" {counted(counts.of_unknown_hosts, 'transfer')}, most often {', '.join(shown)}."
         )
 

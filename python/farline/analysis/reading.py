@@ -79,7 +79,9 @@ def format_of(reader: str) -> str:
 def _scale(entry: Mapped) -> float:
     """What a figure in the entry's unit has to be multiplied by: as a log's column is read."""
     if TRANSFER_COLUMNS[entry.column] not in ("double", "int64", "int32"):
-        raise SpecError(f"--map {entry.column}: in Parquet it has no unit, so not {entry.unit!r}")
+        raise SpecError(
+            f"--map {entry.column}: a Parquet column has no unit, so leave out {entry.unit!r}"
+        )
     # A unit may be less than one bit or byte, so a million of it tells.
     million = entry.reader()("1000000")
     assert isinstance(million, int | float)

@@ -96,7 +96,7 @@ def _files(
     named = {Path(name).expanduser() for name in names}
     texts, notices = _of_known_format([p for p in paths if p not in parquet], named, reading)
     kept = [path for path in texts if store is not None and _is_kept(store, path, reading)]
-    notices += [f"{path}: among the kept logs already, counted once" for path in kept]
+    notices += [f"{path}: already among the kept logs, counted once" for path in kept]
     texts = [path for path in texts if path not in kept]
     logs = [ReadLog.read(p, reading, seen) for p, seen in with_progress(texts, on_progress)]
     return _Files((*remote, *map(str, parquet)), tuple(logs), tuple(notices))
@@ -132,10 +132,14 @@ def _is_kept(store: Store, path: Path, reading: Reading) -> bool:
     """
     look = store.look_at_log(path, reader=reading.name_of(reading.log(path)))
     if look.outcome not in ("new", "same"):
-        why = "its beginning is" if look.outcome == "grown" else "it is, read otherwise,"
+        why = (
+            "the beginning of this log is"
+            if look.outcome == "grown"
+            else "this log, read with other options, is"
+        )
         raise UsageError(
-            f"{path}: {why} among the kept logs and would count twice; take it in"
-            " (farline analyze ingest), or leave out --logs or the file"
+            f"{path}: {why} among the kept logs and would be counted twice; add it to the kept "
+            "logs (farline analyze ingest), or leave out --logs or this file"
         )
     return look.outcome == "same"
 

@@ -197,4 +197,6 @@ def evaluated(
     hint = "" if extrapolate else " (--extrapolate)"
     if refused and not values:
         raise SpecError(f"{refused[0].message}{hint}")
-    return values, [f"Not at other round-trip times: {error.message}{hint}." for error in refused]
+    return values, [
+        f"Nothing at other round-trip times: {error.message}{hint}." for error in refused
+    ]

@@ -10,7 +10,7 @@ plan.toml / flags ─► plan.Plan ─► settings.expand ─► Campaign ─►
 
 What it does: reads plans and refuses what is wrong in them before anything runs; orders runs in
 randomised complete blocks, interleaved with a reference setting; repeats settings until the
-confidence interval of the mean is narrow enough or a cap is reached; goes on after any
+confidence interval of the mean is precise enough or a cap is reached; goes on after any
 interruption.
 What it must not do: print, parse command lines, touch sockets. `machine`, `rules`, `estimate` and
 `results` do no I/O and know no clock.

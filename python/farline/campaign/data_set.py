@@ -41,7 +41,7 @@ class DataSet:
             SystemFailure: when there is no room, or the disk refuses.
         """
         self._check_room()
-        with _refusals(f"making the files of campaign {self._id}"):
+        with _refusals(f"creating the files of campaign {self._id}"):
             for folder in (self._source, self._copies):
                 self._make_folder(folder)
             self._write_files(self._source / _SOURCE)
@@ -81,7 +81,7 @@ class DataSet:
             free = shutil.disk_usage(folder).free
             if free < size_bytes:
                 raise SystemFailure(
-                    f"[data] {folder}: {size_human(size_bytes)} are needed there,"
+                    f"[data] {folder}: {size_human(size_bytes)} are needed there, but only but only"
                     f" {size_human(free)} are free"
                 )
 
@@ -109,7 +109,9 @@ class DataSet:
         mark, found = folder / _MARK, sorted(folder.iterdir())
         ours = mark.is_file() and mark.read_text("utf-8") == self._id
         if folder.is_symlink() or (found and not ours):
-            raise SystemFailure(f"{folder}: it is not this campaign's, so it stays as it is")
+            raise SystemFailure(
+                f"{folder}: it does not belong to this campaign, so it is left unchanged"
+            )
         # The mark goes last: a kill in between leaves what can still be removed.
         for path in found:
             if path.is_dir() and part in (None, path.name):

@@ -89,7 +89,7 @@ def read_journal(store: Store, campaign_id: str) -> Journal:
     found = pick_campaign(known, campaign_id)
     if found is None:
         names = ", ".join(known[:5]) or "none"
-        raise UsageError(f"no campaign {campaign_id!r} in {store.path}; the last are: {names}")
+        raise UsageError(f"no campaign {campaign_id!r} in {store.path}; the newest are: {names}")
     path = _path(store, found)
     try:
         return _read(read_object(path.read_bytes()), path)
@@ -120,13 +120,15 @@ def campaign_lock(store: Store, campaign_id: str) -> Iterator[None]:
     path = store.layout.campaigns / f"{campaign_id}.lock"
     with locked(path, exclusive=True, wait=False) as mine:
         if not mine:
-            raise UsageError(f"campaign {campaign_id} is being run by another process")
+            raise UsageError(f"campaign {campaign_id} is already being run by another process")
         yield
 
 
 def _read(document: Mapping[str, Any], path: Path) -> Journal:
     if document["version"] > JOURNAL_VERSION:
-        raise VersionError(f"{path}: written by a newer farline; use that one to resume it")
+        raise VersionError(
+            f"{path}: written by a newer version of farline; resume it with that version"
+        )
     reference = document["reference"]
     campaign = Campaign(
         id=document["id"],

@@ -10,7 +10,7 @@ instruction()            handle(event)
 One pass over all open settings is a block, in an order drawn from the campaign's seed and the
 number of the block. A run of the reference setting opens each block and comes again after every
 `reference_every` runs, so that drift of the path shows and settings can be compared with a
-neighbour in time. A setting is open until its interval is narrow enough at a look, the cap of
+neighbour in time. A setting is open until its interval is precise enough at a look, the cap of
 blocks is reached, or it has failed twice in a row for a reason that will not pass.
 
 A run over an emulated path that was not valid is done again once and counts in no mean, unless the
@@ -46,7 +46,7 @@ ABSENT_KINDS = ("unreachable", "busy")
 """Failures of the server itself; where it never answered, nothing is gained by going on."""
 STRIKES = 2
 _ENDS = {
-    "narrow": "narrow enough",
+    "narrow": "precise enough",
     "fixed": "run as often as asked",
     "cap": "stopped by the cap",
     "nothing": "without a run that succeeded",
@@ -59,7 +59,7 @@ INVALID_RETRIES = 1
 """How often a run is done again at once because its emulated path was not valid."""
 INVALID_KIND = "system"
 """Kind of failure of a campaign whose paths were not valid: the machine could not emulate them."""
-NO_REASON = "`farline show` says why"
+NO_REASON = "`farline show` gives the reason"
 """Stands for the reasons of a run that is known from the store alone."""
 
 
@@ -268,10 +268,10 @@ class Machine:
 
     def _run_ended(self, cell: Cell, outcome: Outcome) -> None:
         if not self._queue or cell != self._queue[0]:
-            raise ValueError(f"{cell} is not the run that was asked for")
+            raise ValueError(f"{cell} is not the requested run")
         if outcome.stopped:
             # Its place in the block stays open: the run is done again after a resume.
-            self._stop = Stop("interrupted", "a run was stopped before its end")
+            self._stop = Stop("interrupted", "a run was interrupted")
         elif outcome.measured and outcome.valid is False and not self.campaign.plan.count_invalid:
             self._invalid(cell, outcome)
         elif outcome.measured:

@@ -48,8 +48,8 @@ def replay(campaign: Campaign, done: Mapping[Cell, Outcome]) -> Machine:
             machine.handle(Resumed())
     if left:
         raise SpecError(
-            f"campaign {campaign.id}: the store holds {len(left)} runs that its plan does not"
-            " lead to; it cannot be resumed"
+            f"campaign {campaign.id}: the store holds {len(left)} runs that do not belong to its "
+            "plan, so it cannot be resumed"
         )
     return machine
 

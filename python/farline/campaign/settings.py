@@ -114,7 +114,9 @@ def expand(plan: Plan, validate: Validate) -> tuple[Setting, ...]:
 def _check_other_point(first: Setting, setting: Setting) -> None:
     one, other = first.varied.get(POINT), setting.varied.get(POINT)
     if one != other:
-        raise SpecError(f"[[{POINT}]] {other}: the same run as {one}: all options are equal")
+        raise SpecError(
+            f"[[{POINT}]] {other}: the same run as {one}: all options have the same values"
+        )
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,7 @@ def _check_size(plan: Plan) -> None:
     for values in plan.factors.values():
         count *= len(values)
         if count > MOST_SETTINGS:
-            raise SpecError(f"[grid]: more than {MOST_SETTINGS} combinations; name fewer values")
+            raise SpecError(f"[grid]: more than {MOST_SETTINGS} combinations; list fewer values")
 
 
 def _combinations(plan: Plan) -> Iterator[_Choice]:
@@ -301,7 +303,7 @@ def _pick(plan: Plan, name: str, choices: tuple[_Choice, ...], named: Mapping[st
         if choice.shown[POINT] == value:
             return choice
     names = ", ".join(str(choice.shown[POINT]) for choice in choices)
-    raise SpecError(f"[campaign] reference: there is no point {value!r}; there are {names}")
+    raise SpecError(f"[campaign] reference: no point {value!r}; points: {names}")
 
 
 def key_of(spec: Mapping[str, Any], link: Mapping[str, Any] | None = None) -> str:

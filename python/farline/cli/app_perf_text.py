@@ -69,20 +69,20 @@ def _advice(bound: Bound, pairs: Sequence[Pair]) -> list[str]:
     """What to state, or that the rate which was stated hides the bound."""
     if bound.only_as_asked:
         return [
-            f"application bound: {rate_human(bound.asked_bps)} or more, since the rate that was "
-            "stated or allowed came whole; a higher one finds it"
+            f"application bound: {rate_human(bound.asked_bps)} or more, because the stated or "
+            "allowed rate arrived in full; a higher rate would find the bound"
         ]
     each = " a stream" if bound.streams > 1 else ""
     share = f"{100 * RATE_SHARE:.0f} %"
     lines = [
-        f"rate to state for rbudp: {flag(bound.rate_bps)}{each} ({share} of the application "
+        f"recommended rate for rbudp: {flag(bound.rate_bps)}{each} ({share} of the application "
         f"bound of {rate_human(bound.application_bps)})"
     ]
     limits = {_limit(pair.application) for pair in pairs}
     if not limits <= {"receiver-cpu", "receive-buffer"}:
         lines.append(
-            "  the receiving application was not what limited every run: "
-            "`limited by` names what else did, and the bound is that much or more"
+            "  the receiving application did not limit every run: `limited by` names what did, "
+            "and the bound is at least the value shown"
         )
     return lines + _scatter(pairs)
 
@@ -94,8 +94,8 @@ def _scatter(pairs: Sequence[Pair]) -> list[str]:
     if factor < SCATTERED:
         return []
     return [
-        f"  runs of one kind differ by a factor of {factor:.3g}: more --rounds, a longer -t, or a "
-        "quieter machine"
+        f"  runs of the same kind differ by a factor of {factor:.3g}: use more --rounds, a longer "
+        "-t, or a less busy machine"
     ]
 
 

@@ -57,7 +57,7 @@ def blast_table(record: RunRecord, rows_shown: int = ROWS_SHOWN) -> Table | None
         table.add_row(*([_DASH] * len(_heads(rows)) if row is None else _cells(row, rows)))
     left_out = _left_out(record, rows)
     if left_out:
-        table.caption = f"{left_out} more blasts, of which nothing was kept"
+        table.caption = f"{left_out} more blasts, whose details were not kept"
         table.caption_justify = "left"
     return table
 

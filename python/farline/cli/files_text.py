@@ -57,27 +57,27 @@ def _files_line(record: Mapping[str, Any], report: Mapping[str, Any]) -> str:
 
 
 def _other_lines(report: Mapping[str, Any]) -> list[str]:
-    words = {"present": "there already", "skipped": "skipped", "deleted": "deleted",
+    words = {"present": "already present", "skipped": "skipped", "deleted": "deleted",
              "failed": "failed"}  # fmt: skip
     counts = [f"{report[name]['files']:,} {word}" for name, word in words.items()
               if report[name]["files"]]  # fmt: skip
     if report["made"]:
-        counts.append(f"{report['made']:,} folders, links and further names made")
+        counts.append(f"{report['made']:,} folders, links and additional names created")
     spared = [
         f"{size_human(report[name])} {word}"
-        for name, word in (("resumed_bytes", "proved by the journal, not sent again"),
-                           ("hole_bytes", "of holes, not sent"))
+        for name, word in (("resumed_bytes", "verified by the journal, not retransmitted"),
+                           ("hole_bytes", "of holes in sparse files, not sent"))
         if report[name]
     ]  # fmt: skip
     if report["repeated_chunks"]:
-        spared.append(f"{report['repeated_chunks']:,} spoiled chunks sent again")
+        spared.append(f"{report['repeated_chunks']:,} corrupted chunks retransmitted")
     return [", ".join(part) for part in (counts, spared) if part]
 
 
 def _sealed_line(record: Mapping[str, Any], report: Mapping[str, Any]) -> str:
     copy = record["spec"]["copy"]
     cipher = report["cipher"] or copy.get("cipher", "aes128-gcm")
-    sealed = "in clear text" if cipher == "none" else f"sealed by {cipher}"
+    sealed = "not encrypted" if cipher == "none" else f"encrypted with {cipher}"
     words = [sealed, f"verify {copy.get('verify', 'tree')}"]
     if report["chunk_bytes"]:
         words.append(f"chunks of {size_text(report['chunk_bytes'])}")

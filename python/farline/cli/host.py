@@ -79,7 +79,7 @@ def command(
     from farline.tools.native import host_facts, memory_copy_bps
 
     if as_json and as_sysctl:
-        raise click.UsageError("--json and --sysctl: one of them at a time")
+        raise click.UsageError("--json and --sysctl cannot be combined")
     path = _path(rate, rtt, streams, loss)
     facts = host_facts()
     try:
@@ -128,7 +128,7 @@ def _path(rate: float, rtt: float, streams: int, loss: float | None) -> StatedPa
 
     for value, name in ((rate, "--rate"), (rtt, "--rtt")):
         if value <= 0:
-            raise click.BadParameter("allowed is more than 0", param_hint=name)
+            raise click.BadParameter("it must be more than 0", param_hint=name)
     return StatedPath(int(rate), rtt, streams, loss)
 
 
@@ -202,7 +202,4 @@ def _cell(finding: HostFinding) -> Text:
 
 def _tally(found: list[HostFinding]) -> str:
     counts = {word: sum(item.severity == word for item in found) for word in _STYLES}
-    return (
-        f"{counts['bad']} in the way of the stated path, {counts['warn']} to look at, "
-        f"{counts['ok']} well"
-    )
+    return f"{counts['bad']} blocking, {counts['warn']} warnings, {counts['ok']} ok"

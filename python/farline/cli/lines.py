@@ -57,7 +57,7 @@ def spec_line(spec: RunSpec, address: str) -> str:
 
 def _length_text(spec: RunSpec) -> str:
     if total := spec.get("total_bytes"):
-        return f"{size_text(total)} in all"
+        return f"{size_text(total)} in total"
     return duration_text(spec.get("duration_s") or 10.0)
 
 
@@ -102,7 +102,7 @@ def interval_heads(transport: str, both_ways: bool, receives: bool = False) -> l
         "udt": ["resent", "RTT", "cwnd", "flight", "lost"],
         "rbudp": ["missing", "repeated", "RTT"],
     }
-    return ["interval", *rates, *facts.get(transport, ["retransmits", "RTT", "cwnd"]), "CPU here"]
+    return ["interval", *rates, *facts.get(transport, ["retransmits", "RTT", "cwnd"]), "CPU local"]
 
 
 def _tcp_cells(interval: Interval) -> list[str]:
@@ -166,7 +166,7 @@ def summary_lines(record: RunRecord) -> list[str]:
 def _throughput_text(throughput: Throughput, of_copy: bool) -> str:
     moved = f"{size_human(throughput['bytes'])} in {throughput['elapsed_s']:.2f} s"
     if not throughput["bytes"]:
-        return f"nothing moved, so there is no rate; {moved}"
+        return f"no data arrived, so there is no rate; {moved}"
     steady = _steady_text(throughput, of_copy)
     return f"{rate_human(throughput['total_bps'])} total, {steady}; {moved}"
 
@@ -178,7 +178,7 @@ def _steady_text(throughput: Throughput, of_copy: bool) -> str:
             return "no steady part found (MSER-5)"
         return "no steady part found (MSER-5; a longer run or -O SECONDS)"
     if steady_bps is None:
-        return f"nothing left after {throughput['omitted_s']:g} s warm-up ({rule})"
+        return f"nothing left after the warm-up of {throughput['omitted_s']:g} s ({rule})"
     return f"{rate_human(steady_bps)} steady after {throughput['omitted_s']:g} s ({rule})"
 
 
@@ -186,7 +186,7 @@ def _loss_line(summary: Summary) -> str:
     sent, lost, resent = summary["sent_packets"], summary["lost_packets"], summary["retransmits"]
     if sent is not None and resent is not None:
         missing = "" if lost is None else f"; {lost} found missing ({_share_text(lost, sent)})"
-        again = f"{resent} of them again ({_share_text(resent, sent)})"
+        again = f"{resent} of them retransmissions ({_share_text(resent, sent)})"
         return f"{'packets':<9}{sent} sent, {again}{missing}"
     if sent is not None:
         share = f" ({100 * lost / sent:.3g} %)" if lost is not None and sent else ""
@@ -196,7 +196,7 @@ def _loss_line(summary: Summary) -> str:
         return f"{'packets':<9}{sent} sent, {known}{jitter}"
     if resent is None:
         return ""
-    return f"{'loss':<9}{resent} segments sent again"
+    return f"{'loss':<9}{resent} segment{'' if resent == 1 else 's'} retransmitted"
 
 
 def _share_text(part: int, whole: int) -> str:
@@ -213,7 +213,7 @@ def _rtt_line(summary: Summary) -> str:
 
 def _cpu_line(summary: Summary, run_s: float) -> str:
     if run_s < SHORT_S:
-        return f"{'CPU':<9}too short a run to measure it ({time_human(run_s * 1e6)})"
+        return f"{'CPU':<9}the run was too short to measure it ({time_human(run_s * 1e6)})"
     per_gb = summary["cpu_s_per_gb"]
     cost = f"; {per_gb:.3g} CPU s per GB, both ends" if per_gb is not None else ""
     shares = (

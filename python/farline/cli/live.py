@@ -117,7 +117,7 @@ class LiveView:
         both_ways = self._spec.get("direction") == "bidirectional"
         table = Table(box=None, pad_edge=False, header_style="bold")
         receives = self._spec.get("direction") == "reverse"
-        for head in (*lines.interval_heads(transport, both_ways, receives), "CPU there"):
+        for head in (*lines.interval_heads(transport, both_ways, receives), "CPU remote"):
             # UDT has two columns more; so they fit into 80 characters.
             table.add_column(
                 head.replace("CPU ", "CPU\n") if transport == "udt" else head, justify="right"

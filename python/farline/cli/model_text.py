@@ -71,14 +71,14 @@ def _rows(request: Request) -> list[_Row]:
         ("packets", lambda p: f"{p.case.packets:,}"),
         ("payload of a packet", lambda p: f"{p.case.packet_payload_bytes} B"),
         ("sending, T_send", lambda p: _time(p.send_s)),
-        ("sending again", lambda p: _time(p.resend_s)),
+        ("retransmission", lambda p: _time(p.resend_s)),
         ("reports, T_ack", lambda p: _time(p.report_s)),
         ("round trips, waits", lambda p: _time(p.waiting_s)),
         ("time", lambda p: _time(p.time_s)),
         ("  nine of ten", _time_span),
         ("passes, N + 1", lambda p: f"{p.passes.mean:.2f}"),
         ("  nine of ten", _pass_span),
-        ("sent again", lambda p: size_human(p.resent_bytes)),
+        ("retransmitted", lambda p: size_human(p.resent_bytes)),
         ("throughput", lambda p: rate_human(p.throughput_bps)),
         ("efficiency", lambda p: percent(p.efficiency)),
     ]
@@ -206,7 +206,7 @@ def efficiency_lines(request: Request, answer: Answer) -> list[str]:
         f"  {'equation 4, no loss':<20} {_decimal_size(answer.equation_4_bytes)}",
     ]
     for name, size in answer.payloads.items():
-        reached = "no payload reaches it" if size is None else _decimal_size(size)
+        reached = "no payload reaches this rate" if size is None else _decimal_size(size)
         lines.append(f"  {model_text(name):<20} {reached}")
     return lines
 

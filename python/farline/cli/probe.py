@@ -71,7 +71,7 @@ def command(
     from farline.tools.payload_file import with_file_size
 
     if sum((as_json, as_iperf3, as_stream)) > 1:
-        raise click.UsageError("one of --json, --json=iperf3 (-J) and --json-stream at a time")
+        raise click.UsageError("use only one of --json, --json=iperf3 (-J) and --json-stream")
     target = target_text(host, client, port)
     document = with_file_size(spec_from_options(options))
     spec, width_s = sampled_spec(document), shown_s(document)

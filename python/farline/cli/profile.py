@@ -131,8 +131,8 @@ def _topology_here(plan: Plan) -> Mapping[str, Any] | None:
         return None
     if not inside_testbed():
         raise click.UsageError(
-            "an emulated path has hosts of its own: leave HOST out,"
-            " or run this on one of them (farline testbed exec)"
+            "an emulated path has its own hosts: leave out HOST, or run this on one of them "
+            "(farline testbed exec)"
         )
     from farline.campaign.emulated_path import refuse_bed_options
     from farline.testbeds.link_setter import link_setter
@@ -146,11 +146,12 @@ def _topology_here(plan: Plan) -> Mapping[str, Any] | None:
 def _over_testbed(plan: Plan, plan_path: str | None) -> Mapping[str, Any]:
     """The testbed that stands for the target where there is no host, checked."""
     if inside_testbed():
-        raise click.UsageError("which host? Inside a testbed, name one, or give a ticket")
+        raise click.UsageError("no host given: inside a testbed, name one or use a ticket")
     if not plan.over_path:
         said = f"{plan_path} has no table [path]: write farline profile HOST {plan_path}, or add"
         raise click.UsageError(
-            f"which host? {said if plan_path else 'Name one, or vary an emulated path with'} --rtt"
+            "no host given: "
+            f"{said if plan_path else 'Name one, or vary an emulated path with'} --rtt"
         )
     from farline.cli.emulated import planned_topology
 
@@ -160,7 +161,7 @@ def _over_testbed(plan: Plan, plan_path: str | None) -> Mapping[str, Any]:
 def _refuse_with_resume(plan_path: str | None, dry_run: bool, options: Mapping[str, Any]) -> None:
     said = any(value not in (None, (), False) for value in options.values())
     if plan_path is not None or dry_run or said:
-        raise click.UsageError("--resume goes on with the plan that was kept: give no other")
+        raise click.UsageError("--resume continues with the stored plan: give no other plan")
 
 
 def _campaign(plan: Plan) -> Campaign:

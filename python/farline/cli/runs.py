@@ -80,7 +80,7 @@ def _print_compaction(store: Store, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"schema": 1, **asdict(done)}))
     elif done.busy:
-        click.echo("another process is merging; nothing done")
+        click.echo("another process is merging the store; nothing was done")
     else:
         click.echo(
             f"merged {done.merged_runs} runs out of {done.merged_files} files,"

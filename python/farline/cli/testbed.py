@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 _ENDINGS = {
     "down": " is down",
-    "killed": " did not answer: it was ended by force, and is down",
-    "swept": " was dead already: what it left is removed",
+    "killed": " did not answer, so it was killed; it is down",
+    "swept": " had already ended: its remains were removed",
 }
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
@@ -140,7 +140,7 @@ def _up_lines(bed: Testbed) -> list[str]:
         f"testbed {bed.name} is up: {counts}",
         *host_lines(bed),
         link_line(find_link(topology)),
-        f"run in it: farline testbed exec {bed.name} {first} -- ping {last}",
+        f"run a command in it: farline testbed exec {bed.name} {first} -- ping {last}",
         f"end it:    farline testbed down {bed.name}",
     ]
 
@@ -187,7 +187,7 @@ def _split(words: tuple[str, ...]) -> tuple[list[str], list[str]]:
     else:
         place, program = given[:1], given[1:]
     if len(place) not in (1, 2):
-        raise click.UsageError("which host? Write [NAME] HOST -- COMMAND...")
+        raise click.UsageError("no host given: write [NAME] HOST -- COMMAND...")
     return place, program
 
 
@@ -231,7 +231,7 @@ def down(name: str | None, everything: bool) -> int:
     by force.
     """
     if everything and name is not None:
-        raise click.UsageError("--all and a name contradict each other")
+        raise click.UsageError("--all and a name cannot be combined")
     names = [name] if name is not None else _down_names(everything)
     code = 0
     for one in names:
@@ -264,7 +264,7 @@ def _down_names(everything: bool) -> list[str]:
             click.echo("no testbed is up")
         return names
     if names:
-        raise UsageError(f"which testbed? {len(names)} are up: {', '.join(names)}")
+        raise UsageError(f"no testbed named, and {len(names)} are up: {', '.join(names)}")
     if not swept.gone:
         raise UsageError("no testbed is up; `farline testbed up PRESET` brings one up")
     return []

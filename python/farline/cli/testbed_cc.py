@@ -35,7 +35,7 @@ def list_all(as_json: bool) -> None:
 def load(name: str) -> None:
     """Load a congestion control into the kernel, for all programs on this machine."""
     found = congestion.load(name)
-    click.echo(f"{found.name} is there: -C {found.kernel_name}")
+    click.echo(f"{found.name} is loaded: -C {found.kernel_name}")
 
 
 @cc.command(cls=Command, short_help="Unload a congestion control.")

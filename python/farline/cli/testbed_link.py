@@ -39,11 +39,11 @@ def change(words: tuple[str, ...], direction: str, **options: Any) -> None:
     """
     values = take_link_values(options)
     if not values:
-        raise click.UsageError("what is to change? See --help for what can")
+        raise click.UsageError("nothing to change: see --help for the options")
     if direction != "both" and "rtt_s" in values:
-        raise click.UsageError("--rtt is of both directions: for one, give --delay")
+        raise click.UsageError("--rtt applies to both directions: for one direction use --delay")
     if {"rtt_s", "delay_s"} <= values.keys():
-        raise click.UsageError("--rtt and --delay say two things about one delay")
+        raise click.UsageError("--rtt and --delay cannot be combined: both set the delay")
     bed, link = find_bed_and_link(words)
     try:
         wanted = change_of(values, find_link(bed.topology(), link))
@@ -60,7 +60,7 @@ def cut(words: tuple[str, ...], direction: str) -> None:
     """Cut a link: all packets on it are lost until `farline testbed restore`."""
     bed, link = find_bed_and_link(words)
     bed.cut(link, direction)
-    click.echo(f"{link} is cut; farline testbed restore {bed.name} {link}")
+    click.echo(f"{link} is cut; undo with: farline testbed restore {bed.name} {link}")
 
 
 @click.command(cls=Command, short_help="Restore a link that was cut.")

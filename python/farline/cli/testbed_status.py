@@ -40,7 +40,7 @@ def status(name: str | None, as_json: bool, watch: bool) -> None:
     """Show the hosts and links of a testbed, with counters, and how late the emulator runs."""
     bed = find_bed(name)
     if watch and as_json:
-        raise click.UsageError("--watch shows, --json prints once: one of the two")
+        raise click.UsageError("--watch and --json cannot be combined")
     if watch:
         _watch(bed)
         return

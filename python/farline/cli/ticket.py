@@ -93,7 +93,7 @@ def make(
     state = str(state_dir or default_state_dir())
     scopes = file_scopes(options) or [{"may": "profile"}]
     if len(scopes) > 1:
-        raise click.UsageError("--write and --read: a ticket is for one of them; make two tickets")
+        raise click.UsageError("--write and --read cannot be combined: make two tickets")
     ticket = mint_ticket(state, address, scopes[0], limits, lifetime)
     document = {"schema": 1, "ticket": ticket, "scope": scopes[0]}
     click.echo(

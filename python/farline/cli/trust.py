@@ -20,7 +20,7 @@ from farline.tools.native import parse_target
 def command(ticket: str | None, forget: str | None, as_list: bool, as_json: bool) -> int:
     """Remember TICKET for its host, so that later commands need only the name of the host."""
     if sum((ticket is not None, forget is not None, as_list)) != 1:
-        raise click.UsageError("one of: a ticket, --forget HOST, --list")
+        raise click.UsageError("give give one of: a ticket, --forget HOST, --list")
     document = _trust(ticket) if ticket else _forget(forget) if forget else _listed()
     if as_json:
         click.echo(json.dumps({"schema": 1, **document}))
@@ -34,12 +34,13 @@ def _trust(text: str) -> dict[str, dict[str, dict[str, str]]]:
     target = parse_target(text)
     if target.ticket is None:
         raise UsageError(
-            f"{text!r} is no ticket: it starts with farline:// and `farline serve` prints it"
+            f"{text!r} is not a ticket: a ticket starts with farline:// and is printed by "
+            "`farline serve`"
         )
     if target.pin is None:
         raise UsageError(
-            f"the ticket for {target.address} names no server key (?key=sha256-...):"
-            " copy the whole line that `farline serve` prints"
+            f"the ticket for {target.address} contains no server key (?key=sha256-...): copy the "
+            "complete line that `farline serve` prints"
         )
     KnownServers().remember_ticket(target.address, text, target.pin)
     return {"servers": {target.address: {"text": "ticket remembered"}}}
@@ -48,7 +49,7 @@ def _trust(text: str) -> dict[str, dict[str, dict[str, str]]]:
 def _forget(text: str) -> dict[str, dict[str, dict[str, str]]]:
     address = parse_target(text).address
     if not KnownServers().forget(address):
-        raise UsageError(f"{address} is not known; farline trust --list shows what is")
+        raise UsageError(f"{address} is not known; farline trust --list shows the known servers")
     return {"servers": {address: {"text": "forgotten"}}}
 
 

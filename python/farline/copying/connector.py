@@ -102,7 +102,7 @@ def from_home(path: str, home: str) -> str:
     if path == "~" or path.startswith("~/"):
         path = path[2:]
     elif path.startswith("~"):
-        raise UsageError(f"{path}: only one's own ~ is known; write the path in full")
+        raise UsageError(f"{path}: only your own ~ can be expanded; write the path in full")
     if path.startswith("/"):
         return path
     # `host:` is what is in the home folder, as with rsync.
@@ -172,8 +172,8 @@ class SshConnector:
             return ""
         if isinstance(error, UnreachableError | TimeoutFailure):
             return (
-                "; ssh got there, so a firewall may stand before the port: --tunnel takes the data"
-                " through ssh, --data-ports and --single-port choose ports"
+                "; ssh connected, so a firewall may block the data port: use --tunnel to send the "
+                "data through ssh, or choose other ports with --data-ports or --single-port"
             )
         return ""
 
@@ -217,15 +217,18 @@ class ReverseConnector(SshConnector):
         client = self._server.ready.client if self._server is not None else None
         if client is None:
             raise ProtocolError(
-                f"{self.host.target}: --connect-back: ssh there does not say where this host is"
-                " (SSH_CONNECTION is not set)"
+                f"{self.host.target}: --connect-back: ssh on that host does not report the "
+                "address of this host (SSH_CONNECTION is not set)"
             )
         return client
 
     def advice(self, error: FarlineError) -> str:
         """The other host did not get here: a firewall on this side, most likely."""
         if isinstance(error, TimeoutFailure):
-            return "; a firewall may stand before this host: --connect-back PORT names the port"
+            return (
+                "; a firewall may block connections to this host: choose an open port with "
+                "--connect-back PORT"
+            )
         return ""
 
 

@@ -29,7 +29,7 @@ class HostNames:
         """`message` with the end that it speaks of; `is_system`: a kernel has refused something."""
         if message.startswith(f"{_OTHER} failed: "):
             rest = message.removeprefix(f"{_OTHER} failed: ")
-            return f"{self.other or 'this host'}: farline there failed: {rest}"
+            return f"{self.other or 'this host'}: farline on that host failed: {rest}"
         who = self.own
         if message.startswith(f"{_OTHER}: "):
             message, who = message.removeprefix(f"{_OTHER}: "), self.other

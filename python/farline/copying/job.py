@@ -162,7 +162,7 @@ class CopyJob(Job[CopyResult]):
         )
         report = None if found.record is None else found.record.get("copy")
         if found.error is not None or report is None:
-            raise found.error or UsageError("--delete: the dry run told nothing")
+            raise found.error or UsageError("--delete: the dry run reported no number")
         count = report["deleted"]["files"]
         if copy.get("max_delete") is None and count:
             yield DeletionPlanned(count)

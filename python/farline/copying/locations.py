@@ -101,7 +101,7 @@ def read_location(text: str) -> Location:
     if host is None:
         return Location(ThisHost(), _path(text, text))
     if path.startswith(":"):
-        raise UsageError(f"{text}: farline does not talk to rsync's daemon; one colon means ssh")
+        raise UsageError(f"{text}: farline does not support the rsync daemon; one colon means ssh")
     return Location(_ssh_host(host, text), _path(path or ".", text))
 
 
@@ -122,8 +122,8 @@ def _ssh_host(text: str, whole: str) -> SshHost:
     good = re.fullmatch(*((_IPV6, address) if address is not None else (_HOST, host)))
     if not good or (at and not re.fullmatch(_USER, user)):
         raise UsageError(
-            f"{whole}: {text!r} is no host: write [user@]host:path, an IPv6 address in brackets;"
-            f" for a local name with a colon, ./{whole}"
+            f"{whole}: {text!r} is not a host: write [user@]host:path, an IPv6 address in "
+            f"brackets; for a local name with a colon, ./{whole}"
         )
     return SshHost(address or host, user if at else None)
 
@@ -132,7 +132,7 @@ def _server_location(text: str) -> Location:
     url, sign, path = text.partition("#")
     if not sign or not path:
         raise UsageError(
-            f"{_shown(url)}: which path? Write it behind a #, as in {SCHEME}host#data/"
+            f"{_shown(url)}: the path is missing: write it after a #, as in {SCHEME}host#data/"
         )
     return Location(StandingServer(url), _path(path, _shown(url)))
 
@@ -143,9 +143,9 @@ def _shown(url: str) -> str:
 
 def _path(text: str, whole: str) -> str:
     if not text:
-        raise UsageError(f"{whole!r}: a path may not be empty; . is the folder one is in")
+        raise UsageError(f"{whole!r}: the path is empty; use . for the current folder")
     if "\0" in text:
-        raise UsageError(f"{to_path_text(os.fsencode(whole))}: no path holds a zero byte")
+        raise UsageError(f"{to_path_text(os.fsencode(whole))}: a path cannot contain a zero byte")
     return to_path_text(os.fsencode(text))
 
 
@@ -156,14 +156,14 @@ def read_endpoints(words: Sequence[str]) -> Endpoints:
         UsageError: when there are fewer than two, or the sources are not all in one place.
     """
     if len(words) < 2:
-        raise UsageError("what goes where? Name at least one source and a destination")
+        raise UsageError("no source or destination: name at least one source and a destination")
     locations = [read_location(word) for word in words]
     hosts = list(dict.fromkeys(location.host for location in locations[:-1]))
     if len(hosts) > 1:
         first, second = (_name(host) for host in hosts[:2])
         raise UsageError(
-            f"sources on {first} and on {second}: one copy takes its sources from one host;"
-            " make it two copies"
+            f"sources on {first} and on {second}: all sources of a copy must be on one host; run "
+            "two copies"
         )
     sources = tuple(location.path for location in locations[:-1])
     return Endpoints(hosts[0], sources, locations[-1].host, locations[-1].path)
@@ -182,4 +182,4 @@ def working_folder() -> str:
     try:
         return to_path_text(os.fsencode(Path.cwd()))
     except OSError as error:
-        raise SystemFailure(f"the folder one is in: {error.strerror}") from None
+        raise SystemFailure(f"the current folder: {error.strerror}") from None

@@ -69,7 +69,7 @@ def read_order(line: str) -> dict[str, Any]:
     try:
         order = read_object(line)
         if order["schema"] != ORDER_SCHEMA:
-            raise ValueError(f"version {order['schema']}, allowed is {ORDER_SCHEMA}")
+            raise ValueError(f"version {order['schema']}, expected {ORDER_SCHEMA}")
     except (ValueError, KeyError, TypeError) as error:
         raise ProtocolError(f"--order: no order on standard input ({error})") from None
     return order
@@ -92,7 +92,7 @@ def ordered_job(order: Mapping[str, Any]) -> CopyJob:
             tell_files=True,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ProtocolError(f"--order: {error} is missing or makes no sense") from None
+        raise ProtocolError(f"--order: {error} is missing or invalid") from None
     return CopyJob(request, sessions)
 
 

@@ -60,20 +60,23 @@ def receipt_file(text: str) -> ReceiptFile:
     except FileNotFoundError:
         facts = None
     except OSError as error:
-        raise refused(error.strerror or "cannot be looked at") from None
+        raise refused(error.strerror or "cannot be examined") from None
     if facts is not None and stat.S_ISDIR(facts.st_mode):
         raise refused("is a folder; name a file")
     if facts is not None and not stat.S_ISREG(facts.st_mode):
         if not os.access(path, os.W_OK):
-            raise refused("may not be written to")
+            raise refused("is not writable")
         return ReceiptFile(text, path, is_replaced=False)
     if facts is not None and _is_output(facts):
-        raise refused("is where standard output goes; --json-stream -v tells each name there")
+        raise refused(
+            "is the file that standard output goes to; use --json-stream -v to print each name "
+            "there"
+        )
     path = Path(os.path.realpath(path))
     if not path.parent.is_dir():
         raise refused("there is no such folder")
     if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise refused(f"nothing can be made in {path.parent}")
+        raise refused(f"cannot create files in {path.parent}")
     return ReceiptFile(text, path, is_replaced=True)
 
 

@@ -122,8 +122,8 @@ def ordering_host(ends: Endpoints) -> SshHost:
             return host
     assert isinstance(ends.source_host, StandingServer)
     raise UsageError(
-        f"{ends.source_host} and {ends.destination_host}: both are servers, and neither can be told"
-        " to begin; name one of them as [user@]host:path"
+        f"{ends.source_host} and {ends.destination_host}: both are servers, so neither can start "
+        "the copy; name one of them as [user@]host:path"
     )
 
 
@@ -158,13 +158,13 @@ class _Listener:
             if record is not None:
                 return Attempt(record, self._error(record))
             yield told
-        return Attempt(None, InterruptedRun("stopped at once"))
+        return Attempt(None, InterruptedRun("stopped immediately"))
 
     def _check_silence(self) -> None:
         if time.monotonic() - self.heard_s > SILENT_S:
             raise TimeoutFailure(
-                f"{self.command.target}: nothing heard for {SILENT_S:g} s from the copy there;"
-                " the connection of ssh to it may be broken"
+                f"{self.command.target}: no message for {SILENT_S:g} s from the copy on that "
+                "host; the ssh connection to it may be broken"
             )
 
     def _taken(self, line: Mapping[str, Any]) -> tuple[Any, Event | None]:
@@ -172,8 +172,7 @@ class _Listener:
             return self._take(line)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ProtocolError(
-                f"{self.command.target}: an event that makes no sense:"
-                f" {line.get('event')!r}: {error!r}"
+                f"{self.command.target}: invalid event: {line.get('event')!r}: {error!r}"
             ) from None
 
     def _take(self, line: Mapping[str, Any]) -> tuple[Any, Event | None]:
@@ -211,6 +210,6 @@ def _check_ready(target: str, event: Mapping[str, Any]) -> None:
     schema = data.get("schema") if isinstance(data, dict) else None
     if event.get("event") != READY or schema != ORDER_SCHEMA:
         raise VersionError(
-            f"{target}: farline there takes orders of version {schema}, this one gives version"
-            f" {ORDER_SCHEMA}: install the same version on both hosts"
+            f"{target}: farline on that host accepts orders of version {schema}, but this host "
+            f"sends version {ORDER_SCHEMA}: install the same version on both hosts"
         )

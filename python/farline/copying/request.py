@@ -134,7 +134,7 @@ class CopyRequest:
         """
         _check_removal(self)
         if self.name_list is not None and not isinstance(self.endpoints.source_host, ThisHost):
-            raise UsageError("--files-from: goes with a source on this host")
+            raise UsageError("--files-from: works only with a source on this host")
         _check_ssh(self)
         _check_ports(self)
         _check_data_path(self)
@@ -162,7 +162,7 @@ def _check_removal(request: CopyRequest) -> None:
     pulls = isinstance(target, ThisHost) and not isinstance(source, ThisHost)
     if pulls or isinstance(source, StandingServer):
         raise UsageError(
-            f"--remove-source-files: a server of files removes none; run farline copy on"
+            f"--remove-source-files: a server does not remove files; run farline copy on"
             f" {source}, to this host or by a ticket of farline serve --write"
         )
 
@@ -184,7 +184,7 @@ def _check_ports(request: CopyRequest) -> None:
         first, last = request.data_path.data_ports or (0, 0)
         raise UsageError(
             f"--data-ports {first}-{last}: {last - first + 1} ports; {streams} streams take"
-            f" {streams + MESSAGE_STREAMS}, two more than streams"
+            f" {streams + MESSAGE_STREAMS}, two more than there are streams"
         )
 
 
@@ -194,10 +194,14 @@ def _check_data_path(request: CopyRequest) -> None:
     impossible = request.is_remote or request.spec.get("transport", "tcp") != "tcp"
     for flag in ("--tunnel", "--connect-back"):
         if flag in flags and impossible:
-            raise UsageError(f"{flag}: goes with TCP between this host and one over ssh")
+            raise UsageError(
+                f"{flag}: works only with TCP, between this host and one reached over ssh"
+            )
     if "--connect-back" in flags and len(flags) > 1:
         other = next(flag for flag in flags if flag != "--connect-back")
-        raise UsageError(f"--connect-back: the ports are here, which leaves {other} nothing")
+        raise UsageError(
+            f"--connect-back: the data ports are on this host, so there is nothing for {other} nothing"
+        )
 
 
 @contextmanager

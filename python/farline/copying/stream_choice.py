@@ -59,7 +59,7 @@ class StreamChoice:
             return [f"{streams} stream{'' if streams == 1 else 's'}: both ends are on this host"]
         if isinstance(self.connector, ReverseConnector):
             spec["streams"] = BACK_STREAMS
-            return [f"{BACK_STREAMS} streams: the path is not known before that host connects"]
+            return [f"{BACK_STREAMS} streams: the path is not known until that host connects"]
         if spec.get("transport") == "udt":
             return [self._settle_cores(spec, contact)]
         rtt_s = contact.rtt_s if contact is not None else 0.0
@@ -76,7 +76,7 @@ class StreamChoice:
         """States so many streams, or fewer where there are ports for fewer: then it says so."""
         spec["streams"] = min(streams, self.most_streams or streams)
         fewer = spec["streams"] < streams
-        return f"; {spec['streams']}, for so many there are ports" if fewer else ""
+        return f"; {spec['streams']}, limited by the number of ports" if fewer else ""
 
     def _settle_cores(self, spec: dict[str, Any], contact: Contact | None) -> str:
         """UDT and RBUDP fill a path with one stream, if one thread at each end can."""
@@ -85,7 +85,7 @@ class StreamChoice:
         streams = core_streams(wanted_bps(spec, contact) or UNKNOWN_RATE_BPS, own_cores())
         reason = f"{streams} streams: {IDLE_CORES}"
         if streams == 1:
-            reason = "1 stream: it fills a path whatever the round-trip time"
+            reason = "1 stream: it fills the path at any round-trip time"
         return reason + self._within_ports(spec, streams)
 
     def _settle_blasts(self, spec: dict[str, Any], contact: Contact | None) -> list[str]:
@@ -98,7 +98,7 @@ class StreamChoice:
         spec["rate_bps"], spec["rbudp"] = rate_bps, {"loss_bound": LOSS_BOUND, **blasts}
         bound = spec["rbudp"]["loss_bound"]
         rate = rate_human(rate_bps)
-        return [*said, f"rbudp at {rate} a stream, less while more than {bound:g} is lost"]
+        return [*said, f"rbudp at {rate} per stream, less while more than {bound:g} is lost"]
 
 
 def unsettled(spec: Mapping[str, Any]) -> str | None:

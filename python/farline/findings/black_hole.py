@@ -101,29 +101,31 @@ def finding(found: Suspicion, passing: int | None) -> Finding | None:
     if not found.is_certain and (passing is None or passing >= found.packet_bytes):
         return None
     size = found.packet_bytes
-    check = (f"see for yourself: ping -M do -s {size - _UDP_HEADERS} HOST, tracepath HOST",)
+    check = (f"check with: ping -M do -s {size - _UDP_HEADERS} HOST, tracepath HOST",)
     many = f"{found.sent_packets} packets" if found.sent_packets else "the data"
     if passing is None:
         line = (
-            f"path: none of {many} arrived, though the run was set up: it swallows packets of"
-            f" {size} bytes (an MTU black hole), or a firewall drops them"
+            f"path: none of {many} arrived, although the connection was set up: the path drops "
+            f"packets of {size} bytes silently (an MTU black hole), or a firewall drops them"
         )
         return Finding("path", line, remedies=(*_smaller(found, None), *check))
     if passing >= size:
         line = (
-            f"path: none of {many} arrived, though packets of {size} bytes pass:"
-            " a firewall drops those of the data streams"
+            f"path: none of {many} arrived, although packets of {size} bytes get through: a "
+            "firewall drops those of the data streams"
         )
-        ports = "let the server's data ports through: farline serve --data-ports FIRST-LAST"
+        ports = (
+            "open the server's data ports in the firewall: farline serve --data-ports FIRST-LAST"
+        )
         return Finding("path", line, remedies=(ports,))
     line = (
-        f"path: it swallows large packets (an MTU black hole): packets of {size} bytes vanish,"
-        f" packets of up to {passing} bytes pass"
+        f"path: it drops large packets silently (an MTU black hole): packets of {size} bytes are "
+        f"lost, packets of up to {passing} bytes get through"
     )
-    silent = "the other end was not heard any more: its answers are such packets too"
+    silent = "the other end fell silent: its answers are large packets too"
     evidence = (f"none of {many} arrived" if found.is_certain else silent,)
     router = (
-        "have the router before the narrow part send, and firewalls pass, ICMP"
+        "let the router before the smaller MTU send, and firewalls pass, ICMP"
         ' "fragmentation needed" (IPv6: "packet too big")'
     )
     return Finding("path", line, evidence, (*_smaller(found, passing), router, *check))

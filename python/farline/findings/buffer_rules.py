@@ -71,8 +71,8 @@ def send_buffer(view: HostView) -> Iterator[HostFinding]:
         yield HostFinding("bad", name, what, _bound(view, values[2]), command)
     elif values[2] < need * BUFFER_PER_WINDOW:
         why = (
-            f"holds the {size_human(need)} on their way, "
-            "but the kernel wants as much again to send next"
+            f"holds the {size_human(need)} in flight, but the kernel needs as much again for data "
+            "to send next"
         )
         yield HostFinding("warn", name, what, why, command)
     else:
@@ -84,7 +84,7 @@ def send_buffer(view: HostView) -> Iterator[HostFinding]:
 def _bound(view: HostView, window: int) -> str:
     rate = rate_human(window * 8 / view.path.rtt_s)
     rtt, need = time_human(view.path.rtt_s * 1e6), size_human(view.path.stream_bdp_bytes)
-    return f"each stream needs {need}; over {rtt} this allows {rate} a stream"
+    return f"each stream needs {need}; over {rtt} this allows {rate} per stream"
 
 
 def _raise(view: HostView, name: str) -> str:
@@ -104,7 +104,7 @@ def explicit_buffers(view: HostView) -> Iterator[HostFinding]:
         value = view.number(name)
         if value is None:
             continue
-        what = f"buffers asked for by name up to {size_human(value)}"
+        what = f"programs can request up to {size_human(value)}"
         if value >= need:
             yield HostFinding("ok", name, what, f"each stream needs {size_human(need)}")
             continue
@@ -119,10 +119,10 @@ def autotuning(view: HostView) -> Iterator[HostFinding]:
     if value is None:
         return
     if value:
-        yield HostFinding("ok", name, "receive buffers grow with the path")
+        yield HostFinding("ok", name, "receive buffers grow automatically")
         return
     size = f" at {size_human(start[1])}" if start else ""
-    why = f"receive buffers stay{size} unless the program asks for more"
+    why = f"receive buffers stay{size} unless the program requests more"
     yield HostFinding("bad", name, "off", why, f"sysctl -w {name}=1")
 
 
@@ -133,14 +133,16 @@ def tcp_memory(view: HostView) -> Iterator[HostFinding]:
         return
     pressure = values[1] * PAGE_BYTES
     need = round(view.path.bdp_bytes / window_share(view))
-    what = f"pressure from {size_human(pressure)} over all sockets"
+    what = f"memory pressure starts at {size_human(pressure)} over all sockets"
     why = f"{view.path.streams} streams hold up to {size_human(need)} in buffers"
     if pressure >= need:
         yield HostFinding("ok", "net.ipv4.tcp_mem", what, why)
         return
     pages = -(-round_up(need) // PAGE_BYTES)
     command = f'sysctl -w net.ipv4.tcp_mem="{pages * 3 // 4} {pages} {pages * 3 // 2}"'
-    yield HostFinding("bad", "net.ipv4.tcp_mem", what, f"{why}; windows shrink then", command)
+    yield HostFinding(
+        "bad", "net.ipv4.tcp_mem", what, (f"{why}; above the limit windows shrink"), command
+    )
 
 
 def zerocopy_memory(view: HostView) -> Iterator[HostFinding]:
@@ -149,11 +151,11 @@ def zerocopy_memory(view: HostView) -> Iterator[HostFinding]:
     value = view.number(name)
     if value is None:
         return
-    what = f"{size_human(value)} a socket for ancillary data"
+    what = f"{size_human(value)} per socket for ancillary data"
     if value >= enough:
         yield HostFinding("ok", name, what)
         return
-    why = "--send-mode zerocopy runs out of completions on a long path and waits"
+    why = "--send-mode zerocopy runs out of completion notices on a long path and stalls"
     yield HostFinding("warn", name, what, why, f"sysctl -w {name}={enough}")
 
 

@@ -83,7 +83,7 @@ def _not_told(diagnosis: Diagnosis, named: Named) -> str:
     others -= {named.name[0]}
     words = [FITS_AS_WELL[kind] for kind in sorted(others) if kind in FITS_AS_WELL]
     own = FITS_AS_WELL[named.name[0]]
-    return f"the measurements fit {' or '.join(words) or 'other causes'} as well as {own}"
+    return f"the measurements fit {' or '.join(words) or 'other causes'} equally well as {own}"
 
 
 def _usual(diagnosis: Diagnosis, named: Named, mask: Bools) -> tuple[float, float]:
@@ -103,12 +103,12 @@ def _site_words(diagnosis: Diagnosis, named: Named) -> Words:
     term, site = named.terms[0], str(named.name[1])
     now, usual = _usual(diagnosis, named, term.mask(diagnosis.table))
     line = (
-        f"everything {_ends(term, site)} runs at {percent(now / usual)} of what other sites reach "
-        f"at the same RTTs: {rate_human(now)} instead of {rate_human(usual)}"
+        f"all transfers {_ends(term, site)} reach {percent(now / usual)} of what other sites "
+        f"reach at the same RTTs: {rate_human(now)} instead of {rate_human(usual)}"
     )
     remedies = (
-        f"at {site}: `farline host` says what its hosts allow; compare NICs, CPUs, kernel "
-        "parameters and the line to the site with those of a good site",
+        f"at {site}: run `farline host` on its hosts; compare NICs, CPUs, kernel parameters and "
+        "the uplink of the site with those of a fast site",
     )
     return line, "whole", (), remedies
 
@@ -121,7 +121,7 @@ def _path_words(diagnosis: Diagnosis, named: Named) -> Words:
         f"between {one} and {other} rates are {percent(now / usual)} of what these two sites "
         f"reach with others: {rate_human(now)} instead of {rate_human(usual)}"
     )
-    remedy = f"the route and the line between {one} and {other}: losses, MTU, a detour"
+    remedy = f"check the route between {one} and {other} for losses, a small MTU or a detour"
     return line, "network", (), (remedy,)
 
 
@@ -135,17 +135,17 @@ def _io_words(diagnosis: Diagnosis, named: Named) -> Words:
     part: Part = "file system" if only_files else "host"
     what = "file transfers" if only_files else "everything"
     if term.law == "share":
-        how = f"run at {percent(now / usual)} of what others reach"
+        how = f"reach {percent(now / usual)} of what others reach"
     else:
         level = rate_human(math.exp(diagnosis.best.number(term)))
         how = f"{'stay' if only_files else 'stays'} at {level} whatever the RTT"
     line = (
-        f"{what} {_ends(term, site)} {how}: {rate_human(now)} on average, {rate_human(usual)} "
-        "is usual at the same RTTs"
+        f"{what} {_ends(term, site)} {how}: {rate_human(now)} on average, where "
+        f"{rate_human(usual)} is typical at the same RTTs"
     )
     if term.files_only:
         memory = table.rate_bps[table.touches(table.sites.index(site)) & ~table.is_file]
-        network = f"memory to memory the same site reaches {rate_human(float(np.mean(memory)))}"
+        network = f"memory to memory, the same site reaches {rate_human(float(np.mean(memory)))}"
         evidence: tuple[str, ...] = (network,) if len(memory) else ()
     else:
         evidence = ()
@@ -154,10 +154,19 @@ def _io_words(diagnosis: Diagnosis, named: Named) -> Words:
 
 def _io_remedies(site: str, part: Part, term: Term) -> tuple[str, ...]:
     if part == "host":
-        return (f"the hosts of {site}: NIC, CPUs and bus; `farline host` there; or more hosts",)
-    more = "more files at once and more stripes, where the limit is one of each process"
-    doubt = () if term.files_only else (f"first: memory to memory with {site}, to clear the host",)
-    return (*doubt, f"the file system of {site} and the hosts' way to it; {more}")
+        return (
+            (
+                f"check NIC, CPUs and bus of the hosts of {site} with `farline host`, or use more "
+                "hosts"
+            ),
+        )
+    more = "use more files at once and more stripes if the limit is per process"
+    doubt = (
+        ()
+        if term.files_only
+        else ((f"first measure memory to memory with {site}, to rule out the host"),)
+    )
+    return (*doubt, f"check the file system of {site} and the hosts' connection to it; {more}")
 
 
 def _stated(diagnosis: Diagnosis, site: str) -> tuple[str, ...]:
@@ -167,34 +176,33 @@ def _stated(diagnosis: Diagnosis, site: str) -> tuple[str, ...]:
         return ()
     known = (("host", limits.host_bps), ("read", limits.read_bps), ("write", limits.write_bps))
     words = [f"{name} {rate_human(value)}" for name, value in known if value]
-    return (f"known of {site} itself: {', '.join(words)}",) if words else ()
+    return (f"limits known for {site}: {', '.join(words)}",) if words else ()
 
 
 def _all_files_words(diagnosis: Diagnosis, named: Named) -> Words:
     now, usual = _usual(diagnosis, named, diagnosis.table.is_file)
     share = diagnosis.share_of_file_limits or FILES_REACHED
     line = (
-        f"file systems and hosts hold all file transfers at {rate_human(now)}: "
-        f"{percent(share)} of what they do without the network; memory to memory "
-        f"would allow {rate_human(usual)}"
+        f"file systems and hosts limit all file transfers to {rate_human(now)}: {percent(share)} "
+        f"of what they reach without the network; memory to memory would allow {rate_human(usual)}"
     )
-    return line, "file system", (), ("faster file systems, or more of their servers at once",)
+    return line, "file system", (), ("faster file systems, or more of their servers in parallel",)
 
 
 def _tool_words(diagnosis: Diagnosis, named: Named) -> Words:
     now, usual = _usual(diagnosis, named, diagnosis.table.is_file)
     line = (
-        f"file transfers run at {percent(now / usual)} of what memory to memory reaches on the "
+        f"file transfers reach {percent(now / usual)} of what memory to memory reaches on the "
         f"same paths: {rate_human(now)} instead of {rate_human(usual)}"
     )
     share = diagnosis.share_of_file_limits
     if share is None:
-        why = "they fall with RTT as the network's rates do, which file systems' limits do not"
+        why = "their rates fall with RTT as the network's do; the limits of file systems would not"
     else:
-        why = f"hosts and file systems by themselves do more: files use {percent(share)} of that"
-    remedies = (
-        "more files at once (concurrency), larger blocks, reading and sending at the same time",
-    )
+        why = (
+            f"hosts and file systems alone reach more: file transfers use {percent(share)} of that"
+        )
+    remedies = ("more files at once (concurrency), larger blocks, overlapped reading and sending",)
     return line, "tool", (why,), remedies
 
 
@@ -215,18 +223,18 @@ def _window_words(diagnosis: Diagnosis, named: Named) -> Words:
         each = window_bytes(diagnosis.best.number(term))
         size = size_human(each)
     line = (
-        f"{who} keep no more than {size} of {of} on its way: from RTT "
-        f"{_ms(float(np.min(table.rtt_ms[held])))} on rates fall as 1/RTT, to {rate_human(now)} "
-        f"on average instead of {rate_human(usual)}"
+        f"{who} keep at most {size} of {of} in flight: above an RTT of "
+        f"{_ms(float(np.min(table.rtt_ms[held])))} rates fall as 1/RTT, to {rate_human(now)} on "
+        f"average instead of {rate_human(usual)}"
     )
     buffers = (
-        f"buffers of {size_human(BUFFER_PER_WINDOW * wanted)} a stream: largest value of "
-        f"net.ipv4.tcp_rmem and net.ipv4.tcp_wmem {buffer_bytes(wanted)}"
+        f"buffers of {size_human(BUFFER_PER_WINDOW * wanted)} per stream: set the largest value "
+        f"of net.ipv4.tcp_rmem and net.ipv4.tcp_wmem to {buffer_bytes(wanted)}"
     )
     times = max(1.0, wanted / each)
-    more = _more_streams(math.ceil(streams * times), "until then more streams")
+    more = _more_streams(math.ceil(streams * times), "until then, more streams")
     if not table.streams_known:
-        more = (f"until then {math.ceil(times)} times as many streams",) if times > 1 else ()
+        more = (f"until then, {math.ceil(times)} times as many streams",) if times > 1 else ()
     return line, "host", _window_doubt(diagnosis, term, held), (buffers, *more)
 
 
@@ -240,10 +248,15 @@ def _window_doubt(diagnosis: Diagnosis, term: Term, held: Bools) -> tuple[str, .
     buffers = diagnosis.table.buffer_bytes[held]
     known = buffers[np.isfinite(buffers)]
     if term.law == "buffer":
-        return ("rates grow with the socket buffer in proportion",)
+        return ("rates grow in proportion to the socket buffer",)
     if len(known):
-        return (f"socket buffers of {size_human(float(np.median(known)))} were asked for",)
-    return ("steady losses would look alike: a run with larger buffers, or its retransmits, tells",)
+        return (f"socket buffers of {size_human(float(np.median(known)))} were requested",)
+    return (
+        (
+            "steady losses would look the same: a run with larger buffers, or its retransmissions, "
+            "would tell"
+        ),
+    )
 
 
 def _loss_words(diagnosis: Diagnosis, named: Named) -> Words:
@@ -252,15 +265,15 @@ def _loss_words(diagnosis: Diagnosis, named: Named) -> Words:
     now, usual = _usual(diagnosis, named, held)
     power = term.shape if term.law == "loss" else 1.0
     line = (
-        f"rates fall with RTT to the power of −{power:.2g}, as TCP's do where packets are lost: "
+        f"rates fall with RTT to the power of −{power:.2g}, as TCP's do with packet loss: "
         f"{rate_human(now)} on average instead of {rate_human(usual)}"
     )
-    why = "buffers would make them fall as 1/RTT, a slow start hardly"
+    why = "small buffers would make them fall as 1/RTT, slow start hardly at all"
     if term.law == "window":
-        why = "socket buffers are far larger than what is on its way, so they do not bind"
+        why = "socket buffers are far larger than the data in flight, so they are not the limit"
     remedies = (
-        "look for the losses: `farline probe HOST` counts retransmits by path",
-        "a congestion control that losses hold back less: -C bbr; or more streams",
+        "look for the losses: `farline probe HOST` counts retransmissions per path",
+        "a congestion control that is less sensitive to losses: -C bbr; or more streams",
     )
     return line, "network", (why,), remedies
 
@@ -275,11 +288,11 @@ def _streams_words(diagnosis: Diagnosis, named: Named) -> Words:
     ]
     which = "file transfers" if term.files_only else "rates"
     if term.shape:
-        how = "as flows do that share a line"
+        how = "as flows that share a link do"
     else:
         how = f"by {rate_human(math.exp(diagnosis.best.number(term)))} each"
     line = (
-        f"{which} grow with streams whatever the RTT, {how}; {wanted} streams would fill the line"
+        f"{which} grow with streams whatever the RTT, {how}; {wanted} streams would fill the link"
     )
     remedies = _more_streams(wanted, "more streams")
     return (

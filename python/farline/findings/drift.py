@@ -108,7 +108,7 @@ def _series(periods: Sequence[Cell], infrastructure: Infrastructure | None) -> S
     for cell in periods:
         period = cell.keys.get("period")
         if isinstance(period, bool) or not isinstance(period, int):
-            raise SpecError(f"period: {period!r} is not the whole number of a period, in order")
+            raise SpecError(f"period: {period!r} is not a whole number")
         # A fall can be seen without any RTT.
         unplaced = replace(cell, rtt_ms=0.0)
         one = measured_pairs([cell], infrastructure).rows or measured_pairs([unplaced]).rows
@@ -202,15 +202,15 @@ def _cause(series: Series, found: Slope, fall: float, period_s: float | None) ->
     low, high = (-math.expm1(found.change + side * 2 * found.error) for side in (1, -1))
     line = (
         f"{who} fell by {100 * fall:.0f} % {_span(series.period.tolist(), period_s)} on the same "
-        "paths with the same settings; "
-        f"as at the beginning they would be {rate_human(gain)} higher on average"
+        f"paths with the same settings; at the initial level they would be {rate_human(gain)} "
+        "higher on average"
     )
     evidence = (
         f"between {100 * low:.0f} and {100 * high:.0f} %, from {int(counts.sum())} measurements "
         f"of {len({row.pair for row in series.rows})} pairs in "
         f"{len(np.unique(series.period))} periods",
     )
-    remedies = ("compare what was changed meanwhile: kernels, tools, fill of file systems, load",)
+    remedies = ("compare what changed since: kernels, tools, fill level of file systems, load",)
     strength = 1 - found.chance
     return Cause(
         "drift", "whole", found.site, line, gain, gain / mean, strength, evidence, remedies

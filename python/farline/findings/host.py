@@ -50,7 +50,7 @@ def judged_interfaces(facts: HostFacts, name: str | None = None) -> tuple[Interf
     chosen = tuple(one for one in facts["interfaces"] if one["name"] == name)
     if not chosen:
         names = ", ".join(one["name"] for one in facts["interfaces"])
-        raise ValueError(f"no interface {name!r}; there are: {names or 'none'}")
+        raise ValueError(f"no interface {name!r}; available: {names or 'none'}")
     return chosen
 
 

@@ -59,7 +59,7 @@ def explain(
         SpecError: cells lack one of the keys, or `confidence` is not between 0.5 and 1.
     """
     if not 0.5 <= confidence < 1.0:
-        raise SpecError(f"confidence: {confidence} is not allowed: from 0.5 to below 1")
+        raise SpecError(f"confidence: {confidence} is out of range: allowed: 0.5 to below 1")
     if capacity_bps is not None and not (math.isfinite(capacity_bps) and capacity_bps > 0):
         raise SpecError(f"capacity_bps: {capacity_bps} is not a rate above 0")
     measured = measured_pairs(cells, infrastructure, capacity_bps)
@@ -127,11 +127,11 @@ def _doubt(diagnosis: Diagnosis, named: Named) -> str:
     share = percent(_lost(diagnosis, named))
     if kind in ("files", "tool"):
         return (
-            f"file transfers lose {share} against memory to memory at all sites; whether tool or "
-            "file systems is not told by these measurements"
+            f"file transfers are {share} slower than memory to memory at all sites; these "
+            "measurements do not show whether the tool or the file systems are the cause"
         )
     whose = " at all sites" if subject is None else ""
-    other = "nothing at all"
+    other = "no cause at all"
     if named.rival is not None:
         rivals = [name for name in diagnosis.names_of(named.rival.fit) if name != named.name]
         words = [
@@ -146,7 +146,7 @@ def _doubt(diagnosis: Diagnosis, named: Named) -> str:
 
 def _in_words(kind: str, subject: object) -> str:
     words = {
-        "site": "one factor on everything",
+        "site": "one factor for all transfers",
         "io": "a ceiling at one rate",
         "window": "a small window",
         "loss": "losses",
@@ -175,7 +175,7 @@ def _too_few(
         f"{_rows_in_words(MIN_ROWS)} or more"
     )
     if measured.left_out:
-        missing += f" ({measured.left_out} more without known site or RTT)"
+        missing += f" ({measured.left_out} more without a known site or RTT)"
     causes = () if fallen is None else (fallen,)
     lead = missing if fallen is None else fallen.line
     return Explanation(lead, causes, (), more_of_everything(measured, infrastructure), missing)
@@ -194,15 +194,19 @@ def _lead(measured: Measured, causes: Sequence[Cause], missing: str | None) -> s
         f"{counted(measured.n, 'measurement')} of {counted(paths, 'path')} between "
         f"{counted(len(measured.sites), 'site')}"
         + (
-            f"; {nameless} do not state their streams, so those of the others are not used"
+            f"; {nameless} do not state their number of streams, so streams are ignored"
             if 0 < nameless < measured.n
             else ""
         )
-        + (f"; {measured.left_out} without known site or RTT left out" if measured.left_out else "")
+        + (
+            (f"; {measured.left_out} without a known site or RTT were left out")
+            if measured.left_out
+            else ""
+        )
         + (f"; {measured.failed} failed" if measured.failed else "")
         + (
-            f"; single sites and paths were looked for among the {MOST_SITES} and {MOST_PATHS} "
-            "with most measurements"
+            f"; only the {MOST_SITES} sites and {MOST_PATHS} paths with most measurements were "
+            "examined one by one"
             if len(measured.sites) > MOST_SITES
             or len({row.pair for row in measured.rows}) > MOST_PATHS
             else ""
@@ -212,8 +216,8 @@ def _lead(measured: Measured, causes: Sequence[Cause], missing: str | None) -> s
         first = causes[0]
         if first.kind == "well-used":
             return f"{first.line} ({basis})"
-        gain = f"{rate_human(first.gain_bps)} a path ({percent(first.gain_share)})"
-        return f"{first.line}; mending it would gain {gain} on average; from {basis}"
+        gain = f"{rate_human(first.gain_bps)} per path ({percent(first.gain_share)})"
+        return f"{first.line}; fixing it would gain {gain} on average; based on {basis}"
     if missing:
-        return f"{missing}; from {basis}"
-    return f"no cause stands out: sites and paths differ by no more than is usual; from {basis}"
+        return f"{missing}; based on {basis}"
+    return f"no cause stands out: sites and paths differ no more than usual; based on {basis}"

@@ -36,7 +36,9 @@ def link_state(_view: HostView, interface: InterfaceFacts) -> Iterator[HostFindi
     """An interface that was named but is down."""
     if not interface["up"]:
         name = interface["name"]
-        yield HostFinding("bad", name, "down", "nothing passes", f"ip link set dev {name} up")
+        yield HostFinding(
+            "bad", name, "down", ("it carries no traffic"), f"ip link set dev {name} up"
+        )
 
 
 def speed(view: HostView, interface: InterfaceFacts) -> Iterator[HostFinding]:
@@ -49,16 +51,16 @@ def speed(view: HostView, interface: InterfaceFacts) -> Iterator[HostFinding]:
         yield HostFinding("ok", interface["name"], what)
         return
     stated = rate_human(view.path.rate_bps)
-    why = f"the path is stated as {stated}: a faster link, or several with --pair"
+    why = f"the stated path needs {stated}: use a faster link, or several with --pair"
     yield HostFinding("bad", interface["name"], what, why, f"ethtool {interface['name']}")
 
 
 def jumbo_warning() -> str:
     """What to do before an MTU is raised: one hop that does not take it is a black hole."""
     return (
-        "Every hop of the path and the other end must take it: where one does not and its message "
-        "is filtered, large packets vanish without a word (an MTU black hole). Check the path "
-        f"first, and again after: {CHECK_MTU}"
+        "Every hop of the path and the other end must support it: if one does not and its ICMP "
+        "message is filtered, large packets are lost silently (an MTU black hole). Check the path "
+        f"before and after the change: {CHECK_MTU}"
     )
 
 
@@ -73,8 +75,8 @@ def mtu(view: HostView, interface: InterfaceFacts) -> Iterator[HostFinding]:
     elif size < JUMBO_MTU_BYTES and view.path.rate_bps >= JUMBO_FROM_BPS:
         packets = view.path.rate_bps / 8 / size
         why = (
-            f"{packets / 1000:.0f} thousand packets a second; {JUMBO_MTU_BYTES} makes it a sixth. "
-            f"{jumbo_warning()}"
+            f"{packets / 1000:.0f} thousand packets per second; an MTU of {JUMBO_MTU_BYTES} needs "
+            f"a sixth of that. {jumbo_warning()}"
         )
         command = f"ip link set dev {name} mtu {JUMBO_MTU_BYTES}"
         yield HostFinding("warn", name, what, why, command)
@@ -89,7 +91,7 @@ def offloads(_view: HostView, interface: InterfaceFacts) -> Iterator[HostFinding
     name = interface["name"]
     if off:
         switches = " ".join(f"{short} on" for short in off)
-        why = "the CPU then handles each packet or sums each byte by itself"
+        why = "without them the CPU handles every packet and computes every checksum"
         yield HostFinding(
             "warn", name, f"offloads off: {' '.join(off)}", why, f"ethtool -K {name} {switches}"
         )
@@ -108,7 +110,7 @@ def qdisc(view: HostView, interface: InterfaceFacts) -> Iterator[HostFinding]:
     elif kind in _FAIR_QUEUES:
         yield HostFinding("ok", name, f"qdisc {kind}")
     else:
-        why = "no pacing and no fairness in the queue: TCP paces by timers of its own"
+        why = "no pacing and no fairness in the queue: TCP has to pace with its own timers"
         command = f"tc qdisc replace dev {name} root fq"
         yield HostFinding("warn", name, f"qdisc {kind}", why, command)
 
@@ -120,7 +122,7 @@ def _many_queues(view: HostView, name: str) -> Iterator[HostFinding]:
     if default in _FAIR_QUEUES:
         yield HostFinding("ok", name, what)
         return
-    why = "new queues take the default, which does not pace"
+    why = "new queues get the default discipline, which does not pace"
     command = f"sysctl -w net.core.default_qdisc=fq && tc qdisc replace dev {name} root mq"
     yield HostFinding("warn", name, what, why, command)
 
@@ -134,7 +136,7 @@ def transmit_queue(view: HostView, interface: InterfaceFacts) -> Iterator[HostFi
     if length >= QUEUE_PACKETS or view.path.rate_bps < JUMBO_FROM_BPS:
         yield HostFinding("ok", name, what)
         return
-    why = "a burst of one window overruns it: losses on the host itself"
+    why = "a burst of one window overflows it: packets are lost on the host itself"
     yield HostFinding("warn", name, what, why, f"ip link set dev {name} txqueuelen {QUEUE_PACKETS}")
 
 
@@ -143,7 +145,10 @@ def numa_node(view: HostView, interface: InterfaceFacts) -> Iterator[HostFinding
     node, nodes = interface["numa_node"], view.facts["cpu"]["numa_nodes"]
     if node is None or nodes < 2:
         return
-    why = "threads on another node reach it over the link between nodes: pin them, compare"
+    why = (
+        "threads on another node reach it over the link between nodes: pin them to this node and "
+        "compare"
+    )
     command = f"numactl --cpunodebind={node} --membind={node} farline probe HOST"
     yield HostFinding("warn", interface["name"], f"on NUMA node {node} of {nodes}", why, command)
 

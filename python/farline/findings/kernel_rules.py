@@ -30,10 +30,10 @@ def extensions(view: HostView) -> Iterator[HostFinding]:
     limit_bps = 65_535 * 8 / view.path.rtt_s
     whys = {
         "net.ipv4.tcp_window_scaling": (
-            "window scaling", f"no window above 64 KiB: {rate_human(limit_bps)} a stream"
+            "window scaling", f"no window above 64 KiB: at most {rate_human(limit_bps)} per stream"
         ),
         "net.ipv4.tcp_sack": (
-            "selective acknowledgments", "each loss beyond the first costs a round trip of its own"
+            "selective acknowledgments", "each loss after the first costs an extra round trip"
         ),
     }  # fmt: skip
     for name, (word, why) in whys.items():
@@ -54,7 +54,7 @@ def timestamps(view: HostView) -> Iterator[HostFinding]:
         yield HostFinding("ok", name, "timestamps on")
         return
     wrap_s = 2**32 * 8 / (view.path.rate_bps / view.path.streams)
-    why = f"sequence numbers come round every {time_human(wrap_s * 1e6)}; RTT is measured rarely"
+    why = f"sequence numbers wrap around every {time_human(wrap_s * 1e6)}; RTT is measured rarely"
     severity: Severity = "bad" if wrap_s < WRAP_S else "warn"
     yield HostFinding(severity, name, "timestamps off", why, f"sysctl -w {name}=1")
 
@@ -66,10 +66,10 @@ def idle_restart(view: HostView) -> Iterator[HostFinding]:
     if value is None:
         return
     if value == 0 or view.path.rtt_s < _LOCAL_RTT_S:
-        state = "off" if value == 0 else "on, and the path is short"
+        state = "off" if value == 0 else "on, but the path is short"
         yield HostFinding("ok", name, f"slow start after idle {state}")
         return
-    why = "a stream that pauses for one time-out falls back to its first window"
+    why = "a stream that pauses for one timeout falls back to its initial window"
     yield HostFinding("warn", name, "slow start after idle on", why, f"sysctl -w {name}=0")
 
 
@@ -80,10 +80,13 @@ def metrics_memory(view: HostView) -> Iterator[HostFinding]:
     if value is None:
         return
     if value:
-        yield HostFinding("ok", name, "connections start afresh")
+        yield HostFinding("ok", name, "each connection starts without saved metrics")
         return
-    why = "a run inherits threshold and RTT from the one before: repetitions are not independent"
-    yield HostFinding("warn", name, "path metrics are kept", why, f"sysctl -w {name}=1")
+    why = (
+        "a run inherits the slow-start threshold and RTT of the run before it: repetitions are "
+        "not independent"
+    )
+    yield HostFinding("warn", name, "path metrics are saved", why, f"sysctl -w {name}=1")
 
 
 def mtu_probing(view: HostView) -> Iterator[HostFinding]:
@@ -94,9 +97,12 @@ def mtu_probing(view: HostView) -> Iterator[HostFinding]:
         return
     jumbo = any(interface["mtu_bytes"] >= _JUMBO_MTU_BYTES for interface in view.interfaces)
     if value or not jumbo:
-        yield HostFinding("ok", name, "on" if value else "off, and no jumbo frames to lose")
+        yield HostFinding("ok", name, "on" if value else "off, and there are no jumbo frames")
         return
-    why = "jumbo frames stall without a word where a router drops them and its message is filtered"
+    why = (
+        "if a router drops jumbo frames and its ICMP message is filtered, connections stall "
+        "silently"
+    )
     yield HostFinding("warn", name, "off", why, f"sysctl -w {name}=1")
 
 
@@ -118,7 +124,7 @@ def congestion_controls(view: HostView) -> Iterator[HostFinding]:
 def _not_to_be_had(view: HostView, missing: list[str]) -> str:
     known = view.loadable_modules
     if known is None:
-        return " (modprobe brings what the kernel has as a module)"
+        return " (modprobe loads those that the kernel has as modules)"
     none = [name for name in missing if f"tcp_{name}" not in known]
     return f" (this kernel has no module for {', '.join(none)})" if none else ""
 
@@ -153,12 +159,15 @@ def loss_bound(view: HostView) -> Iterator[HostFinding]:
     mtu = min((interface["mtu_bytes"] for interface in view.interfaces), default=1500)
     stream_bps = (mtu - 52) * 8 / view.path.rtt_s * math.sqrt(1.5 / loss)
     total_bps = stream_bps * view.path.streams
-    what = f"{loss:g} of packets leave {rate_human(stream_bps)} to a Reno-like stream"
+    what = f"a loss rate of {loss:g} limits a Reno-like stream to {rate_human(stream_bps)}"
     if total_bps >= view.path.rate_bps:
         yield HostFinding("ok", "loss", what, f"{view.path.streams} streams can fill the path")
         return
     streams = math.ceil(view.path.rate_bps / stream_bps)
-    why = f"{view.path.streams} of them reach {rate_human(total_bps)}; it takes {streams}, or bbr"
+    why = (
+        f"{view.path.streams} of them reach {rate_human(total_bps)}; filling the path takes "
+        f"{streams}, or bbr"
+    )
     mend = "-C bbr" if streams > 256 else f"-P {streams}"
     yield HostFinding("bad", "loss", what, why, f"farline probe HOST {mend}")
 
@@ -173,9 +182,20 @@ def backlog(view: HostView) -> Iterator[HostFinding]:
     need = math.ceil(view.path.rate_bps / 8 / mtu * BACKLOG_S)
     what = f"{value} packets"
     if value >= need:
-        yield HostFinding("ok", name, what, f"{need} hold 5 ms at MTU {mtu}")
+        yield HostFinding(
+            "ok",
+            name,
+            what,
+            (
+                f"5 ms of traffic at MTU {need} are 5 ms of traffic at MTU {need} are {need} hold "
+                f"5 ms at MTU {mtu}"
+            ),
+        )
         return
-    why = f"5 ms at the stated rate are {need} packets of {mtu} bytes; the rest is dropped"
+    why = (
+        f"5 ms at the stated rate are {need} packets of {mtu} bytes; more than the backlog is "
+        "dropped"
+    )
     yield HostFinding("warn", name, what, why, f"sysctl -w {name}={need}")
 
 

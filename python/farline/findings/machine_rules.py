@@ -18,11 +18,11 @@ def governor(view: HostView) -> Iterator[HostFinding]:
     """Frequency governor."""
     kind = view.facts["cpu"]["governor"]
     if kind is None:
-        yield HostFinding("ok", "CPU governor", "none: the kernel does not scale frequencies here")
+        yield HostFinding("ok", "CPU governor", "none: this kernel does not scale CPU frequencies")
     elif kind == "performance":
         yield HostFinding("ok", "CPU governor", kind)
     else:
-        why = "the frequency follows the load late: figures vary between runs"
+        why = "the frequency follows the load with a delay: results vary between runs"
         yield HostFinding(
             "warn", "CPU governor", kind, why, "cpupower frequency-set -g performance"
         )
@@ -35,14 +35,14 @@ def processors(view: HostView) -> Iterator[HostFinding]:
     if streams <= online:
         yield HostFinding("ok", "CPUs", what)
         return
-    why = f"{streams} streams have a thread each: they share CPUs, and wait for each other"
+    why = f"{streams} streams have one thread each: they share CPUs and wait for each other"
     yield HostFinding("warn", "CPUs", what, why, f"farline probe HOST -P {online}")
 
 
 def virtual_machine(view: HostView) -> Iterator[HostFinding]:
     """Whether a hypervisor is part of every measurement."""
     if view.facts["cpu"]["virtualised"]:
-        why = "the hypervisor's scheduling and network are part of each figure: repeat more often"
+        why = "every result includes the hypervisor's scheduling and network: use more repetitions"
         yield HostFinding(
             "warn", "virtual machine", "yes", why, "farline profile HOST --min-repetitions 10"
         )
@@ -58,7 +58,7 @@ def clock(view: HostView) -> Iterator[HostFinding]:
     if source not in _SLOW_CLOCKS:
         yield HostFinding("ok", "clock source", source)
         return
-    why = "each look at the clock is a system call or a slow bus cycle: pacing gets coarse"
+    why = "reading the clock is slow (a system call or bus access), so pacing is coarse"
     path = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
     yield HostFinding("warn", "clock source", source, why, f"echo tsc > {path}")
 
@@ -70,11 +70,11 @@ def memory_bandwidth(view: HostView) -> Iterator[HostFinding]:
         return
     what = f"copies {rate_human(copy_bps)}"
     if copy_bps >= COPIES * view.path.rate_bps:
-        yield HostFinding("ok", "memory", what, f"{COPIES} times the stated rate and more")
+        yield HostFinding("ok", "memory", what, f"at least {COPIES} times the stated rate")
         return
     severity: Severity = "bad" if copy_bps < view.path.rate_bps else "warn"
     needed = rate_human(COPIES * view.path.rate_bps)
-    why = f"a byte crosses memory about {COPIES} times: {needed} are needed"
+    why = f"each byte crosses the memory bus about {COPIES} times: {needed} is needed"
     command = "farline probe HOST --send-mode zerocopy --receive-mode discard"
     yield HostFinding(severity, "memory", what, why, command)
 

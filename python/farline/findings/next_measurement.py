@@ -115,8 +115,8 @@ def _between(
         return
     low, high = sorted((math.exp(one[index]), math.exp(other[index])))
     why = (
-        f"tells two explanations apart that fit alike: {rate_human(low)} or {rate_human(high)} is "
-        "what they expect there"
+        f"distinguishes two explanations that fit equally well: they predict {rate_human(low)} "
+        f"and {rate_human(high)}"
     )
     yield _measure(row, why, infrastructure)
 
@@ -178,16 +178,22 @@ def _after(
         most_bps = math.exp(float(np.max(table.log_rate)))
         window = window_bytes(most_bps, longest.rtt_ms / 1e3, longest.streams or 1.0)
         buffer = min(max(1 << 20, buffer_bytes(window)), _BUFFER_MAX & ~0xFFFFF)
-        why = "larger buffers help if buffers bind and do not if losses do; retransmits are counted"
+        why = (
+            "larger buffers help if buffers are the limit, not if losses are; retransmissions are "
+            "counted"
+        )
         yield _measure(memory, why, infrastructure, f" -w {size_text(buffer)}")
     elif cause.kind == "streams":
         most = float(np.max(table.streams))
         count = min(2 * most, STREAMS_MAX)
-        why = "shows whether yet more streams help"
+        why = "shows whether even more streams help"
         if count > most:
             yield _measure(replace(memory, streams=count), why, infrastructure)
     elif cause.kind in ("io", "site") and not any(row.modality == "T" for row in rows):
-        why = f"tells the network and hosts of {cause.site or 'the sites'} from their file systems"
+        why = (
+            f"separates the network and hosts of {cause.site or 'the sites'} from their file "
+            "systems"
+        )
         yield _measure(memory, why, infrastructure)
     elif cause.kind == "io" and cause.site is not None:
         yield from _file_systems(diagnosis, (cause.site,))
@@ -203,8 +209,12 @@ def _file_systems(
         if (known := diagnosis.measured.limits.get(site)) is None or known.write_bps is None
     ]
     if unknown:
-        what = f"read and write rates of the file systems of {', '.join(unknown)} by themselves"
-        why = "tells file systems from the transfer tool: files are slower than the network here"
+        what = (
+            f"read and write rates of the file systems of {', '.join(unknown)}, without the network"
+        )
+        why = (
+            "separates file systems from the transfer tool: files are slower than the network here"
+        )
         yield NextMeasurement(what, tuple(unknown), why)
 
 
@@ -223,7 +233,7 @@ def _missing(
         if not free:
             return
         sender, receiver = min(free, key=lambda one: count[one[0]] + count[one[1]])
-    why = f"nobody measured it, and {sender} and {receiver} have few measured paths"
+    why = f"this path was never measured, and {sender} and {receiver} have few measured paths"
     what = f"memory to memory from {sender} to {receiver}, {REPEATS} runs"
     yield NextMeasurement(what, (sender, receiver), why, probe(receiver, infrastructure))
 
@@ -240,8 +250,8 @@ def _repeats(
     kind = "files" if row.modality == "E" else "memory to memory"
     what = f"{wanted - row.n} more runs from {row.sender} to {row.receiver} ({kind})"
     why = (
-        f"runs differ by {percent(usual)}: {wanted} of them give a mean to "
-        f"± {percent(GOOD_WIDTH)}, there are {row.n}"
+        f"runs differ by {percent(usual)}: {wanted} runs give a mean to ± {percent(GOOD_WIDTH)}, "
+        f"and there are {row.n}"
     )
     runs = row.modality != "E" and (row.streams or 1) <= STREAMS_MAX
     command = probe(row.receiver, infrastructure, row.streams) if runs else None

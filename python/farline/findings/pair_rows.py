@@ -163,7 +163,9 @@ def _check_keys(cell: Cell) -> None:
             f"{', '.join(missing)} is missing in cells by {', '.join(cell.keys) or 'nothing'}"
         )
     if cell.keys["modality"] not in MODALITIES:
-        raise SpecError(f"modality: {cell.keys['modality']!r} is none of {', '.join(MODALITIES)}")
+        raise SpecError(
+            f"modality: {cell.keys['modality']!r} is not one of {', '.join(MODALITIES)}"
+        )
 
 
 def _path_of(

@@ -24,7 +24,7 @@ def full_lines(diagnosis: Diagnosis) -> Cause | None:
     full = known & (table.rate_bps >= USED * table.capacity_bps)
     if known.all() and _all_used(diagnosis):
         share = percent(float(np.mean(table.rate_bps / table.capacity_bps)))
-        line = f"the lines are in full use, {share} of their capacity on average: nothing to mend"
+        line = f"the links are fully used, {share} of their capacity on average: nothing to fix"
         return Cause("well-used", "network", None, line, 0.0, 0.0, 1.0, (basis(table, known),))
     slow = full & (table.capacity_bps < SLOWER * float(np.median(table.capacity_bps[known])))
     return _slow_lines(diagnosis, slow) if slow.any() else None
@@ -51,11 +51,11 @@ def _slow_lines(diagnosis: Diagnosis, slow: Bools) -> Cause:
     gain, mean = float(np.mean(lift)), float(np.mean(table.rate_bps[diagnosis.target]))
     where = "some sites" if site is None else site
     line = (
-        f"the lines of {where} carry {rate_human(float(np.max(table.capacity_bps[slow])))} and are "
-        f"full: {percent(float(np.mean((table.rate_bps / table.capacity_bps)[slow])))} of that; "
-        f"paths over faster lines reach {rate_human(usual)}"
+        f"the links of {where} carry {rate_human(float(np.max(table.capacity_bps[slow])))} and "
+        f"are full ({percent(float(np.mean((table.rate_bps / table.capacity_bps)[slow])))} of "
+        f"that); paths over faster links reach {rate_human(usual)}"
     )
-    remedy = f"a faster line: up to {rate_human(usual)} is what hosts elsewhere use"
+    remedy = f"a faster link: hosts elsewhere use up to {rate_human(usual)}"
     return Cause(
         "capacity", "network", site, line, gain, gain / mean, 1.0, (basis(table, slow),), (remedy,)
     )

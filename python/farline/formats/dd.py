@@ -52,7 +52,7 @@ def _records(reading: Reading) -> Iterator[Record]:
         elif not ended:
             reading.skip("progress")
         elif not row["bytes"]:
-            reading.skip("nothing to move")
+            reading.skip("no data to move")
         else:
             yield Record(number, line, row)
         ended = ended and row is None

@@ -71,7 +71,7 @@ def _whole(reading: Reading, text: _Text) -> Iterator[Found]:
     start = text.excerpt()
     try:
         value, line_number = text.take_document()
-        reading.skip("figure that is no number", text.take_unknown())
+        reading.skip("value that is not a number", text.take_unknown())
     except _Wrong as wrong:
         reading.malformed(wrong.line, start, str(wrong))
         return
@@ -79,7 +79,7 @@ def _whole(reading: Reading, text: _Text) -> Iterator[Found]:
         if isinstance(item, dict):
             yield Found(line_number, start, item)
         else:
-            reading.malformed(line_number, start, "an array holds what is no JSON object")
+            reading.malformed(line_number, start, "an array element is not a JSON object")
 
 
 class _Wrong(Exception):
@@ -159,10 +159,10 @@ class _Text:
                     wanted *= 2
                     continue
                 else:
-                    reason = "the document is cut: it does not end"
+                    reason = "the document is truncated"
             except (ValueError, RecursionError) as failure:
                 kind = "deep" if isinstance(failure, RecursionError) else "long a number"
-                reason = f"not JSON that can be read: too {kind}"
+                reason = f"unreadable JSON: too {kind}"
             else:
                 self._go(end)
                 return value, line_number

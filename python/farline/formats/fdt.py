@@ -42,10 +42,10 @@ def parse_line(line: str) -> Row:
     if at >= 0 and "PROG=fdt" in line:
         match = _LINE.fullmatch(line, at)
         if match is None:
-            raise Unreadable("no result line of FDT: fields are missing or not numbers")
+            raise Unreadable("not an FDT result line: fields are missing or not numbers")
         return _row(match)
     if at >= 0 and " finalCleanup " in line:
-        raise Unreadable("no result line of FDT: it is cut")
+        raise Unreadable("not an FDT result line: it is truncated")
     if _NO_START in line:
         return {"modality": "E", "complete": False, "code": "failed to start"}
     if _NO_TEXT.search(line):
@@ -56,7 +56,7 @@ def parse_line(line: str) -> Row:
 def _row(match: re.Match[str]) -> Row:
     start_us, end_us = stamp_us(match["START"], "START"), stamp_us(match["DATE"], "DATE")
     if end_us < start_us:
-        raise Unreadable("DATE, the end, is before START")
+        raise Unreadable("DATE (the end) is before START")
     moved, streams, complete = int(match["NBYTES"]), int(match["STREAMS"]), match["CODE"] == "226"
     if complete and moved == 0:
         raise NotATransfer("control session" if streams == 0 else "empty files")
@@ -87,4 +87,4 @@ def _detect(start: str) -> bool:
     return " PROG=fdt START=" in start or "lia.util.net." in start
 
 
-FORMAT = Format("fdt", "log of FDT, client or server", _detect, read)
+FORMAT = Format("fdt", "FDT log, client or server", _detect, read)

@@ -174,10 +174,10 @@ def _records(reading: Reading) -> Iterator[Record]:
     # fio writes notes before the document, such as `note: both iodepth >= 1 and ...`.
     for found in documents(reading, lambda line: None if "\ufffd" in line else "message"):
         if not isinstance(found.document.get("fio version"), str):
-            reading.malformed(found.line, found.text, "no result of fio")
+            reading.malformed(found.line, found.text, "not a fio result")
             continue
         if held is not None and _continues(held.document, found.document):
-            reading.skip("status of a run that went on")
+            reading.skip("interim status, not a final result")
         elif held is not None:
             yield from _run(reading, held)
         held = found

@@ -119,7 +119,7 @@ class _Printed:
         if last is None:
             return
         if last.pids() and last.pids() == self._last.pids():
-            self._reading.skip("status of a run that went on", len(last.rows))
+            self._reading.skip("interim status, not a final result", len(last.rows))
         else:
             yield from _ended(last)
 

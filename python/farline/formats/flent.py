@@ -52,7 +52,7 @@ def rows_of(document: Document) -> list[Row]:
     """
     metadata, results = part(document, "metadata"), document.get("results")
     if not metadata or not isinstance(results, dict):
-        raise Unreadable("no data of flent: metadata or results are missing")
+        raise Unreadable("not flent data: metadata or results are missing")
     series = _series(metadata, results)
     groups: dict[tuple[str, str | None, str | None], list[_Series]] = {}
     for one in series:
@@ -173,7 +173,7 @@ def _mean_bps(one: _Series) -> float | None:
     try:
         scale = parse_rate("1" + unit.replace("bits", "bit"))
     except ValueError:
-        raise Unreadable(f"rates in {unit[:20]!r}, which is no unit that is known") from None
+        raise Unreadable(f"rates in {unit[:20]!r}, which is an unknown unit") from None
     mean = number(one.meta.get("MEAN_VALUE"))
     if mean is None:
         known = _numbers(one.values)

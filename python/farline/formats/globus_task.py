@@ -31,22 +31,24 @@ def parse_task(task: Document) -> Row:
     """
     for name in _NEEDED:
         if task.get(name) in (None, ""):
-            raise Unreadable(f"no task of Globus: {name} is missing")
+            raise Unreadable(f"not a Globus task: {name} is missing")
     if (word(task.get("type")) or "TRANSFER") != "TRANSFER":
         raise NotATransfer("task of another type")
     status = str(task["status"])
     if status in ("ACTIVE", "INACTIVE"):
-        raise NotATransfer("task that goes on")
+        raise NotATransfer("task that has not ended")
     if status not in ("SUCCEEDED", "FAILED"):
-        raise Unreadable(f"status is {status[:40]!r}, none of SUCCEEDED, FAILED, ACTIVE, INACTIVE")
+        raise Unreadable(
+            f"status is {status[:40]!r}, not one of SUCCEEDED, FAILED, ACTIVE, INACTIVE"
+        )
     moved, complete = whole(task["bytes_transferred"]), status == "SUCCEEDED"
     if moved is None:
         raise Unreadable("bytes_transferred is not a number")
     if complete and moved == 0:
-        raise NotATransfer("nothing to move")
+        raise NotATransfer("no data to move")
     start_us, end_us = time_us(task["request_time"]), time_us(task.get("completion_time"))
     if start_us is None:
-        raise Unreadable("request_time is no time")
+        raise Unreadable("request_time is not a time")
     if end_us is not None and end_us < start_us:
         raise Unreadable("completion_time is before request_time")
     files = whole(task.get("files_transferred"))
@@ -79,7 +81,7 @@ def _tasks(document: Document) -> list[Any]:
 def _record(reading: Reading, line: int, text: str, task: object) -> Iterator[Record]:
     try:
         if not isinstance(task, dict):
-            raise Unreadable("no task of Globus")
+            raise Unreadable("not a Globus task")
         yield Record(line, text, parse_task(task))
     except NotATransfer as reason:
         reading.skip(str(reason))
@@ -99,7 +101,7 @@ def _from_table(reading: Reading) -> Iterator[Record]:
         try:
             cells = next(csv.reader([line]), [])
         except csv.Error as failure:
-            reading.malformed(number, line, f"no line of a table: {failure}")
+            reading.malformed(number, line, f"not a table row: {failure}")
             continue
         if "request_time" in cells and "bytes_transferred" in cells:
             header = cells

@@ -208,7 +208,7 @@ class _Printed:
 
     def _done(self, number: int, line: str) -> Iterator[Record]:
         if not self._running:
-            self._reading.malformed(number, line, "the end of a copy that has no start")
+            self._reading.malformed(number, line, "the end of a copy without a start")
             return
         self._running -= 1
         if self._copy is not None and self._copy.debug:

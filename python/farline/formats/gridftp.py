@@ -67,12 +67,12 @@ def parse_line(line: str) -> Row:
     if fields is None:
         if "DATE=" not in line and _MESSAGE.match(line):
             raise NotATransfer(MESSAGE)
-        raise Unreadable("no transfer line: fields are missing or in another order")
+        raise Unreadable("not a transfer line: fields are missing or in another order")
     kind, code = fields["TYPE"], fields["CODE"]
     if kind in LISTINGS:
         raise NotATransfer(LISTING)
     if kind not in SENT + RECEIVED:
-        raise Unreadable(f"TYPE is {kind[:40]!r}, none of {', '.join(SENT + RECEIVED)}")
+        raise Unreadable(f"TYPE is {kind[:40]!r}, not one of {', '.join(SENT + RECEIVED)}")
     if not _CODE.fullmatch(code):
         raise Unreadable(f"CODE is {code[:40]!r}, not three digits")
     moved = _whole(fields, "NBYTES")
@@ -111,7 +111,7 @@ def _between(text: str, names: tuple[str, ...]) -> dict[str, str] | None:
 def _row(fields: dict[str, str], moved: int) -> Row:
     start_us, end_us = stamp_us(fields["START"], "START"), stamp_us(fields["DATE"], "DATE")
     if end_us < start_us:
-        raise Unreadable("DATE, the end, is before START")
+        raise Unreadable("DATE (the end) is before START")
     streams, stripes = _whole(fields, "STREAMS"), _whole(fields, "STRIPES")
     here, there = _host(fields["HOST"], "HOST"), peer(fields["DEST"])
     retrans = _RETRANS.search(fields["more"])
@@ -148,7 +148,7 @@ def stamp_us(text: str, name: str) -> int:
         moment = datetime.strptime(match[1], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
     except ValueError:
         raise Unreadable(
-            f"{name} is {text[:40]!r}, no time such as 20261121195928.781445"
+            f"{name} is {text[:40]!r}, not a time such as 20261121195928.781445"
         ) from None
     return moment_us(moment) + int(match[2])
 

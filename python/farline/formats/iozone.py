@@ -100,15 +100,15 @@ class _Output:
             Unreadable: when it does not say which test a number is of, or in what unit.
         """
         if self.in_kb is not True:
-            said = "nothing says in what unit the rates are" if self.in_kb is None else (
+            said = "the unit of the rates is missing" if self.in_kb is None else (
                 "rates are not in kBytes/sec"
             )  # fmt: skip
-            raise Unreadable(f"no line of the table: {said}")
+            raise Unreadable(f"not a table row: {said}")
         if self.columns is None:
-            raise Unreadable("no line of the table: no header with known tests is above it")
+            raise Unreadable("not a table row: no header with known tests above it")
         numbers = [(int(match[0]), match.end()) for match in re.finditer(r"\d{1,15}", line)]
         if len(numbers) < 3:
-            raise Unreadable("no line of the table: a size or all rates are missing")
+            raise Unreadable("not a table row: a size or all rates are missing")
         size_kb, record_kb = numbers[0][0], numbers[1][0]
         return [
             {
@@ -133,7 +133,7 @@ def _tests(ends: list[int], columns: _Columns) -> Iterator[str]:
     # A number that is wider than its column moves what follows to the right.
     moved, index = max(0, ends[1] - columns.ends[1]), 1
     if abs(ends[0] - columns.ends[0]) > _OFF_BY and not moved:
-        raise Unreadable("no line of the table: columns do not fit the header")
+        raise Unreadable("not a table row: columns do not match the header")
     for end in ends[2:]:
         near = [
             place
@@ -141,7 +141,7 @@ def _tests(ends: list[int], columns: _Columns) -> Iterator[str]:
             if abs(end - moved - columns.ends[place]) <= _OFF_BY
         ]
         if not near:
-            raise Unreadable("no line of the table: columns do not fit the header")
+            raise Unreadable("not a table row: columns do not match the header")
         index = near[0]
         moved = max(0, end - columns.ends[index])
         yield columns.tests[index - 2]

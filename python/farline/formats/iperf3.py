@@ -256,10 +256,12 @@ def _records(reading: Reading) -> Iterator[Record]:
             taken = stream.take(found)
             place, document = taken or (found, None)
         elif not {"start", "end", "error"} & set(found.document):
-            reading.malformed(found.line, found.text, "no result of iperf3: no start, end or error")
+            reading.malformed(
+                found.line, found.text, ("not an iperf3 result: no start, end or error")
+            )
             continue
         elif stream.repeats(found.document):
-            reading.skip("the whole after its events")
+            reading.skip("the complete document after its events")
             continue
         if document is not None:
             for row in rows_of(document):
@@ -277,7 +279,7 @@ def _unended(reading: Reading, stream: _Stream) -> Iterator[Record]:
         for row in rows_of(document):
             yield Record(place.line, place.text, row)
     else:
-        reading.malformed(place.line, place.text, "the events of this test do not end")
+        reading.malformed(place.line, place.text, "the events of this test have no end")
 
 
 _DETECT = re.compile(

@@ -60,8 +60,8 @@ class Log:
             filled = _filled(table, self._defaults, self.tally)
             if filled["modality"].null_count:
                 raise SpecError(
-                    f"{self.path}: modality is not known: map it, or --set modality=E"
-                    f" ({', '.join(MODALITIES)})"
+                    f"{self.path}: the modality is unknown: map it, or use --set modality=E "
+                    f"({', '.join(MODALITIES)})"
                 )
             yield filled
 
@@ -93,9 +93,9 @@ def read_log(
     name = detect(path) if kind is None else kind
     known = formats()
     if name not in known:
-        raise SpecError(f"{name!r} is no format of logs: use one of {', '.join(sorted(known))}")
+        raise SpecError(f"{name!r} is not a log format: use one of {', '.join(sorted(known))}")
     if mapping is not None and name != "csv":
-        raise SpecError(f"a mapping of columns goes with format csv, not with {name}")
+        raise SpecError(f"a column mapping works with format csv, not with {name}")
     return Log(Path(path), known[name], mapping, defaults, on_progress, on_malformed)
 
 

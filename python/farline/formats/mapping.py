@@ -81,21 +81,21 @@ def parse_mapping(text: str) -> tuple[Mapped, ...]:
         entries.append(_entry(match))
         at = match.end()
     if not entries:
-        raise SpecError("mapping: it is empty; write COLUMN=NAME[:UNIT],...")
+        raise SpecError("mapping: empty; write COLUMN=NAME[:UNIT],...")
     names = [entry.column for entry in entries]
     for name in names:
         if names.count(name) > 1:
-            raise SpecError(f"mapping: column {name} comes twice")
+            raise SpecError(f"mapping: column {name} is given twice")
     return tuple(entries)
 
 
 def _entry(match: re.Match[str]) -> Mapped:
     column, literal = match["column"], match["literal"]
     if column not in MAPPABLE:
-        raise SpecError(f"mapping: {column!r} is no column; use {', '.join(MAPPABLE)}")
+        raise SpecError(f"mapping: {column!r} is not a column; use {', '.join(MAPPABLE)}")
     unit = match["quoted_unit"] or match["unit"]
     if literal is not None and unit is not None:
-        raise SpecError(f"mapping: {column}: a fixed text has its unit inside the quotes")
+        raise SpecError(f"mapping: {column}: write the unit of a fixed text inside the quotes")
     found = Mapped(column, _name_of(match), unit, literal is not None)
     try:
         read = found.reader()
@@ -123,7 +123,7 @@ def check_defaults(defaults: Mapping[str, Value]) -> dict[str, Value]:
     checked: dict[str, Value] = {}
     for name, value in defaults.items():
         if name not in allowed:
-            raise SpecError(f"{name!r} cannot be set by hand; {', '.join(allowed)} can")
+            raise SpecError(f"{name!r} cannot be set; these can: {', '.join(allowed)}")
         try:
             found = reader_of(name, None)(value if isinstance(value, str) else repr(value))
             _check(name, found)
@@ -172,7 +172,7 @@ def _reader(column: str, unit: str | None) -> Callable[[str], Value]:
     if column in _SECONDS:
         return _time(unit or _SECONDS[column], 1000.0 if column == "rtt_ms" else 1.0)
     if unit is not None:
-        raise ValueError(f"it has no units, so not {unit!r} either")
+        raise ValueError(f"it has no unit, so leave out {unit!r}")
     if column == "modality":
         return _modality
     return _plain_whole if kind.startswith("int") else str
@@ -216,8 +216,8 @@ def _spelled(text: str) -> str:
         word = f"{prefix}{match['unit']}{match['per']}"
         letter = "k" if prefix in "kK" else prefix
         raise ValueError(
-            f"{word!r} could be {letter}B{per} (1000) or {prefix.upper()}iB{per} (1024): write the"
-            " one it is"
+            f"{word!r} could be {letter}B{per} (1000) or {prefix.upper()}iB{per} (1024): write "
+            "one of them"
         )
     if match["unit"] == "b" and not per:
         return text
@@ -255,8 +255,8 @@ def _time(unit: str, per_second: float) -> Callable[[str], Value]:
             return units.parse_duration(text) * per_second
         except ValueError:
             raise ValueError(
-                f"{text!r} is no time: write a number of {unit}, or one with its unit such as"
-                " 100ms or 10s"
+                f"{text!r} is not a time: write a number of {unit}, or one with its unit such as "
+                "100ms or 10s"
             ) from None
 
     return read
@@ -273,7 +273,7 @@ def _moment(unit: str | None) -> Callable[[str], Value]:
     if unit in _EPOCH_US:
         return lambda text: round(float(text) * _EPOCH_US[unit])
     if unit is not None and "%" not in unit:
-        raise ValueError(f"{unit!r} is none of s, ms, us and no format with % in it")
+        raise ValueError(f"{unit!r} is not s, ms or us, nor a format with %")
 
     def read(text: str) -> Value:
         if unit is not None:
@@ -281,7 +281,7 @@ def _moment(unit: str | None) -> Callable[[str], Value]:
             return moment_us(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
         found = time_us(text)
         if found is None:
-            raise ValueError(f"{text!r} is no time: write 2026-11-20T10:00:00Z")
+            raise ValueError(f"{text!r} is not a time: write 2026-11-20T10:00:00Z")
         return found
 
     return read
@@ -289,7 +289,7 @@ def _moment(unit: str | None) -> Callable[[str], Value]:
 
 def _modality(text: str) -> Value:
     if text not in MODALITIES:
-        raise ValueError(f"{text!r} is no modality: use {', '.join(MODALITIES)}")
+        raise ValueError(f"{text!r} is not a modality: use {', '.join(MODALITIES)}")
     return text
 
 

@@ -132,7 +132,7 @@ class _Tests:
         elif _MESSAGE.match(line):
             self._reading.skip("message")
         else:
-            self._reading.malformed(number, line, "no result line of nuttcp")
+            self._reading.malformed(number, line, "not an nuttcp result line")
 
     def _line(self, number: int, line: str) -> Iterator[Record]:
         """A line that stands for a whole test, or for an interval of one."""

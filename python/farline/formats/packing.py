@@ -100,7 +100,7 @@ class _Xz:
             if self._decompressor.needs_input and not self._held:
                 self._held = self._file.read(1 << 16)
                 if not self._held:
-                    raise EOFError("the file ends before its data do")
+                    raise EOFError("the file is truncated")
             given, self._held = self._held, b""
             if out := self._decompressor.decompress(given, size):
                 return out

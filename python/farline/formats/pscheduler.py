@@ -50,7 +50,7 @@ def parse_document(document: Document) -> Row:
         run = {"start-time": part(inner, "schedule").get("start"), "result": inner.get("result")}
         return _enveloped(inner, run)
     if "succeeded" not in document:
-        raise Unreadable("no result of pScheduler")
+        raise Unreadable("not a pScheduler result")
     return _result_row(document, {}, None)
 
 

@@ -56,7 +56,7 @@ class _Runs:
         last = self._last
         if last is not None and last.seconds is not None and status.seconds is not None:
             if status.moved >= last.moved and status.seconds >= last.seconds:
-                self._reading.skip("status of a run that went on")
+                self._reading.skip("interim status, not a final result")
             else:
                 yield from self.end()
         self._last = status
@@ -69,7 +69,7 @@ class _Runs:
         if last.moved or last.errors:
             yield Record(last.line, last.text, last.row())
         else:
-            self._reading.skip("nothing to move")
+            self._reading.skip("no data to move")
 
 
 def _status_of(line_number: int, line: str) -> _Status | None:
@@ -97,7 +97,7 @@ def _from_json(reading: Reading) -> Iterator[Record]:
             status = _status_of(line_number, line)
         except (ValueError, RecursionError) as failure:
             deep = isinstance(failure, RecursionError)
-            why = "not JSON that can be read: too deep" if deep else f"no line of a log: {failure}"
+            why = "unreadable JSON: nested too deeply" if deep else f"not a log line: {failure}"
             reading.malformed(line_number, line, why)
             continue
         if status is None:
@@ -148,7 +148,9 @@ def _from_text(reading: Reading) -> Iterator[Record]:
         else:
             other_line(reading, line_number, line)
     if told is not None:
-        reading.malformed(told.line, told.text, "the status is cut: its elapsed time is missing")
+        reading.malformed(
+            told.line, told.text, ("the status is truncated: its elapsed time is missing")
+        )
     yield from runs.end()
 
 

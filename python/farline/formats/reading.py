@@ -177,8 +177,8 @@ class Reading:
                     most = max(packing.MOST_GROWN_BYTES, total_bytes * packing.MOST_GROWTH)
                     if content is not file and grown_bytes > most:
                         self._damage = (
-                            f"the compressed data are more than {packing.MOST_GROWTH:,} times"
-                            " what the file has: no log is, and the rest is left out"
+                            f"the data expand to more than {packing.MOST_GROWTH:,} times the file "
+                            "size, which no log does: the rest is left out"
                         )
                         return
         except OSError as failure:

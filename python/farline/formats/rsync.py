@@ -79,7 +79,7 @@ def _records(reading: Reading) -> Iterator[Record]:
         try:
             taken = run.take(number, line)
         except ValueError:
-            reading.malformed(number, line, "a figure of the summary is no number")
+            reading.malformed(number, line, "a value in the summary is not a number")
             continue
         if taken:
             continue
@@ -106,11 +106,11 @@ def _ended(reading: Reading, run: _Run, code: str | None) -> Iterator[Record]:
         yield Record(number, line, {**row, "complete": False, "code": f"code {code}"})
     elif not run.whole:
         # Only the line that is missing says whether it was a dry run.
-        reading.malformed(number, line, "the summary ends before its last line")
+        reading.malformed(number, line, "the summary is truncated")
     elif run.dry:
         reading.skip("dry run")
     elif run.files == 0:
-        reading.skip("nothing to move")
+        reading.skip("no data to move")
     else:
         yield Record(number, line, row)
 

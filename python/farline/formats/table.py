@@ -61,7 +61,7 @@ def _splitter(header: str) -> Split:
         try:
             cells = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
         except csv.Error as failure:
-            raise Unreadable(f"no line of a table: {failure}") from None
+            raise Unreadable(f"not a table row: {failure}") from None
         return cells
 
     return split
@@ -80,16 +80,16 @@ def _columns(
     entries += [Mapped(name, name) for name in MAPPABLE if name in header and name not in named]
     for entry in entries:
         if not entry.literal and header.count(entry.name) != 1:
-            there = "is not in the header" if entry.name not in header else "is there twice"
+            there = "is not in the header" if entry.name not in header else "appears twice"
             raise SpecError(
-                f"{where}: {entry.column}: column {entry.name!r} {there}; "
-                f"there are {', '.join(header)}"
+                f"{where}: {entry.column}: column {entry.name!r} {there}; available: "
+                f"{', '.join(header)}"
             )
     named = {entry.column for entry in entries}
     if "rate_bps" not in named and not {"bytes", "duration_s"} <= named:
         raise SpecError(
-            f"{where}: nothing says how fast a transfer was: map rate_bps, or bytes and "
-            f"duration_s, to some of {', '.join(header)}"
+            f"{where}: the rate is missing: map rate_bps, or bytes and duration_s, to some of "
+            f"{', '.join(header)}"
         )
     return [
         _Column(
@@ -134,8 +134,8 @@ def _row(columns: list[_Column], cells: list[str], *, commas: bool) -> Row:
             if column.is_figure and "," in text:
                 if not commas and may_be_pointed(text) is None:
                     raise ValueError(
-                        f"{text!r} may have a decimal comma or one between thousands: write it"
-                        " with a point, or without a mark"
+                        f"{text!r} has a comma that may be decimal or a thousands separator: "
+                        "write a decimal point, or no separator"
                     )
                 text = pointed(text)
             value = column.read(text)
@@ -202,8 +202,8 @@ def hint(start: str) -> str | None:
             unit = f"{match[1]}{'B' if match[2] == 'B' else 'bit'}/s"
             return f"it looks like a table: --map 'rate_bps=\"{name}\":{unit},modality=T' (or E)"
     return (
-        "it looks like a table: say which column is the rate, such as"
-        f" --map 'rate_bps=\"{names[-1]}\":Mbit/s,modality=T'; it has {', '.join(names)}"
+        "it looks like a table: name the column with the rate, such as --map "
+        f"'rate_bps=\"{names[-1]}\":Mbit/s,modality=T'; it has {', '.join(names)}"
     )
 
 

@@ -69,7 +69,7 @@ def _records(reading: Reading) -> Iterator[Record]:
             yield from _end(sender)
             sender.held = number, line, sender.summary(match)
         elif _CUT.search(line):
-            reading.malformed(number, line, "no summary of WDT: fields are missing")
+            reading.malformed(number, line, "not a WDT summary: fields are missing")
         elif (match := _RATE.fullmatch(line) or _RATE.match(line)) and sender.held is not None:
             row = sender.held[2]
             if row.get("complete", True):

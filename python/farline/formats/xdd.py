@@ -72,7 +72,7 @@ def _records(reading: Reading) -> Iterator[Record]:
         elif _COMBINED.fullmatch(line):
             row = run.combined(line)
             if row is None:
-                reading.malformed(number, line, "no result line of XDD: columns do not fit")
+                reading.malformed(number, line, "not an XDD result line: columns do not match")
             else:
                 run.lines.append((number, line, row))
         elif match := _ENDS.match(line):

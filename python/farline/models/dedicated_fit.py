@@ -129,7 +129,7 @@ class DedicatedChannel(Regressor):
     def _words(self) -> str:
         line = f"a ramp up to {rate_human(self.capacity_bps_)} within {self.observed_s_:.3g} s"
         if math.isinf(self.window_bytes_):
-            return f"{line}: concave, no window seen"
+            return f"{line}: concave, no window visible"
         return (
             f"{line}: concave up to {self.transition_rtt_ms_:.3g} ms, "
             f"then a window of {size_human(self.window_bytes_)}"

@@ -109,8 +109,8 @@ def choose(
     knots = knots_of(rtt_ms, rate_bps, weight, "choice of a model")
     if len(knots) < KNOTS_NEEDED:
         raise SpecError(
-            f"choice of a model: {len(knots)} different RTTs are too few: "
-            f"allowed is {KNOTS_NEEDED} or more"
+            f"choice of a model: {len(knots)} different RTTs are too few: at least {KNOTS_NEEDED} "
+            "are needed"
         )
     if folds is None:
         folds = "leave-one-out" if len(knots) <= MOST_SINGLES else PARTS
@@ -120,10 +120,10 @@ def choose(
     ranked = sorted(candidates, key=lambda own: math.inf if own.error is None else own.error)
     if not ranked or ranked[0].error is None:
         why = "; ".join(own.why_not for own in ranked) or "there are none"
-        raise SpecError(f"choice of a model: none can be fitted: {why}")
+        raise SpecError(f"choice of a model: no model can be fitted: {why}")
     chosen, rule = _simplest(candidates, ranked[0])
     if len(parts) < len(knots) - 2:
-        rule += f"; RTTs were left out in {len(parts)} parts"
+        rule += f"; RTTs were held out in {len(parts)} parts"
     return Choice(tuple(ranked), chosen.model, rule)
 
 
@@ -146,7 +146,7 @@ def predict_from(
     wanted_ms = np.unique(np.asarray(shown_rtt_ms, dtype=np.float64))
     missing = wanted_ms[~np.isin(wanted_ms, knots.rtt_ms)]
     if len(missing):
-        raise SpecError(f"shown_rtt_ms: {missing[0]:g} ms is no knot: allowed is one of the RTTs")
+        raise SpecError(f"shown_rtt_ms: {missing[0]:g} ms is not one of the measured RTTs")
     shown = np.isin(knots.rtt_ms, wanted_ms)
     fitted = _fitted(PiecewiseLinear() if model is None else model, knots.only(shown))
     gaps = np.abs(_relative(fitted, knots))
@@ -166,7 +166,7 @@ def best_subset(rtt_ms: ArrayLike, rate_bps: ArrayLike, size: int) -> Subset:
     knots = knots_of(rtt_ms, rate_bps, None, "choice of RTTs")
     count = len(knots)
     if not 2 <= size <= count:
-        raise SpecError(f"size: {size} is out of range: allowed is 2 to {count} RTTs")
+        raise SpecError(f"size: {size} is out of range: allowed: 2 to {count} RTTs")
     cost = _line_gaps(knots)
     worst, came_from = cost[0], []
     for _ in range(size - 2):
@@ -184,7 +184,7 @@ def _parts(count: int, folds: Literal["leave-one-out"] | int) -> list[Truths]:
     inner = count - 2
     number = inner if folds == "leave-one-out" else folds
     if isinstance(number, bool) or not isinstance(number, int) or number < 2:
-        raise SpecError(f"folds: {folds!r} is not allowed: allowed is leave-one-out, 2 or more")
+        raise SpecError(f"folds: {folds!r} is not allowed: use leave-one-out, or 2 or more")
     number = min(number, inner)
     turn = np.full(count, -1)
     turn[1:-1] = np.arange(inner) % number
@@ -220,10 +220,10 @@ def _simplest(candidates: Sequence[Candidate], best: Candidate) -> tuple[Candida
     chosen, error = next(pair for pair in simple if pair[1] <= alike)
     rule = (
         f"{chosen.model.name}: fewest parameters ({chosen.parameters}) within two standard errors "
-        f"or 1 % of the least error on RTTs left out; its error is {_percent(error)}"
+        f"or 1 % of the smallest error on held-out RTTs; its error is {_percent(error)}"
     )
     if chosen is not best:
-        rule += f", the least is {_percent(best.error or 0)} ({best.model.name})"
+        rule += f", the smallest is {_percent(best.error or 0)} ({best.model.name})"
     return chosen, rule
 
 

@@ -94,8 +94,8 @@ class Regressor(abc.ABC):
         knots = knots_of(rtt_ms, rate_bps, sample_weight, self.name)
         if len(knots) < self.knots_needed:
             raise SpecError(
-                f"{self.name}: {len(knots)} different RTTs are too few to fit: "
-                f"allowed is {self.knots_needed} or more"
+                f"{self.name}: {len(knots)} different RTTs are too few to fit: at least "
+                f"{self.knots_needed} are needed"
             )
         self._learn(knots)
         self.rtt_range_ms_ = (float(knots.rtt_ms[0]), float(knots.rtt_ms[-1]))
@@ -144,7 +144,7 @@ class Regressor(abc.ABC):
         for name, value in params.items():
             if name not in known:
                 allowed = ", ".join(known) or "nothing"
-                raise UsageError(f"{self.name}: no parameter {name!r}: allowed is {allowed}")
+                raise UsageError(f"{self.name}: no parameter {name!r}: allowed: {allowed}")
             setattr(self, name, value)
         return self
 
@@ -172,7 +172,7 @@ class Regressor(abc.ABC):
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "rtt_range_ms_"):
-            raise UsageError(f"{self.name}: it is not fitted yet: call fit first")
+            raise UsageError(f"{self.name}: not fitted yet: call fit first")
 
 
 def knots_of(
@@ -188,7 +188,7 @@ def knots_of(
     if rtts_ms.ndim != 1 or not rtts_ms.shape == rates_bps.shape == weights.shape:
         raise SpecError(
             f"{name}: RTTs, rates and weights have the shapes {rtts_ms.shape}, {rates_bps.shape} "
-            f"and {weights.shape}: allowed is one dimension and one length"
+            f"and {weights.shape}: they must have one dimension and the same length"
         )
     not_negative("rtt_ms", rtts_ms)
     positive_finite("rate_bps", rates_bps)

@@ -371,5 +371,5 @@ MODELS: dict[str, type[Regressor]] = {
 def model_named(name: str) -> Regressor:
     """A model with its defaults. Raises `SpecError` for a name that is none of `MODELS`."""
     if name not in MODELS:
-        raise SpecError(f"model: {name!r} is none: allowed is {', '.join(MODELS)}")
+        raise SpecError(f"model: {name!r} is unknown: allowed: {', '.join(MODELS)}")
     return MODELS[name]()

@@ -171,6 +171,4 @@ def interval_rule_s(rtt_s: float) -> float:
 
 def _within(name: str, value: float, low: float, high: float, unit: str) -> None:
     if not (math.isfinite(value) and low <= value <= high):
-        raise ValueError(
-            f"{name}: {value:g} is out of range: allowed is {low:g} to {high:g} {unit}"
-        )
+        raise ValueError(f"{name}: {value:g} is out of range: allowed: {low:g} to {high:g} {unit}")

@@ -71,7 +71,7 @@ def payload_for(case: Case, efficiency: float, model: ModelName) -> int:
         ValueError: when no payload reaches it; the line says what is reached at most.
     """
     if not 0 < efficiency < 1:
-        raise ValueError(f"efficiency: {efficiency:g} is out of range: allowed is between 0 and 1")
+        raise ValueError(f"efficiency: {efficiency:g} is out of range: allowed: between 0 and 1")
 
     def enough(payload_bytes: int) -> bool:
         return predict(replace(case, payload_bytes=payload_bytes), model).efficiency >= efficiency
@@ -83,7 +83,7 @@ def payload_for(case: Case, efficiency: float, model: ModelName) -> int:
     if short[-1] == len(places) - 1:
         most = predict(replace(case, payload_bytes=places[-1]), model).efficiency
         raise ValueError(
-            f"efficiency: {efficiency:g} is not reached by any payload; at most it is {most:.4g}"
+            f"efficiency: no payload reaches {efficiency:g}; the maximum is {most:.4g}"
         )
     low, high = places[short[-1]], places[short[-1] + 1]
     while high - low > 1:
@@ -107,7 +107,7 @@ def crossings(
         ValueError: when the limits are no range of payloads.
     """
     if not 0 < low_bytes < high_bytes <= PAYLOAD_MAX_BYTES:
-        raise ValueError(f"payloads: {low_bytes} to {high_bytes} bytes is no range")
+        raise ValueError(f"payloads: {low_bytes} to {high_bytes} bytes is not a range")
 
     def above(payload_bytes: int) -> bool:
         return one(payload_bytes) > other(payload_bytes)

@@ -64,9 +64,10 @@ def _packet(case: Case) -> Gap | None:
     whole = case.packet_payload_bytes + ETHERNET_OVERHEAD_BYTES
     line_bps = case.payload_rate_bps * whole / case.packet_payload_bytes
     text = (
-        f"1500 bytes are Ethernet's MTU; a packet carries {case.packet_payload_bytes}, so there are"
-        f" {case.packets:,} packets, not {paper.packets:,}, and {rate_human(case.payload_rate_bps)}"
-        f" of payload take {rate_human(line_bps)} of an Ethernet line"
+        f"1500 bytes is the MTU of Ethernet; a packet carries {case.packet_payload_bytes}, so "
+        f"there are {case.packets:,} packets, not {paper.packets:,}, and "
+        f"{rate_human(case.payload_rate_bps)} of payload take {rate_human(line_bps)} of an "
+        "Ethernet link"
     )
     longer_s = 8 * case.payload_bytes * (1 / case.payload_rate_bps - 1 / case.rate_bps)
     return Gap("packet size", text, longer_s / (1 - case.loss) if longer_s > 0 else None)
@@ -82,8 +83,8 @@ def _report(case: Case) -> Gap | None:
     segments = int(np.ceil(size / SEGMENT_BYTES))
     beyond = time_human((rounds - 1) * case.rtt_s * 1e6)
     text = (
-        f"the first report has about {size:,.0f} bytes in {segments} TCP segments, which slow start"
-        f" sends in {rounds} rounds: {beyond} beyond the first; T_ack has none of it"
+        f"the first report has about {size:,.0f} bytes in {segments} TCP segments, which slow "
+        f"start sends in {rounds} rounds: {beyond} beyond the first; T_ack does not include this"
     )
     return Gap(
         "report over TCP", text, by_passes(case).report_s - printed(as_printed(case)).report_s
@@ -97,9 +98,9 @@ def _chance(case: Case) -> Gap | None:
     distribution = PassDistribution(case.packets, case.loss)
     low, high = distribution.quantile(0.05), distribution.quantile(0.95)
     text = (
-        f"N_resend is not {resends} but left to chance: {distribution.mean:.2f} on average,"
-        f" {low} to {high} in nine blasts of ten; {resends} are enough in"
-        f" {100 * distribution.cdf(resends):.4g} % of blasts"
+        f"N_resend is not {resends} but random: {distribution.mean:.2f} on average, {low} to "
+        f"{high} in nine of ten blasts; {resends} are enough in "
+        f"{100 * distribution.cdf(resends):.4g} % of blasts"
     )
     return Gap("chance", text, (distribution.mean - resends) * case.rtt_s)
 
@@ -110,11 +111,11 @@ def _edge(case: Case) -> Gap | None:
     if resends == strict:
         return None
     if strict == 0:
-        text = "less than one packet is missing on average, yet equation 5 never gives 0 resends"
+        text = "fewer than one packet is missing on average, but equation 5 never gives 0 resends"
     else:
         text = (
-            f"exactly one packet is left after {resends} resends; for less than one, as the paper"
-            f" words it, {strict} are needed"
+            f"exactly one packet is left after {resends} resends; for fewer than one, as the "
+            f"paper states, {strict} are needed"
         )
     return Gap("edge of equation 5", text)
 
@@ -124,8 +125,8 @@ def _settling(case: Case) -> Gap | None:
         return None
     mean = PassDistribution(case.packets, case.loss).mean
     text = (
-        f"a receiver waits {time_human(case.settling_s * 1e6)} for stragglers before it reports"
-        " gaps, or it would ask for packets that are on their way"
+        f"a receiver waits {time_human(case.settling_s * 1e6)} for late packets before it reports "
+        "gaps, or it would request packets that are still in flight"
     )
     return Gap("stragglers", text, mean * case.settling_s)
 
@@ -134,8 +135,9 @@ def _constant(case: Case) -> Gap | None:
     if case.loss == 0:
         return None
     text = (
-        "loss is taken to be the same in each pass and at each rate; near the capacity it is not"
-        " (He et al. 2002 saw 33 % with a slow receiver, under 2 % with a fast one, at one rate)"
+        "loss is assumed to be the same in each pass and at each rate; near the capacity it is "
+        "not (He et al. 2002 saw 33 % with a slow receiver, under 2 % with a fast one, at one "
+        "rate)"
     )
     return Gap("constant loss", text)
 
@@ -143,5 +145,5 @@ def _constant(case: Case) -> Gap | None:
 def _setup(case: Case) -> Gap | None:
     if case.rtt_s < SETUP_SHARE * printed(as_printed(case)).time_s:
         return None
-    text = "opening the control channel takes some round trips more, which no equation has"
+    text = "opening the control channel takes additional round trips, which no equation includes"
     return Gap("set-up", text)

@@ -25,7 +25,7 @@ CORE_RATE_BPS = 8_000_000_000
 """What one stream carries at most, hashed and sealed: it is one thread at each end."""
 
 
-IDLE_CORES = "one alone would keep one core busy and leave others idle"
+IDLE_CORES = "a single stream would keep one core busy and leave the others idle"
 """Why there are more streams than windows ask for."""
 
 _STARTING = ((0.05, 8, 64), (0.02, 8, 16))
@@ -50,16 +50,15 @@ class StreamNeed:
         word = "at most " if self.streams == MOST_STREAMS else ""
         said = f"{word}{self.streams} stream{plural}: RTT {1e3 * self.rtt_s:.3g} ms"
         if self.streams == 1:
-            return f"{said}, more would carry no more"
+            return f"{said}, more would not be faster"
         if self.streams == self.starting:
-            return f"{said}, one alone would take long to get up to speed"
+            return f"{said}, a single stream would take long to reach its rate"
         if self.streams == self.cores:
             return f"{said}, {IDLE_CORES}"
         carried_bps = self.window_bytes * 8 / self.rtt_s
         return (
-            f"{said}, {carried_bps / 1e9:.3g} Gbit/s each"
-            f" with {self.window_bytes / 2**20:.3g} MiB under way,"
-            f" {self.rate_bps / 1e9:.3g} Gbit/s wanted"
+            f"{said}, {carried_bps / 1e9:.3g} Gbit/s each with {self.window_bytes / 2**20:.3g} "
+            f"MiB in flight, {self.rate_bps / 1e9:.3g} Gbit/s wanted"
         )
 
 

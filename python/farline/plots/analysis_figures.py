@@ -169,7 +169,7 @@ def analysis_figures(data: AnalysisData) -> Iterator[Drawn]:
     yield from _matrices(data)
     for grid in data.heat:
         at = f"{grid.row_label.lower()} and {grid.column_label.lower()}"
-        said = f"{grid.title} over {at}. Crosses: nothing completed. Empty: not measured."
+        said = f"{grid.title} over {at}. Crosses: no transfer completed. Empty: not measured."
         yield Drawn(f"heat-{slug(grid.title)}", draw_knob_heat(grid), said)
     if data.io:
         said = "Input and output over processes or streams; bars are one standard deviation."
@@ -225,7 +225,7 @@ def _profile_caption(data: AnalysisData, views: Sequence[ProfileView], modality:
     failed = _failed(data, views)
     if failed:
         counted = "counts" if failed == 1 else "count"
-        parts.append(f" {plural(failed, 'failed transfer')} {counted} in no mean.")
+        parts.append(f" {plural(failed, 'failed transfer')} {counted} not included in means.")
     return "".join(parts)
 
 
@@ -246,7 +246,7 @@ def _whisker_text(data: AnalysisData, views: Sequence[ProfileView]) -> str:
 
 
 def _running_caption(data: AnalysisData, views: Sequence[ProfileView]) -> str:
-    said = "C_UC of the part of each profile from its smallest RTT up to each other."
+    said = "C_UC of the part of each profile from its smallest RTT up to each larger RTT."
     if any(view.running is not None and view.running.low is not None for view in views):
         said += f" Bands: {percent(data.confidence)} confidence intervals."
     return said
@@ -259,9 +259,9 @@ def _bars_caption(data: AnalysisData) -> str:
         for found in (bar.file, bar.network)
         if found is not None
     }
-    said = "C_UC file to file, what memory-to-memory transfers add to it, and the rest up to 1."
+    said = "C_UC file to file, what memory-to-memory transfers add, and the remainder up to 1."
     if len(ends) > 1:
-        said += " The bars are over different ranges of RTT and compare only roughly."
+        said += " The bars cover different ranges of RTT, so the comparison is only approximate."
     return said
 
 
@@ -274,5 +274,5 @@ def _matrices(data: AnalysisData) -> Iterator[Drawn]:
             continue
         what = MODALITY_TEXT.get(modality, modality)
         said = f"Mean throughput, {what}, from the site of the row to that of the column. "
-        said += "Crosses: everything failed. Empty: not measured."
+        said += "Crosses: all transfers failed. Empty: not measured."
         yield Drawn(f"sites-{modality.lower()}", draw_site_matrix(pairs, first), said)

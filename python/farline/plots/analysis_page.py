@@ -92,17 +92,18 @@ def _method(data: AnalysisData) -> list[str]:
     level = percent(data.confidence)
     return [
         "A profile is the mean of repeated measurements at each round-trip time (RTT), with "
-        "straight lines between. Its mean is taken over RTT, not over measurements: an RTT with "
-        "many measurements weighs no more. Failed transfers are counted and are never a rate.",
+        "straight lines between them. Its mean is taken over RTT, not over measurements: an RTT "
+        "with many measurements has no larger weight. Failed transfers are counted but have no "
+        "rate.",
         "With rates over capacity and RTTs scaled to [0, 1]: m is the mean and M the middle of "
-        "the chord from the first to the last RTT. C_U = 1 − m is what is not used. "
-        "C_CC = m − M is above 0 where the profile lies above its chord (concave, as TCP with "
-        "large windows has it) and below 0 where it sags (convex, as a window or a disk that is "
-        "the limit has it). C_UC = m − M/2 + 1/4 joins both: 0.75 is a line that is full at every "
-        "RTT.",
-        "C_UC alone misleads: a higher rate at the smallest RTT lowers it, it lies within [0, 1] "
-        "for certain only where the profile never rises, and below 0.5 it need not be convex. "
-        "Read it with m, C_CC and both ends, and compare only over the same RTTs.",
-        f"Intervals are {level} confidence intervals. A model is chosen by its error on RTTs that "
-        "it was not shown.",
+        "the chord from the first to the last RTT. C_U = 1 − m is the unused share. C_CC = m − M "
+        "is above 0 where the profile lies above the chord (concave, as with TCP and large "
+        "windows) and below 0 where it lies below it (convex, as with a limiting window or disk). "
+        "C_UC = m − M/2 + 1/4 combines both: 0.75 is a link that is full at every RTT.",
+        "C_UC alone can mislead: a higher rate at the smallest RTT lowers it, it is guaranteed to "
+        "lie within [0, 1] only where the profile never increases, and a value below 0.5 need not "
+        "mean convex. Read it together with m, C_CC and both ends, and compare only over the same "
+        "RTTs.",
+        f"Intervals are {level} confidence intervals. A model is chosen by its error on held-out "
+        "RTTs.",
     ]

@@ -28,7 +28,7 @@ _MODEL_COLUMNS = (
     Column("Model"),
     Column("What was fitted"),
     Column("Parameters", True),
-    Column("Error on RTTs not shown to it", True),
+    Column("Error on held-out RTTs", True),
 )
 
 
@@ -81,7 +81,7 @@ def models_table(data: AnalysisData) -> Table:
             if candidate.model.name == view.choice.chosen.name:
                 row, rule = _candidate_row(view, candidate), view.choice.rule
                 rows.append(replace(row, cells=[*row.cells, Cell(rule, rule)]))
-    return Table([*_MODEL_COLUMNS, Column("Why this one")], rows)
+    return Table([*_MODEL_COLUMNS, Column("Reason")], rows)
 
 
 def candidates_table(data: AnalysisData) -> Table:
@@ -117,9 +117,9 @@ def ranks_table(ranks: Sequence[SiteRank]) -> Table:
     columns = [
         Column("Site"),
         Column("Measurements", True),
-        Column("Beside the others at the same RTTs", True),
+        Column("Compared with the others at the same RTTs", True),
         Column("Interval", True),
-        Column("Gain of the mean", True),
+        Column("Gain in the mean", True),
     ]
     rows = []
     for rank in ranks:
@@ -144,8 +144,8 @@ def tallies_table(tallies: Sequence[LogTally]) -> Table:
         Column("Records", True),
         Column("Transfers", True),
         Column("Failed", True),
-        Column("Left out, and why"),
-        Column("No records", True),
+        Column("Left out, with reasons"),
+        Column("Not records", True),
     ]
     rows = []
     for tally in tallies:
@@ -229,7 +229,7 @@ def _pair_row(pair: PairRow) -> TableRow:
     )
     badge = f"{pair.failed} failed" if pair.failed else ""
     lost = pair.mean_bps is None and pair.failed > 0
-    mean = Cell("nothing completed", bad=True) if lost else _rate(pair.mean_bps)
+    mean = Cell("no transfer completed", bad=True) if lost else _rate(pair.mean_bps)
     share = pair.share
     return TableRow(
         [

@@ -25,11 +25,11 @@ CAUSE_TEXT: dict[CauseKind, str] = {
     "site": "Slow site",
     "path": "Slow path",
     "streams": "Too few streams",
-    "capacity": "The line is full",
+    "capacity": "The link is full",
     "drift": "Slower than before",
     "tool": "The transfer tool",
-    "loss": "Losses on the way",
-    "well-used": "Nothing to mend",
+    "loss": "Packet losses",
+    "well-used": "Nothing to fix",
 }
 
 MANY_FAILED = 0.1
@@ -58,7 +58,7 @@ def lead(data: AnalysisData) -> str:
     if data.explanation is not None and data.explanation.lead:
         return _sentence(data.explanation.lead)
     if not data.profiles:
-        return "Nothing complete was measured, so there is no profile to show."
+        return "No complete transfer was measured, so there is no profile to show."
     return _profile_line(data.profiles[0])
 
 
@@ -119,10 +119,10 @@ def tiles(data: AnalysisData) -> list[Tile]:
         if best.gain_bps > 0:
             where = f": {best.site}" if best.site else ""
             note = f"{CAUSE_TEXT[best.kind].lower()}{where}"
-            found.append(Tile("Most to gain, on average", f"+{rate_human(best.gain_bps)}", note))
+            found.append(Tile("Largest gain, on average", f"+{rate_human(best.gain_bps)}", note))
     count, failed = _complete(data), _failed(data)
     if count or failed:
-        note = f"{failed} failed, in no mean" if failed else "none failed"
+        note = f"{failed} failed, not included in means" if failed else "none failed"
         many = failed > MANY_FAILED * (failed + count)
         found.append(Tile("Measurements", _grouped(count), note, many))
     return found
@@ -186,10 +186,14 @@ def _shape(found: Coefficients) -> str:
     """In words, and only where the interval leaves no doubt about the sign."""
     low, high = found.c_cc.low, found.c_cc.high
     if low is not None and low > 0:
-        return "concave on the whole"
+        return "concave overall"
     if high is not None and high < 0:
-        return "convex on the whole"
-    return "neither clearly concave nor convex" if low is not None else "too few for an interval"
+        return "convex overall"
+    return (
+        ("neither clearly concave nor clearly convex")
+        if low is not None
+        else "too few for an interval"
+    )
 
 
 def _profile_line(view: ProfileView) -> str:
@@ -206,7 +210,7 @@ def _profile_line(view: ProfileView) -> str:
         f"to {rate_human(last)} at {profile.rtt_ms[-1]:.4g} ms"
     )
     if found is None:
-        return f"{name} ({what}): {ends}; no capacity is known, so there is no coefficient."
+        return f"{name} ({what}): {ends}; the capacity is unknown, so there is no coefficient."
     mean = f"{rate_human(found.mean.value * found.capacity_bps)} on average over RTT"
     share = f"{digits(100 * found.mean.value)}\u202f% of capacity"
     shape = f"C_UC {_three(found.c_uc.value)}, C_CC {_three(found.c_cc.value)} ({_shape(found)})"
@@ -237,7 +241,7 @@ def _failures(data: AnalysisData) -> Finding | None:
         return None
     count = failed + _complete(data)
     then = "it counts" if failed == 1 else "they count"
-    text = f"{failed} of {plural(count, 'measurement')} failed; {then} in no mean."
+    text = f"{failed} of {plural(count, 'measurement')} failed; {then} not included in means."
     return Finding(text, True)
 
 
@@ -245,9 +249,9 @@ def _odd(data: AnalysisData) -> Finding | None:
     odd = sum(tally.malformed for tally in data.tallies)
     if not odd:
         return None
-    noun = "line was no record" if odd == 1 else "lines were no records"
+    noun = "line was not a record" if odd == 1 else "lines were not records"
     shown = "; they are listed below" if any(tally.odd_lines for tally in data.tallies) else ""
-    return Finding(f"{odd} {noun} and could not be taken in{shown}.", True)
+    return Finding(f"{odd} {noun} and could not be ingested{shown}.", True)
 
 
 def _complete(data: AnalysisData) -> int:

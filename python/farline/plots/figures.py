@@ -152,7 +152,7 @@ def _figures(data: CampaignData) -> Iterator[Drawn]:
     yield from _responses(data)
     yield from _wanted(data)
     bars, label = _limit_bars(data)
-    said = "Runs by what limited them; hatched are those that failed or broke off."
+    said = "Runs by what limited them; hatched: failed or interrupted."
     yield Drawn("limits", draw_limits(bars, label), said)
     best = data.best
     if best is None:
@@ -264,7 +264,7 @@ def _caption(data: CampaignData, shown: CurveSet) -> str:
     level = percent(data.confidence)
     parts.append(f". Means of {span} runs with {level} confidence intervals (Student's t).")
     if any(point.n == 0 for curve in shown.curves for point in curve.points):
-        parts.append(" Crosses: settings in which no run completed.")
+        parts.append(" Crosses: settings without a completed run.")
     return "".join(parts)
 
 

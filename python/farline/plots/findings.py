@@ -84,9 +84,9 @@ def failures(rows: Sequence[Row]) -> Finding:
         why = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
         parts.append(f"{plural(len(failed), 'run')} failed ({why})")
     if partial:
-        parts.append(f"{plural(partial, 'run')} broke off before the end")
+        parts.append(f"{plural(partial, 'run')} interrupted before the end")
     text = f"Of {plural(len(rows), 'run')}, {' and '.join(parts)}. "
-    return Finding(text + "They are shown as such and count in no mean.", True)
+    return Finding(text + "They are shown as such and are not included in means.", True)
 
 
 def not_valid(data: CampaignData) -> Finding | None:
@@ -96,12 +96,12 @@ def not_valid(data: CampaignData) -> Finding | None:
         return None
     stamps = [data.document(str(row["run_id"]))["path"]["stamp"] for row in lost]
     reasons = Counter(reason for stamp in stamps for reason in stamp["reasons"][:1])
-    why = "; ".join(reason for reason, _ in reasons.most_common(NAMED)) or "no reason was given"
+    why = "; ".join(reason for reason, _ in reasons.most_common(NAMED)) or "no reason given"
     more = ", and others" if len(reasons) > NAMED else ""
     counted = (
-        "They count all the same, as asked."
+        "They are counted anyway, as requested."
         if data.count_invalid
-        else ("They count in no mean; `farline report --count-invalid` counts them.")
+        else ("They are not included in means; `farline report --count-invalid` includes them.")
     )
     head = f"The emulated path was not valid in {len(lost)} of {plural(len(data.rows), 'run')}"
     return Finding(f"{head} ({why}{more}). {counted}", True)
@@ -115,7 +115,7 @@ def _lead(data: CampaignData, best: ResponsePoint) -> Finding:
         between = rate_range_text(best.low, best.high)
         text += f" ({_interval(data)} {between}, {plural(best.n, 'run')})"
     else:
-        few = "one run gives no" if best.n == 1 else "they differ too much for a"
+        few = "one run gives no" if best.n == 1 else "the runs differ too much for a"
         text += f" in {plural(best.n, 'run')}; {few} confidence interval"
     return Finding(f"{text}: {settings_text(best.settings)}." if best.settings else f"{text}.")
 
@@ -135,14 +135,16 @@ def _gain(data: CampaignData, best: ResponsePoint) -> Finding | None:
     ratio = f"{digits(found.ratio)} times the reference setting, which reached {rate} in {runs}"
     if found.low is None or found.high is None:
         return Finding(
-            f"That is {ratio}; the runs are too few, or differ too much, to say how sure that is."
+            f"That is {ratio}; there are too few runs, or they differ too much, to give an "
+            "uncertainty."
         )
     span = f"{_interval(data)} {digits(found.low)} to {digits(found.high)} times"
     if beats_reference(data):
         return Finding(f"That is {ratio} ({span}).")
     return Finding(
-        f"It is not told apart from the reference: {ratio} ({span} for this pair alone;"
-        f" with {plural(len(data.throughput), 'setting')} compared, chance may give as much)."
+        f"The difference from the reference is within the uncertainty: {ratio} ({span} for this "
+        f"pair alone; with {plural(len(data.throughput), 'setting')} compared, chance can produce "
+        "as much)."
     )
 
 
@@ -170,13 +172,11 @@ def _ties(data: CampaignData, best: ResponsePoint) -> Finding | None:
     if len(data.throughput) < 2 or best.n < 2:
         return None
     if not ties:
-        return Finding("The runs tell it apart from every other setting that was repeated.")
+        return Finding("It differs from every other repeated setting by more than the uncertainty.")
     ranked = sorted(ties, key=lambda point: -(point.mean or 0.0))
     named = "; ".join(settings_text(point.settings) for point in ranked[:NAMED])
     more = f"; and {len(ties) - NAMED} more" if len(ties) > NAMED else ""
-    return Finding(
-        f"The runs do not tell it apart from {plural(len(ties), 'other setting')}: {named}{more}."
-    )
+    return Finding(f"{plural(len(ties), 'other setting')} within the uncertainty: {named}{more}.")
 
 
 def _cpu(data: CampaignData) -> Finding | None:
@@ -186,7 +186,7 @@ def _cpu(data: CampaignData) -> Finding | None:
     own = next((p for p in measured if best is not None and p.key == best.key), None)
     if own is None or own.mean is None:
         return None
-    text = f"It cost {digits(own.mean)} CPU seconds per gigabyte at both ends together"
+    text = f"It used {digits(own.mean)} CPU seconds per gigabyte at both ends together"
     cheapest = min(measured, key=lambda point: point.mean or 0.0)
     if cheapest.key == own.key:
         return Finding(text + (", the least of all settings." if len(measured) > 1 else "."))
@@ -197,7 +197,7 @@ def _cpu(data: CampaignData) -> Finding | None:
 def _unfinished(data: CampaignData) -> Finding | None:
     if not data.unfinished:
         return None
-    return Finding("The campaign has not come to its end: settings may lack runs.", True)
+    return Finding("The campaign is not finished: some settings may lack runs.", True)
 
 
 def _debug(data: CampaignData, best: ResponsePoint) -> Finding | None:
@@ -205,6 +205,6 @@ def _debug(data: CampaignData, best: ResponsePoint) -> Finding | None:
     ends = [record.get("client") or {}, record.get("server") or {}]
     if any(end.get("version", {}).get("profile") == "debug" for end in ends):
         return Finding(
-            "A debug build of farline ran at one end: these figures are no measure.", True
+            "A debug build of farline ran at one end: these results are not representative.", True
         )
     return None

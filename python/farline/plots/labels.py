@@ -52,7 +52,7 @@ LIMIT_TEXT: Mapping[str, str] = {
     "receiver-cpu": "receiver CPU",
     "application": "application",
     "path": "path",
-    "rate": "rate that was asked for",
+    "rate": "requested rate",
     "harness": "harness",
     "unknown": "not known",
     "not complete": "not complete",
@@ -62,7 +62,7 @@ LIMIT_TEXT: Mapping[str, str] = {
 _WORDS = {
     "block_bytes": "Block size",
     "duration_s": "Duration",
-    "omit_s": "Warm-up left out",
+    "omit_s": "Excluded warm-up",
     "interval_s": "Sample interval",
     "packet_bytes": "Packet size",
     "mss_bytes": "MSS",
@@ -80,7 +80,7 @@ _WORDS = {
     "udp_send_buffer_bytes": "UDP socket send buffer",
     "udp_receive_buffer_bytes": "UDP socket receive buffer",
     "payload_bytes": "Payload of a blast",
-    "in_flight": "Blasts under way at once",
+    "in_flight": "Blasts in flight",
     "early": "Early reports",
 }
 _PATH_WORDS = {

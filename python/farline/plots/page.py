@@ -103,7 +103,7 @@ def _tiles(data: CampaignData) -> list[Tile]:
     invalid = sum(point.invalid for point in data.throughput)
     empty = sum(point.mean is None for point in data.throughput)
     beside = [
-        f"{lost} failed or broke off" if lost else "",
+        f"{lost} failed or interrupted" if lost else "",
         f"{invalid} not valid, so not counted" if invalid else "",
         f"{plural(empty, 'setting')} without a valid run" if empty else "",
     ]
@@ -128,12 +128,14 @@ def _gain_tile(data: CampaignData) -> list[Tile]:
     found = reference_gain(data)
     if found is None:
         return []
-    note = "too few runs for an interval, or too different ones"
+    note = "too few runs for an interval, or they differ too much"
     if found.low is not None and found.high is not None:
         note = f"{percent(data.confidence)} interval {digits(found.low)} to {digits(found.high)}"
     ratio = f"{digits(found.ratio)} \N{MULTIPLICATION SIGN}"
     if found.low is not None and not beats_reference(data):
-        return [Tile("Gain over the reference", "not told apart", f"{ratio}, {note}, alone")]
+        return [
+            Tile("Gain over the reference", "within the uncertainty", f"{ratio}, {note}, alone")
+        ]
     return [Tile("Gain over the reference", ratio, note)]
 
 
@@ -143,7 +145,8 @@ def _host_notes(data: CampaignData) -> list[str]:
         names = sorted({str(row[f"{end}_host"]) for row in data.rows if row.get(f"{end}_host")})
         if len(names) > 1:
             notes.append(
-                f"The {end} was not one host: {', '.join(names)}. The facts below are of one run."
+                f"The {end} was not always the same host: {', '.join(names)}. The facts below "
+                "are from one run."
             )
     return notes
 
@@ -154,13 +157,13 @@ def _method(data: CampaignData, record: Mapping[str, Any]) -> list[str]:
     rule = (summary.get("forward") or summary.get("reverse") or {}).get("warmup_rule")
     steady = f" (rule: {rule})" if rule else ""
     return [
-        "Throughput is payload received divided by the time to the last byte, ramp included; both "
-        f"directions are added where both ran. Steady state leaves the warm-up out{steady}.",
-        f"The run is the unit: means are over complete runs, and {level} confidence intervals "
-        "are Student's t on them. Ratios are of geometric means, with Welch's t on logarithms; "
-        f"settings are told apart from the best one at {percent(1 - data.confidence)} with Holm's "
-        "correction. The best of many settings is picked by its result, so its mean is somewhat "
-        "flattering.",
+        "Throughput is payload received divided by the time to the last byte, start-up included; "
+        f"where both directions ran, they are added. Steady state excludes the warm-up{steady}.",
+        f"The run is the unit: means are over complete runs, and {level} confidence intervals are "
+        "Student's t on them. Ratios are of geometric means, with Welch's t on logarithms; "
+        f"settings are compared with the best one at {percent(1 - data.confidence)} with Holm's "
+        "correction. The best of many settings is chosen by its result, so its mean is slightly "
+        "optimistic.",
     ]
 
 

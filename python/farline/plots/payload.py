@@ -79,9 +79,9 @@ def document(data: CampaignData) -> dict[str, Any]:
 
 
 def parameter_axes(data: CampaignData) -> list[Axis]:
-    """One axis per varied parameter; with none, an axis with the one setting that there is."""
+    """One axis per varied parameter; with none, an axis with the only setting that there is."""
     if not data.parameters:
-        return [Axis("", "Setting", "category", (None,), (0.0,), ("the one setting",))]
+        return [Axis("", "Setting", "category", (None,), (0.0,), ("the only setting",))]
     return [
         parameter_axis(name, (p.settings[name] for p in data.throughput), payload_bytes(data.rows))
         for name in data.parameters
@@ -214,7 +214,7 @@ def _run_note(row: Row, status: str) -> str:
     said = row.get("verdict_line") if status == "complete" else row.get("error")
     if status == "complete":
         return f"{str(said)[:1].upper()}{str(said)[1:]}" if said else ""
-    how = "This run failed" if status == "failed" else "This run broke off before its end"
+    how = "This run failed" if status == "failed" else "This run was interrupted"
     return f"{how}: {said or 'no reason was given'}."
 
 

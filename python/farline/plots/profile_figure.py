@@ -45,7 +45,7 @@ CAPACITY_SEEN = 2.2
 WHISKER_SEEN = 1.25
 """Times the highest mean beyond which a whisker leaves the figure: of two runs it reaches far."""
 
-_CHORD_TEXT = {"concave": "above its chord", "convex": "below its chord"}
+_CHORD_TEXT = {"concave": "above the chord", "convex": "below the chord"}
 
 SHAPE_COLOURS = {"concave": "#1D7A46", "convex": "#D55E00"}
 

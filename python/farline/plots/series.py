@@ -61,7 +61,7 @@ class Panel:
 PANELS = (
     Panel("rtt_us", "rtt", "RTT", "µs"),
     Panel("cwnd_bytes", "cwnd", "Cwnd", "B"),
-    Panel("flight_packets", "flight", "Under way", "packets"),
+    Panel("flight_packets", "flight", "In flight", "packets"),
     Panel("send_period_us", "period", "Send period", "µs"),
     Panel("lost_packets", "lost", "Lost", "packets"),
 )

@@ -130,7 +130,7 @@ def plan_lines(data: CampaignData) -> list[Fact]:
         if name not in data.parameters and setting_of(first, name) not in (None, "[]")
     }
     said = (f"{parameter_label(name).lower()} {setting_text(name, held[name])}" for name in held)
-    lines.append(Fact("Held for all", ", ".join(said)))
+    lines.append(Fact("Same for all", ", ".join(said)))
     repeats = [point.n + point.failed + point.partial for point in data.throughput]
     span = (
         f"{min(repeats)}" if min(repeats) == max(repeats) else f"{min(repeats)} to {max(repeats)}"
@@ -210,7 +210,7 @@ def _count_text(mean: float) -> str:
 
 def _runs_cell(point: ResponsePoint) -> Cell:
     parts = [f"{point.failed} failed"] if point.failed else []
-    parts += [f"{point.partial} broke off"] if point.partial else []
+    parts += [f"{point.partial} interrupted"] if point.partial else []
     return Cell(str(point.n), str(point.n), badge=", ".join(parts))
 
 

@@ -79,7 +79,7 @@ def wanted_caption(data: CampaignData, wanted: WantedFigure) -> str:
         means = "Payload per interval at the receiver in the middle run of each setting."
     else:
         means = f"Means with {percent(data.confidence)} confidence intervals (Student's t)."
-        means += " Intervals without an end reach beyond the axes."
+        means += " Intervals without an end extend beyond the axes."
     held = _held(data, wanted)
     at = f"At {settings_text(held)}. " if held else ""
     said = f"{wanted.caption.rstrip('.')}. " if wanted.caption else ""

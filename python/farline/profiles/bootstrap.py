@@ -76,8 +76,8 @@ def measurements(profile: ThroughputProfile) -> tuple[tuple[float, ...], ...]:
     for place, knot in enumerate(points):
         if len(knot) != profile.n[place]:
             raise SpecError(
-                f"{profile.name}: of {profile.n[place]:g} measurements at "
-                f"{profile.rtt_ms[place]:g} ms {len(knot)} are kept; a bootstrap needs all"
+                f"{profile.name}: only {profile.rtt_ms[place]:g} of {profile.name} measurements "
+                f"at {profile.n[place]:g} ms are kept; a bootstrap needs all"
             )
     return points
 
@@ -134,5 +134,5 @@ def percentile_bounds(values: Floats, confidence: float) -> tuple[Floats, Floats
 
 def _checked_resamples(resamples: int) -> int:
     if resamples < 100:
-        raise SpecError(f"resamples: {resamples} drawings are too few; allowed are 100 and more")
+        raise SpecError(f"resamples: {resamples} are too few; use 100 or more")
     return resamples

@@ -188,14 +188,14 @@ def restrict(
     for cell in several:
         if not {"from_site", "to_site"} <= set(cell.keys):
             raise SpecError(
-                f"restrict: cells lack their sites; group by from_site and to_site, not by "
+                "restrict: cells have no sites; group by from_site and to_site, not by "
                 f"{', '.join(cell.keys) or 'nothing'}"
             )
         known |= {cell.keys["from_site"], cell.keys["to_site"]}
     for site in (*(sites or ()), *(() if at_site is None else (at_site,))):
         if site not in known:
             listed = ", ".join(sorted(str(one) for one in known if one is not None))
-            raise SpecError(f"site {site!r}: no measurement is of it; known are {listed}")
+            raise SpecError(f"site {site!r}: it has no measurements; known sites: {listed}")
     return [cell for cell in several if _fits(cell, sites, at_site)]
 
 
@@ -212,7 +212,7 @@ def common_interval(*profiles: ThroughputProfile) -> tuple[float, float]:
         SpecError: when there is none, or no profile.
     """
     if not profiles:
-        raise SpecError("common interval: no profile; at least one is needed")
+        raise SpecError("common interval: no profile given; at least one is needed")
     left = max(float(profile.rtt_ms[0]) for profile in profiles)
     right = min(float(profile.rtt_ms[-1]) for profile in profiles)
     if left > right:
@@ -305,7 +305,7 @@ def _subtracted(first: Floats, second: Floats) -> tuple[Floats, Floats, Floats]:
 
 def _divided(first: Floats, second: Floats) -> tuple[Floats, Floats, Floats]:
     if not bool(np.all(second > 0)):
-        raise SpecError("ratio: what is divided by is not above 0 at every round-trip time")
+        raise SpecError("ratio: the divisor is not above 0 at every round-trip time")
     return first / second, 1.0 / second, -first / second**2
 
 
@@ -314,7 +314,7 @@ def _one_capacity(first: ThroughputProfile, second: ThroughputProfile) -> float 
     if len(known) > 1:
         raise SpecError(
             f"difference: capacities {first.capacity_bps:g} and {second.capacity_bps:g} bit/s "
-            "differ; state one for both"
+            "differ; give one for both"
         )
     return known.pop() if known else None
 
@@ -381,11 +381,13 @@ def comparability(*profiles: ThroughputProfile) -> tuple[str, ...]:
     knots = {tuple(one.rtt_ms[(one.rtt_ms >= left) & (one.rtt_ms <= right)]) for one in profiles}
     if len(knots) > 1:
         lines.append(
-            "profiles have knots at different round-trip times: coefficients depend on where"
+            "profiles are measured at different round-trip times, and coefficients depend on them"
         )
     capacities = {one.capacity_bps for one in profiles}
     if len(capacities) > 1:
-        lines.append("profiles are over different capacities: their coefficients do not compare")
+        lines.append(
+            "profiles refer to different capacities: their coefficients cannot be compared"
+        )
     return tuple(lines)
 
 
@@ -401,11 +403,12 @@ def subset_error(profile: ThroughputProfile, rtt_ms: Sequence[float]) -> float:
     kept = np.unique(np.asarray(rtt_ms, dtype=np.float64))
     strange = [rtt for rtt in kept.tolist() if rtt not in profile.rtt_ms]
     if strange:
-        raise SpecError(f"{profile.name}: {strange[0]:g} ms is none of its round-trip times")
+        raise SpecError(f"{profile.name}: {strange[0]:g} ms is not one of its round-trip times")
     for end in (float(profile.rtt_ms[0]), float(profile.rtt_ms[-1])):
         if end not in kept:
             raise SpecError(
-                f"{profile.name}: {end:g} ms has to be among the chosen; nothing is extrapolated"
+                f"{profile.name}: {end:g} ms must be among the chosen round-trip times; "
+                "nothing is extrapolated"
             )
     if not bool(np.all(profile.mean_bps > 0)):
         raise SpecError(f"{profile.name}: a mean is not above 0, so no gap is relative to it")

@@ -186,7 +186,7 @@ def merge_cells(cells: Iterable[Cell], by: Sequence[str] | None = None) -> list[
         kept = tuple(sorted(cell.keys)) if by is None else tuple(by)
         if not set(kept) <= set(cell.keys):
             lacking = next(name for name in kept if name not in cell.keys)
-            raise SpecError(f"by {lacking}: cells have no such key; theirs are {_listed(cell)}")
+            raise SpecError(f"by {lacking}: cells have no such key; their keys are {_listed(cell)}")
         place = (tuple((name, cell.keys[name]) for name in kept), cell.rtt_ms)
         groups.setdefault(place, []).append(cell)
     return order_of_cells(

@@ -267,7 +267,7 @@ def _complete(rows: Frame, names: Sequence[str], count: int) -> npt.NDArray[np.b
     said = values(rows, "complete")
     for place, value in enumerate(said):
         if not isinstance(value, (bool, np.bool_)):
-            raise SpecError(f"row {place}: complete is {value!r}; allowed are true and false")
+            raise SpecError(f"row {place}: complete is {value!r}; allowed: true and false")
     return np.array(said, dtype=bool)
 
 

@@ -182,8 +182,8 @@ def checked_capacity(profile: ThroughputProfile) -> float:
     """
     if profile.capacity_bps is None:
         raise SpecError(
-            f"{profile.name}: its capacity is unknown, and coefficients are of rates over the "
-            "capacity; state capacity_bps"
+            f"{profile.name}: its capacity is unknown, and coefficients need rates relative to "
+            "the capacity; give capacity_bps"
         )
     return profile.capacity_bps
 
@@ -199,13 +199,13 @@ def checked_interval(
     first, last = float(profile.rtt_ms[0]), float(profile.rtt_ms[-1])
     if interval is None and first == last:
         raise SpecError(
-            f"{profile.name}: one round-trip time alone, {first:g} ms; coefficients need two"
+            f"{profile.name}: only one round-trip time, {first:g} ms; coefficients need two"
         )
     left, right = (first, last) if interval is None else (float(interval[0]), float(interval[1]))
     if not first <= left < right <= last:
         raise SpecError(
-            f"{profile.name}: interval {left:g} to {right:g} ms; allowed is one inside "
-            f"{first:g} to {last:g} ms"
+            f"{profile.name}: interval {left:g} to {right:g} ms; it must lie within {first:g} to "
+            f"{last:g} ms"
         )
     return left, right
 

@@ -28,8 +28,8 @@ def column_names(frame: Frame) -> list[str]:
         if names is not None:
             return [str(one) for one in (names() if callable(names) else names)]
     raise SpecError(
-        f"rows: {type(frame).__name__} has no columns; allowed are a pandas DataFrame, "
-        "an Arrow table and a mapping of arrays"
+        f"rows: {type(frame).__name__} has no columns; use a pandas DataFrame, an Arrow table or "
+        "a mapping of arrays"
     )
 
 
@@ -47,7 +47,7 @@ def numbers(frame: Frame, name: str) -> npt.NDArray[np.float64]:
             return np.array(column.to_numpy(dtype=np.float64, na_value=np.nan))
         return np.array(column, dtype=np.float64)
     except (TypeError, ValueError):
-        raise SpecError(f"column {name}: holds something that is no number") from None
+        raise SpecError(f"column {name}: contains a value that is not a number") from None
 
 
 def values(frame: Frame, name: str) -> list[Any]:
@@ -74,5 +74,5 @@ def _is_nothing(value: object) -> bool:
 def _column(frame: Frame, name: str) -> Any:
     names = column_names(frame)
     if name not in names:
-        raise SpecError(f"column {name}: there is none; the columns are {', '.join(names)}")
+        raise SpecError(f"column {name}: no such column; the columns are {', '.join(names)}")
     return frame[name]

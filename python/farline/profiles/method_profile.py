@@ -155,7 +155,7 @@ def _capacity(files: ThroughputProfile, network: ThroughputProfile) -> float:
     known = {one.capacity_bps for one in (files, network)} - {None}
     if len(known) != 1:
         listed = ", ".join(f"{one:g}" for one in sorted(c for c in known if c is not None))
-        raise SpecError(f"equation 2.2 needs one capacity L; the profiles state {listed or 'none'}")
+        raise SpecError(f"equation 2.2 needs one capacity L; the profiles have {listed or 'none'}")
     return float(known.pop() or 0.0)
 
 
@@ -182,8 +182,8 @@ def _how_drawn(files: ThroughputProfile, network: ThroughputProfile) -> tuple[st
     if not names:
         return ()
     return (
-        f"bootstrap intervals of {' and '.join(names)} are drawn from the standard errors where "
-        "not all measurements are kept",
+        f"bootstrap intervals of {' and '.join(names)} use the standard errors where not all "
+        "measurements are kept",
     )
 
 
@@ -201,8 +201,8 @@ def _warnings(made: ThroughputProfile, network: ThroughputProfile, how: How) -> 
         if how == "paper":
             why = "equation 2.2 as printed does that where TCP is below the limits; see strict"
         lines.append(
-            f"the method reaches {made.mean_bps[at]:.2f} of what it could at "
-            f"{made.rtt_ms[at]:g} ms: {why}"
+            f"the method reaches {made.mean_bps[at]:.2f} of its limit at {made.rtt_ms[at]:g} ms: "
+            f"{why}"
         )
     if bool(np.any(np.diff(network.mean_bps) > 0)):
         lines.append("the network's profile rises somewhere; Rao et al. 2018 assume it does not")

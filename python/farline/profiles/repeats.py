@@ -35,7 +35,7 @@ def repeats_needed(cv: float, half_width: float, confidence: float = 0.95) -> in
         high *= 2
         if high > REPEATS_MAX:
             raise SpecError(
-                f"half_width: ± {half_width:g} with a variation of {cv:g} takes more than "
+                f"half_width: ± {half_width:g} with a variation of {cv:g} needs more than "
                 f"{REPEATS_MAX} runs"
             )
     low = high // 2

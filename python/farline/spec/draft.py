@@ -26,9 +26,7 @@ class Draft:
     def put(self, path: str, value: object, flag: str) -> None:
         """Settles `path`; two flags may not say two things about one option."""
         if path in self.settings and self.settings[path] != value:
-            raise click.UsageError(
-                f"{flag} and {self.made_by[path]} contradict each other on {path}"
-            )
+            raise click.UsageError(f"{flag} and {self.made_by[path]} both set {path}: use one")
         self.settings[path] = value
         self.made_by[path] = flag
 
@@ -161,7 +159,7 @@ def _length_path(draft: Draft) -> str:
 def _blocks_bytes(draft: Draft, text: str) -> int:
     size = draft.settings.get(_length_path(draft))
     if size is None:
-        raise click.UsageError("-k counts blocks: say how long one is with -l")
+        raise click.UsageError("-k counts blocks: set the block size with -l")
     try:
         count = int(text)
     except ValueError:
@@ -178,7 +176,7 @@ def _put_rate(draft: Draft, text: str, flag: str, bare: bool) -> None:
         draft.put("rate_bps", draft.read("rate_bps", text, flag, bare), flag)
         return
     if draft.sections() != ["udp"]:
-        raise click.UsageError(f"{flag} RATE/BURST counts datagrams: it goes with -u")
+        raise click.UsageError(f"{flag} RATE/BURST counts datagrams: it needs -u")
     draft.put("rate_bps", draft.read("rate_bps", rate, flag, bare), flag)
     draft.put("udp.batch_packets", draft.read("udp.batch_packets", burst, flag), flag)
 
@@ -202,7 +200,7 @@ def _put_places(draft: Draft, values: Mapping[str, Any]) -> None:
 def _pair(flag: str, text: str) -> dict[str, str]:
     try:
         if "=" in text:
-            raise ValueError(f"{text!r} names a destination: use --pair")
+            raise ValueError(f"{text!r} includes a destination: use --pair for that")
         return read_pair(text)
     except ValueError as error:
         raise click.UsageError(f"{flag}: {error}") from None
@@ -231,11 +229,11 @@ def _put_modes(draft: Draft, values: Mapping[str, Any]) -> None:
 def _put_sweep(draft: Draft, text: str) -> None:
     path, equals, alternatives = text.partition("=")
     if not equals:
-        raise click.UsageError(f"--sweep: {text!r} lacks its values: write PATH=VALUES")
+        raise click.UsageError(f"--sweep: {text!r} has no values: write PATH=VALUES")
     try:
         option = option_at(path.strip())
         if not option.sweep:
-            raise ValueError(f"{option.path} stays the same over a campaign")
+            raise ValueError(f"{option.path} cannot vary within a campaign")
     except ValueError as error:
         raise click.UsageError(f"--sweep: {error}") from None
     draft.put(option.path, draft.read(option.path, alternatives, "--sweep"), "--sweep")

@@ -60,8 +60,8 @@ class HostPatterns:
         owners = sorted({owner for letters, owner in fits if letters == most})
         if len(owners) > 1:
             raise SpecError(
-                f"host {name!r}: patterns of {' and '.join(owners)} fit it equally well;"
-                " write its whole name at one of them"
+                f"host {name!r}: patterns of {' and '.join(owners)} match it equally well; write "
+                "its full name in one of them"
             )
         return owners[0]
 

@@ -77,7 +77,8 @@ class Infrastructure:
         for pair, times in pairs.items():
             if times > 1:
                 raise SpecError(
-                    f"{self.name}: {times} connections of {pair_name(*pair)}; one is allowed"
+                    f"{self.name}: {times} connections between {pair_name(*pair)}; only one "
+                    "is allowed"
                 )
         _ = self._patterns
 
@@ -105,8 +106,8 @@ class Infrastructure:
         for name in names:
             if name.strip().casefold() not in self._by_name:
                 raise SpecError(
-                    f"{name!r} is no site of {self.name};"
-                    f" its sites are {', '.join(self.site_names)}"
+                    f"{name!r} is not a site of {self.name}; its sites are "
+                    f"{', '.join(self.site_names)}"
                 )
             found.append(self._by_name[name.strip().casefold()].name)
         return tuple(dict.fromkeys(found))
@@ -164,8 +165,8 @@ class Infrastructure:
         for end in ends:
             if end not in self.site_names:
                 raise SpecError(
-                    f"{self.name}: connection {pair_name(*ends)}: there is no site {end!r};"
-                    f" the sites are {', '.join(self.site_names)}"
+                    f"{self.name}: connection {pair_name(*ends)}: unknown site {end!r}; the sites "
+                    f"are {', '.join(self.site_names)}"
                 )
 
 
@@ -207,7 +208,7 @@ def load_infrastructure(path: Path) -> Infrastructure:
     except OSError as error:
         raise UsageError(f"{path}: {(error.strerror or str(error)).lower()}") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{path}: not a text in UTF-8") from None
+        raise UsageError(f"{path}: not valid UTF-8 text") from None
     return read_infrastructure(text, str(path))
 
 
@@ -217,8 +218,12 @@ def _refuse_names(names: list[str], where: str) -> None:
     folded = [name.casefold() for name in names]
     for name in names:
         if folded.count(name.casefold()) > 1:
-            raise SpecError(f"{where}: two sites are called {name!r} (capitals do not tell apart)")
+            raise SpecError(
+                f"{where}: two sites are called {name!r} (upper and lower case are not "
+                "distinguished)"
+            )
         if not name.strip() or " - " in name or "," in name or name != name.strip():
             raise SpecError(
-                f"{where}: {name!r} is no name of a site: no commas, no ' - ', no blank ends"
+                f"{where}: {name!r} is not a valid site name: it cannot contain commas or ' - "
+                "', or begin or end with a space"
             )

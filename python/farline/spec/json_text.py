@@ -51,7 +51,7 @@ def check_depth(value: Any) -> None:
 
 
 def _refuse(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not a number that JSON has")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def read_object(text: str | bytes) -> dict[str, Any]:

@@ -112,6 +112,6 @@ def dscp_value(text: str) -> int:
         value = -1
     if not 0 <= value <= 63:
         raise ValueError(
-            f"{text!r} is no DSCP: allowed are 0 to 63, {', '.join(sorted(DSCP_NAMES))}"
+            f"{text!r} is not a DSCP: allowed: 0 to 63, {', '.join(sorted(DSCP_NAMES))}"
         )
     return value

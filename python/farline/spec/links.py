@@ -70,7 +70,7 @@ def find_link(topology: Mapping[str, Any], name: str | None = None) -> dict[str,
         if wanted in (None, link["name"]):
             return link
     known = ", ".join(link["name"] for link in links[:8])
-    raise ValueError(f"{wanted!r} is no link of {topology['name']}: it has {known}")
+    raise ValueError(f"{wanted!r} is not a link of {topology['name']}: its links are {known}")
 
 
 def find_links(topology: Mapping[str, Any], name: str | None = None) -> list[dict[str, Any]]:
@@ -106,7 +106,7 @@ def check_together(values: Mapping[str, Any]) -> None:
     """
     for one, other, thing in _ONE_THING:
         if one in values and other in values:
-            raise ValueError(f"{one} and {other} say two things about one {thing}")
+            raise ValueError(f"{one} and {other} both set the {thing}: use one")
 
 
 def change_of(values: Mapping[str, Any], link: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,7 +118,10 @@ def change_of(values: Mapping[str, Any], link: Mapping[str, Any]) -> dict[str, A
     """
     fixed = [key for key in values if key not in VARIABLE_KEYS]
     if fixed:
-        raise ValueError(f"{fixed[0]} cannot change in use; allowed are {', '.join(VARIABLE_KEYS)}")
+        raise ValueError(
+            f"{fixed[0]} cannot change while the testbed is up; these can: "
+            f"{', '.join(VARIABLE_KEYS)}"
+        )
     check_together(values)
     change = {key: value for key, value in values.items() if key != "rtt_s"}
     if "rtt_s" in values:

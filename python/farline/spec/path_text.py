@@ -39,10 +39,10 @@ def from_path_text(text: str) -> bytes:
 
     def byte(match: re.Match[bytes]) -> bytes:
         if match.group(2) is not None:
-            raise ValueError(f"{text!r}: after a backslash comes a backslash or xNN")
+            raise ValueError(f"{text!r}: a backslash must be followed by a backslash or xNN")
         return bytes([int(match.group(1), 16)]) if match.group(1) else b"\\"
 
     path = _ESCAPE.sub(byte, text.encode("utf-8"))
     if b"\0" in path:
-        raise ValueError(f"{text!r}: no zero byte is allowed in a path")
+        raise ValueError(f"{text!r}: a path cannot contain a zero byte")
     return path

@@ -157,9 +157,7 @@ def _lacks_unit(match: re.Match[str], *groups: str) -> bool:
 
 def _two_readings(text: str, one: str, other: str) -> str:
     number = text.strip()
-    return (
-        f"{text!r} has no unit: {number} could be {number}{one} or {number}{other}; write the unit"
-    )
+    return f"{text!r} has no unit: {number} could be {number}{one} or {number}{other}; add the unit"
 
 
 def parse_milliseconds(text: str) -> int:
@@ -225,7 +223,7 @@ def parse_switch(text: str) -> bool:
         return True
     if word in ("off", "no", "false", "0"):
         return False
-    raise ValueError(f"{text!r} is neither on nor off")
+    raise ValueError(f"{text!r} is not on or off")
 
 
 def size_text(size_bytes: int) -> str:
@@ -310,7 +308,7 @@ def parse_sweep(text: str, parse: Callable[[str], Value]) -> list[Value]:
     for item in text.split(","):
         values.extend(_range(item, parse) if ".." in item else [parse(item)])
         if len(values) > SWEEP_MAX_VALUES:
-            raise ValueError(f"{text!r} names more than {SWEEP_MAX_VALUES} values")
+            raise ValueError(f"{text!r} has more than {SWEEP_MAX_VALUES} values")
     return list(dict.fromkeys(values))
 
 
@@ -341,7 +339,7 @@ def _as_kind(number: Decimal, whole: bool) -> Value:
 def _geometric(item: str, first: float, last: float, factor: float) -> list[Decimal]:
     if factor <= 1 or first <= 0 or last < first:
         raise ValueError(
-            f"{item.strip()!r} does not grow: a factor above 1 and 0 < FIRST <= LAST are needed"
+            f"{item.strip()!r} does not increase: it needs a factor above 1 and 0 < FIRST <= LAST"
         )
     return _climb(item, first, last, lambda value: value * Decimal(repr(factor)))
 
@@ -349,7 +347,7 @@ def _geometric(item: str, first: float, last: float, factor: float) -> list[Deci
 def _arithmetic(item: str, first: float, last: float, step: float) -> list[Decimal]:
     if step <= 0 or last < first:
         raise ValueError(
-            f"{item.strip()!r} does not grow: a step above 0 and FIRST <= LAST are needed"
+            f"{item.strip()!r} does not increase: it needs a step above 0 and FIRST <= LAST"
         )
     return _climb(item, first, last, lambda value: value + Decimal(repr(step)))
 
@@ -361,7 +359,7 @@ def _climb(
     values: list[Decimal] = []
     while value <= Decimal(repr(last)):
         if len(values) >= SWEEP_MAX_VALUES:
-            raise ValueError(f"{item.strip()!r} names more than {SWEEP_MAX_VALUES} values")
+            raise ValueError(f"{item.strip()!r} has more than {SWEEP_MAX_VALUES} values")
         values.append(value)
         value = after(value)
     return values

@@ -77,7 +77,7 @@ class Engine:
             tables = [self.backend.read_parquet(path) for path in paths]
         except Exception as error:
             raise SpecError(
-                f"{', '.join(paths[:3])}: {self.name} cannot read this: {_first_line(error)}"
+                f"{', '.join(paths[:3])}: {self.name} cannot read it: {_first_line(error)}"
             ) from error
         return tables[0].union(*tables[1:]) if len(tables) > 1 else tables[0]
 
@@ -148,8 +148,8 @@ def _duckdb(url: str) -> Any:
     fixed = sorted(_NOT_SETTINGS & set(settings))
     if fixed:
         raise SpecError(
-            f"engine {url!r}: {fixed[0]} cannot be set; a database is named by its path and is"
-            " opened read-only"
+            f"engine {url!r}: {fixed[0]} cannot be set; a database is given by its path and is "
+            "opened read-only"
         )
     try:
         backend = ibis.duckdb.connect(
@@ -179,7 +179,7 @@ def _other(name: str, url: str) -> Any:
     known = sorted(ibis.util.backend_entry_points(), key=lambda point: point.name)
     if name not in {point.name for point in known}:
         names = ", ".join(point.name for point in known)
-        raise SpecError(f"engine {name!r}: Ibis knows no such engine; allowed are {names}")
+        raise SpecError(f"engine {name!r}: unknown to Ibis; allowed: {names}")
     try:
         return ibis.connect(url)
     except ImportError as error:
@@ -245,7 +245,7 @@ def _missing(name: str, error: ImportError | None) -> str:
         else f"install ibis-framework with its extra {name!r}"
     )
     reason = "" if error is None else f" ({_first_line(error)})"
-    return f"engine {name!r}: what it needs is not installed{reason}: {how}"
+    return f"engine {name!r}: a required package is not installed{reason}: {how}"
 
 
 def _first_line(error: BaseException) -> str:

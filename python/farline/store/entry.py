@@ -233,6 +233,6 @@ def check_version(path: Path, version: int) -> None:
     """
     if version > FORMAT_VERSION:
         raise VersionError(
-            f"{path}: format {version} is newer than this farline knows"
-            f" (0 to {FORMAT_VERSION}): use a newer farline for this store"
+            f"{path}: format {version} is newer than this version of farline supports (0 to "
+            f"{FORMAT_VERSION}): use a newer version for this store"
         )

@@ -191,7 +191,8 @@ def forget(layout: Layout, wanted: str) -> KeptLog:
     with locked(layout.use_lock, exclusive=True, wait=False) as alone:
         if not alone:
             raise SystemFailure(
-                f"{layout.root}: somebody is reading this store; forget the log when that is done"
+                f"{layout.root}: another process is reading this store; forget the log when "
+                "it has finished"
             )
         found = _chosen(kept_view(layout).logs, wanted, layout.root)
         with system_failures(f"deleting {found.file}"):

@@ -44,8 +44,8 @@ class Store:
         self.layout = Layout(path or default_path())
         if not create and not self.layout.use_lock.exists():
             raise UsageError(
-                f"{self.path}: no store here; a probe or a profile makes one,"
-                " and --store or FARLINE_STORE names another"
+                f"{self.path}: no store here; farline probe or profile creates one, and --store "
+                "or FARLINE_STORE selects another"
             )
         if create:
             self.layout.create()
@@ -193,7 +193,7 @@ class Store:
         """
         known = [str(name) for name in self.campaigns()["campaign"].to_pylist()]
         if not known:
-            raise UsageError(f"{self.path}: no campaign here yet; `farline profile` makes one")
+            raise UsageError(f"{self.path}: no campaign here yet; `farline profile` starts one")
         found = known[0] if wanted == LAST else pick_campaign(known, wanted)
         if found is None:
             newest = ", ".join(known[:5])

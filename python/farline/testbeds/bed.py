@@ -210,7 +210,7 @@ class Testbed:
 
     def _host(self, name: str) -> Host:
         if name not in self.hosts:
-            raise UsageError(f"{name!r} is no host; allowed are {', '.join(self.hosts)}")
+            raise UsageError(f"{name!r} is not a host; allowed: {', '.join(self.hosts)}")
         return self.hosts[name]
 
     def path(self, client: str, server: str) -> PathFacts:
@@ -337,7 +337,7 @@ def _read_change(direction: str, changes: dict[str, object]) -> dict[str, Any]:
     change = read_document("PipeChange", own, "")
     if RTT.key in changes:
         if direction != "both" or "delay_s" in change:
-            raise ValueError("rtt_s means both directions, and goes without delay_s")
+            raise ValueError("rtt_s applies to both directions and cannot be combined with delay_s")
         rtt_s: Any = read_value(RTT, changes[RTT.key])
         change["delay_s"] = half(rtt_s)
     return change
@@ -346,7 +346,7 @@ def _read_change(direction: str, changes: dict[str, object]) -> dict[str, Any]:
 def _why_not_up(name: str) -> str:
     names = [info.name for info in state.list_beds()]
     if name in names:
-        return f"testbed {name!r} does not answer: `farline testbed down {name}` ends it"
+        return f"testbed {name!r} does not answer: remove it with `farline testbed down {name}`"
     known = f"there are {', '.join(names)}" if names else "no testbed is"
     return f"testbed {name!r} is not up: {known}"
 
@@ -374,7 +374,7 @@ def take_down(name: str) -> Ending | None:
     if name in left:
         raise SystemFailure(left[name])
     if now is not None and known is not None and now.token == known.token:
-        raise SystemFailure(f"testbed {name!r}: it was just being started: end it once more")
+        raise SystemFailure(f"testbed {name!r}: it was still starting: run the command again")
     if now is None and os.path.lexists(path):
         raise SystemFailure(state.why_left(path))
     return how

@@ -35,7 +35,7 @@ _CONTROLLERS = {"cpu": "cpu", "disk": "blkio"}
 _TRIES = 50
 """Times that removing a group is tried, 20 ms apart."""
 
-V1_DISK_NOTE = "disk limits hold for reads and for direct and synchronous writes (cgroup v1)"
+V1_DISK_NOTE = "disk limits apply to reads and to direct and synchronous writes (cgroup v1)"
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,7 @@ def _check_cpus(host: Mapping[str, Any]) -> None:
     for cpu in host.get("cpus") or ():
         if cpu not in allowed:
             raise SpecError(
-                f"hosts.{host['name']}.cpus: {cpu} is not there;"
-                f" allowed are {', '.join(map(str, allowed))}"
+                f"hosts.{host['name']}.cpus: no CPU {cpu}; allowed: {', '.join(map(str, allowed))}"
             )
 
 
@@ -203,8 +202,8 @@ def make(plans: Iterable[HostCaps]) -> None:
         except OSError as error:
             where = error.filename or group.path
             raise SystemFailure(
-                f"limit on {group.controller} refused: {where}: {error.strerror};"
-                " needs root and a control group that may have children"
+                f"limit on {group.controller} refused: {where}: {error.strerror}; root and a "
+                "control group that allows children are needed"
             ) from None
 
 

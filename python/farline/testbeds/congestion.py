@@ -116,7 +116,7 @@ def load(name: str) -> CongestionControl:
     else:
         struct_ops.register(object_path(name))
     if name not in chosen_from(Kernel()):
-        raise SystemFailure(f"congestion control {name}: loaded, but the kernel does not list it")
+        raise SystemFailure(f"congestion control {name}: loaded, but not listed by the kernel")
     return _find(known)
 
 
@@ -136,8 +136,8 @@ def unload(name: str) -> None:
         raise SpecError(f"congestion control {name}: not loaded by farline, {_loaded_text()}")
     if program.users:
         raise SystemFailure(
-            f"congestion control {name}: in use by {program.users} sockets or namespace defaults;"
-            " it can be unloaded when they have ended"
+            f"congestion control {name}: in use by {program.users} sockets or namespace defaults; "
+            "unload it when they have ended"
         )
     struct_ops.unregister(program.map_id)
 
@@ -152,7 +152,7 @@ def _known(name: str) -> Published:
         if one.name == name:
             return one
     names = ", ".join(one.name for one in PUBLISHED)
-    raise SpecError(f"congestion control {name!r}: farline has none of that name, only {names}")
+    raise SpecError(f"congestion control {name!r}: not provided by farline, which has {names}")
 
 
 def _find(known: Published) -> CongestionControl:
@@ -223,4 +223,6 @@ def _run_modprobe(*arguments: str) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=_MODPROBE_LIMIT_S)
     except subprocess.TimeoutExpired:
-        raise TimeoutFailure(f"{' '.join(command)}: no end in {_MODPROBE_LIMIT_S} s") from None
+        raise TimeoutFailure(
+            f"{' '.join(command)}: not finished after {_MODPROBE_LIMIT_S} s"
+        ) from None

@@ -73,7 +73,7 @@ class LineReader:
             *lines, rest = bytes(self._held).split(b"\n")
             self._held = bytearray(rest)
         if len(self._held) > self._limit_bytes:
-            raise ProtocolError(f"testbed: a line of more than {self._limit_bytes} bytes came")
+            raise ProtocolError(f"testbed: received a line of more than {self._limit_bytes} bytes")
         return lines
 
 
@@ -122,7 +122,7 @@ class Control:
         while True:
             data = self._socket.recv(_READ_BYTES)
             if not data:
-                raise ConnectionResetError(0, "its keeper has ended")
+                raise ConnectionResetError(0, "its keeper process has ended")
             lines = self._lines.feed(data)
             if lines:
                 return lines[0]

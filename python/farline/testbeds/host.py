@@ -94,7 +94,7 @@ class Host:
         """
         program = ["sh", "-c", argv] if isinstance(argv, str) else [str(word) for word in argv]
         if not argv:
-            raise UsageError("testbed: there is no command to run")
+            raise UsageError("testbed: no command given")
         settings = [f"{name}={value}" for name, value in self.environment.items()]
         inside = ["env", f"--chdir={Path(cwd or '.').absolute()}", *settings, *program]
         return [*self._limits(), *self._entry(), *inside]

@@ -107,7 +107,7 @@ class Keeper:
         try:
             if not isinstance(request, dict) or request.get("do") not in _ANSWERS:
                 allowed = ", ".join(_ANSWERS)
-                raise UsageError(f"testbed: {request!r} is no request; allowed are {allowed}")
+                raise UsageError(f"testbed: unknown request {request!r}; allowed: {allowed}")
             arguments = {name: value for name, value in request.items() if name != "do"}
             return {"ok": _ANSWERS[request["do"]](self, **arguments)}
         except FarlineError as error:
@@ -320,7 +320,7 @@ def _owner(pid: int) -> int | None:
         return None
     descriptor = os.pidfd_open(pid) if os.getppid() == pid else -1
     if descriptor < 0 or os.getppid() != pid:
-        raise UsageError("testbed: who started it has ended already")
+        raise UsageError("testbed: the process that started it has already ended")
     return descriptor
 
 

@@ -204,7 +204,7 @@ def _set(name: str, value: str) -> list[str]:
         _path(name).write_text(value, encoding="ascii")
     except OSError as error:
         shown = value.replace("\t", " ")
-        return [f"{name} stays as it is ({error.strerror}); long fast paths need {shown}"]
+        return [f"{name} is left unchanged ({error.strerror}); long fast paths need {shown}"]
     return []
 
 
@@ -235,7 +235,7 @@ def _value(text: Any) -> str:
         ValueError: when it is none.
     """
     if not isinstance(text, str) or not _VALUE.fullmatch(text):
-        raise ValueError(f"{text!r} is no value of a setting")
+        raise ValueError(f"{text!r} is not a value for a setting")
     return text
 
 

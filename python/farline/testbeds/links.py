@@ -48,7 +48,7 @@ def _put_rtt(
     """Half the round trip to each direction, unless the link itself states a delay."""
     delay_stated = any("delay_s" in own.get(name, {}) for name in _DIRECTIONS)
     if delay_stated and "rtt_s" in own:
-        raise ValueError(f"{place}: rtt_s and delay_s say two things about one delay")
+        raise ValueError(f"{place}: rtt_s and delay_s cannot be combined: both set the delay")
     rtt_s = own.get("rtt_s", common.get("rtt_s"))
     if rtt_s is not None and not delay_stated:
         set_rtt(link, rtt_s)
@@ -63,7 +63,7 @@ def _read(raw: object, place: str) -> dict[str, Any]:
         here = f"{place}.{name}"
         if name not in _ALLOWED:
             allowed = ", ".join(_ALLOWED)
-            raise ValueError(f"{here}: there is no such field; allowed are {allowed}")
+            raise ValueError(f"{here}: unknown field; allowed: {allowed}")
         if name in _DIRECTIONS:
             read[name] = read_document("PipeSpec", value, here)
         elif name == "rtt_s":

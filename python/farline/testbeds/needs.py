@@ -21,7 +21,7 @@ def missing() -> str | None:
     for program in _PROGRAMS:
         if shutil.which(program) is None:
             package = "coreutils" if program == "env" else "util-linux"
-            return f"{program} is not installed: it comes with {package}"
+            return f"{program} is not installed; it is part of the package {package}"
     return _why_no_namespaces() or _why_no_tun()
 
 
@@ -49,16 +49,16 @@ def _why_no_namespaces() -> str | None:
         return None
     said = tried.stderr.strip().removeprefix("unshare: ")
     if as_root:
-        return f"needs network namespaces, which this machine or container refuses: {said}"
-    return f"needs root, or user namespaces, which this machine refuses: {said}"
+        return f"network namespaces are needed, but this machine or container refuses them: {said}"
+    return f"root or user namespaces are needed, but this machine refuses them: {said}"
 
 
 def _why_no_tun() -> str | None:
     try:
         os.close(os.open(TUN, os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:
-        hint = "load the module tun, or give the container the device"
+        hint = "load the module tun, or pass the device to the container"
         if isinstance(error, PermissionError):
-            hint = f"run as root, or let this user read and write {TUN}"
-        return f"needs {TUN}: {error.strerror}; {hint}"
+            hint = f"run as root, or give this user read and write access to {TUN}"
+        return f"{TUN} is needed: {error.strerror}; {hint}"
     return None

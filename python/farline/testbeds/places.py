@@ -33,8 +33,8 @@ def make_own(folder: Path) -> None:
         raise SystemFailure(f"testbed: {folder}: must belong to this user, not to {facts.st_uid}")
     if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise SystemFailure(
-            f"testbed: {folder}: its group or others may write in it, which must not be;"
-            " name a folder of your own"
+            f"testbed: {folder}: its group or others can write to it; use a folder that only you "
+            "can write to"
         )
 
 

@@ -44,7 +44,7 @@ def current_bed() -> CurrentBed | None:
     bed, host, socket = known
     if bed is None or host is None or socket is None:
         raise UsageError(
-            f"{BED_VARIABLE}, {HOST_VARIABLE} and {SOCKET_VARIABLE} go together: not all are set"
+            f"{BED_VARIABLE}, {HOST_VARIABLE} and {SOCKET_VARIABLE} must be set together"
         )
     return CurrentBed(Testbed(Path(socket).parent), host)
 

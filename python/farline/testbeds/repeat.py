@@ -52,7 +52,7 @@ def _count(place: str, raw: object) -> int:
     if isinstance(raw, bool) or not text.isascii() or not text.isdigit():
         raise ValueError(f"{place}: {raw!r} is not a whole number from 1 to {COPIES_MAX}")
     if not 1 <= int(text) <= COPIES_MAX:
-        raise ValueError(f"{place}: {text} is out of range: allowed is 1 to {COPIES_MAX}")
+        raise ValueError(f"{place}: {text} is out of range: allowed: 1 to {COPIES_MAX}")
     return int(text)
 
 
@@ -89,7 +89,7 @@ def _repeat(place: str, raw: object, parameters: Parameters) -> int:
     if isinstance(raw, str) and not raw.isdigit():
         if raw not in parameters.values:
             known = ", ".join(parameters.values) or "none"
-            raise ValueError(f"{place}: {raw!r} is no parameter; there are: {known}")
+            raise ValueError(f"{place}: {raw!r} is not a parameter; available: {known}")
         return parameters.values[raw]
     return _count(place, raw)
 

@@ -95,7 +95,9 @@ def _run_keeper(folder: Path) -> None:
 def _check(said: bytes, folder: Path) -> None:
     """Whether what a keeper said is that its bed is up."""
     if not said:
-        raise InternalError(f"testbed: its keeper ended without a word: {_last_words(folder)}")
+        raise InternalError(
+            f"testbed: its keeper process ended without a message: {_last_words(folder)}"
+        )
     answer = json.loads(said)
     if "failed" in answer:
         raise from_failure(answer["failed"])
@@ -135,7 +137,7 @@ def _wait_for(ready: int) -> bytes:
         if not data:
             return bytes(said)
         said += data
-    raise SystemFailure(f"testbed: its keeper is not ready after {READY_TIMEOUT_S:.0f} s")
+    raise SystemFailure(f"testbed: its keeper process is not ready after {READY_TIMEOUT_S:.0f} s")
 
 
 def _last_words(folder: Path) -> str:

@@ -108,7 +108,7 @@ def directory() -> Path:
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if not runtime:
         raise SystemFailure(
-            f"testbed: neither XDG_RUNTIME_DIR nor {DIRECTORY_VARIABLE} says where to keep it"
+            f"testbed: no folder for its state: set XDG_RUNTIME_DIR or {DIRECTORY_VARIABLE}"
         )
     return Path(runtime) / "farline" / "testbeds"
 
@@ -144,7 +144,9 @@ def check_name(name: str) -> None:
         UsageError: with what is allowed.
     """
     if not _NAME.fullmatch(name):
-        raise UsageError(f"testbed {name!r}: allowed are 1 to 32 of a-z, 0-9 and -, not - first")
+        raise UsageError(
+            f"testbed {name!r}: a name has 1 to 32 of a-z, 0-9 and -, and does not start with -"
+        )
 
 
 def new(folder: Path, name: str, topology: str) -> BedState:
@@ -156,7 +158,9 @@ def new(folder: Path, name: str, topology: str) -> BedState:
     """
     there = read(folder / name)
     if there is not None and there.is_alive():
-        raise UsageError(f"testbed {name!r} is up: `farline testbed down {name}` ends it")
+        raise UsageError(
+            f"testbed {name!r} is already up: remove it with `farline testbed down {name}`"
+        )
     try:
         (folder / name).mkdir(mode=0o700)
     except FileExistsError:
@@ -329,17 +333,20 @@ def why_left(path: Path) -> str:
     """Why a folder is still there though no bed of it lives, in one line."""
     state = read(path)
     if state is not None:
-        what = ", ".join(state.cgroups) or "programs that do not end"
+        what = ", ".join(state.cgroups) or "programs that are still running"
         return (
-            f"testbed {path.name!r}: {what} of it could not be removed yet;"
-            f" `farline testbed down {path.name}` tries again"
+            f"testbed {path.name!r}: {what} could not be removed yet; try again with `farline "
+            f"testbed down {path.name}`"
         )
     if os.path.lexists(path / STATE_FILE):
         return (
-            f"{path}: left alone, its {STATE_FILE} is not of this version of farline;"
-            " remove the folder once nothing of that testbed runs"
+            f"{path}: left unchanged, because its {STATE_FILE} is from another version of "
+            "farline; remove the folder when nothing of that testbed runs"
         )
-    return f"{path}: left alone, it is no testbed's folder; testbeds need a directory of their own"
+    return (
+        f"{path}: left unchanged, because it is not the folder of a testbed; testbeds need their "
+        "own directory"
+    )
 
 
 def settle_kernel(folder: Path, without: Path | None = None) -> list[str]:

@@ -55,9 +55,12 @@ def obstacle(kernel: Kernel) -> str | None:
     try:
         types = kernel.btf.read_bytes()
     except OSError:
-        return f"the kernel shows no types of its own ({kernel.btf}): CONFIG_DEBUG_INFO_BTF is off"
+        return f"the kernel exports no BTF types ({kernel.btf}): CONFIG_DEBUG_INFO_BTF is off"
     if _NEEDED_TYPE not in types:
-        return "the kernel takes no congestion control as a BPF program: Linux 5.13 or later does"
+        return (
+            "the kernel does not accept congestion controls as BPF programs: Linux 5.13 or later "
+            "is needed"
+        )
     if not _compiles(kernel):
         return "the BPF compiler is off: sysctl -w net.core.bpf_jit_enable=1"
     if bpftool_path() is None:
@@ -141,7 +144,9 @@ def _bpftool(*arguments: str) -> Any:
             [program, "--json", *arguments], capture_output=True, text=True, timeout=_LIMIT_S
         )
     except subprocess.TimeoutExpired:
-        raise TimeoutFailure(f"bpftool {' '.join(arguments)}: no end in {_LIMIT_S} s") from None
+        raise TimeoutFailure(
+            f"bpftool {' '.join(arguments)}: not finished after {_LIMIT_S} s"
+        ) from None
     if done.returncode != 0:
         raise SystemFailure(f"bpftool {' '.join(arguments)}: {_complaint(done)}")
     return json.loads(done.stdout) if done.stdout.strip() else None

@@ -132,7 +132,7 @@ def _read_preset(name: str) -> tuple[str, str]:
     known = presets()
     if name not in known:
         raise UsageError(
-            f"{name!r} is no preset; allowed are {', '.join(known)}, or a file that ends in .toml"
+            f"{name!r} is not a preset; allowed: {', '.join(known)}, or a file that ends in .toml"
         )
     return name, (_PRESETS / f"{name}.toml").read_text(encoding="utf-8")
 
@@ -141,7 +141,7 @@ def _known_keys(document: Mapping[str, Any]) -> None:
     allowed = [*fields_of("Topology"), "parameters", "defaults"]
     for key in document:
         if key not in allowed:
-            raise ValueError(f"{key}: there is no such field; allowed are {', '.join(allowed)}")
+            raise ValueError(f"{key}: unknown field; allowed: {', '.join(allowed)}")
 
 
 def _defaults(raw: object) -> Mapping[str, Any]:
@@ -149,7 +149,7 @@ def _defaults(raw: object) -> Mapping[str, Any]:
         raise ValueError(f"defaults: {raw!r} is not a table")
     for key in raw:
         if key not in ("host", "link"):
-            raise ValueError(f"defaults.{key}: there is no such table; allowed are host, link")
+            raise ValueError(f"defaults.{key}: unknown table; allowed: host, link")
     return raw
 
 
@@ -180,11 +180,11 @@ def _main_links(
     origins = [entry.origin for entry in entries if entry.raw.get("name") == main]
     if not origins:
         known = ", ".join(str(entry.raw.get("name")) for entry in entries[:8])
-        raise ValueError(f"main_link: {main!r} is no link; allowed are {known}")
+        raise ValueError(f"main_link: {main!r} is not a link; allowed: {known}")
     if named is not None:
         return [str(main)]
     copies = [entry for entry in entries if entry.origin == origins[0]]
     for entry in copies:
         if not isinstance(entry.raw.get("name"), str):
-            raise ValueError(f"{entry.place}: it has no name; every link needs one")
+            raise ValueError(f"{entry.place}: no name; every link needs one")
     return [entry.raw["name"] for entry in copies]

@@ -65,8 +65,8 @@ class KnownServers:
             raise SystemFailure(f"{self.path}: {error.strerror}") from None
         except UnicodeDecodeError as error:
             raise SystemFailure(
-                f"{self.path}: not a list of known servers ({error.reason} at byte {error.start});"
-                " move it away to start afresh"
+                f"{self.path}: not a list of known servers ({error.reason} at byte "
+                f"{error.start}); move it away to start with an empty list"
             ) from None
         return _parse(self.path, text)
 
@@ -112,7 +112,7 @@ def _known(server: KnownServer) -> dict[str, str]:
 def _read(known: Mapping[str, Any]) -> KnownServer:
     for name, value in known.items():
         if not isinstance(value, str):
-            raise ValueError(f"{name}: {value!r} is not a text")
+            raise ValueError(f"{name}: {value!r} is not a string")
     return KnownServer(**known)
 
 
@@ -120,11 +120,12 @@ def _parse(path: Path, text: str) -> dict[str, KnownServer]:
     try:
         document: Any = read_object(text)
         if document["schema"] != _FILE_SCHEMA:
-            raise ValueError(f"schema {document['schema']} is not known, allowed is {_FILE_SCHEMA}")
+            raise ValueError(f"unknown schema {document['schema']}, expected {_FILE_SCHEMA}")
         return {address: _read(known) for address, known in document["servers"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SystemFailure(
-            f"{path}: not a list of known servers ({error}); move it away to start afresh"
+            f"{path}: not a list of known servers ({error}); move it away to start with an "
+            "empty list"
         ) from None
 
 

@@ -32,16 +32,16 @@ _MOST_ACTIVE = 100_000
 
 _HELP = {
     "farline_sessions_total": ("counter", "Sessions that ended."),
-    "farline_sessions_active": ("gauge", "Sessions under way."),
-    "farline_session_seconds_total": ("counter", "Seconds that sessions took."),
+    "farline_sessions_active": ("gauge", "Active sessions."),
+    "farline_session_seconds_total": ("counter", "Duration of sessions in seconds."),
     "farline_sent_bytes_total": ("counter", "Payload bytes sent in sessions that ended."),
     "farline_received_bytes_total": ("counter", "Payload bytes received in sessions that ended."),
     "farline_last_session_bits_per_second": ("gauge", "Payload rate of the last session."),
-    "farline_files_total": ("counter", "Names that copies settled."),
-    "farline_file_bytes_total": ("counter", "Bytes in the files that copies settled."),
-    "farline_refusals_total": ("counter", "Connections that came to nothing, by the reason."),
-    "farline_troubles_total": ("counter", "Times at which the server could not do its work."),
-    "farline_events_lost_total": ("counter", "Events that nobody counted."),
+    "farline_files_total": ("counter", "Files and folders handled by copies."),
+    "farline_file_bytes_total": ("counter", "Bytes in the files handled by copies."),
+    "farline_refusals_total": ("counter", "Connections without a session, by reason."),
+    "farline_troubles_total": ("counter", "Errors of the server."),
+    "farline_events_lost_total": ("counter", "Events that were lost before they were counted."),
 }  # fmt: skip
 _ALWAYS = ("farline_sessions_active", "farline_troubles_total", "farline_events_lost_total")
 
@@ -222,7 +222,7 @@ def _server(host: str, port: int, figures: Figures) -> HTTPServer:
 
         def do_GET(self) -> None:
             if self.path.partition("?")[0] != "/metrics":
-                self.send_error(HTTPStatus.NOT_FOUND, explain="the figures are at /metrics")
+                self.send_error(HTTPStatus.NOT_FOUND, explain="the metrics are at /metrics")
                 return
             body = figures.text().encode()
             self.send_response(HTTPStatus.OK)

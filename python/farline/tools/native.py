@@ -363,7 +363,7 @@ class RunFollower:
     def _shown_key(self, fingerprint: str) -> Event:
         self._key = fingerprint
         if self._right.pin is None:
-            line = f"first contact, its key is remembered: {fingerprint}"
+            line = f"first contact, its key was stored: {fingerprint}"
             self._to_come.append(events.Notice(events.NoticeKind.FIRST_CONTACT, line))
         return events.ServerKey(fingerprint)
 
@@ -399,7 +399,7 @@ def with_trust_advice(record: RunRecord, target: Target) -> RunRecord:
     if not error or error["kind"] != AuthError.kind or target.pin is None:
         return record
     fix = f"farline trust --forget {target.address}"
-    message = f"{error['message']}; if the server was set up anew: {fix}"
+    message = f"{error['message']}; if the server was reinstalled: {fix}"
     return {**record, "error": {**error, "message": message}}
 
 

@@ -32,7 +32,7 @@ def _file_bytes(name: str) -> int:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(f"-F {name}: {reason.lower()}; name a file to send") from None
     if not regular:
-        raise UsageError(f"-F {name}: not a regular file; name one to send")
+        raise UsageError(f"-F {name}: not a regular file; name a file to send")
     if size == 0:
-        raise UsageError(f"-F {name}: the file is empty, there is nothing to send")
+        raise UsageError(f"-F {name}: the file is empty, so there is nothing to send")
     return size

@@ -192,7 +192,9 @@ class RemoteCommand:
                 self._lines.feed(more)
             return read_object(raw)
         except ValueError as error:
-            raise ProtocolError(f"{self.target}: farline there sent no JSON: {error}") from None
+            raise ProtocolError(
+                f"{self.target}: farline on that host sent no JSON: {error}"
+            ) from None
         except ProtocolError as error:
             raise ProtocolError(f"{self.target}: {error.message}") from None
 
@@ -252,14 +254,14 @@ def read_ready(target: str, document: dict[str, Any]) -> Ready:
     if document.get("event") != "ready" or schema != READY_SCHEMA:
         there = document.get("version", "unknown")
         raise VersionError(
-            f"{target}: farline {there} there speaks version {schema} of the start over ssh,"
-            f" this one version {READY_SCHEMA}: install the same version on both hosts"
+            f"{target}: farline {there} on that host uses version {schema} of the start over ssh, "
+            f"but this host uses version {READY_SCHEMA}: install the same version on both hosts"
         )
     port, ticket, home = document.get("port"), document.get("ticket"), document.get("home")
     if not isinstance(port, int) or not 0 < port < 65536 or not isinstance(ticket, str):
-        raise ProtocolError(f"{target}: farline there names no port and ticket")
+        raise ProtocolError(f"{target}: farline on that host sent no port and ticket")
     if not isinstance(home, str) or not home.startswith("/"):
-        raise ProtocolError(f"{target}: farline there names no home folder")
+        raise ProtocolError(f"{target}: farline on that host sent no home folder")
     numbers = (document.get(f"tcp_{way}_bytes") for way in ("send", "receive"))
     send, receive = (one if isinstance(one, int) else None for one in numbers)
     client = document.get("client")
@@ -359,9 +361,9 @@ class Tunnel:
             if time.monotonic() > until:
                 said = "; ".join(self._process.said.lines()[-1:])
                 raise TimeoutFailure(
-                    f"ssh {target}: opened no tunnel within {limit_s:g} s"
+                    f"ssh {target}: no tunnel opened within {limit_s:g} s"
                     + (f": {said}" if said else "")
-                    + "; allow more with --start-timeout"
+                    + "; allow more time with --start-timeout"
                 )
             yield None
             time.sleep(_POLL_S)

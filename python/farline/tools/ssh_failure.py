@@ -56,28 +56,28 @@ def why_ended(
         return ssh_failure(target, said)
     if any(_TOO_OLD.search(line) for line in said):
         return VersionError(
-            f"{target}: the farline there is too old to copy with this one: {last};"
-            " install the same version on both hosts"
+            f"{target}: farline on that host is too old for this version: {last}; install the "
+            "same version on both hosts"
         )
     named = [line for line in said if farline.split()[-1] in line]
     if code == _NOT_FOUND or any(_MISSING.search(line) for line in named):
         return UsageError(
-            f"{target}: no {farline} there; install farline on that host,"
-            " or say where it is with --remote-farline" + _shell_said(last)
+            f"{target}: {farline} was not found on that host; install farline there, or give its "
+            "path with --remote-farline" + _shell_said(last)
         )
     if code == _NOT_EXECUTABLE or any(_RESTRICTED.search(line) for line in named):
         return UsageError(
-            f"{target}: {farline} may not be run there: {last or 'no reason given'};"
-            " say where farline is with --remote-farline"
+            f"{target}: {farline} cannot be run on that host: {last or 'no reason given'}; give "
+            "the path of farline with --remote-farline"
         )
     what = "does not answer"
     if code is not None:
         what = f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
-    return ProtocolError(f"{target}: farline there {what}" + (f": {last}" if last else ""))
+    return ProtocolError(f"{target}: farline on that host {what}" + (f": {last}" if last else ""))
 
 
 def _shell_said(last: str) -> str:
-    return f" (the shell there: {last})" if last else ""
+    return f" (the shell on that host: {last})" if last else ""
 
 
 def ssh_failure(target: str, said: Sequence[str]) -> FarlineError:
@@ -90,7 +90,7 @@ def ssh_failure(target: str, said: Sequence[str]) -> FarlineError:
     if "Host key verification failed" in text or "HOST IDENTIFICATION" in text:
         kind = AuthError
         if "HAS CHANGED" not in text:
-            advice = f"; run `ssh {target}` once to look at its key and accept it"
+            advice = f"; run `ssh {target}` once to check its key and accept it"
     elif "Permission denied" in text:
         kind = AuthError
     return kind(f"ssh {target}: {last}{advice}")
@@ -112,15 +112,15 @@ def not_started(target: str, limit_s: float, said: Sequence[str], printed: bytes
         else "neither ssh nor the remote shell printed anything"
     )
     advice = (
-        f"see whether `ssh {target} true` ends by itself (a start-up file of the shell, such as"
-        " .bashrc, may wait for input or run another program)"
+        f"check that `ssh {target} true` ends by itself (a start-up file of the shell, such as "
+        ".bashrc, may wait for input or run another program)"
     )
     if _UNMARKED.search(printed):
         advice = (
-            "a farline that was not started by this command answers there: have the forced command"
-            " of sshd run $SSH_ORIGINAL_COMMAND, and install the same version on both hosts"
+            "another farline, not started by this command, answers on that host: let the forced "
+            "command of sshd run $SSH_ORIGINAL_COMMAND, and install the same version on both hosts"
         )
     return TimeoutFailure(
-        f"{target}: waiting for farline to start there took longer than {limit_s:g} s: {seen};"
-        f" {advice}, or allow more with --start-timeout"
+        f"{target}: farline did not start on that host within {limit_s:g} s: {seen}; {advice}, or "
+        "allow more time with --start-timeout"
     )

@@ -94,7 +94,9 @@ class MarkedLines:
         line, newline, rest = self._rest.partition(b"\n")
         if not newline:
             if len(line) > MAX_LINE_BYTES:
-                raise ProtocolError(f"farline there sent a line longer than {MAX_LINE_BYTES} bytes")
+                raise ProtocolError(
+                    f"farline on that host sent a line longer than {MAX_LINE_BYTES} bytes"
+                )
             return None
         self._rest, self.noise = rest, Tail()
         return line[len(self._mark) :]

@@ -37,7 +37,7 @@ def test_a_selection_is_narrowed_by_keys_and_columns() -> None:
     ("text", "says"),
     [
         ("E", "KEY=VALUE"),
-        ("colour=red", "allowed are modality, site"),
+        ("colour=red", "allowed: modality, site"),
         ("streams=many", "not a whole number"),
         ("since=soon", "write a date"),
         ("site=oak", "no site of trees"),
@@ -62,7 +62,7 @@ def test_sites_without_a_description_of_them_are_refused() -> None:
 def test_keys_of_profiles_are_columns_or_sites() -> None:
     assert read_by("streams, site,modality,streams") == ("streams", "site")
     assert read_by(None) == ()
-    with pytest.raises(UsageError, match="'rate_bps': allowed are site"):
+    with pytest.raises(UsageError, match="'rate_bps': allowed: site"):
         read_by("rate_bps")
     assert value_text("buffer_bytes", 4 << 20) == "4MiB"
     assert (value_text("streams", None), value_text("streams", 4)) == ("not stated", "4")

@@ -224,7 +224,7 @@ def test_a_campaign_in_which_no_run_is_valid_says_so_and_why(
     result = profile(*words, "--report", str(report))
     assert result.return_value == 2
     said = result.stderr.splitlines()
-    assert "farline: --report: nothing written: no setting has a run that counts" in said
+    assert "farline: --report: no report written: no setting has a valid run" in said
     assert "late by 2 ms" in said[-1] and not report.exists()
     document = json.loads(profile(*words, "--json").stdout)
     assert document["error"]["kind"] == "system"
@@ -302,7 +302,7 @@ def test_settings_that_cannot_work_are_named(engine: Engine) -> None:
     [
         (["-P", "0"], "1 to 256"),
         (["--repetitions", "0"], "min_repetitions: 0 is out of range"),
-        (["--repetitions", "2", "--max-repetitions", "3"], "goes without repetitions"),
+        (["--repetitions", "2", "--max-repetitions", "3"], "cannot be combined with repetitions"),
         (["--reference", "best"], "first, none"),
         (["nowhere.toml"], "nowhere.toml: No such file"),
         (["-u", "--sweep", "tcp.mss_bytes=1400,1500"], "applies to no run"),

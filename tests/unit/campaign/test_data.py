@@ -41,7 +41,7 @@ def test_a_table_says_which_files() -> None:
     ({"files": ["1xhuge"]}, "huge"),
     ({"source": "here"}, "no folder"),
     ({"destination": 7}, "no folder"),
-    ({"moon": 1}, "unknown; allowed are files, source, destination"),
+    ({"moon": 1}, "unknown; allowed: files, source, destination"),
 ])  # fmt: skip
 def test_a_table_that_makes_no_sense_is_refused(change: dict[str, Any], line: str) -> None:
     with pytest.raises(SpecError, match=line) as refusal:

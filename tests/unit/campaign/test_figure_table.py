@@ -65,11 +65,11 @@ def test_a_figure_survives_its_document() -> None:
         ({"name": "../f", "x": "block_bytes"}, r"name: '../f' is not 1 to 64 letters"),
         ({"name": "f"}, r"\[\[figure\]\] f x: missing"),
         ({"name": "f", "kind": "series"}, "f curves: missing"),
-        ({**BLOCK, "xscale": "log2"}, "xscale: unknown; allowed are name, kind, x, curves"),
-        ({**BLOCK, "kind": "pie"}, "kind: 'pie' is not allowed; allowed are curves, bars, series"),
-        ({**BLOCK, "x_scale": "ln"}, "x_scale: 'ln' is not allowed; allowed are auto, linear"),
-        ({**BLOCK, "x_label": 3}, "x_label: 3 is not a text"),
-        ({**BLOCK, "kind": "bars", "panels": [[1]]}, "panels: means nothing in a figure of kind"),
+        ({**BLOCK, "xscale": "log2"}, "xscale: unknown; allowed: name, kind, x, curves"),
+        ({**BLOCK, "kind": "pie"}, "kind: 'pie' is not allowed; allowed: curves, bars, series"),
+        ({**BLOCK, "x_scale": "ln"}, "x_scale: 'ln' is not allowed; allowed: auto, linear"),
+        ({**BLOCK, "x_label": 3}, "x_label: 3 is not a string"),
+        ({**BLOCK, "kind": "bars", "panels": [[1]]}, "panels: has no meaning in a figure of kind"),
         ({**BLOCK, "panels": ["16K"]}, "panels: must be a list of lists of values of block_bytes"),
         ({**BLOCK, "panels": [["much"]]}, "block_bytes"),
         ({**BLOCK, "where": 3}, "where: must be a table"),
@@ -82,7 +82,7 @@ def test_a_figure_survives_its_document() -> None:
         ),
         ({**BLOCK, "name": "heat"}, "heat: the report has a figure of that name"),
         ({**BLOCK, "name": "cpu-streams"}, "cpu-streams: the report has a figure of that name"),
-        ({**BLOCK, "y": ["speed"]}, "y: 'speed' is unknown; allowed are total_bps"),
+        ({**BLOCK, "y": ["speed"]}, "y: 'speed' is unknown; allowed: total_bps"),
         ({**BLOCK, "y": []}, "y: an empty list"),
     ],
 )
@@ -93,16 +93,19 @@ def test_what_is_wrong_is_named_with_what_is_allowed(table: Any, line: str) -> N
 
 
 def test_two_figures_do_not_share_a_name() -> None:
-    with pytest.raises(SpecError, match="name: 'f' stands there twice"):
+    with pytest.raises(SpecError, match="name: 'f' is listed twice"):
         plan(BLOCK, BLOCK)
 
 
 @pytest.mark.parametrize(
     ("lines", "line"),
     [
-        ('x = "streams"', "f x: streams does not vary; what does is block_bytes"),
+        ('x = "streams"', "f x: streams does not vary; what varies is block_bytes"),
         ('x = "block_bytes"\ncurves = "point"', "f curves: point does not vary"),
-        ('x = "block_bytes"\npanels = [["1M"]]', "f panels: block_bytes is never 1048576"),
+        (
+            'x = "block_bytes"\npanels = [["1M"]]',
+            ("f panels: block_bytes never has the value 1048576"),
+        ),
         ('x = "block_bytes"\nwhere = { streams = 3 }', "f where: streams is never 3"),
     ],
 )

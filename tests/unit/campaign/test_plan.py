@@ -48,13 +48,13 @@ def test_units_ranges_and_lists() -> None:
 @pytest.mark.parametrize(
     ("parts", "line"),
     [
-        ({"gird": {}}, "plan gird: unknown; allowed are campaign, fixed, grid"),
+        ({"gird": {}}, "plan gird: unknown; allowed: campaign, fixed, grid"),
         ({"campaign": {"repeat": 3}}, r"\[campaign\] repeat: unknown; allowed are name,"),
         ({"grid": {"strems": [1]}}, r"\[grid\] strems: unknown; did you mean streams"),
         ({"grid": {"tcp": {"mss": [1]}}}, r"\[grid.tcp\] mss: unknown; allowed are .*mss_bytes"),
         ({"fixed": {"udp": {"x": 1}}}, r"\[fixed.udp\] x: unknown; allowed are packet_bytes"),
         ({"grid": {"streams": [1, 300]}}, r"\[grid\] streams: 300 .*allowed is 1 to 256"),
-        ({"grid": {"streams": [1, 1]}}, r"\[grid\] streams: 1 stands there twice"),
+        ({"grid": {"streams": [1, 1]}}, r"\[grid\] streams: 1 is listed twice"),
         ({"grid": {"streams": []}}, r"\[grid\] streams: an empty list"),
         (
             {"grid": {"transport": ["sctp"]}},
@@ -70,7 +70,7 @@ def test_units_ranges_and_lists() -> None:
         ({"campaign": {"repetitions": 0}}, "min_repetitions: 0 is out of range: allowed is 1 to"),
         (
             {"campaign": {"repetitions": 3, "max_repetitions": 4}},
-            "max_repetitions: goes without repetitions",
+            "max_repetitions: cannot be combined with repetitions",
         ),
         (
             {"campaign": {"min_repetitions": 9, "max_repetitions": 4}},

@@ -79,10 +79,10 @@ def test_points_are_combined_with_the_grid_and_with_groups() -> None:
         ({"together": {"a": {"options": "streams"}}}, "options: must be a list of options"),
         ({"together": {"a": {"options": ["strems"], "values": [1]}}}, "strems: unknown"),
         ({"together": {"a": {"options": BUFFERS}}}, "values: missing"),
-        ({"together": {"a": {"options": BUFFERS, "values": [1, 1]}}}, "1 stands there twice"),
+        ({"together": {"a": {"options": BUFFERS, "values": [1, 1]}}}, "1 is listed twice"),
         (
             {"together": {"a": {"options": [BUFFERS[0], "streams"], "values": [1]}}},
-            "streams is no such quantity as tcp.send_buffer_bytes",
+            "streams is not a quantity such as tcp.send_buffer_bytes",
         ),
         (
             {"together": {"a": {"options": ["block_bytes", "tcp.mss_bytes"], "values": ["1M"]}}},
@@ -103,7 +103,7 @@ def test_points_are_combined_with_the_grid_and_with_groups() -> None:
         ({"point": [{"path": {"rtt_s": 1}}]}, r"\[point 1\] path.rtt_s: stands in .*\[path\]"),
         ({"point": [{"name": True}]}, "name: True is not a whole number"),
         ({"point": [{"name": "", "streams": 1}]}, "name: '' is not a whole number"),
-        ({"point": [{"name": 2, "streams": 1}, {"streams": 2}]}, "name: 2 stands there twice"),
+        ({"point": [{"name": 2, "streams": 1}, {"streams": 2}]}, "name: 2 is listed twice"),
         ({"point": [{"streams": 1}, {"streams": 1}]}, r"\[\[point\]\] 2: the same as 1"),
         ({"point": [{"streams": 1}], "grid": {"streams": [1]}}, r"is varied in \[grid\] already"),
         ({"point": [{"streams": 300}]}, r"\[point 1\] streams: 300 is out of range"),
@@ -154,7 +154,7 @@ def test_the_reference_may_name_a_group_and_a_point() -> None:
     assert reference.varied == {"point": "big", "block_bytes": 1 << 20, "buffer_bytes": 262144}
     assert reference.key in {setting.key for setting in expand(made, validate)}
     absent = plan(campaign={"reference": {"point": 7}}, point=POINTS)
-    with pytest.raises(SpecError, match="reference: there is no point 7; there are 1, big"):
+    with pytest.raises(SpecError, match="reference: no point 7; there are 1, big"):
         make_campaign(absent, validate)
 
 

@@ -147,7 +147,7 @@ def test_a_site_that_does_not_reach_so_far_is_named_and_the_others_are_told(kept
 
 def test_why_no_model_is_chosen_is_said(kept: None) -> None:
     case = ("profile", *KNOWN, "--modality", "E")
-    assert "No model: to choose one needs 4 round-trip times." in analyze(*case).stdout
+    assert "No model: choosing one needs 4 round-trip times." in analyze(*case).stdout
     assert "No model" not in analyze(*case, "--model", "none").stdout
 
 
@@ -314,7 +314,7 @@ def test_of_too_many_sites_those_measured_most_have_profiles(
 def test_transfers_without_hosts_are_counted_as_of_no_site() -> None:
     Path("bare.csv").write_text("gbps,rtt\n5,10\n4,30\n")
     case = ("explain", "bare.csv", "--map", "rate_bps=gbps:Gbit/s,rtt_ms=rtt,modality='T'")
-    assert "At no site, since a host is not named: 2 transfers." in document(*case)["notes"]
+    assert "Without a site because a host name is missing: 2 transfers." in document(*case)["notes"]
 
 
 def test_without_a_description_each_host_is_a_site() -> None:

@@ -67,7 +67,7 @@ def test_what_is_known_to_be_no_transfer_is_counted_by_reason_over_all_logs() ->
     for name in ("a.log", "b.log"):
         Path(name).write_text("\n".join([*gridftp_lines(), listing, name]) + "\n")
     text = ingest("a.log", "b.log").stdout
-    assert text.count("Skipped, since they are no transfers: directory listing 2.") == 1
+    assert text.count("Skipped because they are not transfers: directory listing 2.") == 1
 
 
 def test_lines_that_are_no_records_are_shown_with_number_and_reason() -> None:
@@ -213,7 +213,7 @@ def test_malformed_records_of_a_log_that_is_there_already_are_written_too() -> N
         file.write(gridftp_lines()[0][:60] + "\n")
     ingest("gridftp.log")
     result = ingest("gridftp.log", "--malformed", "odd.tsv")
-    assert "there already" in result.stdout
+    assert "already present" in result.stdout
     assert len(Path("odd.tsv").read_text().splitlines()) == 2
 
 
@@ -235,11 +235,13 @@ def test_a_log_that_is_kept_counts_once_beside_the_kept_logs(
     command = ["analyze", "profile", "gridftp.log", "--logs", "--json", "--infrastructure"]
     assert run([*command, "sites.toml"]) == 0
     told = capsys.readouterr()
-    assert "gridftp.log: among the kept logs already, counted once" in told.err
+    assert "gridftp.log: already among the kept logs, counted once" in told.err
     (profile,) = json.loads(told.out)["profiles"]
     assert sum(profile["n"]) == 15
     with Path("gridftp.log").open("a") as file:
         file.write(gridftp_line("fir", "elm", 3.0, 20) + "\n")
     assert run([*command, "sites.toml"]) == 1
     told = capsys.readouterr()
-    assert "its beginning is among the kept logs" in told.err and told.err.count("\n") == 1
+    assert (
+        "the beginning of this log is among the kept logs" in told.err and told.err.count("\n") == 1
+    )

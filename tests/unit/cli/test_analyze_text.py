@@ -139,7 +139,7 @@ def test_not_enough_data_is_said_and_no_cause_is_invented(
 
 
 def test_a_cause_with_nothing_to_gain_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    used = Cause("well-used", "whole", None, "The line is full.", 0.0, 0.0, 0.99)
-    print_explanation(Explanation("Nothing to mend.", (used,), (), ()))
+    used = Cause("well-used", "whole", None, "The link is full.", 0.0, 0.0, 0.99)
+    print_explanation(Explanation("Nothing to fix.", (used,), (), ()))
     text = capsys.readouterr().out
-    assert "Nothing to gain" in text and "Mending it gains" not in text
+    assert "Nothing to gain" in text and "Fixing it gains" not in text

@@ -99,7 +99,7 @@ def test_three_pairs_of_three_seconds_take_turns(app_perf: AppPerf, asked: list[
     assert [row[:1] for row in rows if row.endswith("/ receiver-cpu")] == ["1", "2", "3"]
     assert "median    576 Mbit/s    490 Mbit/s   0.851" in out
     assert out.splitlines()[-1] == (
-        "rate to state for rbudp: -b 465M (95 % of the application bound of 490 Mbit/s)"
+        "recommended rate for rbudp: -b 465M (95 % of the application bound of 490 Mbit/s)"
     )
 
 
@@ -138,7 +138,7 @@ def test_a_stated_rate_that_came_whole_is_no_bound(app_perf: AppPerf) -> None:
 def test_runs_that_scatter_are_said_to(app_perf: AppPerf) -> None:
     rates = [576e6, 490e6, 245e6, 570e6]
     _, out, _ = app_perf("--no-store", "--rounds", "2", rates=rates)
-    assert "runs of one kind differ by a factor of 2: more --rounds" in out
+    assert "runs of the same kind differ by a factor of 2: more --rounds" in out
 
 
 def test_runs_that_agree_are_not_doubted(app_perf: AppPerf) -> None:
@@ -149,14 +149,17 @@ def test_runs_that_agree_are_not_doubted(app_perf: AppPerf) -> None:
     ("arguments", "reason"),
     [
         (["--transport", "udt"], "--transport udt: it has no --receive-mode to compare"),
-        (["--transport", "null"], "allowed are tcp, udp"),
-        (["--transport", "rbudp", "-b", "1G"], "allowed are tcp, udp"),
+        (["--transport", "null"], "allowed: tcp, udp"),
+        (["--transport", "rbudp", "-b", "1G"], "allowed: tcp, udp"),
         (["-u"], "--transport udp needs -b RATE"),
-        (["--receive-mode", "copy"], "app-perf compares read with copy; leave it out"),
-        (["--skip-rx-copy"], "app-perf compares read with copy; leave it out"),
+        (
+            ["--receive-mode", "copy"],
+            "app-perf itself compares read with copy; leave this option out",
+        ),
+        (["--skip-rx-copy"], "app-perf itself compares read with copy; leave this option out"),
         (["--bidir"], "a bound is of one direction"),
         (["--rounds", "0"], "--rounds"),
-        (["-t", "1", "-n", "1M"], "total_bytes: goes without duration_s"),
+        (["-t", "1", "-n", "1M"], "total_bytes: cannot be combined with duration_s"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_one_line(

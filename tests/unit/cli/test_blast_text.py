@@ -39,7 +39,7 @@ SPEC: RunSpec = {
     "transport": "rbudp", "rate_bps": 610_000_000, "duration_s": 10.0,
     "rbudp": {"payload_bytes": 64 << 20, "in_flight": 8, "receiver": "gather"},
 }  # fmt: skip
-HEADS = "interval sent missing repeated RTT CPU here"
+HEADS = "interval sent missing repeated RTT CPU local"
 
 
 def samples() -> Columns:
@@ -96,7 +96,7 @@ def test_the_live_table_fits_into_80_columns(capsys: pytest.CaptureFixture[str])
     shown = capsys.readouterr().out.splitlines()
     rows = [line for line in shown if "64.0 MiB" in line and "880 ms" in line]
     heads = next(line for line in shown if "missing" in line and "RTT" in line)
-    assert "CPU there" in heads and all(len(line) <= 80 for line in (*rows, heads))
+    assert "CPU remote" in heads and all(len(line) <= 80 for line in (*rows, heads))
 
 
 def test_many_blasts_are_shown_by_their_first_and_last() -> None:
@@ -112,7 +112,7 @@ def test_as_many_blasts_as_fit_are_shown_whole() -> None:
 
 def test_blasts_that_no_row_was_kept_of_are_said() -> None:
     record = rbudp_record(blast(), sender={"whole_blasts": 700})
-    assert blast_table_text(record)[-1] == "699 more blasts, of which nothing was kept"
+    assert blast_table_text(record)[-1] == "699 more blasts, whose details were not kept"
 
 
 def test_streams_and_senders_are_told_apart() -> None:

@@ -153,8 +153,8 @@ def test_udt_has_as_many_streams_as_the_rate_takes_cores(
 @pytest.mark.parametrize(
     ("transport", "most", "streams", "end"),
     [
-        ("tcp", 3, 3, "; 3, for so many there are ports"),
-        ("udt", 1, 1, "; 1, for so many there are ports"),
+        ("tcp", 3, 3, "; 3, limited by the number of ports"),
+        ("udt", 1, 1, "; 1, limited by the number of ports"),
         ("udt", 9, 2, "leave others idle"),
     ],
 )
@@ -447,7 +447,7 @@ def test_a_dry_run_and_what_drops_its_data_say_so() -> None:
     dry = copy_record(report)
     dry["spec"]["copy"]["dry_run"] = True
     text = " ".join(" ".join(summary_lines(dry, False, {})).split())
-    assert "2 would be copied, 5 would be deleted, 1 folders and links would be made" in text
+    assert "2 would be copied, 5 would be deleted, 1 folders and links would be created" in text
     assert "bit/s" not in text and "1.00 MiB would be copied" in text
     dropped = copy_record()
     dropped["spec"]["copy"]["write_engine"] = "null"
@@ -478,7 +478,7 @@ def test_what_has_arrived_of_files_that_are_not_whole_is_told() -> None:
     record["streams"] = [{**record["streams"][0], "bytes": 26 << 20}]
     text = "\n".join(summary_lines(record, False, {}))
     assert "missing   2 of 3 names found so far, 1.00 GiB, about 6:24 at" in text
-    assert "parts     26.0 MiB of files that are not whole yet" in text
+    assert "parts     26.0 MiB of files that are not complete yet" in text
 
 
 def test_names_cannot_play_tricks_on_a_terminal(copy: Copy, engine: PlayedEngine) -> None:
@@ -583,7 +583,7 @@ def test_the_cipher_stands_in_the_table_and_no_line_tells_of_it_before(
     copy: Copy, engine: PlayedEngine
 ) -> None:
     for _ in range(2):
-        told = Notice(NoticeKind.CIPHER, "files are sealed with aes128-gcm")
+        told = Notice(NoticeKind.CIPHER, "files are encrypted with aes128-gcm")
         engine.play(copy_record(), told, Notice(NoticeKind.GRANTED, "rate: held to 1 Gbit/s"))
     _, out, err = copy("a", f"{TICKET}#x", "--no-store", "--no-progress")
     assert "aes128-gcm" in out and err == "farline: rate: held to 1 Gbit/s\n"

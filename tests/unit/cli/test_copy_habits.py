@@ -304,7 +304,7 @@ def test_a_pattern_may_bring_its_own_sign() -> None:
         ("--filter=P x", "rules for one end and files in folders are not read"),
         ("--filter=: .rules", "rules for one end and files in folders are not read"),
         ("--filter=x", "is not a rule"),
-        ("--filter=- ", "a pattern is missing"),
+        ("--filter=- ", "the pattern is missing"),
         ("--exclude-from=/none", "/none: No such file or directory"),
         ("--max-delete=3", "goes with --delete"),
     ],

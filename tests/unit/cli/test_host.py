@@ -124,7 +124,7 @@ def test_memory_is_measured_with_a_thread_a_stream_unless_told_not_to(
         (("--rtt", "near"), "is not a duration"),
         (("--streams", "0"), "1<=x<=256"),
         (("--loss", "1"), "0<=x<1"),
-        (("--interface", "eth9"), "no interface 'eth9'; there are: enp129s0f0np0"),
+        (("--interface", "eth9"), "no interface 'eth9'; available: enp129s0f0np0"),
     ],
 )
 def test_bad_input_says_what_is_allowed(arguments: tuple[str, ...], word: str) -> None:

@@ -170,7 +170,11 @@ def test_a_udt_run_says_packets_window_flight_and_losses(probe: Probe) -> None:
     assert shown[1].split() == heads
     assert "1.00 MiB           700" in shown[2]
     assert any(
-        line == "packets  686810 sent, 10 of them again (0.00146 %); 9 found missing (0.00131 %)"
+        line
+        == (
+            "packets  686810 sent, 10 of them retransmissions (0.00146 %); 9 found missing "
+            "(0.00131 %)"
+        )
         for line in shown
     )
     assert any("client: native, packets of 1472 B, UDP send buffer" in line for line in shown)
@@ -218,9 +222,9 @@ def test_without_an_interval_there_are_enough_samples_and_not_too_many(
         (["a", "-c", "b"], "two hosts"),
         (["a:1", "-p", "2"], "the port is part of"),
         (["a", "--json", "-J"], "at a time"),
-        (["a", "--json=xml"], "allowed are --json"),
+        (["a", "--json=xml"], "allowed: --json"),
         (["a", "--store", "x"], "contradict"),
-        (["a", "-t", "1", "-n", "1M"], "total_bytes: goes without duration_s"),
+        (["a", "-t", "1", "-n", "1M"], "total_bytes: cannot be combined with duration_s"),
         (["a", "-u", "-C", "bbr"], "options of tcp do not apply to transport udp"),
     ],
 )

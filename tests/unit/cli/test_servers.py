@@ -69,7 +69,7 @@ def test_events_are_lines_with_the_time_of_day() -> None:
         "notes": ["n"],
     }
     assert event_line("session_started", at | begun) == (
-        "20:00:01 10.0.0.9:4 begins: tcp forward, 4 streams (anonymous); n"
+        "20:00:01 10.0.0.9:4 started: tcp forward, 4 streams (anonymous); n"
     )
     ended = {"status": "failed", "session_s": 1.25, "bytes_sent": 0, "bytes_received": 1 << 20}
     assert event_line("session_ended", at | ended | {"error": {"message": "gone"}}) == (

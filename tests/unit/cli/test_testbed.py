@@ -131,7 +131,7 @@ def test_what_runs_where(words: tuple[str, ...], place: list[str], program: list
         (["profile", "192.0.2.1", "--rtt", "0,5ms"], "leave HOST out"),
         (["profile", "-t", "1"], "vary an emulated path with --rtt"),
         (["profile", "--rtt", "5ms", "--client-host", "moon"], "is no host of"),
-        (["profile", "--rtt", "5ms", "--link", "moon"], "'moon' is no link; allowed are cable"),
+        (["profile", "--rtt", "5ms", "--link", "moon"], "'moon' is no link; allowed: cable"),
         (["profile", "--rtt", "5ms,6ms", "--link-delay", "1ms"], "two things about one delay"),
         (["profile", "--link-queue-bytes", "1M,2M", "--link-queue-bdp", "1"], "about one queue"),
         (["profile", "--link-rate", "0,1G", "--link-queue-bdp", "1"], "no rate"),

@@ -37,9 +37,9 @@ def test_what_is_no_refusal_of_a_kernel_keeps_its_words() -> None:
     assert OVER_SSH.error(cut) is cut
     defect = ProtocolError("the other end failed: a defect in x", 2.0)
     told = OVER_SSH.error(defect)
-    assert told.message == "u@dtn: farline there failed: a defect in x"
+    assert told.message == "u@dtn: farline on that host failed: a defect in x"
     assert told.retry_after_s == 2.0
-    assert HERE.error(defect).message == "this host: farline there failed: a defect in x"
+    assert HERE.error(defect).message == "this host: farline on that host failed: a defect in x"
 
 
 def test_a_record_without_a_failure_is_as_it_was() -> None:

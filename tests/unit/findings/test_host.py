@@ -292,7 +292,7 @@ def test_streams_share_the_product() -> None:
 def test_the_bound_of_a_small_window_is_named() -> None:
     (found,) = worse(host({"net.ipv4.tcp_rmem": "4096 131072 2500000"}))
     assert "window up to 1.19 MiB" in found.what
-    assert "each stream needs 119 MiB; over 100 ms this allows 100 Mbit/s a stream" in found.why
+    assert "each stream needs 119 MiB; over 100 ms this allows 100 Mbit/s per stream" in found.why
 
 
 @pytest.mark.parametrize(
@@ -358,7 +358,7 @@ def test_a_named_interface_is_judged_even_if_it_is_down() -> None:
     facts = host({"eth0.up": False})
     assert "eth0" not in [item.subject for item in findings(facts, LONG)]
     assert worse(facts, interface="eth0")[0].command == "ip link set dev eth0 up"
-    with pytest.raises(ValueError, match="no interface 'eth9'; there are: eth0"):
+    with pytest.raises(ValueError, match="no interface 'eth9'; available: eth0"):
         judged_interfaces(facts, "eth9")
 
 

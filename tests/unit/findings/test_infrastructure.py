@@ -319,7 +319,7 @@ def test_what_has_no_site_is_left_out_and_counted() -> None:
     case = made.no_fault(3)
     stray = replace(case.cells[0], keys={**case.cells[0].keys, "to_site": None})
     found = explain([*case.cells, stray], capacity_bps=case.capacity_bps)
-    assert f"{stray.n} without known site or RTT left out" in found.lead
+    assert f"{stray.n} without a known site or RTT were left out" in found.lead
 
 
 def test_too_little_says_what_is_missing_and_proposes_more() -> None:

@@ -52,7 +52,7 @@ def test_a_line_becomes_a_row_with_what_it_says() -> None:
     assert (tally.lines, tally.transfers, tally.failed, tally.malformed) == (8, 4, 1, 1)
     assert tally.skipped == {"directory listing": 1, "empty file": 1}
     assert tally.first_malformed[0].line == 7
-    assert tally.first_malformed[0].reason == "DATE, the end, is before START"
+    assert tally.first_malformed[0].reason == "DATE (the end) is before START"
 
 
 def test_a_store_goes_the_other_way_and_a_failed_transfer_has_no_rate() -> None:

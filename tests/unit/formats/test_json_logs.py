@@ -93,7 +93,7 @@ def test_documents_one_behind_another_come_out_each() -> None:
 def test_events_of_iperf3_are_gathered_and_the_whole_after_them_is_no_second_test() -> None:
     rows, tally = sample("iperf3-stream.json")
     assert (tally.transfers, tally.failed, tally.malformed) == (1, 1, 0)
-    assert tally.skipped == {"the whole after its events": 1}
+    assert tally.skipped == {"the complete document after its events": 1}
     assert rows[1]["code"] == "control socket has closed unexpectedly"
 
 
@@ -111,7 +111,7 @@ def test_events_without_an_end_are_malformed(tmp_path: Path) -> None:
     lines = text_of("iperf3-stream.json").splitlines(keepends=True)
     rows, tally = given(tmp_path, "".join(lines[:2] + lines[:3]), "iperf3")
     assert len(rows) == 1
-    assert tally.malformed_reasons == {"the events of this test do not end": 1}
+    assert tally.malformed_reasons == {"the events of this test have no end": 1}
     assert tally.first_malformed[0].line == 1
 
 
@@ -168,7 +168,7 @@ def test_a_document_that_is_cut_is_told_and_the_next_one_is_read(tmp_path: Path)
     assert len(rows) == 1 and tally.malformed == 1
     rows, tally = given(tmp_path, text + text[: len(text) // 2], "iperf3")
     assert len(rows) == 1
-    assert tally.malformed_reasons == {"the document is cut: it does not end": 1}
+    assert tally.malformed_reasons == {"the document is truncated": 1}
     assert tally.first_malformed[0].line == text.count("\n") + 1
 
 
@@ -214,9 +214,9 @@ def test_globus_tasks_take_from_request_to_completion() -> None:
     assert rows[0]["to_host"] == "00000000-0000-0000-0000-00000000000c"
     assert (rows[1]["code"], rows[1]["complete"]) == ("FAILED", False)
     assert tally.skipped == {
-        "task that goes on": 1,
+        "task that has not ended": 1,
         "task of another type": 1,
-        "nothing to move": 1,
+        "no data to move": 1,
     }
     assert "u_somebody" not in repr(rows) and "my label" not in repr(rows)
 
@@ -297,7 +297,7 @@ def test_figures_that_are_no_numbers_are_counted(tmp_path: Path) -> None:
     text = '{"start": {}, "end": {"sum_received": {"bytes": 1000, "seconds": 2, "a": [nan, -nan]}}}'
     rows, tally = given(tmp_path, text + "\n", "iperf3")
     assert (only(rows)["rate_bps"], tally.malformed) == (4000.0, 0)
-    assert tally.skipped == {"figure that is no number": 2}
+    assert tally.skipped == {"value that is not a number": 2}
 
 
 def test_without_sums_the_streams_are_added_up_and_only_if_all_are_whole(tmp_path: Path) -> None:

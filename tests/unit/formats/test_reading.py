@@ -228,8 +228,8 @@ def test_what_unpacks_to_more_than_any_log_is_given_up(
     rows, tally = given(tmp_path, bomb, "nuttcp")
     assert len(rows) == 3
     assert [one.reason for one in tally.first_malformed] == [
-        "the compressed data are more than 100 times what the file has: no log is, and the rest"
-        " is left out"
+        "the data expand to more than 100 times the file size, which no log does: the rest is "
+        "left out"
     ]
 
 

@@ -96,7 +96,7 @@ def test_too_few_knots_are_refused_with_how_many_are_needed(kind: type[Regressor
     needed = kind().knots_needed
     kind().fit(RTTS_MS[:needed], RATES_BPS[:needed])
     few = needed - 1
-    line = f"{kind.name}: {few} different RTTs are too few to fit: allowed is {needed} or more"
+    line = f"{kind.name}: {few} different RTTs are too few to fit: at least {needed} are needed"
     with pytest.raises(SpecError, match=line):
         kind().fit(RTTS_MS[:few].repeat(3), RATES_BPS[:few].repeat(3))
 
@@ -128,7 +128,7 @@ def test_misuse_is_told() -> None:
         Constant().in_words()
     with pytest.raises(UsageError, match="no parameter 'knee': allowed is capacity_bps, streams"):
         WindowBound().set_params(knee=3)
-    with pytest.raises(SpecError, match="model: 'spline' is none: allowed is constant, window"):
+    with pytest.raises(SpecError, match="model: 'spline' is unknown: allowed: constant, window"):
         model_named("spline")
     with pytest.raises(SpecError, match="rtt_ms"):
         Constant().fit([1.0], [1e9]).predict([-1.0])

@@ -47,7 +47,7 @@ def test_without_distance_a_single_byte_is_enough() -> None:
 
 @pytest.mark.parametrize("wanted", [0.0, 1.0])
 def test_an_efficiency_is_between_0_and_1(wanted: float) -> None:
-    with pytest.raises(ValueError, match="allowed is between 0 and 1"):
+    with pytest.raises(ValueError, match="allowed: between 0 and 1"):
         payload_for(CLEAN, wanted, "early")
 
 

@@ -75,7 +75,7 @@ def test_more_loss_and_more_packets_take_more_passes(
 
 @pytest.mark.parametrize("share", [0.0, 1.0, 2.0])
 def test_a_quantile_is_between_0_and_1(share: float) -> None:
-    with pytest.raises(ValueError, match="allowed is between 0 and 1"):
+    with pytest.raises(ValueError, match="allowed: between 0 and 1"):
         PAPER.quantile(share)
 
 

@@ -162,7 +162,7 @@ def test_equation_5_is_the_first_pass_that_leaves_a_packet_or_less(size: int, lo
 
 @pytest.mark.parametrize("efficiency", [0.0, 1.0, -0.1, 1.5])
 def test_an_efficiency_is_between_0_and_1(efficiency: float) -> None:
-    with pytest.raises(ValueError, match="allowed is between 0 and 1"):
+    with pytest.raises(ValueError, match="allowed: between 0 and 1"):
         printed_payload_bytes(1e9, 0.1, efficiency)
 
 

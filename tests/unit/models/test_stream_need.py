@@ -16,7 +16,7 @@ MIB = 1 << 20
 def test_loopback_needs_one() -> None:
     need = stream_need(0.0, 4 * MIB, 6 * MIB)
     assert need.streams == 1
-    assert need.reason == "1 stream: RTT 0 ms, more would carry no more"
+    assert need.reason == "1 stream: RTT 0 ms, more would not be faster"
 
 
 def test_a_long_path_with_small_buffers_needs_many() -> None:

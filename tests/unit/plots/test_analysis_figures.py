@@ -121,7 +121,7 @@ def test_the_model_is_dashed_only_beyond_what_was_measured(data: AnalysisData) -
 def test_the_legend_names_what_is_drawn_and_fits(data: AnalysisData) -> None:
     figure = draw_profiles([data.profiles[0]])
     texts = legend_texts(figure)
-    assert {"All sites", "model: window", "n W / RTT", "above its chord", "concave"} <= set(texts)
+    assert {"All sites", "model: window", "n W / RTT", "above the chord", "concave"} <= set(texts)
     assert in_figure(figure)
 
 
@@ -129,7 +129,7 @@ def test_a_convex_profile_has_no_concave_area() -> None:
     profile = made_profile((10.0, 20.0, 40.0, 80.0))
     bent = replace(profile, mean_bps=1e11 / profile.rtt_ms, points_bps=None)
     texts = legend_texts(draw_profiles([made_view("all", bent)]))
-    assert "below its chord" in texts and "above its chord" not in texts
+    assert "below the chord" in texts and "above the chord" not in texts
 
 
 def test_a_capacity_far_above_the_rates_is_said_and_does_not_flatten_the_picture() -> None:
@@ -274,9 +274,9 @@ def test_every_kind_of_figure_has_a_name_of_its_own_and_a_caption(data: Analysis
     captions = {drawn.name: drawn.caption for drawn in found}
     assert "95\u202f% confidence intervals" in captions["profile-t-all-sites"]
     whole = captions["profile-t-all-sites"]
-    assert "2 failed transfers count in no mean." in whole
+    assert "2 failed transfers count not included in means." in whole
     # Two sites with 2 failed transfers each, which are those of the whole.
-    assert "2 failed transfers count in no mean." in captions["profiles-t-site"]
+    assert "2 failed transfers count not included in means." in captions["profiles-t-site"]
     assert "Dashed" in whole and "Dashed" not in captions["profile-e-all-sites-files"]
     inside = replace(data.profiles[0], fitted=made_line(end_ms=366.0))
     (only, *_) = analysis_figures(AnalysisData("", (inside,)))

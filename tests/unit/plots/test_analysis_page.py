@@ -244,7 +244,7 @@ def test_lines_that_were_not_kept_are_counted_all_the_same() -> None:
 
 def test_a_pair_in_which_all_failed_is_no_zero(data: AnalysisData) -> None:
     cells = pairs_table(data).rows[0].cells
-    assert cells[5].text == "nothing completed" and cells[5].sort == "" and cells[5].bad
+    assert cells[5].text == "no transfer completed" and cells[5].sort == "" and cells[5].bad
     assert cells[4].badge == "6 failed"
 
 

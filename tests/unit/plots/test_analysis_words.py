@@ -53,18 +53,18 @@ def test_a_shape_is_named_only_where_its_interval_leaves_no_doubt() -> None:
     view = made_view("all", made_profile())
     found = view.coefficients
     assert found is not None and found.c_cc.high is not None and found.c_cc.high < 0
-    assert "convex on the whole" in lead(AnalysisData("", (view,)))
+    assert "convex overall" in lead(AnalysisData("", (view,)))
     wide = replace(found, c_cc=replace(found.c_cc, low=-0.2, high=0.1))
     unsure = replace(view, coefficients=wide)
-    assert "neither clearly concave nor convex" in lead(AnalysisData("", (unsure,)))
+    assert "neither clearly concave nor clearly convex" in lead(AnalysisData("", (unsure,)))
     bare = replace(view, coefficients=replace(found, c_cc=replace(found.c_cc, low=None, high=None)))
     assert "too few for an interval" in lead(AnalysisData("", (bare,)))
 
 
 def test_what_failed_and_what_could_not_be_read_is_said() -> None:
     said = texts(made_analysis())
-    assert "4 of 564 measurements failed; they count in no mean." in said
-    assert "5 lines were no records and could not be taken in; they are listed below." in said
+    assert "4 of 564 measurements failed; they count not included in means." in said
+    assert "5 lines were not records and could not be ingested; they are listed below." in said
 
 
 def test_warnings_of_the_coefficients_are_among_the_findings() -> None:
@@ -88,13 +88,13 @@ def test_too_little_data_is_said_and_nothing_is_said_twice() -> None:
 def test_an_analysis_of_nothing_says_so() -> None:
     data = made_empty()
     assert "Nothing complete was measured" in lead(data)
-    assert "3 of 3 measurements failed; they count in no mean." in texts(data)
+    assert "3 of 3 measurements failed; they count not included in means." in texts(data)
     assert [(tile.figure, tile.bad) for tile in tiles(data)] == [("0", True)]
 
 
 def test_few_failures_are_counted_without_alarm() -> None:
     (tile,) = [tile for tile in tiles(made_analysis()) if tile.label == "Measurements"]
-    assert tile.note == "4 failed, in no mean" and not tile.bad
+    assert tile.note == "4 failed, not included in means" and not tile.bad
 
 
 def test_the_coefficient_is_never_shown_without_mean_and_shape() -> None:
@@ -128,7 +128,7 @@ def test_causes_keep_their_order_and_say_gain_and_strength() -> None:
     assert [card.heading for card in cards] == [
         "Windows and buffers",
         "Slow site: NERSC",
-        "Nothing to mend",
+        "Nothing to fix",
     ]
     assert [card.gain for card in cards] == [
         "+1.94 Gbit/s (+41\u202f%)",

@@ -39,7 +39,7 @@ def test_what_the_test_does_not_tell_apart_is_said_so_first(
     monkeypatch.setattr("farline.plots.findings.told_apart", lambda *_: False)
     assert findings(grid)[1].text.startswith("It is not told apart from the reference: ")
     assert (_tiles(grid)[1].label, _tiles(grid)[1].figure) == (
-        "Gain over the reference", "not told apart",
+        "Gain over the reference", "within the uncertainty",
     )  # fmt: skip
 
 

@@ -127,7 +127,7 @@ def test_every_run_can_be_chosen_and_says_how_it_ended(grid: CampaignData) -> No
     assert len(made["runs"]) == len(grid.rows)
     notes = {run["status"]: run["note"] for run in made["runs"]}
     assert notes["failed"].startswith("This run failed: nothing came from the server")
-    assert notes["partial"].startswith("This run broke off before its end")
+    assert notes["partial"].startswith("This run was interrupted")
     assert set(made["series"]) == set(grid.samples)
 
 
@@ -144,7 +144,7 @@ def test_series_keep_the_bytes_of_the_run(both_ways: CampaignData) -> None:
 
 def test_a_campaign_of_one_setting_still_has_an_axis(single: CampaignData) -> None:
     made = document(single)
-    assert [parameter["texts"] for parameter in made["parameters"]] == [("the one setting",)]
+    assert [parameter["texts"] for parameter in made["parameters"]] == [("the only setting",)]
     assert made["view"] == {"x": "", "curve": None, "fixed": {}}
 
 

@@ -187,7 +187,9 @@ def test_keys_that_are_not_asked_for_are_added_over() -> None:
     one, four = merge_cells(cells, by=["streams"])
     assert dict(one.keys) == {"streams": 1} and one.n == 1
     assert dict(four.keys) == {"streams": 4} and (four.n, four.mean_bps) == (2, 2.5e9)
-    with pytest.raises(SpecError, match="by colour: cells have no such key; theirs are streams"):
+    with pytest.raises(
+        SpecError, match=("by colour: cells have no such key; their keys are streams")
+    ):
         merge_cells(cells, by=["colour"])
 
 
@@ -250,10 +252,10 @@ def test_histograms_count_every_complete_row_once() -> None:
         ({"rate_bps": [1e9, None]}, "row 1: rate_bps is nan"),
         ({"rate_bps": [math.inf]}, "row 0: rate_bps is inf"),
         ({"rate_bps": [1e9], "rtt_ms": [-0.5]}, "row 0: rtt_ms is -0.5; it cannot be below 0"),
-        ({"rate_bps": [1e9], "complete": [None]}, "row 0: complete is None; allowed are true"),
-        ({"rate_bps": ["fast"]}, "column rate_bps: holds something that is no number"),
-        ({"rtt_ms": [1.0]}, "column rate_bps: there is none; the columns are rtt_ms"),
-        ([1.0, 2.0], "rows: list has no columns; allowed are a pandas DataFrame"),
+        ({"rate_bps": [1e9], "complete": [None]}, "row 0: complete is None; allowed: true"),
+        ({"rate_bps": ["fast"]}, "column rate_bps: contains a value that is not a number"),
+        ({"rtt_ms": [1.0]}, "column rate_bps: no such column; the columns are rtt_ms"),
+        ([1.0, 2.0], "rows: list has no columns; allowed: a pandas DataFrame"),
     ],
 )
 def test_rows_that_cannot_be_are_refused_with_their_place(rows: Any, message: str) -> None:
@@ -262,7 +264,7 @@ def test_rows_that_cannot_be_are_refused_with_their_place(rows: Any, message: st
 
 
 def test_a_key_or_a_column_that_is_not_there_is_named() -> None:
-    with pytest.raises(SpecError, match="column colour: there is none; the columns are rate_bps"):
+    with pytest.raises(SpecError, match="column colour: no such column; the columns are rate_bps"):
         cells_of({"rate_bps": [1e9]}, by=["colour"])
     for name in TABLE_COLUMNS:
         with pytest.raises(SpecError, match=f"column {name}: there is none"):

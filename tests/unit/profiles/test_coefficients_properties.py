@@ -147,7 +147,7 @@ def test_the_running_curve_begins_at_its_limit_and_ends_at_the_whole(
 def test_the_running_curve_can_be_asked_between_knots_but_not_outside() -> None:
     profile = ThroughputProfile.from_means([10, 20], [1e9, 1e9], capacity_bps=1e9)
     assert profile.running(at_ms=[12.5, 20]).c_uc == pytest.approx([0.75, 0.75])
-    with pytest.raises(SpecError, match="21 ms is outside of what was measured, 10 to 20 ms"):
+    with pytest.raises(SpecError, match="21 ms is outside the measured range, 10 to 20 ms"):
         profile.running(at_ms=[21])
 
 

@@ -60,7 +60,7 @@ def test_columns_may_have_names_of_their_own() -> None:
     rows = {"ping": [1.0, 9.0], "speed": [2e9, 1e9]}
     profile = ThroughputProfile.from_frame(rows, "ping", "speed")
     assert profile.rtt_ms.tolist() == [1.0, 9.0] and profile.mean_bps.tolist() == [2e9, 1e9]
-    with pytest.raises(SpecError, match="column rtt: there is none; the columns are ping, speed"):
+    with pytest.raises(SpecError, match="column rtt: no such column; the columns are ping, speed"):
         ThroughputProfile.from_frame(rows, "rtt", "speed")
 
 
@@ -134,7 +134,7 @@ def test_values_between_knots_have_the_standard_error_of_the_line() -> None:
 def test_nothing_is_extrapolated_unless_asked_for_and_then_it_is_marked() -> None:
     profile = ThroughputProfile.from_means([10, 100], [8e9, 4e9], [3, 3], [1e8, 1e8])
     for rtt in (9.99, 100.01):
-        with pytest.raises(SpecError, match="is outside of what was measured, 10 to 100 ms"):
+        with pytest.raises(SpecError, match="is outside the measured range, 10 to 100 ms"):
             profile(rtt)
     marked = profile.evaluate([5, 10, 100, 400], "mark")
     assert marked.rate_bps.tolist() == [8e9, 8e9, 4e9, 1e9], "flat, and a window beyond"

@@ -121,8 +121,8 @@ def test_nothing_is_lost_and_knots_span_at_most_twice_the_tolerance(rows: Rows) 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"merge_ms": -0.1}, "merge_ms: -0.1 is not a number from 0 up"),
-        ({"merge_ms": float("nan")}, "merge_ms: nan is not a number from 0 up"),
+        ({"merge_ms": -0.1}, "merge_ms: -0.1 is not a number of 0 or more"),
+        ({"merge_ms": float("nan")}, "merge_ms: nan is not a number of 0 or more"),
         ({"merge_share": 1.0}, "merge_share: 1.0 is not a share from 0 to below 1"),
     ],
 )

@@ -71,5 +71,5 @@ def test_what_is_sound_is_read() -> None:
 def test_a_damaged_list_of_known_servers_says_what_to_do(tmp_path: Path, text: str) -> None:
     path = tmp_path / "known.json"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
-    with pytest.raises(FarlineError, match="move it away to start afresh"):
+    with pytest.raises(FarlineError, match="move it away to start with an empty list"):
         KnownServers(path).all()

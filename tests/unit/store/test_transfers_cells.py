@@ -251,14 +251,16 @@ def test_without_an_infrastructure_there_are_no_sites(table: pa.Table) -> None:
 
 
 def test_an_unknown_site_is_named_with_those_there_are(transfers: Transfers) -> None:
-    with pytest.raises(SpecError, match="'CERN' is no site of three; its sites are ANL, BNL, ORNL"):
+    with pytest.raises(
+        SpecError, match=("'CERN' is not a site of three; its sites are ANL, BNL, ORNL")
+    ):
         transfers.cells(Selection(pairs=(("ANL", "CERN"),)))
 
 
 @pytest.mark.parametrize(
     ("by", "words"),
     [
-        (["stream"], "by 'stream': there is no such key; allowed are tool, modality"),
+        (["stream"], "by 'stream': no such key; allowed: tool, modality"),
         (["rate_bps"], "by 'rate_bps'"),
         (["period"], "how long a period is"),
     ],
@@ -274,7 +276,7 @@ def test_keys_that_cells_cannot_have_are_refused(
     ("options", "words"),
     [
         ({"modality": "X"}, "modality 'X' is not one of T, E, H, F"),
-        ({"where": {"speed": (1,)}}, "where 'speed': no such column.*allowed are tool"),
+        ({"where": {"speed": (1,)}}, "where 'speed': no such column.*allowed: tool"),
         ({"where": {"rate_bps": (1,)}}, "where 'rate_bps'"),
         ({"where": {"streams": ("four",)}}, "streams: 'four' is no int32"),
         ({"where": {"streams": (True,)}}, "streams: True is no int32"),

@@ -88,7 +88,7 @@ def test_a_bed_is_what_its_keeper_says(kept: Kept) -> None:
     host = bed.hosts["a"]
     assert (host.address, host.addresses6, host.devices) == ("10.77.0.1", ["fd77::1"], ["eth0"])
     assert bed.address("b", seen_from="a") == "10.77.0.2"
-    with pytest.raises(UsageError, match="'c' is no host; allowed are a, b"):
+    with pytest.raises(UsageError, match="'c' is not a host; allowed: a, b"):
         bed.address("c", seen_from="a")
     bed.close()
 
@@ -349,7 +349,7 @@ def test_down_of_a_bed_whose_keeper_died_removes_what_it_left(
     silent.process.wait()
     assert run(["testbed", "down", *words]) == 0
     said = capsys.readouterr().out
-    assert said == "testbed bed was dead already: what it left is removed\n"
+    assert said == "testbed bed had already ended: its remains were removed\n"
     assert not silent.folder.exists()
 
 
@@ -388,7 +388,7 @@ def ask_raw(folder: Path, data: bytes) -> Any:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (b"nonsense\n", "is no request; allowed are describe, change, mark"),
+        (b"nonsense\n", "is no request; allowed: describe, change, mark"),
         (b"[1]\n", "is no request"),
         (b'{"do": "explode"}\n', "is no request"),
         (b'{"do": "stamp"}\n', "missing 1 required positional argument"),

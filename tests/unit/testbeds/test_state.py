@@ -226,7 +226,7 @@ def test_programs_that_do_not_end_are_not_forgotten(
     note("one", pid=DEAD_PID, namespaces=(5, 6))
     waiting = [4711]
     monkeypatch.setattr(processes, "end_inside", lambda *_: waiting)
-    assert "programs that do not end" in sweep().left["one"]
+    assert "programs that are still running" in sweep().left["one"]
     rest = state.read(directory / "one")
     assert rest is not None
     assert rest.namespaces == (5, 6)
@@ -420,7 +420,7 @@ def test_a_schedule_needs_what_its_largest_values_do() -> None:
 
 @pytest.mark.parametrize("name", ["", "-a", "A", "a b", "../x", "a" * 33])
 def test_a_name_that_is_none_is_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="allowed are 1 to 32 of a-z, 0-9 and -"):
+    with pytest.raises(UsageError, match="allowed: 1 to 32 of a-z, 0-9 and -"):
         state.check_name(name)
 
 
@@ -511,4 +511,4 @@ def test_what_is_missing_is_said_in_one_line(
         needs.check()
     assert "/dev/net/tun" in refused.value.message
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    assert needs.missing() == "nsenter is not installed: it comes with util-linux"
+    assert needs.missing() == "nsenter is not installed; it is part of the package util-linux"

@@ -67,7 +67,7 @@ def test_a_write_that_fails_leaves_what_was_there(
 def test_a_file_of_another_kind_is_refused_and_kept(known: KnownServers, text: str) -> None:
     known.path.parent.mkdir()
     known.path.write_text(text)
-    with pytest.raises(SystemFailure, match="move it away to start afresh"):
+    with pytest.raises(SystemFailure, match="move it away to start with an empty list"):
         known.remember_key("a:1", "sha256-x")
     assert known.path.read_text() == text
 

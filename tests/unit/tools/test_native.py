@@ -134,7 +134,7 @@ def test_a_ticket_for_another_server_stays_here(
 
 
 def test_notices_have_their_kind_whatever_they_say(play: Play) -> None:
-    notice = ("notice", json.dumps("files are sealed with care"), None)
+    notice = ("notice", json.dumps("files are encrypted with care"), None)
     tool, _ = play(notice, fake.stage("PROFILING_START"), notice, fake.done(run_record()))
     told: list[events.Event] = []
     tool.run("far.example", {}, told.append, never_stop)
@@ -174,7 +174,7 @@ def test_failures_of_the_extension_are_errors_of_ours(play: Play) -> None:
         native.resolve_spec({"streams": 0})
     with pytest.raises(UsageError):
         native.parse_target("")
-    with pytest.raises(UsageError, match="allowed are 1 to"):
+    with pytest.raises(UsageError, match="allowed: 1 to"):
         native.memory_copy_bps(0, 1.0)
 
 

@@ -46,8 +46,8 @@ def test_without_a_file_nothing_is_looked_at() -> None:
     ("name", "reason"),
     [
         ("missing", "no such file or directory; name a file to send"),
-        ("empty", "the file is empty, there is nothing to send"),
-        ("folder", "not a regular file; name one to send"),
+        ("empty", "the file is empty, so there is nothing to send"),
+        ("folder", "not a regular file; name a file to send"),
         ("payload/below", "not a directory; name a file to send"),
         ("nul\0", "embedded null byte; name a file to send"),
     ],

@@ -228,7 +228,7 @@ def test_a_marked_line_that_makes_no_sense_is_said_so(fake: Fake, line: str) -> 
     try:
         command._process.send(line.encode())
         command.end_input()
-        with pytest.raises(ProtocolError, match="h: farline there sent no JSON"):
+        with pytest.raises(ProtocolError, match="h: farline on that host sent no JSON"):
             command.line(30)
     finally:
         command.close()

@@ -99,9 +99,9 @@ def _selections(options: dict[str, Any]) -> tuple[str, str]:
         return _of_modality(first, "E", "--a"), _of_modality(second, "T", "--b")
     for name in ("host_limit", "file_limit"):
         if options[name]:
-            raise click.UsageError(f"--{name.replace('_', '-')} goes with --method")
+            raise click.UsageError(f"--{name.replace('_', '-')}: needs --method")
     if first is None or second is None:
-        raise click.UsageError("compare what? Give --a and --b, such as --a modality=E")
+        raise click.UsageError("nothing to compare: give --a and --b, such as --a modality=E")
     return first, second
 
 

@@ -72,7 +72,10 @@ def _print_knots(a: ThroughputProfile, b: ThroughputProfile, found: Comparison) 
         for index in range(len(places))
     ]
     show_table(["RTT ms", "A", "B", "A - B", "+-", "A / B", "+-"], rows, words=0)
-    say("+- of rates and ratios is one standard error; - where single measurements do not tell it.")
+    say(
+        "+- of rates and ratios is one standard error; - where there are too few measurements for "
+        "one."
+    )
 
 
 def _print_coefficients(first: Coefficients | None, second: Coefficients | None) -> None:

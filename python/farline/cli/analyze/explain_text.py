@@ -48,18 +48,18 @@ def _print_cause(place: int, cause: Cause) -> None:
 
 def _worth(cause: Cause) -> str:
     """What mending it gains, and how sure that is."""
-    sure = f"told from other causes with strength {cause.strength:.2f} of 1"
+    sure = f"distinguished from other causes with strength {cause.strength:.2f} of 1"
     if cause.gain_bps <= 0:
         return f"Nothing to gain; {sure}."
-    gain = f"{rate_human(cause.gain_bps)} on the mean over all pairs ({share(cause.gain_share)})"
-    return f"Mending it gains {gain}; {sure}."
+    gain = f"{rate_human(cause.gain_bps)} in the mean over all pairs ({share(cause.gain_share)})"
+    return f"Fixing it gains {gain}; {sure}."
 
 
 def print_ranks(sites: Sequence[SiteRank]) -> None:
     """Sites beside the others at the same round-trip times; nothing where that is not known."""
     if not sites:
         return
-    click.echo("\nSites, by what mending each would gain:")
+    click.echo("\nSites, by what fixing each would gain:")
     rows = [
         [
             site.site,

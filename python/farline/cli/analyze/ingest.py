@@ -52,9 +52,9 @@ def command(as_json: bool, as_list: bool, **options: Any) -> int:
 
     files, forget = options["files"], options["forget"]
     if not (files or forget or as_list):
-        raise UsageError("what is to be taken in? Name a log, or --list or --forget")
+        raise UsageError("nothing to ingest: name a log, or use --list or --forget")
     if files and (forget or as_list):
-        raise UsageError("name logs to take in, or --list, or --forget: one at a time")
+        raise UsageError("name logs, or use --list or --forget: one of these at a time")
     if not files:
         store = Store(options["store_path"], create=False)
         gone = [store.forget_transfers(name) for name in forget]

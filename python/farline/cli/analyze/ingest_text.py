@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 SHOWN = 5
 """Malformed records that are shown of each log; `--malformed` has all."""
 _OUTCOMES = {
-    "new": "taken in",
-    "same": "there already",
-    "grown": "grown: replaces what was kept",
-    "reread": "read anew: replaces what was kept",
+    "new": "ingested",
+    "same": "already present",
+    "grown": "has grown: replaces the kept log",
+    "reread": "read again: replaces the kept log",
 }
 
 
@@ -76,7 +76,7 @@ def _show_skipped(tallies: Sequence[Tally]) -> None:
         skipped.update(tally.skipped)
     if skipped:
         parts = [f"{why} {many:,}" for why, many in skipped.most_common()]
-        say(f"Skipped, since they are no transfers: {', '.join(parts)}.", hang="  ")
+        say(f"Skipped because they are not transfers: {', '.join(parts)}.", hang="  ")
 
 
 def _show_odd(name: str, tally: Tally) -> None:
@@ -108,7 +108,7 @@ def _show_beside(taken: Sequence[Taken]) -> None:
 def _likeness(one: Taken, kept: KeptLog) -> str:
     if kept.log.name == one.kept.log.name:
         return "of the same name"
-    return f"({kept.log.name}), which begins alike"
+    return f"({kept.log.name}), which begins in the same way"
 
 
 def document(one: Taken) -> dict[str, Any]:
@@ -155,11 +155,11 @@ def show_kept(logs: Sequence[KeptLog] | None, forgotten: Sequence[KeptLog], as_j
     if logs is None:
         return
     if not logs:
-        click.echo("no logs are kept; farline analyze ingest FILE takes one in")
+        click.echo("no logs are kept; farline analyze ingest FILE adds one")
         return
     rows = [
         [kept.log.name, format_of(kept.reader), f"{kept.rows - kept.failed:,}", f"{kept.failed:,}",
          kept.kept_at[:16].replace("T", " ") or ABSENT, kept.log.digest[:12]]
         for kept in logs
     ]  # fmt: skip
-    show_table(["log", "format", "transfers", "failed", "taken in (UTC)", "digest"], rows, words=2)
+    show_table(["log", "format", "transfers", "failed", "ingested (UTC)", "digest"], rows, words=2)

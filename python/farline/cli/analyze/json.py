@@ -41,7 +41,7 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if hasattr(value, "isoformat"):
         return value.isoformat()
-    raise TypeError(f"{type(value).__name__} has no form in JSON")
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
 def profile_document(view: ProfileView) -> dict[str, Any]:

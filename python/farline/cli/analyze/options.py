@@ -71,11 +71,10 @@ class SourceOptions:
             return
         if self.store_path is not None:
             raise click.UsageError(
-                "--store: nothing of the store is read, since a SOURCE is named;"
-                " add --runs or --logs"
+                "--store: the store is not read when a SOURCE is given; add --runs or --logs"
             )
         if not (self.files or self.tables):
-            raise click.UsageError("nothing to read: name a SOURCE, --runs or --logs")
+            raise click.UsageError("nothing to read: give a SOURCE, --runs or --logs")
 
 
 def reading_options(command: _Command) -> _Command:
@@ -281,7 +280,7 @@ def _malformed_line(log: ReadLog) -> str:
 def unused_defaults(name: str, tally: Tally) -> list[str]:
     """A line for each value given by hand that filled no cell of a log."""
     return [
-        f"{name}: --set {column} filled no cell: every transfer has its own"
+        f"{name}: --set {column} had no effect: every transfer has its own value"
         for column, cells in tally.filled.items()
         if not cells and tally.transfers + tally.failed
     ]
@@ -334,4 +333,4 @@ def check_figure(path: Path | None) -> None:
         UsageError: when the name ends in neither .png nor .svg.
     """
     if path is not None and path.suffix.lstrip(".") not in FIGURES:
-        raise click.UsageError(f"--figure {path}: write a file that ends in .png or .svg")
+        raise click.UsageError(f"--figure {path}: the file name must end in .png or .svg")

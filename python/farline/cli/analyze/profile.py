@@ -73,7 +73,7 @@ def command(as_json: bool, **options: Any) -> None:
         made, left_out = throughput_profiles(source, wanted, by, shape)
         said = stranger_notes(source, wanted)
     if not made:
-        raise UsageError("; ".join(left_out) or "no profile: no transfers fit")
+        raise UsageError("; ".join(left_out) or "no profile: no transfer matches")
     values, not_told = evaluated(made, asked, options["extrapolate"])
     if options["figure"] is not None:
         from farline.plots.profile_figure import draw_profiles
@@ -90,7 +90,7 @@ def command(as_json: bool, **options: Any) -> None:
 def _check(options: Mapping[str, Any]) -> None:
     check_figure(options["figure"])
     if options["extrapolate"] and not options["at"]:
-        raise click.UsageError("--extrapolate goes with --at")
+        raise click.UsageError("--extrapolate: needs --at")
     if options["model"] not in ("auto", "none"):
         from farline.models.profile_models import model_named
 
@@ -138,7 +138,7 @@ def _print(
             click.echo()
         print_profile(view, shape.confidence, options["running"])
         if shape.model == "auto" and len(view.profile) < KNOTS_NEEDED:
-            say(f"No model: to choose one needs {KNOTS_NEEDED} round-trip times.")
+            say(f"No model: choosing one needs {KNOTS_NEEDED} round-trip times.")
         if index in values:
             print_asked(values[index])
     for line in notes:

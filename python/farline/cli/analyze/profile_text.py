@@ -156,12 +156,12 @@ def print_choice(choice: Choice) -> None:
     best = choice.candidates[0].error
     if best is not None and best > MISSES_MUCH:
         say(
-            f"warning: even the best model misses by {share(best)}: more than round-trip time"
-            " tells these rates apart (see --by, --at-site and farline analyze explain)",
+            f"warning: even the best model is off by {share(best)}: round-trip time alone does "
+            "not explain these rates (see --by, --at-site and farline analyze explain)",
             hang="  ",
         )
     rows = [_candidate(candidate, choice) for candidate in choice.candidates]
-    show_table(["model", "misses by", "parameters", ""], rows, note=True)
+    show_table(["model", "off by", "parameters", ""], rows, note=True)
     for candidate in choice.candidates:
         if candidate.why_not:
             say(f"{candidate.model.name}: {candidate.why_not}", indent="  ", hang="    ")

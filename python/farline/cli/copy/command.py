@@ -66,7 +66,7 @@ def command(context: click.Context, /, places: tuple[str, ...], order: bool, **o
         for note in settings.notes:
             click.echo(f"farline: {note}", err=True)
     if options["no_store"] and options["store_path"] is not None:
-        raise click.UsageError("--store and --no-store contradict each other")
+        raise click.UsageError("--store and --no-store cannot be combined")
     ends = read_endpoints(places)
     view = _view(options)
     job = CopyJob(_request(ends, settings, options, view.wants_files))
@@ -98,14 +98,14 @@ def _request(
 def _view(options: Mapping[str, Any]) -> View:
     as_json, as_stream = options["as_json"], options["as_stream"]
     if sum((as_json, as_stream, options["quiet"])) > 1:
-        raise click.UsageError("one of --json, --json-stream and -q at a time")
+        raise click.UsageError("use only one of --json, --json-stream and -q")
     if as_stream:
         return StreamView(options["verbose"])
     if as_json:
         return JsonView()
     if options["quiet"]:
         if options["verbose"] or options["progress"] or options["stats"]:
-            raise click.UsageError("-q says nothing: leave out -v, --progress and --stats")
+            raise click.UsageError("-q prints nothing: leave out -v, --progress and --stats")
         return QuietView()
     drops = options["write_engine"] in NOWHERE
     return TextView(options["verbose"], options["progress"] is not False, options["stats"], drops)
@@ -128,9 +128,8 @@ def _is_deletion_asked(settings: CopySettings) -> bool:
     is_bounded = copy.get("dry_run") or copy.get("max_delete") is not None
     if settings.delete_asked and not is_bounded and not sys.stdin.isatty():
         raise UsageError(
-            "--delete asks on a terminal, and this is none: write --delete=COUNT, or"
-            " --max-delete=N for N names at most;"
-            " a dry run (-n --delete) says how many it would be"
+            "--delete asks for confirmation, but this is not a terminal: use --delete=COUNT, or "
+            "--max-delete=N to delete at most N names; a dry run (-n --delete) prints the number"
         )
     return settings.delete_asked
 

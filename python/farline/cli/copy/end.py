@@ -43,7 +43,7 @@ def missing_lines(report: CopyReport) -> list[str]:
         shown(f"failed {line['path']}: {line.get('reason') or 'no reason given'}") for line in told
     ]
     if failed > len(told):
-        lines.append(f"failed: {failed - len(told)} more; the receipt names them")
+        lines.append(f"failed: {failed - len(told)} more; the receipt lists them")
     return [*lines, *map(shown, problems)]
 
 
@@ -55,7 +55,7 @@ def skipped_lines(report: CopyReport) -> list[str]:
         shown(f"skipped {line['path']}: {line.get('reason') or 'not a file'}") for line in told
     ]
     if len(skips) > len(told):
-        lines.append(f"skipped: {len(skips) - len(told)} more; the receipt names them")
+        lines.append(f"skipped: {len(skips) - len(told)} more; the receipt lists them")
     return lines
 
 
@@ -115,14 +115,14 @@ def _files_text(record: RunRecord, report: CopyReport) -> str:
     if removed := report.get("removed"):
         words.append(f"{removed} removed at the source")
     if report["made"]:
-        words.append(f"{report['made']} folders and links {would}made")
+        words.append(f"{report['made']} folders and links {would}created")
     return ", ".join(words)
 
 
 def _bytes_text(record: RunRecord, report: CopyReport) -> str:
     seconds, size = record["run_s"], size_human(report["copied"]["bytes"])
     if _is_dry(record):
-        return f"{size} would be copied; looked at in {seconds:.2f} s"
+        return f"{size} would be copied; examined in {seconds:.2f} s"
     rate_bps = payload_rate_bps(record)
     rate = f" ({rate_human(rate_bps)})" if rate_bps else ""
     return f"{size} in {seconds:.2f} s{rate}"
@@ -139,9 +139,9 @@ def _drops(record: RunRecord) -> bool:
 
 def _more_rows(report: CopyReport) -> list[tuple[str, str]]:
     texts = {
-        "resumed": size_human(report["resumed_bytes"]) + " were there from before",
+        "resumed": size_human(report["resumed_bytes"]) + " already present from before",
         "holes": size_human(report["hole_bytes"]) + " not sent",
-        "again": f"{report['repeated_chunks']} chunks came spoiled and were sent again",
+        "again": f"{report['repeated_chunks']} chunks arrived corrupted and were retransmitted",
     }
     owners, groups = report.get("unset_owners", 0), report.get("unset_groups", 0)
     kept = [f"{owners} owners"] if owners else []
@@ -149,7 +149,10 @@ def _more_rows(report: CopyReport) -> list[tuple[str, str]]:
     counts = (report["resumed_bytes"], report["hole_bytes"], report["repeated_chunks"])
     rows = [row for row, count in zip(texts.items(), counts, strict=True) if count]
     if kept:
-        text = f"{' and '.join(kept)}: only root gives files to others, and to groups it is not in"
+        text = (
+            f"{' and '.join(kept)}: only root can change the owner, or set a group that the user "
+            "is not in"
+        )
         rows.append(("not set", text))
     return rows
 
@@ -160,7 +163,7 @@ _ATTRIBUTES = {
     "mode": ("mode", "modes"),
     "xattr": ("extended attribute", "extended attributes"),
     "hard-link": ("further name", "further names"),
-    "sync": ("file not brought to the device", "files not brought to the device"),
+    "sync": ("file not flushed to disk", "files not flushed to disk"),
     "lock": ("lock", "locks"),
     "staging": ("folder", "folders"),
 }
@@ -206,11 +209,11 @@ def _missing_rows(record: RunRecord, report: CopyReport) -> list[tuple[str, str]
         text += f", about {clock_text(left_s)} at this rate"
     rows = [("missing", text)]
     if parts:
-        rows.append(("parts", f"{size_human(parts)} of files that are not whole yet"))
+        rows.append(("parts", f"{size_human(parts)} of files that are not complete yet"))
     if not parts and not report["copied"]["files"] and not report["resumed_bytes"]:
         return rows
     name, last = rows.pop()
-    kept = "what has arrived and was proved is kept, the same command goes on"
+    kept = "what has arrived and was verified is kept; run the same command again to continue"
     return [*rows, (name, f"{last}; {kept}")]
 
 
@@ -221,7 +224,7 @@ def _time_row(report: CopyReport) -> list[tuple[str, str]]:
     attempts = report.get("attempts", 1)
     sessions = f" in {attempts} sessions" if attempts > 1 else ""
     moving = f"{report.get('moving_us', 0) / 1e6:.2f} s moving{sessions}"
-    return [("time", f"{moving}, {command_us / 1e6:.2f} s since the command began")]
+    return [("time", f"{moving}, {command_us / 1e6:.2f} s since the command started")]
 
 
 def _means_text(record: RunRecord, report: CopyReport) -> str:
@@ -234,7 +237,7 @@ def _means_text(record: RunRecord, report: CopyReport) -> str:
     rate = f" at {rate_human(rate_bps)}" if rate_bps else ""
     return (
         f"{spec.get('transport', 'tcp')}, {streams} stream{plural}{rate}, {sealed},"
-        f" verified by {asked.get('verify', 'tree')}".replace("verified by none", "not verified")
+        f" verified by {asked.get('verify', 'tree')}".replace("not verified", "not verified")
     )
 
 

@@ -75,7 +75,10 @@ def _of_rule(text: str, flag: str, zeros: bool, depth: int) -> Iterator[str]:
         yield _WORDS[word] + rest
     elif word in (".", "merge") and rest:
         if depth == _MAX_DEPTH:
-            raise click.UsageError(f"{flag}: {rest}: files that name files, more than {_MAX_DEPTH}")
+            raise click.UsageError(
+                f"{flag}: {rest}: filter files include each other, more than {_MAX_DEPTH} levels "
+                "deep"
+            )
         for line in _lines(rest, flag, zeros):
             yield from _of_rule(line, f"{flag}: {rest}", zeros, depth + 1)
     else:
@@ -85,24 +88,24 @@ def _of_rule(text: str, flag: str, zeros: bool, depth: int) -> Iterator[str]:
 def _unknown(text: str, word: str, flag: str) -> str:
     if word.partition(",")[0] in _OTHERS or word.startswith(":"):
         return (
-            f"{flag}: {text!r}: rules for one end and files in folders are not read;"
-            " '+ PATTERN' and '- PATTERN' hold for both ends, '. FILE' reads rules from a file"
+            f"{flag}: {text!r}: rules for one end and per-folder filter files are not supported; "
+            "'+ PATTERN' and '- PATTERN' apply to both ends, '. FILE' reads rules from a file"
         )
     return (
-        f"{flag}: {text!r} is not a rule: write '+ PATTERN', '- PATTERN', '. FILE'"
-        " or '!' (forget the rules before)"
+        f"{flag}: {text!r} is not a rule: write '+ PATTERN', '- PATTERN', '. FILE' or '!' (clears "
+        "the rules before it)"
     )
 
 
 def _checked(rule: str, flag: str) -> str:
     if len(rule) < 3:
-        raise click.UsageError(f"{flag}: {rule!r}: a pattern is missing")
+        raise click.UsageError(f"{flag}: {rule!r}: the pattern is missing")
     try:
         rule.encode()
     except UnicodeEncodeError:
         shown = rule[2:].encode(errors="surrogateescape")
         raise click.UsageError(
-            f"{flag}: {shown!r} is not UTF-8: write ? for each byte that is not"
+            f"{flag}: {shown!r} is not valid UTF-8: write ? in place of each invalid byte"
         ) from None
     return rule
 

@@ -75,7 +75,7 @@ def _keep_alive(out: Output, ended: threading.Event) -> None:
 
 def _awaited_order() -> dict[str, Any]:
     if not select.select([sys.stdin], [], [], WAIT_S)[0]:
-        raise TimeoutFailure(f"--order: no order came on standard input within {WAIT_S:g} s")
+        raise TimeoutFailure(f"--order: no order arrived on standard input within {WAIT_S:g} s")
     return read_order(sys.stdin.readline(MAX_ORDER_BYTES))
 
 

@@ -41,7 +41,7 @@ BAR_AFTER_S = 0.3
 LINE_EACH_S = 1.0
 LINE_WIDTH = 80
 
-STOPPING = "farline: stopping; once more to stop at once"
+STOPPING = "farline: stopping; press again to stop immediately"
 
 
 class View(Protocol):

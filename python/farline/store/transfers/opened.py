@@ -113,8 +113,8 @@ class Transfers:
         answer = self.engine.arrow(query.limit(MAX_CELL_ROWS + 1))
         if len(answer) > MAX_CELL_ROWS:
             raise LimitError(
-                f"more than {MAX_CELL_ROWS} cells by {', '.join(keys) or 'round-trip time'}:"
-                " tell less apart, or round round-trip times more (rtt_decimals)"
+                f"more than {MAX_CELL_ROWS} cells by {', '.join(keys) or 'round-trip time'}: use "
+                "fewer keys, or round round-trip times more coarsely (rtt_decimals)"
             )
         return cell_table(answer, keys, self._known(joined), rtt_decimals)
 
@@ -225,7 +225,9 @@ class Transfers:
 
     def _need_sites(self, asked: bool, what: str) -> None:
         if asked and self.infrastructure is None:
-            raise SpecError(f"{what} need an infrastructure, which says whose host is which")
+            raise SpecError(
+                f"{what} need an infrastructure file, which lists the hosts of each site"
+            )
 
 
 @contextlib.contextmanager
@@ -289,8 +291,8 @@ def _others(engine: Engine, table: ir.Table, named: ParquetFiles) -> ir.Table:
         odd = engine.arrow(rows.filter(unknown_modality(rows)).select("modality").limit(1))
         if len(odd):
             raise SpecError(
-                f"{named.pattern}: modality {odd['modality'][0].as_py()!r} is not one of"
-                f" {', '.join(MODALITIES)}; map it, or give rows without one a value"
+                f"{named.pattern}: modality {odd['modality'][0].as_py()!r} is not one of "
+                f"{', '.join(MODALITIES)}; map it, or set a value for rows without one"
             )
     to_fill = rows.filter(rate_is_to_fill(rows)).select("rate_bps").limit(1)
     return canonical(table, named, fill_rates=True) if len(engine.arrow(to_fill)) else rows

@@ -59,12 +59,10 @@ class ParquetFiles:
             checked_column(name)
         both = sorted(set(self.columns) & set(self.values))
         if both:
-            raise SpecError(
-                f"{self.pattern}: {both[0]} has both a column and a value; one is allowed"
-            )
+            raise SpecError(f"{self.pattern}: {both[0]} has both a column and a value; use one")
         for name in self.scales:
             if TRANSFER_COLUMNS[name] not in ("double", "int64", "int32"):
-                raise SpecError(f"{self.pattern}: {name} is no number, so it has no scale")
+                raise SpecError(f"{self.pattern}: {name} is not a number, so it has no scale")
 
 
 def transfer_schema() -> pa.Schema:
@@ -114,8 +112,8 @@ def canonical(table: ir.Table, source: ParquetFiles, fill_rates: bool = False) -
     for name, theirs in source.columns.items():
         if theirs not in table.columns:
             raise SpecError(
-                f"{source.pattern}: {name} is said to be {theirs!r}, but there is no such column;"
-                f" there are {', '.join(table.columns)}"
+                f"{source.pattern}: {name} is mapped to {theirs!r}, but there is no such column; "
+                f"available: {', '.join(table.columns)}"
             )
     found: dict[str, Any] = {}
     for name in TRANSFER_COLUMNS:
@@ -155,13 +153,13 @@ def _completed(
 
     if "modality" not in present:
         raise SpecError(
-            f"{source.pattern}: no column modality; say which column it is, or give it a value of"
-            f" {', '.join(MODALITIES)}"
+            f"{source.pattern}: no column modality; map a column to it, or set it to one of "
+            f"{', '.join(MODALITIES)}"
         )
     if "rate_bps" not in present:
         if not {"bytes", "duration_s"} <= present:
             raise SpecError(
-                f"{source.pattern}: no column rate_bps, nor bytes and duration_s to find it from"
+                f"{source.pattern}: no column rate_bps, nor bytes and duration_s to compute it from"
             )
         found["rate_bps"] = _from_bytes(found)
     elif fill_rates:

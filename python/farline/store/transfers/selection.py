@@ -77,7 +77,7 @@ class Selection:
         low, high = getattr(self, f"min_{what}"), getattr(self, f"max_{what}")
         for limit in (low, high):
             if limit is not None and not 0 <= limit < float("inf"):
-                raise SpecError(f"{what}: limit {limit!r} is not a number from 0 up")
+                raise SpecError(f"{what}: limit {limit!r} is not a number of 0 or more")
         if low is not None and high is not None and low > high:
             raise SpecError(f"{what}: the smallest, {low:g}, is above the largest, {high:g}")
 
@@ -93,9 +93,9 @@ def checked_keys(by: Sequence[str], period_s: float | None) -> tuple[str, ...]:
     """
     for name in by:
         if name not in KEYS:
-            raise SpecError(f"by {name!r}: there is no such key; allowed are {', '.join(KEYS)}")
+            raise SpecError(f"by {name!r}: no such key; allowed: {', '.join(KEYS)}")
     if "period" in by and not (period_s is not None and 0 < period_s < float("inf")):
-        raise SpecError("by 'period': how long a period is has to be stated, in seconds above 0")
+        raise SpecError("by 'period': give the length of a period, in seconds above 0")
     return tuple(dict.fromkeys(by))
 
 
@@ -107,14 +107,14 @@ def checked_column(name: str) -> str:
     """
     if name not in TRANSFER_COLUMNS:
         allowed = ", ".join(TRANSFER_COLUMNS)
-        raise SpecError(f"column {name!r}: there is no such column; allowed are {allowed}")
+        raise SpecError(f"column {name!r}: no such column; allowed: {allowed}")
     return name
 
 
 def _check_values(name: str, values: Sequence[object]) -> None:
     if name not in WHERE_COLUMNS:
         raise SpecError(
-            f"where {name!r}: no such column with values; allowed are {', '.join(WHERE_COLUMNS)}"
+            f"where {name!r}: no such column with values; allowed: {', '.join(WHERE_COLUMNS)}"
         )
     if isinstance(values, str) or not values:
         raise SpecError(f"where {name}: {values!r} is not a list of values")

@@ -89,7 +89,8 @@ def match_hosts(infrastructure: Infrastructure, hosts: Iterable[str | None]) -> 
     known = sorted({host for host in hosts if host is not None})
     if len(known) > MAX_HOSTS:
         raise SpecError(
-            f"more than {MAX_HOSTS} different hosts: from_host and to_host do not hold hosts"
+            f"more than {MAX_HOSTS} different hosts: from_host and to_host do not seem to "
+            "hold host names"
         )
     names = infrastructure.site_names
     sites = {host: infrastructure.site_of(host) for host in known}
