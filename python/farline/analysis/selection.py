@@ -105,7 +105,7 @@ def _parts(text: str, flag: str) -> list[tuple[str, str]]:
 def _check_once(names: Sequence[str], flag: str) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise UsageError(f"{flag} {twice}: given twice; write several values as one {twice}=A,B")
+        raise UsageError(f"{flag} {twice}: given twice; several values are one {twice}=A,B")
 
 
 def _columns(texts: Sequence[str]) -> dict[str, tuple[object, ...]]:
@@ -135,13 +135,8 @@ def _with(
         case "min-bytes":
             return replace(base, min_bytes=int(_number(value, units.parse_size, where)))
     if key not in TRANSFER_COLUMNS:
-<<<<<<< HEAD
         allowed = (*_TEXT_KEYS, *TRANSFER_COLUMNS)
         raise UsageError(f"{flag} {key!r}: there is no such key; {unknown(key, allowed)}")
-=======
-        allowed = ", ".join((*_TEXT_KEYS, *TRANSFER_COLUMNS))
-        raise UsageError(f"{flag} {key!r}: no such key; allowed: {allowed}")
->>>>>>> 39f46c8 (words: errors, verdicts and tables in plain, standard terms)
     return replace(base, where={**base.where, **dict([_where(f"{key}={value}", flag)])})
 
 
@@ -152,13 +147,8 @@ def _where(text: str, flag: str = "--where") -> tuple[str, tuple[object, ...]]:
     if not equals:
         raise UsageError(f"{flag} {text!r}: write COLUMN=VALUE, such as streams=4")
     if column not in TRANSFER_COLUMNS:
-<<<<<<< HEAD
         said = unknown(column, TRANSFER_COLUMNS)
         raise UsageError(f"{flag} {column!r}: no such column; {said}")
-=======
-        allowed = ", ".join(TRANSFER_COLUMNS)
-        raise UsageError(f"{flag} {column!r}: no such column; allowed: {allowed}")
->>>>>>> 39f46c8 (words: errors, verdicts and tables in plain, standard terms)
     try:
         return column, tuple(_value(column, value.strip()) for value in values.split(","))
     except ValueError as error:
@@ -203,10 +193,7 @@ def _site(text: str | None, sites: Infrastructure | None, where: str) -> str | N
 
 def _known(names: tuple[str, ...], sites: Infrastructure | None, where: str) -> tuple[str, ...]:
     if sites is None:
-        raise UsageError(
-            f"{where}: it is not known which host belongs to which site;"
-            " give --infrastructure SITES.toml"
-        )
+        raise UsageError(f"{where}: which hosts are whose? Give --infrastructure SITES.toml")
     return sites.sites_named(names)
 
 

@@ -60,7 +60,7 @@ def read_figures(tables: object, together: Mapping[str, Together]) -> tuple[Want
     names = [figure.name for figure in figures]
     for name in names:
         if names.count(name) > 1:
-            raise SpecError(f"[[{FIGURE}]] name: {name!r} is listed twice")
+            raise SpecError(f"[[{FIGURE}]] name: {name!r} stands there twice")
     return figures
 
 
@@ -76,16 +76,14 @@ def check_figures(figures: Sequence[WantedFigure], factors: Mapping[str, Sequenc
             name = getattr(figure, key)
             if name is not None and name not in factors:
                 varied = ", ".join(factors) or "nothing"
-                raise SpecError(f"{place} {key}: {name} does not vary; what varies is {varied}")
+                raise SpecError(f"{place} {key}: {name} does not vary; what does is {varied}")
         shown = figure.curves or figure.x
         for value in (value for panel in figure.panels for value in panel):
             if shown is not None and value not in factors[shown]:
-                raise SpecError(f"{place} panels: {shown} never has the value {value!r}")
+                raise SpecError(f"{place} panels: {shown} is never {value!r}")
         for name, value in figure.where.items():
             if value not in factors.get(name, ()):
-                raise SpecError(
-                    f"{place} where: {name} never has the value {value!r} in a varied run"
-                )
+                raise SpecError(f"{place} where: {name} is never {value!r} in a varied run")
 
 
 def figures_without(
@@ -103,7 +101,7 @@ def _figure(table: Mapping[str, Any], together: Mapping[str, Together]) -> Wante
         raise SpecError(f"[[{FIGURE}]] name: {name!r} is not 1 to 64 letters, digits, '_' or '-'")
     place = f"[[{FIGURE}]] {name}"
     if name in _USUAL_NAMES or name.startswith(_USUAL_STARTS):
-        raise SpecError(f"{place}: the report already has a figure of that name; choose another")
+        raise SpecError(f"{place}: the report has a figure of that name; take another")
     _check_keys(place, table)
     _check_axes(place, table)
     values = dict(table)
@@ -126,31 +124,27 @@ def _figure(table: Mapping[str, Any], together: Mapping[str, Together]) -> Wante
 def _check_keys(place: str, table: Mapping[str, Any]) -> None:
     for key, value in table.items():
         if key not in _KEYS:
-<<<<<<< HEAD
             raise SpecError(f"{place} {key}: unknown; {unknown(key, _KEYS)}")
-=======
-            raise SpecError(f"{place} {key}: unknown; allowed: {', '.join(_KEYS)}")
->>>>>>> 39f46c8 (words: errors, verdicts and tables in plain, standard terms)
         if key in _TEXTS and not isinstance(value, str):
-            raise SpecError(f"{place} {key}: {value!r} is not a string")
+            raise SpecError(f"{place} {key}: {value!r} is not a text")
         if key in _WORDS and value not in _WORDS[key]:
             allowed = ", ".join(_WORDS[key])
-            raise SpecError(f"{place} {key}: {value!r} is not allowed; allowed: {allowed}")
+            raise SpecError(f"{place} {key}: {value!r} is not allowed; allowed are {allowed}")
 
     for key in _NOT_IN[table.get("kind", "curves")]:
         if key in table:
-            raise SpecError(f"{place} {key}: has no meaning in a figure of kind {table['kind']}")
+            raise SpecError(f"{place} {key}: means nothing in a figure of kind {table['kind']}")
 
 
 def _check_axes(place: str, table: Mapping[str, Any]) -> None:
     """Refuses what one figure would have to show in two ways."""
     if "x" in table and table["x"] == table.get("curves"):
-        raise SpecError(f"{place} curves: {table['x']} is already on the x axis")
+        raise SpecError(f"{place} curves: {table['x']} is x already")
     where = table.get("where")
     for name, _ in flatten(where) if isinstance(where, Mapping) else ():
         for key in ("x", "curves"):
             if name == table.get(key):
-                raise SpecError(f"{place} where: {name} is {key}, so it is not constant")
+                raise SpecError(f"{place} where: {name} is {key}, so it is not held")
 
 
 def _panels(
@@ -187,11 +181,7 @@ def _columns(place: str, raw: Any) -> list[str]:
     columns: list[str] = raw if isinstance(raw, list) else [raw]
     for column in columns:
         if column not in known:
-<<<<<<< HEAD
             raise SpecError(f"{place} y: {column!r} is unknown; {unknown(column, known)}")
-=======
-            raise SpecError(f"{place} y: {column!r} is unknown; allowed: {', '.join(known)}")
->>>>>>> 39f46c8 (words: errors, verdicts and tables in plain, standard terms)
     if not columns:
-        raise SpecError(f"{place} y: the list is empty: name at least one result")
+        raise SpecError(f"{place} y: an empty list: name at least one result")
     return columns

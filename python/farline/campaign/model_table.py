@@ -47,19 +47,15 @@ def read_models(place: str, tables: object, x_options: Collection[str]) -> list[
 def _line(place: str, table: Mapping[str, Any], x_options: Collection[str]) -> ModelLine:
     for key in table:
         if key not in _KEYS:
-<<<<<<< HEAD
             raise SpecError(f"{place} {key}: unknown; {unknown(key, _KEYS)}")
-=======
-            raise SpecError(f"{place} {key}: unknown; allowed: {', '.join(_KEYS)}")
->>>>>>> 39f46c8 (words: errors, verdicts and tables in plain, standard terms)
     for key in ("name", "rtt_s"):
         if key not in table:
             raise SpecError(f"{place} {key}: missing")
     if not isinstance(table["name"], str) or not table["name"]:
-        raise SpecError(f"{place} name: {table['name']!r} is not a string")
+        raise SpecError(f"{place} name: {table['name']!r} is not a text")
     if table.get("model", MODEL_NAMES[0]) not in MODEL_NAMES:
         allowed = ", ".join(MODEL_NAMES)
-        raise SpecError(f"{place} model: {table['model']!r} is not allowed; allowed: {allowed}")
+        raise SpecError(f"{place} model: {table['model']!r} is not allowed; allowed are {allowed}")
     values = {key: _read(place, key, raw) for key, raw in table.items()}
     _check_over(place, values, x_options)
     line = model_line(values)

@@ -70,7 +70,7 @@ def check_in_use(place: str, key: str) -> None:
 
     if key not in VARIABLE_KEYS:
         raise SpecError(
-            f"{place}: cannot change between runs; these can: {', '.join(VARIABLE_KEYS)}"
+            f"{place}: cannot change between runs; what can is {', '.join(VARIABLE_KEYS)}"
         )
 
 
@@ -84,14 +84,14 @@ def check_variable(place: str, key: str) -> None:
 
     if key not in VARIABLE_KEYS:
         raise SpecError(
-            f"{place}: each value would need its own testbed: give one value; these can vary: "
-            f"{', '.join(VARIABLE_KEYS)}"
+            f"{place}: each value needs a testbed of its own: give one;"
+            f" what can vary is {', '.join(VARIABLE_KEYS)}"
         )
 
 
 def _text(key: str, raw: object) -> str:
     if not isinstance(raw, str) or not raw:
-        raise SpecError(f"[{PATH}] {key}: {raw!r} is not a string")
+        raise SpecError(f"[{PATH}] {key}: {raw!r} is not a text")
     return raw
 
 
@@ -99,7 +99,7 @@ def _alternatives(key: str, raw: object) -> tuple[Any, ...]:
     items = raw if isinstance(raw, list) else [raw]
     found = [value for item in items for value in _values(key, item)]
     if not found or len(set(found)) < len(found):
-        raise SpecError(f"[{PATH}] {key}: {'a value is listed twice' if found else 'no value'}")
+        raise SpecError(f"[{PATH}] {key}: {'a value stands there twice' if found else 'no value'}")
     return tuple(found)
 
 
@@ -127,13 +127,8 @@ def read_link_option(place: str, key: str, raw: object) -> Any:
     from farline.spec.values import read_value
 
     if key not in LINK_OPTION_BY_KEY:
-<<<<<<< HEAD
         allowed = (*_PLACE_KEYS, *LINK_OPTION_BY_KEY)
         raise SpecError(f"{place}: unknown; {unknown(key, allowed)}")
-=======
-        allowed = ", ".join((*_PLACE_KEYS, *LINK_OPTION_BY_KEY))
-        raise SpecError(f"{place}: unknown; allowed: {allowed}")
->>>>>>> 39f46c8 (words: errors, verdicts and tables in plain, standard terms)
     try:
         return read_value(LINK_OPTION_BY_KEY[key], raw)
     except ValueError as error:

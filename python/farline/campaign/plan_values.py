@@ -38,7 +38,7 @@ def read_option(part: str, path: str, raw: object) -> Any:
     place = place_of(part, path)
     if PATH in (path.rpartition(".")[0], path):
         if part != REFERENCE:
-            raise SpecError(f"[{part}] {path}: belongs in its own table, [{PATH}]")
+            raise SpecError(f"[{part}] {path}: stands in a table of its own, [{PATH}]")
         name = path.rpartition(".")[2]
         value = read_link_option(place, name, raw)
         check_in_use(place, name)
@@ -61,23 +61,16 @@ def known_option(part: str, path: str, varied: bool) -> Option:
     section, place = path.rpartition(".")[0], place_of(part, path)
     option = next((option for option in OPTIONS if option.path == path), None)
     if section == PATH or path == PATH:
-        raise SpecError(f"{place}: belongs in [{PATH}]")
+        raise SpecError(f"{place}: stands in [{PATH}]")
     if section and section not in SECTIONS:
-<<<<<<< HEAD
         raise SpecError(f"{place}: there is no section {section}; {unknown(section, SECTIONS)}")
     if option is None:
         siblings = [o.name for o in OPTIONS if o.path.rpartition(".")[0] == section]
         raise SpecError(f"{place}: unknown; {unknown(path.rpartition('.')[2], siblings)}")
-=======
-        raise SpecError(f"{place}: no section {section}; allowed: {', '.join(SECTIONS)}")
-    if option is None:
-        siblings = [o.name for o in OPTIONS if o.path.rpartition(".")[0] == section]
-        raise SpecError(f"{place}: unknown; allowed: {', '.join(siblings)}")
->>>>>>> 39f46c8 (words: errors, verdicts and tables in plain, standard terms)
     if path == "seed":
-        raise SpecError(f"{place}: belongs in [campaign]; the seed of each run is derived from it")
+        raise SpecError(f"{place}: stands in [campaign]; each run's own seed is drawn from it")
     if varied and not option.sweep:
-        raise SpecError(f"{place}: cannot be varied; put it in [fixed]")
+        raise SpecError(f"{place}: cannot be varied; it may stand in [fixed]")
     return option
 
 
@@ -91,7 +84,7 @@ def read_alternatives(option: Option, raw: object) -> tuple[Any, ...]:
     """Alternatives from a text, one value, or a list of these.
 
     Raises:
-        ValueError: when one cannot be read, there is none, or one is listed twice.
+        ValueError: when one cannot be read, there is none, or one stands there twice.
     """
     from farline.spec.values import read_sweep, read_value
 
@@ -105,10 +98,10 @@ def read_alternatives(option: Option, raw: object) -> tuple[Any, ...]:
     for item in raw if isinstance(raw, list) else ():
         found += read_sweep(option, item) if isinstance(item, str) else [read_value(option, item)]
     if not found:
-        raise ValueError("the list is empty: name at least one value")
+        raise ValueError("an empty list: name at least one value")
     for index, value in enumerate(found):
         if value in found[:index]:
-            raise ValueError(f"{value!r} is listed twice")
+            raise ValueError(f"{value!r} stands there twice")
     return tuple(found)
 
 

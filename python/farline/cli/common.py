@@ -47,7 +47,7 @@ def _spelling(argument: str) -> str:
     if argument.startswith("--zerocopy="):
         return argument.replace("--zerocopy=", "--send-mode=", 1)
     if argument.startswith("--json="):
-        raise click.UsageError(f"{argument}: allowed: --json, --json=farline, --json=iperf3")
+        raise click.UsageError(f"{argument}: allowed are --json, --json=farline, --json=iperf3")
     return argument
 
 
@@ -70,18 +70,14 @@ def target_text(host: str | None, client: str | None, port: int | None) -> str:
         click.UsageError: when no host, two hosts or two ports are named.
     """
     if host and client and host != client:
-        raise click.UsageError(f"two hosts given: {host} and -c {client}")
+        raise click.UsageError(f"two hosts: {host} and -c {client}")
     named = host or client
     if not named:
-<<<<<<< HEAD
         raise click.UsageError("no host is named: give HOST, HOST:PORT or a ticket (farline://...)")
-=======
-        raise click.UsageError("no host given: name one, or give a ticket (farline://...)")
->>>>>>> 39f46c8 (words: errors, verdicts and tables in plain, standard terms)
     if port is None:
         return named
     if named.startswith("farline://") or named.count(":") == 1 or "]:" in named:
-        raise click.UsageError(f"-p {port}: {named} already includes the port")
+        raise click.UsageError(f"-p {port}: the port is part of {named} already")
     bare = f"[{named}]" if ":" in named and not named.startswith("[") else named
     return f"{bare}:{port}"
 
@@ -103,7 +99,7 @@ def open_store(store_path: Path | None, no_store: bool) -> Store | None:
     """The store to keep runs in, or nothing if none is wanted."""
     if no_store:
         if store_path is not None:
-            raise click.UsageError("--store and --no-store cannot be combined")
+            raise click.UsageError("--store and --no-store contradict each other")
         return None
     from farline.store import Store
 
@@ -131,7 +127,7 @@ class Interruption:
 
     def _say(self) -> None:
         if self.count == 1 and not self._quiet:
-            click.echo("farline: stopping; press again to stop immediately", err=True)
+            click.echo("farline: stopping; once more to stop at once", err=True)
 
 
 @contextmanager

@@ -66,7 +66,6 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 def _case_options(command: _Command) -> _Command:
     """The quantities of a case."""
-<<<<<<< HEAD
     for option in reversed(
         (
             click.option(
@@ -131,30 +130,6 @@ def _case_options(command: _Command) -> _Command:
             ),
         )
     ):
-=======
-    for option in reversed((
-        click.option("--payload", type=SIZE, required=True,
-                     help="Payload of the blast: 600MB is decimal, 600M is 600 MiB."),
-        click.option("--rate", type=RATE, required=True, help="Rate of sending, of payload."),
-        click.option("--rtt", type=SECONDS, required=True, help="Round-trip time: 2 T_prop."),
-        click.option("--loss", type=SHARE, default="0", show_default=True,
-                     help="Share of the packets that each pass loses, such as 7% or 0.07."),
-        click.option("--packet", type=click.IntRange(64, 65_507), default=1472, show_default=True,
-                     help="UDP payload of a packet, RBUDP's 16-byte header included; the printed"
-                     " equations have 1500 bytes of payload."),
-        click.option("--overhead", type=click.IntRange(0, 65_535), default=0, show_default=True,
-                     help="Bytes besides its payload that a packet takes of --rate: 82 where it is"
-                     " an Ethernet line's. Corrected models only."),
-        click.option("--settle", type=SECONDS,
-                     help="Wait for stragglers before gaps are reported [RTT/8, 0.2 to 50 ms]."),
-        click.option("--interval", type=SECONDS,
-                     help="Time between early reports [RTT/4, 5 to 50 ms]."),
-        click.option("--initial-window", type=click.IntRange(1, 1 << 20), default=10,
-                     show_default=True, help="Segments TCP sends of a report in its first round."),
-        click.option("--in-flight", type=click.IntRange(1, 64), default=1, show_default=True,
-                     help="Blasts in flight, of a payload that goes in several."),
-    )):  # fmt: skip
->>>>>>> 39f46c8 (words: errors, verdicts and tables in plain, standard terms)
         command = option(command)
     return command
 
@@ -224,7 +199,7 @@ def rbudp(
     if against or campaign:
         measured = measured_runs(store_path, against, campaign, request.case)
     elif store_path is not None:
-        raise click.UsageError("--store: needs --against or --campaign")
+        raise click.UsageError("--store goes with --against or --campaign")
     answer = answer_of(request, measured)
     if request.plot is not None:
         from farline.plots.rbudp_model_figure import save_rbudp_model
@@ -246,7 +221,7 @@ def _request(options: dict[str, Any]) -> Request:
     if efficiency is not None and not 0 < efficiency < 1:
         raise click.UsageError(f"--efficiency: {efficiency:g} is not between 0 and 100 %")
     if plot is not None and plot.suffix.lstrip(".") not in FORMATS:
-        raise click.UsageError(f"--plot {plot}: the file name must end in .png or .svg")
+        raise click.UsageError(f"--plot {plot}: write a file that ends in .png or .svg")
     try:
         case = Case(
             payload_bytes=int(options["payload"]),
@@ -272,7 +247,7 @@ def _beside(text: str | None, case: Case, over: str | None, plot: Path | None) -
     if text is None:
         return None
     if over == "rate" or (over is None and plot is None):
-        raise click.UsageError("--beside: needs --curve payload or --plot")
+        raise click.UsageError("--beside goes with --curve payload or --plot")
     rate, at, loss = text.partition("@")
     try:
         return replace(

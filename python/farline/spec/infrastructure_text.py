@@ -54,7 +54,7 @@ def _site(name: str, raw: object, place: str) -> Site:
     _refuse_unknown(table, _SITE, place)
     hosts = table.get("hosts", [])
     if not isinstance(hosts, list) or not all(isinstance(host, str) for host in hosts):
-        raise SpecError(f"{place}.hosts: {hosts!r} is not a list of strings")
+        raise SpecError(f"{place}.hosts: {hosts!r} is not a list of texts")
     systems = _table(table.get("file_systems", {}), f"{place}.file_systems")
     return Site(
         name=name,
@@ -96,11 +96,7 @@ def _connection(key: str, raw: object, place: str) -> Connection:
 def _refuse_unknown(table: Mapping[str, Any], known: tuple[str, ...], place: str) -> None:
     for key in table:
         if key not in known:
-<<<<<<< HEAD
             raise SpecError(f"{place}: there is no key {key!r}; {unknown(key, known)}")
-=======
-            raise SpecError(f"{place}: unknown key {key!r}; allowed: {', '.join(known)}")
->>>>>>> 39f46c8 (words: errors, verdicts and tables in plain, standard terms)
 
 
 def _table(raw: object, place: str) -> Mapping[str, Any]:
@@ -111,7 +107,7 @@ def _table(raw: object, place: str) -> Mapping[str, Any]:
 
 def _text(raw: object, place: str) -> str:
     if not isinstance(raw, str) or not raw.strip():
-        raise SpecError(f"{place}: {raw!r} is not a string")
+        raise SpecError(f"{place}: {raw!r} is not a text")
     return raw.strip()
 
 
@@ -135,7 +131,7 @@ def _rtt_ms(raw: object, place: str) -> float:
 
 def _number(raw: object, parse: Callable[[str], float], place: str) -> float:
     if isinstance(raw, bool) or not isinstance(raw, int | float | str):
-        raise SpecError(f"{place}: {raw!r} is neither a number nor a string with a unit")
+        raise SpecError(f"{place}: {raw!r} is neither a number nor a text with a unit")
     try:
         return float(parse(raw) if isinstance(raw, str) else raw)
     except OverflowError:

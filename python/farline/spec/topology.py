@@ -43,11 +43,7 @@ def read_document(owner: str, raw: object, place: str) -> dict[str, Any]:
     for name, value in raw.items():
         here = f"{place}.{name}" if place else str(name)
         if name not in known:
-<<<<<<< HEAD
             raise ValueError(f"{here}: there is no such field; {unknown(str(name), known)}")
-=======
-            raise ValueError(f"{here}: unknown field; allowed: {', '.join(known)}")
->>>>>>> 39f46c8 (words: errors, verdicts and tables in plain, standard terms)
         document[name] = read_field(known[name], value, here)
     return document
 
@@ -76,7 +72,7 @@ def _read_map(raw: object, place: str) -> dict[str, str]:
         raise ValueError(f"{place}: {raw!r} is not a table")
     for name, value in raw.items():
         if isinstance(value, bool) or not isinstance(value, str | int):
-            raise ValueError(f"{place}.{name}: {value!r} is neither a string nor a whole number")
+            raise ValueError(f"{place}.{name}: {value!r} is neither a text nor a whole number")
     return {str(name): str(value) for name, value in raw.items()}
 
 

@@ -41,11 +41,7 @@ def option_at(path: str) -> Option:
         ValueError: when there is none; the line lists the paths there are.
     """
     if path not in _BY_PATH:
-<<<<<<< HEAD
         raise ValueError(f"{path!r} is no option; {unknown(path, sorted(_BY_PATH))}")
-=======
-        raise ValueError(f"{path!r} is not an option; allowed: {', '.join(sorted(_BY_PATH))}")
->>>>>>> 39f46c8 (words: errors, verdicts and tables in plain, standard terms)
     return _BY_PATH[path]
 
 
@@ -77,17 +73,13 @@ def read_text(option: Option, text: str, bare: bool = False) -> Value:
 
 def _word(option: Option, text: str) -> str:
     if text not in option.choices:
-<<<<<<< HEAD
         raise ValueError(f"{text!r} is not allowed; {unknown(text, option.choices)}")
-=======
-        raise ValueError(f"{text!r} is not allowed; allowed: {', '.join(option.choices)}")
->>>>>>> 39f46c8 (words: errors, verdicts and tables in plain, standard terms)
     return text
 
 
 def _plain(option: Option, raw: object) -> Value:
     if option.kind in ("word", "string"):
-        raise ValueError(f"{raw!r} is not a string")
+        raise ValueError(f"{raw!r} is not a text")
     if isinstance(raw, bool) or option.kind == "flag":
         if isinstance(raw, bool) and option.kind == "flag":
             return raw
@@ -107,13 +99,13 @@ def _check_range(option: Option, value: Value) -> None:
     low, high = option.minimum, option.maximum
     if (low is not None and value < low) or (high is not None and value > high):
         unit = f" {option.unit}" if option.unit else ""
-        raise ValueError(f"{value} is out of range: allowed: {low} to {high}{unit}")
+        raise ValueError(f"{value} is out of range: allowed is {low} to {high}{unit}")
 
 
 def _check_length(option: Option, text: str) -> None:
     low, high = option.minimum or 0, option.maximum
     if len(text) < low or (high is not None and len(text) > high):
-        raise ValueError(f"{len(text)} characters, allowed: {low} to {high}")
+        raise ValueError(f"{len(text)} characters, allowed are {low} to {high}")
 
 
 def read_list(option: Option, text: str) -> list[object]:
@@ -152,7 +144,7 @@ def read_pair(text: str) -> dict[str, str]:
         "destination": _address(destination, text) if destination else "",
     }
     if not any(pair.values()):
-        raise ValueError(f"{text!r} is not a pair: write SOURCE[%DEVICE][=DESTINATION]")
+        raise ValueError(f"{text!r} is no pair: write SOURCE[%DEVICE][=DESTINATION]")
     return {key: value for key, value in pair.items() if value}
 
 
@@ -163,7 +155,7 @@ def _address(text: str, pair: str) -> str:
         return str(ipaddress.ip_address(text.strip("[]")))
     except ValueError:
         raise ValueError(
-            f"{text!r} in {pair!r} is not an IP address: write SOURCE[%DEVICE][=DESTINATION]"
+            f"{text!r} in {pair!r} is no IP address: write SOURCE[%DEVICE][=DESTINATION]"
         ) from None
 
 

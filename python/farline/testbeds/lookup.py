@@ -23,7 +23,7 @@ def find_bed(name: str | None) -> Testbed:
         return Testbed.attach(names[0])
     if not names:
         raise UsageError("no testbed is up; `farline testbed up PRESET` brings one up")
-    raise UsageError(f"no testbed named, and {len(names)} are up: {', '.join(names)}")
+    raise UsageError(f"which testbed? {len(names)} are up: {', '.join(names)}")
 
 
 def find_host(bed: Testbed, name: str) -> Host:
@@ -33,11 +33,7 @@ def find_host(bed: Testbed, name: str) -> Host:
         UsageError: when there is none of that name.
     """
     if name not in bed.hosts:
-<<<<<<< HEAD
         raise UsageError(f"{name!r} is no host of {bed.name}; {unknown(name, bed.hosts)}")
-=======
-        raise UsageError(f"{name!r} is not a host of {bed.name}; allowed: {', '.join(bed.hosts)}")
->>>>>>> 39f46c8 (words: errors, verdicts and tables in plain, standard terms)
     return bed.hosts[name]
 
 
@@ -48,7 +44,7 @@ def find_bed_and_link(words: tuple[str, ...]) -> tuple[Testbed, str]:
         UsageError: for too many words, and for a link that is not there.
     """
     if len(words) > 2:
-        raise UsageError(f"too many arguments: {' '.join(words)}; expected [NAME] [LINK]")
+        raise UsageError(f"too many words: {' '.join(words)}; allowed are [NAME] [LINK]")
     known = [bed.name for bed in list_beds()]
     named = len(words) == 2 or (len(words) == 1 and words[0] in known)
     bed = find_bed(words[0] if named else None)
@@ -56,11 +52,7 @@ def find_bed_and_link(words: tuple[str, ...]) -> tuple[Testbed, str]:
     link = rest[0] if rest else bed.main_link
     links = [one["name"] for one in bed.topology()["links"]]
     if link not in links:
-<<<<<<< HEAD
         raise UsageError(f"{link!r} is no link of {bed.name}; {unknown(link, links)}")
-=======
-        raise UsageError(f"{link!r} is not a link of {bed.name}; allowed: {', '.join(links)}")
->>>>>>> 39f46c8 (words: errors, verdicts and tables in plain, standard terms)
     return bed, link
 
 

@@ -55,13 +55,9 @@ def test_a_list_varies_the_path_and_one_value_holds_it() -> None:
     ("path", "said"),
     [
         ({"mtu_bytes": [1500, 9000]}, "mtu_bytes: each value needs a testbed of its own"),
-<<<<<<< HEAD
         ({"rtts": [1]}, "rtts: unknown; did you mean rtt_s"),
-=======
-        ({"rtts": [1]}, "rtts: unknown; allowed: testbed"),
->>>>>>> 39f46c8 (words: errors, verdicts and tables in plain, standard terms)
         ({"rtt_s": []}, "no value"),
-        ({"rtt_s": [0.1, "100ms"]}, "is listed twice"),
+        ({"rtt_s": [0.1, "100ms"]}, "stands there twice"),
         ({"loss": 2}, "out of range"),
         ({"testbed": 3}, "is not a text"),
     ],

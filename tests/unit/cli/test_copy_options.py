@@ -161,16 +161,10 @@ def test_filters_of_all_kinds_stand_in_one_row() -> None:
         (["--bwlimit", "fast"], "not a rate"),
         (["--chunk", "1X"], "not a size"),
         (["--retries", "-1"], "range"),
-<<<<<<< HEAD
         (["-P", "src"], "-P is the port of ssh, as in scp"),
         (["-P", "src"], "--streams N"),
         (["--transport", "udp"], "allowed are tcp, udt, rbudp"),
         (["--receiver", "fake"], "allowed are naive, gather"),
-=======
-        (["-P", "src"], "progress is shown"),
-        (["--transport", "udp"], "allowed: tcp, udt, rbudp"),
-        (["--receiver", "fake"], "allowed: naive, gather"),
->>>>>>> 39f46c8 (words: errors, verdicts and tables in plain, standard terms)
     ],
 )
 def test_what_cannot_be_is_refused_in_words(arguments: list[str], said: str) -> None:

@@ -103,13 +103,8 @@ def _without_bundled_help(words: list[str], params: Sequence[click.Parameter]) -
 def _read_port(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text[:9]) <= 65535:
         raise ValueError(
-<<<<<<< HEAD
             f"{text!r} is no port: -P is the port of ssh, as in scp; for iperf3's parallel"
             " streams write --streams N; rsync's -P (--partial --progress) is on by default"
-=======
-            f"{text!r} is not a port: here -P is the ssh port, as with scp; progress is shown and "
-            "partial files are kept without an option"
->>>>>>> 39f46c8 (words: errors, verdicts and tables in plain, standard terms)
         )
     return int(text)
 
@@ -117,15 +112,13 @@ def _read_port(text: str) -> int:
 def _read_start(text: str) -> float:
     seconds = parse_duration(text)
     if seconds <= 0:
-        raise ValueError(
-            f"{text!r} is out of range: allow some time for farline to start, such as 2m"
-        )
+        raise ValueError(f"{text!r} is out of range: give farline some time to start, such as 2m")
     return seconds
 
 
 def _read_delete(text: str) -> int:
     if not text.isdecimal() or len(text) > 12:
-        raise ValueError(f"{text!r} is not a number of names: write --delete=COUNT")
+        raise ValueError(f"{text!r} is not a count of names: write --delete=COUNT")
     return int(text)
 
 
@@ -244,25 +237,6 @@ def filter_options(command: _Command) -> _Command:
     """Which names are copied, and which are deleted."""
     for decorate in reversed(
         (
-<<<<<<< HEAD
-=======
-            _flag("-a", "--archive", help="Folders, links, modes, times: all are so unasked."),
-            _flag("-p", "--preserve", help="Modes and times (unasked, too)."),
-            _flag("-t", "keep_times", help="Times (unasked, too)."),
-            _flag("--perms", "keep_modes", help="Modes (unasked, too)."),
-            _flag("--no-perms", "no_modes", help="Modes by the umask: --no-modes."),
-            _flag("-S", "keep_holes", help="Holes (unasked, too)."),
-            _flag("-I", "--ignore-times", help="Copy everything again: --overwrite always."),
-            _flag("-u", "--update", help="Replace what is older: --overwrite older."),
-            _flag("-c", "--checksum", "by_checksum", help="Compare files by their hashes."),
-            _flag("--size-only", help="Files of the same size are the same."),
-            _flag("--ignore-existing", help="Leave alone whatever is there, by its name."),
-            _flag("-L", "--copy-links", help="Copy what links point at: --links follow."),
-            _flag("--no-encrypt", help="Send not encrypted: --cipher none."),
-            _flag("-z", "--compress", help="Refused: data are not compressed in transit."),
-            click.option("--include", multiple=True, metavar="PATTERN", help="Take what fits."),
-            click.option("--exclude", multiple=True, metavar="PATTERN", help="Leave it out."),
->>>>>>> 39f46c8 (words: errors, verdicts and tables in plain, standard terms)
             click.option(
                 "--include", multiple=True, metavar="PATTERN", help="Include files that match."
             ),
@@ -378,8 +352,8 @@ def read_settings(values: Mapping[str, Any], order: Sequence[str]) -> CopySettin
     """
     if values.get("compress"):
         raise click.UsageError(
-            "-z: compression is not supported: data that fill a fast path are usually compressed "
-            "already, and compressing the rest takes longer than sending it; leave -z out"
+            "-z: not compressed: what fills a fast path is compressed already, and for the rest"
+            " compressing takes longer than sending; leave -z out"
         )
     refuse_letters(values)
     draft = settings_of(values, sweep=False)
@@ -407,9 +381,9 @@ def _put_filters(draft: Draft, values: Mapping[str, Any], order: Sequence[str]) 
 def _put_delete(draft: Draft, values: Mapping[str, Any]) -> None:
     deletes = values.get("delete_asked") or values.get("delete") is not None
     if values.get("delete_asked") and values.get("delete") is not None:
-        raise click.UsageError("--delete and --delete=COUNT cannot be combined")
+        raise click.UsageError("--delete and --delete=COUNT: one of them")
     if values.get("max_delete") is not None and not deletes:
-        raise click.UsageError("--max-delete: needs --delete; alone it deletes nothing")
+        raise click.UsageError("--max-delete: goes with --delete; alone it deletes nothing")
 
 
 def filter_order(context: click.Context) -> list[str]:
