@@ -11,7 +11,6 @@ import click
 
 from farline.cli.command import command_words
 from farline.cli.manual.rows import Row, option_row, section_rows
-from farline.spec.options import TableOption, transport_sections
 
 _GENERAL = "General"
 _GENERAL_FLAGS = frozenset(("--help", "--help-all", "--version"))
@@ -170,9 +169,19 @@ def write_rows(formatter: click.HelpFormatter, rows: Sequence[tuple[str, str]]) 
 
 def _is_of_transport(option: click.Option, chosen: str | None) -> bool:
     """Whether it stands in the group of a transport that is shown."""
-    if not isinstance(option, TableOption) or not option.is_of_transports:
+    if not getattr(option, "is_of_transports", False):
         return False
-    return chosen is None or chosen in option.sections
+    sections: tuple[str, ...] = getattr(option, "sections", ())
+    return chosen is None or chosen in sections
+
+
+def transport_sections(command: click.Command) -> tuple[str, ...]:
+    """Transports of which a command has options of their own; asks the table only where it may."""
+    if not any(hasattr(option, "sections") for option in command.params):
+        return ()
+    from farline.spec.options import transport_sections as sections_of
+
+    return sections_of(command)
 
 
 @dataclass(frozen=True)

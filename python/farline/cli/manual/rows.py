@@ -6,9 +6,6 @@ from dataclasses import dataclass
 
 import click
 
-from farline.cli.limits import UnitType
-from farline.spec.options import TableOption, section_help, section_metavar
-
 _UNIT_METAVARS = {
     "rate": "RATE", "time": "DURATION", "rtt": "DURATION", "size": "SIZE", "share": "SHARE",
 }  # fmt: skip
@@ -30,6 +27,8 @@ def option_row(option: click.Option, ctx: click.Context) -> Row:
 
 def section_rows(command: click.Command, section: str) -> list[Row]:
     """The rows of the options that belong to transports, as one of them has them."""
+    from farline.spec.options import TableOption, section_help, section_metavar
+
     options = [one for one in command.params if isinstance(one, TableOption)]
     return [
         Row(_spelling(one, section_metavar(one, section)), section_help(one, section))
@@ -45,7 +44,7 @@ def metavar_of(option: click.Option, ctx: click.Context) -> str | None:
     if option.metavar is not None:
         return option.metavar
     kind = option.type
-    if isinstance(kind, UnitType):
+    if kind.name in _UNIT_METAVARS:
         return _UNIT_METAVARS[kind.name]
     if isinstance(kind, click.Choice):
         return "|".join(str(word) for word in kind.choices)
