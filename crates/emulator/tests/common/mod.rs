@@ -141,10 +141,24 @@ impl Echo {
         self.here.recv(&mut bytes).ok().map(|_| before.elapsed())
     }
 
-    /// The shortest of a few round trips: what other programs on the machine add is not the path's.
+    /// The shortest of a few round trips.
     pub fn shortest(&self) -> Duration {
-        let tries = (0..10).filter_map(|_| self.round_trip(Duration::from_secs(5)));
-        tries.min().expect("an answer")
+        self.shortest_until(Duration::MAX)
+    }
+
+    /// The same, and of more if none is shorter than `enough`: what other programs on the machine add is not the path's.
+    pub fn shortest_until(&self, enough: Duration) -> Duration {
+        let patience = Instant::now() + Duration::from_secs(30);
+        let mut shortest = None;
+        for number in 1.. {
+            let one = self.round_trip(Duration::from_secs(5));
+            shortest = shortest.into_iter().chain(one).min();
+            let is_short = shortest.is_some_and(|time| time < enough);
+            if number >= 10 && (is_short || Instant::now() > patience) {
+                break;
+            }
+        }
+        shortest.expect("an answer")
     }
 }
 
