@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from farline.errors import FarlineError, SystemFailure
-from farline.store.entry import RunBundle
 from farline.tools.events import Notice, NoticeKind
 from farline.tools.native import as_arrays
 from farline.tools.temporary_state import remove_folder
@@ -153,6 +152,7 @@ class RecordKeeper:
             self.receipt_error = error
 
     def _put(self, record: RunRecord, attempt: Attempt, receipt: Path | None) -> None:
+        from farline.store.entry import RunBundle
         from farline.store.layout import default_path
         from farline.store.quick import spool
         from farline.store.receipts import keep_receipt
