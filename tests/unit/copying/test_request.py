@@ -28,19 +28,19 @@ def request(*locations: str, **settings: Any) -> CopyRequest:
         (request(data_path=DataPath(tunnel=True, connect_back=0)), "leaves --tunnel nothing"),
         (
             request(data_path=DataPath(connect_back=0), spec={"transport": "udt"}),
-            "--connect-back: goes with TCP",
+            "--connect-back: works only with TCP",
         ),
-        (request("g:a", "h:b", data_path=DataPath(tunnel=True)), "--tunnel: goes with TCP"),
+        (request("g:a", "h:b", data_path=DataPath(tunnel=True)), "--tunnel: works only with TCP"),
         (
             request(data_path=DataPath(data_ports=(5000, 5002)), spec={"streams": 2}),
             "--data-ports 5000-5002: 3 ports; 2 streams take 4",
         ),
-        (request("dtn:a", "b", name_list=NameList(Path("n"))), "--files-from: goes with a source"),
+        (request("dtn:a", "b", name_list=NameList(Path("n"))), "--files-from: works only with"),
         (
             request("dtn:a", "b", spec={"copy": {"remove_source_files": True}}),
-            "--remove-source-files: a server of files removes none",
+            "--remove-source-files: a server does not remove files",
         ),
-        (request(TICKET, "farline://b#y"), "neither can be told to begin"),
+        (request(TICKET, "farline://b#y"), "neither can start the copy"),
         (request(receipt="/no/such/folder/r"), "no such folder"),
     ],
 )
