@@ -170,7 +170,7 @@ def test_the_emulator_keeps_off_the_cpus_of_its_hosts(testbed: MakeBed) -> None:
 
 
 def test_a_cpu_that_is_not_there_is_refused() -> None:
-    with pytest.raises(SpecError, match=r"hosts\.a\.cpus: 4095 is not there; allowed are 0"):
+    with pytest.raises(SpecError, match=r"hosts\.a\.cpus: no CPU 4095; allowed: 0"):
         Testbed.up(load(TWO_HOSTS + "cpus = [4095]\n"))
 
 

@@ -17,6 +17,9 @@ SOURCES = ROOT / "python" / "farline"
 _HELP = {"help", "short_help", "metavar", "epilog", "options_metavar"}
 """Arguments of click whose text `--help` prints."""
 
+_HELP_NAME = re.compile(r"_HELP$|^(COMMANDS|VERBS|LETTERS)$")
+"""Variables that hold texts of `--help`."""
+
 _NOT_TEXT = ("compile", "sql", "execute", "raw_sql", "query", "Template", "TypeVar", "NewType")
 """Calls whose strings are for machines."""
 
@@ -50,7 +53,7 @@ def _phrases(tree: ast.AST) -> Iterator[tuple[str, int]]:
     stack: list[ast.AST] = [tree]
     while stack:
         node = stack.pop()
-        if id(node) in skipped or _is_for_machines(node):
+        if id(node) in skipped or _is_for_machines(node) or _is_help(node):
             continue
         if isinstance(node, ast.JoinedStr | ast.Constant):
             text = _template(node)
@@ -80,8 +83,28 @@ def _docstrings(tree: ast.AST) -> set[int]:
     }
 
 
+def _is_help(node: ast.AST) -> bool:
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
+    return any(isinstance(one, ast.Name) and _HELP_NAME.search(one.id) for one in targets)
+
+
 def _is_for_machines(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
         return False
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     return name in _NOT_TEXT
+
+
+CATALOGUE = ROOT / "tests" / "data" / "printed-texts.txt"
+
+
+def catalogue() -> str:
+    """Every text once, one a line, sorted: where it stands in the sources does not matter."""
+    texts = {found.text for found in printed_texts()}
+    return "".join(f"{text}\n" for text in sorted(texts))
+
+
+if __name__ == "__main__":
+    CATALOGUE.write_text(catalogue(), encoding="utf-8")
+    print(CATALOGUE.relative_to(ROOT))

@@ -46,10 +46,10 @@ ABSENT_KINDS = ("unreachable", "busy")
 """Failures of the server itself; where it never answered, nothing is gained by going on."""
 STRIKES = 2
 _ENDS = {
-    "narrow": "precise enough",
-    "fixed": "run as often as asked",
-    "cap": "stopped by the cap",
-    "nothing": "without a run that succeeded",
+    "narrow": "completed with the required precision",
+    "fixed": "completed",
+    "cap": "stopped at the maximum number of runs",
+    "nothing": "without a successful run",
     "invalid": "without a valid run",
     "abandoned": "given up after failures",
 }
@@ -394,7 +394,11 @@ def _finished_line(machine: Machine) -> str:
     invalid = sum(tally.invalid for tally in [*tallies, machine.reference])
     if invalid:
         parts.append(f"{invalid} run{'s' * (invalid != 1)} not valid and not counted")
-    return f"{len(ends)} setting{'s' * (len(ends) != 1)}: {', '.join(parts)}"
+    settings = f"{len(ends)} setting{'s' * (len(ends) != 1)}"
+    if set(ends) == {_ENDS["fixed"]}:
+        done = f"all {settings} completed" if len(ends) > 1 else f"{settings} completed"
+        return "; ".join([done, *parts[1:]])
+    return f"{settings}: {', '.join(parts)}"
 
 
 def _end_text(tally: Tally) -> str:

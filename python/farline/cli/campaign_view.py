@@ -45,8 +45,8 @@ class PlainCampaign:
             click.echo(_wait_line(progress), err=True)
         if progress.last is not None:
             line = text.outcome_text(progress.machine, *progress.last)
-            left = text.left_text(progress.left)
-            click.echo(f"run {progress.done_runs}: {line}; left: {left}", err=True)
+            left = f"; left: {text.left_text(progress.left)}" if progress.left.runs else ""
+            click.echo(f"run {progress.done_runs}: {line}{left}", err=True)
 
 
 class LiveCampaign:

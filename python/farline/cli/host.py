@@ -28,6 +28,7 @@ WIDTH_MAX = 100
 """Columns beyond which lines get hard to read."""
 
 _STYLES: dict[Severity, str] = {"bad": "bold red", "warn": "yellow", "ok": "green"}
+_LABELS: dict[Severity, str] = {"bad": "blocking", "warn": "warning", "ok": "ok"}
 
 
 @click.command("host", cls=Command, short_help="Check this host for limits on a path.")
@@ -175,11 +176,11 @@ def _print_table(console: Console, found: list[HostFinding]) -> None:
     from rich.table import Table
 
     table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column(width=4)
+    table.add_column(width=8)
     table.add_column(overflow="fold")
     for finding in found:
         style = _STYLES[finding.severity]
-        table.add_row(f"[{style}]{finding.severity}[/]", _cell(finding))
+        table.add_row(f"[{style}]{_LABELS[finding.severity]}[/]", _cell(finding))
     console.print()
     console.print(table)
     console.print()

@@ -51,7 +51,7 @@ def spec_line(spec: RunSpec, address: str) -> str:
     if transport == "rbudp":
         words += _blast_words(spec)
     if rate := spec.get("rate_bps"):
-        words.append(f"rate {rate_text(rate)} a stream")
+        words.append(f"rate {rate_text(rate)} per stream")
     return ", ".join([*words, copy_words(spec) if files else _length_text(spec)])
 
 
@@ -63,7 +63,7 @@ def _length_text(spec: RunSpec) -> str:
 
 def _packet_text(spec: RunSpec, transport: Literal["udp", "udt", "rbudp"]) -> str:
     packet = (spec.get(transport) or {}).get("packet_bytes")
-    return f"packet {size_text(packet)}" if packet else "packet as the MTU allows"
+    return f"packet {size_text(packet)}" if packet else "packet size from the MTU"
 
 
 def _blast_words(spec: RunSpec) -> list[str]:
@@ -176,7 +176,7 @@ def _steady_text(throughput: Throughput, of_copy: bool) -> str:
     if rule == "none":
         if of_copy:
             return "no steady part found (MSER-5)"
-        return "no steady part found (MSER-5; a longer run or -O SECONDS)"
+        return "no steady part found (MSER-5; try a longer run or -O SECONDS)"
     if steady_bps is None:
         return f"nothing left after the warm-up of {throughput['omitted_s']:g} s ({rule})"
     return f"{rate_human(steady_bps)} steady after {throughput['omitted_s']:g} s ({rule})"
@@ -185,7 +185,7 @@ def _steady_text(throughput: Throughput, of_copy: bool) -> str:
 def _loss_line(summary: Summary) -> str:
     sent, lost, resent = summary["sent_packets"], summary["lost_packets"], summary["retransmits"]
     if sent is not None and resent is not None:
-        missing = "" if lost is None else f"; {lost} found missing ({_share_text(lost, sent)})"
+        missing = "" if lost is None else f"; {lost} reported missing ({_share_text(lost, sent)})"
         again = f"{resent} of them retransmissions ({_share_text(resent, sent)})"
         return f"{'packets':<9}{sent} sent, {again}{missing}"
     if sent is not None:

@@ -54,8 +54,11 @@ def queue_lines(links: pa.Table, path: Mapping[str, Any]) -> list[str]:
     series = link_series(columns_of(links, LINK_COLUMNS), path.get("topology"))
     busy = [one for one in series if one.busy]
     if not busy:
-        return ["queues   nothing waited, nothing was lost"]
-    return ["queues   (each bar the most of its time, drops in all)", *map(_queue_line, busy)]
+        return ["queues   no packet waited, no packet was lost"]
+    return [
+        "queues   (each bar is the maximum in its interval; drops are totals)",
+        *map(_queue_line, busy),
+    ]
 
 
 def _queue_line(series: LinkSeries) -> str:

@@ -119,7 +119,7 @@ def choose(
     candidates = [_candidate(model, knots, parts) for model in kinds]
     ranked = sorted(candidates, key=lambda own: math.inf if own.error is None else own.error)
     if not ranked or ranked[0].error is None:
-        why = "; ".join(own.why_not for own in ranked) or "there are none"
+        why = "; ".join(own.why_not for own in ranked) or "no model was given"
         raise SpecError(f"choice of a model: no model can be fitted: {why}")
     chosen, rule = _simplest(candidates, ranked[0])
     if len(parts) < len(knots) - 2:

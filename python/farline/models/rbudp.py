@@ -153,7 +153,7 @@ class Prediction:
         of one.
         """
         if in_flight < 1:
-            raise ValueError(f"in_flight: {in_flight} is out of range: allowed is 1 or more")
+            raise ValueError(f"in_flight: {in_flight} is out of range: allowed: 1 or more")
         bits = 8 * self.case.payload_bytes
         sent_s = self.send_s * (1 + self.resent_bytes / self.case.payload_bytes)
         return min(bits / sent_s, in_flight * bits / self.time_s)

@@ -358,7 +358,7 @@ class RunFollower:
             case "done":
                 self.record = self._remembered(document)
                 return events.SessionEnded(self.record)
-        raise InternalError(f"the engine told an event of unknown kind {kind!r}")
+        raise InternalError(f"the engine sent an event of unknown kind {kind!r}")
 
     def _shown_key(self, fingerprint: str) -> Event:
         self._key = fingerprint

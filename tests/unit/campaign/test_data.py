@@ -37,7 +37,7 @@ def test_a_table_says_which_files() -> None:
     ({"files": ["many"]}, "COUNTxSIZE"),
     ({"files": ["0x1K"]}, "1 to 1000000 files"),
     ({"files": ["2000000x1"]}, "1 to 1000000 files"),
-    ({"files": ["9x1000TiB"]}, "allowed are"),
+    ({"files": ["9x1000TiB"]}, "allowed:"),
     ({"files": ["1xhuge"]}, "huge"),
     ({"source": "here"}, "no folder"),
     ({"destination": 7}, "no folder"),
@@ -70,7 +70,7 @@ def test_a_plan_varies_options_of_copies() -> None:
     ({"data": DATA, "fixed": {"direction": "reverse"}}, "go forward"),
     ({"data": DATA, "grid": {"direction": ["forward", "reverse"]}}, "go forward"),
     ({"data": DATA, "grid": {"copy": {"overwrite": ["never"]}}}, "cannot be varied"),
-    ({"data": DATA, "fixed": {"copy": {"moon": 1}}}, "unknown; allowed are"),
+    ({"data": DATA, "fixed": {"copy": {"moon": 1}}}, "unknown; allowed:"),
 ])  # fmt: skip
 def test_a_plan_that_cannot_be_is_refused(document: dict[str, Any], line: str) -> None:
     with pytest.raises(SpecError, match=line):

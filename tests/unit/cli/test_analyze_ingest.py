@@ -149,7 +149,7 @@ def test_kept_logs_are_listed_and_forgotten() -> None:
     ("arguments", "says"),
     [
         ([], "Name a log"),
-        (["gridftp.log", "--list"], "one at a time"),
+        (["gridftp.log", "--list"], "one of these at a time"),
         (["missing.log"], "no such file"),
         (["--forget", "missing.log"], "no store here"),
         (["memory.csv", "--set", "streams"], "--set"),

@@ -394,13 +394,13 @@ def test_delete_in_a_script_needs_its_count(copy: Copy, engine: PlayedEngine) ->
         (["a", "b", "--tunnel"], "--tunnel"),
         (["a", "b", "--connect-back", "0"], "--connect-back: neither end"),
         (["a", "h:b", "--connect-back", "0", "--tunnel"], "leaves --tunnel nothing"),
-        (["a", "h:b", "--connect-back", "0", "--transport", "udt"], "goes with TCP"),
-        (["g:a", "h:b", "--connect-back", "0"], "goes with TCP between this host"),
+        (["a", "h:b", "--connect-back", "0", "--transport", "udt"], "works only with TCP"),
+        (["g:a", "h:b", "--connect-back", "0"], "works only with TCP, between this host"),
         (["farline://a#x", "b", "--files-from", "f"], "source on this host"),
-        (["a", "farline://b#y", "--json", "-q"], "at a time"),
+        (["a", "farline://b#y", "--json", "-q"], "use only one of"),
         (["a", "farline://b#y", "-q", "-v"], "-q says nothing"),
         (["a", "farline://b#y", "--receipt", "/no/such/r"], "no such folder"),
-        (["a", "farline://b#y", "--store", "s", "--no-store"], "contradict"),
+        (["a", "farline://b#y", "--store", "s", "--no-store"], "cannot be combined"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_begun(

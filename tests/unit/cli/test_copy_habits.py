@@ -301,12 +301,12 @@ def test_a_pattern_may_bring_its_own_sign() -> None:
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("--filter=P x", "rules for one end and files in folders are not read"),
-        ("--filter=: .rules", "rules for one end and files in folders are not read"),
+        ("--filter=P x", "rules for one end and per-folder filter files are not supported"),
+        ("--filter=: .rules", "rules for one end and per-folder filter files are not supported"),
         ("--filter=x", "is not a rule"),
         ("--filter=- ", "the pattern is missing"),
         ("--exclude-from=/none", "/none: No such file or directory"),
-        ("--max-delete=3", "goes with --delete"),
+        ("--max-delete=3", "needs --delete"),
     ],
 )
 def test_what_is_no_rule_is_named(word: str, said: str) -> None:
@@ -317,11 +317,11 @@ def test_what_is_no_rule_is_named(word: str, said: str) -> None:
 def test_a_file_that_names_itself_ends(tmp_path: Path) -> None:
     (tmp_path / "self").write_text(f". {tmp_path}/self\n")
     values: dict[str, Any] = {"filters": [f". {tmp_path}/self"]}
-    with pytest.raises(click.UsageError, match="files that name files"):
+    with pytest.raises(click.UsageError, match="filter files include each other"):
         rules_of(values, ["filters"])
 
 
 def test_a_byte_that_is_not_utf_8_is_refused_in_patterns(tmp_path: Path) -> None:
     (tmp_path / "bytes").write_bytes(b"\xff\n")
-    with pytest.raises(click.UsageError, match="is not UTF-8"):
+    with pytest.raises(click.UsageError, match="is not valid UTF-8"):
         rules_of({"exclude_from": [f"{tmp_path}/bytes"]}, ["exclude_from"])

@@ -84,7 +84,7 @@ def test_the_text_fits_eighty_columns_and_names_every_mend() -> None:
         "cpupower frequency-set -g performance",
     ):
         assert command in result.output
-    assert "in the way of the stated path" in result.output.splitlines()[-1]
+    assert "blocking, " in result.output.splitlines()[-1]
 
 
 def test_commands_are_on_lines_of_their_own() -> None:

@@ -178,7 +178,7 @@ def test_sizes_times_and_quoted_names_are_read_too(tmp_path: Path) -> None:
         ("rate_bps=r,started_at=x:weeks", "started_at: 'weeks' is none of s, ms, us"),
         ("rate_bps=speed", "rate_bps: column 'speed' is not in the header; there are r, x"),
         ("rtt_ms=x", "nothing says how fast a transfer was"),
-        ("source=x", "'source' is no column"),
+        ("source=x", "'source' is not a column"),
     ],
 )
 def test_a_mapping_that_cannot_be_names_the_column(
@@ -203,7 +203,7 @@ def test_a_mapping_that_cannot_be_names_the_column(
         ({"streams": "1e400"}, "streams: "),
         ({"buffer_bytes": "1e400"}, "buffer_bytes: "),
         ({"streams": "1.5"}, "streams: '1.5' is not a whole number"),
-        ({"modality": "Q"}, "modality: 'Q' is no modality"),
+        ({"modality": "Q"}, "modality: 'Q' is not a modality"),
         ({"file_system": " "}, "file_system: the value is empty"),
     ],
 )

@@ -126,7 +126,7 @@ def test_a_model_that_cannot_be_fitted_stays_on_the_list_with_the_reason() -> No
 @pytest.mark.parametrize(
     ("rtts_ms", "models", "folds", "line"),
     [
-        ([1, 2, 3], None, "leave-one-out", "3 different RTTs are too few: allowed is 4 or more"),
+        ([1, 2, 3], None, "leave-one-out", "3 different RTTs are too few: at least 4 are needed"),
         ([1, 2, 3, 3, 2], None, "leave-one-out", "3 different RTTs are too few"),
         ([1, 2, 3, 4], [], "leave-one-out", "none can be fitted: there are none"),
         ([1, 2, 3, 4], [WindowBound(-1)], "leave-one-out", "none can be fitted: capacity_bps"),
@@ -189,7 +189,7 @@ def test_a_subset_has_at_least_the_ends_and_at_most_all(size: int) -> None:
 
 
 def test_an_rtt_that_was_not_measured_shows_nothing() -> None:
-    with pytest.raises(SpecError, match="shown_rtt_ms: 5 ms is no knot"):
+    with pytest.raises(SpecError, match="shown_rtt_ms: 5 ms is not one of the measured RTTs"):
         predict_from(RTTS_MS, np.ones(11), [0.4, 5, 366])
     with pytest.raises(SpecError, match="linear: 1 different RTTs are too few"):
         predict_from(RTTS_MS, np.ones(11), [0.4])

@@ -76,7 +76,7 @@ def test_crossings_are_found_to_the_byte_and_jumps_too() -> None:
 
 
 def test_a_range_of_payloads_runs_upwards() -> None:
-    with pytest.raises(ValueError, match="is no range"):
+    with pytest.raises(ValueError, match="is not a range"):
         crossings(lambda _: 1.0, lambda _: 1.0, 10, 10)
 
 

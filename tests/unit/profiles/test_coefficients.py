@@ -282,7 +282,7 @@ def test_what_has_no_coefficients_is_said() -> None:
         profile_of([5.0], [0.5]).coefficients()
     profile = profile_of([1, 9], [0.5, 0.4])
     for interval in [(0.5, 9.0), (1.0, 9.5), (4.0, 4.0), (5.0, 2.0)]:
-        with pytest.raises(SpecError, match="allowed is one inside 1 to 9 ms"):
+        with pytest.raises(SpecError, match="it must lie within 1 to 9 ms"):
             profile.coefficients(interval=interval)
     for confidence in (0.0, 1.0, 95.0, math.nan):
         with pytest.raises(SpecError, match=r"confidence: .* is not between 0 and 1"):

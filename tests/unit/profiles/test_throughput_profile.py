@@ -276,12 +276,12 @@ def test_regions_cover_the_profile_without_a_gap(shares: list[float], sd: float)
         ([1, 1], [1e9, 1e9], None, None, "does not increase strictly, 1 is followed by 1"),
         ([-1], [1e9], None, None, "rtt_ms has an entry that is not a number from 0 up"),
         ([math.nan], [1e9], None, None, "rtt_ms has an entry that is not a number from 0 up"),
-        ([1], [math.inf], None, None, "mean_bps has an entry that is no finite number"),
+        ([1], [math.inf], None, None, "mean_bps has a value that is not finite"),
         ([1], [1e9], [0], None, "n has an entry below 1"),
-        ([1], [1e9], [2], [-1.0], "sd_bps has an entry that is no deviation from 0 up"),
+        ([1], [1e9], [2], [-1.0], "sd_bps has a value below 0 or not a number"),
         ([1], [1e9], None, [1e8], "sd_bps needs n, how many measurements each mean is of"),
-        (["a"], [1e9], None, None, "rtt_ms holds something that is no number"),
-        ([[1, 2]], [1e9], None, None, "rtt_ms has 2 dimensions; allowed is one"),
+        (["a"], [1e9], None, None, "rtt_ms contains a value that is not a number"),
+        ([[1, 2]], [1e9], None, None, "rtt_ms has 2 dimensions; it must have one"),
     ],
 )
 def test_means_that_cannot_be_are_refused(
@@ -293,7 +293,7 @@ def test_means_that_cannot_be_are_refused(
 
 @pytest.mark.parametrize("capacity_bps", [0.0, -1.0, math.inf, math.nan])
 def test_a_capacity_that_cannot_be_is_refused(capacity_bps: float) -> None:
-    with pytest.raises(SpecError, match=r"capacity_bps is \S+; allowed is a rate above 0"):
+    with pytest.raises(SpecError, match=r"capacity_bps is \S+; it must be above 0"):
         ThroughputProfile.from_means([1], [1e9], capacity_bps=capacity_bps)
 
 

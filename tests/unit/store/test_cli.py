@@ -232,7 +232,7 @@ def test_export_perfmon_has_the_udt_runs_alone(store: Store, tmp_path: Path) -> 
     ("arguments", "line"),
     [
         (["show", "last", "--perfmon"], "went over udp: perfmon is UDT's"),
-        (["show", "last", "--perfmon", "--samples"], "one of them at a time"),
+        (["show", "last", "--perfmon", "--samples"], "cannot be combined"),
         (["export", "--format", "csv", "-o", "-", "--perfmon", "--links"], "one table at a time"),
         (["runs", "--where", "strems=1"], "strems"),
         (["runs", "--since", "soon"], "an age"),

@@ -118,8 +118,8 @@ def refusal(*arguments: str) -> str:
 def test_what_has_no_receipt_is_said(store: Store, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["show", make_record(2)["run_id"], "--files"]) == 1
     assert "no receipt was kept" in capfd.readouterr().err
-    assert "goes with --files" in refusal("show", RUN_ID, "--failed")
-    assert "one of them at a time" in refusal("show", RUN_ID, "--files", "--samples")
+    assert "needs --files" in refusal("show", RUN_ID, "--failed")
+    assert "cannot be combined" in refusal("show", RUN_ID, "--files", "--samples")
 
 
 def test_export_writes_receipts(store: Store, tmp_path: Path) -> None:

@@ -260,9 +260,9 @@ def test_files_of_a_pattern_may_have_different_columns(tmp_path: Path) -> None:
         (
             {"rate_bps": [1.0]},
             {"columns": {"tool": "program"}},
-            "tool is said to be 'program', but there is no such column; there are rate_bps",
+            "tool is mapped to 'program', but there is no such column; available: rate_bps",
         ),
-        ({"rate_bps": [1.0]}, {"values": {"streams": "x"}}, "streams: 'x' is no int32"),
+        ({"rate_bps": [1.0]}, {"values": {"streams": "x"}}, "streams: 'x' is not of type int32"),
         ({"rate_bps": [1.0]}, {"values": {"modality": "Q"}}, "modality 'Q' is not one of T, E"),
     ],
 )
@@ -297,7 +297,7 @@ def test_files_without_a_modality_or_not_there_are_refused(tmp_path: Path) -> No
     [
         ({"columns": {"speed": "x"}}, "column 'speed'"),
         ({"columns": {"tool": "x"}, "values": {"tool": "y"}}, "tool has both a column and a value"),
-        ({"scales": {"tool": 2.0}}, "tool is no number"),
+        ({"scales": {"tool": 2.0}}, "tool is not a number"),
     ],
 )
 def test_a_mapping_that_cannot_be_is_refused(options: dict[str, Any], words: str) -> None:

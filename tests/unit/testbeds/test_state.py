@@ -129,7 +129,9 @@ def test_folders_of_anybody_else_are_left_alone(directory: Path) -> None:
     assert "its state.json is not of this version of farline" in left["older"]
     with pytest.raises(SystemFailure, match=r"left alone, its state\.json is not of this version"):
         take_down("older")
-    with pytest.raises(SystemFailure, match="link: left alone, it is no testbed's folder"):
+    with pytest.raises(
+        SystemFailure, match="link: left unchanged, because it is not the folder of a testbed"
+    ):
         take_down("link")
     with state.locked() as folder, pytest.raises(SystemFailure, match="no testbed's folder"):
         state.new(folder, "photos", "two")

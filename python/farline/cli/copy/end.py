@@ -15,6 +15,23 @@ if TYPE_CHECKING:
 FAILURES_SHOWN = 20
 """Names that are listed; the receipt has all of them."""
 
+REMEDIES_SHOWN = 3
+"""Remedies that are listed; `farline show` has all of them."""
+
+_AGAIN = "run the same command again: it continues with what is missing"
+_AFTER_FAILURE = {
+    "auth": "a new ticket from the operator of the server: farline ticket --write FOLDER",
+    "busy": f"later, or a longer --retry-for; {_AGAIN}",
+    "interrupted": _AGAIN,
+    "limit": "smaller values of the options in the error, or a ticket with higher limits",
+    "protocol": f"the same version of farline on both hosts; {_AGAIN}",
+    "system": f"remove the cause on that host (space, permissions, path), then {_AGAIN}",
+    "timeout": f"check the path (farline probe HOST), or a longer --stall-timeout; {_AGAIN}",
+    "unreachable": f"check host, port and firewall; {_AGAIN}",
+    "version": "the same version of farline on both hosts",
+}
+"""What to do about a copy that failed, by the kind of its error."""
+
 NOWHERE = ("null", "memory")
 """Engines that write what was received to no file."""
 
@@ -85,11 +102,22 @@ def summary_lines(record: RunRecord, stats: bool, where: Mapping[str, str]) -> l
     ]
     if stats:
         rows += [(name, _end_text(report[name])) for name in ("sender", "receiver")]
-    if verdict := record.get("verdict"):
-        limited = "" if verdict["limit"] == "unknown" else "limited by "
-        rows.append(("verdict", limited + verdict["line"]))
+    rows += _verdict_rows(record)
     rows += list(where.items())
     return [line for name, text in rows for line in _wrapped(name, text)]
+
+
+def _verdict_rows(record: RunRecord) -> list[tuple[str, str]]:
+    """What limited the copy and what to try; of a failed one, only the latter."""
+    verdict, error = record.get("verdict"), record.get("error")
+    if error is not None and error["kind"] in _AFTER_FAILURE:
+        return [("try", _AFTER_FAILURE[error["kind"]])]
+    if not verdict:
+        return []
+    limited = "" if verdict["limit"] == "unknown" else "limited by "
+    remedies = verdict["remedies"][:REMEDIES_SHOWN]
+    tries = [("try" if at == 0 else "", text) for at, text in enumerate(remedies)]
+    return [("verdict", limited + verdict["line"]), *tries]
 
 
 def _wrapped(name: str, text: str) -> list[str]:
@@ -162,7 +190,7 @@ _ATTRIBUTES = {
     "link-time": ("time of a link", "times of links"),
     "mode": ("mode", "modes"),
     "xattr": ("extended attribute", "extended attributes"),
-    "hard-link": ("further name", "further names"),
+    "hard-link": ("additional hard link", "additional hard links"),
     "sync": ("file not flushed to disk", "files not flushed to disk"),
     "lock": ("lock", "locks"),
     "staging": ("folder", "folders"),
@@ -223,8 +251,12 @@ def _time_row(report: CopyReport) -> list[tuple[str, str]]:
         return []
     attempts = report.get("attempts", 1)
     sessions = f" in {attempts} sessions" if attempts > 1 else ""
-    moving = f"{report.get('moving_us', 0) / 1e6:.2f} s moving{sessions}"
-    return [("time", f"{moving}, {command_us / 1e6:.2f} s since the command started")]
+    moving = f"{report.get('moving_us', 0) / 1e6:.2f} s copying{sessions}"
+    return [("time", f"{moving}, {command_us / 1e6:.2f} s in total")]
+
+
+_HASHES = {"tree": "a tree hash"}
+"""What proves a copy, by the value of `--verify`."""
 
 
 def _means_text(record: RunRecord, report: CopyReport) -> str:
@@ -235,10 +267,11 @@ def _means_text(record: RunRecord, report: CopyReport) -> str:
     plural = "" if streams == 1 else "s"
     rate_bps = spec.get("rate_bps")
     rate = f" at {rate_human(rate_bps)}" if rate_bps else ""
-    return (
-        f"{spec.get('transport', 'tcp')}, {streams} stream{plural}{rate}, {sealed},"
-        f" verified by {asked.get('verify', 'tree')}".replace("not verified", "not verified")
+    verify = asked.get("verify", "tree")
+    verified = (
+        "not verified" if verify == "none" else f"verified with {_HASHES.get(verify, verify)}"
     )
+    return f"{spec.get('transport', 'tcp')}, {streams} stream{plural}{rate}, {sealed}, {verified}"
 
 
 def _disks_text(report: CopyReport) -> str:

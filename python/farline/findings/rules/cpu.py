@@ -151,13 +151,15 @@ def slow_sender(figures: Figures) -> Finding | None:
     if explain_missing_rate(figures, lost_share(figures)):
         return None
     reached = f"{rate_human(figures.throughput_bps)} of {rate_human(figures.asked_bps)}"
-    thread = f"{percent(figures.sender_cpu)} of one CPU"
+    thread = thread_use(figures.sender_cpu, figures.sender_wait, limits.thread_wait)
+    line = f"sender CPU: {reached}; its thread {thread}"
     if figures.rbudp is not None:
-        line = f"sender CPU: {reached}; its thread falls behind its pacing (it uses {thread})"
+        line = f"sender CPU: {reached}; its thread falls behind its pacing: it {thread}"
         return Finding("sender-cpu", line, remedies=cheaper_thread(figures, "sender"))
-    line = f"sender CPU: {reached}; its thread uses {thread}"
     gso = () if figures.gso else ("fewer calls: --gso on",)
     remedies = ("larger datagrams: --packet", *gso, *more_streams(figures))
+    if figures.sender_wait >= limits.thread_wait:
+        remedies = (LESS_LOAD, *remedies)
     return Finding("sender-cpu", line, remedies=remedies)
 
 

@@ -230,4 +230,6 @@ def _literal(name: str, value: object, source: ParquetFiles) -> Any:
     try:
         return ibis.literal(value, type=kind)
     except (TypeError, ValueError, ibis.IbisError) as error:
-        raise SpecError(f"{source.pattern}: {name}: {value!r} is no {kind}: {error}") from None
+        raise SpecError(
+            f"{source.pattern}: {name}: {value!r} is not of type {kind}: {error}"
+        ) from None

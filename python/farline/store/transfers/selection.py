@@ -123,7 +123,7 @@ def _check_values(name: str, values: Sequence[object]) -> None:
     for value in values:
         wrong = not isinstance(value, python) or (python is int and isinstance(value, bool))
         if value is not None and wrong:
-            raise SpecError(f"where {name}: {value!r} is no {kind}")
+            raise SpecError(f"where {name}: {value!r} is not of type {kind}")
 
 
 def _utc(moment: datetime.datetime) -> datetime.datetime:
