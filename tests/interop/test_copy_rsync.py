@@ -408,5 +408,5 @@ def test_patterns_of_another_host_are_expanded_there_by_no_shell(
         done = farline(
             tmp_path, "copy", "--no-store", "--remove-source-files", f"{ticket}#sub/", "new8/"
         )
-        assert done.returncode != 0 and "a server of files removes none" in done.stderr
+        assert done.returncode != 0 and "a server does not remove files" in done.stderr
     assert (source / "sub/one.dat").exists()

@@ -133,7 +133,9 @@ def test_a_keeper_that_does_not_answer_is_taken_down(
     bed.close()
     os.kill(keeper, signal.SIGSTOP)
     monkeypatch.setattr(control, "ANSWER_TIMEOUT_S", 0.3)
-    with pytest.raises(UnreachableError, match="'stuck' does not answer: `farline testbed down"):
+    with pytest.raises(
+        UnreachableError, match="'stuck' does not answer: remove it with `farline testbed down"
+    ):
         Testbed.attach("stuck")
     assert take_down("stuck") == "killed"
     assert has_ended(keeper)

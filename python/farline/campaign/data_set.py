@@ -81,7 +81,7 @@ class DataSet:
             free = shutil.disk_usage(folder).free
             if free < size_bytes:
                 raise SystemFailure(
-                    f"[data] {folder}: {size_human(size_bytes)} are needed there, but only but only"
+                    f"[data] {folder}: {size_human(size_bytes)} are needed there, but only"
                     f" {size_human(free)} are free"
                 )
 

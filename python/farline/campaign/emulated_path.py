@@ -55,8 +55,8 @@ def refuse_another(journal: Journal, name: str, topology: Mapping[str, Any]) -> 
     links = [link["name"] for link in find_links(meant, campaign.plan.place.link)]
     if not same_but_for(meant, topology, links, touched_names(campaign.link_keys)):
         raise UsageError(
-            f"testbed {name!r} is up, and is not what campaign {campaign.id} was begun over:"
-            f" `farline testbed down {name}` makes way for that"
+            f"testbed {name!r} is up, but campaign {campaign.id} was started over another one: "
+            f"remove it first with `farline testbed down {name}`"
         )
 
 
@@ -72,8 +72,8 @@ def refuse_bed_options(plan: Plan, name: str, topology: Mapping[str, Any]) -> No
         new.append("host_cpus")
     if new:
         raise UsageError(
-            f"testbed {name!r} is up, and {', '.join(new)} needs a new one;"
-            f" what can change in use is {', '.join(VARIABLE_KEYS)}"
+            f"testbed {name!r} is up, and {', '.join(new)} needs a new one; these can change "
+            f"while it is up: {', '.join(VARIABLE_KEYS)}"
         )
 
 
@@ -97,7 +97,7 @@ def end_hosts(topology: Mapping[str, Any], plan: Plan) -> tuple[str, str]:
     for name in (plan.place.client_host, plan.place.server_host):
         if name is not None and name not in names:
             raise UsageError(
-                f"{name!r} is no host of {topology['name']}: it has {', '.join(names)}"
+                f"{name!r} is not a host of {topology['name']}: its hosts are {', '.join(names)}"
             )
     server = plan.place.server_host
     client = plan.place.client_host or next(name for name in names if name != server)

@@ -37,7 +37,7 @@ def bad_end(machine: Machine, stop: Stop) -> BadEnd | None:
     if invalid:
         reasons = [tally.not_valid for tally in invalid if tally.not_valid]
         why = reasons[-1] if reasons else NO_REASON
-        return _of_kind(INVALID_KIND, f"no run was valid, so none counts: {why}")
+        return _of_kind(INVALID_KIND, f"no run was valid: {why}")
     return None
 
 

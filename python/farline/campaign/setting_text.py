@@ -44,4 +44,4 @@ def value_text(path: str, value: object) -> str:
 def setting_text(varied: Mapping[str, Any]) -> str:
     """A setting in one line."""
     words = [f"{short_name(path)} {value_text(path, value)}" for path, value in varied.items()]
-    return ", ".join(words) or "the one setting"
+    return ", ".join(words) or "the only setting"

@@ -47,7 +47,7 @@ def finish(job: CampaignJob, stop: Stop, output: Output, measured_more: bool = T
     elif measured_more or stop.reason != "aborted":
         _print_results(job.machine, stop, report)
     if output.report_dir is not None and report is None:
-        click.echo("farline: --report: nothing written: no setting has a run that counts", err=True)
+        click.echo("farline: --report: no report written: no setting has a valid run", err=True)
     if end is not None:
         click.echo(f"farline: {end.line}", err=True)
     return 0 if end is None else end.code

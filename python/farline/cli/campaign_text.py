@@ -84,7 +84,7 @@ def outcome_text(machine: Machine, cell: Cell, outcome: Outcome) -> str:
     name = f"reference ({setting_text(setting.varied)})" if cell.reference else ""
     head = f"{name or setting_text(setting.varied)}: "
     if outcome.measured and outcome.valid is False:
-        counted = "counted all the same" if machine.campaign.plan.count_invalid else "not counted"
+        counted = "counted anyway" if machine.campaign.plan.count_invalid else "not counted"
         head += f"path not valid, {counted} ({outcome.not_valid or 'see farline show'}): "
     if not outcome.measured:
         return f"{head}{outcome.status}: {outcome.error or 'no reason given'}"

@@ -13,7 +13,7 @@ from rich.text import Text
 from farline.campaign.measure import Measured, came_about
 from farline.cli import lines
 from farline.cli.blast_text import blast_table
-from farline.cli.event_text import event_text
+from farline.cli.event_text import event_text, stage_text
 from farline.profiles.intervals import Interval, IntervalFeed, intervals_of
 from farline.profiles.series import CLIENT, SERVER
 from farline.spec._types import RunSpec
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from farline.tools import Samples
 
 ROWS_SHOWN = 12
-_STAGES = {"PROFILING_START": "running"}
-"""Stages of the session whose own names say little to who waits."""
 
 
 class LiveView:
@@ -95,7 +93,7 @@ class LiveView:
         self._progress.update(self._task, completed=min(self._done, self._whole()))
 
     def _draw(self, rows: int) -> None:
-        stage = _STAGES.get(self._stage, self._stage.lower().replace("_", " "))
+        stage = stage_text(self._stage)
         self._progress.update(self._task, description=stage)
         if self._intervals:
             self._say_heading()

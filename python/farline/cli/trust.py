@@ -20,7 +20,7 @@ from farline.tools.native import parse_target
 def command(ticket: str | None, forget: str | None, as_list: bool, as_json: bool) -> int:
     """Remember TICKET for its host, so that later commands need only the name of the host."""
     if sum((ticket is not None, forget is not None, as_list)) != 1:
-        raise click.UsageError("give give one of: a ticket, --forget HOST, --list")
+        raise click.UsageError("give one of: a ticket, --forget HOST, --list")
     document = _trust(ticket) if ticket else _forget(forget) if forget else _listed()
     if as_json:
         click.echo(json.dumps({"schema": 1, **document}))

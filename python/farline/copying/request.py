@@ -183,8 +183,8 @@ def _check_ports(request: CopyRequest) -> None:
     if most is not None and streams > most:
         first, last = request.data_path.data_ports or (0, 0)
         raise UsageError(
-            f"--data-ports {first}-{last}: {last - first + 1} ports; {streams} streams take"
-            f" {streams + MESSAGE_STREAMS}, two more than there are streams"
+            f"--data-ports {first}-{last}: {last - first + 1} ports, but {streams} streams need "
+            f"{streams + MESSAGE_STREAMS} (two more than the number of streams)"
         )
 
 

@@ -182,15 +182,7 @@ def backlog(view: HostView) -> Iterator[HostFinding]:
     need = math.ceil(view.path.rate_bps / 8 / mtu * BACKLOG_S)
     what = f"{value} packets"
     if value >= need:
-        yield HostFinding(
-            "ok",
-            name,
-            what,
-            (
-                f"5 ms of traffic at MTU {need} are 5 ms of traffic at MTU {need} are {need} hold "
-                f"5 ms at MTU {mtu}"
-            ),
-        )
+        yield HostFinding("ok", name, what, f"{need} packets hold 5 ms of traffic at MTU {mtu}")
         return
     why = (
         f"5 ms at the stated rate are {need} packets of {mtu} bytes; more than the backlog is "

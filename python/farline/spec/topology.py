@@ -106,7 +106,7 @@ def read_cpus(raw: object) -> list[object]:
     """
     try:
         if not isinstance(raw, str) or not (cpus := read_list(option_at("client_cpus"), raw)):
-            raise ValueError(f"{raw!r} is no list of CPUs such as 0,2-3")
+            raise ValueError(f"{raw!r} is not a list of CPUs such as 0,2-3")
     except ValueError as error:
         raise ValueError(f"{HOST_CPUS}: {error}") from None
     return cpus

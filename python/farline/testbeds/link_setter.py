@@ -83,5 +83,5 @@ def link_setter(link: str | None, keys: tuple[str, ...] = ()) -> LinkSetter:
     """
     here = current_bed()
     if here is None:
-        raise UsageError("[path]: only a run on a testbed's host can have its path changed")
+        raise UsageError("[path]: only runs on a testbed host can change the path")
     return LinkSetter(here.bed, link, keys)

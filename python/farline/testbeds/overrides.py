@@ -49,9 +49,9 @@ def sorted_out(given: Mapping[str, object], parameters: Parameters) -> Overrides
             known = ", ".join(
                 [*parameters.values, *_TOPOLOGY_FIELDS, HOST_CPUS, *LINK_OPTION_BY_KEY]
             )
-            raise ValueError(f"{name}: there is no such option; allowed are {known}")
+            raise ValueError(f"{name}: unknown option; allowed: {known}")
     if wanted.rtt_s is not None and "delay_s" in wanted.main:
-        raise ValueError("rtt_s and delay_s say two things about one delay")
+        raise ValueError("rtt_s and delay_s cannot be combined: both set the delay")
     return wanted
 
 

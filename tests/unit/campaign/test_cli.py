@@ -112,7 +112,7 @@ def test_flags_make_a_campaign_and_a_table(engine: Engine) -> None:
     assert all(word in heads for word in ("streams", "block", "congestion", "95 % CI", "vs ref"))
     rows = [line for line in lines if "sender-cpu" in line]
     assert len(rows) == 12
-    assert "12 settings: 12 run as often as asked" in result.stdout
+    assert "all 12 settings completed" in result.stdout
     assert "seed 5" in result.stderr and "left: about" in result.stderr
     assert Store().runs().num_rows == 28
     assert len(list(Store().layout.fresh.iterdir())) == 0
@@ -211,7 +211,7 @@ def test_a_campaign_in_which_all_failed_says_so(engine: Engine) -> None:
     result = profile(HOST, "-P", "1,2", "-t", "0.5", "--repetitions", "1")
     assert result.return_value == 30
     assert "each setting once" in result.stderr
-    assert "2 settings: 2 without a run that succeeded, 2 runs failed" in result.stdout
+    assert "2 settings: 2 without a successful run, 2 runs failed" in result.stdout
 
 
 @pytest.mark.parametrize("repetitions", [1, 9])

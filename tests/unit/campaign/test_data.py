@@ -39,8 +39,8 @@ def test_a_table_says_which_files() -> None:
     ({"files": ["2000000x1"]}, "1 to 1000000 files"),
     ({"files": ["9x1000TiB"]}, "allowed:"),
     ({"files": ["1xhuge"]}, "huge"),
-    ({"source": "here"}, "no folder"),
-    ({"destination": 7}, "no folder"),
+    ({"source": "here"}, "is not a folder"),
+    ({"destination": 7}, "is not a folder"),
     ({"moon": 1}, "unknown; allowed: files, source, destination"),
 ])  # fmt: skip
 def test_a_table_that_makes_no_sense_is_refused(change: dict[str, Any], line: str) -> None:
@@ -65,8 +65,8 @@ def test_a_plan_varies_options_of_copies() -> None:
 
 
 @pytest.mark.parametrize(("document", "line"), [
-    ({"fixed": {"copy": {"cipher": "none"}}}, r"copy.cipher: .* has a table \[data\]"),
-    ({"grid": {"copy": {"readers": [0, 1]}}}, r"copy.readers: .* has a table \[data\]"),
+    ({"fixed": {"copy": {"cipher": "none"}}}, r"copy.cipher: .* needs a table \[data\]"),
+    ({"grid": {"copy": {"readers": [0, 1]}}}, r"copy.readers: .* needs a table \[data\]"),
     ({"data": DATA, "fixed": {"direction": "reverse"}}, "go forward"),
     ({"data": DATA, "grid": {"direction": ["forward", "reverse"]}}, "go forward"),
     ({"data": DATA, "grid": {"copy": {"overwrite": ["never"]}}}, "cannot be varied"),
@@ -157,7 +157,10 @@ def test_a_folder_that_is_somebody_elses_stays(data: DataTable, mark: str | None
     (theirs / "copy" / "file").write_text("theirs")
     if mark is not None:
         (theirs / ".farline-campaign").write_text(mark)
-    with pytest.raises(SystemFailure, match="not this campaign's"), data_set(data, "c-1"):
+    with (
+        pytest.raises(SystemFailure, match="does not belong to this campaign"),
+        data_set(data, "c-1"),
+    ):
         pass
     assert (theirs / "copy" / "file").read_text() == "theirs"
 
@@ -167,7 +170,10 @@ def test_a_link_in_place_of_the_folder_is_not_followed(data: DataTable, tmp_path
     (other / "copy").mkdir(parents=True)
     (other / ".farline-campaign").write_text("c-1")
     (Path(data.destination) / "farline-copies-c-1").symlink_to(other)
-    with pytest.raises(SystemFailure, match="not this campaign's"), data_set(data, "c-1"):
+    with (
+        pytest.raises(SystemFailure, match="does not belong to this campaign"),
+        data_set(data, "c-1"),
+    ):
         pass
     assert (other / "copy").is_dir()
 

@@ -74,16 +74,19 @@ def test_a_figure_survives_its_document() -> None:
         ({**BLOCK, "panels": [["much"]]}, "block_bytes"),
         ({**BLOCK, "where": 3}, "where: must be a table"),
         ({**BLOCK, "where": {"strems": 1}}, "strems: unknown"),
-        ({**BLOCK, "curves": "block_bytes"}, "f curves: block_bytes is x already"),
+        ({**BLOCK, "curves": "block_bytes"}, "f curves: block_bytes is already on the x axis"),
         ({**BLOCK, "where": {"block_bytes": "16K"}}, "f where: block_bytes is x, so"),
         (
             {**BLOCK, "curves": "buffer_bytes", "where": {"buffer_bytes": "1M"}},
             "f where: buffer_bytes is curves, so",
         ),
-        ({**BLOCK, "name": "heat"}, "heat: the report has a figure of that name"),
-        ({**BLOCK, "name": "cpu-streams"}, "cpu-streams: the report has a figure of that name"),
+        ({**BLOCK, "name": "heat"}, "heat: the report already has a figure of that name"),
+        (
+            {**BLOCK, "name": "cpu-streams"},
+            "cpu-streams: the report already has a figure of that name",
+        ),
         ({**BLOCK, "y": ["speed"]}, "y: 'speed' is unknown; allowed: total_bps"),
-        ({**BLOCK, "y": []}, "y: an empty list"),
+        ({**BLOCK, "y": []}, "y: the list is empty"),
     ],
 )
 def test_what_is_wrong_is_named_with_what_is_allowed(table: Any, line: str) -> None:
@@ -106,7 +109,7 @@ def test_two_figures_do_not_share_a_name() -> None:
             'x = "block_bytes"\npanels = [["1M"]]',
             ("f panels: block_bytes never has the value 1048576"),
         ),
-        ('x = "block_bytes"\nwhere = { streams = 3 }', "f where: streams is never 3"),
+        ('x = "block_bytes"\nwhere = { streams = 3 }', "f where: streams never has the value 3"),
     ],
 )
 def test_a_plan_file_draws_only_what_it_varies(tmp_path: Path, lines: str, line: str) -> None:

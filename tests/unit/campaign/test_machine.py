@@ -117,7 +117,7 @@ def test_a_setting_stops_at_the_first_look_that_is_narrow_enough(
 def test_a_fixed_number_of_repetitions_is_kept_and_said() -> None:
     machine = Machine(make(make_plan(repetitions=3)))
     cells, stop = drive(machine, noisy(0.9))
-    assert stop == Stop("finished", "6 settings: 6 run as often as asked")
+    assert stop == Stop("finished", "all 6 settings completed")
     assert all(
         len(tally.values) == 3 and tally.state == "fixed" for tally in machine.tallies.values()
     )
@@ -216,9 +216,7 @@ def test_a_setting_that_cannot_work_is_given_up_and_the_others_go_on(kind: str) 
     bad = {campaign.settings[1].key, campaign.settings[4].key}
     machine = Machine(campaign)
     _, stop = drive(machine, lambda cell: (failing(kind) if cell.setting in bad else steady)(cell))
-    assert stop == Stop(
-        "finished", "6 settings: 4 run as often as asked, 2 given up after failures"
-    )
+    assert stop == Stop("finished", "6 settings: 4 completed, 2 given up after failures")
     for key, tally in machine.tallies.items():
         assert (tally.state == "abandoned") == (key in bad)
         assert (len(tally.values), tally.failed) == ((0, 2) if key in bad else (5, 0))
@@ -268,7 +266,7 @@ def test_the_machine_takes_only_the_run_it_asked_for() -> None:
     machine = Machine(make())
     step = machine.instruction()
     assert isinstance(step, Run)
-    with pytest.raises(ValueError, match="not the run that was asked for"):
+    with pytest.raises(ValueError, match="not the requested run"):
         machine.handle(RunEnded(replace(step.cell, block=5), steady(step.cell)))
 
 

@@ -55,13 +55,13 @@ def test_units_ranges_and_lists() -> None:
         ({"fixed": {"udp": {"x": 1}}}, r"\[fixed.udp\] x: unknown; allowed are packet_bytes"),
         ({"grid": {"streams": [1, 300]}}, r"\[grid\] streams: 300 .*allowed is 1 to 256"),
         ({"grid": {"streams": [1, 1]}}, r"\[grid\] streams: 1 is listed twice"),
-        ({"grid": {"streams": []}}, r"\[grid\] streams: an empty list"),
+        ({"grid": {"streams": []}}, r"\[grid\] streams: the list is empty"),
         (
             {"grid": {"transport": ["sctp"]}},
             r"\[grid\] transport: 'sctp' .*tcp, udp, udt, rbudp, null",
         ),
         ({"grid": {"title": ["a"]}}, r"\[grid\] title: cannot be varied"),
-        ({"fixed": {"seed": 1}}, r"\[fixed\] seed: stands in \[campaign\]"),
+        ({"fixed": {"seed": 1}}, r"\[fixed\] seed: belongs in \[campaign\]"),
         (
             {"campaign": {"repetitions": "3"}},
             r"\[campaign\] repetitions: '3' is not a whole number",

@@ -85,7 +85,7 @@ def test_hosts_of_no_site_count_in_profiles_and_are_named() -> None:
     found = document("profile", "memory.csv", "--map", MAP, *KNOWN)
     assert sum(found["profiles"][0]["n"]) == 31
     (note,) = found["notes"]
-    assert note == "At no site of trees: an end of 1 transfer, most often dtn.oak.example (1)."
+    assert note == "Without a site in trees: an end of 1 transfer, most often dtn.oak.example (1)."
     shown = analyze("sites", "memory.csv", "--map", MAP, *KNOWN).stdout
     assert "dtn.oak.example (1)" in shown
 
@@ -157,7 +157,7 @@ def test_what_is_no_log_in_a_folder_is_left_out_and_said() -> None:
     Path("logs/README").write_text("what these are\n")
     result = analyze("profile", "logs", *KNOWN)
     assert "15 transfers" in result.stdout
-    assert "left out: logs/README: no known kind of log" in result.stderr
+    assert "left out: logs/README: unknown log format" in result.stderr
 
 
 def test_round_trip_times_are_one_within_what_is_said_alone(tmp_path: Path) -> None:
@@ -441,10 +441,10 @@ def test_records_that_cannot_be_read_are_said_and_do_not_spoil_a_profile() -> No
         (["profile"], "no store here"),
         (["profile", "gridftp.log", "--store", "x"], "--runs or --logs"),
         (["profile", "--no-runs", "--no-logs"], "nothing to read"),
-        (["profile", "gridftp.log"], "none is complete and has a round-trip time"),
+        (["profile", "gridftp.log"], "measurements is complete and has a round-trip time"),
         (["profile", "gridftp.log", "--sites", "ash"], "--infrastructure"),
         (["profile", "gridftp.log", *KNOWN, "--at-site", "oak"], "no site of trees"),
-        (["profile", "gridftp.log", *KNOWN, "--modality", "T"], "no transfers fit"),
+        (["profile", "gridftp.log", *KNOWN, "--modality", "T"], "no transfer matches"),
         (["profile", "gridftp.log", *KNOWN, "--model", "magic"], "allowed: constant"),
         (["profile", "gridftp.log", *KNOWN, "--figure", "a.pdf"], ".png or .svg"),
         (["profile", "gridftp.log", *KNOWN, "--extrapolate"], "needs --at"),
@@ -454,7 +454,7 @@ def test_records_that_cannot_be_read_are_said_and_do_not_spoil_a_profile() -> No
         (["compare", "gridftp.log", *KNOWN], "--a and --b"),
         (["compare", "gridftp.log", *KNOWN, "--a", "modality=E", "--b", "modality=T"], "--b"),
         (["compare", "gridftp.log", *KNOWN, "--host-limit", "1G"], "needs --method"),
-        (["sites", "gridftp.log", *KNOWN, "--modality", "T"], "no transfers fit"),
+        (["sites", "gridftp.log", *KNOWN, "--modality", "T"], "no transfer matches"),
         (["report", "gridftp.log", *KNOWN, "-o", "sites.toml"], "sites.toml"),
     ],
 )

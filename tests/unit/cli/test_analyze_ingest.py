@@ -113,7 +113,7 @@ def test_nothing_taken_in_is_exit_code_1_and_leaves_the_store_empty(
     assert "notes.txt" in told.err and "empty.log" in told.err
     assert run(["analyze", "ingest", "notes.txt", "--json"]) == 1
     (refused,) = json.loads(capsys.readouterr().out)["refused"]
-    assert refused["path"] == "notes.txt" and "no known kind" in refused["why"]
+    assert refused["path"] == "notes.txt" and "unknown log format" in refused["why"]
     assert Store().transfer_logs() == ()
 
 
@@ -122,7 +122,7 @@ def test_a_log_without_any_transfer_is_not_kept() -> None:
     found = document("gridftp.log", "--format", "gridftp")
     assert found["logs"] == []
     (refused,) = found["refused"]
-    assert "no transfer in it" in refused["why"] and refused["tally"]["malformed"] == 1
+    assert "contains no transfer" in refused["why"] and refused["tally"]["malformed"] == 1
     assert Store().transfer_logs() == ()
 
 

@@ -157,7 +157,7 @@ def test_runs_that_agree_are_not_doubted(app_perf: AppPerf) -> None:
             "app-perf itself compares read with copy; leave this option out",
         ),
         (["--skip-rx-copy"], "app-perf itself compares read with copy; leave this option out"),
-        (["--bidir"], "a bound is of one direction"),
+        (["--bidir"], "a bound is measured in one direction"),
         (["--rounds", "0"], "--rounds"),
         (["-t", "1", "-n", "1M"], "total_bytes: cannot be combined with duration_s"),
     ],

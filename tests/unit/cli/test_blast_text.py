@@ -74,7 +74,8 @@ def test_a_run_shows_rate_missing_repeated_and_its_blasts(
     assert " ".join(shown[1].split()) == HEADS
     assert shown[2].split()[2:] == ["600", "Mbit/s", "110", "120", "110", "ms", "30", "%"]
     assert any(
-        line.startswith("packets  516029 sent, ") and "920 of them again" in line for line in shown
+        line.startswith("packets  516029 sent, ") and "920 of them retransmissions" in line
+        for line in shown
     )
     assert any("path     before the blast the path carried 290 Mbit/s" in line for line in shown)
     assert any(line.startswith("limited by shared path: it carried 290") for line in shown)
@@ -169,7 +170,7 @@ def test_show_has_every_blast(store: Store) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["0000", "--blasts"], "went over tcp: blasts are RBUDP's"),
+        (["0000", "--blasts"], "used tcp: blasts exist only for RBUDP"),
         (["0002", "--blasts"], "no blast of it became whole"),
         (["0001", "--blasts", "--samples"], "cannot be combined"),
     ],

@@ -100,7 +100,7 @@ def test_rbudp_without_a_rate_aims_high_and_gives_way_to_loss(
     words = ("a", f"{TICKET}#x", "--no-store", "--transport", "rbudp")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _process: range(2))
     said = copy(*words, "-v")[2]
-    assert "2 streams: one alone would keep one core busy" in said
+    assert "2 streams: a single stream would keep one core busy" in said
     assert "rbudp at 12.5 Gbit/s a stream" in said
     copy(*words, "--streams", "4", "--bwlimit", "8Gbit/s", "-q")
     copy(*words, "--rate", "3G", "-q")
@@ -155,7 +155,7 @@ def test_udt_has_as_many_streams_as_the_rate_takes_cores(
     [
         ("tcp", 3, 3, "; 3, limited by the number of ports"),
         ("udt", 1, 1, "; 1, limited by the number of ports"),
-        ("udt", 9, 2, "leave others idle"),
+        ("udt", 9, 2, "leave the others idle"),
     ],
 )
 def test_streams_are_no_more_than_there_are_ports(
@@ -264,7 +264,7 @@ def test_what_failed_is_listed_and_has_its_exit_code(copy: Copy, engine: PlayedE
     assert code == 23 and "25 failed" in out
     told = err.splitlines()
     assert told[0] == "farline: failed d/0: permission denied"
-    assert len(told) == 21 and told[-1].endswith("5 more; the receipt names them")
+    assert len(told) == 21 and told[-1].endswith("5 more; the receipt lists them")
 
 
 def test_what_only_vanished_has_another(copy: Copy, engine: PlayedEngine) -> None:

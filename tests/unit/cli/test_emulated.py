@@ -80,7 +80,7 @@ def test_a_testbed_that_became_another_is_refused_by_a_resume(beds: dict[str, Ru
     begun = load("back-to-back", rtt_s=0.01)
     bed = beds["b"] = Running(load("back-to-back", rtt_s=0.01, loss=0.5), "b")
     with (
-        pytest.raises(UsageError, match=r"'b' is up, and is not what campaign .* was begun over"),
+        pytest.raises(UsageError, match=r"'b' is up, but campaign .* was started over another one"),
         emulated._testbed(journal_of(begun, "b", rtt_s=0.1)),
     ):
         pass

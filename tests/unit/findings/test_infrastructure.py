@@ -142,7 +142,7 @@ def test_rates_that_grow_with_the_buffer_are_those_of_a_window() -> None:
     buffers = tuple({"streams": 1, "buffer_bytes": size} for size in (10**6, 4 * 10**6))
     found = explain(mesh(lambda *_: 8e9, settings=buffers), capacity_bps=10e9)
     assert found.causes[0].kind == "window"
-    assert any("buffer in proportion" in line for line in found.causes[0].evidence)
+    assert any("in proportion to the socket buffer" in line for line in found.causes[0].evidence)
 
 
 def test_files_that_are_slow_everywhere_stay_open_without_file_systems_rates() -> None:
@@ -284,7 +284,7 @@ def test_what_is_left_open_is_said_as_a_share_of_what_could_be() -> None:
     ]
     found = explain(cells, capacity_bps=10e9)
     assert found.not_enough is not None
-    assert "file transfers lose 75 %" in found.not_enough
+    assert "file transfers are 75 % slower" in found.not_enough
 
 
 def test_transfers_within_a_site_are_those_of_a_path_of_its_own() -> None:

@@ -148,7 +148,7 @@ def test_parts_of_another_type_are_no_crash(tmp_path: Path, part: str, value: ob
         ('{"a": ' + "9" * 10_000 + "}\n", "too long a number"),
         ('{"a" 1}\n', "not JSON"),
         ('{"a": "\n', "not JSON"),
-        ("[1, 2]\n", "holds what is no JSON object"),
+        ("[1, 2]\n", "element is not a JSON object"),
         ('{"foo": 1}\n', "no start, end or error"),
         ("what is this\n", "no JSON document starts here"),
     ],

@@ -120,7 +120,7 @@ def test_a_file_that_is_not_there_is_a_fault_of_the_system(
 
 
 def test_an_unknown_format_and_a_mapping_for_another_are_refused() -> None:
-    with pytest.raises(SpecError, match="no format of logs: use one of bbcp, csv, dd"):
+    with pytest.raises(SpecError, match="not a log format: use one of bbcp, csv, dd"):
         read_log(SAMPLES / "nuttcp.txt", "perf")
     with pytest.raises(SpecError, match="works with format csv"):
         read_log(SAMPLES / "nuttcp.txt", "nuttcp", mapping="rate_bps=x")

@@ -165,7 +165,7 @@ def test_sizes_times_and_quoted_names_are_read_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mapping", "complaint"),
     [
-        ("", "mapping: it is empty"),
+        ("", "mapping: empty"),
         ("rate_bps", "'rate_bps' is not an entry"),
         ("speed=r", "'speed' is not a column; use tool"),
         ("rate_bps=r,rate_bps=x", "column rate_bps comes twice"),
@@ -173,9 +173,9 @@ def test_sizes_times_and_quoted_names_are_read_too(tmp_path: Path) -> None:
         ("rate_bps=r,streams=x:MB", "streams: it has no units"),
         ("rate_bps=r,streams='5000000000'", "streams is 5000000000: it must be between 1"),
         ("rate_bps=r,rtt_ms='1e400'", "rtt_ms is inf: it must be"),
-        ("rate_bps=r", "modality is not known: map it, or --set modality=E (T, E, H, F)"),
+        ("rate_bps=r", "the modality is unknown: map it, or use --set modality=E (T, E, H, F)"),
         ("rate_bps=r,modality='Q'", "modality: 'Q' is not a modality: use T, E, H, F"),
-        ("rate_bps=r,started_at=x:weeks", "started_at: 'weeks' is none of s, ms, us"),
+        ("rate_bps=r,started_at=x:weeks", "started_at: 'weeks' is not s, ms or us"),
         ("rate_bps=speed", "rate_bps: column 'speed' is not in the header; there are r, x"),
         ("rtt_ms=x", "nothing says how fast a transfer was"),
         ("source=x", "'source' is not a column"),
@@ -192,7 +192,7 @@ def test_a_mapping_that_cannot_be_names_the_column(
 @pytest.mark.parametrize(
     ("defaults", "complaint"),
     [
-        ({"rate_bps": "1G"}, "'rate_bps' cannot be set by hand; modality, from_host"),
+        ({"rate_bps": "1G"}, "'rate_bps' cannot be set; these can: modality, from_host"),
         ({"tool": "fast"}, "'tool' cannot be set by hand"),
         ({"speed": "1"}, "'speed' cannot be set by hand"),
         ({"rtt_ms": "soon"}, "rtt_ms: 'soon' is not a time: write a number of ms, or"),
@@ -277,7 +277,7 @@ def test_a_comma_before_three_digits_is_what_the_other_figures_have(tmp_path: Pa
     rows, tally = given(tmp_path, "r;x\n9,412;1\n9,41;1\n", "csv", mapping=mapping)
     assert [row["rate_bps"] for row in rows] == pytest.approx([9.412e9, 9.41e9])
     rows, tally = given(tmp_path, "r;x\n9,412;1\n", "csv", mapping=mapping)
-    assert rows == [] and "decimal comma or one between" in tally.first_malformed[0].reason
+    assert rows == [] and "comma that may be decimal or" in tally.first_malformed[0].reason
 
 
 def test_bytes_with_a_prefix_are_refused_with_both_readings(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_above_thirty_knots_parts_are_left_out_and_the_rule_says_so() -> None:
     few_ms, many_ms = np.linspace(1, 100, 30), np.linspace(1, 100, 31)
     assert "parts" not in choose(few_ms, 1e11 / few_ms, models=[Constant()]).rule
     many = choose(many_ms, 1e11 / many_ms, models=[Constant()])
-    assert "RTTs were left out in 10 parts" in many.rule
+    assert "RTTs were held out in 10 parts" in many.rule
     tenths = choose(many_ms, 1e11 / many_ms, models=[Constant()], folds=10)
     assert many.candidates[0].error == tenths.candidates[0].error
     single = choose(many_ms, 1e11 / many_ms, models=[Constant()], folds="leave-one-out")
@@ -128,8 +128,8 @@ def test_a_model_that_cannot_be_fitted_stays_on_the_list_with_the_reason() -> No
     [
         ([1, 2, 3], None, "leave-one-out", "3 different RTTs are too few: at least 4 are needed"),
         ([1, 2, 3, 3, 2], None, "leave-one-out", "3 different RTTs are too few"),
-        ([1, 2, 3, 4], [], "leave-one-out", "none can be fitted: there are none"),
-        ([1, 2, 3, 4], [WindowBound(-1)], "leave-one-out", "none can be fitted: capacity_bps"),
+        ([1, 2, 3, 4], [], "leave-one-out", "no model can be fitted: no model was given"),
+        ([1, 2, 3, 4], [WindowBound(-1)], "leave-one-out", "no model can be fitted: capacity_bps"),
         ([1, 2, 3, 4], None, 1, "folds: 1 is not allowed"),
         ([1, 2, 3, 4], None, True, "folds: True is not allowed"),
         ([1, 2, 3, 4], None, "all", "folds: 'all' is not allowed"),

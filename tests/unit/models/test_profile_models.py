@@ -122,7 +122,7 @@ def test_what_is_no_profile_is_refused(
 
 
 def test_misuse_is_told() -> None:
-    with pytest.raises(UsageError, match="window: it is not fitted yet"):
+    with pytest.raises(UsageError, match="window: not fitted yet"):
         WindowBound().predict([1.0])
     with pytest.raises(UsageError, match="not fitted"):
         Constant().in_words()
@@ -174,11 +174,11 @@ def test_a_window_bound_does_not_claim_what_it_did_not_see() -> None:
     fall = WindowBound().fit(MORE_MS[1:], window_bound_bps(MORE_MS[1:], 1e12, 3e6))
     assert fall.capacity_bps_ == math.inf and fall.knee_rtt_ms_ == 0
     assert fall.window_bytes_ == pytest.approx(3e6)
-    assert "no capacity seen" in fall.in_words()
+    assert "no capacity visible" in fall.in_words()
     level = WindowBound().fit(MORE_MS, np.full(11, 9e9))
     assert level.window_bytes_ == math.inf and level.knee_rtt_ms_ == math.inf
     assert level.predict([0, 1000]) == pytest.approx(9e9)
-    assert "no window seen" in level.in_words()
+    assert "no window visible" in level.in_words()
 
 
 def test_an_rtt_of_0_lies_on_the_level() -> None:
@@ -212,7 +212,7 @@ def test_a_fall_beyond_what_numbers_hold_at_1_ms_is_still_a_power_law() -> None:
 
 def test_a_fall_too_gentle_for_its_knee_to_be_a_number_is_a_level() -> None:
     model = PowerLaw(1e9).fit(MORE_MS, np.full(len(MORE_MS), 2e9))
-    assert "no fall seen" in model.in_words()
+    assert "no decrease visible" in model.in_words()
     assert model.predict(MORE_MS) == pytest.approx(np.full(len(MORE_MS), 1e9))
 
 

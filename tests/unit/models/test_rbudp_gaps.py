@@ -44,7 +44,7 @@ def test_the_report_over_tcp_has_its_segments_and_rounds() -> None:
 def test_chance_says_how_often_the_printed_passes_are_enough() -> None:
     text = found(replace(CASE, packet_payload_bytes=1500))["chance"].text
     assert "N_resend is not 5" in text and "4.54 on average" in text
-    assert "4 to 5 in nine blasts of ten" in text and "95.4 % of blasts" in text
+    assert "4 to 5 in nine of ten blasts" in text and "95.4 % of blasts" in text
 
 
 def test_packets_of_1500_bytes_are_told_from_those_that_fit() -> None:

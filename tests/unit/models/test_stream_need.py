@@ -32,7 +32,7 @@ def test_a_long_path_with_small_buffers_needs_many() -> None:
 def test_one_core_is_not_left_to_do_it_all(rate: float | None, cores: int, streams: int) -> None:
     need = stream_need(0.0, 4 * MIB, 6 * MIB, rate, cores)
     assert need.streams == streams
-    assert ("leave others idle" in need.reason) == (streams > 1)
+    assert ("leave the others idle" in need.reason) == (streams > 1)
 
 
 def test_large_buffers_need_few() -> None:

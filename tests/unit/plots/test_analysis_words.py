@@ -87,7 +87,7 @@ def test_too_little_data_is_said_and_nothing_is_said_twice() -> None:
 
 def test_an_analysis_of_nothing_says_so() -> None:
     data = made_empty()
-    assert "Nothing complete was measured" in lead(data)
+    assert "No complete transfer was measured" in lead(data)
     assert "3 of 3 measurements failed; they count not included in means." in texts(data)
     assert [(tile.figure, tile.bad) for tile in tiles(data)] == [("0", True)]
 

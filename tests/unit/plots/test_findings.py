@@ -52,7 +52,7 @@ def test_failed_and_partial_runs_are_stated_with_their_kind(grid: CampaignData) 
     finding = failures(grid.rows)
     assert finding.bad
     assert "2 runs failed (2 timeout) and 1 run broke off" in finding.text
-    assert "count in no mean" in finding.text
+    assert "not included in means" in finding.text
 
 
 def test_a_campaign_without_failures_says_so(single: CampaignData) -> None:

@@ -110,7 +110,7 @@ def test_unknown_sites_and_cells_without_sites_are_refused() -> None:
         restrict(site_cells(), sites=["A", "D"])
     with pytest.raises(SpecError, match="site 'D'"):
         restrict(site_cells(), at_site="D")
-    with pytest.raises(SpecError, match="cells lack their sites; group by from_site and to_site"):
+    with pytest.raises(SpecError, match="cells have no sites; group by from_site and to_site"):
         restrict(cells_of({"rate_bps": [1e9]}), at_site="A")
 
 
@@ -188,7 +188,7 @@ def test_profiles_that_share_no_round_trip_time_cannot_be_compared() -> None:
     for combine in (difference, ratio, common_interval, compare):
         with pytest.raises(SpecError, match="no round-trip time is covered by all profiles: T 0"):
             combine(T, far)
-    with pytest.raises(SpecError, match="no profile; at least one is needed"):
+    with pytest.raises(SpecError, match="no profile given; at least one is needed"):
         common_interval()
 
 
@@ -224,7 +224,7 @@ def test_a_comparison_is_over_what_both_cover_and_says_so() -> None:
     assert found.difference.mean_bps.tolist() == (T - E).mean_bps.tolist()
     assert found.ratio.mean_bps.tolist() == (T / E).mean_bps.tolist()
     assert any("compared over 50 to 200 ms" in line for line in found.warnings)
-    assert any("knots at different round-trip times" in line for line in found.warnings)
+    assert any("measured at different round-trip times" in line for line in found.warnings)
     unknown = compare(T, profile_of([0, 200], [9, 8], capacity_bps=None))
     assert unknown.first is not None and unknown.second is None
     assert any("over different capacities" in line for line in unknown.warnings)
@@ -253,7 +253,7 @@ def test_the_error_of_a_subset_is_the_largest_relative_gap() -> None:
 
 
 def test_a_subset_needs_both_ends_and_knots() -> None:
-    with pytest.raises(SpecError, match="T: 200 ms has to be among the chosen"):
+    with pytest.raises(SpecError, match="T: 200 ms must be among the chosen"):
         subset_error(T, [0, 100])
     with pytest.raises(SpecError, match="T: 50 ms is not one of its round-trip times"):
         subset_error(T, [0, 50, 200])

@@ -255,7 +255,7 @@ def test_histograms_count_every_complete_row_once() -> None:
         ({"rate_bps": [1e9], "complete": [None]}, "row 0: complete is None; allowed: true"),
         ({"rate_bps": ["fast"]}, "column rate_bps: contains a value that is not a number"),
         ({"rtt_ms": [1.0]}, "column rate_bps: no such column; the columns are rtt_ms"),
-        ([1.0, 2.0], "rows: list has no columns; allowed: a pandas DataFrame"),
+        ([1.0, 2.0], "rows: list has no columns; use a pandas DataFrame"),
     ],
 )
 def test_rows_that_cannot_be_are_refused_with_their_place(rows: Any, message: str) -> None:

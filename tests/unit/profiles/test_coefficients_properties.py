@@ -195,7 +195,7 @@ def test_a_bootstrap_needs_repeats_at_every_round_trip_time() -> None:
     means = ThroughputProfile.from_means([1, 5], [1e9, 1e9], [5, 5], [1e8, 1e8], capacity_bps=1e10)
     with pytest.raises(SpecError, match="needs the measurements themselves"):
         bootstrap_c_uc(means)
-    with pytest.raises(SpecError, match="resamples: 5 drawings are too few"):
+    with pytest.raises(SpecError, match="resamples: 5 are too few"):
         bootstrap_c_uc(simulated(1), resamples=5)
 
 

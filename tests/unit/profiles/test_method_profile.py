@@ -41,7 +41,7 @@ def test_a_method_that_loses_nothing_is_one_at_the_measured_round_trip_times() -
 def test_equation_22_as_printed_exceeds_one_where_tcp_is_below_the_limit() -> None:
     found = method_profile(FILES, NETWORK, file_bps=[5 * GBPS], how="paper")
     assert found.profile.mean_bps == pytest.approx([1.0, 2.0], abs=1e-12)
-    assert any("reaches 2.00 of what it could at 100 ms" in line for line in found.warnings)
+    assert any("reaches 2.00 of its limit at 100 ms" in line for line in found.warnings)
     assert any("equation 2.2 as printed does that" in line for line in found.warnings)
 
 
@@ -65,7 +65,7 @@ def test_values_above_one_are_kept_and_warned_of() -> None:
     fast = profile_of([0, 100], [5, 5], label="E")
     found = method_profile(fast, NETWORK)
     assert found.profile.mean_bps[1] == pytest.approx(1.25)
-    assert any("1.25 of what it could at 100 ms: a limit or a measurement is wrong" in line
+    assert any("1.25 of its limit at 100 ms: a limit or a measurement is wrong" in line
                for line in found.warnings)  # fmt: skip
     near = method_profile(profile_of([0, 100], [5, 4.06]), NETWORK)
     assert near.profile.mean_bps[1] == pytest.approx(1.015)
@@ -142,7 +142,7 @@ def test_means_with_large_errors_are_drawn_above_zero_and_that_is_said() -> None
     e = ThroughputProfile.from_means([0, 9], [4e9, 3e9], [2, 2], [4e9, 3e9])
     found = method_profile(e, t)
     assert found.low is not None and bool(np.all(found.low > 0))
-    assert any("drawn from the standard errors" in line for line in found.warnings)
+    assert any("use the standard errors" in line for line in found.warnings)
     kept = method_profile(repeated([0, 9], [4, 3], 0.1, 1), repeated([0, 9], [8, 6], 0.1, 2))
     assert not any("drawn from" in line for line in kept.warnings)
 
@@ -196,12 +196,12 @@ def test_profiles_that_do_not_fit_are_refused() -> None:
     bare = profile_of([0, 100], [10, 4], capacity_bps=None)
     files = profile_of([0, 100], [5, 4], capacity_bps=None)
     with pytest.raises(
-        SpecError, match=r"equation 2\.2 needs one capacity L; the profiles state no"
+        SpecError, match=r"equation 2\.2 needs one capacity L; the profiles have no"
     ):
         method_profile(files, bare, host_bps=[5 * GBPS], how="paper")
     other = profile_of([0, 100], [10, 4], capacity_bps=40 * GBPS)
-    with pytest.raises(SpecError, match="one capacity L; the profiles state 1e"):
+    with pytest.raises(SpecError, match="one capacity L; the profiles have 1e"):
         method_profile(FILES, other, host_bps=[5 * GBPS], how="paper")
     noisy = repeated([0.0, 100.0], [5, 4], 0.1, 1)
-    with pytest.raises(SpecError, match="resamples: 7 drawings are too few"):
+    with pytest.raises(SpecError, match="resamples: 7 are too few"):
         method_profile(noisy, noisy, resamples=7)

@@ -145,7 +145,7 @@ def test_nothing_is_extrapolated_unless_asked_for_and_then_it_is_marked() -> Non
     with pytest.raises(SpecError, match="outside: 'guess' is not one of raise, mark, flat"):
         profile.evaluate([20], "guess")  # type: ignore[arg-type]
     for rtt in (-1.0, math.nan, math.inf):
-        with pytest.raises(SpecError, match="not all numbers from 0 up"):
+        with pytest.raises(SpecError, match="must be numbers of 0 or more"):
             profile.evaluate([rtt], "mark")
 
 
@@ -271,15 +271,15 @@ def test_regions_cover_the_profile_without_a_gap(shares: list[float], sd: float)
 @pytest.mark.parametrize(
     ("rtt_ms", "rate_bps", "n", "sd_bps", "message"),
     [
-        ([], [], None, None, "no round-trip time; at least one is needed"),
+        ([], [], None, None, "no round-trip time given; at least one is needed"),
         ([1, 2], [1e9], None, None, "rate_bps has 1 entries for 2 round-trip times"),
         ([1, 1], [1e9, 1e9], None, None, "does not increase strictly, 1 is followed by 1"),
-        ([-1], [1e9], None, None, "rtt_ms has an entry that is not a number from 0 up"),
-        ([math.nan], [1e9], None, None, "rtt_ms has an entry that is not a number from 0 up"),
+        ([-1], [1e9], None, None, "rtt_ms has a value that is not a number of 0 or more"),
+        ([math.nan], [1e9], None, None, "rtt_ms has a value that is not a number of 0 or more"),
         ([1], [math.inf], None, None, "mean_bps has a value that is not finite"),
-        ([1], [1e9], [0], None, "n has an entry below 1"),
+        ([1], [1e9], [0], None, "n has a value below 1"),
         ([1], [1e9], [2], [-1.0], "sd_bps has a value below 0 or not a number"),
-        ([1], [1e9], None, [1e8], "sd_bps needs n, how many measurements each mean is of"),
+        ([1], [1e9], None, [1e8], "sd_bps needs n, the number of measurements per mean"),
         (["a"], [1e9], None, None, "rtt_ms contains a value that is not a number"),
         ([[1, 2]], [1e9], None, None, "rtt_ms has 2 dimensions; it must have one"),
     ],
@@ -299,7 +299,7 @@ def test_a_capacity_that_cannot_be_is_refused(capacity_bps: float) -> None:
 
 def test_nothing_complete_is_no_profile() -> None:
     rows = {"rtt_ms": [1.0, None], "rate_bps": [None, 1e9], "complete": [False, True]}
-    with pytest.raises(SpecError, match="of 2 measurements none is complete and has a round-trip"):
+    with pytest.raises(SpecError, match="none of 2 measurements is complete and has a round-trip"):
         ThroughputProfile.from_frame(rows)
     with pytest.raises(SpecError, match="of 0 measurements"):
         ThroughputProfile.from_cells([])

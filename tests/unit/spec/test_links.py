@@ -51,7 +51,7 @@ def test_the_round_trip_times_of_papers_5_are_read() -> None:
 
 @pytest.mark.parametrize(("key", "text"), [("rtt_s", "3h"), ("loss", "1.5"), ("mtu_bytes", "100")])
 def test_what_is_out_of_range_is_refused_with_what_is_allowed(key: str, text: str) -> None:
-    with pytest.raises(ValueError, match="allowed:"):
+    with pytest.raises(ValueError, match="allowed"):
         read_value(LINK_OPTION_BY_KEY[key], text)
 
 
@@ -82,12 +82,12 @@ def test_a_queue_in_products_needs_a_rate() -> None:
     "values", [{"rtt_s": 0.1, "delay_s": 0.1}, {"capacity_bytes": 9, "capacity_bdp": 1}]
 )
 def test_two_values_for_one_thing_are_refused(values: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r" and .* say two things about one"):
+    with pytest.raises(ValueError, match=r" and .* both set the"):
         change_of(values, link(rate_bps=10**9))
 
 
 def test_what_cannot_change_in_use_is_refused() -> None:
-    with pytest.raises(ValueError, match="mtu_bytes cannot change in use"):
+    with pytest.raises(ValueError, match="mtu_bytes cannot change while the testbed is up"):
         change_of({"mtu_bytes": 9000}, link())
 
 
@@ -96,7 +96,7 @@ def test_the_main_link_is_the_one_that_is_named_else_the_first() -> None:
     assert find_link(topology)["name"] == "x"
     assert find_link({**topology, "main_link": "y"})["name"] == "y"
     assert find_link(topology, "y")["name"] == "y"
-    with pytest.raises(ValueError, match="it has x, y"):
+    with pytest.raises(ValueError, match="its links are x, y"):
         find_link(topology, "z")
 
 
@@ -111,5 +111,5 @@ def test_the_copies_of_the_main_link_go_with_it_unless_one_is_named() -> None:
     topology = {"name": "t", "main_link": "lane-2", "links": [*lanes, other, elsewhere]}
     assert names(topology) == ["lane-1", "lane-2", "lane-13"]
     assert names(topology, "lane-13") == ["lane-13"]
-    with pytest.raises(ValueError, match="is no link"):
+    with pytest.raises(ValueError, match="is not a link"):
         names(topology, "lane-3")

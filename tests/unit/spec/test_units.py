@@ -160,7 +160,7 @@ def test_lists_and_ranges() -> None:
     "text", ["1..4", "4..1+1", "1..4*1", "0..4*2", "1..4+0", "1..4*x", "1..", "..4+1", "1..1e9+1"]
 )
 def test_ranges_without_an_end_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"range|grow|more than|not a") as refusal:
+    with pytest.raises(ValueError, match=r"range|increase|more than|not a") as refusal:
         units.parse_sweep(text, units.parse_integer)
     assert "\n" not in str(refusal.value)
 

@@ -231,7 +231,7 @@ def test_export_perfmon_has_the_udt_runs_alone(store: Store, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["show", "last", "--perfmon"], "went over udp: perfmon is UDT's"),
+        (["show", "last", "--perfmon"], "used udp: perfmon samples exist only for UDT"),
         (["show", "last", "--perfmon", "--samples"], "cannot be combined"),
         (["export", "--format", "csv", "-o", "-", "--perfmon", "--links"], "one table at a time"),
         (["runs", "--where", "strems=1"], "strems"),

@@ -79,7 +79,7 @@ def test_show_says_what_became_of_the_files(store: Store) -> None:
     assert "/data/ copied to /archive" in text
     assert "1,200 copied, 954 MiB in 1.00 s: 1,200 files/s" in text
     assert "4 already present, 30 failed" in text
-    assert "5.00 MiB proved by the journal" in text
+    assert "5.00 MiB verified by the journal" in text
     assert "sealed by aes128-gcm, verify tree, chunks of 1MiB" in text
     assert "read uring on ext4; written buffered on ext4" in text
     assert "sender's threads, 4 s" in text
@@ -117,7 +117,7 @@ def refusal(*arguments: str) -> str:
 
 def test_what_has_no_receipt_is_said(store: Store, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["show", make_record(2)["run_id"], "--files"]) == 1
-    assert "no receipt was kept" in capfd.readouterr().err
+    assert "no receipt is stored" in capfd.readouterr().err
     assert "needs --files" in refusal("show", RUN_ID, "--failed")
     assert "cannot be combined" in refusal("show", RUN_ID, "--files", "--samples")
 

@@ -112,7 +112,7 @@ def test_tables_of_an_engine_are_rows_too(tmp_path: Path) -> None:
         ("", SpecError, "engine '': write duckdb"),
         ("duckdb:///nowhere/at/all.duckdb", SpecError, "engine 'duckdb:///nowhere"),
         ("duckdb://?threads=none", SpecError, "engine 'duckdb://.threads=none'"),
-        ("duckdb://?read_only=1", SpecError, "read_only cannot be set; a database is named"),
+        ("duckdb://?read_only=1", SpecError, "read_only cannot be set; a database is given"),
         ("duckdb://?database=x", SpecError, "database cannot be set"),
         ("trino://nobody@127.0.0.1:1/a/b", FarlineError, "trino"),
     ],

@@ -194,7 +194,7 @@ def test_an_answer_that_would_be_too_large_is_refused(
     transfers: Transfers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("farline.store.transfers.opened.MAX_CELL_ROWS", 100)
-    with pytest.raises(LimitError, match="more than 100 cells by streams: tell less apart"):
+    with pytest.raises(LimitError, match="more than 100 cells by streams: use fewer keys"):
         transfers.cells(by=["streams"])
 
 

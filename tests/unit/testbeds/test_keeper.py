@@ -115,7 +115,7 @@ def test_changes_reach_the_emulator_with_their_units_read(kept: Kept) -> None:
         {"link": "l", "direction": "reverse", "change": {"rate_bps": 10**9}},
         {"link": "l", "direction": "both", "change": {"up": False}},
     ]
-    with pytest.raises(UsageError, match="rtt_s means both directions"):
+    with pytest.raises(UsageError, match="rtt_s applies to both directions"):
         bed.change("l", "forward", rtt_s=1)
     with pytest.raises(UsageError, match=r"loss: 2\.0 is out of range"):
         bed.change(loss=2.0)
@@ -317,7 +317,7 @@ def test_down_ends_a_bed_that_does_not_answer(
     silent: Silence, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["testbed", "down", "bed"]) == 0
-    assert "did not answer: it was ended by force" in capsys.readouterr().out
+    assert "did not answer, so it was killed" in capsys.readouterr().out
     assert processes.start_ticks(silent.process.pid) is None
     assert not silent.folder.exists()
     assert run(["testbed", "down", "bed"]) == 5

@@ -125,9 +125,11 @@ def test_folders_of_anybody_else_are_left_alone(directory: Path) -> None:
         assert {item.name for item in (directory / name).iterdir()} == set(files)
     assert (directory / "photos" / "log").read_text(encoding="ascii") == "mine"
     assert set(left) == set(foreign) - {"Capital"}
-    assert left["photos"].endswith("no testbed's folder; testbeds need a directory of their own")
-    assert "its state.json is not of this version of farline" in left["older"]
-    with pytest.raises(SystemFailure, match=r"left alone, its state\.json is not of this version"):
+    assert left["photos"].endswith("not the folder of a testbed; testbeds need their own directory")
+    assert "its state.json is from another version of farline" in left["older"]
+    with pytest.raises(
+        SystemFailure, match=r"left unchanged, because its state\.json is from another version"
+    ):
         take_down("older")
     with pytest.raises(
         SystemFailure, match="link: left unchanged, because it is not the folder of a testbed"
@@ -214,7 +216,10 @@ def test_what_cannot_be_undone_is_tried_again_by_the_next_command(
     assert (rest.cgroups, rest.pid, rest.is_alive()) == ((str(group),), 0, False)
     with pytest.raises(SystemFailure, match="could not be removed yet"):
         take_down("one")
-    with state.locked() as folder, pytest.raises(SystemFailure, match="down one` tries again"):
+    with (
+        state.locked() as folder,
+        pytest.raises(SystemFailure, match="try again with `farline testbed down one`"),
+    ):
         state.new(folder, "one", "two")
     (group / "busy").rmdir()
     assert take_down("one") == "swept"
@@ -500,7 +505,10 @@ def failing(error: OSError) -> Callable[..., int]:
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (PermissionError(13, "Permission denied"), "run as root, or let this user read and write"),
+        (
+            PermissionError(13, "Permission denied"),
+            "run as root, or give this user read and write access",
+        ),
         (FileNotFoundError(2, "No such file or directory"), "load the module tun"),
     ],
 )

@@ -208,15 +208,18 @@ LINK = '[[links]]\nname = "l"\na = "a"\nb = "b"\n'
         (LINK + 'both.rate_bps = "fast"', "topology: links.l.both.rate_bps: 'fast' is not a rate"),
         (LINK + 'both.loss.random = "120%"', "links.l.both.loss.random: 1.2 is out of range"),
         (LINK + "both.loss.random = nan", "links.l.both.loss.random: nan is not a number"),
-        (LINK + 'rtt_s = "1s"\nboth.delay_s = 1', "links.l: rtt_s and delay_s say two things"),
-        (LINK.replace('b = "b"', 'b = "x"'), 'links.l: "x" is no host or router, allowed are a, b'),
+        (LINK + 'rtt_s = "1s"\nboth.delay_s = 1', "links.l: rtt_s and delay_s cannot be combined"),
+        (LINK.replace('b = "b"', 'b = "x"'), 'links.l: "x" is no host or router, allowed: a, b'),
         (LINK + 'repeat = "k"', "links.l.repeat: 'k' is not a parameter; available: none"),
         (LINK + "repeat = 0", "links.l.repeat: 0 is out of range: allowed: 1 to 256"),
         (LINK + "[parameters]\nk = 1.5", "parameters.k: 1.5 is not a whole number from 1 to 256"),
         ('main_link = "x"\n' + LINK, "main_link: 'x' is not a link"),
         (LINK + "[defaults.router]", "defaults.router: unknown table"),
         (LINK + '[defaults.host]\ncpus = ["0"]', "defaults.host.cpus: '0' is not a whole number"),
-        (LINK + "[defaults.host]\nsysctls = { a = true }", "sysctls.a: True is neither a text nor"),
+        (
+            LINK + "[defaults.host]\nsysctls = { a = true }",
+            "sysctls.a: True is neither a string nor",
+        ),
     ],
 )
 def test_a_refusal_says_where_and_what_is_allowed(text: str, line: str) -> None:

@@ -241,7 +241,7 @@ def test_a_marked_line_that_makes_no_sense_is_said_so(fake: Fake, line: str) -> 
         ("exec sleep 60", "neither ssh nor the remote shell printed anything;"),
         ("printf '\\000\\001'; exec sleep 60", "printed anything that can be shown;"),
         ("echo 'Password for u:' >&2; exec sleep 60", "ssh printed: Password for u:;"),
-        (f"echo '{json.dumps(READY)}'; exec sleep 60", "have the forced command"),
+        (f"echo '{json.dumps(READY)}'; exec sleep 60", "let the forced command"),
         ("trap '' TERM; read x; while :; do sleep 1; done", "--start-timeout"),
     ],
 )  # fmt: skip
@@ -251,7 +251,7 @@ def test_a_farline_that_does_not_start_is_waited_for_no_longer_than_the_limit(
     with pytest.raises(TimeoutFailure) as failed:
         started(fake(script, 0.3))
     message = failed.value.message
-    assert message.startswith("u@host: waiting for farline to start there took longer than 0.3 s: ")
+    assert message.startswith("u@host: farline did not start on that host within 0.3 s: ")
     assert said in message and message.isprintable() and "v1.YQ" not in message
 
 
