@@ -35,7 +35,7 @@ class Banned:
 BANNED = (
     # Riddles and old syntax.
     Banned(r"\bso many\b", "the number, or 'at most N'"),
-    Banned(r"\bthere (are|is) (not|none)\b", "'unknown X' or 'no X'", docs=True),
+    Banned(r"\bthere (are|is) (not|none)\b", "'unknown X' or 'no X'"),
     Banned(r"\bthat (is|are) none\b", "'not a X' or 'an invalid X'", docs=True),
     Banned(r"(?<!there )\bis no (?!longer|limit|column|such)[a-z]+\b", "'is not a X'"),
     Banned(r"\bunasked\b|\basked for\b", "'requested', or 'on by default'"),
@@ -51,7 +51,7 @@ BANNED = (
     Banned(r"\bonce more\b", "'again'"),
     Banned(r"\bafter all$|\ball the same\b", "'still', 'anyway'"),
     Banned(r"\bnot to be had\b|\bas it has it\b", "'not available'", docs=True),
-    Banned(r"\bafresh\b|\banew\b", "'again', 'new'"),
+    Banned(r"\bafresh\b", "'again', 'new'"),
     Banned(r"\bis (looked|tended) (at|to)\b", "'is examined'"),
     Banned(r"\bare all (of )?it\b|\bat (the )?least\.$", "a full sentence"),
     # Nouns that are the code's and not the field's.

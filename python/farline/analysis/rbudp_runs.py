@@ -26,12 +26,12 @@ def measured_runs(
     for run_id in runs:
         row = store.find_one(run_id)
         if not _of(row, stated):
-            raise UsageError(f"run {row['run_id']} has no RBUDP blast that its sender saw whole")
+            raise UsageError(f"run {row['run_id']} has no complete RBUDP blast at its sender")
         rows[row["run_id"]] = row
     if campaign:
         found = _campaign(store, campaign)
         if not any(_of(row, stated) for row in found):
-            raise UsageError(f"campaign {campaign!r} has no RBUDP blast that ended whole")
+            raise UsageError(f"campaign {campaign!r} has no complete RBUDP blast")
         rows |= {row["run_id"]: row for row in found}
     return tuple(one for row in rows.values() for one in _of(row, stated))
 

@@ -51,15 +51,17 @@ def _refuse_the_incomparable(document: Mapping[str, Any]) -> None:
     transport = document.get("transport", "tcp")
     if transport not in TRANSPORTS:
         raise UsageError(
-            f"--transport {transport}: it has no --receive-mode to compare;"
-            f" allowed are {', '.join(TRANSPORTS)}"
+            f"--transport {transport}: it has no --receive-mode to compare; allowed: "
+            f"{', '.join(TRANSPORTS)}"
         )
     if document.get("direction") == "bidirectional":
-        raise UsageError("--bidir: a bound is of one direction; leave it out, or write -R")
+        raise UsageError(
+            "--bidir: a bound is measured in one direction; leave this option out, or use -R"
+        )
     if transport == "udp" and document.get("rate_bps") is None:
         raise UsageError(
-            "--transport udp needs -b RATE, what the path is to carry;"
-            " -b 0 is as fast as the host can, for a path of your own"
+            "--transport udp needs -b RATE, the rate to send; -b 0 sends as fast as the host can, "
+            "for a path that nobody else uses"
         )
 
 

@@ -100,7 +100,9 @@ def _specs(options: Mapping[str, Any]) -> tuple[dict[str, RunSpec], float]:
         click.UsageError: when a receive mode is stated.
     """
     if options.get("receive_mode") is not None or options.get("skip_rx_copy"):
-        raise click.UsageError("--receive-mode: app-perf compares read with copy; leave it out")
+        raise click.UsageError(
+            "--receive-mode: app-perf itself compares read with copy; leave this option out"
+        )
     document = spec_from_options(options)
     return pair_specs(document), shown_s(document)
 

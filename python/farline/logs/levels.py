@@ -52,7 +52,7 @@ def parse_levels(text: str, source: str) -> Levels:
             continue
         if room.strip() not in ROOMS:
             known = ", ".join(ROOMS)
-            raise UsageError(f"{source}: unknown room {room.strip()!r}; allowed are {known}")
+            raise UsageError(f"{source}: unknown room {room.strip()!r}; allowed: {known}")
         rooms[room.strip()] = word.strip()
     return Levels(level or ("warn" if rooms else "info"), rooms)
 
@@ -60,4 +60,4 @@ def parse_levels(text: str, source: str) -> Levels:
 def _check_level(word: str, source: str) -> None:
     if word not in LEVELS:
         allowed = f"{', '.join(LEVELS)}, or ROOM=LEVEL"
-        raise UsageError(f"{source}: unknown level {word!r}; allowed are {allowed}")
+        raise UsageError(f"{source}: unknown level {word!r}; allowed: {allowed}")

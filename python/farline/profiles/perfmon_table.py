@@ -24,7 +24,9 @@ def perfmon_of(record: Record, samples: pa.Table) -> dict[str, Floats]:
     """
     transport = record["spec"].get("transport", "tcp")
     if transport != "udt":
-        raise UsageError(f"run {record['run_id']} went over {transport}: perfmon is UDT's")
+        raise UsageError(
+            f"run {record['run_id']} used {transport}: perfmon samples exist only for UDT"
+        )
     return perfmon(record, _columns(samples))
 
 

@@ -157,7 +157,8 @@ def _lacks_unit(match: re.Match[str], *groups: str) -> bool:
 
 def _two_readings(text: str, one: str, other: str) -> str:
     number = text.strip()
-    return f"{text!r} has no unit: {number} could be {number}{one} or {number}{other}; write the unit"
+    could = f"{number} could be {number}{one} or {number}{other}"
+    return f"{text!r} has no unit: {could}; write the unit"
 
 
 def parse_milliseconds(text: str) -> int:

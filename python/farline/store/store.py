@@ -177,7 +177,9 @@ class Store:
             raise UsageError(f"no run {run!r} in {self.path}; `farline runs` lists them")
         if len(rows) > 1:
             names = ", ".join(row["run_id"] for row in rows[:3])
-            raise UsageError(f"{run!r} fits {len(rows)} runs: {names}, ...; write more of the name")
+            raise UsageError(
+                f"{run!r} matches {len(rows)} runs: {names}, ...; give more characters of the name"
+            )
         return rows[0]
 
     def campaigns(self) -> pa.Table:

@@ -103,7 +103,9 @@ def _address(line: bytes) -> str:
     try:
         return str(read_object(line)["connect_to"])
     except (ValueError, KeyError) as error:
-        raise ProtocolError(f"--connect-back: no address on standard input: {error}") from None
+        raise ProtocolError(
+            f"--connect-back: no address arrived on standard input: {error}"
+        ) from None
 
 
 def ready_line(server: Server, state_dir: str, may: str) -> dict[str, Any]:

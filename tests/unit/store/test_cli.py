@@ -83,12 +83,15 @@ def test_damaged_files_are_named_on_standard_error(
     assert told.out.count("01JD") == 3
 
 
-def test_show_says_everything_about_a_run(store: Store) -> None:
-    text = farline("show", make_record(1)["run_id"]).stdout
-    for part in ("2 streams", "2.00 Gbit/s", "sender's CPU", "campaign night", "alpha", "beta"):
-        assert part in text
-    for part in ("net.core.rmem_max = 4194304", '"congestion_control": "reno"', "kernel 6.18.0"):
-        assert part in text
+def test_show_says_what_a_person_reads_and_everything_with_all(store: Store) -> None:
+    run_id = make_record(1)["run_id"]
+    text, everything = farline("show", run_id).stdout, farline("show", run_id, "--all").stdout
+    read = ("2 streams", "2.00 Gbit/s", "sender's CPU", "campaign night", "alpha", "kernel 6.18.0")
+    for part in (*read, "beta"):
+        assert part in text and part in everything
+    for part in ("net.core.rmem_max = 4194304", '"congestion_control": "reno"'):
+        assert part not in text and part in everything
+    assert f"farline show {run_id} --all prints host settings and all options" in text
 
 
 def test_show_last_and_a_failure(store: Store) -> None:
@@ -108,7 +111,8 @@ def test_show_samples_and_json(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "line"), [("zzz", "no run 'zzz'"), ("01JD", "fits 4 runs: 01JD0000000000000000000000")]
+    ("name", "line"),
+    [("zzz", "no run 'zzz'"), ("01JD", "matches 4 runs: 01JD0000000000000000000000")],
 )
 def test_show_says_which_run_it_cannot_find(
     store: Store, capsys: pytest.CaptureFixture[str], name: str, line: str

@@ -17,8 +17,11 @@ ON_BY_DEFAULT: dict[str, tuple[tuple[str, ...], str]] = {
     "habit_links": (("-l",), "links are kept as links"),
     "habit_whole_file": (("-W", "--whole-file"), "files are always sent whole"),
     "habit_partial": (("--partial",), "what has arrived is kept, and the copy continues there"),
-    "habit_human": (("--human-readable",), "sizes are human-readable"),
-    "habit_inc": (("--inc-recursive", "--i-r"), "the copy begins while folders are still read"),
+    "habit_human": (("--human-readable",), "sizes are printed with units"),
+    "habit_inc": (
+        ("--inc-recursive", "--i-r"),
+        ("copying starts while folders are still being listed"),
+    ),
     "habit_args": (
         ("-s", "--secluded-args", "--protect-args"),
         "names never pass through a remote shell",
@@ -28,7 +31,10 @@ ON_BY_DEFAULT: dict[str, tuple[tuple[str, ...], str]] = {
         "devices, pipes and sockets are skipped and counted",
     ),
     "habit_no_compress": (("--no-compress", "--no-z"), "nothing is compressed"),
-    "habit_no_inplace": (("--no-inplace",), "files take their name when they are whole"),
+    "habit_no_inplace": (
+        ("--no-inplace",),
+        ("files get their final name only when they are complete"),
+    ),
     "habit_no_relative": (("--no-relative", "--no-R"), "names are relative to their source"),
 }
 """What holds anyway: flags by parameter name, and what does."""
@@ -36,22 +42,22 @@ ON_BY_DEFAULT: dict[str, tuple[tuple[str, ...], str]] = {
 _NO_SPECIALS = "devices, pipes and sockets are not copied: they are skipped and counted"
 _DELETES_LAST = "names are deleted after the copy: write --delete"
 _NOT_IN_PLACE = (
-    "a file is written beside the old one and takes its name when it is whole;"
-    " a copy that broke off continues where it was without an option"
+    "a file is written next to the old one and replaces it when it is complete; an interrupted "
+    "copy continues without an option"
 )
-_LINKS = "links are kept, followed or left out as a whole: --links keep, follow or skip"
-_COMPRESS = "data are not compressed on the way"
-_NO_BASIS = "files are sent whole, no other file serves as a basis"
-_TIMES = "only times of last change are kept"
+_LINKS = "one choice applies to all links: --links keep, follow or skip"
+_COMPRESS = "data are not compressed in transit"
+_NO_BASIS = "files are sent whole, without using another file as a basis"
+_TIMES = "only modification times are kept"
 _BACKUP = "replaced files are not kept; rename the folder, or take a snapshot, before the copy"
-_IDS = "owners go by name, or by number with --numeric-ids; they are not mapped"
-_SIZES = "there is no limit on sizes: list the names with find -size, and give them to --files-from"
-_LOG = "--receipt FILE writes a JSON line per name, --json-stream prints events as they come"
-_DAEMON = "farline does not talk to rsync's daemon"
-_WIRE = "rsync's protocol is not spoken; leave it out"
-_MISSING = "a source that is missing fails by name: leave it out of the command"
-_STOP = "stop it with timeout(1) or Ctrl-C; the same command continues where it was"
-_BATCH = "batches are not written; copy to each destination"
+_IDS = "owners are matched by name, or by number with --numeric-ids; they are not mapped"
+_SIZES = "there is no size filter: list the names with find -size and pass the list to --files-from"
+_LOG = "--receipt FILE writes a JSON line per name, --json-stream prints events as they happen"
+_DAEMON = "farline does not support the rsync daemon"
+_WIRE = "the rsync protocol is not used; leave this option out"
+_MISSING = "a missing source is an error: leave it out of the command"
+_STOP = "stop it with timeout(1) or Ctrl-C; the same command continues where it stopped"
+_BATCH = "batch files are not supported; copy to each destination"
 
 REFUSED: dict[str, str] = {
     "-D": _NO_SPECIALS,
@@ -59,13 +65,13 @@ REFUSED: dict[str, str] = {
     "--specials": _NO_SPECIALS,
     "--copy-devices": _NO_SPECIALS,
     "--write-devices": _NO_SPECIALS,
-    "--drop-D": _NO_SPECIALS + " anyway; leave it out",
+    "--drop-D": _NO_SPECIALS + " anyway; leave this option out",
     "--del": _DELETES_LAST,
     "--delete-before": _DELETES_LAST,
     "--delete-during": _DELETES_LAST,
     "--delete-excluded": "names that a filter leaves out are not deleted:"
     " delete them at the destination, or copy without the filter",
-    "--ignore-errors": "nothing is deleted when a source could not be read: mend that first",
+    "--ignore-errors": "nothing is deleted when a source could not be read: fix that first",
     "--inplace": _NOT_IN_PLACE,
     "--append": _NOT_IN_PLACE,
     "--append-verify": _NOT_IN_PLACE,
@@ -73,16 +79,16 @@ REFUSED: dict[str, str] = {
     "--no-W": _NO_BASIS,
     "-y": _NO_BASIS,
     "--fuzzy": _NO_BASIS,
-    "-d": "to make folders without what is in them write --exclude '/*/*'",
-    "--dirs": "to make folders without what is in them write --exclude '/*/*'",
-    "--old-dirs": "to make folders without what is in them write --exclude '/*/*'",
-    "-R": "to keep part of a path list the names below one source: --files-from FILE SOURCE/",
-    "--relative": "to keep part of a path list the names below one source:"
-    " --files-from FILE SOURCE/",
-    "--no-implied-dirs": "folders above a listed name are always made",
+    "-d": "to create folders without their contents use --exclude '/*/*'",
+    "--dirs": "to create folders without their contents use --exclude '/*/*'",
+    "--old-dirs": "to create folders without their contents use --exclude '/*/*'",
+    "-R": "to keep part of a path, list the names below one source: --files-from FILE SOURCE/",
+    "--relative": "to keep part of a path, list the names below one source: --files-from FILE "
+    "SOURCE/",
+    "--no-implied-dirs": "folders above a listed name are always created",
     "-b": _BACKUP,
     "--backup": _BACKUP,
-    "--mkpath": "only the last folder of a destination is made: make the others with mkdir -p",
+    "--mkpath": "only the last folder of a destination is created: create the others with mkdir -p",
     "--copy-unsafe-links": _LINKS,
     "--safe-links": _LINKS,
     "--munge-links": _LINKS,
@@ -98,31 +104,35 @@ REFUSED: dict[str, str] = {
     "-N": _TIMES,
     "--crtimes": _TIMES,
     "--open-noatime": _TIMES,
-    "-O": "times are kept of all names, or of none with --no-times",
-    "--omit-dir-times": "times are kept of all names, or of none with --no-times",
-    "--omit-link-times": "times are kept of all names, or of none with --no-times",
-    "--super": "the receiving end sets what its user may set, and says what it could not",
+    "-O": "times are kept for all names, or for none with --no-times",
+    "--omit-dir-times": "times are kept for all names, or for none with --no-times",
+    "--omit-link-times": "times are kept for all names, or for none with --no-times",
+    "--super": (
+        "the receiving end sets what its user is allowed to set, and reports what it could not"
+    ),
     "--fake-super": "owners are set (--owner, --group) or not; they are not stored otherwise",
-    "--preallocate": "room for large files is reserved where the file system can",
-    "-x": "leave out what is mounted below with --exclude '/PATH/'",
-    "--one-file-system": "leave out what is mounted below with --exclude '/PATH/'",
-    "--no-inc-recursive": "the copy begins while folders are still read; -n says the totals first",
-    "--no-i-r": "the copy begins while folders are still read; -n says the totals first",
+    "--preallocate": "space for large files is reserved where the file system supports it",
+    "-x": "leave out other mounted file systems with --exclude '/PATH/'",
+    "--one-file-system": "leave out other mounted file systems with --exclude '/PATH/'",
+    "--no-inc-recursive": (
+        "copying starts while folders are still being listed; -n prints the totals first"
+    ),
+    "--no-i-r": "copying starts while folders are still being listed; -n prints the totals first",
     "--ignore-missing-args": _MISSING,
     "--delete-missing-args": _MISSING,
-    "--delay-updates": "each file takes its name when it is whole; copy into a new folder and"
-    " rename that to put all in place at once",
+    "--delay-updates": "each file gets its final name when it is complete; to switch everything "
+    "at once, copy into a new folder and rename that",
     "-m": "leave out folders with --exclude, or list names with --files-from",
     "--prune-empty-dirs": "leave out folders with --exclude, or list names with --files-from",
-    "-C": "write the patterns into a file and give it to --exclude-from",
-    "--cvs-exclude": "write the patterns into a file and give it to --exclude-from",
-    "--list-only": "-n -v names what would be copied and changes nothing",
-    "--itemize-changes": f"-v names each file; {_LOG}",
-    "--old-args": "names never pass through a remote shell; a pattern is expanded by the other end",
-    "--trust-sender": "the other end is never trusted; leave it out",
-    "-8": "names are printed as they are; leave it out",
-    "--8-bit-output": "names are printed as they are; leave it out",
-    "--blocking-io": "data do not go through the remote shell; leave it out",
+    "-C": "write the patterns to a file and pass it to --exclude-from",
+    "--cvs-exclude": "write the patterns to a file and pass it to --exclude-from",
+    "--list-only": "-n -v lists what would be copied and changes nothing",
+    "--itemize-changes": f"-v lists each file; {_LOG}",
+    "--old-args": "names never pass through a remote shell; the other end expands patterns",
+    "--trust-sender": "the other end is never trusted; leave this option out",
+    "-8": "names are always printed unchanged; leave this option out",
+    "--8-bit-output": "names are always printed unchanged; leave this option out",
+    "--blocking-io": "data do not go through the remote shell; leave this option out",
     "--no-motd": _DAEMON,
 }
 """What is not done: flags without a value, and the way."""
@@ -136,15 +146,15 @@ REFUSED_VALUES: dict[str, str] = {
     "--usermap": _IDS,
     "--groupmap": _IDS,
     "--copy-as": "run the receiving end as that user: ssh USER@HOST",
-    "--confine-root": "a ticket holds its holder to one folder: farline serve --write FOLDER",
+    "--confine-root": "a ticket gives access to one folder only: farline serve --write FOLDER",
     "--max-size": _SIZES,
     "--min-size": _SIZES,
-    "--max-alloc": "memory is bounded; --chunk and --streams say how much is used",
-    "--partial-dir": "what is not whole lies in .farline-partial in the destination folder",
-    "--temp-dir": "what is not whole lies in .farline-partial in the destination folder",
-    "-T": "what is not whole lies in .farline-partial in the destination folder",
-    "--timeout": "--stall-timeout is how long nothing may move",
-    "--contimeout": "--retry-for is how long it is tried again",
+    "--max-alloc": "memory use is bounded; --chunk and --streams set how much is used",
+    "--partial-dir": "incomplete files are in .farline-partial in the destination folder",
+    "--temp-dir": "incomplete files are in .farline-partial in the destination folder",
+    "-T": "incomplete files are in .farline-partial in the destination folder",
+    "--timeout": "--stall-timeout limits the time without progress",
+    "--contimeout": "--retry-for limits the time for new attempts",
     "--compare-dest": _NO_BASIS,
     "--copy-dest": _NO_BASIS,
     "--link-dest": _NO_BASIS,
@@ -155,18 +165,20 @@ REFUSED_VALUES: dict[str, str] = {
     "--compress-threads": _COMPRESS,
     "--zt": _COMPRESS,
     "--skip-compress": _COMPRESS,
-    "--checksum-choice": "hashes are BLAKE3; --verify says how far a copy is proved",
-    "--cc": "hashes are BLAKE3; --verify says how far a copy is proved",
-    "--checksum-seed": "hashes are BLAKE3; --verify says how far a copy is proved",
-    "--block-size": "--chunk is how much of a file is sent and proved at a time",
-    "-B": "--chunk is how much of a file is sent and proved at a time",
-    "--rsync-path": "--remote-farline is what farline is called on the other host",
-    "-M": "both ends get the same options; --remote-farline is what is started there",
-    "--remote-option": "both ends get the same options; --remote-farline is what is started there",
-    "--info": "-v names each file, --progress shows how far it is, --stats where the time went",
-    "--debug": "-v says each step",
+    "--checksum-choice": "hashes are BLAKE3; --verify sets how much of a copy is verified",
+    "--cc": "hashes are BLAKE3; --verify sets how much of a copy is verified",
+    "--checksum-seed": "hashes are BLAKE3; --verify sets how much of a copy is verified",
+    "--block-size": "--chunk sets how much of a file is sent and verified at a time",
+    "-B": "--chunk sets how much of a file is sent and verified at a time",
+    "--rsync-path": "--remote-farline sets the command name of farline on the other host",
+    "-M": "both ends get the same options; --remote-farline sets the command that is started there",
+    "--remote-option": (
+        "both ends get the same options; --remote-farline sets the command that is started there"
+    ),
+    "--info": "-v lists each file, --progress shows progress, --stats shows where the time went",
+    "--debug": "-v prints each step",
     "--stderr": "errors go to standard error, results to standard output",
-    "--outbuf": "lines are printed as they come",
+    "--outbuf": "output is not buffered",
     "--log-file-format": _LOG,
     "--out-format": _LOG,
     "--stop-after": _STOP,
@@ -177,7 +189,7 @@ REFUSED_VALUES: dict[str, str] = {
     "--protocol": _WIRE,
     "--iconv": "names are kept byte for byte",
     "--sockopts": "--window and --congestion set what TCP uses",
-    "--address": "--bind is the address that data leave from",
+    "--address": "--bind sets the source address",
     "--password-file": _DAEMON,
     "--early-input": _DAEMON,
 }
