@@ -119,7 +119,7 @@ def test_text_shows_what_a_udt_run_has(home: Path, server: Serving) -> None:
     intervals = re.findall(r"^ +(\d\.\d\d-\d\.\d\d) s ", done.stdout, re.MULTILINE)
     # On a busy machine a run may end a little late, in an interval of its own.
     assert intervals[:2] == ["0.00-0.50", "0.50-1.00"] and len(intervals) <= 3
-    assert any(re.match(r"packets +\d+ sent, \d+ of them again", line) for line in shown)
+    assert any(re.match(r"packets +\d+ sent, \d+ of them retransmissions", line) for line in shown)
 
 
 def test_the_iperf3_shape_of_a_real_run(home: Path, server: Serving) -> None:
