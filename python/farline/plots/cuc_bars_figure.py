@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PART_COLOURS = {"file": "#0072B2", "network": "#009E73", "unused": "#F0C808"}
 PART_TEXT = {
     "file": "file to file",
-    "network": "additional from memory to memory",
+    "network": "more from memory to memory",
     "unused": "unused capacity",
 }
 

@@ -86,7 +86,7 @@ def checked_entry(document: Mapping[str, Any]) -> Entry:
     if not isinstance(record, dict) or not isinstance(labels, dict):
         raise ValueError("record and labels are not objects")
     if campaign is not None and not isinstance(campaign, str):
-        raise ValueError("campaign is not a text")
+        raise ValueError("campaign is not a string")
     try:
         checked_run_id(record["run_id"])
     except SpecError as error:

@@ -173,7 +173,7 @@ def test_journals_that_cannot_be_used_say_why(tmp_path: Path) -> None:
     with pytest.raises(SystemFailure, match="damaged"):
         read_journal(store, "x")
     path.write_text('{"version": 99}')
-    with pytest.raises(VersionError, match="newer farline"):
+    with pytest.raises(VersionError, match="newer version of farline"):
         read_journal(store, "x")
 
 
