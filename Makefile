@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup dev spark demo check test test-long lint fmt help-pages gen bpf bench fuzz emulator-table docs lock clean
+.PHONY: help setup dev spark demo check test test-long lint fmt help-pages gen words bpf bench fuzz emulator-table docs lock clean
 
 # Would keep bytecode from being written, and slow down every start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -49,6 +49,9 @@ fmt: present ## Put sources into form.
 
 help-pages: setup ## Write tests/unit/cli/help anew: what every --help prints, for review.
 	@FARLINE_WRITE_HELP=1 .venv/bin/python -m pytest -q tests/unit/cli/test_manual.py -k reviewed
+
+words: setup ## Write the catalogue of printed texts anew, for review.
+	@.venv/bin/python -m tests.support.printed_texts
 
 gen: ## Write what follows from crates/spec.
 	@cargo xtask gen

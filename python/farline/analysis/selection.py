@@ -105,7 +105,7 @@ def _parts(text: str, flag: str) -> list[tuple[str, str]]:
 def _check_once(names: Sequence[str], flag: str) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise UsageError(f"{flag} {twice}: given twice; several values are one {twice}=A,B")
+        raise UsageError(f"{flag} {twice}: given twice; write several values as one {twice}=A,B")
 
 
 def _columns(texts: Sequence[str]) -> dict[str, tuple[object, ...]]:
@@ -193,7 +193,12 @@ def _site(text: str | None, sites: Infrastructure | None, where: str) -> str | N
 
 def _known(names: tuple[str, ...], sites: Infrastructure | None, where: str) -> tuple[str, ...]:
     if sites is None:
-        raise UsageError(f"{where}: which hosts are whose? Give --infrastructure SITES.toml")
+        raise UsageError(
+
+                f"{where}: it is not known which host belongs to which site; give --infrastructure "
+                "SITES.toml"
+
+        )
     return sites.sites_named(names)
 
 

@@ -68,8 +68,8 @@ def read_data_table(table: Mapping[str, Any]) -> DataTable | None:
     data = DataTable(_files(table.get("files")), source, destination)
     if not 0 < data.count <= MOST_FILES or data.size_bytes > MOST_BYTES:
         raise SpecError(
-            f"[{DATA}] files: {data.count} files of {data.size_bytes} bytes in all;"
-            f" allowed are 1 to {MOST_FILES} files of {MOST_BYTES} bytes"
+            f"[{DATA}] files: {data.count} files with {data.size_bytes} bytes in total; allowed: "
+            f"1 to {MOST_FILES} files of {MOST_BYTES} bytes"
         )
     return data
 
@@ -84,21 +84,23 @@ def check_copies(data: DataTable | None, paths: set[str], ways: set[object]) -> 
     """
     options = sorted(path for path in paths if path.partition(".")[0] == COPY)
     if data is None and options:
-        raise SpecError(f"{options[0]}: a plan with copies has a table [{DATA}] with their files")
+        raise SpecError(
+            f"{options[0]}: a plan with copies needs a table [{DATA}] that lists their files"
+        )
     if data is not None and ways - {"forward"}:
-        raise SpecError("direction: the copies of a plan go forward, from this host to the other")
+        raise SpecError("direction: copies in a plan go forward only, from this host to the other")
 
 
 def _folder(key: str, value: object) -> str:
     if not isinstance(value, str) or not value.startswith("/"):
-        raise SpecError(f"[{DATA}] {key}: {value!r} is no folder such as '/dev/shm'")
+        raise SpecError(f"[{DATA}] {key}: {value!r} is not a folder such as '/dev/shm'")
     return value
 
 
 def _files(raw: object) -> tuple[tuple[int, int], ...]:
     texts = [raw] if isinstance(raw, str) else raw
     if not isinstance(texts, list) or not texts:
-        raise SpecError(f"[{DATA}] files: {raw!r} is no list such as ['1x1GiB', '1000x10KiB']")
+        raise SpecError(f"[{DATA}] files: {raw!r} is not a list such as ['1x1GiB', '1000x10KiB']")
     return tuple(_some(text) for text in texts)
 
 

@@ -60,7 +60,7 @@ def read_figures(tables: object, together: Mapping[str, Together]) -> tuple[Want
     names = [figure.name for figure in figures]
     for name in names:
         if names.count(name) > 1:
-            raise SpecError(f"[[{FIGURE}]] name: {name!r} stands there twice")
+            raise SpecError(f"[[{FIGURE}]] name: {name!r} is listed twice")
     return figures
 
 
@@ -76,14 +76,16 @@ def check_figures(figures: Sequence[WantedFigure], factors: Mapping[str, Sequenc
             name = getattr(figure, key)
             if name is not None and name not in factors:
                 varied = ", ".join(factors) or "nothing"
-                raise SpecError(f"{place} {key}: {name} does not vary; what does is {varied}")
+                raise SpecError(f"{place} {key}: {name} does not vary; what varies is {varied}")
         shown = figure.curves or figure.x
         for value in (value for panel in figure.panels for value in panel):
             if shown is not None and value not in factors[shown]:
-                raise SpecError(f"{place} panels: {shown} is never {value!r}")
+                raise SpecError(f"{place} panels: {shown} never has the value {value!r}")
         for name, value in figure.where.items():
             if value not in factors.get(name, ()):
-                raise SpecError(f"{place} where: {name} is never {value!r} in a varied run")
+                raise SpecError(
+                    f"{place} where: {name} never has the value {value!r} in a varied run"
+                )
 
 
 def figures_without(
@@ -101,7 +103,7 @@ def _figure(table: Mapping[str, Any], together: Mapping[str, Together]) -> Wante
         raise SpecError(f"[[{FIGURE}]] name: {name!r} is not 1 to 64 letters, digits, '_' or '-'")
     place = f"[[{FIGURE}]] {name}"
     if name in _USUAL_NAMES or name.startswith(_USUAL_STARTS):
-        raise SpecError(f"{place}: the report has a figure of that name; take another")
+        raise SpecError(f"{place}: the report already has a figure of that name; choose another")
     _check_keys(place, table)
     _check_axes(place, table)
     values = dict(table)
@@ -126,25 +128,25 @@ def _check_keys(place: str, table: Mapping[str, Any]) -> None:
         if key not in _KEYS:
             raise SpecError(f"{place} {key}: unknown; {unknown(key, _KEYS)}")
         if key in _TEXTS and not isinstance(value, str):
-            raise SpecError(f"{place} {key}: {value!r} is not a text")
+            raise SpecError(f"{place} {key}: {value!r} is not a string")
         if key in _WORDS and value not in _WORDS[key]:
             allowed = ", ".join(_WORDS[key])
-            raise SpecError(f"{place} {key}: {value!r} is not allowed; allowed are {allowed}")
+            raise SpecError(f"{place} {key}: {value!r} is not allowed; allowed: {allowed}")
 
     for key in _NOT_IN[table.get("kind", "curves")]:
         if key in table:
-            raise SpecError(f"{place} {key}: means nothing in a figure of kind {table['kind']}")
+            raise SpecError(f"{place} {key}: has no meaning in a figure of kind {table['kind']}")
 
 
 def _check_axes(place: str, table: Mapping[str, Any]) -> None:
     """Refuses what one figure would have to show in two ways."""
     if "x" in table and table["x"] == table.get("curves"):
-        raise SpecError(f"{place} curves: {table['x']} is x already")
+        raise SpecError(f"{place} curves: {table['x']} is already on the x axis")
     where = table.get("where")
     for name, _ in flatten(where) if isinstance(where, Mapping) else ():
         for key in ("x", "curves"):
             if name == table.get(key):
-                raise SpecError(f"{place} where: {name} is {key}, so it is not held")
+                raise SpecError(f"{place} where: {name} is {key}, so it is not constant")
 
 
 def _panels(
@@ -183,5 +185,5 @@ def _columns(place: str, raw: Any) -> list[str]:
         if column not in known:
             raise SpecError(f"{place} y: {column!r} is unknown; {unknown(column, known)}")
     if not columns:
-        raise SpecError(f"{place} y: an empty list: name at least one result")
+        raise SpecError(f"{place} y: the list is empty: name at least one result")
     return columns

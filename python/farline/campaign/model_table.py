@@ -52,10 +52,10 @@ def _line(place: str, table: Mapping[str, Any], x_options: Collection[str]) -> M
         if key not in table:
             raise SpecError(f"{place} {key}: missing")
     if not isinstance(table["name"], str) or not table["name"]:
-        raise SpecError(f"{place} name: {table['name']!r} is not a text")
+        raise SpecError(f"{place} name: {table['name']!r} is not a string")
     if table.get("model", MODEL_NAMES[0]) not in MODEL_NAMES:
         allowed = ", ".join(MODEL_NAMES)
-        raise SpecError(f"{place} model: {table['model']!r} is not allowed; allowed are {allowed}")
+        raise SpecError(f"{place} model: {table['model']!r} is not allowed; allowed: {allowed}")
     values = {key: _read(place, key, raw) for key, raw in table.items()}
     _check_over(place, values, x_options)
     line = model_line(values)

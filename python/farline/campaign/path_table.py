@@ -70,7 +70,7 @@ def check_in_use(place: str, key: str) -> None:
 
     if key not in VARIABLE_KEYS:
         raise SpecError(
-            f"{place}: cannot change between runs; what can is {', '.join(VARIABLE_KEYS)}"
+            f"{place}: cannot change between runs; these can: {', '.join(VARIABLE_KEYS)}"
         )
 
 
@@ -84,14 +84,14 @@ def check_variable(place: str, key: str) -> None:
 
     if key not in VARIABLE_KEYS:
         raise SpecError(
-            f"{place}: each value needs a testbed of its own: give one;"
-            f" what can vary is {', '.join(VARIABLE_KEYS)}"
+            f"{place}: each value would need its own testbed: give one value; these can vary: "
+            f"{', '.join(VARIABLE_KEYS)}"
         )
 
 
 def _text(key: str, raw: object) -> str:
     if not isinstance(raw, str) or not raw:
-        raise SpecError(f"[{PATH}] {key}: {raw!r} is not a text")
+        raise SpecError(f"[{PATH}] {key}: {raw!r} is not a string")
     return raw
 
 

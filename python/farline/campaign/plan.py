@@ -126,8 +126,8 @@ class Plan:
             )
         if isinstance(self.reference, str) and self.reference not in REFERENCE_WORDS:
             raise SpecError(
-                f"[campaign] reference: {self.reference!r} is not allowed;"
-                f" allowed are {', '.join(REFERENCE_WORDS)} or a table of options"
+                f"[campaign] reference: {self.reference!r} is not allowed; allowed: "
+                f"{', '.join(REFERENCE_WORDS)} or a table of options"
             )
         _check_range("reference_every", self.reference_every, 1, 1000)
         _check_range("pause_s", self.pause_s, 0, 86_400)
@@ -303,7 +303,7 @@ def _typed(key: str, value: object) -> Any:
 
 def _check_range(key: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
-        raise SpecError(f"[campaign] {key}: {value} is out of range: allowed is {low} to {high}")
+        raise SpecError(f"[campaign] {key}: {value} is out of range: allowed: {low} to {high}")
 
 
 def _rules(campaign: Mapping[str, Any]) -> Rules:
@@ -311,7 +311,9 @@ def _rules(campaign: Mapping[str, Any]) -> Rules:
     if "repetitions" in campaign:
         clash = [key for key in ("min_repetitions", "max_repetitions") if key in given]
         if clash:
-            raise SpecError(f"[campaign] {clash[0]}: goes without repetitions: give one of the two")
+            raise SpecError(
+                f"[campaign] {clash[0]}: cannot be combined with repetitions: give one of the two"
+            )
         given["min_repetitions"] = given["max_repetitions"] = campaign["repetitions"]
     elif "min_repetitions" in given:
         given.setdefault("max_repetitions", max(given["min_repetitions"], Rules().max_repetitions))

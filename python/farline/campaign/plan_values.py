@@ -38,7 +38,7 @@ def read_option(part: str, path: str, raw: object) -> Any:
     place = place_of(part, path)
     if PATH in (path.rpartition(".")[0], path):
         if part != REFERENCE:
-            raise SpecError(f"[{part}] {path}: stands in a table of its own, [{PATH}]")
+            raise SpecError(f"[{part}] {path}: belongs in its own table, [{PATH}]")
         name = path.rpartition(".")[2]
         value = read_link_option(place, name, raw)
         check_in_use(place, name)
@@ -63,14 +63,14 @@ def known_option(part: str, path: str, varied: bool) -> Option:
     if section == PATH or path == PATH:
         raise SpecError(f"{place}: stands in [{PATH}]")
     if section and section not in SECTIONS:
-        raise SpecError(f"{place}: there is no section {section}; {unknown(section, SECTIONS)}")
+        raise SpecError(f"{place}: no section {section}; {unknown(section, SECTIONS)}")
     if option is None:
         siblings = [o.name for o in OPTIONS if o.path.rpartition(".")[0] == section]
         raise SpecError(f"{place}: unknown; {unknown(path.rpartition('.')[2], siblings)}")
     if path == "seed":
-        raise SpecError(f"{place}: stands in [campaign]; each run's own seed is drawn from it")
+        raise SpecError(f"{place}: belongs in [campaign]; the seed of each run is derived from it")
     if varied and not option.sweep:
-        raise SpecError(f"{place}: cannot be varied; it may stand in [fixed]")
+        raise SpecError(f"{place}: cannot be varied; put it in [fixed]")
     return option
 
 
@@ -98,10 +98,10 @@ def read_alternatives(option: Option, raw: object) -> tuple[Any, ...]:
     for item in raw if isinstance(raw, list) else ():
         found += read_sweep(option, item) if isinstance(item, str) else [read_value(option, item)]
     if not found:
-        raise ValueError("an empty list: name at least one value")
+        raise ValueError("the list is empty: name at least one value")
     for index, value in enumerate(found):
         if value in found[:index]:
-            raise ValueError(f"{value!r} stands there twice")
+            raise ValueError(f"{value!r} is listed twice")
     return tuple(found)
 
 

@@ -107,10 +107,10 @@ def _group(name: str, raw: object) -> Together:
         raise SpecError(f"{TOGETHER} {name}: must be a table {place}")
     if not _GROUP_NAME.fullmatch(name) or name in (POINT, *SECTIONS) or _is_option(name):
         raise SpecError(
-            f"{place}: the name must be 1 to 40 of a-z, 0-9 and '_', and no option's name"
+            f"{place}: the name must be 1 to 40 of a-z, 0-9 and '_', and not the name of an option"
         )
     if name in run_columns():
-        raise SpecError(f"{place}: {name} is a column of the results; take another name")
+        raise SpecError(f"{place}: {name} is a column of the results; choose another name")
     for key in raw:
         if key not in _GROUP_KEYS:
             raise SpecError(f"{place} {key}: unknown; {unknown(key, _GROUP_KEYS)}")
@@ -126,12 +126,12 @@ def _values_of_all(place: str, options: Sequence[Option], raw: object) -> tuple[
     from farline.spec.values import read_value
 
     if raw is None:
-        raise SpecError(f"{place} values: missing: say what the options vary over")
+        raise SpecError(f"{place} values: missing: list the values that the options take")
     try:
         values = read_alternatives(options[0], raw)
         for option in options[1:]:
             if option.kind != options[0].kind:
-                raise ValueError(f"{option.path} is no such quantity as {options[0].path}")
+                raise ValueError(f"{option.path} is not a quantity such as {options[0].path}")
             for value in values:
                 read_value(option, value)
     except ValueError as error:
@@ -151,7 +151,7 @@ def read_points(tables: object) -> tuple[Point, ...]:
     for index, point in enumerate(points):
         for other in points[:index]:
             if point.name == other.name:
-                raise SpecError(f"[[{POINT}]] name: {point.name!r} stands there twice")
+                raise SpecError(f"[[{POINT}]] name: {point.name!r} is listed twice")
             if point.values == other.values:
                 raise SpecError(f"[[{POINT}]] {point.name}: the same as {other.name}")
     return points
@@ -215,7 +215,7 @@ def _refuse_twice(places: Iterator[tuple[str, str]] | Sequence[tuple[str, str]])
     seen: dict[str, str] = {}
     for place, path in places:
         if path in seen:
-            raise SpecError(f"{place} {path}: is varied in {seen[path]} already")
+            raise SpecError(f"{place} {path}: is already varied in {seen[path]}")
         seen[path] = place
 
 

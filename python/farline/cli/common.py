@@ -47,7 +47,7 @@ def _spelling(argument: str) -> str:
     if argument.startswith("--zerocopy="):
         return argument.replace("--zerocopy=", "--send-mode=", 1)
     if argument.startswith("--json="):
-        raise click.UsageError(f"{argument}: allowed are --json, --json=farline, --json=iperf3")
+        raise click.UsageError(f"{argument}: allowed: --json, --json=farline, --json=iperf3")
     return argument
 
 
@@ -77,7 +77,7 @@ def target_text(host: str | None, client: str | None, port: int | None) -> str:
     if port is None:
         return named
     if named.startswith("farline://") or named.count(":") == 1 or "]:" in named:
-        raise click.UsageError(f"-p {port}: the port is part of {named} already")
+        raise click.UsageError(f"-p {port}: {named} already includes the port")
     bare = f"[{named}]" if ":" in named and not named.startswith("[") else named
     return f"{bare}:{port}"
 
@@ -99,7 +99,7 @@ def open_store(store_path: Path | None, no_store: bool) -> Store | None:
     """The store to keep runs in, or nothing if none is wanted."""
     if no_store:
         if store_path is not None:
-            raise click.UsageError("--store and --no-store contradict each other")
+            raise click.UsageError("--store and --no-store cannot be combined")
         return None
     from farline.store import Store
 
@@ -127,7 +127,7 @@ class Interruption:
 
     def _say(self) -> None:
         if self.count == 1 and not self._quiet:
-            click.echo("farline: stopping; once more to stop at once", err=True)
+            click.echo("farline: stopping; press again to stop immediately", err=True)
 
 
 @contextmanager

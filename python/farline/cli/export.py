@@ -79,7 +79,7 @@ def command(
     Parquet also contain the whole record of each run.
     """
     if sum((with_samples, with_links, with_perfmon, with_files)) > 1:
-        raise click.UsageError("--samples, --links, --perfmon, --files: write one table at a time")
+        raise click.UsageError("--samples, --links, --perfmon, --files: choose one table at a time")
 
     kind = kind or format_of(output)
     store = Store.to_read(store_path)
@@ -126,5 +126,7 @@ def _write(output: Path, kind: str, put: Callable[[BinaryIO], None]) -> None:
         publish(output.absolute().parent, output.absolute(), put)
         return
     if kind == "parquet" and sys.stdout.isatty():
-        raise click.UsageError("Parquet is no text for a terminal: name a file with -o")
+        raise click.UsageError(
+            "Parquet is binary and cannot be printed to a terminal: name a file with -o"
+        )
     put(sys.stdout.buffer)

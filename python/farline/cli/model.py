@@ -199,7 +199,7 @@ def rbudp(
     if against or campaign:
         measured = measured_runs(store_path, against, campaign, request.case)
     elif store_path is not None:
-        raise click.UsageError("--store goes with --against or --campaign")
+        raise click.UsageError("--store: needs --against or --campaign")
     answer = answer_of(request, measured)
     if request.plot is not None:
         from farline.plots.rbudp_model_figure import save_rbudp_model
@@ -221,7 +221,7 @@ def _request(options: dict[str, Any]) -> Request:
     if efficiency is not None and not 0 < efficiency < 1:
         raise click.UsageError(f"--efficiency: {efficiency:g} is not between 0 and 100 %")
     if plot is not None and plot.suffix.lstrip(".") not in FORMATS:
-        raise click.UsageError(f"--plot {plot}: write a file that ends in .png or .svg")
+        raise click.UsageError(f"--plot {plot}: the file name must end in .png or .svg")
     try:
         case = Case(
             payload_bytes=int(options["payload"]),
@@ -247,7 +247,7 @@ def _beside(text: str | None, case: Case, over: str | None, plot: Path | None) -
     if text is None:
         return None
     if over == "rate" or (over is None and plot is None):
-        raise click.UsageError("--beside goes with --curve payload or --plot")
+        raise click.UsageError("--beside: needs --curve payload or --plot")
     rate, at, loss = text.partition("@")
     try:
         return replace(

@@ -77,7 +77,7 @@ ROOT = click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=Tru
 @click.option(
     "--read", "read_root", type=ROOT, help="Also print a ticket for reading files below FOLDER."
 )
-@click.option("--require-cipher", is_flag=True, help="Refuse copies in clear text.")
+@click.option("--require-cipher", is_flag=True, help="Refuse copies not encrypted.")
 @click.option("--keep-owners", is_flag=True, help="Allow copies with --owner and --group.")
 @click.option(
     "--max-sessions", type=click.IntRange(1, 1_000_000), default=4, metavar="N",
@@ -141,7 +141,7 @@ def command(
         from farline.cli.serve_copy import serve_copy_back, serve_copy_session
 
         if state_dir is not None:
-            raise click.UsageError("--state-dir: --copy-session has a folder of its own")
+            raise click.UsageError("--state-dir: --copy-session uses its own folder")
         serve = serve_copy_back if connect_back else serve_copy_session
         # Whoever started it is the user whose rights it has.
         own = {**options, "keep_owners": True}
@@ -271,7 +271,7 @@ def file_scopes(options: dict[str, Any]) -> list[Scope]:
             try:
                 str(root).encode()
             except UnicodeEncodeError:
-                raise click.UsageError(f"--{may}: {root!r} is no UTF-8, which it must be") from None
+                raise click.UsageError(f"--{may}: {root!r} is not valid UTF-8") from None
             scopes.append({"may": may, "root": str(root)})  # type: ignore[misc, arg-type]
     return scopes
 
@@ -302,7 +302,7 @@ def _started(event: dict[str, Any]) -> str:
     right = f"ticket {event['ticket']}" if event["ticket"] else "anonymous"
     notes = "".join(f"; {note}" for note in event["notes"])
     what = f"{event['transport']} {event['direction']}, {event['streams']} streams"
-    return f"{event['peer']} begins: {what} ({right}){notes}"
+    return f"{event['peer']} started: {what} ({right}){notes}"
 
 
 def _ended(event: dict[str, Any]) -> str:
@@ -328,7 +328,7 @@ _LINES: dict[str, Callable[[dict[str, Any]], str]] = {
     "session_ended": _ended,
     "refused": lambda event: f"{event['peer']} refused: {event['error']['message']}",
     "refused_many": _refused_many,
-    "trouble": lambda event: f"trouble: {event['error']['message']}",
+    "trouble": lambda event: f"problem: {event['error']['message']}",
     "events_lost": lambda event: f"{event['count']} events lost",
     "stopped": lambda event: f"stopped after {event['sessions']} sessions",
 }

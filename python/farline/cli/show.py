@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     "--files", "with_files", is_flag=True, help="Show every name in the receipt of a copy."
 )
 @click.option("--failed", is_flag=True, help="With --files, show only names that failed.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Also show host settings and all options of the run."
+)
 @store_option
 def command(
     run_id: str,
@@ -57,16 +60,17 @@ def command(
     with_blasts: bool,
     with_files: bool,
     failed: bool,
+    everything: bool,
     store_path: Path | None,
 ) -> None:
-    """Show all details of one run.
+    """Show one run.
 
     RUN is its name, or the beginning or end of it; "last" is the newest.
     """
     if sum((with_samples, as_perfmon, with_blasts, with_files)) > 1:
-        raise click.UsageError("--samples, --perfmon, --blasts, --files: one of them at a time")
+        raise click.UsageError("--samples, --perfmon, --blasts and --files cannot be combined")
     if failed and not with_files:
-        raise click.UsageError("--failed: goes with --files")
+        raise click.UsageError("--failed: needs --files")
     store = Store.to_read(store_path)
     row = store.find_one(run_id)
     if with_files:
@@ -86,7 +90,7 @@ def command(
         parts = {"samples": samples, "links": links if with_samples else None, "mover": mover}
         click.echo(json.dumps(_document(row, parts), indent=2))
         return
-    _print_run(json.loads(row["record"]), row, links)
+    _print_run(json.loads(row["record"]), row, links, everything)
     if samples is not None:
         _print_samples(samples)
     if mover is not None:
@@ -101,7 +105,7 @@ def _show_files(store: Store, row: Mapping[str, Any], failed: bool, as_json: boo
     """
     batches = receipt(store, row["run_id"], failed=failed)
     if batches is None:
-        raise UsageError(f"run {row['run_id']}: no receipt was kept; only copies have one")
+        raise UsageError(f"run {row['run_id']}: no receipt is stored; only copies have one")
     if not as_json:
         for line in receipt_lines(batches):
             click.echo(line)
@@ -121,9 +125,9 @@ def _show_blasts(record: Any, as_json: bool) -> None:
     """
     transport = record["spec"].get("transport", "tcp")
     if transport != "rbudp":
-        raise UsageError(f"run {record['run_id']} went over {transport}: blasts are RBUDP's")
+        raise UsageError(f"run {record['run_id']} used {transport}: blasts exist only for RBUDP")
     if not blast_rows(record):
-        raise UsageError(f"run {record['run_id']}: no blast of it became whole")
+        raise UsageError(f"run {record['run_id']}: no blast completed")
     if as_json:
         click.echo(json.dumps(blast_document(record), indent=2))
     else:
@@ -139,7 +143,7 @@ def _show_perfmon(store: Store, row: Mapping[str, Any], as_json: bool) -> None:
     samples = store.samples([row["run_id"]])
     table = perfmon_of(json.loads(row["record"]), samples)
     if not len(samples):
-        raise UsageError(f"run {row['run_id']} has no samples, of which perfmon is made")
+        raise UsageError(f"run {row['run_id']} has no samples to compute perfmon from")
     if as_json:
         document = {"schema": 1, "run_id": row["run_id"], "perfmon": json_columns(table)}
         click.echo(json.dumps(document, indent=2))
@@ -158,7 +162,10 @@ def _document(row: Mapping[str, Any], parts: Mapping[str, pa.Table | None]) -> d
     return document | {n: table.drop_columns(["run_id"]).to_pydict() for n, table in known.items()}
 
 
-def _print_run(record: Any, row: Mapping[str, Any], links: pa.Table | None) -> None:
+def _print_run(
+    record: Any, row: Mapping[str, Any], links: pa.Table | None, everything: bool
+) -> None:
+    """What a person reads; with `everything` the settings of both hosts and all options too."""
     click.echo(lines.spec_line(record["spec"], record["server_address"]))
     click.echo(f"started {record['started_at']}, {record['run_s']:.3f} s of data")
     if row["campaign"]:
@@ -171,23 +178,29 @@ def _print_run(record: Any, row: Mapping[str, Any], links: pa.Table | None) -> N
         click.echo(line)
     for end in ("client", "server"):
         if record[end]:
-            _print_end(end, record[end])
-    click.echo("spec:")
+            _print_end(end, record[end], everything)
+    if not everything:
+        click.echo(f"farline show {row['run_id']} --all prints host settings and all options")
+        return
+    click.echo("options:")
     for line in json.dumps(record["spec"], indent=2).splitlines():
         click.echo(f"  {line}")
 
 
-def _print_end(name: str, end: Mapping[str, Any]) -> None:
+def _print_end(name: str, end: Mapping[str, Any], everything: bool) -> None:
     host, version, cpu = end["host"], end["version"], end["cpu"]
     click.echo(f"{name} {host['hostname']}: {host['operating_system']}, kernel {host['kernel']}")
     click.echo(
         f"  {host['cpu']['online']} CPUs, {host['cpu']['model']};"
         f" {host['memory_bytes'] / 2**30:.1f} GiB"
     )
+    build = " ".join(word for word in (version["farline"], version["commit"]) if word)
     click.echo(
-        f"  farline {version['farline']} {version['commit']} ({version['profile']});"
-        f" CPU user {cpu['user_s']:.3f} s, system {cpu['system_s']:.3f} s"
+        f"  farline {build} ({version['profile']} build);"
+        f" CPU time: user {cpu['user_s']:.3f} s, system {cpu['system_s']:.3f} s"
     )
+    if not everything:
+        return
     for interface in host["interfaces"]:
         if interface["up"]:
             click.echo(f"  {_interface_text(interface)}")

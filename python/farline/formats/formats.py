@@ -75,13 +75,13 @@ def detect(path: str | Path) -> str:
     """
     start = Reading(Path(path), Tally()).start(SAMPLE_CHARACTERS)
     if not start.strip():
-        raise SpecError(f"{path}: the file is empty, so its format cannot be told; {_choice()}")
+        raise SpecError(f"{path}: the file is empty, so its format is unknown; {_choice()}")
     for one in formats().values():
         if one.detect(start):
             return one.name
     if mapped := table.hint(start):
-        raise SpecError(f"{path}: no known kind of log; {mapped}; or {_choice()}")
-    raise SpecError(f"{path}: no known kind of log; {_choice()}, or map the columns of a table")
+        raise SpecError(f"{path}: unknown log format; {mapped}; or {_choice()}")
+    raise SpecError(f"{path}: unknown log format; {_choice()}, or map the columns of a table")
 
 
 def _choice() -> str:

@@ -112,12 +112,14 @@ class PowerLaw(Regressor):
 
     def _words(self) -> str:
         if math.isinf(self._fit.start) or math.isinf(self.knee_rtt_ms_) or self.exponent_ == 0:
-            return f"{rate_human(float(self._curve(np.ones(1))[0]))} at every RTT, no fall seen"
-        fall = f"a fall as RTT to the power of −{self.exponent_:.2f}"
+            return (
+                f"{rate_human(float(self._curve(np.ones(1))[0]))} at every RTT, no decrease visible"
+            )
+        fall = f"a decrease as RTT to the power of −{self.exponent_:.2f}"
         if math.isinf(self.capacity_bps_):
             at_1_ms = self.rate_at_1_ms_bps_
             start = f", {rate_human(at_1_ms)} at 1 ms" if math.isfinite(at_1_ms) else ""
-            return f"{fall}{start}, no capacity seen"
+            return f"{fall}{start}, no capacity visible"
         return f"{rate_human(self.capacity_bps_)} up to {self.knee_rtt_ms_:.3g} ms, then {fall}"
 
 
@@ -164,11 +166,11 @@ class WindowBound(Regressor):
 
     def _words(self) -> str:
         if math.isinf(self.window_bytes_):
-            return f"the line's {rate_human(self.capacity_bps_)} at every RTT, no window seen"
+            return f"the link's {rate_human(self.capacity_bps_)} at every RTT, no window visible"
         each = f"{self.streams} × " if self.streams != 1 else ""
         window = f"a window of {each}{size_human(self.window_bytes_)}"
         if math.isinf(self.capacity_bps_):
-            return f"{window} at every RTT, no capacity seen"
+            return f"{window} at every RTT, no capacity visible"
         return f"{rate_human(self.capacity_bps_)} up to {self.knee_rtt_ms_:.3g} ms, then {window}"
 
 
@@ -203,7 +205,7 @@ class Isotonic(_Monotone):
         self._keep(knots, _pooled(knots.rate_bps, knots.weight, increasing=False))
 
     def _words(self) -> str:
-        return f"never rising, {self.parameters_} levels over {len(self.knots_ms_)} RTTs"
+        return f"never increasing, {self.parameters_} levels over {len(self.knots_ms_)} RTTs"
 
 
 class Unimodal(_Monotone):
@@ -233,8 +235,8 @@ class Unimodal(_Monotone):
 
     def _words(self) -> str:
         return (
-            f"rising up to {self.peak_rtt_ms_:.3g} ms, then falling, "
-            f"{self.parameters_} levels over {len(self.knots_ms_)} RTTs"
+            f"increasing up to {self.peak_rtt_ms_:.3g} ms, then decreasing, {self.parameters_} "
+            f"levels over {len(self.knots_ms_)} RTTs"
         )
 
 

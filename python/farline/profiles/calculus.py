@@ -79,8 +79,8 @@ def checked_inside(profile: ThroughputProfile, rtt_ms: npt.ArrayLike) -> Floats:
     wrong = wanted[(wanted < first) | (wanted > last)]
     if len(wrong):
         raise SpecError(
-            f"{profile.name}: {wrong[0]:g} ms is outside of what was measured, {first:g} to "
-            f"{last:g} ms; ask for marked extrapolation if it is wanted"
+            f"{profile.name}: {wrong[0]:g} ms is outside the measured range, {first:g} to "
+            f"{last:g} ms; request marked extrapolation if that is intended"
         )
     return wanted
 
@@ -88,7 +88,7 @@ def checked_inside(profile: ThroughputProfile, rtt_ms: npt.ArrayLike) -> Floats:
 def _row(profile: ThroughputProfile, rtt_ms: npt.ArrayLike) -> Floats:
     wanted = np.atleast_1d(np.asarray(rtt_ms, dtype=np.float64))
     if wanted.ndim != 1 or not bool(np.all(np.isfinite(wanted) & (wanted >= 0))):
-        raise SpecError(f"{profile.name}: round-trip times are not all numbers from 0 up")
+        raise SpecError(f"{profile.name}: round-trip times must be numbers of 0 or more")
     return wanted
 
 

@@ -317,11 +317,11 @@ def knots_of(
     if not placed:
         count = sum(cell.n + cell.failed for cell in cells)
         raise SpecError(
-            f"no profile: of {count} measurements none is complete and has a round-trip time"
+            f"no profile: none of {count} measurements is complete and has a round-trip time"
         )
     rtt_ms = np.array([cell.rtt_ms for cell in placed], dtype=np.float64)
     if not bool(np.all((rtt_ms >= 0) & np.isfinite(rtt_ms))):
-        raise SpecError("no profile: a cell's rtt_ms is not a number from 0 up")
+        raise SpecError("no profile: the rtt_ms of a cell is not a number of 0 or more")
     n = np.array([cell.n for cell in placed], dtype=np.float64)
     groups = rtt_groups(rtt_ms, n, merge_ms, merge_share)
     members: list[list[Cell]] = [[] for _ in range(groups.max() + 1)]
@@ -375,6 +375,6 @@ def sd_of(cells: Sequence[Cell]) -> float:
 
 def _check_tolerance(merge_ms: float, merge_share: float) -> None:
     if not (merge_ms >= 0 and math.isfinite(merge_ms)):
-        raise SpecError(f"merge_ms: {merge_ms} is not a number from 0 up")
+        raise SpecError(f"merge_ms: {merge_ms} is not a number of 0 or more")
     if not 0 <= merge_share < 1:
         raise SpecError(f"merge_share: {merge_share} is not a share from 0 to below 1")

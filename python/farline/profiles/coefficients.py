@@ -266,8 +266,8 @@ def _rising(profile: ThroughputProfile, found: Coefficients) -> str:
     if not counted.any():
         return ""
     return (
-        f"the profile rises from {profile.rtt_ms[at]:g} to {profile.rtt_ms[at + 1]:g} ms: "
-        "C_UC is sure to be between 0 and 1 only where it does not"
+        f"the profile rises from {profile.rtt_ms[at]:g} to {profile.rtt_ms[at + 1]:g} ms: C_UC is "
+        "guaranteed to be between 0 and 1 only where it does not"
     )
 
 
@@ -298,7 +298,7 @@ def _light_end(profile: ThroughputProfile, found: Coefficients) -> str:
     if abs(weight) >= LIGHT_WEIGHT:
         return ""
     return (
-        f"what is measured at {found.right_ms:g} ms hardly counts in C_UC: its weight is "
+        f"the measurements at {found.right_ms:g} ms hardly count in C_UC: their weight is "
         f"{weight:.4f}"
     )
 
@@ -308,8 +308,8 @@ def _few_knots(profile: ThroughputProfile, found: Coefficients) -> str:
     if count > FEW_KNOTS:
         return ""
     return (
-        f"straight lines through {count} round-trip times cut the curve between: C_UC may be off "
-        "by several hundredths"
+        f"straight lines through only {count} round-trip times miss the curve between them: C_UC "
+        "may be off by several hundredths"
     )
 
 
@@ -320,7 +320,8 @@ def _single_runs(profile: ThroughputProfile) -> str:
     if not pooled:
         return ""
     return (
-        f"{pooled} round-trip times have one measurement: their deviation is taken from the others"
+        f"{pooled} round-trip times have one measurement: their standard deviation is "
+        "estimated from the others"
     )
 
 

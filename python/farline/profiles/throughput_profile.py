@@ -314,9 +314,9 @@ def frozen(values: npt.ArrayLike, name: str) -> Floats:
     try:
         copy = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise SpecError(f"profile: {name} holds something that is no number") from None
+        raise SpecError(f"profile: {name} contains a value that is not a number") from None
     if copy.ndim != 1:
-        raise SpecError(f"profile: {name} has {copy.ndim} dimensions; allowed is one")
+        raise SpecError(f"profile: {name} has {copy.ndim} dimensions; it must have one")
     copy.flags.writeable = False
     return copy
 
@@ -325,7 +325,7 @@ def check_profile(profile: ThroughputProfile) -> None:
     """Raises SpecError with the first thing that does not hold."""
     count = len(profile.rtt_ms)
     if not count:
-        raise SpecError("profile: no round-trip time; at least one is needed")
+        raise SpecError("profile: no round-trip time given; at least one is needed")
     named = {name: getattr(profile, name) for name in ("mean_bps", "sd_bps", "n")}
     for name in ("low_bps", "high_bps"):
         if getattr(profile, name) is not None:
@@ -344,7 +344,7 @@ def check_profile(profile: ThroughputProfile) -> None:
 def _check_numbers(profile: ThroughputProfile) -> None:
     rtt_ms, capacity = profile.rtt_ms, profile.capacity_bps
     if not bool(np.all(np.isfinite(rtt_ms) & (rtt_ms >= 0))):
-        raise SpecError("profile: rtt_ms has an entry that is not a number from 0 up")
+        raise SpecError("profile: rtt_ms has a value that is not a number of 0 or more")
     steps = np.flatnonzero(np.diff(rtt_ms) <= 0)
     if len(steps):
         pair = rtt_ms[steps[0] : steps[0] + 2]
@@ -352,13 +352,13 @@ def _check_numbers(profile: ThroughputProfile) -> None:
             f"profile: rtt_ms does not increase strictly, {pair[0]:g} is followed by {pair[1]:g}"
         )
     if not bool(np.all(np.isfinite(profile.mean_bps))):
-        raise SpecError("profile: mean_bps has an entry that is no finite number")
+        raise SpecError("profile: mean_bps has a value that is not finite")
     if not bool(np.all(np.isfinite(profile.n) & (profile.n >= 1))):
-        raise SpecError("profile: n has an entry below 1")
+        raise SpecError("profile: n has a value below 1")
     if bool(np.any(profile.sd_bps < 0)) or bool(np.isinf(profile.sd_bps).any()):
-        raise SpecError("profile: sd_bps has an entry that is no deviation from 0 up")
+        raise SpecError("profile: sd_bps has a value below 0 or not a number")
     if capacity is not None and not (np.isfinite(capacity) and capacity > 0):
-        raise SpecError(f"profile: capacity_bps is {capacity:g}; allowed is a rate above 0")
+        raise SpecError(f"profile: capacity_bps is {capacity:g}; it must be above 0")
 
 
 DURATIONS_ALIKE = 2.0
@@ -432,7 +432,7 @@ def profile_of_means(
 
     rtt = frozen(rtt_ms, "rtt_ms")
     if sd_bps is not None and n is None:
-        raise SpecError("profile: sd_bps needs n, how many measurements each mean is of")
+        raise SpecError("profile: sd_bps needs n, the number of measurements per mean")
     given = {
         "rate_bps": frozen(rate_bps, "rate_bps"),
         "n": np.ones(len(rtt)) if n is None else frozen(n, "n"),
@@ -463,7 +463,7 @@ def _points(knots: Knots) -> tuple[tuple[float, ...], ...] | None:
 def _mixed_modalities(found: Sequence[str]) -> str:
     if len(found) < 2:
         return ""
-    return f"modalities {' and '.join(found)} are mixed: their means are of different things"
+    return f"modalities {' and '.join(found)} are mixed: their means measure different things"
 
 
 def _mixed_durations(knots: Knots, modality: str) -> str:
@@ -474,7 +474,7 @@ def _mixed_durations(knots: Knots, modality: str) -> str:
         return ""
     return (
         f"tests took {min(known):.3g} s at one round-trip time and {max(known):.3g} s at another: "
-        "shorter ones lose more to their ramp, which bends the profile"
+        "shorter tests lose more to their start-up, which distorts the profile"
     )
 
 
@@ -482,8 +482,8 @@ def _mixed_capacities(stated: Sequence[float]) -> str:
     if len(stated) < 2:
         return ""
     return (
-        f"capacities from {rate_human(stated[0])} to {rate_human(stated[-1])} are mixed: "
-        "rates are over the largest"
+        f"capacities from {rate_human(stated[0])} to {rate_human(stated[-1])} are mixed: rates "
+        "are relative to the largest"
     )
 
 

@@ -54,7 +54,7 @@ def _site(name: str, raw: object, place: str) -> Site:
     _refuse_unknown(table, _SITE, place)
     hosts = table.get("hosts", [])
     if not isinstance(hosts, list) or not all(isinstance(host, str) for host in hosts):
-        raise SpecError(f"{place}.hosts: {hosts!r} is not a list of texts")
+        raise SpecError(f"{place}.hosts: {hosts!r} is not a list of strings")
     systems = _table(table.get("file_systems", {}), f"{place}.file_systems")
     return Site(
         name=name,
@@ -107,7 +107,7 @@ def _table(raw: object, place: str) -> Mapping[str, Any]:
 
 def _text(raw: object, place: str) -> str:
     if not isinstance(raw, str) or not raw.strip():
-        raise SpecError(f"{place}: {raw!r} is not a text")
+        raise SpecError(f"{place}: {raw!r} is not a string")
     return raw.strip()
 
 
@@ -131,7 +131,7 @@ def _rtt_ms(raw: object, place: str) -> float:
 
 def _number(raw: object, parse: Callable[[str], float], place: str) -> float:
     if isinstance(raw, bool) or not isinstance(raw, int | float | str):
-        raise SpecError(f"{place}: {raw!r} is neither a number nor a text with a unit")
+        raise SpecError(f"{place}: {raw!r} is neither a number nor a string with a unit")
     try:
         return float(parse(raw) if isinstance(raw, str) else raw)
     except OverflowError:

@@ -72,7 +72,7 @@ def _read_map(raw: object, place: str) -> dict[str, str]:
         raise ValueError(f"{place}: {raw!r} is not a table")
     for name, value in raw.items():
         if isinstance(value, bool) or not isinstance(value, str | int):
-            raise ValueError(f"{place}.{name}: {value!r} is neither a text nor a whole number")
+            raise ValueError(f"{place}.{name}: {value!r} is neither a string nor a whole number")
     return {str(name): str(value) for name, value in raw.items()}
 
 

@@ -79,7 +79,7 @@ def _word(option: Option, text: str) -> str:
 
 def _plain(option: Option, raw: object) -> Value:
     if option.kind in ("word", "string"):
-        raise ValueError(f"{raw!r} is not a text")
+        raise ValueError(f"{raw!r} is not a string")
     if isinstance(raw, bool) or option.kind == "flag":
         if isinstance(raw, bool) and option.kind == "flag":
             return raw
@@ -99,13 +99,13 @@ def _check_range(option: Option, value: Value) -> None:
     low, high = option.minimum, option.maximum
     if (low is not None and value < low) or (high is not None and value > high):
         unit = f" {option.unit}" if option.unit else ""
-        raise ValueError(f"{value} is out of range: allowed is {low} to {high}{unit}")
+        raise ValueError(f"{value} is out of range: allowed: {low} to {high}{unit}")
 
 
 def _check_length(option: Option, text: str) -> None:
     low, high = option.minimum or 0, option.maximum
     if len(text) < low or (high is not None and len(text) > high):
-        raise ValueError(f"{len(text)} characters, allowed are {low} to {high}")
+        raise ValueError(f"{len(text)} characters, allowed: {low} to {high}")
 
 
 def read_list(option: Option, text: str) -> list[object]:
@@ -144,7 +144,7 @@ def read_pair(text: str) -> dict[str, str]:
         "destination": _address(destination, text) if destination else "",
     }
     if not any(pair.values()):
-        raise ValueError(f"{text!r} is no pair: write SOURCE[%DEVICE][=DESTINATION]")
+        raise ValueError(f"{text!r} is not a pair: write SOURCE[%DEVICE][=DESTINATION]")
     return {key: value for key, value in pair.items() if value}
 
 
@@ -155,7 +155,7 @@ def _address(text: str, pair: str) -> str:
         return str(ipaddress.ip_address(text.strip("[]")))
     except ValueError:
         raise ValueError(
-            f"{text!r} in {pair!r} is no IP address: write SOURCE[%DEVICE][=DESTINATION]"
+            f"{text!r} in {pair!r} is not an IP address: write SOURCE[%DEVICE][=DESTINATION]"
         ) from None
 
 

@@ -23,7 +23,7 @@ def find_bed(name: str | None) -> Testbed:
         return Testbed.attach(names[0])
     if not names:
         raise UsageError("no testbed is up; `farline testbed up PRESET` brings one up")
-    raise UsageError(f"which testbed? {len(names)} are up: {', '.join(names)}")
+    raise UsageError(f"no testbed named, and {len(names)} are up: {', '.join(names)}")
 
 
 def find_host(bed: Testbed, name: str) -> Host:
@@ -44,7 +44,7 @@ def find_bed_and_link(words: tuple[str, ...]) -> tuple[Testbed, str]:
         UsageError: for too many words, and for a link that is not there.
     """
     if len(words) > 2:
-        raise UsageError(f"too many words: {' '.join(words)}; allowed are [NAME] [LINK]")
+        raise UsageError(f"too many arguments: {' '.join(words)}; expected [NAME] [LINK]")
     known = [bed.name for bed in list_beds()]
     named = len(words) == 2 or (len(words) == 1 and words[0] in known)
     bed = find_bed(words[0] if named else None)

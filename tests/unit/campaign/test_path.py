@@ -57,7 +57,7 @@ def test_a_list_varies_the_path_and_one_value_holds_it() -> None:
         ({"mtu_bytes": [1500, 9000]}, "mtu_bytes: each value needs a testbed of its own"),
         ({"rtts": [1]}, "rtts: unknown; did you mean rtt_s"),
         ({"rtt_s": []}, "no value"),
-        ({"rtt_s": [0.1, "100ms"]}, "stands there twice"),
+        ({"rtt_s": [0.1, "100ms"]}, "is listed twice"),
         ({"loss": 2}, "out of range"),
         ({"testbed": 3}, "is not a text"),
     ],
@@ -85,7 +85,7 @@ def test_a_grid_takes_a_single_value() -> None:
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ({"rtt_s": [0.1, 0.2], "delay_s": 0.1}, "rtt_s=0.1: .* two things about one delay"),
+        ({"rtt_s": [0.1, 0.2], "delay_s": 0.1}, "rtt_s=0.1: .* both set the delay"),
         ({"capacity_bytes": [9000, 8000], "capacity_bdp": 1}, "two things about one queue"),
     ],
 )

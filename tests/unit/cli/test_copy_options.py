@@ -163,8 +163,8 @@ def test_filters_of_all_kinds_stand_in_one_row() -> None:
         (["--retries", "-1"], "range"),
         (["-P", "src"], "-P is the port of ssh, as in scp"),
         (["-P", "src"], "--streams N"),
-        (["--transport", "udp"], "allowed are tcp, udt, rbudp"),
-        (["--receiver", "fake"], "allowed are naive, gather"),
+        (["--transport", "udp"], "allowed: tcp, udt, rbudp"),
+        (["--receiver", "fake"], "allowed: naive, gather"),
     ],
 )
 def test_what_cannot_be_is_refused_in_words(arguments: list[str], said: str) -> None:

@@ -114,7 +114,7 @@ def test_the_papers_74_mb_for_90_percent() -> None:
 
 def test_an_efficiency_that_loss_forbids_is_said_and_is_no_failure() -> None:
     text = model(*CASE, "--efficiency", "0.95").stdout
-    assert text.count("no payload reaches it") == 3
+    assert text.count("no payload reaches this rate") == 3
     assert document(*CASE, "--efficiency", "0.95")["efficiency"]["payload_bytes"]["early"] is None
 
 
@@ -194,13 +194,13 @@ def test_pictures_are_written(
         (("--packet", "16"), "64<=x<=65507"),
         (("--in-flight", "0"), "1<=x<=64"),
         (("--efficiency", "100%"), "--efficiency: 1 is not between 0 and 100 %"),
-        (("--curve", "loss"), "'loss' is not allowed; allowed are payload, rate"),
-        (("--plot", "model.pdf"), "write a file that ends in .png or .svg"),
-        (("--beside", "550Mbit"), "--beside goes with --curve payload or --plot"),
+        (("--curve", "loss"), "'loss' is not allowed; allowed: payload, rate"),
+        (("--plot", "model.pdf"), "the file name must end in .png or .svg"),
+        (("--beside", "550Mbit"), "--beside: needs --curve payload or --plot"),
         (("--curve", "rate", "--beside", "550Mbit"), "--beside goes with --curve payload"),
         (("--curve", "payload", "--beside", "fast@0%"), "--beside: 'fast' is not a rate"),
         (("--curve", "payload", "--beside", "1G@2"), "--beside: loss: 2 is out of range"),
-        (("--store", "/tmp"), "--store goes with --against or --campaign"),
+        (("--store", "/tmp"), "--store: needs --against or --campaign"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_1(
@@ -220,7 +220,7 @@ def test_bad_input_is_one_line_and_exit_1(
     [
         (("--against", "zzz"), "no run 'zzz'"),
         (("--against", "01JD"), "fits 3 runs"),
-        (("--against", "last"), "has no RBUDP blast that its sender saw whole"),
+        (("--against", "last"), "has no complete RBUDP blast at its sender"),
         (("--campaign", "night"), "campaign 'night' is not in"),
     ],
 )

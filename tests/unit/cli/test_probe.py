@@ -142,7 +142,7 @@ def test_the_heading_of_udp_names_the_packet() -> None:
     assert "packet 1000B" in lines.spec_line(spec, "a") and "block" not in lines.spec_line(
         spec, "a"
     )
-    assert "packet as the MTU allows" in lines.spec_line({"transport": "udp"}, "a")
+    assert "packet size from the MTU" in lines.spec_line({"transport": "udp"}, "a")
 
 
 def udt_record() -> RunRecord:
@@ -172,7 +172,7 @@ def test_a_udt_run_says_packets_window_flight_and_losses(probe: Probe) -> None:
     assert any(
         line
         == (
-            "packets  686810 sent, 10 of them retransmissions (0.00146 %); 9 found missing "
+            "packets  686810 sent, 10 of them retransmissions (0.00146 %); 9 reported missing "
             "(0.00131 %)"
         )
         for line in shown

@@ -112,13 +112,15 @@ def _read_port(text: str) -> int:
 def _read_start(text: str) -> float:
     seconds = parse_duration(text)
     if seconds <= 0:
-        raise ValueError(f"{text!r} is out of range: give farline some time to start, such as 2m")
+        raise ValueError(
+            f"{text!r} is out of range: allow some time for farline to start, such as 2m"
+        )
     return seconds
 
 
 def _read_delete(text: str) -> int:
     if not text.isdecimal() or len(text) > 12:
-        raise ValueError(f"{text!r} is not a count of names: write --delete=COUNT")
+        raise ValueError(f"{text!r} is not a number of names: write --delete=COUNT")
     return int(text)
 
 
@@ -225,7 +227,7 @@ def letter_options(command: _Command) -> _Command:
                 "--copy-links",
                 help="Copy what symbolic links point at: same as --links follow.",
             ),
-            _flag("--no-encrypt", help="Send in clear text: same as --cipher none."),
+            _flag("--no-encrypt", help="Send not encrypted: same as --cipher none."),
             _flag("-z", "--compress", help="Not supported: data are not compressed."),
         )
     ):
@@ -352,8 +354,8 @@ def read_settings(values: Mapping[str, Any], order: Sequence[str]) -> CopySettin
     """
     if values.get("compress"):
         raise click.UsageError(
-            "-z: not compressed: what fills a fast path is compressed already, and for the rest"
-            " compressing takes longer than sending; leave -z out"
+            "-z: compression is not supported: data that fill a fast path are usually compressed "
+            "already, and compressing the rest takes longer than sending it; leave -z out"
         )
     refuse_letters(values)
     draft = settings_of(values, sweep=False)
@@ -381,9 +383,9 @@ def _put_filters(draft: Draft, values: Mapping[str, Any], order: Sequence[str]) 
 def _put_delete(draft: Draft, values: Mapping[str, Any]) -> None:
     deletes = values.get("delete_asked") or values.get("delete") is not None
     if values.get("delete_asked") and values.get("delete") is not None:
-        raise click.UsageError("--delete and --delete=COUNT: one of them")
+        raise click.UsageError("--delete and --delete=COUNT cannot be combined")
     if values.get("max_delete") is not None and not deletes:
-        raise click.UsageError("--max-delete: goes with --delete; alone it deletes nothing")
+        raise click.UsageError("--max-delete: needs --delete; alone it deletes nothing")
 
 
 def filter_order(context: click.Context) -> list[str]:
