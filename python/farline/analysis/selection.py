@@ -194,10 +194,8 @@ def _site(text: str | None, sites: Infrastructure | None, where: str) -> str | N
 def _known(names: tuple[str, ...], sites: Infrastructure | None, where: str) -> tuple[str, ...]:
     if sites is None:
         raise UsageError(
-
-                f"{where}: it is not known which host belongs to which site; give --infrastructure "
-                "SITES.toml"
-
+            f"{where}: it is not known which host belongs to which site; give --infrastructure "
+            "SITES.toml"
         )
     return sites.sites_named(names)
 

@@ -200,7 +200,7 @@ def _check_data_path(request: CopyRequest) -> None:
     if "--connect-back" in flags and len(flags) > 1:
         other = next(flag for flag in flags if flag != "--connect-back")
         raise UsageError(
-            f"--connect-back: the data ports are on this host, which leaves {other} nothing"
+            f"--connect-back: the data ports are on this host, so {other} has no effect"
         )
 
 

@@ -25,7 +25,7 @@ def request(*locations: str, **settings: Any) -> CopyRequest:
     [
         (request("a", "b", ssh=SshCommand()), "ssh: neither end is reached over ssh"),
         (request("a", TICKET, data_path=DataPath(single_port=True)), "--single-port: neither"),
-        (request(data_path=DataPath(tunnel=True, connect_back=0)), "leaves --tunnel nothing"),
+        (request(data_path=DataPath(tunnel=True, connect_back=0)), "so --tunnel has no effect"),
         (
             request(data_path=DataPath(connect_back=0), spec={"transport": "udt"}),
             "--connect-back: works only with TCP",
@@ -33,7 +33,7 @@ def request(*locations: str, **settings: Any) -> CopyRequest:
         (request("g:a", "h:b", data_path=DataPath(tunnel=True)), "--tunnel: works only with TCP"),
         (
             request(data_path=DataPath(data_ports=(5000, 5002)), spec={"streams": 2}),
-            "--data-ports 5000-5002: 3 ports; 2 streams take 4",
+            "--data-ports 5000-5002: 3 ports, but 2 streams need 4",
         ),
         (request("dtn:a", "b", name_list=NameList(Path("n"))), "--files-from: works only with"),
         (
