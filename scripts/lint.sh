@@ -31,6 +31,7 @@ check "ruff" "$venv/bin/ruff" check --quiet .
 check "ruff format" "$venv/bin/ruff" format --quiet --check .
 check "mypy" "$venv/bin/mypy" --no-error-summary
 check "stubtest" "$venv/bin/python" -m mypy.stubtest --concise farline._native
+check "features" "$venv/bin/python" scripts/same_features.py
 check "layers" "$venv/bin/lint-imports" --no-cache
 wait $!
 

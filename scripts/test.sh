@@ -73,7 +73,9 @@ close "building the Rust tests" $?
 # Computing gives way to what must keep time.
 lane units nice -n 10 "${pytest[@]}" -n "$(nproc)" --dist worksteal "${computing[@]}"
 if ((${#failed[@]} == 0)); then
-    lane rust cargo test --locked --quiet --no-fail-fast
+    lane simulator nice -n 10 cargo test --locked --quiet --no-fail-fast -p farline-sim
+    RUST_TEST_THREADS=$((2 * $(nproc))) lane rust cargo test --locked --quiet --no-fail-fast \
+        --workspace --exclude farline-sim --exclude farline-py
 fi
 # Side by side a test takes longer than alone.
 together=(-m "not alone" -o timeout=300)

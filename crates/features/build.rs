@@ -1,0 +1,3 @@
+//! Nothing to do: cargo heeds build dependencies only where there is a build script.
+
+fn main() {}
