@@ -72,9 +72,7 @@ BANNED = (
     ),
     # Grammar.
     Banned(r"\ballowed (are|is)\b", "'allowed: X'"),
-    Banned(
-        r"\ba (GB|second|stream|path|socket)$|\b(bit/s|\{\}) a (stream|second|path)\b", "'per X'"
-    ),
+    Banned(r"\b(bit/s|\{\}) a (GB|stream|second|path|socket)\b", "'per X'"),
     Banned(r"\bpapers/\d", "the paper's short name, such as 'He et al. 2002'", docs=True),
     Banned(r"\{\}\(s\)|\b(file|run|segment|stream|packet)\(s\)", "the plural that fits the count"),
 )

@@ -136,7 +136,7 @@ def _with(
             return replace(base, min_bytes=int(_number(value, units.parse_size, where)))
     if key not in TRANSFER_COLUMNS:
         allowed = (*_TEXT_KEYS, *TRANSFER_COLUMNS)
-        raise UsageError(f"{flag} {key!r}: there is no such key; {unknown(key, allowed)}")
+        raise UsageError(f"{flag} {key!r}: no such key; {unknown(key, allowed)}")
     return replace(base, where={**base.where, **dict([_where(f"{key}={value}", flag)])})
 
 

@@ -99,7 +99,7 @@ def _alternatives(key: str, raw: object) -> tuple[Any, ...]:
     items = raw if isinstance(raw, list) else [raw]
     found = [value for item in items for value in _values(key, item)]
     if not found or len(set(found)) < len(found):
-        raise SpecError(f"[{PATH}] {key}: {'a value stands there twice' if found else 'no value'}")
+        raise SpecError(f"[{PATH}] {key}: {'a value is listed twice' if found else 'no value'}")
     return tuple(found)
 
 

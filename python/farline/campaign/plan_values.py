@@ -61,7 +61,7 @@ def known_option(part: str, path: str, varied: bool) -> Option:
     section, place = path.rpartition(".")[0], place_of(part, path)
     option = next((option for option in OPTIONS if option.path == path), None)
     if section == PATH or path == PATH:
-        raise SpecError(f"{place}: stands in [{PATH}]")
+        raise SpecError(f"{place}: belongs in [{PATH}]")
     if section and section not in SECTIONS:
         raise SpecError(f"{place}: no section {section}; {unknown(section, SECTIONS)}")
     if option is None:

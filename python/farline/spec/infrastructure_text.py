@@ -96,7 +96,7 @@ def _connection(key: str, raw: object, place: str) -> Connection:
 def _refuse_unknown(table: Mapping[str, Any], known: tuple[str, ...], place: str) -> None:
     for key in table:
         if key not in known:
-            raise SpecError(f"{place}: there is no key {key!r}; {unknown(key, known)}")
+            raise SpecError(f"{place}: unknown key {key!r}; {unknown(key, known)}")
 
 
 def _table(raw: object, place: str) -> Mapping[str, Any]:

@@ -39,7 +39,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def unknown(word: str, known: Iterable[str]) -> str:
-    """What is said of a word that is none of those known: `allowed are ...; did you mean X?`.
+    """What is said of a word that is none of those known: `allowed: ...; did you mean X?`.
 
     A long list stands there only where no known word is near.
     """
@@ -47,5 +47,5 @@ def unknown(word: str, known: Iterable[str]) -> str:
     asked = did_you_mean(word, words)
     if asked and len(words) > _LISTED:
         return asked
-    allowed = f"allowed are {', '.join(words)}"
+    allowed = f"allowed: {', '.join(words)}"
     return f"{allowed}; {asked}" if asked else allowed

@@ -43,7 +43,7 @@ def read_document(owner: str, raw: object, place: str) -> dict[str, Any]:
     for name, value in raw.items():
         here = f"{place}.{name}" if place else str(name)
         if name not in known:
-            raise ValueError(f"{here}: there is no such field; {unknown(str(name), known)}")
+            raise ValueError(f"{here}: unknown field; {unknown(str(name), known)}")
         document[name] = read_field(known[name], value, here)
     return document
 

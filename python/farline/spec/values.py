@@ -41,7 +41,7 @@ def option_at(path: str) -> Option:
         ValueError: when there is none; the line lists the paths there are.
     """
     if path not in _BY_PATH:
-        raise ValueError(f"{path!r} is no option; {unknown(path, sorted(_BY_PATH))}")
+        raise ValueError(f"{path!r} is not an option; {unknown(path, sorted(_BY_PATH))}")
     return _BY_PATH[path]
 
 

@@ -33,7 +33,7 @@ def find_host(bed: Testbed, name: str) -> Host:
         UsageError: when there is none of that name.
     """
     if name not in bed.hosts:
-        raise UsageError(f"{name!r} is no host of {bed.name}; {unknown(name, bed.hosts)}")
+        raise UsageError(f"{name!r} is not a host of {bed.name}; {unknown(name, bed.hosts)}")
     return bed.hosts[name]
 
 
@@ -52,7 +52,7 @@ def find_bed_and_link(words: tuple[str, ...]) -> tuple[Testbed, str]:
     link = rest[0] if rest else bed.main_link
     links = [one["name"] for one in bed.topology()["links"]]
     if link not in links:
-        raise UsageError(f"{link!r} is no link of {bed.name}; {unknown(link, links)}")
+        raise UsageError(f"{link!r} is not a link of {bed.name}; {unknown(link, links)}")
     return bed, link
 
 

@@ -54,12 +54,12 @@ def test_a_list_varies_the_path_and_one_value_holds_it() -> None:
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ({"mtu_bytes": [1500, 9000]}, "mtu_bytes: each value needs a testbed of its own"),
+        ({"mtu_bytes": [1500, 9000]}, "mtu_bytes: each value would need its own testbed"),
         ({"rtts": [1]}, "rtts: unknown; did you mean rtt_s"),
         ({"rtt_s": []}, "no value"),
         ({"rtt_s": [0.1, "100ms"]}, "is listed twice"),
         ({"loss": 2}, "out of range"),
-        ({"testbed": 3}, "is not a text"),
+        ({"testbed": 3}, "is not a string"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line(path: dict[str, Any], said: str) -> None:
@@ -72,9 +72,7 @@ def test_what_makes_no_sense_is_refused_in_one_line(path: dict[str, Any], said: 
 def test_a_path_stands_in_its_own_table(part: str, path: dict[str, Any]) -> None:
     (key,) = path
     for table in ({"path": path}, {f"path.{key}": path[key]}):
-        with pytest.raises(
-            SpecError, match=rf"\[{part}\] path.{key}: stands in a table of its own"
-        ):
+        with pytest.raises(SpecError, match=rf"\[{part}\] path.{key}: belongs in its own table"):
             plan_from_document({part: table})
 
 
@@ -86,7 +84,7 @@ def test_a_grid_takes_a_single_value() -> None:
     ("path", "said"),
     [
         ({"rtt_s": [0.1, 0.2], "delay_s": 0.1}, "rtt_s=0.1: .* both set the delay"),
-        ({"capacity_bytes": [9000, 8000], "capacity_bdp": 1}, "two things about one queue"),
+        ({"capacity_bytes": [9000, 8000], "capacity_bdp": 1}, "both set the queue"),
     ],
 )
 def test_settings_that_contradict_themselves_are_refused_when_the_campaign_is_made(

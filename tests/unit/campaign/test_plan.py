@@ -49,11 +49,11 @@ def test_units_ranges_and_lists() -> None:
     ("parts", "line"),
     [
         ({"gird": {}}, "plan gird: unknown; allowed: campaign, fixed, grid"),
-        ({"campaign": {"repeat": 3}}, r"\[campaign\] repeat: unknown; allowed are name,"),
+        ({"campaign": {"repeat": 3}}, r"\[campaign\] repeat: unknown; allowed: name,"),
         ({"grid": {"strems": [1]}}, r"\[grid\] strems: unknown; did you mean streams"),
-        ({"grid": {"tcp": {"mss": [1]}}}, r"\[grid.tcp\] mss: unknown; allowed are .*mss_bytes"),
-        ({"fixed": {"udp": {"x": 1}}}, r"\[fixed.udp\] x: unknown; allowed are packet_bytes"),
-        ({"grid": {"streams": [1, 300]}}, r"\[grid\] streams: 300 .*allowed is 1 to 256"),
+        ({"grid": {"tcp": {"mss": [1]}}}, r"\[grid.tcp\] mss: unknown; allowed: .*mss_bytes"),
+        ({"fixed": {"udp": {"x": 1}}}, r"\[fixed.udp\] x: unknown; allowed: packet_bytes"),
+        ({"grid": {"streams": [1, 300]}}, r"\[grid\] streams: 300 .*allowed: 1 to 256"),
         ({"grid": {"streams": [1, 1]}}, r"\[grid\] streams: 1 is listed twice"),
         ({"grid": {"streams": []}}, r"\[grid\] streams: the list is empty"),
         (
@@ -67,14 +67,14 @@ def test_units_ranges_and_lists() -> None:
             r"\[campaign\] repetitions: '3' is not a whole number",
         ),
         ({"campaign": {"repetitions": True}}, "repetitions: True is not a whole number"),
-        ({"campaign": {"repetitions": 0}}, "min_repetitions: 0 is out of range: allowed is 1 to"),
+        ({"campaign": {"repetitions": 0}}, "min_repetitions: 0 is out of range: allowed: 1 to"),
         (
             {"campaign": {"repetitions": 3, "max_repetitions": 4}},
             "max_repetitions: cannot be combined with repetitions",
         ),
         (
             {"campaign": {"min_repetitions": 9, "max_repetitions": 4}},
-            "max_repetitions: 4 is out of range: allowed is 9 to 1000",
+            "max_repetitions: 4 is out of range: allowed: 9 to 1000",
         ),
         ({"campaign": {"confidence": 1.0}}, "confidence: 1.0 is out of range"),
         ({"campaign": {"relative_half_width": 0}}, "relative_half_width: 0 is out of range"),

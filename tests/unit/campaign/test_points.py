@@ -75,7 +75,7 @@ def test_points_are_combined_with_the_grid_and_with_groups() -> None:
         ),
         ({"together": {"a": {"options": ["path.rtt_s"], "values": [1]}}}, r"stands in \[path\]"),
         ({"together": {"a": {"options": ["sctp.x"], "values": [1]}}}, "no section sctp; .*tcp"),
-        ({"together": {"a": {"option": []}}}, r"option: unknown; allowed are options, values"),
+        ({"together": {"a": {"option": []}}}, r"option: unknown; allowed: options, values"),
         ({"together": {"a": {"options": "streams"}}}, "options: must be a list of options"),
         ({"together": {"a": {"options": ["strems"], "values": [1]}}}, "strems: unknown"),
         ({"together": {"a": {"options": BUFFERS}}}, "values: missing"),
@@ -86,7 +86,7 @@ def test_points_are_combined_with_the_grid_and_with_groups() -> None:
         ),
         (
             {"together": {"a": {"options": ["block_bytes", "tcp.mss_bytes"], "values": ["1M"]}}},
-            r"\[together.a\] values: 1048576 is out of range: allowed is 88 to 32767",
+            r"\[together.a\] values: 1048576 is out of range: allowed: 88 to 32767",
         ),
         (
             {"together": {name: {"options": BUFFERS, "values": [1]} for name in "ab"}},
@@ -154,7 +154,7 @@ def test_the_reference_may_name_a_group_and_a_point() -> None:
     assert reference.varied == {"point": "big", "block_bytes": 1 << 20, "buffer_bytes": 262144}
     assert reference.key in {setting.key for setting in expand(made, validate)}
     absent = plan(campaign={"reference": {"point": 7}}, point=POINTS)
-    with pytest.raises(SpecError, match="reference: no point 7; there are 1, big"):
+    with pytest.raises(SpecError, match="reference: no point 7; points: 1, big"):
         make_campaign(absent, validate)
 
 

@@ -85,8 +85,8 @@ def test_nothing_is_logged_unasked(capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["--log-level", "loud"], "farline: --log-level: unknown level 'loud'; allowed are off,"),
-        (["--log-level", "x=debug"], "farline: --log-level: unknown room 'x'; allowed are"),
+        (["--log-level", "loud"], "farline: --log-level: unknown level 'loud'; allowed: off,"),
+        (["--log-level", "x=debug"], "farline: --log-level: unknown room 'x'; allowed:"),
         (["--log-format", "xml"], "farline: Invalid value for '--log-format'"),
         (["--log-file", "/none/log"], "farline: log file /none/log: No such file"),
     ],

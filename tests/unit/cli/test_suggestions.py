@@ -15,7 +15,7 @@ from farline.spec.near import near, unknown
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["prob"], "no such command: prob; allowed are"),
+        (["prob"], "no such command: prob; allowed:"),
         (["prob"], "did you mean probe?"),
         (["analyze", "explian"], "did you mean explain?"),
         (["testbed", "stauts"], "did you mean status?"),
@@ -30,7 +30,7 @@ from farline.spec.near import near, unknown
         (["probe", "--transport", "tpc", "h"], "did you mean tcp?"),
         (["export", "--status", "fialed", "-o", "x.csv"], "did you mean failed?"),
         (["profile", "h", "--sweep", "tcp.mss_byte=1400"], "did you mean tcp.mss_bytes?"),
-        (["analyze", "profile", "--modality", "X"], "allowed are"),
+        (["analyze", "profile", "--modality", "X"], "allowed:"),
     ],
 )
 def test_what_may_have_been_meant_is_said(
@@ -75,7 +75,7 @@ def test_no_hidden_option_is_suggested(
 def test_a_long_list_is_not_printed_beside_a_suggestion() -> None:
     many = [f"word{number}" for number in range(40)]
     assert unknown("wrd7", [*many, "other"]).startswith("did you mean")
-    assert unknown("zzz", many).startswith("allowed are word0, ")
+    assert unknown("zzz", many).startswith("allowed: word0, ")
 
 
 @settings(max_examples=50)

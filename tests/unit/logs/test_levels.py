@@ -26,9 +26,9 @@ def test_rooms_have_levels_of_their_own_and_the_others_warn_or_what_is_said() ->
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("loud", "FARLINE_LOG: unknown level 'loud'; allowed are off, error, warn"),
+        ("loud", "FARLINE_LOG: unknown level 'loud'; allowed: off, error, warn"),
         ("mover=loud", "FARLINE_LOG: unknown level 'loud'"),
-        ("removers=debug", "FARLINE_LOG: unknown room 'removers'; allowed are"),
+        ("removers=debug", "FARLINE_LOG: unknown room 'removers'; allowed:"),
     ],
 )
 def test_what_is_neither_is_refused_by_name(text: str, reason: str) -> None:

@@ -143,7 +143,7 @@ def test_a_udt_run_has_its_own_panels_too() -> None:
         figure = draw_series(series, {})
     labels = [panel.get_ylabel() for panel in figure.axes]
     assert [label.split(" (")[0] for label in labels[:3]] == ["Throughput", "RTT", "Cwnd"]
-    assert labels[3:] == ["Under way (packets)", "Send period (µs)", "Lost (packets)"]
+    assert labels[3:] == ["In flight (packets)", "Send period (µs)", "Lost (packets)"]
 
 
 def test_the_typical_run_is_the_one_in_the_middle() -> None:

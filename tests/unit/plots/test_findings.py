@@ -34,10 +34,12 @@ def test_what_the_test_does_not_tell_apart_is_said_so_first(
     grid: CampaignData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert beats_reference(grid)
-    assert "not told apart from the reference" not in said(grid)
+    assert "difference from the reference is within" not in said(grid)
     assert _tiles(grid)[1].figure.endswith("\N{MULTIPLICATION SIGN}")
     monkeypatch.setattr("farline.plots.findings.told_apart", lambda *_: False)
-    assert findings(grid)[1].text.startswith("It is not told apart from the reference: ")
+    assert findings(grid)[1].text.startswith(
+        "The difference from the reference is within the uncertainty: "
+    )
     assert (_tiles(grid)[1].label, _tiles(grid)[1].figure) == (
         "Gain over the reference", "within the uncertainty",
     )  # fmt: skip
@@ -51,7 +53,7 @@ def test_a_best_setting_that_is_the_reference_claims_no_gain(single: CampaignDat
 def test_failed_and_partial_runs_are_stated_with_their_kind(grid: CampaignData) -> None:
     finding = failures(grid.rows)
     assert finding.bad
-    assert "2 runs failed (2 timeout) and 1 run broke off" in finding.text
+    assert "2 runs failed (2 timeout) and 1 run interrupted" in finding.text
     assert "not included in means" in finding.text
 
 
@@ -73,9 +75,9 @@ def test_limits_name_the_share_of_the_runs() -> None:
 
 def test_an_unfinished_campaign_is_not_passed_off_as_whole(grid: CampaignData) -> None:
     begun = dataclasses.replace(grid, plan={"target": "host:5470", "finished_at": None})
-    assert "has not come to its end" in said(begun)
+    assert "is not finished" in said(begun)
     done = dataclasses.replace(grid, plan={"finished_at": "2026-11-21T20:00:00Z"})
-    assert "has not come to its end" not in said(done)
+    assert "is not finished" not in said(done)
 
 
 def test_a_debug_build_is_no_measure(grid: CampaignData) -> None:

@@ -76,7 +76,7 @@ def test_the_library_keeps_its_licence(html: str) -> None:
 
 def test_findings_failures_and_hosts_are_in_the_text_without_scripts(html: str) -> None:
     assert "The best of 12 settings reached" in html
-    assert "2 runs failed (2 timeout) and 1 run broke off" in html
+    assert "2 runs failed (2 timeout) and 1 run interrupted" in html
     assert "nothing came from the server for 30 s" in html
     assert "TCP profile from alpha to beta" in html
     assert "net.core.rmem_max" in html

@@ -127,28 +127,28 @@ def test_letters_mean_what_they_mean_in_iperf3(
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["-M", "7"], "allowed is 88 to 32767 bytes"),
+        (["-M", "7"], "allowed: 88 to 32767 bytes"),
         (["--transport", "sctp"], "allowed: tcp, udp, udt, rbudp, null"),
-        (["-R", "--bidir"], "contradict each other on direction"),
-        (["-u", "--transport", "tcp"], "contradict each other on transport"),
-        (["-w", "1M", "--send-buffer", "2M"], "contradict each other on tcp.send_buffer_bytes"),
-        (["-4", "-6"], "contradict each other on ip_version"),
-        (["-k", "10"], "say how long one is with -l"),
+        (["-R", "--bidir"], "both set direction: use one"),
+        (["-u", "--transport", "tcp"], "both set transport: use one"),
+        (["-w", "1M", "--send-buffer", "2M"], "both set tcp.send_buffer_bytes"),
+        (["-4", "-6"], "both set ip_version"),
+        (["-k", "10"], "set the block size with -l"),
         (["-k", "x", "-l", "1K"], "not a whole number above 0"),
-        (["-b", "1G/32"], "it goes with -u"),
-        (["-B", "nowhere"], "is no IP address"),
+        (["-b", "1G/32"], "it needs -u"),
+        (["-B", "nowhere"], "is not an IP address"),
         (["-B", "10.0.0.1=10.0.0.2"], "use --pair"),
-        (["--pair", "="], "is no pair"),
+        (["--pair", "="], "is not a pair"),
         (["-A", "x"], "not a whole number"),
         (["--client-cpus", "5-2"], "not a range"),
-        (["--dscp", "99"], "is no DSCP"),
+        (["--dscp", "99"], "is not a DSCP"),
         (["--get-server-output"], "No such option"),
         (["-C", "a-name-that-is-too-long"], "23 characters, allowed: 1 to 15"),
         (["--transport", "udt", "-C", "cubic"], "-C: 'cubic' is not allowed; allowed: bbr,"),
-        (["--transport", "udt", "--packet", "40"], "--packet: 40 is out of range: allowed is 64"),
-        (["-u", "--packet", "20"], "--packet: 20 is out of range: allowed is 32"),
-        (["--transport", "udt", "-b", "1G/32"], "it goes with -u"),
-        (["--transport", "udt", "--flow-window", "31"], "allowed is 32 to 16777216 packets"),
+        (["--transport", "udt", "--packet", "40"], "--packet: 40 is out of range: allowed: 64"),
+        (["-u", "--packet", "20"], "--packet: 20 is out of range: allowed: 32"),
+        (["--transport", "udt", "-b", "1G/32"], "it needs -u"),
+        (["--transport", "udt", "--flow-window", "31"], "allowed: 32 to 16777216 packets"),
     ],
 )
 def test_refusals_say_what_is_allowed(arguments: list[str], reason: str) -> None:
@@ -172,9 +172,9 @@ def test_lists_and_ranges_become_axes() -> None:
 def test_any_option_sweeps_by_its_path() -> None:
     grid = sweep("--sweep", "tcp.no_delay=on,off", "--sweep", "client_cpus=0;0,1")
     assert grid.axes == {"tcp.no_delay": (True, False), "client_cpus": ([0], [0, 1])}
-    with pytest.raises(click.UsageError, match="stays the same over a campaign"):
+    with pytest.raises(click.UsageError, match="cannot vary within a campaign"):
         sweep("--sweep", "seed=1,2")
-    with pytest.raises(click.UsageError, match=r"is no option; did you mean streams\?"):
+    with pytest.raises(click.UsageError, match=r"is not an option; did you mean streams\?"):
         sweep("--sweep", "strems=1,2")
 
 

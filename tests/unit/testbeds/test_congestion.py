@@ -179,7 +179,9 @@ def test_unloading_takes_out_a_module_as_loading_puts_one_in(
 
 
 def test_unknown_names_are_refused_with_those_there_are(bpftool: Bpftool) -> None:
-    with pytest.raises(SpecError, match=r"vegas.*only htcp, htcp_no_scale, scalable, highspeed"):
+    with pytest.raises(
+        SpecError, match=r"vegas.*which has htcp, htcp_no_scale, scalable, highspeed"
+    ):
         congestion.load("vegas")
     with pytest.raises(SpecError, match="not loaded by farline, nothing is"):
         congestion.unload("scalable")

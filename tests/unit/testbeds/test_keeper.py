@@ -163,7 +163,7 @@ def test_a_program_inside_knows_its_bed_by_the_environment(
         None,
     ]
     monkeypatch.delenv("FARLINE_TESTBED_HOST")
-    with pytest.raises(UsageError, match="go together"):
+    with pytest.raises(UsageError, match="must be set together"):
         current_bed()
     here.bed.close()
     bed.close()
@@ -329,7 +329,7 @@ def test_a_state_that_others_may_have_written_ends_nobody(
 ) -> None:
     silent.folder.parent.chmod(0o777)
     assert run(["testbed", "down", "bed"]) == SystemFailure.exit_code
-    assert "others may write in it" in capsys.readouterr().err
+    assert "others can write to it" in capsys.readouterr().err
     assert silent.process.poll() is None
 
 

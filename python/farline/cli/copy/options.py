@@ -103,7 +103,7 @@ def _without_bundled_help(words: list[str], params: Sequence[click.Parameter]) -
 def _read_port(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text[:9]) <= 65535:
         raise ValueError(
-            f"{text!r} is no port: -P is the port of ssh, as in scp; for iperf3's parallel"
+            f"{text!r} is not a port: -P is the port of ssh, as in scp; for iperf3's parallel"
             " streams write --streams N; rsync's -P (--partial --progress) is on by default"
         )
     return int(text)

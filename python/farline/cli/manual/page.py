@@ -56,7 +56,7 @@ NETWORK_EXITS = (
     (4, "Not permitted: the ticket or the server's key is wrong or has expired."),
     (5, "The server is busy or cannot be reached; try again."),
     (7, "The two ends speak different versions, or the connection broke."),
-    (8, "More was asked for than the server's limits allow."),
+    (8, "The request exceeds the limits of the server."),
     (30, "Timed out."),
 )
 
