@@ -73,7 +73,7 @@ def test_points_are_combined_with_the_grid_and_with_groups() -> None:
             ({"together": {name: {}}}, f"{name} is a column of the results")
             for name in ("status", "setting", "reference", "total_bps")
         ),
-        ({"together": {"a": {"options": ["path.rtt_s"], "values": [1]}}}, r"stands in \[path\]"),
+        ({"together": {"a": {"options": ["path.rtt_s"], "values": [1]}}}, r"belongs in \[path\]"),
         ({"together": {"a": {"options": ["sctp.x"], "values": [1]}}}, "no section sctp; .*tcp"),
         ({"together": {"a": {"option": []}}}, r"option: unknown; allowed: options, values"),
         ({"together": {"a": {"options": "streams"}}}, "options: must be a list of options"),

@@ -80,7 +80,7 @@ def test_show_says_what_became_of_the_files(store: Store) -> None:
     assert "1,200 copied, 954 MiB in 1.00 s: 1,200 files/s" in text
     assert "4 already present, 30 failed" in text
     assert "5.00 MiB verified by the journal" in text
-    assert "sealed by aes128-gcm, verify tree, chunks of 1MiB" in text
+    assert "encrypted with aes128-gcm, verify tree, chunks of 1MiB" in text
     assert "read uring on ext4; written buffered on ext4" in text
     assert "sender's threads, 4 s" in text
     assert f"and 10 more: farline show {RUN_ID} --files --failed" in text

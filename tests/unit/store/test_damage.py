@@ -164,8 +164,8 @@ def test_a_newer_segment_is_left_out_and_nothing_is_merged_over_it(whole: Path) 
     (store.layout.spool / "newer.jsonl").write_text(json.dumps(head))
     assert store.runs().num_rows == 6
     (line,) = store.damaged()
-    assert "use a newer farline" in line
-    with pytest.raises(VersionError, match="use a newer farline"):
+    assert "use a newer version" in line
+    with pytest.raises(VersionError, match="use a newer version"):
         store.compact()
 
 

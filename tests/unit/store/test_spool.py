@@ -176,7 +176,7 @@ def test_a_run_of_a_newer_version_is_left_out_by_name(store: Store) -> None:
     (store.layout.spool / "newer.jsonl").write_text(json.dumps(document))
     assert store.runs().num_rows == 1
     (line,) = store.damaged()
-    assert "newer.jsonl" in line and "use a newer farline" in line
+    assert "newer.jsonl" in line and "use a newer version" in line
 
 
 def test_a_store_of_an_older_version_takes_spooled_runs(tmp_path: Path) -> None:

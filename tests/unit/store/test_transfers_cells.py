@@ -262,7 +262,7 @@ def test_an_unknown_site_is_named_with_those_there_are(transfers: Transfers) -> 
     [
         (["stream"], "by 'stream': no such key; allowed: tool, modality"),
         (["rate_bps"], "by 'rate_bps'"),
-        (["period"], "how long a period is"),
+        (["period"], "give the length of a period"),
     ],
 )
 def test_keys_that_cells_cannot_have_are_refused(

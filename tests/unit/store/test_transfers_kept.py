@@ -204,7 +204,7 @@ def test_forgetting_takes_a_name_or_a_digest_and_only_one_log(store: Store, tmp_
 def test_nothing_is_deleted_while_somebody_reads(store: Store, tmp_path: Path) -> None:
     take_in(store, log(tmp_path, "1e9\n"))
     with open_transfers(store=store) as opened:
-        with pytest.raises(SystemFailure, match="somebody is reading"):
+        with pytest.raises(SystemFailure, match="another process is reading"):
             store.forget_transfers("gridftp.log")
         assert take_in(store, log(tmp_path, "1e9\n2e9\n")) == "grown"
         assert len(list(store.layout.transfers.iterdir())) == 2
