@@ -182,8 +182,9 @@ def _check_ports(request: CopyRequest) -> None:
     streams, most = request.spec.get("streams", 1), request.most_streams
     if most is not None and streams > most:
         first, last = request.data_path.data_ports or (0, 0)
+        need = "stream needs" if streams == 1 else "streams need"
         raise UsageError(
-            f"--data-ports {first}-{last}: {last - first + 1} ports, but {streams} streams need "
+            f"--data-ports {first}-{last}: {last - first + 1} ports, but {streams} {need} "
             f"{streams + MESSAGE_STREAMS} (two more than the number of streams)"
         )
 

@@ -127,7 +127,7 @@ def test_other_round_trip_times_are_on_the_lines_and_beyond_only_if_asked(
 ) -> None:
     case = ("profile", "gridftp.log", *KNOWN, "--at", "20ms,120ms")
     assert run(["analyze", *case]) == 1
-    assert "outside of what was measured" in capsys.readouterr().err
+    assert "outside the measured range" in capsys.readouterr().err
     (profile,) = document(*case, "--extrapolate")["profiles"]
     assert profile["at"]["rate_bps"] == pytest.approx([3.5e9, 1e9], rel=1e-6)
     assert profile["at"]["extrapolated"] == [False, True]
@@ -322,15 +322,15 @@ def test_without_a_description_each_host_is_a_site() -> None:
     assert {row["from_site"] for row in document(*case)["pairs"]} == {
         "dtn.ash.example", "dtn.elm.example"
     }  # fmt: skip
-    assert "each host is a site" in analyze(*case).stdout
+    assert "each host counts as its own site" in analyze(*case).stdout
 
 
 def test_an_explanation_says_what_the_measurements_support(kept: None) -> None:
     found = document("explain", *KNOWN)
     assert found["explanation"]["lead"] and len(found["notes"]) >= 2
-    assert found["notes"][0].startswith("46 transfers, 1 of them failed")
+    assert found["notes"][0].startswith("46 transfers, of which 1 failed")
     text = analyze("explain", *KNOWN, "--modality", "E").stdout
-    assert "16 transfers, 1 of them failed" in text
+    assert "16 transfers, of which 1 failed" in text
     loose = [line for line in text.splitlines() if not line.startswith("   farline ")]
     assert max(map(len, loose)) <= 80
 
@@ -443,7 +443,7 @@ def test_records_that_cannot_be_read_are_said_and_do_not_spoil_a_profile() -> No
         (["profile", "--no-runs", "--no-logs"], "nothing to read"),
         (["profile", "gridftp.log"], "measurements is complete and has a round-trip time"),
         (["profile", "gridftp.log", "--sites", "ash"], "--infrastructure"),
-        (["profile", "gridftp.log", *KNOWN, "--at-site", "oak"], "no site of trees"),
+        (["profile", "gridftp.log", *KNOWN, "--at-site", "oak"], "not a site of trees"),
         (["profile", "gridftp.log", *KNOWN, "--modality", "T"], "no transfer matches"),
         (["profile", "gridftp.log", *KNOWN, "--model", "magic"], "allowed: constant"),
         (["profile", "gridftp.log", *KNOWN, "--figure", "a.pdf"], ".png or .svg"),

@@ -56,7 +56,7 @@ def test_the_table_says_what_became_of_each_log_in_80_columns() -> None:
     result = ingest("*.log", "memory.csv", "--map", MAP)
     assert result.return_value == 23
     row = next(line for line in result.stdout.splitlines() if line.startswith("memory.csv"))
-    assert row.split() == ["memory.csv", "csv", "30", "0", "0", "0", "taken", "in"]
+    assert row.split() == ["memory.csv", "csv", "30", "0", "0", "0", "ingested"]
     # A mapping is for tables, and as one the GridFTP log is refused, in a line of its own.
     assert "gridftp.log" in result.stderr and result.stderr.count("\n") == 1
     assert max(map(len, result.stdout.splitlines())) <= 80
@@ -148,7 +148,7 @@ def test_kept_logs_are_listed_and_forgotten() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "Name a log"),
+        ([], "name a log"),
         (["gridftp.log", "--list"], "one of these at a time"),
         (["missing.log"], "no such file"),
         (["--forget", "missing.log"], "no store here"),
@@ -219,7 +219,7 @@ def test_malformed_records_of_a_log_that_is_there_already_are_written_too() -> N
 
 def test_a_value_that_fills_no_cell_is_said() -> None:
     told = " ".join(ingest("gridftp.log", "--set", "streams=9", "--set", "rtt_ms=4").stdout.split())
-    assert "gridftp.log: --set streams filled no cell" in told
+    assert "gridftp.log: --set streams had no effect" in told
     assert "--set rtt_ms" not in told
 
 

@@ -57,7 +57,7 @@ def finished(count: int = 2) -> Measured:
 def test_the_heading_names_what_makes_a_blast() -> None:
     assert lines.spec_line(SPEC, "far:5470") == (
         "rbudp to far:5470, forward, 1 stream, packet size from the MTU, blasts of 64MiB, 8 at "
-        "once, receiver gather, rate 610Mbit/s a stream, 10s"
+        "once, receiver gather, rate 610Mbit/s per stream, 10s"
     )
     spec: RunSpec = {"transport": "rbudp", "rbudp": {"packet_bytes": 1472, "file": "/data/x"}}
     assert "packet 1472B, file /data/x" in lines.spec_line(spec, "far:5470")
@@ -171,7 +171,7 @@ def test_show_has_every_blast(store: Store) -> None:
     ("arguments", "reason"),
     [
         (["0000", "--blasts"], "used tcp: blasts exist only for RBUDP"),
-        (["0002", "--blasts"], "no blast of it became whole"),
+        (["0002", "--blasts"], "no blast completed"),
         (["0001", "--blasts", "--samples"], "cannot be combined"),
     ],
 )

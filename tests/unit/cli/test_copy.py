@@ -101,7 +101,7 @@ def test_rbudp_without_a_rate_aims_high_and_gives_way_to_loss(
     monkeypatch.setattr(os, "sched_getaffinity", lambda _process: range(2))
     said = copy(*words, "-v")[2]
     assert "2 streams: a single stream would keep one core busy" in said
-    assert "rbudp at 12.5 Gbit/s a stream" in said
+    assert "rbudp at 12.5 Gbit/s per stream" in said
     copy(*words, "--streams", "4", "--bwlimit", "8Gbit/s", "-q")
     copy(*words, "--rate", "3G", "-q")
     first, second, third = (spec for _, spec in engine.asked)
@@ -389,16 +389,16 @@ def test_delete_in_a_script_needs_its_count(copy: Copy, engine: PlayedEngine) ->
     [
         (["a"], "at least one source"),
         (["a", "h:b", "c"], "sources on this host and on h"),
-        (["farline://a#x", "farline://b#y"], "neither can be told to begin"),
+        (["farline://a#x", "farline://b#y"], "so neither can start the copy"),
         (["a", "farline://b#y", "-P", "22"], "-P: neither end is reached over ssh"),
         (["a", "b", "--tunnel"], "--tunnel"),
         (["a", "b", "--connect-back", "0"], "--connect-back: neither end"),
-        (["a", "h:b", "--connect-back", "0", "--tunnel"], "leaves --tunnel nothing"),
+        (["a", "h:b", "--connect-back", "0", "--tunnel"], "so --tunnel has no effect"),
         (["a", "h:b", "--connect-back", "0", "--transport", "udt"], "works only with TCP"),
         (["g:a", "h:b", "--connect-back", "0"], "works only with TCP, between this host"),
         (["farline://a#x", "b", "--files-from", "f"], "source on this host"),
         (["a", "farline://b#y", "--json", "-q"], "use only one of"),
-        (["a", "farline://b#y", "-q", "-v"], "-q says nothing"),
+        (["a", "farline://b#y", "-q", "-v"], "-q prints nothing"),
         (["a", "farline://b#y", "--receipt", "/no/such/r"], "no such folder"),
         (["a", "farline://b#y", "--store", "s", "--no-store"], "cannot be combined"),
     ],
@@ -534,8 +534,8 @@ def test_ctrl_c_at_the_question_is_an_answer(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--data-ports", "5000-5002", "--streams", "2"), "3 ports; 2 streams take 4"),
-        (("--data-ports", "5000-5001"), "2 ports; 1 streams take 3"),
+        (("--data-ports", "5000-5002", "--streams", "2"), "3 ports, but 2 streams need 4"),
+        (("--data-ports", "5000-5001"), "2 ports, but 1 stream needs 3"),
         (("--data-ports", "5000"), "not FIRST-LAST"),
     ],
 )
@@ -587,4 +587,4 @@ def test_the_cipher_stands_in_the_table_and_no_line_tells_of_it_before(
         engine.play(copy_record(), told, Notice(NoticeKind.GRANTED, "rate: held to 1 Gbit/s"))
     _, out, err = copy("a", f"{TICKET}#x", "--no-store", "--no-progress")
     assert "aes128-gcm" in out and err == "farline: rate: held to 1 Gbit/s\n"
-    assert "sealed with aes128-gcm" in copy("a", f"{TICKET}#x", "--no-store", "-v")[2]
+    assert "encrypted with aes128-gcm" in copy("a", f"{TICKET}#x", "--no-store", "-v")[2]

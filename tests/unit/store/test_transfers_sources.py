@@ -285,8 +285,8 @@ def test_files_without_a_modality_or_not_there_are_refused(tmp_path: Path) -> No
     junk.write_bytes(b"junk")
     for source, words in (
         (path, "no column modality"),
-        (str(junk), "junk.parquet: duckdb cannot read this"),
-        (str(tmp_path / "absent*.parquet"), "duckdb cannot read this"),
+        (str(junk), "junk.parquet: duckdb cannot read it"),
+        (str(tmp_path / "absent*.parquet"), "duckdb cannot read it"),
     ):
         with pytest.raises(SpecError, match=words), open_transfers(files=[source]):
             pass

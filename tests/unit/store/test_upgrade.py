@@ -105,7 +105,7 @@ def test_a_newer_version_is_named_in_one_line_and_nothing_is_merged_over_it(
     path = store.path / folder / "newer.parquet"
     with pq.ParquetWriter(path, pa.schema([("run_id", pa.string())])) as writer:
         writer.add_key_value_metadata({"farline.format": str(FORMAT_VERSION + 1)})
-    newer = rf"format {FORMAT_VERSION + 1} is newer .* use a newer farline"
+    newer = rf"format {FORMAT_VERSION + 1} is newer .* use a newer version"
     content = path.read_bytes()
     left_out.forget()
     assert store.runs().num_rows == 1

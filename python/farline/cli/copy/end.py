@@ -115,7 +115,7 @@ def _verdict_rows(record: RunRecord) -> list[tuple[str, str]]:
     if not verdict:
         return []
     limited = "" if verdict["limit"] == "unknown" else "limited by "
-    remedies = verdict["remedies"][:REMEDIES_SHOWN]
+    remedies = verdict.get("remedies", [])[:REMEDIES_SHOWN]
     tries = [("try" if at == 0 else "", text) for at, text in enumerate(remedies)]
     return [("verdict", limited + verdict["line"]), *tries]
 

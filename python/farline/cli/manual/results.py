@@ -21,7 +21,7 @@ PAGES = {
     ),
     "show": Page(
         options=(
-            Options("Details", "--samples --files --failed --blasts --perfmon"),
+            Options("Details", "--all --samples --files --failed --blasts --perfmon"),
             Options("Output", "--json --store"),
         ),
         examples=(
