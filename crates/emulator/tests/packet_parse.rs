@@ -33,7 +33,7 @@ fn refusal(packet: &[u8]) -> String {
 
 #[test]
 fn what_is_no_packet_is_refused_with_the_reason() {
-    assert!(refusal(&[0; 9]).contains("no virtio-net header"));
+    assert!(refusal(&[0; 9]).contains("the virtio-net header is missing"));
     assert!(refusal(&[0; 10]).contains("no IP header"));
     assert!(refusal(&[0; 40]).contains("neither IPv4 nor IPv6"));
     let v4 = source(false, false, 10).as_read(0, 1);

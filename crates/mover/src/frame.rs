@@ -103,12 +103,12 @@ impl Header {
             u64::from_le_bytes(eight)
         };
         if number(CHECKED_BYTES..HEADER_BYTES) != xxh3_64(&bytes[..CHECKED_BYTES]) {
-            return Err(broken("a frame's header came damaged"));
+            return Err(broken("the header of a frame arrived corrupted"));
         }
         let kind = FrameKind::ALL.into_iter().find(|kind| kind.number() == bytes[0]);
-        let kind = kind.ok_or_else(|| broken("a frame of a kind that there is not"))?;
+        let kind = kind.ok_or_else(|| broken("unknown frame kind {kind:#x}"))?;
         if bytes[1] > 1 || bytes[2..4] != [0; 2] {
-            return Err(broken("a frame with flags that there are not"));
+            return Err(broken("unknown frame flags {flags:#x}"));
         }
         let mut hash = [0; 32];
         hash.copy_from_slice(&bytes[24..CHECKED_BYTES]);
@@ -224,7 +224,7 @@ impl Frame {
         bytes.copy_from_slice(&self.memory[PAGE_BYTES - HEADER_BYTES..PAGE_BYTES]);
         let header = Header::decode(&bytes)?;
         if header.payload_bytes as usize != self.payload_bytes {
-            return Err(broken("a frame that is not as long as it says"));
+            return Err(broken("the length of a frame does not match its header"));
         }
         Ok(header)
     }
@@ -241,7 +241,7 @@ impl Frame {
     /// [`FailureKind::Protocol`] for one that is larger than what was agreed on.
     pub fn expect(&mut self, payload_bytes: usize) -> Result<&mut [u8], Failure> {
         if payload_bytes > self.capacity() {
-            return Err(broken("a frame larger than what was agreed on"));
+            return Err(broken("a frame larger than the agreed maximum"));
         }
         self.payload_bytes = payload_bytes;
         Ok(self.wire())

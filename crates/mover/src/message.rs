@@ -332,9 +332,8 @@ pub fn append<M: Serialize>(payload: &mut Vec<u8>, message: &M) -> Result<(), Fa
 pub fn messages<M: DeserializeOwned>(mut payload: &[u8]) -> Result<Vec<M>, Failure> {
     let mut found = Vec::new();
     while !payload.is_empty() {
-        let (message, rest) = postcard::take_from_bytes(payload).map_err(|error| {
-            Failure::new(FailureKind::Protocol, format!("a message that is none: {error}"))
-        })?;
+        let (message, rest) = postcard::take_from_bytes(payload)
+            .map_err(|error| Failure::new(FailureKind::Protocol, format!("an invalid message: {error}")))?;
         found.push(message);
         payload = rest;
     }

@@ -55,7 +55,7 @@ impl<'a> Iterator for Items<'a> {
 }
 
 fn take(payload: &[u8]) -> Result<(Item<'_>, &[u8]), Failure> {
-    let short = || Failure::new(FailureKind::Protocol, "a pack that ends in the middle of a file");
+    let short = || Failure::new(FailureKind::Protocol, "a pack that ends within a file");
     let (header, rest) = payload
         .split_first_chunk::<ITEM_HEADER_BYTES>()
         .ok_or_else(short)?;
@@ -72,7 +72,7 @@ fn take(payload: &[u8]) -> Result<(Item<'_>, &[u8]), Failure> {
         0 => None,
         1 => Some(hash),
         _ => {
-            let line = "a pack with flags that there are not";
+            let line = "unknown pack flags {flags:#x}";
             return Err(Failure::new(FailureKind::Protocol, line));
         }
     };

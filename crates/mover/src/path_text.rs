@@ -54,7 +54,9 @@ pub fn to_bytes(text: &str) -> Result<Vec<u8>, Failure> {
     let wrong = || {
         Failure::new(
             FailureKind::Spec,
-            format!("path {text:?}: after \\ comes \\ or xNN, and no zero byte is allowed"),
+            format!(
+                "path {text:?}: a backslash must be followed by a backslash or xNN, and a zero byte is not allowed"
+            ),
         )
     };
     let mut bytes = Vec::with_capacity(text.len());

@@ -104,10 +104,7 @@ impl Request {
         }
         let is_behind_link = self.is_behind_link(said);
         if is_behind_link && !self.may_conflict() {
-            return Err(breach(
-                &said.path,
-                "through a symbolic link that it had sent before",
-            ));
+            return Err(breach(&said.path, "through a symbolic link that it sent earlier"));
         }
         if is_behind_link {
             return Ok(Some("a symbolic link of another source is in the way"));
@@ -115,7 +112,7 @@ impl Request {
         if let EntryKind::Link { target } = &said.kind {
             if self.lone.as_ref() == Some(&said.path) && leads_out(target) {
                 return Ok(Some(
-                    "is a symbolic link that leads out of the destination; --links follow copies what it leads to",
+                    "is a symbolic link that leads outside the destination; --links follow copies its target",
                 ));
             }
             self.announced_links.insert(xxh3_128(&said.path));
@@ -156,16 +153,16 @@ impl Request {
             _ if self.forces => self
                 .wrong_path(path)
                 .or_else(|| is_excluded().then_some(EXCLUDED)),
-            None => Some("though nothing was to be deleted"),
-            Some(most) if count > most => Some("after as many names as were to be deleted"),
-            Some(_) if is_beside => Some("which is not in any of the sources"),
+            None => Some("although deleting was not requested"),
+            Some(most) if count > most => Some("which exceeds the number of names allowed to be deleted"),
+            Some(_) if is_beside => Some("which is not below any of the sources"),
             Some(_) => self
                 .wrong_path(path)
                 .or_else(|| is_excluded().then_some(EXCLUDED)),
         };
         why.map_or(Ok(()), |why| {
             let path = quoted(path);
-            let line = format!("the other end deleted {path}, {why}: the copy was ended; {ADVICE}");
+            let line = format!("the other end deleted {path}, {why}: the copy was stopped; {ADVICE}");
             Err(Failure::breach(line))
         })
     }
@@ -180,7 +177,7 @@ impl Request {
         }
         Err(breach(
             b".",
-            "the time and mode of the destination itself, which were not asked for",
+            "the time and mode of the destination itself, which were not requested",
         ))
     }
 
@@ -205,10 +202,10 @@ impl Request {
     fn wrong_path(&self, path: &[u8]) -> Option<&'static str> {
         let mut names = path.split(|byte| *byte == b'/');
         if path.len() > MAX_PATH_BYTES || path.contains(&0) {
-            return Some("which is no path");
+            return Some("which is not a valid path");
         }
         if names.clone().any(|name| matches!(name, b"" | b"." | b"..")) {
-            return Some("which may lead out of the destination");
+            return Some("which may lead outside the destination");
         }
         let first = names.next().unwrap_or_default();
         let is_named = self.tops.as_ref().is_none_or(|tops| tops.contains(first));
@@ -218,20 +215,20 @@ impl Request {
 
     fn wrong_kind(&self, said: &Entry) -> Option<&'static str> {
         if !self.xattrs && !said.xattrs.is_empty() {
-            return Some("with extended attributes, which only -X asks for");
+            return Some("with extended attributes, which are requested only by -X");
         }
         match (&said.kind, self.links) {
             (EntryKind::HardLink { .. }, _) if !self.hard_links => {
-                Some("as a further name of a file, which only -H asks for")
+                Some("as a hard link, which is requested only by -H")
             }
             (EntryKind::Link { .. }, SymbolicLinks::Skip) => {
-                Some("as a symbolic link, though --links skip was asked for")
+                Some("as a symbolic link, although --links skip was given")
             }
             (EntryKind::Link { .. }, SymbolicLinks::Follow) => {
-                Some("as a symbolic link, though --links follow was asked for")
+                Some("as a symbolic link, although --links follow was given")
             }
             (EntryKind::Folder, _) if !self.recursive && !self.has_list => {
-                Some("as a folder, though folders were not asked for")
+                Some("as a folder, although the copy is not recursive")
             }
             _ => None,
         }
@@ -244,7 +241,7 @@ impl Request {
             return None;
         }
         if !self.recursive && !parent.is_empty() {
-            return Some("which is in a folder, though folders were not asked for");
+            return Some("which is in a folder, although the copy is not recursive");
         }
         if self.passed.as_deref() != Some(parent) {
             if !self.takes_all_above(parent) {
@@ -278,7 +275,7 @@ impl Request {
     }
 }
 
-const EXCLUDED: &str = "which the filters leave out";
+const EXCLUDED: &str = "which the filters exclude";
 
 /// `folder` and the folders that it is in, below the destination.
 fn folders_above(folder: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -319,12 +316,12 @@ fn quoted(path: &[u8]) -> String {
     format!("\"{text}\"")
 }
 
-const ADVICE: &str = "find out what is wrong with that host before you copy with it again";
+const ADVICE: &str = "check that host before copying with it again";
 
 fn breach(path: &[u8], why: &str) -> Failure {
     let path = quoted(path);
     Failure::breach(format!(
-        "the other end sent {path}, {why}: nothing of it was made and the copy was ended; {ADVICE}"
+        "the other end sent {path}, {why}: it was not written and the copy was stopped; {ADVICE}"
     ))
 }
 

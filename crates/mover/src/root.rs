@@ -12,7 +12,7 @@ use farline_sys::file::{self, OpenFlags};
 const NEW_FILE_MODE: u32 = 0o666;
 
 /// Why a path of a ticket is not followed.
-pub(crate) const LEADS_OUT: &str = "leads outside the folder that the ticket opens";
+pub(crate) const LEADS_OUT: &str = "leads outside the folder of the ticket";
 
 /// Whether the kernel found a link where none may be, or links that lead in a circle.
 pub(crate) fn is_link_loop(error: &io::Error) -> bool {

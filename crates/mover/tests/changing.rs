@@ -118,7 +118,7 @@ impl Source {
         self.states.lock().unwrap().push(state_of(&self.path));
     }
 
-    /// Does it; every state between is noted. What is no file any more stays what it is.
+    /// Does it; every state between is noted. What is no longer a file stays what it is.
     fn change(&self, change: Change, seed: u64) {
         let _turn = self.turn.lock().unwrap();
         let Ok(facts) = fs::symlink_metadata(&self.path) else {
@@ -332,8 +332,8 @@ fn run(case: &Case) -> (Ended, State, State, Vec<State>) {
 fn is_true_reason(reason: &str) -> bool {
     const REASONS: [&str; 4] = [
         "changed while it was read",
-        "vanished while it was copied",
-        "is no file any more",
+        "disappeared while it was copied",
+        "is no longer a file",
         "is not there",
     ];
     REASONS.contains(&reason) || reason.contains("--overwrite different") || reason.ends_with("is not older")

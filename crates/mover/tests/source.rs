@@ -215,7 +215,7 @@ fn links_are_kept_followed_or_left_out() {
         .collect();
     assert_eq!(
         reasons,
-        ["is a link to nothing", "is a link to a folder that it is in"]
+        ["is a dangling link", "is a link to one of its parent folders"]
     );
 }
 
@@ -469,8 +469,8 @@ fn a_file_that_vanishes_or_may_not_be_read_fails_by_name_and_the_others_come() {
         .map(|line| (line.path.as_str(), line.reason.clone().unwrap()))
         .collect();
     failed.sort();
-    assert_eq!(failed[0], ("folder", "is no file any more".to_owned()));
-    assert_eq!(failed[1], ("gone", "vanished while it was copied".to_owned()));
+    assert_eq!(failed[0], ("folder", "is no longer a file".to_owned()));
+    assert_eq!(failed[1], ("gone", "disappeared while it was copied".to_owned()));
     assert_eq!(outcome.sent.report.copied.files, 1);
 }
 

@@ -304,7 +304,7 @@ fn a_name_that_the_file_system_does_not_take_fails_alone_and_by_name() {
         assert!(failures[0].path.ends_with(&name));
         assert_eq!(
             failures[0].reason.as_deref(),
-            Some("the file system takes no such name")
+            Some("the file system does not accept this name")
         );
         place.assert_content();
     }

@@ -68,6 +68,6 @@ fn unknown_kind(kind: &str) -> Failure {
     let names: Vec<_> = CHECKS.iter().map(|(name, _)| *name).collect();
     Failure::new(
         FailureKind::Usage,
-        format!("kind: {kind:?} is not known, allowed are {}", names.join(", ")),
+        format!("unknown kind {kind:?}; allowed: {}", names.join(", ")),
     )
 }

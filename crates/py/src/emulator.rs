@@ -49,7 +49,7 @@ pub fn start_emulator(py: Python<'_>, topology_json: &str, hosts_file: PathBuf) 
 pub fn enter_namespaces(py: Python<'_>, paths: Vec<String>) -> PyResult<()> {
     gate(py, || {
         let [network, mount, names] = paths.as_slice() else {
-            let what = format!("paths: {} given, allowed are 3: net, mount, uts", paths.len());
+            let what = format!("paths: {} given; allowed: 3: net, mount, uts", paths.len());
             return Err(Failure::new(FailureKind::Usage, what));
         };
         let namespaces = HostNamespaces {

@@ -78,7 +78,7 @@ pub fn seconds(name: &str, value: f64) -> PyResult<Duration> {
     if (0.0..=MAX_S).contains(&value) {
         return Ok(Duration::from_secs_f64(value));
     }
-    let message = format!("{name}: {value} is out of range: allowed is 0 to {MAX_S} s");
+    let message = format!("{name}: {value} is out of range: allowed: 0 to {MAX_S} s");
     Err(native_error(&Failure::new(FailureKind::Usage, message)))
 }
 
@@ -88,7 +88,7 @@ pub fn seconds(name: &str, value: f64) -> PyResult<Duration> {
 /// [`FailureKind::Usage`] that names the argument.
 pub fn socket_address(name: &str, text: &str) -> Result<SocketAddr, Failure> {
     text.parse().map_err(|_| {
-        let line = format!("{name}: {text:?} is no address and port: allowed is 10.0.0.1:99 or [::1]:99");
+        let line = format!("{name}: {text:?} is not an address and port; write 10.0.0.1:99 or [::1]:99");
         Failure::new(FailureKind::Usage, line)
     })
 }

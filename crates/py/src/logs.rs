@@ -28,7 +28,7 @@ pub fn start_log(
             format: match format {
                 "text" => Format::Text,
                 "json" => Format::Json,
-                other => return Err(wrong(&format!("log format {other:?}: allowed are text and json"))),
+                other => return Err(wrong(&format!("log format {other:?}: allowed: text and json"))),
             },
             file,
         })
@@ -58,7 +58,7 @@ pub fn reopen_log(py: Python<'_>) -> PyResult<()> {
 fn level_of<T: std::str::FromStr>(level: &str) -> Result<T, Failure> {
     level.parse().map_err(|_| {
         wrong(&format!(
-            "log level {level:?}: allowed are off, error, warn, info, debug, trace"
+            "log level {level:?}: allowed: off, error, warn, info, debug, trace"
         ))
     })
 }

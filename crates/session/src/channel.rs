@@ -140,8 +140,8 @@ impl<In: DeserializeOwned> Channel<In> {
             "TLS of the control channel stands"
         );
         if !speaks_farline(&channel.tls) {
-            debug!("the other end speaks TLS, but not farline");
-            return Err(protocol("the other end speaks TLS, but not farline"));
+            debug!("the other end uses TLS, but is not farline");
+            return Err(protocol("the other end uses TLS, but is not farline"));
         }
         Ok(channel)
     }
@@ -262,8 +262,7 @@ impl<In: DeserializeOwned> Channel<In> {
             return Ok(());
         }
         if before == 0 && matches!(self.tls, Connection::Client(_)) {
-            let line = "the server closed the connection before it said anything: it has no place free, or is no farline \
-                        server; try again later";
+            let line = "the server closed the connection without an answer: it is full, or it is not a farline server; try again later";
             return Err(Failure::new(FailureKind::Busy, line));
         }
         Err(protocol(
@@ -311,13 +310,13 @@ impl<In: DeserializeOwned> Channel<In> {
             if left.is_zero() {
                 return Err(Failure::new(
                     FailureKind::Timeout,
-                    format!("{what}: nothing moved in the time allowed"),
+                    format!("{what}: no progress within the time limit"),
                 ));
             }
             if self.interrupt.is_raised() {
                 return Err(Failure::new(
                     FailureKind::Interrupted,
-                    format!("{what}: this end was stopped"),
+                    format!("{what}: stopped by this end"),
                 ));
             }
             let fds = [

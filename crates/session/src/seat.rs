@@ -252,7 +252,7 @@ pub fn check_rows(spec: &RunSpec) -> Result<(), Failure> {
         return Ok(());
     }
     let line = format!(
-        "interval_s: {} s over {sending_s} s and {} streams makes {rows} rows of samples, allowed are {MAX_ROWS}",
+        "interval_s: {} s over {sending_s} s and {} streams makes {rows} rows of samples; allowed: {MAX_ROWS}",
         spec.interval_s.get(),
         spec.stream_total(),
     );
@@ -274,7 +274,7 @@ pub fn payload_bytes(spec: &RunSpec, outcome: &RunOutcome) -> (u64, u64) {
 }
 
 fn too_many_bytes(allowed: u64) -> Failure {
-    let line = format!("more bytes moved than the {allowed} that are allowed in one run");
+    let line = format!("the run moved more than the allowed {allowed} bytes");
     Failure::new(FailureKind::Limit, line)
 }
 
@@ -289,7 +289,7 @@ mod tests {
         assert!(check(r#"{"duration_s":10,"interval_s":0.005,"streams":256}"#).is_ok());
         let refusal = check(r#"{"duration_s":100,"interval_s":0.005,"streams":256}"#).unwrap_err();
         assert_eq!(refusal.kind, FailureKind::Spec);
-        assert!(refusal.message.contains("allowed are 2000000"), "{refusal}");
+        assert!(refusal.message.contains("allowed: 2000000"), "{refusal}");
     }
 
     #[test]

@@ -27,19 +27,16 @@ impl StateDir {
     /// [`FailureKind::Spec`] without a path, [`FailureKind::System`] when it cannot be made or others may write to it.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         if path.as_os_str().is_empty() {
-            return Err(Failure::new(
-                FailureKind::Spec,
-                "state_dir: names no folder, one is needed",
-            ));
+            return Err(Failure::new(FailureKind::Spec, "state_dir: no folder given"));
         }
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-        made.map_err(|error| system("making the folder", path, &error))?;
+        made.map_err(|error| system("creating the folder", path, &error))?;
         let mode = fs::metadata(path)
             .map_err(|error| system("looking at", path, &error))?
             .mode();
         if mode & 0o022 != 0 {
             let line = format!(
-                "{} may be written to by others (mode {:o}): chmod 700 it",
+                "others can write to {} (mode {:o}): run chmod 700 on it",
                 path.display(),
                 mode & 0o777
             );
@@ -67,7 +64,7 @@ impl StateDir {
         let gone = || {
             Failure::new(
                 FailureKind::System,
-                format!("{} went away while it was read", path.display()),
+                format!("{} disappeared while it was read", path.display()),
             )
         };
         read_secret(&path)?.ok_or_else(gone)
@@ -213,7 +210,7 @@ impl StateDir {
 pub fn random<const N: usize>() -> Result<[u8; N], Failure> {
     let mut bytes = [0; N];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| Failure::new(FailureKind::System, "the kernel gave no random bytes"))?;
+    filled.map_err(|_| Failure::new(FailureKind::System, "the kernel returned no random bytes"))?;
     Ok(bytes)
 }
 
@@ -228,7 +225,7 @@ fn read_secret(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
         .mode();
     if mode & 0o077 != 0 {
         let line = format!(
-            "{} is open to others (mode {:o}): chmod 600 it",
+            "others can read {} (mode {:o}): run chmod 600 on it",
             path.display(),
             mode & 0o777
         );

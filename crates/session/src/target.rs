@@ -102,7 +102,7 @@ fn parse_address(text: &str) -> Result<(String, u16), Failure> {
             host,
             Some(
                 rest.strip_prefix(':')
-                    .ok_or_else(|| usage("port", "it follows ']' and ':'"))?,
+                    .ok_or_else(|| usage("port", "a port must follow ']' and ':'"))?,
             ),
         ),
         None => text
@@ -125,16 +125,13 @@ fn parse_address(text: &str) -> Result<(String, u16), Failure> {
 fn parse_port(text: &str) -> Result<u16, Failure> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let port = text.parse().ok().filter(|&port| digits && port != 0);
-    port.ok_or_else(|| usage("port", "allowed is 1 to 65535"))
+    port.ok_or_else(|| usage("port", "allowed: 1 to 65535"))
 }
 
 fn parse_ticket(text: &str) -> Result<Option<String>, Failure> {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if text.len() > MAX_TICKET_BYTES || !text.bytes().all(good) {
-        return Err(usage(
-            "ticket",
-            "it is cut off or has characters that no ticket has",
-        ));
+        return Err(usage("ticket", "it is incomplete or has invalid characters"));
     }
     Ok((!text.is_empty()).then(|| text.to_owned()))
 }

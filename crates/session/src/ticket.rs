@@ -55,7 +55,7 @@ impl TicketOffice {
         let secret = state.read_or_make(SECRET_FILE, || Ok(random::<SECRET_BYTES>()?.to_vec()))?;
         if secret.len() != SECRET_BYTES {
             let line = format!(
-                "{SECRET_FILE} in the state folder: {} bytes, allowed are {SECRET_BYTES}",
+                "{SECRET_FILE} in the state folder: {} bytes; allowed: {SECRET_BYTES}",
                 secret.len()
             );
             return Err(Failure::new(FailureKind::System, line));
@@ -77,7 +77,7 @@ impl TicketOffice {
         let ticket = format!("{signed}.{mac}");
         if ticket.len() > MAX_TICKET_BYTES {
             let line = format!(
-                "scope: makes a ticket of {} bytes, allowed are {MAX_TICKET_BYTES}",
+                "scope: makes a ticket of {} bytes; allowed: {MAX_TICKET_BYTES}",
                 ticket.len()
             );
             return Err(Failure::new(FailureKind::Spec, line));
@@ -92,7 +92,7 @@ impl TicketOffice {
     pub fn check(&self, ticket: &str, now_s: u64) -> Result<TicketClaims, Failure> {
         let claims = self
             .open_claims(ticket)
-            .ok_or_else(|| auth("the ticket is not one of this server's"))?;
+            .ok_or_else(|| auth("the ticket was not issued by this server"))?;
         if now_s >= claims.expires_at_s {
             return Err(auth("the ticket has expired"));
         }
@@ -137,7 +137,7 @@ impl TicketOffice {
         let uses = self.state.count(USES_FOLDER, &file_name(claims))?;
         if uses > u64::from(allowed.get()) {
             return Err(auth(&format!(
-                "the ticket's {} sessions are used up",
+                "all {} sessions of the ticket are used",
                 allowed.get()
             )));
         }
@@ -199,10 +199,7 @@ pub fn mint_ticket(
 ) -> Result<String, Failure> {
     let mut target = Target::parse(address)?;
     if lifetime < Duration::from_secs(1) {
-        return Err(Failure::new(
-            FailureKind::Spec,
-            "lifetime: allowed is 1 s or more",
-        ));
+        return Err(Failure::new(FailureKind::Spec, "lifetime: must be 1 s or more"));
     }
     let state = StateDir::open(state_dir)?;
     let claims = TicketClaims {
@@ -292,7 +289,7 @@ mod tests {
         let ((_keep, office), (_also, stranger)) = (office(), office());
         let ticket = office.sign(&claims()).unwrap();
         let expected = stranger.check(&ticket, 0).unwrap_err();
-        assert_eq!(expected.message, "the ticket is not one of this server's");
+        assert_eq!(expected.message, "the ticket was not issued by this server");
         for place in 0..ticket.len() {
             let mut forged = ticket.clone().into_bytes();
             forged[place] = if forged[place] == b'A' { b'B' } else { b'A' };

@@ -69,7 +69,7 @@ impl FromStr for Fingerprint {
             .map(Self)
             .ok_or_else(|| {
                 let line =
-                    format!("server key: it is written {FINGERPRINT_PREFIX} and 43 characters of base64url");
+                    format!("server key: write {FINGERPRINT_PREFIX} followed by 43 characters of base64url");
                 Failure::new(FailureKind::Usage, line)
             })
     }
@@ -140,7 +140,7 @@ fn make_key() -> Result<Vec<u8>, Failure> {
         Ok(certificate.pem() + &key.serialize_pem())
     };
     make().map(String::into_bytes).map_err(|error: rcgen::Error| {
-        Failure::new(FailureKind::System, format!("making the server key: {error}"))
+        Failure::new(FailureKind::System, format!("creating the server key: {error}"))
     })
 }
 
@@ -207,8 +207,9 @@ impl SeenKey {
     /// What to report if the server showed another key than the pinned one.
     pub fn mismatch(&self) -> Option<Failure> {
         let (pin, seen) = (self.0.pin?, self.fingerprint()?);
-        let line =
-            format!("the server's key is {seen}, pinned is {pin}: another server, or its key was made anew");
+        let line = format!(
+            "the server's key is {seen}, but {pin} was expected: it is another server, or its key was replaced"
+        );
         (pin != seen).then(|| Failure::new(FailureKind::Auth, line))
     }
 }

@@ -190,7 +190,7 @@ fn a_lie_about_a_length_is_refused_before_a_byte_of_it() {
             error["message"]
                 .as_str()
                 .unwrap()
-                .contains("allowed are 1 to 1048576")
+                .contains("allowed: 1 to 1048576")
         );
     }
     server.serves_still();
@@ -209,7 +209,7 @@ fn messages_that_are_none_or_out_of_place_end_the_session_with_the_reason() {
         ),
         (
             json!({"HANDSHAKE": {"version": 1, "task": {"profile": {"streams": 70000}}}}),
-            "allowed is 1 to 256",
+            "allowed: 1 to 256",
         ),
         (
             json!({"HANDSHAKE": {"version": 1, "task": {"copy": {}}}}),
@@ -232,7 +232,7 @@ fn another_version_is_refused_by_name() {
     let error = answer(&server, &handshake(None, 4));
     assert_eq!(
         (error["kind"].as_str(), error["message"].as_str()),
-        (Some("version"), Some("HANDSHAKE: version 4, allowed are 1 to 3"))
+        (Some("version"), Some("HANDSHAKE: version 4; allowed: 1 to 3"))
     );
 }
 
@@ -259,11 +259,11 @@ fn a_ticket_that_does_not_hold_gets_nothing() {
     for (ticket, line) in [
         (
             None,
-            "this server asks for a ticket: give the farline://... line it printed, or have `farline trust` remember it",
+            "this server requires a ticket: pass the farline://... line that it printed, or store it with `farline trust`",
         ),
-        (Some(strange.as_str()), "the ticket is not one of this server's"),
-        (Some(&forged), "the ticket is not one of this server's"),
-        (Some("v1.."), "the ticket is not one of this server's"),
+        (Some(strange.as_str()), "the ticket was not issued by this server"),
+        (Some(&forged), "the ticket was not issued by this server"),
+        (Some("v1.."), "the ticket was not issued by this server"),
         (Some(&expired), "the ticket has expired"),
         (Some(&files), "the ticket is for reading files, not for profiling"),
     ] {

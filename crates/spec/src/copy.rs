@@ -340,10 +340,12 @@ impl CopySpec {
     ) -> Result<(), Failure> {
         let refused = |what: &str| Err(Failure::new(FailureKind::Spec, format!("copy.{what}")));
         if matches!(transport, Transport::Udp | Transport::Null) {
-            return refused("transport: files go over tcp, udt or rbudp; udp and null lose what they carry");
+            return refused(
+                "transport: files are copied over tcp, udt or rbudp; udp and null do not deliver reliably",
+            );
         }
         if direction == Direction::Bidirectional {
-            return refused("direction: files go one way: forward or reverse");
+            return refused("direction: a copy goes one way: forward or reverse");
         }
         if self.sources.is_empty() || self.sources.len() > MAX_SOURCES {
             return refused("sources: 1 to 4096 are allowed; longer lists come from a file");
@@ -355,23 +357,23 @@ impl CopySpec {
             );
         }
         if self.sources.iter().any(String::is_empty) || self.destination.is_empty() {
-            return refused("destination: a path may not be empty; . is the folder one is in");
+            return refused("destination: the path is empty; use . for the current folder");
         }
         if self.source_list.is_some() && (self.sources.len() != 1 || direction == Direction::Reverse) {
-            return refused("source_list: goes with one source at the client");
+            return refused("source_list: works only with one source at the client");
         }
         if self.filters.iter().any(|rule| !is_filter(rule)) {
             return refused("filters: a rule is '+ pattern' or '- pattern'");
         }
         if self.delete.is_some() && (!self.recursive || self.source_list.is_some()) {
-            return refused("delete: goes with whole folders only");
+            return refused("delete: works only with a recursive copy");
         }
         self.check_removal()?;
         if self
             .chunk_bytes
             .is_some_and(|chunk| !chunk.get().is_power_of_two())
         {
-            return refused("chunk_bytes: a power of two is allowed");
+            return refused("chunk_bytes: must be a power of two");
         }
         let is_origin = |text: &str| {
             text.len() <= MAX_ORIGIN_BYTES && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -386,7 +388,7 @@ impl CopySpec {
         // What no disk gave must not end up on one under the name of a file.
         let is_made_up = |engine| matches!(engine, FileEngine::Null | FileEngine::Memory);
         if is_made_up(self.read_engine) && !is_made_up(self.write_engine) {
-            return refused("write_engine: null or memory, where the read engine is null or memory");
+            return refused("write_engine: must be null or memory if the read engine is null or memory");
         }
         self.check_sendfile(transport)?;
         self.check_memory(streams)
@@ -408,19 +410,18 @@ impl CopySpec {
         }
         Err(Failure::new(
             FailureKind::Spec,
-            "copy.remove_source_files: goes with fsync, a verify that is not none, files that are written, and links that \
-             are not followed",
+            "copy.remove_source_files: needs fsync, a verify other than none, a write engine that stores files, and links that are not followed",
         ))
     }
 
     fn check_sendfile(&self, transport: Transport) -> Result<(), Failure> {
         let refused = |line: &str| Err(Failure::new(FailureKind::Spec, line));
         if self.write_engine == FileEngine::Sendfile {
-            return refused("copy.write_engine: sendfile is for reading");
+            return refused("copy.write_engine: sendfile can only read");
         }
         if self.read_engine == FileEngine::Sendfile && !self.may_go_straight(transport) {
             return refused(
-                "copy.read_engine: sendfile goes with transport tcp, cipher none, verify none and no readers: nobody sees the bytes",
+                "copy.read_engine: sendfile needs transport tcp, cipher none, verify none and no readers, because the data bypass farline",
             );
         }
         Ok(())
@@ -437,7 +438,7 @@ impl CopySpec {
             return Ok(());
         }
         let line = format!(
-            "copy.chunk_bytes: {chunk} bytes for each of {frames} streams and threads makes {} bytes of memory, allowed are {MAX_FRAMES_BYTES}",
+            "copy.chunk_bytes: {chunk} bytes for each of {frames} streams and threads makes {} bytes of memory; allowed: {MAX_FRAMES_BYTES}",
             frames * chunk
         );
         Err(Failure::new(FailureKind::Spec, line))
@@ -511,7 +512,7 @@ mod tests {
             assert!(line.starts_with("copy.read_engine: sendfile goes with"), "{line}");
         }
         let line = check("tcp", &format!(r#""write_engine":"sendfile",{plain}"#));
-        assert_eq!(line, "copy.write_engine: sendfile is for reading");
+        assert_eq!(line, "copy.write_engine: sendfile can only read");
     }
 
     #[test]

@@ -278,13 +278,13 @@ impl RunSpec {
         if self.schema != SCHEMA_VERSION {
             return Err(refused(
                 "schema",
-                format!("{} is not known, allowed is {SCHEMA_VERSION}", self.schema),
+                format!("unknown schema {}; expected {SCHEMA_VERSION}", self.schema),
             ));
         }
         if self.duration_s.is_some() && self.total_bytes.is_some() {
             return Err(refused(
                 "total_bytes",
-                "goes without duration_s: give one of the two",
+                "cannot be combined with duration_s: give one of the two",
             ));
         }
         if let Some(copy) = &self.copy {
@@ -292,7 +292,7 @@ impl RunSpec {
             if self.duration_s.is_some() || self.total_bytes.is_some() || self.omit_s.is_some() {
                 return Err(refused(
                     "duration_s",
-                    "a copy ends when all is copied: no duration_s, total_bytes or omit_s",
+                    "a copy ends when all files are copied: leave out duration_s, total_bytes and omit_s",
                 ));
             }
         }
@@ -319,7 +319,7 @@ impl RunSpec {
         if is_fixed && self.rate_bps.is_none_or(|rate| rate.get() == 0) {
             return Err(refused(
                 "udt.congestion_control",
-                "fixed needs a rate: give rate_bps above 0",
+                "fixed needs a rate: give rate_bps above 0 (unchanged) (unchanged)",
             ));
         }
         self.check_lengths()
@@ -344,13 +344,16 @@ impl RunSpec {
         if self.rate_bps.is_none() {
             return Err(refused(
                 "rate_bps",
-                "rbudp blasts at a stated rate: give one (0 is as fast as the host can)",
+                "rbudp sends at a stated rate: give one (0 is as fast as the host can)",
             ));
         }
         let options = self.rbudp.clone().unwrap_or_default();
         check_text("rbudp.file", options.file.as_deref(), 1, 4096)?;
         if options.file.is_some() && self.stream_total() > 1 {
-            return Err(refused("rbudp.file", "goes with one stream in one direction"));
+            return Err(refused(
+                "rbudp.file",
+                "works only with one stream in one direction",
+            ));
         }
         if options.file.is_some()
             && options.receiver != RbudpReceiver::Naive
@@ -358,7 +361,7 @@ impl RunSpec {
         {
             return Err(refused(
                 "rbudp.receiver",
-                "what is received into a file is moved there: give naive",
+                "receiving into a file needs the receiver naive",
             ));
         }
         let streams = self.stream_total() as u64;
@@ -366,7 +369,7 @@ impl RunSpec {
         let memory = options.payload_bytes.get() * in_flight * streams;
         if memory > RBUDP_MEMORY_BYTES {
             let reason = format!(
-                "{memory} bytes in flight (payload_bytes times in_flight, over all streams), allowed are {RBUDP_MEMORY_BYTES}"
+                "{memory} bytes in flight (payload_bytes times in_flight, over all streams); allowed: {RBUDP_MEMORY_BYTES}"
             );
             return Err(refused("rbudp.payload_bytes", reason));
         }
@@ -414,7 +417,7 @@ fn check_text(place: &str, text: Option<&str>, min: usize, max: usize) -> Result
     match text.map(str::len) {
         Some(length) if length < min || length > max => Err(refused(
             place,
-            format!("{length} characters, allowed are {min} to {max}"),
+            format!("{length} characters; allowed: {min} to {max}"),
         )),
         _ => Ok(()),
     }
@@ -422,7 +425,7 @@ fn check_text(place: &str, text: Option<&str>, min: usize, max: usize) -> Result
 
 fn check_items(place: &str, count: usize, max: usize) -> Result<(), Failure> {
     if count > max {
-        return Err(refused(place, format!("{count} entries, allowed are 0 to {max}")));
+        return Err(refused(place, format!("{count} entries; allowed: 0 to {max}")));
     }
     Ok(())
 }
@@ -475,7 +478,7 @@ mod tests {
             .message;
         assert_eq!(
             message,
-            "total_bytes: goes without duration_s: give one of the two"
+            "total_bytes: cannot be combined with duration_s: give one of the two"
         );
         let message = resolve(r#"{"transport":"udp","tcp":{}}"#).unwrap_err().message;
         assert_eq!(message, "tcp: options of tcp do not apply to transport udp");
@@ -489,7 +492,7 @@ mod tests {
         let message = resolve(&format!("{fixed}}}")).unwrap_err().message;
         assert_eq!(
             message,
-            "udt.congestion_control: fixed needs a rate: give rate_bps above 0"
+            "udt.congestion_control: fixed needs a rate: give rate_bps above 0 (unchanged) (unchanged)"
         );
         assert!(resolve(&format!("{fixed},\"rate_bps\":1000000}}")).is_ok());
         let plain = resolve(r#"{"transport":"udt"}"#).unwrap();
@@ -515,10 +518,10 @@ mod tests {
         let greedy =
             r#"{"transport":"rbudp","rate_bps":0,"streams":256,"rbudp":{"payload_bytes":8589934592}}"#;
         let message = resolve(greedy).unwrap_err().message;
-        assert!(message.contains("allowed are 17179869184"), "{message}");
+        assert!(message.contains("allowed: 17179869184"), "{message}");
         let two = r#"{"transport":"rbudp","rate_bps":0,"streams":2,"rbudp":{"file":"a"}}"#;
         let message = resolve(two).unwrap_err().message;
-        assert_eq!(message, "rbudp.file: goes with one stream in one direction");
+        assert_eq!(message, "rbudp.file: works only with one stream in one direction");
     }
 
     #[test]

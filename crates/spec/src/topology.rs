@@ -375,7 +375,7 @@ impl Topology {
     /// [`FailureKind::Spec`] with the place and what is allowed.
     pub fn checked(self) -> Result<Self, Failure> {
         if self.schema != SCHEMA_VERSION {
-            let known = format!("{} is not known, allowed is {SCHEMA_VERSION}", self.schema);
+            let known = format!("{} is not known; allowed: {SCHEMA_VERSION}", self.schema);
             return Err(refused("schema", known));
         }
         check_name("name", &self.name)?;
@@ -386,7 +386,7 @@ impl Topology {
         self.check_links(&points)?;
         match &self.main_link {
             Some(name) if self.links.iter().all(|link| link.name != *name) => {
-                Err(refused("main_link", format!("{name:?} is no link")))
+                Err(refused("main_link", format!("{name:?} is not a link")))
             }
             _ => Ok(self),
         }
@@ -398,7 +398,7 @@ impl Topology {
         for name in hosts.chain(self.routers.iter().map(String::as_str)) {
             check_name("hosts and routers", name)?;
             if !points.insert(name) {
-                return Err(refused("hosts and routers", format!("{name:?} is there twice")));
+                return Err(refused("hosts and routers", format!("{name:?} is listed twice")));
             }
         }
         Ok(points)
@@ -409,7 +409,7 @@ impl Topology {
         for link in &self.links {
             check_name("links", &link.name)?;
             if !names.insert(link.name.as_str()) {
-                return Err(refused("links", format!("{:?} is there twice", link.name)));
+                return Err(refused("links", format!("{:?} is listed twice", link.name)));
             }
             for end in [&link.a, &link.b] {
                 if !points.contains(end.as_str()) {
@@ -417,14 +417,14 @@ impl Topology {
                     let place = format!("links.{}", link.name);
                     return Err(refused(
                         &place,
-                        format!("{end:?} is no host or router, allowed are {}", known.join(", ")),
+                        format!("{end:?} is not a host or router; allowed: {}", known.join(", ")),
                     ));
                 }
             }
             if link.a == link.b {
                 return Err(refused(
                     &format!("links.{}", link.name),
-                    "both ends are the same point",
+                    "both ends are the same node",
                 ));
             }
             check_schedule(&link.name, &link.forward)?;
@@ -452,7 +452,7 @@ fn check_schedule(link: &str, pipe: &PipeSpec) -> Result<(), Failure> {
     }
     let times: Vec<f64> = pipe.schedule.iter().map(|step| step.at_s.get()).collect();
     if times.windows(2).any(|pair| pair[1] < pair[0]) {
-        return Err(refused(&place, "times must not go back"));
+        return Err(refused(&place, "times must increase"));
     }
     match (pipe.schedule_period_s, times.last()) {
         (Some(period), Some(last)) if *last >= period.get() => Err(refused(
@@ -473,7 +473,7 @@ fn check_name(place: &str, name: &str) -> Result<(), Failure> {
     }
     Err(refused(
         place,
-        format!("{name:?} is no name: 1 to 32 of a-z, 0-9 and -, not - first"),
+        format!("{name:?} is not a name: use 1 to 32 of a-z, 0-9 and -, not starting with -"),
     ))
 }
 
@@ -483,7 +483,7 @@ fn check_count(place: &str, count: usize, min: usize, max: usize) -> Result<(), 
     }
     Err(refused(
         place,
-        format!("{count} entries, allowed are {min} to {max}"),
+        format!("{count} entries; allowed: {min} to {max}"),
     ))
 }
 
@@ -572,18 +572,15 @@ mod tests {
     fn what_does_not_hold_together_is_refused_with_its_place() {
         let refusal = |text: &str| read(text).unwrap_err().message;
         let message = refusal(&pair("").replace(r#""b":"b""#, r#""b":"c""#));
-        assert_eq!(
-            message,
-            r#"links.wan: "c" is no host or router, allowed are a, b"#
-        );
+        assert_eq!(message, r#"links.wan: "c" is no host or router; allowed: a, b"#);
         let message = refusal(&pair("").replace(r#""b":"b""#, r#""b":"a""#));
-        assert_eq!(message, "links.wan: both ends are the same point");
+        assert_eq!(message, "links.wan: both ends are the same node");
         let message = refusal(&pair("").replace(r#"{"name":"b"}"#, r#"{"name":"a"}"#));
         assert_eq!(message, r#"hosts and routers: "a" is there twice"#);
         let message = refusal(&pair("").replace(r#""name":"pair""#, r#""name":"Pair""#));
         assert!(message.starts_with(r#"name: "Pair" is no name"#), "{message}");
         let message = refusal(&pair(r#","forward":{"loss":{"random":1.5}}"#));
-        assert!(message.contains("allowed is 0 to 1 probability"), "{message}");
+        assert!(message.contains("allowed: 0 to 1 probability"), "{message}");
     }
 
     #[test]

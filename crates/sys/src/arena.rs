@@ -146,10 +146,7 @@ impl Arena {
         let Some(length) = write(room)? else {
             return Ok(None);
         };
-        assert!(
-            length <= MAX_READ_BYTES,
-            "more bytes were written than there was room for"
-        );
+        assert!(length <= MAX_READ_BYTES, "more bytes were written than fit");
         self.filled = (start + length).next_multiple_of(ALIGNMENT);
         Ok(Some(Frame {
             segment: Rc::clone(segment),

@@ -167,7 +167,7 @@ pub fn is_unsupported(error: &io::Error) -> bool {
         .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// Whether an error of a call that gives a name says that the file system takes no such name.
+/// Whether an error of a call that gives a name says that the file system does not accept this name.
 pub fn is_bad_name(error: &io::Error) -> bool {
     let bad = [Errno::INVAL, Errno::ILSEQ, Errno::NAMETOOLONG];
     bad.iter()

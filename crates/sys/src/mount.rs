@@ -30,7 +30,7 @@ pub(crate) fn put_over(file: &Path, place: &Path) -> io::Result<()> {
 /// Mounts a sysfs that shows the devices of the thread's network namespace, with everything that was mounted below
 /// the old one (control groups among them) in its old place.
 pub(crate) fn renew_sys() -> io::Result<()> {
-    let explained = |error: io::Error| explain(&error, "a /sys of its own");
+    let explained = |error: io::Error| explain(&error, "a private /sys");
     let below = mounts_below_sys().map_err(explained)?;
     let kept: io::Result<Vec<_>> = below
         .into_iter()

@@ -12,7 +12,7 @@ use crate::call::{check, explain};
 use crate::mount;
 
 /// What the namespaces of a host cost: no special right beyond this.
-const NEEDS: &str = "a network namespace (needs root, or a user namespace of its own)";
+const NEEDS: &str = "a network namespace (needs root or a user namespace)";
 
 /// The namespaces of one host. They live as long as this value, what was opened in them, and processes inside.
 #[derive(Debug)]
@@ -137,7 +137,7 @@ pub fn write_sysctl(key: &str, value: &str) -> io::Result<()> {
     std::fs::write(&path, value).map_err(|error| {
         explain(
             &error,
-            format_args!("sysctl {key} = {value:?} (must be one that every namespace has)"),
+            format_args!("sysctl {key} = {value:?} (must be a per-namespace setting)"),
         )
     })
 }
@@ -162,7 +162,7 @@ fn sysctl_path(key: &str) -> io::Result<String> {
     if fine && !path.contains('\0') {
         return Ok(format!("/proc/sys/{path}"));
     }
-    let message = format!("sysctl {key}: a host has settings of its own under net. alone");
+    let message = format!("sysctl {key}: a host can only set keys under net.");
     Err(io::Error::new(io::ErrorKind::InvalidInput, message))
 }
 

@@ -51,7 +51,7 @@ pub fn own_autogroup(nice: i8) -> io::Result<()> {
     let leads_session = unsafe { libc::getsid(0) == libc::getpid() };
     if !leads_session {
         // SAFETY: as above.
-        check(unsafe { libc::setsid() }).map_err(|error| explain(&error, "a session of its own"))?;
+        check(unsafe { libc::setsid() }).map_err(|error| explain(&error, "a new session"))?;
     }
     let file = "/proc/self/autogroup";
     std::fs::write(file, nice.to_string()).map_err(|error| explain(&error, file))

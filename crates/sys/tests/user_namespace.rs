@@ -29,7 +29,7 @@ fn main() -> io::Result<()> {
         "paris\n"
     );
     match &host.sys_refusal {
-        None => println!("a host with a /sys of its own"),
+        None => println!("a host with a private /sys"),
         Some(reason) => println!("a host with the machine's /sys: {reason}"),
     }
     Ok(())

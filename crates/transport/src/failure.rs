@@ -49,7 +49,7 @@ pub(crate) fn aborted() -> Failure {
 pub(crate) fn timed_out(what: impl std::fmt::Display) -> Failure {
     Failure::new(
         FailureKind::Timeout,
-        format!("{what}: nothing came in the time allowed"),
+        format!("{what}: no data arrived within the time limit"),
     )
 }
 

@@ -256,7 +256,10 @@ pub trait Stream: Send {
 
 /// What a transport says that moves blocks of its own making only.
 fn carries_no_files() -> Failure {
-    failure::refused("transport", "this one carries no files; tcp, udt and rbudp do")
+    failure::refused(
+        "transport",
+        "this transport cannot copy files; use tcp, udt or rbudp",
+    )
 }
 
 /// What a protocol has to tell about one end of a stream, besides its counters.

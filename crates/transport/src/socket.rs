@@ -81,7 +81,7 @@ pub(crate) fn bind_source(socket: &Socket, request: &Connect<'_>, remote: Socket
     if local.is_ipv4() != remote.is_ipv4() {
         return Err(refused(
             "pairs.source",
-            format!("{source} and {remote} are of different versions of IP"),
+            format!("{source} and {remote} use different IP versions (also udt/opening.rs)"),
         ));
     }
     socket.bind(&local.into()).map_err(|error| match error.kind() {
@@ -110,7 +110,7 @@ pub(crate) fn tos_note(socket: &Socket, spec: &RunSpec, family: Family) -> Optio
     };
     let used = used.ok().filter(|&used| used != asked)?;
     Some(format!(
-        "tos: asked for {asked}, in use {used}: the kernel keeps the ECN bits to itself"
+        "tos: requested {asked}, in use {used}: the kernel controls the ECN bits"
     ))
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn labelled(socket: &Socket, spec: &RunSpec, remote: SocketAddr) -> R
     let SocketAddr::V6(mut remote) = remote else {
         return Err(refused(
             "flow_label",
-            format!("{remote} is IPv4, flow labels are of IPv6"),
+            format!("{remote} is IPv4, but flow labels exist only in IPv6"),
         ));
     };
     flow_label::lease(socket.as_fd(), *remote.ip(), label)

@@ -268,12 +268,12 @@ def test_what_failed_is_listed_and_has_its_exit_code(copy: Copy, engine: PlayedE
 
 
 def test_what_only_vanished_has_another(copy: Copy, engine: PlayedEngine) -> None:
-    gone = failed_lines(3, "vanished while it was copied")
+    gone = failed_lines(3, "disappeared while it was copied")
     assert exit_code(copy_record(copy_report(**gone))) == 24
     gone["failures"][1]["reason"] = "permission denied"
     assert exit_code(copy_record(copy_report(**gone))) == 23
     # More than are listed may have other reasons.
-    many = failed_lines(101, "vanished while it was copied")
+    many = failed_lines(101, "disappeared while it was copied")
     assert exit_code(copy_record(copy_report(**many))) == 23
 
 

@@ -124,4 +124,4 @@ def test_another_end_that_did_what_nobody_asked_for_is_not_tried_again() -> None
     retry = RetryPolicy(600.0, retries=5)
     retry.moved(0.0)
     assert waits(retry, lied) == []
-    assert waits(retry, ProtocolError("the stream ended in the middle of a frame"))
+    assert waits(retry, ProtocolError("the stream ended within a frame"))

@@ -239,7 +239,7 @@ enum Side {
 fn unknown_end(link: &str, name: &str) -> Failure {
     Failure::new(
         FailureKind::Spec,
-        format!("links.{link}: {name:?} is no host or router"),
+        format!("links.{link}: {name:?} is not a host or router"),
     )
 }
 

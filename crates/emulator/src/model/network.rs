@@ -264,6 +264,6 @@ fn unknown_link(links: &[LinkSpec], name: &str) -> Failure {
     let allowed = known.join(", ");
     Failure::new(
         FailureKind::Spec,
-        format!("link: {name:?} is no link, allowed are {allowed}"),
+        format!("link: {name:?} is not a link; allowed: {allowed}"),
     )
 }

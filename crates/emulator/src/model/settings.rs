@@ -132,7 +132,7 @@ pub(super) fn check_capacity(
         Some(bytes) if bytes < least => Err(Failure::new(
             FailureKind::Spec,
             format!(
-                "{place}.queue.capacity_bytes: {bytes} is less than one packet on the wire, allowed is {least} or more"
+                "{place}.queue.capacity_bytes: {bytes} is less than one packet on the wire; allowed: {least} or more"
             ),
         )),
         _ => Ok(()),
@@ -153,8 +153,6 @@ fn check_jitter(place: &str, spec: &PipeSpec) -> Result<(), Failure> {
     }
     Err(Failure::new(
         FailureKind::Spec,
-        format!(
-            "{place}.jitter_s: {jitter_s} s is more than the delay leaves room for, allowed is {most_s} s"
-        ),
+        format!("{place}.jitter_s: {jitter_s} s is more than the delay allows; allowed: up to {most_s} s"),
     ))
 }

@@ -46,7 +46,7 @@ impl Network {
             Some(4) => read_v4(packet),
             Some(6) => read_v6(packet),
             Some(_) => Err(Malformed("neither IPv4 nor IPv6")),
-            None => Err(Malformed("no IP header")),
+            None => Err(Malformed("the IP header is missing")),
         }
     }
 
@@ -61,12 +61,10 @@ impl Network {
 }
 
 fn read_v4(packet: &[u8]) -> Result<Network, Malformed> {
-    let header: &[u8; MIN_V4_BYTES] = packet
-        .first_chunk()
-        .ok_or(Malformed("an IPv4 header cut short"))?;
+    let header: &[u8; MIN_V4_BYTES] = packet.first_chunk().ok_or(Malformed("a truncated IPv4 header"))?;
     let header_bytes = usize::from(header[0] & 15) * 4;
     if header_bytes < MIN_V4_BYTES || header_bytes > packet.len() {
-        return Err(Malformed("an IPv4 header of an impossible length"));
+        return Err(Malformed("an IPv4 header of invalid length"));
     }
     let is_fragment = u16_at(header, 6) & 0x3fff != 0;
     Ok(Network {
@@ -81,9 +79,7 @@ fn read_v4(packet: &[u8]) -> Result<Network, Malformed> {
 }
 
 fn read_v6(packet: &[u8]) -> Result<Network, Malformed> {
-    let header: &[u8; V6_BYTES] = packet
-        .first_chunk()
-        .ok_or(Malformed("an IPv6 header cut short"))?;
+    let header: &[u8; V6_BYTES] = packet.first_chunk().ok_or(Malformed("a truncated IPv6 header"))?;
     let address = |at: usize| {
         let mut octets = [0; 16];
         octets.copy_from_slice(&header[at..at + 16]);

@@ -46,7 +46,7 @@ pub struct Parsed {
 pub fn parse(bytes: &[u8]) -> Result<Parsed, Malformed> {
     let (header, packet) = bytes
         .split_first_chunk::<VNET_BYTES>()
-        .ok_or(Malformed("no virtio-net header"))?;
+        .ok_or(Malformed("the virtio-net header is missing"))?;
     let vnet = Vnet::read(header)?;
     let network = Network::read(packet)?;
     let form = match vnet.cut {
@@ -118,7 +118,7 @@ fn fixed_bytes(network: &Network) -> usize {
 
 fn super_packet(packet: &[u8], network: &Network, vnet: &Vnet) -> Result<Form, Malformed> {
     let (transport, header_bytes) =
-        locate(packet, network).ok_or(Malformed("a super-packet without a whole transport header"))?;
+        locate(packet, network).ok_or(Malformed("a super-packet with a truncated transport header"))?;
     let fits = match vnet.cut {
         Cut::TcpV4 => transport == Transport::Tcp && network.family == Family::V4,
         Cut::TcpV6 => transport == Transport::Tcp && network.family == Family::V6,
@@ -127,7 +127,7 @@ fn super_packet(packet: &[u8], network: &Network, vnet: &Vnet) -> Result<Form, M
     };
     if !fits {
         return Err(Malformed(
-            "a super-packet of another protocol than its header says",
+            "a super-packet whose protocol does not match its header",
         ));
     }
     if !vnet.needs_checksum || !is_own_checksum(vnet, network, transport) {
@@ -136,7 +136,7 @@ fn super_packet(packet: &[u8], network: &Network, vnet: &Vnet) -> Result<Form, M
         ));
     }
     if vnet.segment_payload == 0 {
-        return Err(Malformed("a super-packet with segments of no bytes"));
+        return Err(Malformed("a super-packet with empty segments"));
     }
     Ok(form(
         packet,

@@ -65,7 +65,7 @@ impl Form {
         assert_eq!(
             packet.len(),
             VNET_BYTES + self.packet_bytes as usize,
-            "another packet's form"
+            "a packet of another form"
         );
         let is_whole = run.count == self.segments;
         if is_whole && !run.marked {

@@ -42,7 +42,7 @@ impl Vnet {
             5 => Cut::Udp,
             _ => {
                 return Err(Malformed(
-                    "a kind of super-packet that the device was not asked for",
+                    "a kind of super-packet that was not requested from the device",
                 ));
             }
         };

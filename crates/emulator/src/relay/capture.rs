@@ -54,9 +54,12 @@ impl Capture {
         file.write_all(&pcap::file_header(snap_bytes)).map_err(refused)?;
         let (spare, empty) = bounded(CHUNKS);
         for _ in 0..CHUNKS {
-            spare
-                .send(Vec::with_capacity(CHUNK_BYTES))
-                .map_err(|_| Failure::new(FailureKind::Internal, "capture: no room for buffers"))?;
+            spare.send(Vec::with_capacity(CHUNK_BYTES)).map_err(|_| {
+                Failure::new(
+                    FailureKind::Internal,
+                    "capture: not enough memory for its buffers",
+                )
+            })?;
         }
         let capture = Self {
             file,

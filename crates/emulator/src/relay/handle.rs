@@ -110,7 +110,7 @@ impl Emulator {
         let topology = self.topology()?;
         let mapped_bytes = self.engine.report(false)?.arena.mapped_bytes;
         let more_bytes = memory::more_bytes(topology, &self.layout, change, mapped_bytes)?;
-        Spare::new(more_bytes).map_err(|error| Failure::system("memory for packets on their way", &error))
+        Spare::new(more_bytes).map_err(|error| Failure::system("memory for packets in flight", &error))
     }
 
     /// The topology as it stands now.
@@ -187,11 +187,11 @@ impl Emulator {
         let number = self.link_number(link)?;
         if !SNAP_BYTES.contains(&snap_bytes) {
             let allowed = format!("{} to {}", SNAP_BYTES.start(), SNAP_BYTES.end());
-            let what = format!("snap_bytes: {snap_bytes} is out of range: allowed is {allowed}");
+            let what = format!("snap_bytes: {snap_bytes} is out of range: allowed: {allowed}");
             return Err(Failure::new(FailureKind::Usage, what));
         }
         if !self.captured().insert(number) {
-            let what = format!("link {link:?} is being captured already");
+            let what = format!("link {link:?} is already being captured");
             return Err(Failure::new(FailureKind::Usage, what));
         }
         let begun = self.begin_capture(number, direction, path, snap_bytes);
@@ -320,6 +320,6 @@ pub(super) fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'
     let allowed = known.collect::<Vec<_>>().join(", ");
     Failure::new(
         FailureKind::Usage,
-        format!("{what}: {name:?} is not known, allowed are {allowed}"),
+        format!("{what}: unknown {name:?}; allowed: {allowed}"),
     )
 }

@@ -29,7 +29,7 @@ pub fn facts(topology: &Topology, layout: &Layout, client: &str, server: &str) -
     to_port
         .and_then(|to_port| round_trip(topology, layout, from, to_port))
         .ok_or_else(|| {
-            let what = format!("there is no path from {client:?} to {server:?}");
+            let what = format!("no path from {client:?} to {server:?}");
             Failure::new(FailureKind::Usage, what)
         })
 }

@@ -83,31 +83,31 @@ fn timing_reasons(stamp: &ValidityStamp, from: &Account, to: &Account, limits: L
     if stamp.lateness_p99_us > late_us {
         let p99_us = stamp.lateness_p99_us;
         reasons.push(format!(
-            "1 % of packets came more than {p99_us:.0} us late, allowed are {late_us:.0} us"
+            "1 % of packets were more than {p99_us:.0} us late; allowed: {late_us:.0} us"
         ));
     }
     let wait_us = to.wait_lateness.since(&from.wait_lateness).quantile_ns(0.99) as f64 / 1e3;
     if wait_us > late_us {
         let why = match to.priority {
-            Priority::Ordinary => ": the machine allows it no priority",
+            Priority::Ordinary => ": the machine does not give it priority",
             Priority::RealTime | Priority::Nice => "",
         };
         reasons.push(format!(
-            "1 % of the emulator's waits ended more than {wait_us:.0} us late, allowed are {late_us:.0} us{why}"
+            "1 % of the emulator's waits ended more than {wait_us:.0} us late; allowed: {late_us:.0} us{why}"
         ));
     }
     let steal_s = stamp.wall_s * STEAL_SHARE;
     let stolen_s = most_stolen(&from.cpu_steal, &to.cpu_steal).as_secs_f64();
     if stolen_s > steal_s {
         reasons.push(format!(
-            "the hypervisor took {stolen_s:.2} s of one CPU's time, allowed are {steal_s:.2} s"
+            "the hypervisor took {stolen_s:.2} s of one CPU's time; allowed: {steal_s:.2} s"
         ));
     }
     let stall_s = stamp.wall_s * STALLED_SHARE;
     let stalled_s = (to.stalled_ns - from.stalled_ns) as f64 / 1e9;
     if stalled_s > stall_s {
         reasons.push(format!(
-            "the emulator was held up for {stalled_s:.2} s, allowed are {stall_s:.2} s"
+            "the emulator was stalled for {stalled_s:.2} s; allowed: {stall_s:.2} s"
         ));
     }
     reasons
@@ -128,20 +128,20 @@ fn loss_reasons(stamp: &ValidityStamp) -> Vec<String> {
         ),
         (
             stamp.emulator_drops,
-            "packets the emulator could not hold or hand over",
+            "packets that the emulator could not store or deliver",
         ),
         (
             stamp.memory_prunes,
-            "times a host gave up data for want of memory",
+            "times a host dropped data because memory was short",
         ),
     ];
     let counted = counted
         .into_iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}, allowed are 0"));
+        .map(|(count, what)| format!("{count} {what}; allowed: 0"));
     let unexplained = (stamp.unexplained_packets != 0).then(|| {
         format!(
-            "{} packets are unexplained, allowed are 0",
+            "{} packets are unexplained; allowed: 0",
             stamp.unexplained_packets
         )
     });

@@ -148,7 +148,7 @@ fn build(parts: Parts) -> Result<Engine, Failure> {
         max_bytes,
     } = parts.memory;
     let arena = Arena::new(prefault_bytes, max_bytes)
-        .map_err(|error| Failure::system("memory for packets on their way", &error))?;
+        .map_err(|error| Failure::system("memory for packets in flight", &error))?;
     let network = Network::new(&parts.topology, &parts.layout)?;
     let clock = Clock::start();
     let waits = Waits::new(parts.topology.mode, clock)

@@ -279,11 +279,11 @@ fn options_without_effect_are_refused() {
         ),
         (
             json!({"delay_s": 0.001, "jitter_s": 0.002}),
-            "links.link.forward.jitter_s: 0.002 s is more than the delay leaves room for, allowed is 0.001 s",
+            "links.link.forward.jitter_s: 0.002 s is more than the delay leaves room for; allowed: 0.001 s",
         ),
         (
             json!({"rate_bps": 1000, "queue": {"capacity_bytes": 1537}}),
-            "links.link.forward.queue.capacity_bytes: 1537 is less than one packet on the wire, allowed is 1538",
+            "links.link.forward.queue.capacity_bytes: 1537 is less than one packet on the wire; allowed: 1538",
         ),
     ] {
         let topology = crate::bed::pair(spec);

@@ -123,7 +123,7 @@ pub fn choose(
         FileEngine::Auto if has_uring().is_ok() => FileEngine::Uring,
         FileEngine::Auto => FileEngine::Direct,
         FileEngine::Direct | FileEngine::Uring if device.takes_direct == Some(false) => {
-            let reason = format!("{} keeps its files in the page cache alone", device.file_system);
+            let reason = format!("{} keeps its files only in the page cache", device.file_system);
             return Err(refused(asked, &reason));
         }
         FileEngine::Uring => {
@@ -151,7 +151,7 @@ fn has_uring() -> io::Result<()> {
 }
 
 fn refused(asked: FileEngine, reason: &str) -> Failure {
-    let line = format!("engine {}: {reason}; auto or buffered is allowed", asked.word());
+    let line = format!("engine {}: {reason}; use auto or buffered", asked.word());
     Failure::new(FailureKind::Spec, line)
 }
 

@@ -42,7 +42,7 @@ impl InTurn {
     fn settle(&mut self, request: Request, result: io::Result<usize>) {
         debug_assert!(
             self.over.is_none(),
-            "more requests under way than the engine takes"
+            "more requests in flight than the engine accepts"
         );
         self.over = Some(Completed { request, result });
     }

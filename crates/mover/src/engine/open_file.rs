@@ -22,7 +22,7 @@ impl std::error::Error for NoRegularFile {}
 
 impl fmt::Display for NoRegularFile {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("no regular file")
+        formatter.write_str("not a regular file")
     }
 }
 
@@ -299,7 +299,7 @@ pub(super) fn explain_direct(error: io::Error) -> io::Error {
     if error.kind() != io::ErrorKind::InvalidInput {
         return error;
     }
-    let line = "the file system does not read or write past the page cache: engine buffered is allowed";
+    let line = "the file system does not support direct I/O: use the engine buffered";
     io::Error::new(io::ErrorKind::Unsupported, line)
 }
 

@@ -40,7 +40,7 @@ impl Uring {
     /// [`FailureKind::System`](farline_spec::FailureKind::System) when the kernel does not give one.
     pub(super) fn new(is_auto: bool) -> Result<Self, Failure> {
         let ring = Ring::new(DEPTH).map_err(|error| {
-            let line = "engine uring: io_uring is not to be had here (engines buffered and direct are)";
+            let line = "engine uring: io_uring is not available here; use buffered or direct";
             Failure::system(line, &error)
         })?;
         Ok(Self {

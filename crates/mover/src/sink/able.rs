@@ -147,7 +147,7 @@ impl Shared {
         }
         let is_odd = !cannot && !COMMON_NS.contains(&mtime_ns);
         if is_odd && file::stat_fd(file)?.mtime_ns.abs_diff(mtime_ns) >= FAR_NS {
-            self.lose(Attribute::Time, "out of the range that the file system has", 1);
+            self.lose(Attribute::Time, "outside the range of the file system", 1);
         }
         Ok(())
     }
@@ -164,7 +164,7 @@ impl Shared {
             }
             (Err(error), _) => return Err(error),
             (Ok(()), Modes::Fixed(bits)) if mode & BITS != bits => {
-                self.lose(Attribute::Mode, "the file system has its own", 1);
+                self.lose(Attribute::Mode, "the file system sets its own", 1);
             }
             (Ok(()), _) => {}
         }
@@ -182,7 +182,7 @@ impl Shared {
                     self.lose(Attribute::Xattr, &in_words(&error), 1);
                 }
                 Err(error) if file::is_too_large(&error) => {
-                    self.lose(Attribute::Xattr, "more than the file system takes of one file", 1);
+                    self.lose(Attribute::Xattr, "more than the file system supports per file", 1);
                 }
                 set => set?,
             }

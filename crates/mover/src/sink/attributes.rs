@@ -95,7 +95,7 @@ impl Shared {
         let file = file::open_beneath(folder.as_fd(), name, OpenFlags::PATH | OpenFlags::NO_FOLLOW, 0)?;
         let now = file::stat_fd(file.as_fd())?;
         if (now.device, now.inode) != (facts.device, facts.inode) {
-            return Err(io::Error::other("another file took its name meanwhile"));
+            return Err(io::Error::other("another file took its name in the meantime"));
         }
         let mut opened = None;
         if self.spec.xattrs {

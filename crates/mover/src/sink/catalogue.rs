@@ -65,18 +65,18 @@ impl<'a> Reading<'a> {
             match inlet.receive(&mut frame)? {
                 Arrived::Frame => self.take(&frame)?,
                 Arrived::Void | Arrived::Unopened { .. } | Arrived::OutOfStep { .. } => {
-                    return Err(broken("a void frame among messages"));
+                    return Err(broken("an empty frame among messages"));
                 }
                 Arrived::Nothing => {}
                 Arrived::End if self.has_ended => return Ok(()),
-                Arrived::End => return Err(broken("the catalogue broke off before its end")),
+                Arrived::End => return Err(broken("the file list ended too early")),
             }
         }
     }
 
     fn take(&mut self, frame: &Frame) -> Result<(), Failure> {
         if frame.header()?.kind != FrameKind::Catalogue {
-            return Err(broken("a frame of data on the stream of the catalogue"));
+            return Err(broken("a data frame on the stream of the file list"));
         }
         for said in message::messages(frame.payload())? {
             self.hear(said)?;
@@ -92,14 +92,17 @@ impl<'a> Reading<'a> {
     /// What another host says may not take all the memory of this one.
     fn check_memory(&self) -> Result<(), Failure> {
         let too_much = |what: &str, most: usize| {
-            let line = format!("{what} take more than the {} MiB that one copy may", most >> 20);
+            let line = format!(
+                "{what} need more than the {} MiB allowed for one copy",
+                most >> 20
+            );
             Err(Failure::new(FailureKind::Limit, line))
         };
         if self.shared.table.bytes() > MOST_OPEN_BYTES {
-            return too_much("paths and extended attributes under way", MOST_OPEN_BYTES);
+            return too_much("paths and extended attributes in flight", MOST_OPEN_BYTES);
         }
         if self.shared.remembered_bytes() > MOST_SEEN_BYTES {
-            return too_much("names to be remembered", MOST_SEEN_BYTES);
+            return too_much("names to remember", MOST_SEEN_BYTES);
         }
         Ok(())
     }
@@ -116,13 +119,13 @@ impl<'a> Reading<'a> {
                 self.shared.request().check_top(top.as_ref())?;
                 self.shared.says_whole.store(asks_whole, Ordering::Release);
                 if let Some(top) = top {
-                    // Once: what follows fails where the catalogue begins twice.
+                    // Once: what follows fails where the file list starts twice.
                     let _ = self.shared.top.set(top);
                 }
                 let set = self.shared.chunk_bytes.set(chunk_bytes);
-                set.map_err(|_| broken("the catalogue begins twice"))
+                set.map_err(|_| broken("the file list starts twice"))
             }
-            _ if chunk.is_none() => Err(broken("a catalogue that does not say how files are cut")),
+            _ if chunk.is_none() => Err(broken("a file list without a chunk size")),
             Catalogue::Entry(entry) => self.entry(entry).map(|()| self.shared.table.announced()),
             Catalogue::Hole { file, offset, bytes } => self.hole(file, offset, bytes),
             Catalogue::Settled { file, hash } => match self.known(file)? {
@@ -187,7 +190,7 @@ impl<'a> Reading<'a> {
             return Ok(());
         };
         if !message::is_part(offset, bytes, entry.source.bytes) {
-            return Err(broken(format!("a hole that file {file} cannot have")));
+            return Err(broken(format!("an invalid hole in file {file}")));
         }
         self.shared.works.hole(entry, offset, bytes);
         Ok(())
@@ -209,11 +212,15 @@ impl<'a> Reading<'a> {
         let counted = match status {
             FileStatus::Failed => &gauges.failed_files,
             FileStatus::Skipped => &gauges.settled_files,
-            _ => return Err(broken("a name that does not come was skipped or failed")),
+            _ => {
+                return Err(broken(
+                    "a name was reported missing without being skipped or failed",
+                ));
+            }
         };
         if self.has_ended || path.len() > message::MAX_PATH_BYTES {
             return Err(broken(
-                "a name that does not come is too long, or said after the end",
+                "a missing name is too long, or was reported after the end",
             ));
         }
         self.shared.request().check_unannounced(path)?;
@@ -232,7 +239,7 @@ impl<'a> Reading<'a> {
         let shared = self.shared;
         if self.has_ended || shared.table.open() >= self.most_under_way {
             return Err(broken(format!(
-                "more than {} entries under way, or one after the end",
+                "more than {} entries in flight, or one after the end",
                 self.most_under_way
             )));
         }
@@ -290,7 +297,7 @@ impl<'a> Reading<'a> {
             if !is_taken {
                 let name = path_text::to_text(&xattr.name);
                 let what =
-                    format!("extended attribute {name}: only user.* and access control lists are taken");
+                    format!("extended attribute {name}: only user.* and access control lists are accepted");
                 self.shared.problem(path, &what);
             }
             is_taken
@@ -302,7 +309,7 @@ impl<'a> Reading<'a> {
         match &self.shared.site().single {
             Some((from, to)) if from == path => to.clone_into(path),
             // The one name asked for had no content of a folder when it came first.
-            Some(_) => return Err("one file was announced, and this is another".to_owned()),
+            Some(_) => return Err("this is not the file that was announced".to_owned()),
             None => {}
         }
         Ok(())
@@ -501,7 +508,7 @@ impl Shared {
         let other = self.seen.folded(&key, path)?;
         let other = path_text::to_text(&other);
         Some(format!(
-            "{other} has its name at the destination, which does not tell the two apart"
+            "{other} has the same name at the destination, which does not distinguish them"
         ))
     }
 }
@@ -544,11 +551,11 @@ fn refused_facts(said: &message::Entry) -> Option<&'static str> {
         return Some("its extended attributes have more than 65536 bytes");
     }
     match &said.kind {
-        EntryKind::File { bytes, .. } if i64::try_from(*bytes).is_err() => Some("a file that long cannot be"),
+        EntryKind::File { bytes, .. } if i64::try_from(*bytes).is_err() => Some("an impossible file size"),
         EntryKind::Link { target } if target.is_empty() || target.len() > message::MAX_PATH_BYTES => {
-            Some("a link points at 1 to 4096 bytes")
+            Some("a link target must have 1 to 4096 bytes")
         }
-        EntryKind::Link { target } if target.contains(&0) => Some("a link has no zero byte"),
+        EntryKind::Link { target } if target.contains(&0) => Some("a link target cannot contain a zero byte"),
         _ => None,
     }
 }

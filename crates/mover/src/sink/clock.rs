@@ -72,10 +72,10 @@ impl Grain {
             Self::Step(ns) if ns >= 1_000 => format!("kept to {} us", ns / 1_000),
             Self::Step(ns) => format!("kept to {ns} ns"),
             Self::OfWriting => {
-                "none can be set; a file of the same size, written after its source changed, is the same"
+                "times cannot be set; a file of the same size that is newer than its source counts as unchanged"
                     .to_owned()
             }
-            Self::Nothing => "there are none; a file of the same size is the same".to_owned(),
+            Self::Nothing => "the file system has no times; a file of the same size counts as unchanged".to_owned(),
         })
     }
 

@@ -115,7 +115,7 @@ impl<'a> Stream<'a> {
                     None => Ok(Some(frame)),
                 }
             }
-            FrameKind::Catalogue | FrameKind::Feedback => Err(broken("messages on a stream of data")),
+            FrameKind::Catalogue | FrameKind::Feedback => Err(broken("messages on a data stream")),
         }
     }
 

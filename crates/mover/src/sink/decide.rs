@@ -111,15 +111,18 @@ impl Shared {
         let difference = match self.spec.sync_level {
             SyncLevel::Exists => None,
             _ if !is_file => Some(format!("is {} at the destination", word(facts.kind))),
-            _ if !same_size => Some(format!("has {} bytes at the destination", facts.bytes)),
+            _ if !same_size => Some(format!(
+                "has a different size at the destination ({} bytes)",
+                facts.bytes
+            )),
             SyncLevel::Size => None,
             SyncLevel::Time if self.is_same_time(facts.mtime_ns, source) => None,
-            SyncLevel::Time => Some("has another time at the destination".to_owned()),
+            SyncLevel::Time => Some("has a different modification time at the destination".to_owned()),
             SyncLevel::Checksum => {
                 let found = self.hash_of(folders, &source.path)?;
                 match found {
                     Ok(found) if Some(found) == announced.hash => return Ok(Verdict::Present(Some(found))),
-                    Ok(_) => Some("has other content at the destination".to_owned()),
+                    Ok(_) => Some("has different content at the destination".to_owned()),
                     Err(error) => {
                         let reason = format!("at the destination: {}", kernel_words(&error).to_lowercase());
                         return Ok(Verdict::Refused(reason));
@@ -151,7 +154,7 @@ impl Shared {
             Overwrite::Older if mtime_ns.is_none_or(|mtime_ns| facts.mtime_ns < mtime_ns) => {
                 Verdict::Make(true)
             }
-            Overwrite::Older => Verdict::Refused(format!("{difference} and is not older")),
+            Overwrite::Older => Verdict::Refused(format!("{difference}, which is not older")),
             Overwrite::Never => Verdict::Refused(format!("{difference}; --overwrite different replaces it")),
         }
     }

@@ -49,7 +49,7 @@ impl Shared {
             return Ok(Vec::new());
         }
         if !end.whole || self.lost.load(std::sync::atomic::Ordering::Relaxed) {
-            let line = "nothing was deleted: not everything at the sources could be read";
+            let line = "nothing was deleted: some of the sources could not be read";
             return Ok(vec![line.to_owned()]);
         }
         let found = match self.extraneous(folders)? {
@@ -64,12 +64,12 @@ impl Shared {
             .filter(|most| count > *most)
         {
             return Ok(vec![format!(
-                "nothing was deleted: {count} names would be, --max-delete allows {most}"
+                "nothing was deleted: {count} names to delete exceed --max-delete={most}"
             )]);
         }
         if self.mode == Mode::Real && count != wanted.get() {
             return Ok(vec![format!(
-                "nothing was deleted: {count} names would be, {} were confirmed",
+                "nothing was deleted: {count} names to delete, but {} were confirmed",
                 wanted.get()
             )]);
         }

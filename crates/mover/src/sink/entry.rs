@@ -107,7 +107,7 @@ impl Entry {
     pub fn body(&self) -> MutexGuard<'_, Body> {
         self.body
             .lock()
-            .expect("a thread of the copy broke off while it held a file")
+            .expect("a thread of the copy panicked while it held a file")
     }
 
     /// Bytes of it that count as settled before it is.
@@ -359,7 +359,7 @@ impl Table {
             return Err(Failure::new(
                 FailureKind::Protocol,
                 format!(
-                    "the catalogue ends with {} entries and had {}",
+                    "the file list announces {} entries but had {}",
                     end.entries, inner.next
                 ),
             ));
@@ -394,7 +394,7 @@ impl Table {
         let mut inner = self.lock();
         while inner.next <= last {
             if inner.end.is_some() {
-                let line = format!("data of a file that was not announced: number {last}");
+                let line = format!("data for file {last}, which was not announced");
                 return Err(Failure::new(FailureKind::Protocol, line));
             }
             inner = self.changed.wait_timeout(inner, TICK).expect(POISONED).0;
@@ -411,7 +411,7 @@ impl Table {
     }
 }
 
-const POISONED: &str = "a thread of the copy broke off while it held the table";
+const POISONED: &str = "a thread of the copy panicked while it held the table";
 
 #[cfg(test)]
 mod tests {

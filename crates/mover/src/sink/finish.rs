@@ -18,7 +18,7 @@ use crate::message::GRAIN_BYTES;
 use crate::path_text::Shown;
 use crate::tree_hash::{TreeHash, hole_hash, subtree_bytes};
 
-/// From so many files on, all of a file system is brought to the device at once.
+/// From so many files on, all of a file system is brought flushing to the device at once.
 const MANY_FILES: usize = 4;
 
 impl Shared {
@@ -111,17 +111,17 @@ impl Shared {
         if said.is_some_and(|said| hash.is_some_and(|hash| hash != said))
             || (self.is_hashed() && hash.is_none())
         {
-            self.failed(entry, "its parts do not make the file that was read")?;
+            self.failed(entry, "its parts do not add up to the file that was read")?;
             return Ok(None);
         }
         let (Some(partial), Some(folders)) = (partial, folders.as_mut()) else {
             return Ok(Some(hash));
         };
         if !is_synced && let Err(error) = self.gauges.sync_ns.time(|| partial.sync()) {
-            return self.hurt(entry, "to the device", &error).map(|()| None);
+            return self.hurt(entry, "flushing to the device", &error).map(|()| None);
         }
         if partial.is_broken() {
-            self.failed(entry, "the device refused what was written of it")?;
+            self.failed(entry, "the device reported a write error")?;
             return Ok(None);
         }
         if let Err(reason) = self.read_back(partial.fd(), entry.source.bytes, hash)? {

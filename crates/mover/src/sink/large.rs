@@ -53,7 +53,7 @@ impl Shared {
         let (offset, bytes) = (header.offset, content.len() as u64);
         let length = entry.source.bytes;
         if entry.link_to.is_some() || !is_chunk(offset, bytes, length, self.chunk_bytes()) {
-            return Err(broken(format!("a chunk that file {} cannot have", header.file)));
+            return Err(broken(format!("an invalid chunk of file {}", header.file)));
         }
         if self.is_hashed() {
             let Some(said) = header.hash else {
@@ -112,7 +112,7 @@ impl Shared {
             )));
         }
         if count > MOST_SPOILED {
-            let line = format!("the chunk at byte {offset} came damaged {count} times");
+            let line = format!("the chunk at byte {offset} arrived corrupted {count} times");
             return self.failed(entry, &line);
         }
         let file = entry.number;
@@ -185,7 +185,7 @@ impl Shared {
         match &mut *body {
             Body::Packed => {
                 return Err(broken(format!(
-                    "file {} comes in a pack and in chunks",
+                    "file {} was sent both in a pack and in chunks",
                     entry.number
                 )));
             }
@@ -387,7 +387,7 @@ impl Shared {
         if let (Some(tree), Some(hash)) = (&mut large.tree, chunk.hash)
             && !tree.insert(*offset, *bytes, hash)
         {
-            return Err(broken(format!("a part that file {} cannot have", entry.number)));
+            return Err(broken(format!("an invalid part of file {}", entry.number)));
         }
         large.proved_bytes += bytes;
         large.proved.claim(*offset, *bytes);
@@ -419,7 +419,7 @@ impl Shared {
     /// What ends the copy.
     pub fn settled(&self, entry: &Arc<Entry>, hash: Option<[u8; 32]>) -> Result<(), Failure> {
         if entry.link_to.is_some() {
-            return Err(broken(format!("number {} has no content", entry.number)));
+            return Err(broken(format!("entry {} has no content", entry.number)));
         }
         if matches!(&*entry.body(), Body::Packed) {
             return Ok(());

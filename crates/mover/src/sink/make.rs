@@ -193,7 +193,10 @@ impl Reading<'_> {
                 false => Verdict::Present(None),
             });
         }
-        let difference = format!("{} with other content is at the destination", word(facts.kind));
+        let difference = format!(
+            "{} with different content exists at the destination",
+            word(facts.kind)
+        );
         let older_ns = is_link.then_some(said.mtime_ns);
         Ok(self.shared.replacement(difference, &facts, older_ns))
     }
@@ -290,7 +293,7 @@ impl Shared {
             return Ok(());
         }
         if is_lost {
-            return self.failed(entry, "the file that it is a further name of could not be copied");
+            return self.failed(entry, "it is a hard link to a file that could not be copied");
         }
         let made = match folders.as_mut() {
             Some(folders) if self.mode == Mode::Real => self.further_name(folders, entry, target),
@@ -335,7 +338,7 @@ impl Shared {
         let verdict = match facts.kind {
             FileKind::Folder => self.folder_in_the_way(folders, &entry.source.path)?,
             _ => {
-                let difference = "is another file at the destination".to_owned();
+                let difference = "is a different file at the destination".to_owned();
                 self.replacement(difference, &facts, Some(entry.source.mtime_ns))
             }
         };
@@ -377,7 +380,7 @@ impl Shared {
             // What is left there goes with the folder.
             let _ = staging.remove(&new);
         })?;
-        self.lose(Attribute::HardLink, "copied as files of their own", 1);
+        self.lose(Attribute::HardLink, "copied as separate files", 1);
         Ok(())
     }
 

@@ -228,9 +228,7 @@ impl ReceiveEnd {
             }
             // Quiet for a while: what one thread has in its hand is nowhere else.
             if quiet_since.elapsed() >= LONG_QUIET && shared.table.open() > 0 {
-                return shared.or_fail(Err(broken(
-                    "the streams of data ended before all files were sent",
-                )));
+                return shared.or_fail(Err(broken("the data streams ended before all files were sent")));
             }
         }
         shared.check()
@@ -337,7 +335,7 @@ impl Inner {
     fn join(&self) {
         let is_finished = self.shared.finished.load(Ordering::Acquire);
         if !is_finished {
-            let line = "the copy was ended before it was whole";
+            let line = "the copy ended before it was complete";
             self.shared.fail(Failure::new(FailureKind::Interrupted, line));
         }
         self.shared.works.stop();
@@ -384,8 +382,8 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         is_vacant: _,
     } = setup;
     let mode = mode_of(&spec);
-    let open_files =
-        process::raise_open_files().map_err(|error| Failure::system("limit of open files", &error))?;
+    let open_files = process::raise_open_files()
+        .map_err(|error| Failure::system("the the limit of open files", &error))?;
     let (device, outlook) = look(&root, &spec, mode)?;
     let choice = choose(&spec, mode, &device, streams)?;
     let reach = reach(&spec, root)?;

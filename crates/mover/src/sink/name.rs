@@ -120,7 +120,7 @@ impl Shared {
     pub fn dress(&self, file: BorrowedFd<'_>, entry: &Entry) -> io::Result<()> {
         let _within = debug_span!("entry", entry = %Shown(&entry.source.path)).entered();
         if self.durable && !self.syncs() {
-            let how = "the file system takes no request to bring files to the device";
+            let how = "the file system does not support flushing files to the device";
             self.lose(Attribute::Sync, how, 1);
         }
         self.keep_xattrs(file, &entry.xattrs)?;
@@ -276,7 +276,7 @@ impl Shared {
         let read = self.hash_on_device(file, bytes)?;
         Ok(match read {
             Ok(found) if found == hash => Ok(()),
-            Ok(_) => Err("what the device gives back is not what was received".to_owned()),
+            Ok(_) => Err("the data read back from the device differ from the data received".to_owned()),
             Err(error) => Err(format!("read back: {}", in_words(&error))),
         })
     }
@@ -326,7 +326,7 @@ pub fn reason_of(result: io::Result<()>) -> Result<Result<(), String>, Failure> 
     match result {
         Ok(()) => Ok(Ok(())),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Err(
-            "something took its name at the destination meanwhile".to_owned(),
+            "another file took its name at the destination in the meantime".to_owned(),
         )),
         Err(error) => {
             ends_all(&error)?;
@@ -353,7 +353,7 @@ pub fn tell_named(entry: &Entry, result: &io::Result<()>) {
 /// The result of giving a name: what is invalid then is the name.
 ///
 /// # Errors
-/// `InvalidFilename` where the file system takes no such name; else the kernel's.
+/// `InvalidFilename` where the file system does not accept this name; else the kernel's.
 pub fn named(result: io::Result<()>) -> io::Result<()> {
     result.map_err(|error| match file::is_bad_name(&error) {
         true => file::bad_name(),

@@ -114,10 +114,10 @@ impl Owners {
     pub fn resolve(&self, said: &Owner) -> Result<Resolved, Failure> {
         let is_name = |name: &[u8]| name.len() <= MOST_OWNER_BYTES && !name.contains(&0);
         if !(self.owner || self.group) || !is_name(&said.user_name) || !is_name(&said.group_name) {
-            return Err(broken("owners that nobody asked for, or whose names are none"));
+            return Err(broken("owners that were not requested, or invalid owner names"));
         }
         if said.user == NOBODY || said.group == NOBODY {
-            return Err(broken("a user or group that there cannot be"));
+            return Err(broken("an invalid user or group"));
         }
         let mut resolved = Resolved::default();
         if self.owner {

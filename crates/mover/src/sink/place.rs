@@ -67,15 +67,15 @@ pub fn look(root: &Root, spec: &CopySpec) -> Result<Outlook, Failure> {
         .open(parent, OpenFlags::READ | OpenFlags::FOLDER)
         .map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
-                wrong("the folder that it would be in is not there; only the last folder is made, make the others first")
+                wrong("its parent folder does not exist; only the last folder of a destination is created, so create the others first")
             }
-            io::ErrorKind::NotADirectory => wrong("a file is where the folder that it would be in has to be"),
+            io::ErrorKind::NotADirectory => wrong("its parent is a file, not a folder"),
             _ => explain(error),
         })?;
     let facts = file::stat_at(Some(parent.as_fd()), name, false).ok();
     if facts.is_some() && !may_be_file(spec) {
         return Err(wrong(
-            "it is a file; several sources, or a slash at its end, need a folder",
+            "it is a file, but several sources, or a trailing slash, need a folder",
         ));
     }
     Ok(Outlook::Name(Vacancy {
@@ -89,8 +89,8 @@ pub fn look(root: &Root, spec: &CopySpec) -> Result<Outlook, Failure> {
 fn unreached(what: &str, error: &io::Error) -> Failure {
     let why = match error.kind() {
         io::ErrorKind::CrossesDevices => LEADS_OUT.to_owned(),
-        io::ErrorKind::InvalidFilename => "the file system takes no such name".to_owned(),
-        _ if is_link_loop(error) => "links lead in a circle".to_owned(),
+        io::ErrorKind::InvalidFilename => "the file system does not accept this name".to_owned(),
+        _ if is_link_loop(error) => "symbolic links form a loop".to_owned(),
         _ => kernel_words(error),
     };
     Failure::new(FailureKind::System, format!("{what}: {why}"))
@@ -126,21 +126,21 @@ pub fn is_one_file(spec: &CopySpec, path: &[u8], kind: &EntryKind) -> bool {
 /// Why `path` may not come from another host; `None` if it may.
 pub fn refusal(path: &[u8]) -> Option<&'static str> {
     if path.is_empty() || path.len() > MAX_PATH_BYTES {
-        return Some("a path has 1 to 4096 bytes");
+        return Some("a path must have 1 to 4096 bytes");
     }
     if path.contains(&0) {
-        return Some("a path has no zero byte");
+        return Some("a path cannot contain a zero byte");
     }
     let mut names = path.split(|byte| *byte == b'/');
     if names.clone().next() == Some(STAGING_NAME) {
-        return Some(".farline-partial is where copies keep what is not whole");
+        return Some(".farline-partial is reserved for incomplete files");
     }
     if names.clone().any(|name| matches!(name, b"" | b"." | b"..")) {
-        return Some("a path goes down from its start: no empty name, no . and no ..");
+        return Some("a path cannot contain an empty name, . or ..");
     }
     names
         .any(|name| name.len() > MAX_NAME_BYTES)
-        .then_some("a name has at most 255 bytes")
+        .then_some("a name cannot be longer than 255 bytes")
 }
 
 /// The folder part of a path (empty for the destination itself) and the last name.

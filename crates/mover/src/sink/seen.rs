@@ -159,7 +159,7 @@ impl Seen {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner
             .lock()
-            .expect("a thread of the copy broke off while it held what was announced")
+            .expect("a thread of the copy panicked while it held what was announced")
     }
 }
 

@@ -325,7 +325,7 @@ impl Shared {
         let mut lines = std::mem::take(&mut problems.lines);
         let more = problems.count - lines.len() as u64;
         if more > 0 {
-            lines.push(format!("{more} problems more like these"));
+            lines.push(format!("{more} more problems like these"));
         }
         lines
     }
@@ -343,7 +343,7 @@ impl Shared {
     }
 
     fn too_many_bytes(&self) -> Failure {
-        let line = format!("more than the {} bytes that the ticket allows", self.most_bytes);
+        let line = format!("exceeds the {} bytes that the ticket allows", self.most_bytes);
         Failure::new(FailureKind::Limit, line)
     }
 
@@ -415,7 +415,7 @@ impl Shared {
         };
         let kept = match self.kept_bytes() {
             0 => String::new(),
-            bytes => format!("; {bytes} bytes of files that are not whole yet are kept there"),
+            bytes => format!("; {bytes} bytes of incomplete files are kept there"),
         };
         let message = format!("destination {}: {rest}{kept}", self.spec.destination);
         Failure { message, ..why }
@@ -442,7 +442,7 @@ impl Shared {
 }
 
 /// How the failure of a destination begins until [`Shared::or_fail`] names it.
-const NO_MORE: &str = "the destination takes no more: ";
+const NO_MORE: &str = "the destination is full: ";
 
 /// Passes on an error after which no file can be written.
 ///
@@ -463,10 +463,10 @@ pub fn ends_all(error: &io::Error) -> Result<(), Failure> {
 pub fn in_words(error: &io::Error) -> String {
     use io::ErrorKind::{CrossesDevices, InvalidFilename, NotADirectory, PermissionDenied};
     match error.kind() {
-        CrossesDevices => "leads out of the destination, or to another file system in it".to_owned(),
-        NotADirectory => "a file is in the way".to_owned(),
+        CrossesDevices => "leads outside the destination, or to another file system".to_owned(),
+        NotADirectory => "a file with this name is in the way".to_owned(),
         PermissionDenied => "permission denied at the destination".to_owned(),
-        InvalidFilename => "the file system takes no such name".to_owned(),
+        InvalidFilename => "the file system does not accept this name".to_owned(),
         _ if is_link_loop(error) => {
             "a symbolic link is in the way at the destination; -K follows links to folders".to_owned()
         }
@@ -485,4 +485,4 @@ pub fn one_line(text: &str) -> String {
     plain_line(text, MOST_BYTES)
 }
 
-pub const POISONED: &str = "a thread of the copy broke off while it held something of all";
+pub const POISONED: &str = "a thread of the copy panicked while it held something of all";

@@ -76,7 +76,7 @@ impl Shared {
             return Ok(());
         }
         let Some(Outlook::Name(vacancy)) = self.outlook.lock().expect(POISONED).take() else {
-            return Err(broken("an entry came before the destination was looked at"));
+            return Err(broken("an entry arrived before the destination was examined"));
         };
         let fresh = vacancy.facts.is_none();
         let site = if place::is_one_file(&self.spec, &first.path, &first.kind) {
@@ -138,7 +138,7 @@ impl Shared {
         let what = format!("destination {}", self.spec.destination);
         if let Some(facts) = vacancy.facts {
             let line = format!(
-                "{what}: it is {}; a folder goes only into a folder",
+                "{what}: it is {}; a folder can only be copied into a folder",
                 place::word(facts.kind)
             );
             return Err(Failure::new(FailureKind::System, line));
@@ -187,11 +187,11 @@ impl Shared {
             .collect::<io::Result<Vec<_>>>()
             .map_err(explain)?;
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")
-            .map_err(|error| Failure::system("which start of the machine this is", &error))?;
+            .map_err(|error| Failure::system("reading the boot id", &error))?;
         let locked = staging.with_lock(|lock| (lock.tried(self.durable), lock.is_of_the_file()));
-        let (tried, keeps_all_away) = locked.ok_or_else(|| broken("the lock was given back"))?;
+        let (tried, keeps_all_away) = locked.ok_or_else(|| broken("the lock was released"))?;
         if !keeps_all_away {
-            let how = "the file system has none: only copies on this host are kept from running at once";
+            let how = "the file system has no locks: only copies on this host are prevented from running at the same time";
             self.lose(Attribute::Lock, how, 1);
         }
         let (journal, mut memory) = staging.journal(boot.trim(), self.durable && tried.syncs)?;

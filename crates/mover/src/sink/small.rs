@@ -85,7 +85,10 @@ impl<'a> Small<'a> {
     fn admit(&self, item: &Item<'_>, entry: &Arc<Entry>) -> Result<Option<Option<[u8; 32]>>, Failure> {
         let shared = self.shared;
         if entry.link_to.is_some() || item.content.len() as u64 != entry.source.bytes {
-            return Err(broken(format!("file {} comes with another length", entry.number)));
+            return Err(broken(format!(
+                "file {} arrived with a different length",
+                entry.number
+            )));
         }
         let hash = match shared.is_hashed() {
             true => Some(
@@ -98,7 +101,7 @@ impl<'a> Small<'a> {
         };
         let mut body = entry.body();
         let Body::Expected(spoiled) = &mut *body else {
-            return Err(broken(format!("file {} comes twice", entry.number)));
+            return Err(broken(format!("file {} was sent twice", entry.number)));
         };
         if shared.is_hashed() && item.hash.is_none() {
             return Err(broken("a file without its hash"));

@@ -96,7 +96,7 @@ impl Partial {
     pub fn sync(&self) -> io::Result<()> {
         let mut broken = self.broken.lock().expect(POISONED);
         if *broken {
-            return Err(io::Error::other("the device refused what was written before"));
+            return Err(io::Error::other("the device reported an earlier write error"));
         }
         synced(file::sync_data(self.fd())).inspect_err(|_| *broken = true)
     }
@@ -399,7 +399,7 @@ impl Staging {
     }
 }
 
-const POISONED: &str = "a thread of the copy broke off while it held the staging folder";
+const POISONED: &str = "a thread of the copy panicked while it held the staging folder";
 
 /// Whether a folder could not be removed because something is in it, or holds it.
 pub fn is_not_empty(error: &io::Error) -> bool {
@@ -416,7 +416,7 @@ fn lock_flags() -> OpenFlags {
 }
 
 fn busy() -> Failure {
-    let line = "another copy of the same sources to the same destination runs";
+    let line = "another copy of the same sources to the same destination is running";
     let mut failure = Failure::new(FailureKind::Busy, line);
     failure.retry_after_s = Some(1.0);
     failure

@@ -36,7 +36,7 @@ impl Shared {
         }
         if self.spec.overwrite == Overwrite::Never {
             return refused(
-                "a folder has its name at the destination; --overwrite different replaces one that is empty",
+                "a folder has this name at the destination; --overwrite different replaces it if it is empty",
             );
         }
         let below = self.tree_below(folders.base(), path, path)?;
@@ -45,14 +45,16 @@ impl Shared {
         }
         if !self.spec.force {
             return refused(
-                "a folder that is not empty has its name at the destination; --force deletes it with all that is in it",
+                "a non-empty folder has this name at the destination; --force deletes it with its contents",
             );
         }
         let filters =
             Filters::new(&self.spec.filters).map_err(|failure| io::Error::other(failure.message))?;
         let is_left = |(path, kind): &(Vec<u8>, Kind)| !filters.takes(path, *kind == Kind::Folder);
         if below.iter().any(is_left) {
-            return refused("a folder has its name at the destination, and a filter keeps something in it");
+            return refused(
+                "a folder has this name at the destination, and a filter protects something in it",
+            );
         }
         if self.mode == Mode::Dry {
             self.protect(path);
@@ -68,12 +70,12 @@ impl Shared {
         match (may, leads_to_folder) {
             (true, _) => Verdict::Make(true),
             (false, true) => Verdict::Refused(
-                "a symbolic link to a folder has its name at the destination; -K copies into that folder, \
+                "a symbolic link to a folder has this name at the destination; -K copies into that folder, \
                  --overwrite different replaces the link"
                     .to_owned(),
             ),
             (false, false) => Verdict::Refused(format!(
-                "{what} has its name at the destination; --overwrite different replaces it"
+                "{what} has this name at the destination; --overwrite different replaces it"
             )),
         }
     }
@@ -107,7 +109,10 @@ impl Shared {
             return Err(error);
         }
         if let Err(error) = self.remove_aside(&aside, path) {
-            let what = format!("what was in the folder of its name: {}", in_words(&error));
+            let what = format!(
+                "deleting the contents of the folder with its name: {}",
+                in_words(&error)
+            );
             self.problem(path, &what);
         }
         Ok(())
@@ -154,7 +159,7 @@ impl Shared {
                 names.push(([&below[..], b"/", &listed.name].concat(), kind));
                 if names.len() > MOST_NAMES {
                     return Err(io::Error::other(
-                        "a folder of more than 1000000 names makes no way",
+                        "a folder of more than 1000000 names is not replaced",
                     ));
                 }
             }

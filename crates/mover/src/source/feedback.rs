@@ -30,14 +30,14 @@ pub(super) fn run(shared: &Shared, inlet: &mut dyn Inlet) -> Result<(), Failure>
     while !shared.halt.is_over() {
         match inlet.receive(&mut frame)? {
             Arrived::Void | Arrived::Unopened { .. } | Arrived::OutOfStep { .. } => {
-                return shared.broken("a void frame among messages");
+                return shared.broken("an empty frame among messages");
             }
             Arrived::Nothing => {}
             Arrived::End => return shared.broken("the other end's feedback ended before the copy"),
             Arrived::Frame => {
                 let header = frame.header()?;
                 if header.kind != FrameKind::Feedback {
-                    return shared.broken("a frame among the feedback that is none");
+                    return shared.broken("an invalid feedback frame");
                 }
                 take(shared, frame.payload())?;
             }
@@ -80,7 +80,7 @@ impl Shared {
             Feedback::Answers { first, wants } => {
                 for (place, wants) in (0_u64..).zip(wants) {
                     let Some(number) = first.checked_add(place) else {
-                        return self.broken("an answer for a number that there cannot be");
+                        return self.broken("an answer for an impossible entry number");
                     };
                     self.answer(number, wants, taken)?;
                 }
@@ -112,7 +112,7 @@ impl Shared {
     fn ready(&self, is_fresh: bool, taken: &mut Taken) -> Result<(), Failure> {
         debug!(is_empty = is_fresh, "destination is ready");
         match self.table.ready(is_fresh && asks_nothing(&self.spec)) {
-            None => self.broken("the other end was ready twice"),
+            None => self.broken("the other end said READY twice"),
             Some(files) => {
                 taken
                     .wanted
@@ -127,7 +127,7 @@ impl Shared {
         match self.table.find(number) {
             Known::Live(file) => Ok(Some(file)),
             Known::Settled => Ok(None),
-            Known::Never => self.broken(format!("feedback for number {number}, which was never said")),
+            Known::Never => self.broken(format!("feedback for entry {number}, which was not announced")),
         }
     }
 
@@ -141,7 +141,7 @@ impl Shared {
         let has_content = file.has_content();
         match wants {
             Wants::All | Wants::Rest(_) if !has_content => {
-                self.broken(format!("content wanted of number {number}, which has none"))
+                self.broken(format!("content requested for entry {number}, which has none"))
             }
             Wants::All | Wants::Rest(_) if self.spec.dry_run => {
                 self.settle_as(&file, FileStatus::WouldCopy, None, None, taken);
@@ -164,7 +164,7 @@ impl Shared {
                 Ok(())
             }
             Wants::Made if has_content && file.found.bytes() > 0 && !self.spec.dry_run => {
-                self.broken(format!("number {number} was made without its content"))
+                self.broken(format!("entry {number} was completed without its content"))
             }
             Wants::Made => {
                 let status = if self.spec.dry_run {
@@ -207,7 +207,7 @@ impl Shared {
             return match parts {
                 [] => Ok(()),
                 _ if !self.table.is_fresh() => Ok(()),
-                _ => self.broken("parts of a file proved at a destination where nothing was"),
+                _ => self.broken("verified parts reported for a destination that was empty"),
             };
         }
         let is_all_spared = {
@@ -224,7 +224,7 @@ impl Shared {
                         self.gauges.spared_bytes.add(bytes);
                         chunks.is_read()
                     }
-                    None => return self.broken("parts of a file proved that there cannot be"),
+                    None => return self.broken("impossible verified parts of a file"),
                 },
                 // A file that goes in a pack goes whole.
                 _ => false,
@@ -253,7 +253,7 @@ impl Shared {
         if needs_content && phase != Phase::Read {
             return match phase {
                 Phase::Over => Ok(()),
-                _ => self.broken(format!("number {number} is done before it was sent")),
+                _ => self.broken(format!("entry {number} was reported done before it was sent")),
             };
         }
         match (own, hash) {
@@ -307,7 +307,7 @@ impl Shared {
         };
         if !file.has_content() || !came_so {
             return self.broken(format!(
-                "number {number} has no chunk of {bytes} bytes at {offset}"
+                "entry {number} has no chunk of {bytes} bytes at {offset}"
             ));
         }
         let is_often = match file.lock() {
@@ -315,12 +315,12 @@ impl Shared {
             _ => return Ok(()),
         };
         if is_often {
-            let reason = format!("its chunk at {offset} came damaged again and again");
+            let reason = format!("its chunk at {offset} arrived corrupted repeatedly");
             self.lost(&file, &Trouble::Beyond(reason));
             return Ok(());
         }
         if !self.repeat(&file, offset, bytes) {
-            return self.broken(format!("number {number} wanted again before it was sent"));
+            return self.broken(format!("entry {number} requested again before it was sent"));
         }
         self.count_repeated()
     }
@@ -332,7 +332,7 @@ impl Shared {
     pub(super) fn count_repeated(&self) -> Result<(), Failure> {
         if self.repeated_chunks.fetch_add(1, Ordering::Relaxed) == MOST_REPEATED_CHUNKS {
             return self.broken(format!(
-                "more than {MOST_REPEATED_CHUNKS} chunks said to have come damaged"
+                "more than {MOST_REPEATED_CHUNKS} chunks reported corrupted"
             ));
         }
         Ok(())
@@ -386,7 +386,7 @@ impl Shared {
         };
         match may_come {
             true => self.second_looks.add(&file),
-            false => self.give_up(&file, "the file that it is a further name of could not be copied"),
+            false => self.give_up(&file, "it is a hard link to a file that could not be copied"),
         }
         Ok(())
     }
@@ -417,7 +417,9 @@ impl Shared {
         match self.table.unsettled_at_end() {
             None => return self.broken("the other end finished before it had all names"),
             Some(0) => {}
-            Some(left) => return self.broken(format!("the other end finished with {left} names unsettled")),
+            Some(left) => {
+                return self.broken(format!("the other end finished with {left} names outstanding"));
+            }
         }
         let own = self.remove_sources();
         for problem in problems.into_iter().take(MOST_PROBLEMS).chain(own) {

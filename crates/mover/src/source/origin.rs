@@ -62,7 +62,7 @@ impl Origin {
         if found.is_empty() {
             return Err(missing(
                 text,
-                "is not there, and no name fits it as a pattern".to_owned(),
+                "no such file or folder, and no name matches it as a pattern".to_owned(),
             ));
         }
         let begin = origins.len();
@@ -144,9 +144,9 @@ impl Origin {
 /// What a person is told of an error with a source.
 pub(super) fn why(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => "is not there".to_owned(),
+        io::ErrorKind::NotFound => "no such file or folder".to_owned(),
         io::ErrorKind::CrossesDevices => LEADS_OUT.to_owned(),
-        io::ErrorKind::NotADirectory => "is no folder".to_owned(),
+        io::ErrorKind::NotADirectory => "is not a folder".to_owned(),
         _ if is_link_loop(error) => "is reached through a link".to_owned(),
         _ => format!("cannot be read: {}", kernel_words(error)),
     }
@@ -226,9 +226,9 @@ mod tests {
         let missing = Origin::open(&Root::own(), "/no/such/file", None).unwrap_err();
         assert_eq!(
             (missing.text.as_str(), missing.reason.as_str()),
-            ("/no/such/file", "is not there")
+            ("/no/such/file", "no such file or folder")
         );
         let here = Origin::open(&Root::own(), "/dev/null/x", None).unwrap_err();
-        assert_eq!(here.reason, "is no folder");
+        assert_eq!(here.reason, "is not a folder");
     }
 }

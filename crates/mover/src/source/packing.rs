@@ -137,7 +137,7 @@ impl Producer {
             (read, steady::end_small(&file.found, opened.fd()))
         });
         gauges.name_ns.time(|| drop(opened));
-        // First: what is no file any more cannot be read either.
+        // First: what is no longer a file cannot be read either.
         is_same?;
         let read = read?;
         gauges.file_bytes.add(read as u64);

@@ -281,7 +281,7 @@ impl Producer {
         let Completed { mut request, result } = completed;
         let place = self.asked.iter().position(|asked| asked.tag == request.tag);
         let place =
-            place.ok_or_else(|| Failure::new(FailureKind::Internal, "a read that nobody asked for"))?;
+            place.ok_or_else(|| Failure::new(FailureKind::Internal, "a read that was not requested"))?;
         let asked = self.asked.swap_remove(place);
         self.shared.work.fetch_add(1, Ordering::Relaxed);
         let trouble = match result {

@@ -105,7 +105,7 @@ impl Shared {
         }
         if left_out > 0 {
             problems.push(format!(
-                "{left_out} names were not removed at the source: they are the destination's own files, or too many"
+                "{left_out} names were not removed at the source: they belong to the destination, or there are too many"
             ));
         }
         problems

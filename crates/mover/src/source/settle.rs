@@ -56,7 +56,7 @@ impl Trouble {
 }
 
 /// What a file that was there before and is not now is said to have done.
-pub(super) const VANISHED: &str = "vanished while it was copied";
+pub(super) const VANISHED: &str = "disappeared while it was copied";
 
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound

@@ -82,7 +82,7 @@ pub(super) fn end_small(found: &Found, file: BorrowedFd<'_>) -> Result<(), Troub
 /// Looks at a file that is announced by what is seen now: `found` becomes what it is between two changes.
 ///
 /// # Errors
-/// [`Trouble`] where it is no file any more, or never at rest.
+/// [`Trouble`] where it is no longer a file, or never at rest.
 pub(super) fn look(found: &mut Found, file: BorrowedFd<'_>) -> Result<(), Trouble> {
     let mut before = facts_at_rest(file)?;
     for _ in 0..MOST_TRIES {
@@ -102,7 +102,7 @@ pub(super) fn look(found: &mut Found, file: BorrowedFd<'_>) -> Result<(), Troubl
 }
 
 /// What is said of a name that stood for a file and stands for something else now.
-pub(super) const NO_FILE: &str = "is no file any more";
+pub(super) const NO_FILE: &str = "is no longer a file";
 
 /// Whether `now` is what was `then`, unchanged.
 pub(super) fn is_unchanged(then: &FileFacts, now: &FileFacts) -> bool {

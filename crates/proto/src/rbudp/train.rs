@@ -204,21 +204,19 @@ pub fn advice(check: &PathCheck) -> Option<String> {
     if check.lost_share > 0.5 {
         let lost = check.lost_share * 100.0;
         return Some(format!(
-            "the path lost {lost:.0} % of what was sent at the stated {rate}: state less"
+            "the path lost {lost:.0} % of the packets sent at the stated {rate}: use a lower rate"
         ));
     }
     if (check.carried_bps as f64) * STRETCH < check.rate_bps as f64 && check.carried_bps > 0 {
         let carried = in_words(check.carried_bps as f64);
         let advised = in_words(check.carried_bps as f64 * ADVISED);
         return Some(format!(
-            "the path carried {carried} of the stated {rate}: at this rate the blast takes what others use; state at \
-             most {advised}"
+            "the path carried {carried} of the stated {rate}: at this rate the blast displaces other traffic; use at most {advised}"
         ));
     }
     let (idle, least) = (check.idle_rtt_us as f64 / 1e3, check.min_rtt_us as f64 / 1e3);
     Some(format!(
-        "others keep a queue on the path: round-trip time {idle:.1} ms before the blast, at the least {least:.1} ms; the \
-         blast takes what they use"
+        "other traffic fills a queue on the path: round-trip time {idle:.1} ms before the blast, minimum {least:.1} ms; the blast displaces that traffic"
     ))
 }
 

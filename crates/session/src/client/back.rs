@@ -44,7 +44,7 @@ impl BackDoor {
     /// connections than those of TCP.
     pub fn open(address: SocketAddr, spec: &RunSpec) -> Result<Self, Failure> {
         if spec.transport != Transport::Tcp {
-            let line = "transport: a server that connects back opens TCP connections only, allowed is tcp";
+            let line = "transport: a server that connects back supports only tcp";
             return Err(Failure::new(FailureKind::Spec, line));
         }
         let failed = |error: std::io::Error| Failure::system(&format!("listening on {address}"), &error);
@@ -73,7 +73,7 @@ impl BackDoor {
             }
             if Instant::now() >= deadline {
                 let line = format!(
-                    "{}: the server has not connected within the connect time-out",
+                    "{}: the server did not connect within the connect timeout",
                     self.local
                 );
                 return Err(Failure::new(FailureKind::Timeout, line));

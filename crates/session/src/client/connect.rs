@@ -129,7 +129,7 @@ fn connect(
             return Err(Failure::new(FailureKind::Interrupted, "stopped while connecting"));
         }
         if Instant::now() >= deadline {
-            let line = format!("{address}: no answer within the connect time-out");
+            let line = format!("{address}: no answer within the connect timeout");
             return Err(Failure::new(FailureKind::Timeout, line));
         }
     }

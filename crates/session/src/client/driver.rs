@@ -109,7 +109,7 @@ fn prepare(target: &Target, spec: RunSpec, local: &Local) -> Result<RunSpec, Fai
         return Err(Failure::new(FailureKind::Usage, line));
     }
     if local.listen.is_some() && target.pin.is_none() {
-        let line = "a server is waited for only if its key is known: give its URL with ?key=sha256-...";
+        let line = "waiting for a server needs its key: give its URL with ?key=sha256-...";
         return Err(Failure::new(FailureKind::Usage, line));
     }
     Ok(spec)
@@ -360,8 +360,8 @@ impl<'a> Driver<'a> {
         let missing = || Failure::new(FailureKind::Internal, "a copy without a session");
         let session = self.session.ok_or_else(missing)?;
         let line = match copy.cipher {
-            Cipher::None => "files go in clear text: no cipher".to_owned(),
-            cipher => format!("files are sealed with {}", cipher.word()),
+            Cipher::None => "files are not encrypted (cipher none)".to_owned(),
+            cipher => format!("files are encrypted with {}", cipher.word()),
         };
         debug!(cipher = copy.cipher.word(), "copy begins");
         emit(self.events, Event::Notice(line));

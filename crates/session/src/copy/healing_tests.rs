@@ -276,7 +276,7 @@ fn a_stream_that_is_cut_is_no_shorter_copy() {
         let brought = healed(&mut io);
         assert_eq!(
             brought.failure.as_deref(),
-            Some("the stream ended in the middle of a frame"),
+            Some("the stream ended within a frame"),
             "{kept} bytes"
         );
     }

@@ -356,18 +356,18 @@ fn nanos(from: Instant, to: Instant) -> u64 {
 }
 
 fn ended() -> Failure {
-    Failure::new(FailureKind::Interrupted, "the copy was ended")
+    Failure::new(FailureKind::Interrupted, "the copy was stopped")
 }
 
 fn changed() -> Failure {
     Failure::new(
         FailureKind::Protocol,
-        "a frame was changed on its way: its seal does not open",
+        "a frame was modified in transit: authentication failed",
     )
 }
 
 fn cut_off() -> Failure {
-    Failure::new(FailureKind::Protocol, "the stream ended in the middle of a frame")
+    Failure::new(FailureKind::Protocol, "the stream ended within a frame")
 }
 
 #[cfg(test)]

@@ -289,7 +289,7 @@ fn a_stream_that_ends_in_a_frame_says_so() {
         assert!(payloads.is_empty());
         assert_eq!(
             result.unwrap_err().message,
-            "the stream ended in the middle of a frame",
+            "the stream ended within a frame",
             "{kept} bytes"
         );
     }

@@ -319,14 +319,13 @@ impl Copying {
         let allowed_s = self.stall_s;
         self.tell_stall();
         if self.pulse.silence().as_secs_f64() >= allowed_s {
-            let line = format!("the copy stands still: nothing has moved for {allowed_s} s");
+            let line = format!("the copy is stalled: no data moved for {allowed_s} s");
             return Err(Failure::new(FailureKind::Timeout, line));
         }
         let allowed_s = standstill_s(allowed_s, &self.copy);
         if self.pulse.standstill().as_secs_f64() >= allowed_s {
             let line = format!(
-                "the copy gets nowhere: the other end shows that it lives, and nothing has come of it for \
-                 {allowed_s} s; a longer --stall-timeout allows more"
+                "the copy makes no progress: the other end is alive, but nothing was completed for {allowed_s} s; allow more with --stall-timeout"
             );
             return Err(Failure::new(FailureKind::Timeout, line));
         }
@@ -403,6 +402,6 @@ fn is_echo(kind: FailureKind) -> bool {
 }
 
 fn misplaced(stream: u16) -> Failure {
-    let line = format!("stream {stream} has no such part in a copy");
+    let line = format!("stream {stream} does not have this role in a copy");
     Failure::new(FailureKind::Internal, line)
 }

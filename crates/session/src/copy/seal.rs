@@ -66,7 +66,7 @@ impl SealKeys {
         let bytes = hmac::sign(&self.secret, &context);
         UnboundKey::new(algorithm, &bytes.as_ref()[..algorithm.key_len()])
             .map(|key| Some(LessSafeKey::new(key)))
-            .map_err(|_| Failure::new(FailureKind::Internal, "the cipher refused its key"))
+            .map_err(|_| Failure::new(FailureKind::Internal, "the cipher rejected its key"))
     }
 }
 
@@ -131,7 +131,7 @@ impl Seal {
     /// [`FailureKind::Internal`] where there is a cipher: what nobody has read cannot be sealed.
     pub fn begin(&self, wire: &mut [u8]) -> Result<usize, Failure> {
         if self.is_cipher() {
-            let line = "bytes that nobody has read cannot be sealed";
+            let line = "data that were not read cannot be encrypted";
             return Err(Failure::new(FailureKind::Internal, line));
         }
         let end = wire.len() - TRAILER_BYTES;
@@ -164,7 +164,12 @@ impl Seal {
                 .map(|key| key.seal_in_place_separate_tag(nonce, Aad::from(&prefix), body));
             match tag {
                 Some(Ok(tag)) => trailer.copy_from_slice(tag.as_ref()),
-                _ => return Err(Failure::new(FailureKind::Internal, "a frame could not be sealed")),
+                _ => {
+                    return Err(Failure::new(
+                        FailureKind::Internal,
+                        "a frame could not be encrypted",
+                    ));
+                }
             }
         }
         Ok(&wire[..end + self.trailer_bytes(&prefix)])
@@ -179,11 +184,13 @@ impl Seal {
         let may_be_marked = !self.is_cipher() && prefix[MARK_PLACE] == MARK_BYTES;
         let rest_begins = if may_be_marked { MARK_PLACE + 1 } else { MARK_PLACE };
         if prefix[4] != kind(self.keys.cipher) || prefix[rest_begins..].iter().any(|byte| *byte != 0) {
-            return Err(protocol("a frame came with another seal than was agreed on"));
+            return Err(protocol(
+                "a frame was encrypted with a cipher that was not agreed on",
+            ));
         }
         body_bytes
             .checked_sub(HEADER_BYTES)
-            .ok_or_else(|| protocol("a frame came that is too short to be one"))
+            .ok_or_else(|| protocol("a frame is too short"))
     }
 
     /// Opens a frame where it stands, prefix and trailer with it. One that was changed on its way, repeated, or comes in place
@@ -194,12 +201,12 @@ impl Seal {
     pub fn open(&mut self, wire: &mut [u8]) -> Result<Opened, Failure> {
         let (prefix, sealed) = wire
             .split_first_chunk_mut::<PREFIX_BYTES>()
-            .ok_or_else(|| protocol("a frame came that is too short to be one"))?;
+            .ok_or_else(|| protocol("a frame is too short"))?;
         if !self.is_cipher() {
             return match (prefix[MARK_PLACE], sealed[sealed.len() - TRAILER_BYTES]) {
                 (0, _) | (MARK_BYTES, 1) => Ok(Opened::Whole),
                 (MARK_BYTES, 0) => Ok(Opened::Void),
-                _ => Err(protocol("a frame came with a mark that there is not")),
+                _ => Err(protocol("unknown frame mark {mark:#x}")),
             };
         }
         let nonce = self.turn(sealed.len() - TRAILER_BYTES)?;
@@ -216,7 +223,7 @@ impl Seal {
     fn prefix(&self, body_bytes: usize) -> Result<[u8; PREFIX_BYTES], Failure> {
         let length = u32::try_from(body_bytes);
         let length =
-            length.map_err(|_| Failure::new(FailureKind::Internal, "a frame too long to be sent"))?;
+            length.map_err(|_| Failure::new(FailureKind::Internal, "a frame is too long to send"))?;
         let mut prefix = [0; PREFIX_BYTES];
         prefix[..4].copy_from_slice(&length.to_le_bytes());
         prefix[4] = kind(self.keys.cipher);
@@ -236,7 +243,7 @@ impl Seal {
         nonce[4..].copy_from_slice(&self.frame.to_be_bytes());
         let next = self.frame.checked_add(1);
         self.frame =
-            next.ok_or_else(|| Failure::new(FailureKind::Internal, "no number is left for a frame"))?;
+            next.ok_or_else(|| Failure::new(FailureKind::Internal, "the frame counter is exhausted"))?;
         Ok(Nonce::assume_unique_for_key(nonce))
     }
 }

@@ -65,7 +65,7 @@ impl Tended {
         let thread = std::thread::Builder::new()
             .name("fl-tend".to_owned())
             .spawn(move || session.in_scope(|| keep_tending(&other, &stopped)))
-            .map_err(|error| Failure::system("thread beside a stream", &error))?;
+            .map_err(|error| Failure::system("helper thread of a stream", &error))?;
         Ok(Box::new(Self {
             beside,
             stop: Some(stop),

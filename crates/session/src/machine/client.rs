@@ -273,7 +273,10 @@ impl ClientMachine {
         if self.is_over() {
             return;
         }
-        let line = format!("the server closed the control channel in {}", self.state.stage());
+        let line = format!(
+            "the server closed the control channel early (session state {})",
+            self.state.stage()
+        );
         let failure = self
             .failure
             .take()
@@ -345,11 +348,12 @@ impl ClientMachine {
             .map(|listener| listener.destination)
             .collect();
         if given != wanted {
-            let line = format!("CREATE_STREAMS: listeners for {given:?}, asked for {wanted:?}");
+            let line =
+                format!("opening data streams: listeners for {given:?}, but {wanted:?} were requested");
             return Err(Failure::new(FailureKind::Protocol, line));
         }
         if listeners.messages_port.is_some() != self.plan.spec.copy.is_some() {
-            let line = "CREATE_STREAMS: a port for messages is for a copy, and every copy has one";
+            let line = "opening data streams: a copy needs exactly one port for messages, and a run none";
             return Err(Failure::new(FailureKind::Protocol, line));
         }
         self.actions.push_back(ClientAction::OpenStreams {

@@ -17,7 +17,7 @@ pub fn check_grant(asked: &RunSpec, granted: &RunSpec) -> Result<(), Failure> {
     if at_the_same_rates == *asked && rates.into_iter().all(is_same_or_lower) {
         return Ok(());
     }
-    let line = "HANDSHAKE: the server granted another run than was asked for; only the rate may be lower";
+    let line = "agreeing on options: the server changed the requested run; only the rate may be lower";
     Err(Failure::new(FailureKind::Protocol, line))
 }
 

@@ -45,7 +45,8 @@ use farline_spec::{Failure, FailureKind};
 
 /// Failure of a peer that said what does not fit.
 pub(crate) fn out_of_place(word: &str, state: &str, allowed: &str) -> Failure {
-    let line = format!("the other end said {word} in state {state}, allowed there: {allowed}");
+    let line =
+        format!("protocol error: unexpected message {word} in session state {state}; expected: {allowed}");
     Failure::new(FailureKind::Protocol, line)
 }
 
@@ -62,11 +63,11 @@ pub(crate) fn overdue(place: &str, wait: table::Wait, since_start: Duration) -> 
     let what = match wait {
         table::Wait::Connect => "the data streams are not open",
         table::Wait::Watchdog | table::Wait::Drain => "the run is not over",
-        table::Wait::Own => "this end has not done its part",
-        _ => "no word from the other end",
+        table::Wait::Own => "this end has not finished its part",
+        _ => "no message from the other end",
     };
     let line = format!(
-        "{place}: {what}, {:.1} s after the session began",
+        "{place}: {what}, {:.1} s after the session started",
         since_start.as_secs_f64()
     );
     Failure::new(FailureKind::Timeout, line)

@@ -297,7 +297,7 @@ impl ServerMachine {
             return;
         }
         let line = format!(
-            "the client closed the control channel in state {}",
+            "the client closed the control channel early (session state {})",
             self.state.name()
         );
         let failure = self
@@ -326,7 +326,7 @@ impl ServerMachine {
             return self.actions.push_back(ServerAction::Admit(handshake));
         }
         let line = format!(
-            "HANDSHAKE: version {}, allowed are {}",
+            "unsupported protocol version {}; supported: {}",
             handshake.version, self.plan.versions
         );
         self.fail(now, Failure::new(FailureKind::Version, line));

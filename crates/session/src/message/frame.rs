@@ -29,7 +29,7 @@ pub fn encode<M: Serialize>(message: &M) -> Result<Vec<u8>, Failure> {
     })?;
     let length = frame.len() - HEADER_BYTES;
     if length > MAX_FRAME_BYTES {
-        let line = format!("control message of {length} bytes, allowed are 1 to {MAX_FRAME_BYTES}");
+        let line = format!("control message of {length} bytes; allowed: 1 to {MAX_FRAME_BYTES}");
         return Err(Failure::new(FailureKind::Internal, line));
     }
     frame[..HEADER_BYTES].copy_from_slice(&(length as u32).to_be_bytes());
@@ -74,7 +74,7 @@ impl<M: DeserializeOwned> Decoder<M> {
     /// [`FailureKind::Protocol`] for a length out of range or content that is no message of this direction.
     pub fn next_message(&mut self) -> Result<Option<M>, Failure> {
         if self.broken {
-            return Err(protocol("control channel is out of step after an earlier error"));
+            return Err(protocol("the control channel is unusable after an earlier error"));
         }
         let message = self.take_frame();
         self.broken = message.is_err();
@@ -88,7 +88,7 @@ impl<M: DeserializeOwned> Decoder<M> {
         };
         let length = u32::from_be_bytes(*header) as usize;
         if length == 0 || length > MAX_FRAME_BYTES {
-            let line = format!("control frame of {length} bytes, allowed are 1 to {MAX_FRAME_BYTES}");
+            let line = format!("control frame of {length} bytes; allowed: 1 to {MAX_FRAME_BYTES}");
             return Err(protocol(&line));
         }
         let Some(content) = content.get(..length) else {
@@ -127,7 +127,7 @@ mod tests {
             decoder.push(&header);
             let refusal = decoder.next_message().unwrap_err();
             assert_eq!(refusal.kind, FailureKind::Protocol);
-            assert!(refusal.message.contains("allowed are 1 to 1048576"), "{refusal}");
+            assert!(refusal.message.contains("allowed: 1 to 1048576"), "{refusal}");
             assert!(decoder.pending.capacity() < 1024);
             assert!(decoder.next_message().is_err(), "an error is for good");
         }

@@ -72,7 +72,9 @@ impl VersionRange {
         if newest >= self.min.max(other.min) {
             return Ok(newest);
         }
-        let line = format!("no control version in common: this end speaks {self}, the other end {other}");
+        let line = format!(
+            "no common protocol version: this end supports {self}, the other end {other}; install the same version of farline on both hosts"
+        );
         Err(Failure::new(FailureKind::Version, line))
     }
 
@@ -127,7 +129,7 @@ impl TryFrom<String> for SessionId {
         number
             .filter(|_| plain)
             .map(|number| Self(number.to_be_bytes()))
-            .ok_or_else(|| "a session is named by 32 hexadecimal digits".to_owned())
+            .ok_or_else(|| "a session id has 32 hexadecimal digits".to_owned())
     }
 }
 

@@ -172,7 +172,7 @@ impl ProfileAssembler {
         let own = samples.end.iter().all(|&end| end == 1) && samples.stream.iter().all(known);
         if !samples.is_rectangular() || !own {
             return Err(broken(
-                "samples with ragged columns or of a stream that does not exist",
+                "samples with columns of different lengths, or of an unknown stream",
             ));
         }
         self.profile.samples.append(&mut samples);
@@ -189,7 +189,9 @@ impl ProfileAssembler {
         let own =
             samples.end.iter().all(|&end| end == 1) && samples.role.iter().all(|role| (0..2).contains(role));
         if !samples.is_rectangular() || !own || !self.is_copy {
-            return Err(broken("rows about files with ragged columns, or of no copy"));
+            return Err(broken(
+                "file rows with columns of different lengths, or without a copy",
+            ));
         }
         self.profile.mover_samples.append(&mut samples);
         Ok(())
@@ -224,7 +226,7 @@ impl ProfileAssembler {
 
 /// What the other end says of itself, with every text in it made plain.
 fn tamed<T: Serialize + DeserializeOwned>(said: T) -> Result<T, Failure> {
-    let bad = |error: serde_json::Error| broken(&tame_line(&format!("what is no profile: {error}")));
+    let bad = |error: serde_json::Error| broken(&tame_line(&format!("an invalid profile: {error}")));
     let mut value = serde_json::to_value(said).map_err(bad)?;
     tame_all(&mut value);
     serde_json::from_value(value).map_err(bad)
@@ -245,7 +247,7 @@ fn within(what: &str, more: usize, before: usize, allowed: usize) -> Result<(), 
     }
     if more > allowed - before {
         return Err(broken(&format!(
-            "over {} {what}, allowed are {allowed}",
+            "over {} {what}; allowed: {allowed}",
             before + more - 1
         )));
     }
@@ -255,7 +257,7 @@ fn within(what: &str, more: usize, before: usize, allowed: usize) -> Result<(), 
 fn broken(what: &str) -> Failure {
     Failure::new(
         FailureKind::Protocol,
-        format!("EXCHANGE_PROFILE: the other end sent {what}"),
+        format!("collecting results: the other end sent {what}"),
     )
 }
 
@@ -332,7 +334,7 @@ mod tests {
         };
         assert!(assembler.add(ProfilePart::Streams(vec![record.clone()])).is_ok());
         let refusal = assembler.add(ProfilePart::Streams(vec![record])).unwrap_err();
-        assert!(refusal.message.contains("allowed are 1"), "{refusal}");
+        assert!(refusal.message.contains("allowed: 1"), "{refusal}");
         for empty in [
             ProfilePart::Samples(Box::default()),
             ProfilePart::Interfaces(vec![]),

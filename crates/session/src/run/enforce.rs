@@ -48,7 +48,7 @@ impl RateGuard {
         Err(Failure::new(
             FailureKind::Limit,
             format!(
-                "rate over {window_s:.1} s was {rate_bps:.0} bit/s in all streams, allowed are {} bit/s",
+                "the rate over {window_s:.1} s was {rate_bps:.0} bit/s in total; the limit is {} bit/s",
                 self.limit_bps
             ),
         ))
@@ -74,7 +74,7 @@ mod tests {
     fn a_rate_above_the_tolerance_is_refused_within_the_window() {
         let failure = feed(8_000, |look| look * 250 * 112 / 100, 12).unwrap_err();
         assert_eq!(failure.kind, FailureKind::Limit);
-        assert!(failure.message.contains("allowed are 8000 bit/s"), "{failure}");
+        assert!(failure.message.contains("allowed: 8000 bit/s"), "{failure}");
     }
 
     #[test]

@@ -323,8 +323,7 @@ fn check(request: &RunRequest) -> Result<(), Failure> {
     Err(Failure::new(
         FailureKind::Spec,
         format!(
-            "interval_s: {interval_s} s over {sending_s} s and {} streams makes {rows} rows of samples, \
-             allowed are {MAX_ROWS}",
+            "interval_s: {interval_s} s over {sending_s} s with {} streams gives {rows} rows of samples; the limit is {MAX_ROWS}: use a longer interval",
             request.streams.len(),
         ),
     ))

@@ -279,7 +279,7 @@ impl Sampler {
         if take_due(&mut self.times.watchdog_at, now) && !self.control.is_aborted() {
             let (open, limit_s) = (self.open_streams(), self.plan.watchdog.as_secs_f64());
             let message = format!(
-                "{open} had not ended {limit_s} s after the start, all a run of this length may take"
+                "{open} had not ended {limit_s} s after the start, the limit for a run of this length"
             );
             self.fail(Failure::new(FailureKind::Timeout, message));
         }
@@ -348,7 +348,7 @@ impl Sampler {
         }
         if self.samples.len() + self.lanes.len() > MAX_ROWS && !self.control.is_aborted() {
             let message = format!(
-                "{} rows of samples, allowed are {MAX_ROWS}: sample less often",
+                "{} rows of samples; allowed: {MAX_ROWS}: sample less often",
                 self.samples.len()
             );
             self.fail(Failure::new(FailureKind::Limit, message));

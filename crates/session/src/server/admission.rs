@@ -94,7 +94,7 @@ impl Gate {
             (None, None) => {
                 return Err(Failure::new(
                     FailureKind::Auth,
-                    "this server asks for a ticket: give the farline://... line it printed, or have `farline trust` remember it",
+                    "this server requires a ticket: pass the farline://... line that it printed, or store it with `farline trust`",
                 ));
             }
         };
@@ -133,11 +133,10 @@ impl Gate {
         let refused = |line: &str| Err(Failure::new(FailureKind::Auth, line));
         match &spec.copy {
             Some(copy) if (copy.owner || copy.group) && !self.keep_owners => refused(
-                "copy.owner: this server neither tells nor sets owners and groups; leave out --owner and --group, or start \
-                 it with farline serve --keep-owners",
+                "copy.owner: this server does not report or set owners and groups; leave out --owner and --group, or start it with farline serve --keep-owners",
             ),
             Some(copy) if copy.remove_source_files && spec.direction == Direction::Reverse => refused(
-                "copy.remove_source_files: who may read files here may not remove them; run the copy on the host that has them",
+                "copy.remove_source_files: a ticket to read files does not allow removing them; run the copy on the host that has them",
             ),
             _ => Ok(()),
         }
@@ -148,7 +147,7 @@ impl Gate {
         match &spec.copy {
             Some(copy) if self.require_cipher && copy.cipher == Cipher::None => Err(Failure::new(
                 FailureKind::Auth,
-                "copy.cipher: this server takes no clear text, allowed are aes128-gcm and aes256-gcm",
+                "copy.cipher: this server requires encryption; allowed: aes128-gcm, aes256-gcm",
             )),
             _ => Ok(()),
         }
@@ -167,7 +166,7 @@ fn most_moved(total: u64, is_copy: bool) -> u64 {
 fn no_files() -> Failure {
     Failure::new(
         FailureKind::Auth,
-        "files move only with a ticket for their folder: give the farline://... line that names it",
+        "copying files needs a ticket for their folder: pass the farline://... line for it",
     )
 }
 
@@ -204,7 +203,7 @@ fn check_duration(limit: DurationS, spec: &RunSpec) -> Result<Option<String>, Fa
         }
         Some(_) => Ok(None),
         None => Ok(Some(format!(
-            "the server ends a run that takes much longer than {allowed}"
+            "the server stops a run that takes much longer than {allowed}"
         ))),
     }
 }
@@ -232,7 +231,7 @@ fn apply_rate(limit: RateBps, spec: &mut RunSpec) -> Result<Option<String>, Fail
         return Err(over(
             "rate_bps",
             &asked,
-            &format!("{} bit/s over all streams", limit.get()),
+            &format!("{} bit/s in total", limit.get()),
         ));
     }
     if let Some(copy) = &mut spec.copy {
@@ -244,14 +243,14 @@ fn apply_rate(limit: RateBps, spec: &mut RunSpec) -> Result<Option<String>, Fail
     let each = (limit.get() / streams).max(1);
     spec.rate_bps = RateBps::new(each).ok();
     Ok(Some(format!(
-        "rate_bps is {each} bit/s on each stream: the server allows {} bit/s over all",
+        "rate limited to {each} bit/s per stream: the server allows {} bit/s in total (print rates as 5 Gbit/s; Python's `figures.rate_note` looks for a note that starts with `rate_bps`: change both)",
         limit.get()
     )))
 }
 
 fn apply_total_rate(limit: RateBps, copy: &mut CopySpec) -> Result<Option<String>, Failure> {
     let asked = copy.total_rate_bps.map_or(0, RateBps::get);
-    let allowed = format!("{} bit/s over all streams", limit.get());
+    let allowed = format!("{} bit/s in total", limit.get());
     if asked > limit.get() {
         return Err(over("copy.total_rate_bps", &format!("{asked} bit/s"), &allowed));
     }
@@ -268,7 +267,7 @@ fn apply_total_rate(limit: RateBps, copy: &mut CopySpec) -> Result<Option<String
 fn over(option: &str, asked: &str, allowed: &str) -> Failure {
     Failure::new(
         FailureKind::Limit,
-        format!("{option}: {asked} asked for, the server allows up to {allowed}"),
+        format!("{option}: {asked} requested, but the server allows up to {allowed}"),
     )
 }
 
@@ -346,14 +345,14 @@ impl Slots {
         if let Some(most) = self.most_in_all.filter(|&most| book.admitted >= most) {
             return Some(Failure::new(
                 FailureKind::Busy,
-                format!("BUSY: the server stops after {most} sessions, and they have begun"),
+                format!("the server is busy: it stops after {most} sessions, and all have started"),
             ));
         }
         if running < self.most_at_once {
             return None;
         }
         let line = format!(
-            "BUSY: sessions running {running}, allowed at once {}",
+            "the server is busy: {running} sessions running, at most {} at once",
             self.most_at_once
         );
         let mut failure = Failure::new(FailureKind::Busy, line);
@@ -428,7 +427,7 @@ mod tests {
         let (_keep, _, closed) = gate("{}");
         assert_eq!(
             closed.admit(wish(None, "{}")).unwrap_err().message,
-            "this server asks for a ticket: give the farline://... line it printed, or have `farline trust` remember it"
+            "this server requires a ticket: pass the farline://... line that it printed, or store it with `farline trust`"
         );
         let (_keep, _, open) = gate(r#"{"anonymous":true}"#);
         let admission = open.admit(wish(None, "{}")).unwrap();

@@ -38,7 +38,7 @@ impl PortRange {
         let (first, last) = (config.data_port_first.get(), config.data_port_last.get());
         if last < first || (first == 0 && last != 0) {
             let line = format!(
-                "data_port_last: {last}, allowed is data_port_first ({first}) or more, or 0 and 0 for any"
+                "data_port_last: {last}; allowed: data_port_first ({first}) or more, or 0 and 0 for any"
             );
             return Err(Failure::new(FailureKind::Spec, line));
         }
@@ -237,8 +237,7 @@ impl Door {
     /// The door of all data streams that are handed over.
     fn of_data(spec: &RunSpec, local: SocketAddr, handed: &Handed) -> Result<Self, Failure> {
         if let Some(option) = needs_own_listener(spec) {
-            let line =
-                format!("{option}: needs a data port of its own, and there is one port for everything");
+            let line = format!("{option}: needs a separate data port, but the server uses a single port");
             return Err(Failure::new(FailureKind::Spec, line));
         }
         Ok(Self {
@@ -282,7 +281,7 @@ impl Door {
             if gone() {
                 return Err(Failure::new(
                     FailureKind::Interrupted,
-                    "the session ended before its streams were open",
+                    "the session ended before its data streams were open",
                 ));
             }
             let slice = deadline.min(Instant::now() + SLICE);
@@ -306,7 +305,7 @@ impl Door {
 
 fn missing(count: usize) -> Failure {
     let line = format!(
-        "{count} data streams did not reach the server in the time allowed: are its data ports open?"
+        "{count} data streams did not reach the server in time: check that its data ports are open in the firewall"
     );
     Failure::new(FailureKind::Timeout, line)
 }

@@ -283,7 +283,9 @@ impl EventLog {
             return;
         }
         if let Some((_, untold @ 1..)) = troubled.replace((Instant::now(), 0)) {
-            error.message.push_str(&format!(" (and {untold} times before)"));
+            error
+                .message
+                .push_str(&format!(" (and {untold} times before this, not reported)"));
         }
         drop(troubled);
         self.write(Happening::Trouble { error });

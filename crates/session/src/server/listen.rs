@@ -17,7 +17,7 @@ pub fn bind(config: &ServerConfig) -> Result<Vec<TcpListener>, Failure> {
     let port = config.port.get();
     if config.listen.len() > MAX_ADDRESSES {
         let line = format!(
-            "listen: {} addresses, allowed are 0 to {MAX_ADDRESSES}",
+            "listen: {} addresses; allowed: 0 to {MAX_ADDRESSES}",
             config.listen.len()
         );
         return Err(Failure::new(FailureKind::Spec, line));

@@ -120,7 +120,7 @@ impl Lobby {
     fn push_out(&mut self, index: usize) -> Left {
         let visitor = self.crowd.remove(index);
         let line = format!(
-            "{} connections wait to begin a session: the oldest of the address with the most is closed",
+            "{} connections are waiting to start a session: closing the oldest one of the address that has most",
             self.crowd.len() + 1
         );
         Left::Refused(visitor.peer, Failure::new(FailureKind::Busy, line))
@@ -183,7 +183,7 @@ impl Lobby {
         let Visitor { socket, peer, .. } = visitor;
         let refused = |kind, line: &str| Some(Left::Refused(peer, Failure::new(kind, line)));
         if visitor.is_ready {
-            return refused(FailureKind::Busy, "no place became free in the time allowed");
+            return refused(FailureKind::Busy, "the server stayed full for the time limit");
         }
         let seen = match socket.peek(&mut self.buffer) {
             Ok(0) => return None,
@@ -201,11 +201,11 @@ impl Lobby {
             },
             First::Stranger => refused(
                 FailureKind::Protocol,
-                "the other end begins neither a TLS session nor a data stream of farline",
+                "the other end is not farline: it started neither a TLS session nor a data stream",
             ),
             First::Needs(_) | First::Client => refused(
                 FailureKind::Timeout,
-                "the connection did not say what it is in the time allowed",
+                "the connection sent nothing within the time limit",
             ),
         }
     }

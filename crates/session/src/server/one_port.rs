@@ -66,7 +66,7 @@ impl Arrivals {
         let missing = || {
             Failure::new(
                 FailureKind::Protocol,
-                "a data stream of no session that waits for one",
+                "a data stream that no session is waiting for",
             )
         };
         let session = session_of_preamble(name).ok_or_else(missing)?;

@@ -136,7 +136,7 @@ impl Held {
 impl HandshakePermit {
     /// Why its holder has to end, if it had to give way.
     pub fn revoked(&self) -> Option<Failure> {
-        let line = "BUSY: more clients begin a session than the server can serve, and this one took longest";
+        let line = "the server is busy: too many clients are starting a session, and this one took longest";
         let mut busy = Failure::new(FailureKind::Busy, line);
         busy.retry_after_s = Some(1.0);
         self.permits

@@ -221,7 +221,7 @@ impl Crew {
                         Some(permit) => self.seat(socket, Caller { peer, back: None }, interrupt, permit),
                         None => Err(Failure::new(
                             FailureKind::Busy,
-                            "no place became free in the time allowed",
+                            "the server stayed full for the time limit",
                         )),
                     },
                 );

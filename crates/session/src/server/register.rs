@@ -81,7 +81,7 @@ impl Register {
         if copies.contains_key(&name) {
             let mut busy = Failure::new(
                 FailureKind::Busy,
-                "BUSY: an older session of this copy has not ended yet",
+                "the server is busy: an older session of this copy has not ended yet",
             );
             busy.retry_after_s = Some(1.0);
             return Err(busy);
@@ -103,7 +103,7 @@ impl Register {
 impl Claim {
     /// Why the session was ended, if a newer one took its place.
     pub fn replaced(&self) -> Option<Failure> {
-        let line = "a newer session of the same copy took the place of this one, allowed is one at a time";
+        let line = "a newer session of the same copy replaced this one";
         let is_replaced = self.replaced.load(Ordering::Acquire);
         is_replaced.then(|| Failure::new(FailureKind::Limit, line))
     }

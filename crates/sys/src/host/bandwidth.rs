@@ -31,7 +31,7 @@ const STRIDE_BYTES: usize = 4 << 20;
 pub fn memory_copy_bps(threads: usize, seconds: f64) -> io::Result<u64> {
     let seconds_fit = seconds > 0.0 && seconds <= MAX_SECONDS;
     if !seconds_fit || !(1..=MAX_THREADS).contains(&threads) {
-        let message = format!("allowed are 1 to {MAX_THREADS} threads and up to {MAX_SECONDS} s");
+        let message = format!("allowed: 1 to {MAX_THREADS} threads and up to {MAX_SECONDS} s");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
     let length = buffer_bytes(threads)?;

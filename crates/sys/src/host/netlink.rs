@@ -71,7 +71,7 @@ fn take_messages(mut datagram: &[u8], links: &mut Vec<Link>) -> io::Result<bool>
         if length < HEADER_BYTES || length > datagram.len() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "netlink: message of a wrong length",
+                "netlink: message of wrong length",
             ));
         }
         let body = &datagram[HEADER_BYTES..length];

@@ -31,8 +31,7 @@ impl Transport for Null {
             reliable: true,
             carries_data: false,
             binds_addresses: false,
-            why_not: "carries_data: nothing is moved, each end counts its own calls and ends by itself; \
-                      binds_addresses: there is no socket",
+            why_not: "carries_data: no data is moved, each end counts its own calls; binds_addresses: there is no socket",
         }
     }
 

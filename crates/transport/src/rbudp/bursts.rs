@@ -110,7 +110,7 @@ impl Sender {
             let slot = &mut self.slots[index * full..index * full + HEADER_BYTES + length];
             self.source
                 .fill(&self.burst, packet, &mut slot[HEADER_BYTES..])
-                .map_err(|error| Failure::system("reading what is to be sent", &error))?;
+                .map_err(|error| Failure::system("reading the data to send", &error))?;
             let hash = if self.checksum {
                 packet_hash(self.burst.blast, packet, &slot[HEADER_BYTES..])
             } else {

@@ -86,7 +86,7 @@ impl Receiver {
         };
         let whole = self.intake.peek(blast, bytes);
         if whole.len() as u64 != bytes {
-            let line = format!("blast {blast} is whole, and its {bytes} bytes are not in memory");
+            let line = format!("blast {blast} is complete, but its {bytes} bytes are not in memory");
             return Err(Failure::new(FailureKind::Internal, line));
         }
         let left = &whole[self.handed_bytes..];

@@ -79,7 +79,7 @@ fn greet(tcp: &Socket, udp: &Socket, request: &Connect<'_>, remote: SocketAddr) 
     loop {
         let left = time_left(request.deadline).ok_or_else(|| {
             let line =
-                format!("data stream to {remote}: no datagram got through: is UDP to its data port blocked?");
+                format!("data stream to {remote}: no datagram arrived: check that UDP to its data port is allowed by the firewall");
             Failure::new(FailureKind::Timeout, line)
         })?;
         match udp.send(&hello) {
@@ -165,7 +165,7 @@ impl Opened {
         read_exact(&mut self.tcp, &mut theirs, deadline)?;
         let [mark @ .., a, b, c, d] = theirs;
         if mark != OFFER {
-            let line = format!("data stream: an offer beginning with {mark:02x?}, allowed is {OFFER:02x?}");
+            let line = format!("data stream: an offer that starts with {mark:02x?}; expected {OFFER:02x?}");
             return Err(Failure::new(FailureKind::Protocol, line));
         }
         Ok(u32::from_be_bytes([a, b, c, d]) as usize)

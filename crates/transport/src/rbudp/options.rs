@@ -85,13 +85,13 @@ pub(super) fn check(spec: &RunSpec) -> Result<(), Failure> {
     if options.file.is_some() {
         return Err(refused(
             "rbudp.file",
-            "goes without a copy, which says itself what is sent",
+            "cannot be combined with a copy, whose files are the data",
         ));
     }
     if options.receiver == RbudpReceiver::Fake {
         return Err(refused(
             "rbudp.receiver",
-            "fake drops what comes, files are received by naive or gather",
+            "fake discards all data; use naive or gather to receive files",
         ));
     }
     Ok(())
@@ -136,13 +136,13 @@ impl Setup {
     pub(super) fn agree(&mut self, other_bytes: usize, rate_bps: u64) -> Result<(), Failure> {
         if other_bytes < self.datagram_bytes {
             self.notes.push(format!(
-                "packet: {other_bytes} bytes, what fits the other end (here {})",
+                "packet: {other_bytes} bytes, the maximum of the other end (here {})",
                 self.datagram_bytes
             ));
             self.datagram_bytes = other_bytes;
         }
         if self.datagram_bytes < usize::from(RbudpPacketBytes::MIN.get()) {
-            let line = format!("data stream: the other end takes datagrams of {other_bytes} bytes only");
+            let line = format!("data stream: the other end accepts datagrams of at most {other_bytes} bytes");
             return Err(Failure::new(FailureKind::Protocol, line));
         }
         let most = (MAX_BATCH_BYTES / self.datagram_bytes).clamp(1, MAX_BATCH_SEGMENTS);
@@ -180,7 +180,7 @@ fn datagram_bytes(options: &RbudpOptions, fits: usize, mtu: usize) -> Result<usi
     let asked = options.packet_bytes.map(|packet| usize::from(packet.get()));
     match asked {
         Some(packet) if packet > fits => {
-            let reason = format!("{packet} bytes exceed the path's MTU of {mtu}, allowed are up to {fits}");
+            let reason = format!("{packet} bytes exceed the path's MTU of {mtu}; allowed: up to {fits}");
             Err(refused("rbudp.packet_bytes", reason))
         }
         Some(packet) => Ok(packet),
@@ -286,7 +286,7 @@ mod tests {
             ..RbudpOptions::default()
         };
         let failure = datagram_bytes(&options, 1472, 1500).unwrap_err();
-        assert!(failure.message.contains("allowed are up to 1472"), "{failure}");
+        assert!(failure.message.contains("allowed: up to 1472"), "{failure}");
         assert_eq!(datagram_bytes(&options, 1473, 1501), Ok(1473));
     }
 }

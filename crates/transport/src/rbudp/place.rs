@@ -299,7 +299,7 @@ impl Intake {
     fn receive_into_places(&mut self, fd: BorrowedFd<'_>, blast: u32) -> io::Result<Batch> {
         let mut pieces = Vec::with_capacity(self.headers.len() / HEADER_BYTES * 2);
         let Store::Memory(slots) = &mut self.store else {
-            return Err(io::Error::other("only memory is received into by prediction"));
+            return Err(io::Error::other("receiving by prediction works only into memory"));
         };
         let mut headers = self.headers.chunks_exact_mut(HEADER_BYTES);
         let (mut rest, mut rest_at) = (slots.of(blast), 0);

@@ -193,7 +193,7 @@ impl Receiver {
                 self.hear(now_ns, message)?;
             }
             if self.feedback.is_closed() && !self.machine.is_ended() {
-                let line = "data stream: the sender closed it before its blasts were whole";
+                let line = "data stream: the sender closed it before its blasts were complete";
                 return Err(Failure::new(FailureKind::Protocol, line));
             }
         }
@@ -268,13 +268,13 @@ impl Receiver {
         let figures = self.intake.figures();
         let strays = (figures.strays > 0).then(|| {
             format!(
-                "{} datagrams were not of this stream and were ignored",
+                "{} datagrams did not belong to this stream and were ignored",
                 figures.strays
             )
         });
         let corrupt = (figures.corrupt > 0).then(|| {
             let count = figures.corrupt;
-            format!("{count} packets were not what was sent and were asked for again")
+            format!("{count} packets arrived corrupted and were requested again")
         });
         [strays, corrupt].into_iter().flatten().collect()
     }

@@ -189,9 +189,8 @@ impl Sender {
             .min(self.source.length() - self.given_bytes);
         if wanted == 0 && limit > 0 {
             let length = self.source.length();
-            let line = format!(
-                "rbudp.file: its {length} bytes are sent before the run is over; give total_bytes (-n)"
-            );
+            let line =
+                format!("rbudp.file: its {length} bytes are sent before the run ends; give total_bytes (-n)");
             return Err(Failure::new(FailureKind::Spec, line));
         }
         Ok(wanted)
@@ -254,7 +253,7 @@ impl Sender {
         if !self.machine.is_finished() {
             // What the other end does not have yet, it will not get: it must not wait for it.
             self.feedback
-                .give_up("not everything had arrived when the time was over");
+                .give_up("not all data had arrived when the time was over");
         }
         Ok(())
     }

@@ -113,13 +113,16 @@ fn open(path: &Path, total: Option<u64>) -> Result<Source, Failure> {
     if !facts.is_file() {
         return Err(refused(
             "rbudp.file",
-            format!("{}: is no regular file", path.display()),
+            format!("{}: is not a regular file", path.display()),
         ));
     }
     let length = facts.len();
     if length == 0 || total.is_some_and(|total| total > length) {
         let wanted = total.unwrap_or(1);
-        let reason = format!("{}: has {length} bytes, {wanted} are to be sent", path.display());
+        let reason = format!(
+            "{}: has {length} bytes, but {wanted} are to be sent",
+            path.display()
+        );
         return Err(refused("rbudp.file", reason));
     }
     Ok(Source::File(file, length))

@@ -40,11 +40,14 @@ pub(super) fn check(spec: &RunSpec) -> Result<(), Failure> {
     if tcp.send_mode != SendMode::Copy {
         return Err(refused(
             "tcp.send_mode",
-            "is for made-up bytes; files have copy.read_engine",
+            "applies only to generated data; for files use copy.read_engine",
         ));
     }
     if tcp.receive_mode != ReceiveMode::Read {
-        return Err(refused("tcp.receive_mode", "files are received by read alone"));
+        return Err(refused(
+            "tcp.receive_mode",
+            "files can only be received with read",
+        ));
     }
     Ok(())
 }

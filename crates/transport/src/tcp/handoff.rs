@@ -43,7 +43,7 @@ pub(super) fn check(spec: &RunSpec) -> Result<(), Failure> {
     match needs_own_listener(spec) {
         Some(option) => Err(refused(
             option,
-            "must stand before a connection exists, and the server has one port for everything",
+            "must be set before the connection exists, which a server with a single port cannot do",
         )),
         None => bytes::check(spec),
     }

@@ -244,7 +244,7 @@ impl Opener {
 fn nobody_hands_on(local: SocketAddr) -> Failure {
     Failure::new(
         FailureKind::Interrupted,
-        format!("port {local}: nobody hands connections on any more"),
+        format!("port {local}: connections are no longer accepted"),
     )
 }
 

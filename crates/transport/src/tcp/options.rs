@@ -145,7 +145,7 @@ fn differences(socket: &Socket, tcp: &TcpOptions, role: Role, granted: &Granted)
         granted.receive_buffer_bytes.unwrap_or(0),
     );
     let mptcp = (tcp.mptcp && granted.mptcp == Some(false))
-        .then(|| "mptcp: the other end or the path does not speak it, fell back to TCP".to_owned());
+        .then(|| "mptcp: not supported by the other end or the path, fell back to TCP".to_owned());
     [
         send_buffer,
         receive_buffer,
@@ -161,7 +161,7 @@ fn differences(socket: &Socket, tcp: &TcpOptions, role: Role, granted: &Granted)
 fn mss_note(tcp: &TcpOptions, granted: &Granted) -> Option<String> {
     let (asked, used) = (u32::from(tcp.mss_bytes?.get()), granted.mss_bytes?);
     (asked != used).then(|| {
-        format!("mss: asked for {asked} bytes, in use {used}: TCP options and the path's MTU count in")
+        format!("mss: requested {asked} bytes, in use {used}: TCP options and the path's MTU reduce it")
     })
 }
 

@@ -53,7 +53,7 @@ impl Transport for Udp {
             reliable: false,
             carries_data: true,
             binds_addresses: true,
-            why_not: "reliable: datagrams may be lost, doubled or overtaken; they are counted, not repeated",
+            why_not: "reliable: datagrams may be lost, duplicated or reordered; they are counted, not retransmitted",
         }
     }
 

@@ -83,8 +83,7 @@ impl Setup {
         };
         if let Some(asked) = asked.filter(|&asked| asked > most) {
             self.notes.push(format!(
-                "batch: asked for {asked} datagrams, in use {most}: a call takes {MAX_BATCH_BYTES} bytes, \
-                 {MAX_BATCH_SEGMENTS} datagrams and one block"
+                "batch: requested {asked} datagrams, in use {most}: a call takes at most {MAX_BATCH_BYTES} bytes, {MAX_BATCH_SEGMENTS} datagrams and one block"
             ));
         }
     }
@@ -135,7 +134,7 @@ fn packet_bytes(options: &UdpOptions, fits: usize, mtu: usize) -> Result<usize, 
 /// The failure of a datagram that is too long and must not be fragmented.
 pub(super) fn over_mtu(packet: usize, fits: usize, mtu: usize) -> Failure {
     let reason =
-        format!("{packet} bytes exceed the path's MTU of {mtu} with dont_fragment, allowed are up to {fits}");
+        format!("{packet} bytes exceed the path's MTU of {mtu} with dont_fragment; allowed: up to {fits}");
     refused("udp.packet_bytes", reason)
 }
 
@@ -189,7 +188,7 @@ mod tests {
             ..UdpOptions::default()
         };
         let failure = packet_bytes(&strict, 1472, 1500).unwrap_err();
-        assert!(failure.message.contains("allowed are up to 1472"), "{failure}");
+        assert!(failure.message.contains("allowed: up to 1472"), "{failure}");
         let loose = UdpOptions {
             dont_fragment: false,
             ..strict

@@ -286,10 +286,10 @@ impl Driver {
     /// The failure of a connection that ended as `closed` says while it was still needed.
     pub(super) fn failure(&self, closed: Closed) -> Failure {
         let (kind, reason) = match closed {
-            Closed::ByUs => (FailureKind::Internal, "it was closed here".to_owned()),
+            Closed::ByUs => (FailureKind::Internal, "it was closed by this end".to_owned()),
             Closed::ByPeer => (FailureKind::Protocol, "the other end has closed it".to_owned()),
             Closed::Aborted => (FailureKind::Protocol, "the other end has given up".to_owned()),
-            Closed::PeerDead => (FailureKind::Timeout, "the other end no longer answers".to_owned()),
+            Closed::PeerDead => (FailureKind::Timeout, "the other end stopped answering".to_owned()),
             Closed::PeerError(code) => (
                 FailureKind::Protocol,
                 format!("the other end reports error {code}"),

@@ -118,7 +118,7 @@ impl Listener {
         if let Some(trouble) = &self.trouble {
             failure
                 .message
-                .push_str(&format!("; a caller could not be let in: {}", trouble.message));
+                .push_str(&format!("; a caller could not be accepted: {}", trouble.message));
         }
         failure
     }

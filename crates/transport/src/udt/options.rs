@@ -247,7 +247,7 @@ impl Setup {
         let asked = usize::from(self.udt.packet_bytes?.get());
         let used = packet_bytes(agreed);
         (asked != used)
-            .then(|| format!("packet: asked for {asked} bytes, in use {used}: the other end takes no more"))
+            .then(|| format!("packet: requested {asked} bytes, in use {used}: the maximum of the other end"))
     }
 }
 

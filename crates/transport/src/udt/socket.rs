@@ -157,7 +157,10 @@ impl Socket {
         deadline: Instant,
     ) -> Result<(), Failure> {
         if message.is_empty() {
-            return Err(refused("message", "it is empty, and UDT has no packet for that"));
+            return Err(refused(
+                "message",
+                "it is empty, and UDT cannot send an empty message",
+            ));
         }
         let lifetime_ns = lifetime.map(|it| u64::try_from(it.as_nanos()).unwrap_or(u64::MAX));
         loop {
@@ -184,7 +187,7 @@ impl Socket {
         let is_hopeless = is_empty && message.len() as u64 > statistics.send_buffer_free_bytes;
         if is_hopeless {
             let (length, free) = (message.len(), statistics.send_buffer_free_bytes);
-            let reason = format!("{length} bytes: the send buffer allows {free} at most");
+            let reason = format!("{length} bytes: the send buffer has room for {free}");
             return Err(refused("message", reason));
         }
         Ok(())

@@ -213,7 +213,7 @@ impl Stream for UdtStream {
         }
         Err(Failure::new(
             FailureKind::Timeout,
-            format!("linger of {linger_s} s: the other end does not have everything"),
+            format!("after a linger of {linger_s} s the other end still has not received everything"),
         ))
     }
 

@@ -159,7 +159,7 @@ impl Journal {
                 Ok(())
             } {
                 Ok(()) => noted.write_down(*id, &mut records)?,
-                Err(error) => synced = Err(Failure::system("a file to the device", &error)),
+                Err(error) => synced = Err(Failure::system("flushing flushing a file to the device", &error)),
             }
         }
         if let Some(file) = file.as_mut().filter(|_| !records.is_empty()) {
@@ -230,7 +230,7 @@ impl Journal {
     }
 }
 
-const POISONED: &str = "a thread of the copy broke off while it held the journal";
+const POISONED: &str = "a thread of the copy panicked while it held the journal";
 
 impl Notes {
     fn take(&mut self) -> (Vec<u8>, HashMap<u64, Noted>) {

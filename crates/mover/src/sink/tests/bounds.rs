@@ -97,7 +97,7 @@ fn too_much(spec: &CopySpec, say: impl Fn(&mut Session, u32)) {
     }
     let failure = session.failures().remove(0);
     assert_eq!(failure.kind, FailureKind::Limit, "{failure}");
-    assert!(failure.message.contains("names to be remembered"), "{failure}");
+    assert!(failure.message.contains("names to remember"), "{failure}");
 }
 
 #[test]

@@ -172,7 +172,10 @@ fn files_and_folders_take_each_others_place_where_that_was_asked_for() {
         assert!(refusal(&mut session, number).contains("has its name at the destination"));
     }
     let inside = session.announce_file(b"file/a", b"abc");
-    assert_eq!(refusal(&mut session, inside), "a file is in the way");
+    assert_eq!(
+        refusal(&mut session, inside),
+        "a file with this name is in the way"
+    );
     session.finish();
     (spec.overwrite, spec.force) = (Overwrite::Older, false);
     let mut session = start(&spec).unwrap();

@@ -70,14 +70,14 @@ impl Rule {
         };
         let bytes = text.as_bytes();
         if bytes.len() > MAX_PATTERN_BYTES {
-            return Err(wrong("a pattern has at most 4096 bytes"));
+            return Err(wrong("a pattern cannot be longer than 4096 bytes"));
         }
         let anchored = bytes.strip_prefix(b"/");
         let body = anchored.unwrap_or(bytes);
         let is_folder = body.ends_with(b"/");
         let body = body.strip_suffix(b"/").unwrap_or(body);
         if body.is_empty() {
-            return Err(wrong("a pattern names something"));
+            return Err(wrong("a pattern cannot be empty"));
         }
         let scope = match anchored {
             Some(_) => Scope::Whole,

@@ -122,7 +122,7 @@ impl Walker<'_> {
 
     fn take_line(&mut self, list: &mut List, line: &[u8]) {
         let Some(path) = path_of(line) else {
-            return self.unread(line, Kind::Other, "leads out of the source");
+            return self.unread(line, Kind::Other, "leads outside the source");
         };
         if path.is_empty() {
             // The source itself: all that is in it.
@@ -150,7 +150,7 @@ impl Walker<'_> {
         if file::stat_at(Some(open.as_fd()), name, false)
             .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
         {
-            return self.unread(&path, Kind::Other, "is not there");
+            return self.unread(&path, Kind::Other, "no such file or folder");
         }
         let folder = Folder {
             path: parent.to_vec(),

@@ -22,7 +22,7 @@ const STAGING: &[u8] = b".farline-partial";
 const HASH_BYTES: usize = 1 << 20;
 
 /// Why a folder is left out.
-pub(super) const NOT_RECURSIVE: &str = "is a folder, and what is in folders was not asked for";
+pub(super) const NOT_RECURSIVE: &str = "is a folder, but the copy is not recursive";
 
 /// A folder whose content is wanted too.
 pub(super) struct Way {
@@ -101,7 +101,7 @@ impl Walker<'_> {
             Err(error) => {
                 let reason = match error.kind() {
                     io::ErrorKind::FileTooLarge => {
-                        "has no length before it is read, and more than 64 MiB when it is".to_owned()
+                        "has an unknown length, and more than 64 MiB when read".to_owned()
                     }
                     io::ErrorKind::NotFound => VANISHED.to_owned(),
                     _ => why(&error),
@@ -172,8 +172,8 @@ impl Walker<'_> {
         let origin = &self.shared.origins[folder.origin as usize];
         let facts = origin.stat_through(&self.shared.root, path);
         let facts = facts.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => "is a link to nothing".to_owned(),
-            _ if is_link_loop(&error) => "is a link that leads to itself".to_owned(),
+            io::ErrorKind::NotFound => "is a dangling link".to_owned(),
+            _ if is_link_loop(&error) => "is a link to itself".to_owned(),
             _ => why(&error),
         })?;
         Ok(Seen {
@@ -184,7 +184,7 @@ impl Walker<'_> {
 
     fn folder(&mut self, folder: &Folder, seen: &Seen, name: &[u8], path: Vec<u8>) -> Option<Way> {
         if name == STAGING {
-            self.skip(&path, Kind::Folder, "holds unfinished copies");
+            self.skip(&path, Kind::Folder, "contains incomplete copies");
             return None;
         }
         if !self.shared.spec.recursive {

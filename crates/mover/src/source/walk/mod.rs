@@ -359,7 +359,7 @@ impl Walker<'_> {
             .as_ref()
             .is_some_and(|parent| parent.has(facts.device, facts.inode))
         {
-            return Ok(Err("is a link to a folder that it is in"));
+            return Ok(Err("is a link to one of its parent folders"));
         }
         Ok(Ok(Some(Arc::new(Lineage {
             device: facts.device,

@@ -176,7 +176,7 @@ impl Receiver {
         };
         if checksum && blast.sum != total.sum {
             return Err(Violation(format!(
-                "blast {number} is not what was sent: all packets came, and their hashes add up to {:016x}, not {:016x}",
+                "blast {number} is corrupted: all packets arrived, but their hashes sum to {:016x} instead of {:016x}",
                 blast.sum, total.sum
             )));
         }

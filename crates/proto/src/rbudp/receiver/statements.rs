@@ -54,7 +54,7 @@ impl Receiver {
             Message::End { blasts } => self.take_end(blasts),
             Message::Failed(reason) => Err(Violation(format!("the other end failed: {reason}"))),
             Message::Missing(_) | Message::Whole { .. } | Message::EndSeen => Err(Violation(
-                "the sender sent what only a receiver says, allowed are DONE, END".to_owned(),
+                "the sender sent a message of a receiver; allowed: DONE, END".to_owned(),
             )),
         }
     }
@@ -96,7 +96,7 @@ impl Receiver {
         }
         if !self.is_in_window(done.blast) {
             let (first, count) = (self.base, self.window);
-            let reason = format!("is not one of the {count} from {first} on that may be under way");
+            let reason = format!("is not one of the {count} from {first} on that can be in flight");
             return Err(wrong_done(&done, &reason));
         }
         let options = self.options;
@@ -119,7 +119,7 @@ impl Receiver {
     fn take_end(&mut self, blasts: u32) -> Result<(), Violation> {
         if blasts != self.base || self.slots.iter().any(Option::is_some) || self.is_ended {
             return Err(Violation(format!(
-                "END after {blasts} blasts, {} are whole and {} under way",
+                "END after {blasts} blasts, of which {} are complete and {} in flight",
                 self.base,
                 self.slots.iter().flatten().count()
             )));
@@ -154,7 +154,10 @@ impl Incoming {
     /// Whether a statement that says more can be.
     fn check(&self, done: &Done, max_packets: u32, options: &ReceiverOptions) -> Result<(), Violation> {
         if done.served > self.reports {
-            let reason = format!("serves report {}, there are {}", done.served, self.reports);
+            let reason = format!(
+                "answers report {}, but there are only {}",
+                done.served, self.reports
+            );
             return Err(wrong_done(done, &reason));
         }
         let most = self.end.map_or(max_packets, |end| end.packets);
@@ -173,7 +176,7 @@ impl Incoming {
     fn check_total(&self, done: &Done, total: Total, options: &ReceiverOptions) -> Result<(), Violation> {
         let most = options.payload_bytes;
         if total.bytes == 0 || total.bytes > most {
-            let reason = format!("states a blast of {} bytes, allowed are 1 to {most}", total.bytes);
+            let reason = format!("states a blast of {} bytes; allowed: 1 to {most}", total.bytes);
             return Err(wrong_done(done, &reason));
         }
         let end = End::of(total.bytes, options.packet_bytes);

@@ -17,8 +17,7 @@ impl Sender {
             Message::Failed(reason) => return Err(Violation(format!("the other end failed: {reason}"))),
             Message::Done(_) | Message::End { .. } => {
                 return Err(Violation(
-                    "the receiver sent what only a sender says, allowed are MISSING, WHOLE, END-SEEN"
-                        .to_owned(),
+                    "the receiver sent a message of a sender; allowed: MISSING, WHOLE, END-SEEN".to_owned(),
                 ));
             }
         }
@@ -81,7 +80,7 @@ impl Sender {
         self.blasts
             .iter_mut()
             .find(|blast| blast.number == number && blast.whole_ns.is_none())
-            .ok_or_else(|| Violation(format!("{what} for blast {number}, under way are {allowed}")))
+            .ok_or_else(|| Violation(format!("{what} for blast {number}; in flight: {allowed}")))
     }
 
     fn is_owed(&self) -> bool {
@@ -103,7 +102,7 @@ fn check_report(blast: &Outgoing, missing: &Missing) -> Result<(), Violation> {
         || !(answered_served..=served).contains(&missing.served)
     {
         let reason = format!(
-            "answers packets below {} and reports to {}, allowed are {answered_upto} to {upto} and {answered_served} to {served}",
+            "answers packets below {} and reports to {}; allowed: {answered_upto} to {upto} and {answered_served} to {served}",
             missing.upto, missing.served
         );
         return Err(wrong_report(missing, &reason));

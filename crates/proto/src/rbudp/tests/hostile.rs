@@ -62,7 +62,7 @@ fn a_report_that_answers_nothing_is_refused() {
     );
     assert_eq!(
         refused(report(0, 11, 0, 1, 0, 1)),
-        "report 1 of blast 0 answers packets below 11 and reports to 0, allowed are 0 to 10 and 0 to 0"
+        "report 1 of blast 0 answers packets below 11 and reports to 0; allowed: 0 to 10 and 0 to 0"
     );
     assert!(refused(report(0, 10, 1, 1, 0, 1)).contains("reports to 1"));
     assert_eq!(
@@ -143,8 +143,8 @@ fn a_statement_that_cannot_be_is_refused() {
         refused_done(&[done(5, 1, None)]),
         "DONE of blast 0 serves report 1, there are 0"
     );
-    assert!(refused_done(&[done(10, 0, Some((951, 0)))]).contains("allowed are 1 to 950"));
-    assert!(refused_done(&[done(1, 0, Some((0, 0)))]).contains("allowed are 1 to 950"));
+    assert!(refused_done(&[done(10, 0, Some((951, 0)))]).contains("allowed: 1 to 950"));
+    assert!(refused_done(&[done(1, 0, Some((0, 0)))]).contains("allowed: 1 to 950"));
     assert!(refused_done(&[done(2, 0, Some((100, 0)))]).contains("not what came before"));
     assert!(refused_done(&[done(5, 0, None), done(4, 0, Some((400, 0)))]).contains("not what came before"));
 }

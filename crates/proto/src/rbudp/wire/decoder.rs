@@ -49,7 +49,7 @@ impl Decoder {
         let most = self.most_bytes();
         if length == 0 || length > most {
             return Err(WireError(format!(
-                "a message of {length} bytes, allowed are 1 to {most}"
+                "a message of {length} bytes; allowed: 1 to {most}"
             )));
         }
         let Some(frame) = bytes.get(LENGTH_BYTES..LENGTH_BYTES + length) else {
@@ -70,9 +70,9 @@ impl Decoder {
 fn wrong(kind: u8, length: usize) -> WireError {
     WireError(match kind {
         DONE..=FAILED => {
-            format!("a message of kind {kind} and {length} bytes that says nothing this stream allows")
+            format!("an invalid message of kind {kind} with {length} bytes")
         }
-        _ => format!("a message of kind {kind}, allowed are {DONE} to {FAILED}"),
+        _ => format!("a message of kind {kind}; allowed: {DONE} to {FAILED}"),
     })
 }
 

@@ -127,17 +127,17 @@ fn a_length_past_what_a_report_can_take_is_refused_before_it_comes() {
     let error = decode(&1_000_000u32.to_be_bytes()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "a message of 1000000 bytes, allowed are 1 to 1025"
+        "a message of 1000000 bytes; allowed: 1 to 1025"
     );
     assert_eq!(
         decode(&[0; 4]).unwrap_err().to_string(),
-        "a message of 0 bytes, allowed are 1 to 1025"
+        "a message of 0 bytes; allowed: 1 to 1025"
     );
     assert!(
         decode(&[0, 0, 0, 1, 9])
             .unwrap_err()
             .to_string()
-            .contains("kind 9, allowed are 1 to 6")
+            .contains("kind 9; allowed: 1 to 6")
     );
     assert_eq!(decode(&[0, 0, 0]), Ok(None));
 }

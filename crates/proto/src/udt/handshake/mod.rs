@@ -120,17 +120,14 @@ impl Display for Refusal {
         match self {
             Self::Rejected { code: REFUSED } => write!(f, "the peer refuses the connection"),
             Self::Rejected { code } => write!(f, "the peer refuses the connection with code {code}"),
-            Self::Version { version } => write!(f, "the peer speaks UDT version {version}, not {VERSION}"),
+            Self::Version { version } => write!(f, "the peer uses UDT version {version}, not {VERSION}"),
             Self::Kind { kind: 1 } => write!(f, "the peer has a stream socket, not one for messages"),
             Self::Kind { kind: 2 } => write!(f, "the peer has a socket for messages, not a stream"),
             Self::Kind { kind } => write!(f, "the peer has a socket of the unknown type {kind}"),
             Self::SegmentSize { mss_bytes } => {
                 write!(f, "the peer's UDT_MSS is {mss_bytes}, less than {MIN_MSS_BYTES}")
             }
-            Self::InitialSequence => write!(
-                f,
-                "the peer answers with another initial sequence number than ours"
-            ),
+            Self::InitialSequence => write!(f, "the peer answers with a different initial sequence number"),
         }
     }
 }

@@ -151,7 +151,7 @@ impl Reader {
         };
         let length = u32::from_be_bytes([a, b, c, d]) as usize;
         if length > MAX_BODY_BYTES {
-            let what = format!("the other end announced {length} bytes, allowed are {MAX_BODY_BYTES}");
+            let what = format!("the other end announced {length} bytes; allowed: {MAX_BODY_BYTES}");
             return Err(violated(&what));
         }
         if !self.fill(feedback, HEAD_BYTES + length)? {
@@ -161,7 +161,7 @@ impl Reader {
         self.bytes.clear();
         frame
             .map(Some)
-            .ok_or_else(|| violated("the other end sent what is no message of it"))
+            .ok_or_else(|| violated("the other end sent an invalid message"))
     }
 
     /// Reads until there are `want` bytes; false when more has to come.

@@ -179,7 +179,7 @@ impl<'a> Outbox<'a> {
             error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(errno::ENOBUFS);
         if error.raw_os_error() == Some(errno::EMSGSIZE) {
             let packet = self.packet_bytes;
-            let reason = format!("{packet} bytes exceed the path's MTU: state fewer, or none");
+            let reason = format!("{packet} bytes exceed the path's MTU: use fewer, or leave the option out");
             return Err(refused("rbudp.packet_bytes", reason));
         }
         // Lost here is as lost on the way: nobody there, or no room.

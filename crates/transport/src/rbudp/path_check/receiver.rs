@@ -94,7 +94,7 @@ impl<'a> Log<'a> {
             TRAINS..=MAX_TRAINS
         };
         if !allowed.contains(&count) {
-            let what = format!("the other end sent {count} trains, allowed are {allowed:?}");
+            let what = format!("the other end sent {count} trains; allowed: {allowed:?}");
             return Err(violated(&what));
         }
         self.trains.truncate(count);

@@ -60,7 +60,7 @@ fn wait_for_ready(feedback: &mut TcpStream, plan: &CheckPlan, deadline: Instant)
         packet_bytes,
     } = Frame::receive(feedback, deadline)?
     else {
-        return Err(violated("the other end does not begin with READY"));
+        return Err(violated("the other end did not start with READY"));
     };
     if (rate_bps, packet_bytes) != (plan.rate_bps, plan.packet_bytes as u64) {
         let what = format!(

@@ -287,14 +287,11 @@ fn a_peer_that_is_silent_gone_or_wrong_is_named() {
         );
         let long = against(role, &too_long, false);
         assert!(
-            long.message.contains("announced 65536 bytes, allowed are "),
+            long.message.contains("announced 65536 bytes; allowed: "),
             "{long}"
         );
         let noise = against(role, b"\0\0\0\x01\x09x", false);
-        assert_eq!(
-            noise.message,
-            "path check: the other end sent what is no message of it"
-        );
+        assert_eq!(noise.message, "path check: the other end sent an invalid message");
     }
     let other = against(Role::Sender, &ready, false);
     assert!(
@@ -305,7 +302,7 @@ fn a_peer_that_is_silent_gone_or_wrong_is_named() {
     let trains = against(Role::Receiver, &sent, false);
     assert_eq!(
         trains.message,
-        "path check: the other end sent 1 trains, allowed are 0..=0"
+        "path check: the other end sent 1 trains; allowed: 0..=0"
     );
     let ready_to_receiver = against(Role::Receiver, &ready, false);
     assert_eq!(
