@@ -375,15 +375,11 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         pulse,
         counts_updates,
         takes_names_apart,
-        // The sending end's business.
-        heals_frames: _,
-        expands_patterns: _,
-        may_go_straight: _,
-        is_vacant: _,
+        ..
     } = setup;
     let mode = mode_of(&spec);
-    let open_files = process::raise_open_files()
-        .map_err(|error| Failure::system("the the limit of open files", &error))?;
+    let open_files =
+        process::raise_open_files().map_err(|error| Failure::system("the limit of open files", &error))?;
     let (device, outlook) = look(&root, &spec, mode)?;
     let choice = choose(&spec, mode, &device, streams)?;
     let reach = reach(&spec, root)?;

@@ -121,6 +121,21 @@ fn may_repeat(origins: &[Origin]) -> bool {
     tops.len() > 1 && (tops[0].is_none() || tops.windows(2).any(|two| two[0] == two[1]))
 }
 
+fn pack_bytes(spec: &CopySpec) -> usize {
+    let bytes = spec.chunk_bytes.map_or(MOST_PACK_BYTES, |chunk| {
+        chunk.get().clamp(LEAST_PACK_BYTES, MOST_PACK_BYTES)
+    });
+    bytes as usize
+}
+
+/// Threads that fill frames, without the helpers.
+fn workers(choice: Choice, streams: u16) -> usize {
+    match choice.threads {
+        0 => streams.max(1).into(),
+        threads => threads.into(),
+    }
+}
+
 fn share(setup: EndSetup, origins: Vec<Origin>, open_files: u64) -> Result<Shared, Failure> {
     let EndSetup { spec, root, .. } = setup;
     let device = device_of(&root, &origins[0])?;
@@ -128,16 +143,10 @@ fn share(setup: EndSetup, origins: Vec<Origin>, open_files: u64) -> Result<Share
     let choice = engine::choose(spec.read_engine, threads, &device, setup.streams)?;
     let choice = choice.straight(setup.may_go_straight && device.is_memory);
     let chunk_bytes = chunk_bytes(&spec, choice.engine);
-    let pack_bytes = spec.chunk_bytes.map_or(MOST_PACK_BYTES, |chunk| {
-        chunk.get().clamp(LEAST_PACK_BYTES, MOST_PACK_BYTES)
-    }) as usize;
+    let pack_bytes = pack_bytes(&spec);
     let frame_bytes = pack_bytes.max(chunk_bytes as usize);
     let helpers = helpers(&spec, choice, setup.streams);
-    let workers = usize::from(if choice.threads > 0 {
-        choice.threads
-    } else {
-        setup.streams.max(1)
-    });
+    let workers = workers(choice, setup.streams);
     let under_way = spec
         .concurrency
         .map_or(workers + helpers, |files| files.get() as usize);
