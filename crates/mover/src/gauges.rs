@@ -95,7 +95,7 @@ const STEP_BYTES: u64 = 16 * 1024;
 ///
 /// A sign of life is not progress: an end that sends a byte now and then, or frames without content, lives and goes nowhere.
 #[derive(Debug)]
-pub struct Pulse {
+pub struct ActivityMonitor {
     zero: Instant,
     last_ns: AtomicI64,
     /// When there last was progress.
@@ -104,7 +104,7 @@ pub struct Pulse {
     moved_bytes: AtomicU64,
 }
 
-impl Default for Pulse {
+impl Default for ActivityMonitor {
     fn default() -> Self {
         Self {
             zero: Instant::now(),
@@ -115,7 +115,7 @@ impl Default for Pulse {
     }
 }
 
-impl Pulse {
+impl ActivityMonitor {
     /// There is progress: something was settled, or this end works.
     pub fn beat(&self) {
         let now = self.live();
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_beat_ends_silence() {
-        let pulse = Pulse::default();
+        let pulse = ActivityMonitor::default();
         std::thread::sleep(std::time::Duration::from_millis(20));
         assert!(pulse.silence().as_millis() >= 20);
         pulse.beat();
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_trickle_is_life_and_no_progress() {
-        let pulse = Pulse::default();
+        let pulse = ActivityMonitor::default();
         std::thread::sleep(std::time::Duration::from_millis(5));
         pulse.moved(0);
         pulse.moved(1);

@@ -38,7 +38,7 @@ use std::time::Duration;
 use farline_spec::{CopySpec, MOST_CHOSEN_CHUNK_BYTES};
 
 pub use frame::Frame;
-pub use gauges::{Gauges, Pulse};
+pub use gauges::{ActivityMonitor, Gauges};
 pub use link::{Arrived, Inlet, Outlet};
 pub use root::Root;
 pub use sink::{ReceiveEnd, is_vacant};
@@ -100,5 +100,5 @@ pub struct EndSetup {
     /// Figures, for others to read.
     pub gauges: Arc<Gauges>,
     /// Beats when anything moves.
-    pub pulse: Arc<Pulse>,
+    pub pulse: Arc<ActivityMonitor>,
 }

@@ -27,7 +27,7 @@ mod liar;
 pub mod machine;
 pub mod message;
 pub mod run;
-mod seat;
+mod run_controller;
 pub mod server;
 mod state_dir;
 mod streams;
@@ -38,7 +38,7 @@ mod tls;
 
 pub use client::{Contact, Event, Local, RunHandle, start_run, start_run_with};
 pub use facts::{host_facts, version_info};
-pub use server::{Happening, RefusalSummary, Server, ServerEvent, SessionEnd, SessionStart};
+pub use server::{AuditEvent, RefusalSummary, Server, ServerEvent, SessionEnd, SessionStart};
 pub use target::{DEFAULT_PORT, Target};
 pub use ticket::mint_ticket;
 pub use ticket_records::{inspect_ticket, list_tickets, revoke_ticket};

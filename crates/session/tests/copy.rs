@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use common::follow;
 use common::site::{Site, assert_same, make_tree, spec, wait_for_partial};
-use farline_session::{Event, Happening, Local, RunHandle, Server, Target, start_run, start_run_with};
+use farline_session::{AuditEvent, Event, Local, RunHandle, Server, Target, start_run, start_run_with};
 use farline_spec::{FailureKind, RunStatus, Scope, from_json};
 use serde_json::{Value, json};
 
@@ -169,7 +169,7 @@ fn a_stop_in_the_middle_keeps_what_was_proved_and_the_next_session_goes_on() {
     let slow = site.push(&json!({"copy": {"total_rate_bps": 40_000_000, "chunk_bytes": 65_536}}));
     let handle = start_run(site.writer(), from_json(&slow.to_string()).unwrap());
     site.server
-        .event(|what| matches!(what, Happening::SessionStarted(_)).then_some(()));
+        .event(|what| matches!(what, AuditEvent::SessionStarted(_)).then_some(()));
     wait_for_partial(&site.far());
     handle.stop();
     let stopped = follow(&handle).record;

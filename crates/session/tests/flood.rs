@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{serve_with, spec};
 use farline_session::machine::Timing;
-use farline_session::{Happening, Target, start_run};
+use farline_session::{AuditEvent, Target, start_run};
 use farline_spec::FailureKind;
 
 const OPEN: &str = r#","anonymous":true"#;
@@ -94,15 +94,15 @@ fn the_silent_are_given_up_soon_and_told_of_as_one_line() {
     let (mut one_by_one, mut summed) = (0, 0);
     loop {
         match server.server.poll_event(common::PATIENCE).unwrap().what {
-            Happening::Refused { error, .. } => {
+            AuditEvent::Refused { error, .. } => {
                 assert_eq!(error.kind, FailureKind::Timeout);
                 one_by_one += 1;
             }
-            Happening::RefusedMany(summary) => {
+            AuditEvent::RefusedMany(summary) => {
                 assert_eq!(summary.from, "127.0.0.2");
                 summed += summary.connections;
             }
-            Happening::Stopped { .. } => break,
+            AuditEvent::Stopped { .. } => break,
             other => panic!("{other:?}"),
         }
     }

@@ -12,7 +12,7 @@ use common::proxy::{Fate, Proxy};
 use common::wire::Wire;
 use common::{complete, follow, serve, serve_with, spec};
 use farline_session::machine::Timing;
-use farline_session::{Happening, Server, Target, mint_ticket, start_run};
+use farline_session::{AuditEvent, Server, Target, mint_ticket, start_run};
 use farline_spec::{FailureKind, Limits, RunStatus, Scope};
 use serde_json::{Value, json};
 
@@ -115,8 +115,8 @@ fn a_client_that_stalls_at_any_step_is_given_up() {
         let proxy = Proxy::start(server.address(), records, Fate::Hold);
         let stalled = start_run(Target::parse(&proxy.address.to_string()).unwrap(), spec(text));
         let error = server.event(|what| match what {
-            Happening::Refused { error, .. } => Some(error),
-            Happening::SessionEnded(end) => end.error,
+            AuditEvent::Refused { error, .. } => Some(error),
+            AuditEvent::SessionEnded(end) => end.error,
             _ => None,
         });
         assert_eq!(
@@ -447,12 +447,12 @@ fn a_connection_that_ends_before_its_first_byte_is_nobodys_trouble() {
     server.server.join();
     let mut said = Vec::new();
     server.event(|what| {
-        let is_last = matches!(what, Happening::Stopped { .. });
+        let is_last = matches!(what, AuditEvent::Stopped { .. });
         said.push(what);
         is_last.then_some(())
     });
     assert!(
-        !said.iter().any(|what| matches!(what, Happening::Refused { .. })),
+        !said.iter().any(|what| matches!(what, AuditEvent::Refused { .. })),
         "{said:?}"
     );
 }

@@ -5,7 +5,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{bytes, complete, follow, serve, spec};
-use farline_session::{Happening, Server, Target, mint_ticket, start_run};
+use farline_session::{AuditEvent, Server, Target, mint_ticket, start_run};
 use farline_spec::{FailureKind, Limits, RunStatus, Scope, from_json};
 
 const OPEN: &str = r#","anonymous":true"#;
@@ -239,7 +239,7 @@ fn an_abort_ends_at_once_with_what_the_client_has() {
 fn one_client_more_is_told_busy_and_when_to_come_again() {
     let server = serve(r#","anonymous":true,"max_sessions":1"#);
     let first = start_run(server.target(), spec(r#"{"duration_s":20,"rate_bps":8000000}"#));
-    server.event(|what| matches!(what, Happening::SessionStarted(_)).then_some(()));
+    server.event(|what| matches!(what, AuditEvent::SessionStarted(_)).then_some(()));
     let error = complete(server.target(), "{}").record.error.unwrap();
     assert_eq!(error.kind, FailureKind::Busy);
     assert!(error.message.contains("sessions running 1"), "{error}");
@@ -258,11 +258,11 @@ fn one_client_more_is_told_busy_and_when_to_come_again() {
 fn a_stopped_server_lets_sessions_end_and_joins_everything() {
     let server = serve(OPEN);
     let short = start_run(server.target(), spec(r#"{"duration_s":1,"rate_bps":8000000}"#));
-    server.event(|what| matches!(what, Happening::SessionStarted(_)).then_some(()));
+    server.event(|what| matches!(what, AuditEvent::SessionStarted(_)).then_some(()));
     server.server.stop();
     assert_eq!(follow(&short).record.error, None);
     server.server.join();
-    server.event(|what| matches!(what, Happening::Stopped { sessions: 1 }).then_some(()));
+    server.event(|what| matches!(what, AuditEvent::Stopped { sessions: 1 }).then_some(()));
     assert_eq!(
         complete(server.target(), "{}").record.error.unwrap().kind,
         FailureKind::Unreachable
@@ -273,7 +273,7 @@ fn a_stopped_server_lets_sessions_end_and_joins_everything() {
 fn a_session_that_outlasts_the_grace_is_ended_and_told_why() {
     let server = serve(OPEN);
     let long = start_run(server.target(), spec(r#"{"duration_s":30,"rate_bps":8000000}"#));
-    server.event(|what| matches!(what, Happening::SessionStarted(_)).then_some(()));
+    server.event(|what| matches!(what, AuditEvent::SessionStarted(_)).then_some(()));
     std::thread::sleep(Duration::from_millis(300));
     let before = Instant::now();
     server.server.stop_within(Duration::from_millis(200));
@@ -299,7 +299,7 @@ fn a_server_for_two_sessions_ends_by_itself_after_them() {
     server.serves_still();
     server.serves_still();
     server.server.join();
-    server.event(|what| matches!(what, Happening::Stopped { sessions: 2 }).then_some(()));
+    server.event(|what| matches!(what, AuditEvent::Stopped { sessions: 2 }).then_some(()));
 }
 
 #[test]

@@ -7,12 +7,12 @@ use farline_spec::Failure;
 use farline_sys::process::{steal_by_cpu, steal_time};
 use farline_sys::stack_counters::{StackCounters, StackCounts};
 
-use super::request::{EngineDoor, PortTraffic, Report};
+use super::request::{EngineHandle, PortTraffic, Report};
 use super::stamp::Account;
 use crate::layout::{Layout, Point};
 
 /// The kernels' counters of all hosts, beside the layout that says whose device is which.
-pub struct Books {
+pub struct Accounting {
     layout: Arc<Layout>,
     stacks: Mutex<Vec<StackCounters>>,
 }
@@ -34,7 +34,7 @@ pub struct Totals {
     pub sample_rows_dropped: u64,
 }
 
-impl Books {
+impl Accounting {
     /// Books over hosts in the order of the layout.
     pub fn new(layout: Arc<Layout>, stacks: Vec<StackCounters>) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl Books {
     ///
     /// # Errors
     /// The failure that ended the engine, or "system" when a counter cannot be read.
-    pub fn account(&self, engine: &EngineDoor) -> Result<Account, Failure> {
+    pub fn account(&self, engine: &EngineHandle) -> Result<Account, Failure> {
         let before = engine.report(false)?;
         let counts = self.read()?;
         let after = engine.report(false)?;

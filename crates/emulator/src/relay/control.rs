@@ -8,7 +8,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use farline_spec::LinkSamples;
 
 use super::capture::{Capture, CaptureEnd, Chunk};
-use super::request::{EngineDoor, PipeReport, Report};
+use super::request::{EngineHandle, PipeReport, Report};
 use crate::model::PipeCounters;
 
 /// Rows that wait for someone to fetch them; beyond that the oldest are dropped, and counted.
@@ -78,7 +78,7 @@ impl SampleBox {
 /// The control thread's state.
 pub struct Control {
     /// The way to the engine.
-    pub engine: EngineDoor,
+    pub engine: EngineHandle,
     /// What it is told.
     pub commands: Receiver<Command>,
     /// Where samples go.
@@ -208,18 +208,18 @@ mod tests {
     use farline_sys::wake::Waker;
 
     use super::*;
-    use crate::relay::request::Bell;
+    use crate::relay::request::WakeSignal;
 
     /// A control thread's state, with an engine that has ended.
     fn control() -> (Sender<Command>, Control) {
-        let bell = Arc::new(Bell {
+        let bell = Arc::new(WakeSignal {
             waker: Waker::new().unwrap(),
             stop: AtomicBool::new(false),
             failure: OnceLock::new(),
         });
         let (commands_in, commands) = unbounded();
         let control = Control {
-            engine: EngineDoor::new(unbounded().0, bell),
+            engine: EngineHandle::new(unbounded().0, bell),
             commands,
             samples: Arc::default(),
             interval: Duration::from_secs(1),

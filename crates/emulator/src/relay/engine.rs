@@ -10,7 +10,7 @@ use farline_sys::arena::{Arena, Frame};
 use farline_sys::tun::Tun;
 
 use super::outlet::{Outlet, Packet};
-use super::request::{Bell, PipeReport, Report, Request, Traffic};
+use super::request::{PipeReport, Report, Request, Traffic, WakeSignal};
 use super::tap::Tap;
 use super::too_big::TooBigAnswers;
 use super::wait::Waits;
@@ -35,7 +35,7 @@ pub struct Engine {
     pub(super) too_big: TooBigAnswers,
     pub(super) taps: Vec<Tap>,
     pub(super) requests: Receiver<Request>,
-    pub(super) bell: Arc<Bell>,
+    pub(super) bell: Arc<WakeSignal>,
 }
 
 impl Engine {

@@ -10,13 +10,13 @@ use farline_spec::{Failure, FailureKind, LinkChange, LinkDirection, LinkSamples,
 
 use farline_sys::arena::Spare;
 
-use super::account::{Books, Totals};
+use super::account::{Accounting, Totals};
 use super::capture::{Capture, CaptureEnd};
 use super::control::{Command, SampleBox};
 use super::hosts::{Hosts, NamespacePaths};
 use super::memory;
 use super::paths::{self, PathFacts};
-use super::request::{EngineDoor, Report, Request};
+use super::request::{EngineHandle, Report, Request};
 use super::stamp::{Account, Limits, stamp};
 use super::start;
 use super::tap::{Recording, Tap};
@@ -39,11 +39,11 @@ pub struct RelayOptions {
 pub struct Emulator {
     pub(super) layout: Arc<Layout>,
     pub(super) link_names: Vec<String>,
-    pub(super) engine: EngineDoor,
+    pub(super) engine: EngineHandle,
     pub(super) control: Sender<Command>,
     pub(super) samples: Arc<SampleBox>,
     pub(super) hosts: Hosts,
-    pub(super) books: Books,
+    pub(super) books: Accounting,
     pub(super) marks: Mutex<Marks>,
     pub(super) captured: Mutex<BTreeSet<usize>>,
     pub(super) threads: Mutex<Vec<JoinHandle<()>>>,

@@ -128,13 +128,13 @@ pub struct PortTraffic {
 
 /// The way to the engine from any thread.
 #[derive(Clone)]
-pub struct EngineDoor {
+pub struct EngineHandle {
     requests: Sender<Request>,
-    bell: Arc<Bell>,
+    bell: Arc<WakeSignal>,
 }
 
 /// What the engine and everyone else share.
-pub struct Bell {
+pub struct WakeSignal {
     /// Ends the engine's wait.
     pub waker: Waker,
     /// Set once, by whoever stops the emulator.
@@ -143,9 +143,9 @@ pub struct Bell {
     pub failure: OnceLock<Failure>,
 }
 
-impl EngineDoor {
+impl EngineHandle {
     /// A door whose requests go into `requests`.
-    pub fn new(requests: Sender<Request>, bell: Arc<Bell>) -> Self {
+    pub fn new(requests: Sender<Request>, bell: Arc<WakeSignal>) -> Self {
         Self { requests, bell }
     }
 
@@ -171,7 +171,7 @@ impl EngineDoor {
     /// All counters.
     ///
     /// # Errors
-    /// As [`EngineDoor::ask`].
+    /// As [`EngineHandle::ask`].
     pub fn report(&self, take_backlog_max: bool) -> Result<Report, Failure> {
         self.ask(|reply| Request::Report {
             take_backlog_max,

@@ -13,14 +13,14 @@ use farline_sys::tun::Tun;
 use farline_sys::wake::Waker;
 use tracing::{debug, error};
 
-use super::account::Books;
+use super::account::Accounting;
 use super::control::{Control, SampleBox};
 use super::engine::Engine;
 use super::handle::{Emulator, RelayOptions};
 use super::hosts::{Hosts, Made};
 use super::memory::Memory;
 use super::outlet::Outlet;
-use super::request::{Bell, EngineDoor, Request};
+use super::request::{EngineHandle, Request, WakeSignal};
 use super::too_big::TooBigAnswers;
 use super::wait::{Clock, Waits};
 use crate::layout::Layout;
@@ -34,7 +34,7 @@ struct Parts {
     memory: Memory,
     devices: Vec<Tun>,
     requests: Receiver<Request>,
-    bell: Arc<Bell>,
+    bell: Arc<WakeSignal>,
 }
 
 /// See [`Emulator::start`].
@@ -49,13 +49,13 @@ pub fn start(topology: Topology, options: &RelayOptions) -> Result<Emulator, Fai
         devices,
         stacks,
     } = Hosts::make(&topology, &layout, &options.hosts_file)?;
-    let bell = Arc::new(Bell {
+    let bell = Arc::new(WakeSignal {
         waker: Waker::new().map_err(|error| Failure::system("waker", &error))?,
         stop: AtomicBool::new(false),
         failure: OnceLock::new(),
     });
     let (send_request, requests) = unbounded();
-    let engine = EngineDoor::new(send_request, Arc::clone(&bell));
+    let engine = EngineHandle::new(send_request, Arc::clone(&bell));
     let (control, commands) = unbounded();
     let samples = Arc::new(SampleBox::default());
     // From here on, dropping it stops the threads.
@@ -66,7 +66,7 @@ pub fn start(topology: Topology, options: &RelayOptions) -> Result<Emulator, Fai
         control,
         samples: Arc::clone(&samples),
         hosts,
-        books: Books::new(Arc::clone(&layout), stacks),
+        books: Accounting::new(Arc::clone(&layout), stacks),
         marks: Mutex::default(),
         captured: Mutex::default(),
         threads: Mutex::default(),

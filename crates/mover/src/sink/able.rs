@@ -28,7 +28,7 @@ const BITS: u32 = 0o777;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Modes {
     /// They are kept.
-    Kept,
+    ResumeState,
     /// Setting them is refused.
     Refused,
     /// Setting them goes well and changes nothing: every file has these.
@@ -157,7 +157,7 @@ impl Shared {
     /// # Errors
     /// As [`Self::keep_time`].
     pub fn keep_mode(&self, file: BorrowedFd<'_>, mode: u32) -> io::Result<()> {
-        let modes = self.able().map_or(Modes::Kept, |able| able.modes);
+        let modes = self.able().map_or(Modes::ResumeState, |able| able.modes);
         match (file::set_mode(file, mode), modes) {
             (Err(error), _) if is_beyond(&error, modes == Modes::Refused) => {
                 self.lose(Attribute::Mode, &in_words(&error), 1);

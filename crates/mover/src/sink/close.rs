@@ -7,10 +7,10 @@ use farline_spec::{Attribute, Failure};
 use tracing::debug;
 
 use super::entry::End;
+use super::finalize_queue::Work;
 use super::place::Folders;
-use super::shared::{Mode, POISONED, Shared, Site, in_words};
+use super::shared::{Destination, Mode, POISONED, Shared, in_words};
 use super::staging;
-use super::works::Work;
 
 impl Shared {
     /// Does what is to be done until there is nothing more. On a thread of its own, one of those numbered from 0.
@@ -88,7 +88,7 @@ impl Shared {
     }
 
     /// Removes what is kept beside the files, unless a file that could not be looked at now may go on from it.
-    fn end_staging(&self, site: &Site, end: End) -> Result<Option<String>, Failure> {
+    fn end_staging(&self, site: &Destination, end: End) -> Result<Option<String>, Failure> {
         let kept = site.kept();
         let is_wanted = !end.whole && !kept.left.lock().expect(POISONED).is_empty();
         let Some(base) = site.base.as_ref().filter(|_| !is_wanted) else {

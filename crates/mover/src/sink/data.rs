@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 
 use farline_spec::Failure;
 
-use super::crew::Crew;
+use super::chunk_writer::{ChunkWriter, WriteQueue};
 use super::entry::TICK;
 use super::large::Chunk;
-use super::pen::{Line, Pen};
+use super::pack_workers::PackWorkerPool;
 use super::shared::{Shared, broken};
 use super::small::Small;
 use crate::frame::FrameKind;
@@ -19,10 +19,10 @@ pub struct Stream<'a> {
     shared: &'a Arc<Shared>,
     number: u16,
     /// Where chunks go: through the stream's own pen, unless there is none or their file is shared with other streams.
-    pen: Option<Pen>,
-    line: Option<Line>,
+    pen: Option<ChunkWriter>,
+    line: Option<WriteQueue>,
     /// Where packs go, unless nobody is free there.
-    crew: Option<Crew>,
+    crew: Option<PackWorkerPool>,
     small: Small<'a>,
 }
 
@@ -31,15 +31,15 @@ impl<'a> Stream<'a> {
     /// `crew` while somebody there is free.
     ///
     /// # Errors
-    /// As of [`Pen::new`].
+    /// As of [`ChunkWriter::new`].
     pub fn new(
         shared: &'a Arc<Shared>,
         number: u16,
-        line: Option<Line>,
-        crew: Option<Crew>,
+        line: Option<WriteQueue>,
+        crew: Option<PackWorkerPool>,
     ) -> Result<Self, Failure> {
         let writes = shared.choice.threads == 0;
-        let pen = writes.then(|| Pen::new(shared)).transpose()?;
+        let pen = writes.then(|| ChunkWriter::new(shared)).transpose()?;
         Ok(Self {
             shared,
             number,

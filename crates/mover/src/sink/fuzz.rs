@@ -9,7 +9,7 @@ use super::ReceiveEnd;
 use crate::frame::{FrameKind, Header};
 use crate::message::{self, Catalogue, Entry, EntryKind, GRAIN_BYTES, MESSAGE_FRAME_BYTES};
 use crate::pack::{ITEM_HEADER_BYTES, write_item_header};
-use crate::{Arrived, EndSetup, Frame, Gauges, Inlet, Outlet, Pulse, Root};
+use crate::{ActivityMonitor, Arrived, EndSetup, Frame, Gauges, Inlet, Outlet, Root};
 
 /// Frames that are there from the start, then the end.
 struct Frames(std::vec::IntoIter<Piece>);
@@ -90,7 +90,7 @@ pub fn play(destination: &Path, data: &[u8]) {
         receipt: None,
         most_bytes: Some(1 << 20),
         gauges: Arc::new(Gauges::default()),
-        pulse: Arc::new(Pulse::default()),
+        pulse: Arc::new(ActivityMonitor::default()),
     });
     let Ok(end) = started else {
         return;

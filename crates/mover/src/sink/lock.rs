@@ -125,7 +125,7 @@ impl Lock {
         }
         let modes = match file::stat_fd_anew(file) {
             Ok(facts) if facts.mode & 0o777 != ODD_MODE => Modes::Fixed(facts.mode & 0o777),
-            _ => Modes::Kept,
+            _ => Modes::ResumeState,
         };
         // Where it cannot be set back it goes with the folder.
         let _ = file::set_mode(file, MODE);

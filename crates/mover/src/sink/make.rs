@@ -18,7 +18,7 @@ use super::name::named;
 use super::owner::Belongs;
 use super::place::{Folders, split, word};
 use super::settle::line;
-use super::shared::{Mode, POISONED, Shared, Site, ends_all, in_words};
+use super::shared::{Destination, Mode, POISONED, Shared, ends_all, in_words};
 use crate::message::{self, Feedback, Wants};
 
 /// What is copied at once of a file that becomes two.
@@ -466,7 +466,7 @@ impl Shared {
 
     /// The same for the destination folder itself, last of all. Permission bits only where this copy made it: it may be
     /// anybody's home, or /tmp.
-    pub fn finish_top(&self, site: &Site) -> Option<String> {
+    pub fn finish_top(&self, site: &Destination) -> Option<String> {
         let (top, base) = (self.top.get()?, site.base.as_ref()?);
         let with_mode = self.spec.modes && site.is_new;
         let belongs = self.top_owner.get().copied().filter(|_| site.is_new);

@@ -22,13 +22,14 @@
 mod able;
 mod attributes;
 mod catalogue;
+mod chunk_writer;
 mod clock;
 mod close;
-mod crew;
 mod data;
 mod decide;
 mod delete;
 mod entry;
+mod finalize_queue;
 mod finish;
 mod fold;
 mod frames;
@@ -41,7 +42,7 @@ mod make;
 mod name;
 mod outbox;
 mod owner;
-mod pen;
+mod pack_workers;
 mod place;
 mod seen;
 mod settle;
@@ -52,7 +53,6 @@ mod staging;
 #[cfg(test)]
 mod tests;
 mod way;
-mod works;
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -66,16 +66,16 @@ use farline_sys::process;
 use tracing::{Span, debug};
 
 use self::catalogue::Reading;
-use self::crew::Crew;
+use self::chunk_writer::WriteQueue;
 use self::data::Stream;
 use self::entry::{Parts, Table};
+use self::finalize_queue::FinalizeQueue;
 use self::outbox::Outbox;
 use self::owner::Owners;
-use self::pen::Line;
-use self::place::{Outlook, Reach};
+use self::pack_workers::PackWorkerPool;
+use self::place::{DestinationLookup, Reach};
 use self::seen::Seen;
 use self::shared::{Mode, Over, POISONED, Parked, Shared, broken};
-use self::works::Works;
 use crate::engine::{self, Choice, Device};
 use crate::receipt::Receipt;
 use crate::request::Request;
@@ -104,9 +104,9 @@ pub struct ReceiveEnd {
 struct Inner {
     shared: Arc<Shared>,
     /// Where there are threads that write for streams.
-    line: Option<Line>,
+    line: Option<WriteQueue>,
     /// Where there are processors for threads that help with small files.
-    crew: Option<Crew>,
+    crew: Option<PackWorkerPool>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// What the journal's thread may be begun with, once.
     keeps: AtomicBool,
@@ -130,10 +130,10 @@ impl ReceiveEnd {
                     _ => engine::writer(shared.choice)?.depth(),
                 };
                 let frame_bytes = most_frame_bytes(&shared.spec);
-                Some(Line::new(shared.streams, writers, depth, frame_bytes))
+                Some(WriteQueue::new(shared.streams, writers, depth, frame_bytes))
             }
         };
-        let crew = Crew::new(shared.helpers, most_frame_bytes(&shared.spec));
+        let crew = PackWorkerPool::new(shared.helpers, most_frame_bytes(&shared.spec));
         let end = Self {
             inner: Arc::new(Inner {
                 shared,
@@ -154,7 +154,9 @@ impl ReceiveEnd {
         if let Some(line) = &self.inner.line {
             for _ in 0..self.inner.shared.writers() {
                 let line = line.clone();
-                self.begin("writer", move |shared| pen::write_for_streams(shared, &line))?;
+                self.begin("writer", move |shared| {
+                    chunk_writer::write_for_streams(shared, &line)
+                })?;
             }
         }
         if let Some(crew) = &self.inner.crew {
@@ -384,7 +386,7 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
     let choice = choose(&spec, mode, &device, streams)?;
     let reach = reach(&spec, root)?;
     Ok(Shared {
-        helpers: crew::helpers(&spec, streams),
+        helpers: pack_workers::helpers(&spec, streams),
         mode,
         request: Mutex::new(Request::new(&spec, is_own_request)?),
         durable: mode == Mode::Real && spec.fsync && !device.is_memory,
@@ -413,7 +415,7 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         site: OnceLock::new(),
         table: Table::default(),
         outbox: Outbox::default(),
-        works: Works::new(open_files),
+        works: FinalizeQueue::new(open_files),
         seen: Seen::default(),
         parked: Mutex::new(Parked::default()),
         finished: AtomicBool::new(false),
@@ -438,7 +440,7 @@ fn mode_of(spec: &CopySpec) -> Mode {
     }
 }
 
-fn look(root: &Root, spec: &CopySpec, mode: Mode) -> Result<(Device, Option<Outlook>), Failure> {
+fn look(root: &Root, spec: &CopySpec, mode: Mode) -> Result<(Device, Option<DestinationLookup>), Failure> {
     if mode == Mode::Nothing {
         return Ok((no_device(), None));
     }
@@ -468,10 +470,10 @@ fn choose(spec: &CopySpec, mode: Mode, device: &Device, streams: u16) -> Result<
     }
 }
 
-fn device_of(outlook: &Outlook) -> std::io::Result<Device> {
+fn device_of(outlook: &DestinationLookup) -> std::io::Result<Device> {
     match outlook {
-        Outlook::Folder(folder) => engine::device_of(folder.as_fd()),
-        Outlook::Name(vacancy) => engine::device_of(vacancy.parent.as_fd()),
+        DestinationLookup::Folder(folder) => engine::device_of(folder.as_fd()),
+        DestinationLookup::Name(vacancy) => engine::device_of(vacancy.parent.as_fd()),
     }
 }
 

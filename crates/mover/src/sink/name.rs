@@ -11,9 +11,9 @@ use tracing::{debug, debug_span};
 
 use super::able::synced;
 use super::entry::Entry;
+use super::finalize_queue::Written;
 use super::place::{Folders, split};
 use super::shared::{Shared, ends_all, in_words};
-use super::works::Written;
 use crate::path_text::Shown;
 
 /// Permission bits of a file: the bits that lend its owner's rights are not taken from another host.

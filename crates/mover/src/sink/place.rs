@@ -22,16 +22,16 @@ const KEPT_FOLDERS: usize = 16;
 
 /// What is at the destination before the first entry says what comes.
 #[derive(Debug)]
-pub enum Outlook {
+pub enum DestinationLookup {
     /// A folder: everything goes into it.
     Folder(OwnedFd),
     /// Nothing, or a file: what this name in this folder becomes depends on what comes.
-    Name(Vacancy),
+    Name(MissingTarget),
 }
 
 /// A name that is to become a file or a folder.
 #[derive(Debug)]
-pub struct Vacancy {
+pub struct MissingTarget {
     /// The folder that it is in.
     pub parent: OwnedFd,
     /// The name.
@@ -44,11 +44,11 @@ pub struct Vacancy {
 ///
 /// # Errors
 /// [`FailureKind::System`] when not even its parent is there, or a file is where only a folder can be.
-pub fn look(root: &Root, spec: &CopySpec) -> Result<Outlook, Failure> {
+pub fn look(root: &Root, spec: &CopySpec) -> Result<DestinationLookup, Failure> {
     let path = path_text::to_bytes(&spec.destination)?;
     let explain = |error: io::Error| unreached(&format!("destination {}", spec.destination), &error);
     match root.open(&path, OpenFlags::READ | OpenFlags::FOLDER) {
-        Ok(folder) => return Ok(Outlook::Folder(folder)),
+        Ok(folder) => return Ok(DestinationLookup::Folder(folder)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => {}
         Err(error) => return Err(explain(error)),
@@ -78,7 +78,7 @@ pub fn look(root: &Root, spec: &CopySpec) -> Result<Outlook, Failure> {
             "it is a file, but several sources, or a trailing slash, need a folder",
         ));
     }
-    Ok(Outlook::Name(Vacancy {
+    Ok(DestinationLookup::Name(MissingTarget {
         parent,
         name: name.to_vec(),
         facts,

@@ -12,23 +12,23 @@ use farline_spec::{CopySpec, Failure, FailureKind, kernel_words, plain_line};
 use tracing::{debug, trace};
 
 use super::able::{Able, Losses};
+use super::chunk_writer;
 use super::entry::{Entry, Parts, Table};
+use super::finalize_queue::FinalizeQueue;
 use super::fold::Fold;
 use super::journal::{Journal, Memory, Resumable};
 use super::outbox::Outbox;
 use super::owner::{Belongs, Owners};
-use super::pen;
-use super::place::{Folders, Outlook, Reach};
+use super::place::{DestinationLookup, Folders, Reach};
 use super::seen::Seen;
 use super::staging::Staging;
-use super::works::Works;
 use crate::engine::{Choice, Device};
 use crate::message::Top;
 use crate::path_text::Shown;
 use crate::receipt::Receipt;
 use crate::request::Request;
 use crate::root::is_link_loop;
-use crate::{Gauges, Pulse, path_text};
+use crate::{ActivityMonitor, Gauges, path_text};
 
 /// Problems that are said; of the others only how many they are.
 const MOST_PROBLEMS: usize = 100;
@@ -46,7 +46,7 @@ pub enum Mode {
 
 /// Where things go, once that is known.
 #[derive(Debug)]
-pub struct Site {
+pub struct Destination {
     /// The destination folder; nothing where there is none, or none is wanted.
     pub base: Option<Arc<OwnedFd>>,
     /// The one path that may come, and the name that it gets.
@@ -58,12 +58,12 @@ pub struct Site {
     /// What the destination does not tell apart.
     pub fold: Fold,
     /// What is kept beside the files; only where files are.
-    kept: Option<Kept>,
+    kept: Option<ResumeState>,
 }
 
 /// What is kept beside the files until all of them are done.
 #[derive(Debug)]
-pub struct Kept {
+pub struct ResumeState {
     /// The folder for it.
     pub staging: Staging,
     /// What the destination can.
@@ -79,7 +79,7 @@ pub struct Kept {
     pub bases: Vec<Arc<OwnedFd>>,
 }
 
-impl Site {
+impl Destination {
     /// A destination that nothing is kept at.
     pub const fn bare(base: Option<Arc<OwnedFd>>, single: Option<(Vec<u8>, Vec<u8>)>, fresh: bool) -> Self {
         Self {
@@ -93,7 +93,12 @@ impl Site {
     }
 
     /// A destination that files go to.
-    pub fn of_files(base: Arc<OwnedFd>, single: Option<(Vec<u8>, Vec<u8>)>, fresh: bool, kept: Kept) -> Self {
+    pub fn of_files(
+        base: Arc<OwnedFd>,
+        single: Option<(Vec<u8>, Vec<u8>)>,
+        fresh: bool,
+        kept: ResumeState,
+    ) -> Self {
         Self {
             base: Some(base),
             single,
@@ -108,14 +113,14 @@ impl Site {
     ///
     /// # Panics
     /// Where no files are kept.
-    pub fn kept(&self) -> &Kept {
+    pub fn kept(&self) -> &ResumeState {
         self.kept
             .as_ref()
             .expect("files are kept only at a site of files")
     }
 
     /// The same, if files are kept.
-    pub const fn kept_if_any(&self) -> Option<&Kept> {
+    pub const fn kept_if_any(&self) -> Option<&ResumeState> {
         self.kept.as_ref()
     }
 }
@@ -149,7 +154,7 @@ pub struct Shared {
     /// Who asks.
     pub origin: String,
     pub gauges: Arc<Gauges>,
-    pub pulse: Arc<Pulse>,
+    pub pulse: Arc<ActivityMonitor>,
     pub receipt: Receipt,
     /// What was asked for.
     pub request: Mutex<Request>,
@@ -159,11 +164,11 @@ pub struct Shared {
     pub says_whole: AtomicBool,
     /// What the destination folder itself should be like, if there is such a thing.
     pub top: OnceLock<Top>,
-    pub outlook: Mutex<Option<Outlook>>,
-    pub site: OnceLock<Site>,
+    pub outlook: Mutex<Option<DestinationLookup>>,
+    pub site: OnceLock<Destination>,
     pub table: Table,
     pub outbox: Outbox,
-    pub works: Works,
+    pub works: FinalizeQueue,
     pub seen: Seen,
     /// Further names that wait for their files, by the file's path.
     pub parked: Mutex<Parked>,
@@ -262,7 +267,7 @@ impl Shared {
 
     /// Threads that write chunks for streams, or beside them.
     pub fn writers(&self) -> u16 {
-        let relief = pen::relief(&self.spec, self.choice, self.streams);
+        let relief = chunk_writer::relief(&self.spec, self.choice, self.streams);
         self.choice.threads.max(relief)
     }
 
@@ -284,7 +289,7 @@ impl Shared {
     ///
     /// # Panics
     /// Before the first entry.
-    pub fn site(&self) -> &Site {
+    pub fn site(&self) -> &Destination {
         self.site
             .get()
             .expect("an entry is known only at a known destination")

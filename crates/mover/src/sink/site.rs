@@ -15,8 +15,8 @@ use super::able::Able;
 use super::clock::Clock;
 use super::fold::Fold;
 use super::make::OWNER;
-use super::place::{self, Outlook, Vacancy};
-use super::shared::{Kept, Mode, POISONED, Shared, Site, broken};
+use super::place::{self, DestinationLookup, MissingTarget};
+use super::shared::{Destination, Mode, POISONED, ResumeState, Shared, broken};
 use super::staging::{self, STAGING_NAME, Staging, copy_key};
 use crate::Root;
 use crate::message::Entry;
@@ -27,16 +27,16 @@ const FOLDER_MODE: u32 = 0o777;
 /// be said. Nothing is made or opened: what comes there meanwhile the copy finds when it begins.
 pub fn is_vacant(root: &Root, spec: &CopySpec, origin: &str) -> bool {
     match place::look(root, spec) {
-        Ok(Outlook::Folder(folder)) => {
+        Ok(DestinationLookup::Folder(folder)) => {
             let folder = folder.as_fd();
             !staging::is_there(folder, &copy_key(spec, origin)) && matches!(is_empty(folder), Ok(true))
         }
-        Ok(Outlook::Name(vacancy)) => is_free(&vacancy, spec, origin),
+        Ok(DestinationLookup::Name(vacancy)) => is_free(&vacancy, spec, origin),
         Err(_) => false,
     }
 }
 
-fn is_free(vacancy: &Vacancy, spec: &CopySpec, origin: &str) -> bool {
+fn is_free(vacancy: &MissingTarget, spec: &CopySpec, origin: &str) -> bool {
     vacancy.facts.is_none() && !staging::is_there(vacancy.parent.as_fd(), &copy_key(spec, origin))
 }
 
@@ -47,20 +47,20 @@ impl Shared {
     /// As of [`Staging::open`]; [`FailureKind::System`] when the destination cannot be looked at.
     pub fn is_fresh(&self) -> Result<bool, Failure> {
         if self.mode == Mode::Nothing {
-            self.settle_site(Site::bare(None, None, true));
+            self.settle_site(Destination::bare(None, None, true));
             return Ok(true);
         }
         let outlook = self.outlook.lock().expect(POISONED).take();
         match outlook {
-            Some(Outlook::Folder(folder)) => {
+            Some(DestinationLookup::Folder(folder)) => {
                 let site = self.site_of(folder, None, false)?;
                 let fresh = site.fresh;
                 self.settle_site(site);
                 Ok(fresh)
             }
-            Some(Outlook::Name(vacancy)) => {
+            Some(DestinationLookup::Name(vacancy)) => {
                 let fresh = is_free(&vacancy, &self.spec, &self.origin);
-                *self.outlook.lock().expect(POISONED) = Some(Outlook::Name(vacancy));
+                *self.outlook.lock().expect(POISONED) = Some(DestinationLookup::Name(vacancy));
                 Ok(fresh)
             }
             None => Ok(false),
@@ -75,7 +75,7 @@ impl Shared {
         if self.site.get().is_some() {
             return Ok(());
         }
-        let Some(Outlook::Name(vacancy)) = self.outlook.lock().expect(POISONED).take() else {
+        let Some(DestinationLookup::Name(vacancy)) = self.outlook.lock().expect(POISONED).take() else {
             return Err(broken("an entry arrived before the destination was examined"));
         };
         let fresh = vacancy.facts.is_none();
@@ -95,20 +95,20 @@ impl Shared {
     /// As of [`Self::settle_by`].
     pub fn settle_as_folder(&self) -> Result<(), Failure> {
         let outlook = self.outlook.lock().expect(POISONED).take();
-        if let Some(Outlook::Name(vacancy)) = outlook {
+        if let Some(DestinationLookup::Name(vacancy)) = outlook {
             self.settle_site(self.folder_site(&vacancy)?);
         }
         Ok(())
     }
 
-    fn settle_site(&self, site: Site) {
+    fn settle_site(&self, site: Destination) {
         self.tell_site(&site);
         // Nobody else does.
         let _ = self.site.set(site);
     }
 
     /// Says what is known of the place where things go, and what an earlier session left there.
-    fn tell_site(&self, site: &Site) {
+    fn tell_site(&self, site: &Destination) {
         debug!(
             destination = self.spec.destination,
             file_system = self.device.file_system,
@@ -134,7 +134,7 @@ impl Shared {
         );
     }
 
-    fn folder_site(&self, vacancy: &Vacancy) -> Result<Site, Failure> {
+    fn folder_site(&self, vacancy: &MissingTarget) -> Result<Destination, Failure> {
         let what = format!("destination {}", self.spec.destination);
         if let Some(facts) = vacancy.facts {
             let line = format!(
@@ -144,7 +144,7 @@ impl Shared {
             return Err(Failure::new(FailureKind::System, line));
         }
         if self.mode == Mode::Dry {
-            return Ok(Site::bare(None, None, true));
+            return Ok(Destination::bare(None, None, true));
         }
         let explain = |error: io::Error| Failure::system(&what, &error);
         let parent = vacancy.parent.as_fd();
@@ -169,14 +169,14 @@ impl Shared {
         folder: OwnedFd,
         single: Option<(Vec<u8>, Vec<u8>)>,
         fresh: bool,
-    ) -> Result<Site, Failure> {
+    ) -> Result<Destination, Failure> {
         let explain =
             |error: io::Error| Failure::system(&format!("destination {}", self.spec.destination), &error);
         let fresh = fresh || (single.is_none() && is_empty(folder.as_fd()).map_err(explain)?);
         let base = Arc::new(folder);
         if self.mode == Mode::Dry {
             let fold = Fold::looked(base.as_fd());
-            let mut site = Site::bare(Some(base), single, fresh);
+            let mut site = Destination::bare(Some(base), single, fresh);
             site.fold = fold;
             return Ok(site);
         }
@@ -197,7 +197,7 @@ impl Shared {
         let (journal, mut memory) = staging.journal(boot.trim(), self.durable && tried.syncs)?;
         let fresh = fresh && memory.is_empty();
         let left: HashMap<_, _> = std::mem::take(&mut memory.partials);
-        let kept = Kept {
+        let kept = ResumeState {
             staging,
             able: Able {
                 clock: Clock::new(tried.grain, &self.spec),
@@ -211,7 +211,7 @@ impl Shared {
             bases,
         };
         let fold = kept.staging.fold();
-        let mut site = Site::of_files(base, single, fresh, kept);
+        let mut site = Destination::of_files(base, single, fresh, kept);
         site.fold = fold;
         Ok(site)
     }

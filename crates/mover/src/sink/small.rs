@@ -5,9 +5,9 @@ use std::sync::Arc;
 use farline_spec::Failure;
 
 use super::entry::{Body, Entry};
+use super::finalize_queue::Written;
 use super::place::Folders;
 use super::shared::{Mode, Shared, broken};
-use super::works::Written;
 use crate::Frame;
 use crate::pack::{self, Item};
 

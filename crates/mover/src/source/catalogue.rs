@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::found::{Found, What};
 use super::owners::Owners;
 use super::sending::{Phase, Sending};
-use super::shared::{Shared, Word};
+use super::shared::{CatalogueUpdate, Shared};
 use crate::Outlet;
 use crate::frame::{Frame, FrameKind, Header};
 use crate::message::{self, Catalogue, MESSAGE_FRAME_BYTES};
@@ -110,10 +110,10 @@ impl<'a> Announcer<'a> {
         Ok(said)
     }
 
-    fn say(&mut self, word: Word) -> Result<(), Failure> {
+    fn say(&mut self, word: CatalogueUpdate) -> Result<(), Failure> {
         match word {
-            Word::Message(message) => self.add(&message),
-            Word::Lost {
+            CatalogueUpdate::Message(message) => self.add(&message),
+            CatalogueUpdate::Lost {
                 number,
                 reason,
                 again,

@@ -33,6 +33,7 @@ mod owners;
 mod packing;
 mod pool;
 mod producer;
+mod read_scheduler;
 mod removal;
 mod second_look;
 mod sending;
@@ -42,7 +43,6 @@ mod start;
 mod steady;
 mod straight;
 mod stream;
-mod supply;
 mod table;
 mod walk;
 

@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 use farline_sys::file;
 
 use super::producer::{Filled, PAUSE, Producer};
+use super::read_scheduler::Batch;
 use super::sending::{Phase, Sending};
 use super::settle::Trouble;
 use super::steady;
-use super::supply::Batch;
 use crate::engine::OpenFile;
 use crate::frame::{Frame, FrameKind, Header};
 use crate::pack::{ITEM_HEADER_BYTES, write_item_header};

@@ -8,12 +8,12 @@ use farline_spec::{Failure, FailureKind};
 
 use super::folders::Folders;
 use super::pool::Pool;
+use super::read_scheduler::Work;
 use super::sending::{Chunks, Phase, Sending, Span, State};
 use super::settle::Trouble;
-use super::shared::{Shared, Word};
+use super::shared::{CatalogueUpdate, Shared};
 use super::steady;
 use super::straight::Pointer;
-use super::supply::Work;
 use crate::engine::{self, Completed, OpenFile, Reader, Request};
 use crate::frame::{Frame, FrameKind, Header};
 use crate::message::{Catalogue, GRAIN_BYTES};
@@ -326,7 +326,7 @@ impl Producer {
     /// A hole is hashed as the zeros it stands for, and said instead of sent.
     fn pass_hole(&self, span: &Span) {
         let shared = &self.shared;
-        shared.say(Word::Message(Catalogue::Hole {
+        shared.say(CatalogueUpdate::Message(Catalogue::Hole {
             file: span.file.number,
             offset: span.offset,
             bytes: span.end - span.offset,
@@ -435,7 +435,7 @@ impl Shared {
             (is_first, state.take_unread(), state.hash)
         };
         if is_first {
-            self.say(Word::Message(Catalogue::Settled {
+            self.say(CatalogueUpdate::Message(Catalogue::Settled {
                 file: file.number,
                 hash,
             }));

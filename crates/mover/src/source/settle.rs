@@ -10,7 +10,7 @@ use tracing::debug;
 use super::found::{Found, MOST_TRIES, What};
 use super::origin::{is_another, why};
 use super::sending::{Phase, Sending};
-use super::shared::{Shared, Word, one_line};
+use super::shared::{CatalogueUpdate, Shared, one_line};
 use super::steady::{self, NO_FILE};
 use crate::path_text::{Shown, to_text};
 
@@ -147,7 +147,7 @@ impl Shared {
             let mut state = file.lock();
             (state.take_unread(), state.is_answered)
         };
-        self.say(Word::Lost {
+        self.say(CatalogueUpdate::Lost {
             number: file.number,
             reason: reason.to_owned(),
             again,

@@ -16,17 +16,17 @@ use super::held::Room;
 use super::origin::Origin;
 use super::pool::Pool;
 use super::producer::Filled;
+use super::read_scheduler::ReadScheduler;
 use super::removal::Removal;
 use super::second_look::SecondLooks;
 use super::straight::Straight;
-use super::supply::Supply;
 use super::table::Table;
 use crate::engine::Choice;
 use crate::message::{Catalogue, MAX_PATH_BYTES, Top};
 use crate::path_text::to_text;
 use crate::receipt::Receipt;
 use crate::request::Request;
-use crate::{Gauges, Pulse, Root};
+use crate::{ActivityMonitor, Gauges, Root};
 
 /// Messages that wait for the catalogue's stream, at most.
 const OUTBOX_MESSAGES: usize = 4_096;
@@ -69,13 +69,13 @@ pub(super) struct Shared {
     /// Names that the other end says it deleted.
     pub(super) deleted: AtomicU64,
     /// Beats when anything moves.
-    pub(super) pulse: Arc<Pulse>,
+    pub(super) pulse: Arc<ActivityMonitor>,
     /// What became of each name.
     pub(super) receipt: Receipt,
     /// Entries under way.
     pub(super) table: Table,
     /// What is to be read.
-    pub(super) supply: Supply,
+    pub(super) supply: ReadScheduler,
     /// Files that changed and are to be looked at once more.
     pub(super) second_looks: SecondLooks,
     /// Room for files that are read when they are found.
@@ -119,7 +119,7 @@ pub(super) struct Queue {
 
 /// What other threads have for the catalogue.
 #[derive(Debug)]
-pub(super) enum Word {
+pub(super) enum CatalogueUpdate {
     /// A message as it is.
     Message(Catalogue),
     /// A file that cannot be sent as it was announced, which keeps its place among the entries under way until that is said.
@@ -136,9 +136,9 @@ pub(super) enum Word {
 /// Where other threads leave words for the catalogue.
 #[derive(Debug)]
 pub(super) struct Outbox {
-    into: Sender<Word>,
+    into: Sender<CatalogueUpdate>,
     /// For the catalogue alone.
-    pub(super) words: Receiver<Word>,
+    pub(super) words: Receiver<CatalogueUpdate>,
     ring: Sender<()>,
     /// Has something when the catalogue should look around: the window moved, or all has been read.
     pub(super) bell: Receiver<()>,
@@ -166,7 +166,7 @@ impl Outbox {
 
 impl Shared {
     /// Leaves a word for the catalogue; waits if there are too many. Lost when the copy is over.
-    pub(super) fn say(&self, word: Word) {
+    pub(super) fn say(&self, word: CatalogueUpdate) {
         select! {
             send(self.outbox.into, word) -> _ => {}
             recv(self.halt.closed()) -> _ => {}
@@ -213,7 +213,7 @@ impl Shared {
     /// counted yet. Not on the catalogue's own thread.
     pub(super) fn settle_unannounced(&self, path: &[u8], kind: FileKind, status: FileStatus, reason: &str) {
         let message = self.note_unannounced(path, kind, status, reason);
-        self.say(Word::Message(message));
+        self.say(CatalogueUpdate::Message(message));
     }
 
     /// As [`Self::settle_unannounced`]; gives what the other end is to be told.

@@ -20,11 +20,11 @@ use super::found::Found;
 use super::halt::Halt;
 use super::origin::{Missing, Origin};
 use super::pool::Pool;
+use super::read_scheduler::ReadScheduler;
 use super::removal::Removal;
 use super::second_look::{self, SecondLooks};
 use super::shared::{Outbox, Queue, Shared};
 use super::straight::Straight;
-use super::supply::Supply;
 use super::table::Table;
 use super::walk::{BATCHES_AHEAD, List, THREADS, Walk};
 use super::{Inner, SendEnd, stream};
@@ -166,7 +166,7 @@ fn share(setup: EndSetup, origins: Vec<Origin>, open_files: u64) -> Result<Share
             setup.is_vacant && asks_nothing(&spec),
         )
         .taking_apart(setup.takes_names_apart),
-        supply: Supply::new(under_way, pack_bytes),
+        supply: ReadScheduler::new(under_way, pack_bytes),
         queue: match choice.threads {
             // Helpers fill packs alone.
             0 => queue(helpers, 1, setup.streams, pack_bytes),

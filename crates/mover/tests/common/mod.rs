@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use farline_mover::frame::{FrameKind, HEADER_BYTES, PREFIX_BYTES};
-use farline_mover::{Arrived, EndSetup, Frame, Gauges, Inlet, Outlet, Pulse, Root, SendEnd};
+use farline_mover::{ActivityMonitor, Arrived, EndSetup, Frame, Gauges, Inlet, Outlet, Root, SendEnd};
 use farline_spec::unit::ChunkBytes;
 use farline_spec::{Cipher, CopyReport, CopySpec, Failure, FailureKind, FileEngine, Transport, Verify};
 
@@ -212,7 +212,7 @@ pub fn setup(spec: &CopySpec, streams: u16, receipt: Option<&Path>) -> EndSetup 
         receipt: receipt.map(Path::to_path_buf),
         most_bytes: None,
         gauges: Arc::new(Gauges::default()),
-        pulse: Arc::new(Pulse::default()),
+        pulse: Arc::new(ActivityMonitor::default()),
     }
 }
 

@@ -16,7 +16,7 @@ use farline_transport::StreamKey;
 
 use crate::message::SessionId;
 use crate::run::OpenStream;
-use crate::server::data::Doors;
+use crate::server::data::DataListeners;
 use crate::server::one_port::{Arrivals, NAME_BYTES};
 use crate::streams::End;
 
@@ -31,12 +31,12 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Where the server is waited for.
 #[derive(Debug)]
-pub struct BackDoor {
+pub struct ReverseListener {
     listener: TcpListener,
     local: SocketAddr,
 }
 
-impl BackDoor {
+impl ReverseListener {
     /// Listens on `address`; port 0 lets the kernel choose.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ impl BackDoor {
     /// All streams of a session, which the server opens.
     ///
     /// # Errors
-    /// As [`Doors::accept`]; [`FailureKind::Spec`] for an option that needs a port of its own.
+    /// As [`DataListeners::accept`]; [`FailureKind::Spec`] for an option that needs a port of its own.
     pub fn streams(
         &self,
         spec: &RunSpec,
@@ -113,7 +113,7 @@ impl BackDoor {
         cancelled: &AtomicBool,
     ) -> Result<Vec<OpenStream>, Failure> {
         let arrivals = Arrivals::default();
-        let doors = Doors::handed(spec, End::Client, self.local, arrivals.expect(session, spec))?;
+        let doors = DataListeners::handed(spec, End::Client, self.local, arrivals.expect(session, spec))?;
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| self.sort(&arrivals, MAX_STRANGERS + keys.len(), &done));

@@ -10,10 +10,10 @@ use farline_mover::Root;
 use farline_spec::{Cipher, Failure, FailureKind, RunSpec};
 use tracing::{debug, error_span, field};
 
-use super::back::BackDoor;
+use super::back::ReverseListener;
 use super::connect::{self, StreamPlan, Way};
 use super::record::Ending;
-use super::{Event, Local, Orders};
+use super::{Event, Local, RunControl};
 use crate::channel::{Arrival, Channel};
 use crate::copy::{CopyPlan, origin};
 use crate::machine::{ClientAction, ClientEvent, ClientMachine, ClientPlan, ClientState, Timing};
@@ -22,7 +22,7 @@ use crate::message::{
     TAKES_NAMES_APART,
 };
 use crate::run::RunOutcome;
-use crate::seat::{Bounds, Seat, SeatEvent, check_rows, payload_bytes};
+use crate::run_controller::{Bounds, RunController, SeatEvent, check_rows, payload_bytes};
 use crate::streams::{End, numbers};
 use crate::target::Target;
 use crate::tls::{ClientSide, SeenKey, StreamKeys, seal_keys};
@@ -43,7 +43,7 @@ const BUSY_LOOK: Duration = Duration::from_millis(10);
 const MAX_GUESTS: usize = 16;
 
 /// One run from the first step to the record.
-pub(super) fn run(target: &Target, spec: RunSpec, local: Local, events: &Sender<Event>, orders: Orders) {
+pub(super) fn run(target: &Target, spec: RunSpec, local: Local, events: &Sender<Event>, orders: RunControl) {
     let began = Instant::now();
     let _within = error_span!("session", session = field::Empty).entered();
     let mut ending = Ending::new(target.address(), spec.clone());
@@ -132,15 +132,15 @@ struct Driver<'a> {
     machine: ClientMachine,
     channel: Channel<ServerMessage>,
     server: SocketAddr,
-    seat: Seat,
+    seat: RunController,
     events: &'a Sender<Event>,
-    orders: Orders,
+    orders: RunControl,
     session: Option<SessionId>,
     /// The server has said that nothing is at the destination of a copy.
     is_vacant: bool,
     receipt: Option<PathBuf>,
     /// Where this end listens, if the server connects.
-    back: Option<BackDoor>,
+    back: Option<ReverseListener>,
     /// What machine time counts from.
     began: Instant,
     run_began: Option<SystemTime>,
@@ -155,14 +155,14 @@ impl<'a> Driver<'a> {
         spec: RunSpec,
         local: Local,
         events: &'a Sender<Event>,
-        orders: Orders,
+        orders: RunControl,
         began: Instant,
     ) -> Result<Self, Failure> {
         let allowed = Duration::from_millis(spec.connect_timeout_ms.get().into());
         let unwanted = || orders.is_stopped() || orders.interrupt.is_raised();
         let back = local
             .listen
-            .map(|address| BackDoor::open(address, &spec))
+            .map(|address| ReverseListener::open(address, &spec))
             .transpose()?;
         let deadline = began + allowed;
         let (server, channel) = match &back {
@@ -195,7 +195,7 @@ impl<'a> Driver<'a> {
             machine: ClientMachine::new(plan, began.elapsed()),
             channel,
             server,
-            seat: Seat::new(End::Client, orders.interrupt.waker().clone()),
+            seat: RunController::new(End::Client, orders.interrupt.waker().clone()),
             events,
             orders,
             session: None,
@@ -445,7 +445,7 @@ fn greet(
     socket: TcpStream,
     target: &Target,
     events: &Sender<Event>,
-    orders: &Orders,
+    orders: &RunControl,
     deadline: Instant,
 ) -> Result<Greeted, Failure> {
     let server = socket
@@ -460,10 +460,10 @@ fn greet(
 /// Takes connections until one of them is the server's: whoever else comes is closed. Several are greeted at once, so that
 /// one who says nothing keeps nobody out.
 fn await_server(
-    door: &BackDoor,
+    door: &ReverseListener,
     target: &Target,
     events: &Sender<Event>,
-    orders: &Orders,
+    orders: &RunControl,
     deadline: Instant,
 ) -> Result<Greeted, Failure> {
     let (said, outcomes) = unbounded();

@@ -68,18 +68,18 @@ pub struct RunHandle {
 
 #[derive(Debug)]
 struct Running {
-    orders: Orders,
+    orders: RunControl,
     thread: JoinHandle<()>,
 }
 
 /// What the owner of a run wants of its driver.
 #[derive(Debug, Clone)]
-struct Orders {
+struct RunControl {
     stop: Arc<AtomicBool>,
     interrupt: Interrupt,
 }
 
-impl Orders {
+impl RunControl {
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
@@ -108,7 +108,7 @@ pub fn start_run_with(target: Target, spec: RunSpec, local: Local) -> RunHandle 
     let (sender, events) = unbounded();
     let spare = (target.address(), spec.clone(), sender.clone());
     let started = Interrupt::new().and_then(|interrupt| {
-        let orders = Orders {
+        let orders = RunControl {
             stop: Arc::default(),
             interrupt,
         };

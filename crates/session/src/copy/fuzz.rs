@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use farline_mover::frame::{FrameKind, Header};
-use farline_mover::{Arrived, Frame, Gauges, Inlet, Outlet, Pulse};
+use farline_mover::{ActivityMonitor, Arrived, Frame, Gauges, Inlet, Outlet};
 use farline_spec::{Cipher, Failure, FailureKind, Granted};
 use farline_transport::{Counters, Probe, Received, Stream};
 
-use super::link::{Line, Receiving, Sending, Word};
+use super::link::{EndSignal, Line, Receiving, Sending};
 use super::pieces::Pieces;
 use super::seal::{Seal, SealKeys};
 use super::spoiled::{MOST_IN_A_ROW, Spoiled};
@@ -68,20 +68,20 @@ impl Stream for Bytes {
 
 /// What the links of one end share.
 struct Shared {
-    word: Word,
+    word: EndSignal,
     pieces: Pieces,
     gauges: Gauges,
-    pulse: Pulse,
+    pulse: ActivityMonitor,
     spoiled: Spoiled,
 }
 
 impl Shared {
     fn new(heals: bool) -> Self {
         Self {
-            word: Word::default(),
+            word: EndSignal::default(),
             pieces: Pieces::default(),
             gauges: Gauges::default(),
-            pulse: Pulse::default(),
+            pulse: ActivityMonitor::default(),
             spoiled: Spoiled::new(heals),
         }
     }

@@ -5,7 +5,7 @@
 //! it, or losses, are somebody else's traffic or too much of one's own, and the rate falls by up to half every round trip.
 //! LEDBAT moves a window; here it is the rate of all streams together, since they share the path and its queue.
 //!
-//! Pure but for [`GiveWay`], which looks at the streams and sets the rate that they share.
+//! Pure but for [`ScavengerController`], which looks at the streams and sets the rate that they share.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -230,7 +230,7 @@ fn has_lost(look: &Look, last: &Look) -> bool {
 }
 
 /// The controller of one end's streams.
-pub struct GiveWay {
+pub struct ScavengerController {
     rate: Arc<SharedRate>,
     streams: Vec<Watched>,
     controller: Controller,
@@ -244,7 +244,7 @@ struct Watched {
     last_us: VecDeque<i64>,
 }
 
-impl GiveWay {
+impl ScavengerController {
     /// Holds the streams that `probes` look at, and that share `rate`, to what the path bears, and to `most_bps`.
     pub fn new(rate: Arc<SharedRate>, probes: Vec<Arc<dyn Probe>>, most_bps: Option<u64>) -> Self {
         let controller = Controller::new(most_bps);

@@ -323,7 +323,7 @@ fn streams_are_held_to_what_their_probes_show() {
         .iter()
         .map(|stream| Arc::<Seen>::clone(stream) as Arc<dyn Probe>)
         .collect();
-    let mut give_way = GiveWay::new(Arc::clone(&rate), probes, Some(500_000_000));
+    let mut give_way = ScavengerController::new(Arc::clone(&rate), probes, Some(500_000_000));
     let start = Instant::now();
     let mut go_on = |from: u32, to: u32, rtt_us: i64| {
         for step in from..to {

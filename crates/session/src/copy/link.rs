@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
 use farline_mover::frame::{PREFIX_BYTES, TRAILER_BYTES};
-use farline_mover::{Arrived, Frame, Gauges, Inlet, Outlet, Pulse};
+use farline_mover::{ActivityMonitor, Arrived, Frame, Gauges, Inlet, Outlet};
 use farline_spec::{Failure, FailureKind};
 use farline_transport::{Received, Stream};
 
@@ -23,9 +23,9 @@ const ABORTED: u8 = 2;
 
 /// What all streams of a copy are told at once; it only ever moves forward.
 #[derive(Debug, Default)]
-pub struct Word(AtomicU8);
+pub struct EndSignal(AtomicU8);
 
-impl Word {
+impl EndSignal {
     /// No new frame; one that is under way is finished.
     pub fn stop(&self) {
         self.0.fetch_max(STOPPING, Ordering::Release);
@@ -55,10 +55,10 @@ impl Word {
 /// What the links of one end of a copy share.
 #[derive(Clone, Copy)]
 pub struct Line<'a> {
-    pub word: &'a Word,
+    pub word: &'a EndSignal,
     pub pieces: &'a Pieces,
     pub gauges: &'a Gauges,
-    pub pulse: &'a Pulse,
+    pub pulse: &'a ActivityMonitor,
     pub spoiled: &'a Spoiled,
 }
 

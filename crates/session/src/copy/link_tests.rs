@@ -94,10 +94,10 @@ impl Stream for Memory {
 
 #[derive(Default)]
 struct Shared {
-    word: Word,
+    word: EndSignal,
     pieces: Pieces,
     gauges: Gauges,
-    pulse: Pulse,
+    pulse: ActivityMonitor,
     spoiled: Spoiled,
 }
 

@@ -14,6 +14,7 @@
 //!
 //! Start with [`Copying`], then `link.rs` (frames on a stream) and `seal.rs` (the cipher).
 
+mod background_poller;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod give_way;
@@ -24,14 +25,13 @@ mod prepare;
 mod report;
 mod seal;
 mod spoiled;
-mod tend;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use farline_mover::{EndSetup, Gauges, Inlet, Outlet, Pulse, ReceiveEnd, Root, SendEnd};
+use farline_mover::{ActivityMonitor, EndSetup, Gauges, Inlet, Outlet, ReceiveEnd, Root, SendEnd};
 use farline_spec::{
     Cipher, CopyProgress, CopyReport, CopySpec, Failure, FailureKind, RunSpec, SyncLevel, Verify,
 };
@@ -39,8 +39,8 @@ use farline_transport::{Role, Stream};
 use tracing::debug;
 
 use crate::streams::{self, Part};
-pub use give_way::{GiveWay, INTERVAL as GIVE_WAY_INTERVAL};
-use link::{Line, Receiving, Sending, Word};
+pub use give_way::{INTERVAL as GIVE_WAY_INTERVAL, ScavengerController};
+use link::{EndSignal, Line, Receiving, Sending};
 pub use origin::origin;
 use pieces::Pieces;
 pub use prepare::{messages_bps, prepare};
@@ -81,7 +81,7 @@ pub struct Copying {
     spec: RunSpec,
     copy: CopySpec,
     seals: SealKeys,
-    word: Word,
+    word: EndSignal,
     pieces: Pieces,
     spoiled: Spoiled,
     /// This end has said that it has all there is.
@@ -89,7 +89,7 @@ pub struct Copying {
     /// A job has failed and waits for the other end's reason: nothing moves any more, and that is no stall.
     awaits_word: AtomicBool,
     gauges: Arc<Gauges>,
-    pulse: Arc<Pulse>,
+    pulse: Arc<ActivityMonitor>,
     /// Longest that nothing may move.
     stall_s: f64,
     /// It was said that nothing moves, and not since that something does.
@@ -109,7 +109,7 @@ impl Copying {
     pub fn start(spec: &RunSpec, end: streams::End, plan: CopyPlan) -> Result<Self, Failure> {
         let missing = || Failure::new(FailureKind::Internal, "a copy without files to copy");
         let copy = spec.copy.clone().ok_or_else(missing)?;
-        let (gauges, pulse) = (Arc::<Gauges>::default(), Arc::<Pulse>::default());
+        let (gauges, pulse) = (Arc::<Gauges>::default(), Arc::<ActivityMonitor>::default());
         let heals_frames = plan.heals_frames && copy.cipher != Cipher::None;
         let setup = EndSetup {
             spec: copy.clone(),
@@ -137,7 +137,7 @@ impl Copying {
             mover,
             spec: spec.clone(),
             seals: plan.seals,
-            word: Word::default(),
+            word: EndSignal::default(),
             pieces: Pieces::default(),
             spoiled: Spoiled::new(heals_frames),
             has_all: AtomicBool::new(false),

@@ -6,8 +6,8 @@ use farline_spec::unit::RateBps;
 use farline_spec::{Failure, RunSpec};
 use farline_transport::{Limited, Role, SharedRate};
 
-use super::give_way::GiveWay;
-use super::tend::Tended;
+use super::background_poller::BackgroundPoller;
+use super::give_way::ScavengerController;
 use crate::run::OpenStream;
 use crate::streams::{Part, part};
 
@@ -26,7 +26,7 @@ pub struct Prepared {
     /// Rate of the data streams that send together, where they are held to one.
     pub rate: Option<Arc<SharedRate>>,
     /// What gives way to other traffic, where that is asked for and this end sends.
-    pub give_way: Option<GiveWay>,
+    pub give_way: Option<ScavengerController>,
 }
 
 /// Makes `streams` ready for what `spec` says they carry; streams that carry no files stay as they are.
@@ -50,7 +50,7 @@ pub fn prepare(streams: Vec<OpenStream>, spec: &RunSpec) -> Result<Prepared, Fai
             return Ok(messages(open, total_bps));
         }
         // A stream waits for its turn outside of what tends it: it is looked after meanwhile.
-        let io = Tended::wrap(open.io)?;
+        let io = BackgroundPoller::wrap(open.io)?;
         let io = match &rate {
             Some(rate) if open.role == Role::Sender => Box::new(Limited::with_rate(io, Arc::clone(rate))),
             _ => io,
@@ -66,7 +66,7 @@ pub fn prepare(streams: Vec<OpenStream>, spec: &RunSpec) -> Result<Prepared, Fai
             .iter()
             .filter(|open| sends(open))
             .map(|open| open.io.probe());
-        GiveWay::new(rate, probes.collect(), total_bps)
+        ScavengerController::new(rate, probes.collect(), total_bps)
     });
     Ok(Prepared {
         streams,

@@ -25,7 +25,7 @@ use crate::message::{
     ClientMessage, Established, Grant, Listeners, ProfilingEnd, ServerMessage, ServerProfile, SessionId, Task,
 };
 use crate::run::OpenStream;
-use crate::server::data::{Doors, PortRange};
+use crate::server::data::{DataListeners, PortRange};
 use crate::state_dir::StateDir;
 use crate::streams::{data_total, numbers};
 use crate::tls::{ServerIdentity, StreamKeys, seal_keys};
@@ -48,7 +48,7 @@ pub struct Session {
     local: SocketAddr,
     /// What the client asked for.
     pub spec: RunSpec,
-    doors: Option<Doors>,
+    doors: Option<DataListeners>,
     lanes: Vec<Lane>,
     heard: Vec<ClientMessage>,
     /// The client has closed the control channel.
@@ -134,7 +134,7 @@ impl Session {
     pub fn listen(&mut self, lie: impl FnOnce(&mut Listeners)) -> Step {
         assert_eq!(self.hear()?, ClientMessage::CreateStreams);
         let ports = PortRange::new(&ServerConfig::default())?;
-        let doors = Doors::open(&self.spec, self.local, &ports, None)?;
+        let doors = DataListeners::open(&self.spec, self.local, &ports, None)?;
         let mut addresses = doors.addresses();
         self.doors = Some(doors);
         lie(&mut addresses);

@@ -56,7 +56,7 @@ use farline_sys::wake::Waker;
 use farline_transport::{Role, SharedRate, Stream};
 use tracing::Span;
 
-use crate::copy::{Copying, GiveWay};
+use crate::copy::{Copying, ScavengerController};
 use budget::Budget;
 use control::Control;
 use lane::Lane;
@@ -118,7 +118,7 @@ pub struct RunRequest {
     /// Rate that the streams which send files hold to together.
     pub rate: Option<Arc<SharedRate>>,
     /// What makes that rate give way to other traffic.
-    pub give_way: Option<GiveWay>,
+    pub give_way: Option<ScavengerController>,
 }
 
 /// What happens in a run, in order.

@@ -19,7 +19,7 @@ use super::rows::Interval;
 use super::timetable::{Timetable, sending_time, take_due};
 use super::worker::{Note, WorkerEnd};
 use super::{End, MAX_ROWS, RunEvent, RunOutcome};
-use crate::copy::{GIVE_WAY_INTERVAL, GiveWay, messages_bps};
+use crate::copy::{GIVE_WAY_INTERVAL, ScavengerController, messages_bps};
 use crate::streams::data_total;
 
 /// Time in which an aborted stream must return: many times what a transport waits at once.
@@ -37,7 +37,7 @@ pub(super) struct Plan {
     pub(super) max_rate_bps: Option<u64>,
     pub(super) watchdog: Duration,
     pub(super) rate: Option<Arc<SharedRate>>,
-    pub(super) give_way: Option<GiveWay>,
+    pub(super) give_way: Option<ScavengerController>,
 }
 
 /// Where events go.

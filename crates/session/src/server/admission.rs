@@ -10,7 +10,7 @@ use farline_spec::{Cipher, CopySpec, Direction, Failure, FailureKind, Limits, Ru
 
 use crate::machine::watchdog;
 use crate::message::{Grant, Handshake, Task};
-use crate::seat::{Bounds, check_rows};
+use crate::run_controller::{Bounds, check_rows};
 use crate::ticket::{TicketOffice, check_scope, now_s};
 
 /// Slack on a limit of bytes: the last blocks of all streams.
@@ -43,7 +43,7 @@ pub struct Admission {
 
 /// Decides who gets in.
 #[derive(Debug)]
-pub struct Gate {
+pub struct AdmissionControl {
     office: TicketOffice,
     anonymous: Option<Limits>,
     require_cipher: bool,
@@ -51,7 +51,7 @@ pub struct Gate {
     slots: Slots,
 }
 
-impl Gate {
+impl AdmissionControl {
     /// A gate as `config` wants it.
     pub fn new(config: &ServerConfig, office: TicketOffice) -> Self {
         let most = config
@@ -396,11 +396,11 @@ mod tests {
 
     use crate::state_dir::StateDir;
 
-    fn gate(config: &str) -> (tempfile::TempDir, TicketOffice, Gate) {
+    fn gate(config: &str) -> (tempfile::TempDir, TicketOffice, AdmissionControl) {
         let folder = tempfile::tempdir().unwrap();
         let office = TicketOffice::open(&StateDir::open(folder.path()).unwrap()).unwrap();
         let config = from_json(config).unwrap();
-        (folder, office.clone(), Gate::new(&config, office))
+        (folder, office.clone(), AdmissionControl::new(&config, office))
     }
 
     fn wish(ticket: Option<String>, spec: &str) -> Handshake {

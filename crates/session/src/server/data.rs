@@ -59,7 +59,7 @@ impl PortRange {
 }
 
 /// Listeners of one session.
-pub struct Doors {
+pub struct DataListeners {
     doors: Vec<Door>,
     end: End,
     /// Kept until all streams are accepted: without it nothing is handed over any more.
@@ -89,7 +89,7 @@ impl Carries {
     }
 }
 
-impl Doors {
+impl DataListeners {
     /// Listens on every destination of `spec`; `local` is where the control channel came in. Streams over TCP that come in
     /// there too are `handed` over.
     ///
@@ -399,7 +399,7 @@ mod tests {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = taken.local_addr().unwrap().port();
         let spec = RunSpec::default().resolved().unwrap();
-        let refusal = Doors::open(
+        let refusal = DataListeners::open(
             &spec,
             taken.local_addr().unwrap(),
             &range(port, port).unwrap(),

@@ -24,13 +24,13 @@ pub struct ServerEvent {
     pub at: String,
     /// What.
     #[serde(flatten)]
-    pub what: Happening,
+    pub what: AuditEvent,
 }
 
 /// What may happen to a server.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Happening {
+pub enum AuditEvent {
     /// A client was admitted.
     SessionStarted(Box<SessionStart>),
     /// Its session is over.
@@ -162,18 +162,18 @@ impl ServerEvent {
     /// The word for its kind, as in JSON.
     pub fn kind(&self) -> &'static str {
         match self.what {
-            Happening::SessionStarted(_) => "session_started",
-            Happening::SessionEnded(_) => "session_ended",
-            Happening::Refused { .. } => "refused",
-            Happening::RefusedMany(_) => "refused_many",
-            Happening::Trouble { .. } => "trouble",
-            Happening::EventsLost { .. } => "events_lost",
-            Happening::Stopped { .. } => "stopped",
+            AuditEvent::SessionStarted(_) => "session_started",
+            AuditEvent::SessionEnded(_) => "session_ended",
+            AuditEvent::Refused { .. } => "refused",
+            AuditEvent::RefusedMany(_) => "refused_many",
+            AuditEvent::Trouble { .. } => "trouble",
+            AuditEvent::EventsLost { .. } => "events_lost",
+            AuditEvent::Stopped { .. } => "stopped",
         }
     }
 }
 
-impl Happening {
+impl AuditEvent {
     /// Says it in the log, which has it whether or not the owner reads events.
     fn tell(&self) {
         match self {
@@ -259,10 +259,10 @@ impl EventLog {
     }
 
     /// Writes one event, or counts it as lost.
-    pub fn write(&self, what: Happening) {
+    pub fn write(&self, what: AuditEvent) {
         let count = self.lost.swap(0, Ordering::Relaxed);
         if count > 0 {
-            self.put(Happening::EventsLost { count }, count);
+            self.put(AuditEvent::EventsLost { count }, count);
         }
         self.put(what, 1);
     }
@@ -271,7 +271,7 @@ impl EventLog {
     pub fn refuse(&self, peer: SocketAddr, error: Failure) {
         let is_told = self.refusals().note(peer, &error, Instant::now());
         if is_told {
-            self.write(Happening::Refused { peer, error });
+            self.write(AuditEvent::Refused { peer, error });
         }
     }
 
@@ -288,7 +288,7 @@ impl EventLog {
                 .push_str(&format!(" (and {untold} times before this, not reported)"));
         }
         drop(troubled);
-        self.write(Happening::Trouble { error });
+        self.write(AuditEvent::Trouble { error });
     }
 
     /// Writes the summaries of refusals that are due.
@@ -296,7 +296,7 @@ impl EventLog {
         let summaries = self.refusals().take(Instant::now(), false);
         summaries
             .into_iter()
-            .for_each(|summary| self.write(Happening::RefusedMany(summary)));
+            .for_each(|summary| self.write(AuditEvent::RefusedMany(summary)));
     }
 
     /// When summaries are due.
@@ -309,11 +309,11 @@ impl EventLog {
     }
 
     /// Writes the last event even if that means waiting a moment for a reader.
-    pub fn write_last(&self, what: Happening) {
+    pub fn write_last(&self, what: AuditEvent) {
         let summaries = self.refusals().take(Instant::now(), true);
         summaries
             .into_iter()
-            .for_each(|summary| self.write(Happening::RefusedMany(summary)));
+            .for_each(|summary| self.write(AuditEvent::RefusedMany(summary)));
         what.tell();
         let event = ServerEvent {
             at: rfc3339(SystemTime::now()),
@@ -323,7 +323,7 @@ impl EventLog {
         let _ = self.sender.send_timeout(event, Duration::from_secs(1));
     }
 
-    fn put(&self, what: Happening, worth: u64) {
+    fn put(&self, what: AuditEvent, worth: u64) {
         what.tell();
         let event = ServerEvent {
             at: rfc3339(SystemTime::now()),
@@ -340,8 +340,8 @@ mod tests {
     use super::*;
     use farline_spec::FailureKind;
 
-    fn trouble() -> Happening {
-        Happening::Trouble {
+    fn trouble() -> AuditEvent {
+        AuditEvent::Trouble {
             error: Failure::new(FailureKind::System, "x"),
         }
     }
@@ -363,14 +363,14 @@ mod tests {
     #[test]
     fn an_event_is_one_flat_object_that_names_its_kind() {
         let (log, events) = EventLog::new();
-        log.write(Happening::Stopped { sessions: 3 });
+        log.write(AuditEvent::Stopped { sessions: 3 });
         log.write(trouble());
-        log.write(Happening::SessionEnded(Box::new(end())));
+        log.write(AuditEvent::SessionEnded(Box::new(end())));
         for event in events.try_iter() {
             let json = serde_json::to_value(&event).unwrap();
             assert_eq!(json["event"], event.kind());
             assert!(json["at"].as_str().unwrap().ends_with('Z'));
-            if let Happening::SessionEnded(end) = event.what {
+            if let AuditEvent::SessionEnded(end) = event.what {
                 assert_eq!(json["bytes_received"], end.bytes_received);
                 assert_eq!(json["session"], end.session.to_string());
                 assert_eq!(json["peer"], "[::1]:7");
@@ -384,7 +384,7 @@ mod tests {
         let failure = || Failure::new(FailureKind::System, "x");
         (0..1000).for_each(|_| log.trouble(failure()));
         (0..1000).for_each(|_| log.refuse("192.0.2.1:7".parse().unwrap(), failure()));
-        log.write_last(Happening::Stopped { sessions: 0 });
+        log.write_last(AuditEvent::Stopped { sessions: 0 });
         let kinds: Vec<_> = events.try_iter().map(|event| event.kind()).collect();
         let refused = ["refused"; 10];
         assert_eq!(
@@ -403,7 +403,7 @@ mod tests {
         log.write(trouble());
         assert_eq!(
             events.try_recv().unwrap().what,
-            Happening::EventsLost { count: 5 }
+            AuditEvent::EventsLost { count: 5 }
         );
         assert_eq!(events.try_recv().unwrap().kind(), "trouble");
     }

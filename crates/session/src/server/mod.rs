@@ -43,10 +43,10 @@ use crate::machine::Timing;
 use crate::state_dir::StateDir;
 use crate::ticket::{TicketOffice, now_s};
 use crate::tls::{Fingerprint, ServerIdentity};
-use admission::Gate;
+use admission::AdmissionControl;
 use data::PortRange;
 use events::EventLog;
-pub use events::{Happening, ServerEvent, SessionEnd, SessionStart};
+pub use events::{AuditEvent, ServerEvent, SessionEnd, SessionStart};
 use one_port::Arrivals;
 use permits::Permits;
 pub use refusals::RefusalSummary;
@@ -62,7 +62,7 @@ const FEW_FILES: u64 = 256;
 #[derive(Debug)]
 struct Shared {
     identity: ServerIdentity,
-    gate: Gate,
+    gate: AdmissionControl,
     ports: PortRange,
     log: EventLog,
     timing: Timing,
@@ -137,7 +137,7 @@ impl Server {
         let bell = Interrupt::new()?;
         let shared = Arc::new(Shared {
             identity,
-            gate: Gate::new(config, office),
+            gate: AdmissionControl::new(config, office),
             ports,
             log,
             timing,
@@ -172,7 +172,7 @@ impl Server {
         self.shared.identity.fingerprint
     }
 
-    /// The next event; `None` when `timeout` has passed, or after the last one, [`Happening::Stopped`].
+    /// The next event; `None` when `timeout` has passed, or after the last one, [`AuditEvent::Stopped`].
     pub fn poll_event(&self, timeout: Duration) -> Option<ServerEvent> {
         self.events.recv_timeout(timeout).ok()
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use farline_spec::{Failure, FailureKind};
 use farline_sys::wake::poll_readable;
 
-use super::events::Happening;
+use super::events::AuditEvent;
 use super::lobby::{Left, Lobby, Visitor};
 use super::permits::HandshakePermit;
 use super::session::Caller;
@@ -41,7 +41,7 @@ pub fn run(shared: &Arc<Shared>, listeners: Vec<TcpListener>) {
     }
     drop(listeners);
     crew.see_out();
-    shared.log.write_last(Happening::Stopped {
+    shared.log.write_last(AuditEvent::Stopped {
         sessions: shared.gate.slots().admitted(),
     });
 }
@@ -65,7 +65,7 @@ pub fn run_back(shared: &Arc<Shared>, client: SocketAddr) {
         crew.reap();
     }
     crew.see_out();
-    shared.log.write_last(Happening::Stopped {
+    shared.log.write_last(AuditEvent::Stopped {
         sessions: shared.gate.slots().admitted(),
     });
 }
@@ -280,7 +280,7 @@ impl Crew {
     fn join(&self, guest: Guest) {
         if guest.thread.join().is_err() {
             let error = Failure::new(FailureKind::Internal, "the thread of a session panicked");
-            self.shared.log.write(Happening::Trouble { error });
+            self.shared.log.write(AuditEvent::Trouble { error });
         }
     }
 

@@ -10,8 +10,8 @@ use farline_sys::wake::poll_readable;
 use tracing::{Span, debug, error_span, field};
 
 use super::admission::Admission;
-use super::data::Doors;
-use super::events::{Happening, SessionCopy, SessionEnd, SessionStart};
+use super::data::DataListeners;
+use super::events::{AuditEvent, SessionCopy, SessionEnd, SessionStart};
 use super::permits::HandshakePermit;
 use super::register::{Claim, CopyName};
 use super::{Shared, listen};
@@ -26,7 +26,7 @@ use crate::message::{
     ServerProfile, SessionId, TAKES_NAMES_APART, VERSIONS,
 };
 use crate::run::RunOutcome;
-use crate::seat::{Seat, SeatEvent, payload_bytes};
+use crate::run_controller::{RunController, SeatEvent, payload_bytes};
 use crate::state_dir::random;
 use crate::streams::{End, destinations, has_files, numbers};
 use crate::tls::{StreamKeys, seal_keys};
@@ -86,8 +86,8 @@ struct Session<'a> {
     /// Given back once the client is admitted.
     permit: Option<HandshakePermit>,
     admitted: Option<Admitted>,
-    doors: Option<Doors>,
-    seat: Seat,
+    doors: Option<DataListeners>,
+    seat: RunController,
     /// What machine time counts from: the TCP connection.
     began: Instant,
     last_words: Option<ServerMessage>,
@@ -131,7 +131,7 @@ impl<'a> Session<'a> {
             peer: caller.peer,
             back: caller.back,
             local: listen::plain(local),
-            seat: Seat::new(End::Server, interrupt.waker().clone()),
+            seat: RunController::new(End::Server, interrupt.waker().clone()),
             interrupt,
             permit: Some(permit),
             admitted: None,
@@ -267,7 +267,7 @@ impl<'a> Session<'a> {
         );
         let mut start = SessionStart::new(self.id, self.peer, ticket, &grant.spec, &grant.notes);
         start.root = admission.root.as_ref().map(|(name, _)| name.clone());
-        self.shared.log.write(Happening::SessionStarted(Box::new(start)));
+        self.shared.log.write(AuditEvent::SessionStarted(Box::new(start)));
         self.admitted = Some(Admitted {
             admission,
             began: Instant::now(),
@@ -291,7 +291,7 @@ impl<'a> Session<'a> {
             None => {
                 let arrivals = self.shared.arrivals.as_ref();
                 let handed = arrivals.map(|arrivals| arrivals.expect(self.id, spec));
-                let doors = Doors::open(spec, self.local, &self.shared.ports, handed)?;
+                let doors = DataListeners::open(spec, self.local, &self.shared.ports, handed)?;
                 self.doors.insert(doors).addresses()
             }
         };
@@ -405,7 +405,7 @@ impl<'a> Session<'a> {
                 let lasted = admitted.began.elapsed();
                 let end = session_end(self.id, self.peer, &self.machine, (spec, &outcome), lasted);
                 drop(admitted.admission);
-                self.shared.log.write(Happening::SessionEnded(Box::new(end)));
+                self.shared.log.write(AuditEvent::SessionEnded(Box::new(end)));
             }
             None => {
                 let unknown = || Failure::new(FailureKind::Internal, "refused without a reason");

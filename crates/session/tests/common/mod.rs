@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use farline_session::machine::Timing;
-use farline_session::{Event, Happening, RunHandle, Server, SessionEnd, Target, start_run};
+use farline_session::{AuditEvent, Event, RunHandle, Server, SessionEnd, Target, start_run};
 use farline_spec::{
     CopyProgress, Failure, MoverSamples, RunRecord, RunSpec, Samples, ServerConfig, from_json,
 };
@@ -59,7 +59,7 @@ impl TestServer {
     }
 
     /// The next event that `pick` takes; panics when none comes.
-    pub fn event<T>(&self, mut pick: impl FnMut(Happening) -> Option<T>) -> T {
+    pub fn event<T>(&self, mut pick: impl FnMut(AuditEvent) -> Option<T>) -> T {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
             if let Some(picked) = self
@@ -75,14 +75,14 @@ impl TestServer {
 
     pub fn session_end(&self) -> SessionEnd {
         self.event(|what| match what {
-            Happening::SessionEnded(end) => Some(*end),
+            AuditEvent::SessionEnded(end) => Some(*end),
             _ => None,
         })
     }
 
     pub fn refusal(&self) -> Failure {
         self.event(|what| match what {
-            Happening::Refused { error, .. } => Some(error),
+            AuditEvent::Refused { error, .. } => Some(error),
             _ => None,
         })
     }

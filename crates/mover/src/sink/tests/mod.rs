@@ -21,7 +21,7 @@ use super::ReceiveEnd;
 use crate::frame::{FrameKind, HEADER_BYTES, Header, PREFIX_BYTES};
 use crate::message::{self, Catalogue, Entry, EntryKind, Feedback, Wants};
 use crate::tree_hash::{TreeHash, chunk_hash};
-use crate::{Arrived, EndSetup, Frame, Gauges, Inlet, Outlet, Pulse, Root, pack};
+use crate::{ActivityMonitor, Arrived, EndSetup, Frame, Gauges, Inlet, Outlet, Root, pack};
 
 /// Chunks of all tests.
 pub const CHUNK: u64 = 64 * 1024;
@@ -180,7 +180,7 @@ pub fn setup_of(spec: &CopySpec) -> EndSetup {
         receipt: None,
         most_bytes: None,
         gauges: Arc::default(),
-        pulse: Arc::new(Pulse::default()),
+        pulse: Arc::new(ActivityMonitor::default()),
     }
 }
 

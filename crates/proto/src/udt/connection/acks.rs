@@ -30,7 +30,7 @@ pub(super) struct Plan {
 
 /// What the receiver's state is when it thinks of acknowledging.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct News {
+pub(super) struct AckInput {
     /// First missing index.
     pub(super) next: u64,
     /// Different packets that have come.
@@ -54,7 +54,7 @@ pub(super) struct Acknowledger {
     is_eager: bool,
     last_ns: Option<u64>,
     rates_ns: u64,
-    last: News,
+    last: AckInput,
     packets_since: u64,
     due_ns: Option<u64>,
     sent: [Sent; REMEMBERED],
@@ -72,7 +72,7 @@ impl Acknowledger {
             is_eager: false,
             last_ns: None,
             rates_ns: now_ns,
-            last: News {
+            last: AckInput {
                 next: 0,
                 received: 0,
                 window: 0,
@@ -150,7 +150,7 @@ impl Acknowledger {
     }
 
     /// The ACK to send now, if any.
-    pub(super) fn take(&mut self, now_ns: u64, news: News, overdue_ns: u64) -> Option<Plan> {
+    pub(super) fn take(&mut self, now_ns: u64, news: AckInput, overdue_ns: u64) -> Option<Plan> {
         let is_repeat = self
             .repeat_ns(overdue_ns)
             .is_some_and(|repeat_ns| repeat_ns <= now_ns);
@@ -202,8 +202,8 @@ impl Acknowledger {
 mod tests {
     use super::*;
 
-    fn news(next: u64) -> News {
-        News {
+    fn news(next: u64) -> AckInput {
+        AckInput {
             next,
             received: next,
             window: 1_000,
@@ -272,7 +272,7 @@ mod tests {
     fn a_window_that_opened_again_is_told() {
         let mut acks = eager();
         acks.arrived(0, 10, 0);
-        let narrow = News {
+        let narrow = AckInput {
             next: 10,
             received: 10,
             window: 4,

@@ -2,7 +2,7 @@
 
 /// Why nothing more is being sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Holdup {
+pub(super) enum SendLimit {
     /// There is nothing to send and nothing under way.
     Idle,
     /// Nothing: it is being sent.
@@ -32,7 +32,7 @@ pub(super) struct Times {
 #[derive(Debug)]
 pub(super) struct Limits {
     since_ns: u64,
-    holdup: Holdup,
+    holdup: SendLimit,
     times: Times,
 }
 
@@ -40,13 +40,13 @@ impl Limits {
     pub(super) fn new(now_ns: u64) -> Self {
         Self {
             since_ns: now_ns,
-            holdup: Holdup::Idle,
+            holdup: SendLimit::Idle,
             times: Times::default(),
         }
     }
 
     /// From now on `holdup` is the reason.
-    pub(super) fn note(&mut self, now_ns: u64, holdup: Holdup) {
+    pub(super) fn note(&mut self, now_ns: u64, holdup: SendLimit) {
         self.times = self.up_to(now_ns);
         self.since_ns = now_ns.max(self.since_ns);
         self.holdup = holdup;
@@ -57,11 +57,11 @@ impl Limits {
         let past_ns = now_ns.saturating_sub(self.since_ns);
         let mut times = self.times;
         match self.holdup {
-            Holdup::Idle => return times,
-            Holdup::Window => times.window_ns += past_ns,
-            Holdup::SendBuffer => times.buffer_ns += past_ns,
-            Holdup::Pacing => times.pacing_ns += past_ns,
-            Holdup::Sending | Holdup::Application | Holdup::Congestion => {}
+            SendLimit::Idle => return times,
+            SendLimit::Window => times.window_ns += past_ns,
+            SendLimit::SendBuffer => times.buffer_ns += past_ns,
+            SendLimit::Pacing => times.pacing_ns += past_ns,
+            SendLimit::Sending | SendLimit::Application | SendLimit::Congestion => {}
         }
         times.busy_ns += past_ns;
         times
@@ -75,9 +75,9 @@ mod tests {
     #[test]
     fn time_goes_to_the_reason_that_held() {
         let mut limits = Limits::new(0);
-        limits.note(10, Holdup::Window);
-        limits.note(30, Holdup::Pacing);
-        limits.note(35, Holdup::Idle);
+        limits.note(10, SendLimit::Window);
+        limits.note(30, SendLimit::Pacing);
+        limits.note(35, SendLimit::Idle);
         let times = limits.up_to(100);
         assert_eq!((times.busy_ns, times.window_ns, times.pacing_ns), (25, 20, 5));
     }

@@ -22,7 +22,7 @@ use self::acks::Acknowledger;
 use self::limits::Limits;
 use self::pacing::Pacing;
 use self::round_trip::RoundTrip;
-use self::timers::{Expiry, Greeting, Parting};
+use self::timers::{Expiry, PeerDetection, ShutdownTimer};
 use super::congestion::{Control, ControlConfig, control_for};
 use super::delivery::Delivery;
 use super::estimate::{ArrivalRate, Capacity};
@@ -185,8 +185,8 @@ pub struct Connection {
 
     rtt: RoundTrip,
     expiry: Expiry,
-    greeting: Greeting,
-    parting: Parting,
+    greeting: PeerDetection,
+    parting: ShutdownTimer,
     limits: Limits,
     counted: Statistics,
     scratch: Vec<u8>,
@@ -260,8 +260,8 @@ impl Connection {
             ),
             rtt: RoundTrip::new(),
             expiry: Expiry::new(now_ns),
-            greeting: Greeting::new(now_ns, agreed.is_marked),
-            parting: Parting::new(),
+            greeting: PeerDetection::new(now_ns, agreed.is_marked),
+            parting: ShutdownTimer::new(),
             limits: Limits::new(now_ns),
             counted: Statistics::default(),
             scratch: Vec::with_capacity(packet_bytes),

@@ -1,8 +1,8 @@
 //! What a connection has to send.
 
-use super::acks::News;
+use super::acks::AckInput;
 use super::incoming::GREETING_KIND;
-use super::limits::Holdup;
+use super::limits::SendLimit;
 use super::{Connection, State, Transmit};
 use crate::udt::send_buffer::Dropped;
 use crate::udt::wire::{
@@ -97,7 +97,7 @@ impl Connection {
     }
 
     fn poll_ack(&mut self, now_ns: u64) -> bool {
-        let news = News {
+        let news = AckInput {
             next: self.receive.next(),
             received: self.acks.received(),
             window: self.window_packets(),
@@ -181,7 +181,7 @@ impl Connection {
             Err(holdup) => {
                 self.limits.note(now_ns, holdup);
                 self.note_application(holdup);
-                if matches!(holdup, Holdup::Window | Holdup::Congestion) {
+                if matches!(holdup, SendLimit::Window | SendLimit::Congestion) {
                     self.pacing.forgo(now_ns);
                 }
                 return None;
@@ -210,7 +210,7 @@ impl Connection {
             self.expiry.resumed(now_ns, &self.rtt);
             self.rtt.resumed();
         }
-        self.limits.note(now_ns, Holdup::Sending);
+        self.limits.note(now_ns, SendLimit::Sending);
         Some(Transmit {
             bytes: burst.bytes,
             segment_bytes: packet_bytes,
@@ -236,14 +236,14 @@ impl Connection {
     }
 
     /// What may go now, or why nothing may.
-    fn allowance(&mut self, now_ns: u64) -> Result<Allowance, Holdup> {
+    fn allowance(&mut self, now_ns: u64) -> Result<Allowance, SendLimit> {
         let (sent, lost) = (self.send.sent(), self.send.lost_packets());
         let ready = self.ready_below(now_ns);
         if lost == 0 && ready <= sent {
             return Err(self.starved());
         }
         if self.pacing.ready_ns() > now_ns {
-            return Err(Holdup::Pacing);
+            return Err(SendLimit::Pacing);
         }
         let quantum = self.quantum_packets();
         if lost > 0 {
@@ -256,11 +256,11 @@ impl Connection {
         }
         let room = self.window_room(quantum);
         if room == 0 {
-            return Err(Holdup::Congestion);
+            return Err(SendLimit::Congestion);
         }
         let new_limit = ready.min(self.window_edge).min(sent.saturating_add(room));
         if new_limit <= sent {
-            return Err(Holdup::Window);
+            return Err(SendLimit::Window);
         }
         Ok(Allowance {
             packets: quantum,
@@ -277,25 +277,25 @@ impl Connection {
     }
 
     /// Why there is nothing to send.
-    fn starved(&self) -> Holdup {
+    fn starved(&self) -> SendLimit {
         if self.flight_span() == 0 && self.send.unsent_bytes() == 0 {
-            Holdup::Idle
+            SendLimit::Idle
         } else if self.send.free_bytes() == 0 {
-            Holdup::SendBuffer
+            SendLimit::SendBuffer
         } else {
-            Holdup::Application
+            SendLimit::Application
         }
     }
 
     /// Rates measured while the application gave too little say nothing about the path.
-    fn note_application(&mut self, holdup: Holdup) {
+    fn note_application(&mut self, holdup: SendLimit) {
         self.is_app_limited = match holdup {
-            Holdup::Idle | Holdup::Application | Holdup::SendBuffer => {
+            SendLimit::Idle | SendLimit::Application | SendLimit::SendBuffer => {
                 (self.flight_packets() as f64) < self.control.window_packets()
             }
             // The stated rate is the application's.
-            Holdup::Pacing => self.paced_pps().is_none(),
-            Holdup::Window | Holdup::Congestion | Holdup::Sending => false,
+            SendLimit::Pacing => self.paced_pps().is_none(),
+            SendLimit::Window | SendLimit::Congestion | SendLimit::Sending => false,
         };
     }
 

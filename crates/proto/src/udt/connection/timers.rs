@@ -86,7 +86,7 @@ fn interval_ns(count: u32, rtt: &RoundTrip) -> u64 {
 
 /// Saying to the other end that this one is farline.
 #[derive(Debug)]
-pub(super) struct Greeting {
+pub(super) struct PeerDetection {
     opened_ns: u64,
     /// The peer has shown that it knows what a greeting is; others may fail at a control packet that they do not know.
     is_known: bool,
@@ -96,7 +96,7 @@ pub(super) struct Greeting {
     peer_token: Option<u32>,
 }
 
-impl Greeting {
+impl PeerDetection {
     pub(super) fn new(now_ns: u64, is_known: bool) -> Self {
         Self {
             opened_ns: now_ns,
@@ -159,7 +159,7 @@ impl Greeting {
 
 /// Saying that it is over.
 #[derive(Debug)]
-pub(super) struct Parting {
+pub(super) struct ShutdownTimer {
     left: u32,
     due_ns: Option<u64>,
     is_whole: bool,
@@ -168,7 +168,7 @@ pub(super) struct Parting {
     ready_ns: Option<u64>,
 }
 
-impl Parting {
+impl ShutdownTimer {
     pub(super) fn new() -> Self {
         Self {
             left: 0,

@@ -24,7 +24,7 @@ const AGAIN_BYTES: usize = 64 * 1024;
 
 /// The supply of one copy.
 #[derive(Debug)]
-pub(super) struct Supply {
+pub(super) struct ReadScheduler {
     most_under_way: usize,
     pack_bytes: usize,
     inner: Mutex<Inner>,
@@ -47,7 +47,7 @@ struct Inner {
 /// What a reader does next.
 #[derive(Debug)]
 pub(super) enum Work {
-    /// Fill a pack with these; then [`Supply::pack_done`].
+    /// Fill a pack with these; then [`ReadScheduler::pack_done`].
     Pack(Batch),
     /// Read chunks of this.
     File(Arc<Sending>),
@@ -62,7 +62,7 @@ pub(super) struct Batch {
     pub(super) pack_bytes: usize,
 }
 
-impl Supply {
+impl ReadScheduler {
     /// An empty one; packs are up to `pack_bytes` long.
     pub(super) fn new(most_under_way: usize, pack_bytes: usize) -> Self {
         Self {

@@ -17,7 +17,7 @@ use farline_transport::{Probe, Received, Stream, StreamReport};
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// A stream that is tended while nobody calls it.
-pub struct Tended {
+pub struct BackgroundPoller {
     beside: Arc<Beside>,
     /// Nothing is ever sent on it: who tends ends when it goes away.
     stop: Option<Sender<()>>,
@@ -41,7 +41,7 @@ struct Shared {
     is_over: bool,
 }
 
-impl Tended {
+impl BackgroundPoller {
     /// `stream`, tended if its protocol needs it and as it is if not.
     ///
     /// # Errors
@@ -132,7 +132,7 @@ fn keep_tending(beside: &Beside, stopped: &Receiver<()>) {
     }
 }
 
-impl Stream for Tended {
+impl Stream for BackgroundPoller {
     fn send_block(&mut self, limit: usize) -> Result<usize, Failure> {
         self.call(|stream| stream.send_block(limit))
     }
@@ -180,7 +180,7 @@ impl Stream for Tended {
     }
 }
 
-impl Drop for Tended {
+impl Drop for BackgroundPoller {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
@@ -268,7 +268,7 @@ mod tests {
             lives_within_calls,
             slow: false,
         };
-        (Tended::wrap(Box::new(fake)).unwrap(), times)
+        (BackgroundPoller::wrap(Box::new(fake)).unwrap(), times)
     }
 
     #[test]
@@ -311,7 +311,7 @@ mod tests {
             lives_within_calls: true,
             slow: true,
         };
-        let mut stream = Tended::wrap(Box::new(fake)).unwrap();
+        let mut stream = BackgroundPoller::wrap(Box::new(fake)).unwrap();
         times.recv_timeout(Duration::from_secs(10)).unwrap();
         let began = Instant::now();
         for _ in 0..50 {

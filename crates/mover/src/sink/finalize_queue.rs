@@ -52,7 +52,7 @@ pub enum Work {
 
 /// What waits to be done, and by how many it is being done.
 #[derive(Debug)]
-pub struct Works {
+pub struct FinalizeQueue {
     inner: Mutex<Inner>,
     /// Something is to be done.
     more: Condvar,
@@ -77,7 +77,7 @@ struct Inner {
     at_work: usize,
 }
 
-impl Works {
+impl FinalizeQueue {
     /// For a process that may have so many files open.
     pub fn new(open_files: u64) -> Self {
         let share = usize::try_from(open_files / 8).unwrap_or(usize::MAX);
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn long_holes_take_turns() {
-        let works = Works::new(1024);
+        let works = FinalizeQueue::new(1024);
         for (number, bytes) in [(0, 2 * HOLE_BYTES + 1), (1, 5)] {
             let source = Source {
                 path: b"a".to_vec(),

@@ -50,7 +50,7 @@ pub struct Bounds {
 }
 
 /// The streams and the run of one end of one session.
-pub struct Seat {
+pub struct RunController {
     end: End,
     waker: Arc<Waker>,
     opening: Option<Opening>,
@@ -67,7 +67,7 @@ struct Opening {
     thread: JoinHandle<()>,
 }
 
-impl Seat {
+impl RunController {
     /// An empty seat whose events wake `waker`.
     pub fn new(end: End, waker: Arc<Waker>) -> Self {
         Self {
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn streams_that_cannot_be_opened_are_told_and_wake() {
         let waker = Arc::new(Waker::new().unwrap());
-        let mut seat = Seat::new(End::Client, Arc::clone(&waker));
+        let mut seat = RunController::new(End::Client, Arc::clone(&waker));
         seat.open(|_| Err(Failure::new(FailureKind::Unreachable, "no")))
             .unwrap();
         farline_sys::wake::poll_readable(&[std::os::fd::AsFd::as_fd(&*waker)], Some(Duration::from_secs(5)))
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn giving_up_reaches_the_thread_that_opens() {
-        let mut seat = Seat::new(End::Server, Arc::new(Waker::new().unwrap()));
+        let mut seat = RunController::new(End::Server, Arc::new(Waker::new().unwrap()));
         seat.open(|cancelled| {
             while !cancelled.load(Ordering::Acquire) {
                 std::thread::sleep(Duration::from_millis(1));
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn more_bytes_than_allowed_end_the_run() {
-        let mut seat = Seat::new(End::Server, Arc::new(Waker::new().unwrap()));
+        let mut seat = RunController::new(End::Server, Arc::new(Waker::new().unwrap()));
         seat.bytes_allowed = Some(10);
         let moved = |bytes| {
             let bytes = vec![bytes, -1];

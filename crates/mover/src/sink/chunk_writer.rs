@@ -25,13 +25,13 @@ const MOST_FRAME_BYTES: usize = 1 << 30;
 
 /// Chunks on their way to threads that write, and frames on their way back.
 #[derive(Debug, Clone)]
-pub struct Line {
+pub struct WriteQueue {
     pub to: Sender<(Chunk, Frame)>,
     from: Receiver<(Chunk, Frame)>,
     pub frames: Frames,
 }
 
-impl Line {
+impl WriteQueue {
     /// A line for so many streams and so many threads that write: two frames for each of them, and what an engine has under
     /// way, as far as they do not take too much memory. They are made when they are needed.
     pub fn new(streams: u16, writers: u16, depth: usize, frame_bytes: usize) -> Self {
@@ -53,7 +53,7 @@ impl Line {
 }
 
 /// Writes chunks through one engine.
-pub struct Pen {
+pub struct ChunkWriter {
     shared: Arc<Shared>,
     /// Nothing where nothing is written.
     writer: Option<Box<dyn Writer>>,
@@ -64,7 +64,7 @@ pub struct Pen {
     pub free: Vec<Frame>,
 }
 
-impl Pen {
+impl ChunkWriter {
     /// A pen of the engine that was chosen.
     ///
     /// # Errors
@@ -159,8 +159,8 @@ impl Pen {
 ///
 /// # Errors
 /// What ends the copy.
-pub fn write_for_streams(shared: &Arc<Shared>, line: &Line) -> Result<(), Failure> {
-    let mut pen = Pen::new(shared)?;
+pub fn write_for_streams(shared: &Arc<Shared>, line: &WriteQueue) -> Result<(), Failure> {
+    let mut pen = ChunkWriter::new(shared)?;
     loop {
         shared.check()?;
         let next = match pen.count {
@@ -211,11 +211,11 @@ mod tests {
 
     #[test]
     fn frames_of_all_threads_do_not_take_all_memory() {
-        let frames = |line: &Line| line.to.capacity().unwrap_or_default();
-        assert_eq!(frames(&Line::new(2, 1, 3, 1024)), 2 * 2 + 1 + 3);
-        let large = Line::new(10, 100, 64, 16 << 20);
+        let frames = |line: &WriteQueue| line.to.capacity().unwrap_or_default();
+        assert_eq!(frames(&WriteQueue::new(2, 1, 3, 1024)), 2 * 2 + 1 + 3);
+        let large = WriteQueue::new(10, 100, 64, 16 << 20);
         assert_eq!(frames(&large), 110, "one for each at least");
-        let wide = Line::new(10, 4, 64, 16 << 20);
+        let wide = WriteQueue::new(10, 4, 64, 16 << 20);
         assert_eq!(frames(&wide), 64, "a gibibyte");
     }
 }

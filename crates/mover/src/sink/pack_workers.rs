@@ -19,7 +19,7 @@ const PACKS_EACH: usize = 2;
 
 /// Packs on their way to those who help.
 #[derive(Debug, Clone)]
-pub struct Crew {
+pub struct PackWorkerPool {
     to: Sender<Frame>,
     from: Receiver<Frame>,
     frames: Frames,
@@ -34,7 +34,7 @@ pub fn helpers(spec: &CopySpec, streams: u16) -> usize {
     processors.saturating_sub(streams.into()).min(MOST_HELPERS)
 }
 
-impl Crew {
+impl PackWorkerPool {
     /// A crew of `helpers`; nothing where nobody helps.
     pub fn new(helpers: usize, frame_bytes: usize) -> Option<Self> {
         if helpers == 0 {
@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn packs_wait_for_those_who_help_and_no_more_than_a_few() {
-        assert!(Crew::new(0, 1024).is_none());
-        let crew = Crew::new(1, 1024).unwrap();
+        assert!(PackWorkerPool::new(0, 1024).is_none());
+        let crew = PackWorkerPool::new(1, 1024).unwrap();
         for _ in 0..PACKS_EACH {
             assert!(crew.hand_on(Frame::new(1024)).is_ok());
         }
