@@ -233,10 +233,10 @@ def test_a_forced_command_that_is_farline_itself_serves(tmp_path: Path, sshd: Ss
 @pytest.mark.parametrize(
     ("command", "code", "said"),
     [
-        ("printf 'hello: '; exec cat >/dev/null", 30, "the remote shell printed: hello:; see"),
-        ("exec cat >/dev/null", 30, "neither ssh nor the remote shell printed anything; see"),
-        ("echo not for you; exit 1", 7, "farline there ended with 1: not for you"),
-        ("exec rbash -c /opt/x/farline", 1, "may not be run there"),
+        ("printf 'hello: '; exec cat >/dev/null", 30, "the remote shell printed: hello:; check"),
+        ("exec cat >/dev/null", 30, "neither ssh nor the remote shell printed anything; check"),
+        ("echo not for you; exit 1", 7, "farline on that host ended with 1: not for you"),
+        ("exec rbash -c /opt/x/farline", 1, "cannot be run on that host"),
         ("exec tcsh -c farline-of-nobody", 1, "--remote-farline"),
         ("exec fish -c farline-of-nobody", 1, "--remote-farline"),
         ("kill -9 $$", 5, "no reason given"),

@@ -109,12 +109,15 @@ def test_a_server_is_started_with_the_words_of_a_shell_and_ends_with_its_input(
             VersionError, "install the same version on both hosts",
         ),
         ("echo 'farline: Command not found.' >&2; exit 1", UsageError, "--remote-farline"),
-        ("echo 'fish: Unknown command: farline' >&2; exit 127", UsageError, "no farline there"),
+        (
+            "echo 'fish: Unknown command: farline' >&2; exit 127",
+            UsageError, "was not found on that host",
+        ),
         (
             "echo 'rbash: /opt/farline: restricted: cannot specify' >&2; exit 1",
-            UsageError, "may not be run there",
+            UsageError, "cannot be run on that host",
         ),
-        ("echo 'sh: 1: farline: Permission denied' >&2; exit 126", UsageError, "may not be run"),
+        ("echo 'sh: 1: farline: Permission denied' >&2; exit 126", UsageError, "cannot be run"),
         (
             "echo 'This account is currently not available.'; exit 1",
             ProtocolError, "ended with 1: This account is currently not available.",
