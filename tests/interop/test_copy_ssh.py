@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from farline.tools.usual_folders import FOLDERS
 from tests.support.serving import FARLINE, farline
 from tests.support.trees import make_tree, shape
 
@@ -177,6 +178,34 @@ def test_a_farline_that_is_not_there_is_said_so(tmp_path: Path, sshd: Sshd) -> N
     assert done.returncode == 1 and "--remote-farline" in done.stderr
 
 
+@dataclass
+class Account:
+    """An account whose shell has no farline in its PATH."""
+
+    sshd: Sshd
+    home: Path
+
+    def install(self, folder: str) -> None:
+        """Puts a farline there."""
+        path = self.home / folder / "farline"
+        path.parent.mkdir(parents=True)
+        path.write_text(f'#!/bin/sh\nexec {self.sshd.environment} {shlex.join(FARLINE)} "$@"\n')
+        path.chmod(0o700)
+
+    def options(self, shell: str) -> list[str]:
+        """Options of `farline copy` that lead to that shell, without the path of farline."""
+        home = shlex.quote(str(self.home))
+        options = self.sshd.forced(f"export HOME={home} PATH=/usr/bin:/bin; {shell}")
+        at = options.index("--remote-farline")
+        return [*options[:at], *options[at + 2 :]]
+
+
+@pytest.fixture
+def account(tmp_path: Path, sshd: Sshd) -> Account:
+    (tmp_path / "home of u").mkdir()
+    return Account(sshd, tmp_path / "home of u")
+
+
 ASKED = 'exec sh -c "$SSH_ORIGINAL_COMMAND"'
 NOISES = {
     "a window's title": rf"printf '\033]0;dtn1\007'; {ASKED}",
@@ -219,6 +248,52 @@ def test_any_shell_starts_farline(tmp_path: Path, sshd: Sshd, shell: str) -> Non
     done = farline(tmp_path, "copy", *ends, *sshd.forced(shell))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "b").read_text() == "x"
+
+
+@pytest.mark.parametrize("shell", SHELLS.values(), ids=SHELLS)
+def test_any_shell_finds_a_farline_outside_the_path(
+    tmp_path: Path, account: Account, shell: str
+) -> None:
+    if not shutil.which(shell.split()[1]):
+        pytest.skip(f"no {shell.split()[1]}")
+    account.install(".local/bin")
+    (tmp_path / "a").write_text("x")
+    ends = [f"{account.sshd.host}:{tmp_path}/a", str(tmp_path / "it's $here;")]
+    done = farline(tmp_path, "copy", *ends, *account.options(shell))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "it's $here;").read_text() == "x"
+
+
+def test_a_farline_outside_the_path_is_found_for_both_hosts_of_a_copy(
+    tmp_path: Path, account: Account
+) -> None:
+    account.install("farline/.venv/bin")
+    tree = make_tree(tmp_path / "tree")
+    host = account.sshd.host
+    ends = [f"{host}:{tree}/", f"{host}:{tmp_path}/up"]
+    done = farline(tmp_path, "copy", *ends, *account.options(ASKED))
+    assert done.returncode == 0, done.stderr
+    assert shape(tmp_path / "up") == shape(tree)
+    assert f"farline is not in the PATH on {host}: ssh logs in again" in done.stderr
+
+
+@pytest.mark.parametrize("shell", [ASKED, SHELLS["a terminal"], "exec $SSH_ORIGINAL_COMMAND"])
+def test_a_farline_that_is_nowhere_is_said_with_what_to_do(
+    tmp_path: Path, account: Account, shell: str
+) -> None:
+    installed = [path for path in FOLDERS if path[0] == "/" and Path(path, "farline").exists()]
+    if installed or shutil.which("farline", path="/usr/bin:/bin"):
+        pytest.skip("farline is installed on this machine for all users")
+    (tmp_path / "a").write_text("x")
+    host = account.sshd.host
+    done = farline(
+        tmp_path, "copy", str(tmp_path / "a"), f"{host}:{tmp_path}/b", *account.options(shell)
+    )
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 1 and not (tmp_path / "b").exists()
+    assert f"{host}: farline was not found on that host: it is n" in last
+    assert "`make setup`" in last and "--remote-farline PATH" in last
+    assert ("~/.local/bin, ~/bin" in last) == ('"$SSH' in shell)
 
 
 def test_a_forced_command_that_is_farline_itself_serves(tmp_path: Path, sshd: Sshd) -> None:

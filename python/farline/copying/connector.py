@@ -134,7 +134,7 @@ class SshConnector:
             words += ["--single-port", "-B", "127.0.0.1"] if self.tunnelled else []
             server = RemoteServer(self.ssh, self.host.target, words)
             yield from server.start(should_stop)
-            self._server = server
+            self._server, self.ssh = server, server.ssh
         ready = self._server.ready
         if not self.tunnelled:
             return ready.target(self.host_name())

@@ -76,6 +76,7 @@ class RemoteToRemote:
         try:
             # A start-up file of the shell there may read what is sent before farline runs.
             _check_ready(self.host.target, (yield from command.start(should_stop)))
+            self.ssh = command.ssh
             command.send(order)
             with _lines_to(receipt) as file:
                 return (yield from _Listener(command, file).listen(should_stop))

@@ -2,8 +2,9 @@
 
 `SshCommand` says how ssh is called; `RemoteServer` starts `farline serve --copy-session` there,
 which prints one marked JSON line (`start_mark`) and serves as long as its standard input is open.
-What ssh and the shell behind it may print beside it is skipped; what they answer instead becomes
-an error that says what to do (`ssh_failure`).
+Where the shell there does not find farline, a second ssh looks for it in `usual_folders`. What ssh
+and the shell behind it may print beside it is skipped; what they answer instead becomes an error
+that says what to do (`ssh_failure`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from farline.errors import (
@@ -24,6 +25,7 @@ from farline.errors import (
     InterruptedRun,
     ProtocolError,
     TimeoutFailure,
+    UsageError,
     VersionError,
 )
 from farline.logs import Log
@@ -32,8 +34,15 @@ from farline.tools import Stop, StopQuestion
 from farline.tools.child import Child
 from farline.tools.events import Notice, NoticeKind
 from farline.tools.native import Target, parse_target
-from farline.tools.ssh_failure import not_started, ssh_failure, why_ended
+from farline.tools.ssh_failure import (
+    is_missing,
+    not_started,
+    ssh_failure,
+    why_ended,
+    why_search_ended,
+)
 from farline.tools.start_mark import MarkedLines, mark_of, new_nonce
+from farline.tools.usual_folders import search_command
 
 if TYPE_CHECKING:
     from farline.tools.events import Steps
@@ -55,6 +64,9 @@ LOGIN_S = 180.0
 NOTICE_S = 10.0
 """After so long a start is told of."""
 
+NAME = "farline"
+"""What farline is called in the PATH of a host."""
+
 _POLL_S = 0.05
 _END_S = 5.0
 _BROKEN_S = 0.5
@@ -72,9 +84,12 @@ class SshCommand:
     config: str | None = None
     jump: str | None = None
     family: str | None = None
-    remote_farline: str = "farline"
+    remote_farline: str | None = None
+    """The command that is farline there, if its user has said so; it is not looked for then."""
     start_s: float | None = None
     """So long farline may take to start, if its user has said so."""
+    searches: bool = False
+    """Whether farline is looked for in the usual folders: it is not in the PATH there."""
 
     def words(self, target: str, *more: str) -> list[str]:
         """Words of a command that logs in at `target`; `more` are options before it."""
@@ -90,7 +105,9 @@ class SshCommand:
 
     def farline(self, target: str, *arguments: str) -> list[str]:
         """Words of a command that runs farline at `target`."""
-        return [*self.words(target, "-T"), f"{self.remote_farline} {shlex.join(arguments)}"]
+        plain = f"{self.remote_farline or NAME} {shlex.join(arguments)}"
+        command = search_command(arguments) if self.searches else plain
+        return [*self.words(target, "-T"), command]
 
     def host_name(self, target: str, fallback: str) -> str:
         """The name behind an alias in ssh's configuration; `fallback` if ssh does not say."""
@@ -129,10 +146,16 @@ class RemoteCommand:
             SystemFailure: when there is no ssh.
         """
         self.target = target
-        self._ssh = ssh
+        self.ssh = ssh
+        """How ssh is called; with `searches` once farline had to be looked for."""
+        self._arguments = arguments
+        self._is_missing = False
+        self._log_in()
+
+    def _log_in(self) -> None:
         nonce = new_nonce()
         self._lines = MarkedLines(mark_of(nonce))
-        self._process = Child(ssh.farline(target, *arguments, "--mark", nonce))
+        self._process = Child(self.ssh.farline(self.target, *self._arguments, "--mark", nonce))
 
     @property
     def is_alive(self) -> bool:
@@ -151,10 +174,15 @@ class RemoteCommand:
             InterruptedRun: when somebody would not wait.
         """
         began, is_told = time.monotonic(), False
-        limit_s = self._ssh.start_s or START_S
+        limit_s = self.ssh.start_s or START_S
         while should_stop() is Stop.GO_ON:
-            if (document := self.line(_POLL_S)) is not None:
-                return document
+            try:
+                if (document := self.line(_POLL_S)) is not None:
+                    return document
+            except UsageError:
+                if not self._can_search():
+                    raise
+                yield self._search()
             waited_s = time.monotonic() - began
             if not is_told and waited_s > NOTICE_S:
                 is_told = True
@@ -169,12 +197,28 @@ class RemoteCommand:
                     )
         raise InterruptedRun(f"ssh {self.target}: interrupted")
 
+    def _can_search(self) -> bool:
+        """Whether the shell there did not find farline, and nobody has said where it is."""
+        return self._is_missing and self.ssh.remote_farline is None and not self.ssh.searches
+
+    def _search(self) -> Notice:
+        """Logs in again to look for farline in the usual folders."""
+        _LOG.debug("farline is not in the PATH; searching the usual folders", host=self.target)
+        self._process.close(_BROKEN_S)
+        self.ssh = replace(self.ssh, searches=True)
+        self._log_in()
+        line = (
+            f"farline is not in the PATH on {self.target}: ssh logs in again to look in the "
+            "usual folders"
+        )
+        return Notice(NoticeKind.WAITING, line)
+
     def _extended_s(self, limit_s: float) -> float:
         """The limit again, longer while ssh is asking for a password or still connecting."""
-        if self._ssh.start_s is not None or self._lines.said:
+        if self.ssh.start_s is not None or self._lines.said:
             return limit_s
         asks = LOGIN_S if _has_terminal() else 0.0
-        return max(limit_s, asks, self._ssh.start_limit_s(self.target))
+        return max(limit_s, asks, self.ssh.start_limit_s(self.target))
 
     def line(self, timeout_s: float) -> dict[str, Any] | None:
         """The next line that it prints, or None after `timeout_s`; any other text is skipped.
@@ -201,7 +245,11 @@ class RemoteCommand:
     def _ended(self) -> FarlineError:
         code = self._process.wait(_END_S)
         said = self._process.said.lines()
-        return why_ended(self.target, self._ssh.remote_farline, code, said, self._lines.said)
+        farline = self.ssh.remote_farline or NAME
+        self._is_missing = is_missing(farline, code, said, self._lines.said)
+        if self.ssh.searches:
+            return why_search_ended(self.target, code, said, self._lines.said)
+        return why_ended(self.target, farline, code, said, self._lines.said)
 
     def drop_output(self) -> None:
         """Nothing more that it prints is of interest; it never waits to print more."""
@@ -280,7 +328,9 @@ class RemoteServer:
         Raises:
             SystemFailure: when there is no ssh.
         """
-        _LOG.debug("starting farline over ssh", host=target, remote_farline=ssh.remote_farline)
+        _LOG.debug(
+            "starting farline over ssh", host=target, remote_farline=ssh.remote_farline or NAME
+        )
         self._target = target
         self._command = RemoteCommand(ssh, target, ["serve", "--copy-session", *arguments])
 
@@ -304,6 +354,11 @@ class RemoteServer:
     def connect_to(self, address: str) -> None:
         """Has it serve one session to who waits at `address`; it was started to do so."""
         self._command.send({"connect_to": address})
+
+    @property
+    def ssh(self) -> SshCommand:
+        """How ssh is called to start another there: where farline was looked for, it is again."""
+        return self._command.ssh
 
     @property
     def is_alive(self) -> bool:

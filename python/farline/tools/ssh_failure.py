@@ -19,7 +19,8 @@ from farline.errors import (
     UsageError,
     VersionError,
 )
-from farline.spec.foreign_text import QUOTED_CHARACTERS, quoted
+from farline.spec.foreign_text import QUOTED_CHARACTERS, plain_lines, quoted
+from farline.tools.usual_folders import FOLDERS, found_path, is_nowhere
 
 _NOT_EXECUTABLE = 126
 _NOT_FOUND = 127
@@ -40,6 +41,10 @@ _REASON = re.compile(
 )
 """How a line of ssh begins that tells why it failed; banners and warnings do not."""
 
+_INSTALL = (
+    "install it there (`make setup` in a clone of farline in ~/farline), or give its path with "
+    "--remote-farline PATH"
+)
 _UNMARKED = re.compile(rb'"event": ?"ready".*"ticket"')
 _REASONS_SHOWN = 2
 
@@ -59,21 +64,58 @@ def why_ended(
             f"{target}: farline on that host is too old for this version: {last}; install the "
             "same version on both hosts"
         )
-    named = [line for line in said if farline.split()[-1] in line]
-    if code == _NOT_FOUND or any(_MISSING.search(line) for line in named):
+    if is_missing(farline, code, said, printed):
         return UsageError(
             f"{target}: {farline} was not found on that host; install farline there, or give its "
             "path with --remote-farline" + _shell_said(last)
         )
-    if code == _NOT_EXECUTABLE or any(_RESTRICTED.search(line) for line in named):
-        return UsageError(
-            f"{target}: {farline} cannot be run on that host: {last or 'no reason given'}; give "
-            "the path of farline with --remote-farline"
-        )
+    if code == _NOT_EXECUTABLE or any(_RESTRICTED.search(line) for line in _naming(farline, said)):
+        return _cannot_run(target, farline, last)
     what = "does not answer"
     if code is not None:
         what = f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
     return ProtocolError(f"{target}: farline on that host {what}" + (f": {last}" if last else ""))
+
+
+def is_missing(farline: str, code: int | None, said: Sequence[str], printed: bytes = b"") -> bool:
+    """Whether the shell there did not find `farline`; on a terminal it says so where it prints."""
+    lines = _naming(farline, said or plain_lines(printed)[-1:])
+    return code == _NOT_FOUND or any(_MISSING.search(line) for line in lines)
+
+
+def _naming(farline: str, said: Sequence[str]) -> list[str]:
+    return [line for line in said if farline.split()[-1] in line]
+
+
+def _cannot_run(target: str, farline: str, last: str) -> UsageError:
+    return UsageError(
+        f"{target}: {farline} cannot be run on that host: {last or 'no reason given'}; give "
+        "the path of farline with --remote-farline"
+    )
+
+
+def why_search_ended(
+    target: str, code: int | None, said: Sequence[str], printed: bytes = b""
+) -> FarlineError:
+    """The same where farline is not in the PATH there, and was looked for in the usual folders."""
+    last = said[-1] if said else ""
+    if (path := found_path(printed)) is not None:
+        # What is missing now is what its first line names: the Python of a venv that has gone.
+        if is_missing(path, code, said, printed):
+            return _cannot_run(target, path, last or quoted(printed))
+        return why_ended(target, path, code, said, printed)
+    if code == _SSH_FAILED:
+        return ssh_failure(target, said)
+    if is_nowhere(printed):
+        return UsageError(
+            f"{target}: farline was not found on that host: it is neither in the PATH of the shell "
+            f"nor in {', '.join(FOLDERS)}; {_INSTALL}"
+        )
+    return UsageError(
+        f"{target}: farline was not found on that host: it is not in the PATH of the shell, which "
+        f"does not run the search of other folders either; {_INSTALL}"
+        + _shell_said(last or quoted(printed))
+    )
 
 
 def _shell_said(last: str) -> str:

@@ -391,6 +391,7 @@ def test_delete_in_a_script_needs_its_count(copy: Copy, engine: PlayedEngine) ->
         (["a", "h:b", "c"], "sources on this host and on h"),
         (["farline://a#x", "farline://b#y"], "so neither can start the copy"),
         (["a", "farline://b#y", "-P", "22"], "-P: neither end is reached over ssh"),
+        (["a", "b", "--remote-farline", "f"], "--remote-farline: neither end is reached over ssh"),
         (["a", "b", "--tunnel"], "--tunnel"),
         (["a", "b", "--connect-back", "0"], "--connect-back: neither end"),
         (["a", "h:b", "--connect-back", "0", "--tunnel"], "so --tunnel has no effect"),

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
+import shutil
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -109,6 +112,7 @@ def test_a_server_is_started_with_the_words_of_a_shell_and_ends_with_its_input(
             VersionError, "install the same version on both hosts",
         ),
         ("echo 'farline: Command not found.' >&2; exit 1", UsageError, "--remote-farline"),
+        ("echo hello; echo 'sh: farline: not found'", UsageError, "was not found on that host"),
         (
             "echo 'fish: Unknown command: farline' >&2; exit 127",
             UsageError, "was not found on that host",
@@ -157,6 +161,151 @@ def test_what_goes_wrong_is_named(
     with pytest.raises(kind) as failed:
         started(fake(script))
     assert said in failed.value.message and "u@host" in failed.value.message
+
+
+@dataclass
+class Account:
+    """An account on another host whose shell does not find farline in its PATH."""
+
+    fake: Fake
+    home: Path
+
+    def install(self, folder: str, script: str) -> Path:
+        """Puts a farline there that runs `script`; its `$mark` is right."""
+        path = self.home / folder / "farline"
+        path.parent.mkdir(parents=True)
+        path.write_text(f"#!/bin/sh\n{PROLOGUE}\n{script}\n")
+        path.chmod(0o700)
+        return path
+
+    def ssh(self, remote_shell: str = 'sh -c "$last"') -> SshCommand:
+        """An ssh that logs in there; each login is a line of `logins`."""
+        return self.fake(
+            f"echo login >> {self.home}/logins\n"
+            f"HOME={shlex.quote(str(self.home))} PATH=/usr/bin:/bin exec {remote_shell}"
+        )
+
+    @property
+    def logins(self) -> int:
+        """How often ssh was called."""
+        return len((self.home / "logins").read_text().splitlines())
+
+
+@pytest.fixture
+def account(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Account:
+    folders = ("~/.local/bin", "~/bin", "~/farline/.venv/bin")
+    for module in ("usual_folders", "ssh_failure"):
+        monkeypatch.setattr(f"farline.tools.{module}.FOLDERS", folders)
+    (tmp_path / "home").mkdir()
+    return Account(fake, tmp_path / "home")
+
+
+SHELLS = ['sh -c "$last"', 'bash -x -c "$last"', 'tcsh -v -x -c "$last"', 'fish -c "$last"']
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_farline_outside_the_path_is_found_in_the_usual_folders(
+    account: Account, tmp_path: Path, shell: str
+) -> None:
+    if not shutil.which(shell.split()[0]):
+        pytest.skip(f"no {shell.split()[0]}")
+    account.install(
+        "farline/.venv/bin", f"printf '%s\\n' \"$@\" > {tmp_path}/arguments; ready; exec cat"
+    )
+    (account.home / "bin" / "farline").mkdir(parents=True)
+    told: list[Event] = []
+    server = started(account.ssh(shell), words=["read", "--data-ports", "1 $d; 2"], told=told)
+    try:
+        assert server.ready.port == 40000 and server.is_alive
+    finally:
+        server.close()
+    arguments = (tmp_path / "arguments").read_text().splitlines()
+    assert arguments[:-1] == [
+        "serve", "--copy-session", "read", "--data-ports", "1 $d; 2", "--mark",
+    ]  # fmt: skip
+    assert [type(one) for one in told] == [Notice] and "not in the PATH on u@host" in str(told[0])
+    assert account.logins == 2
+
+
+def test_where_farline_was_looked_for_once_it_is_looked_for_at_once(account: Account) -> None:
+    account.install("bin", "ready; exec cat")
+    first = started(account.ssh())
+    first.close()
+    started(first.ssh).close()
+    assert account.logins == 3
+
+
+def test_the_first_of_the_usual_folders_is_used(account: Account) -> None:
+    account.install(".local/bin", "ready; exec cat")
+    account.install("bin", "exit 9")
+    started(account.ssh()).close()
+
+
+def test_a_farline_that_is_nowhere_is_said_with_the_folders_and_what_to_do(
+    account: Account,
+) -> None:
+    with pytest.raises(UsageError) as failed:
+        started(account.ssh())
+    assert failed.value.message == (
+        "u@host: farline was not found on that host: it is neither in the PATH of the shell nor in "
+        "~/.local/bin, ~/bin, ~/farline/.venv/bin; install it there (`make setup` in a clone of "
+        "farline in ~/farline), or give its path with --remote-farline PATH"
+    )
+
+
+@pytest.mark.parametrize("named", ["farline", "/opt/x/farline", "env A=b farline"])
+def test_a_farline_that_its_user_names_is_not_looked_for(account: Account, named: str) -> None:
+    account.install(".local/bin", "ready; exec cat")
+    with pytest.raises(UsageError, match=f"u@host: {named} was not found on that host; install"):
+        started(replace(account.ssh(), remote_farline=named))
+    assert account.logins == 1
+
+
+@pytest.mark.parametrize(
+    ("script", "kind", "said"),
+    [
+        ("echo 'ImportError: no _native' >&2; exit 1", ProtocolError, "1: ImportError"),
+        ("echo 'farline: No such option: --mark' >&2; exit 1", VersionError, "too old"),
+        ("kill -9 $$", ProtocolError, "ended with 137"),
+        ("echo farline found: nowhere; exit 3", ProtocolError, "ended with 3"),
+        ("exec /no/such/python", UsageError, "bin/farline cannot be run on that host: "),
+    ],
+)
+def test_what_a_farline_fails_with_that_was_looked_for_is_named(
+    account: Account, script: str, kind: type[FarlineError], said: str
+) -> None:
+    account.install("bin", script)
+    with pytest.raises(kind) as failed:
+        started(account.ssh('sh -c "$last; exit \\$?"'))
+    assert said in failed.value.message and failed.value.message.startswith("u@host: ")
+
+
+@pytest.mark.parametrize(
+    ("shell", "kind", "said"),
+    [
+        ("sh -c 'exec $*' sh $last", UsageError, "does not run the search of other folders either"),
+        ("sh -c 'echo sh: not found >&2; exit 127'", UsageError, "on that host: sh: not found)"),
+        (
+            "sh -c '[ -e once ] && echo Permission denied >&2 && exit 255; exit 127'",
+            AuthError, "ssh u@host: Permission denied",
+        ),
+    ],
+)  # fmt: skip
+def test_a_search_that_does_not_run_is_said(
+    account: Account, shell: str, kind: type[FarlineError], said: str
+) -> None:
+    account.install("bin", "ready; exec cat")
+    ssh = account.ssh(f"sh -c 'cd {account.home}; \"$@\"; c=$?; touch once; exit $c' sh {shell}")
+    with pytest.raises(kind) as failed:
+        started(ssh)
+    assert said in failed.value.message and account.logins == 2
+
+
+def test_a_search_is_waited_for_no_longer_than_the_limit(account: Account) -> None:
+    account.install("bin", "exec sleep 60")
+    with pytest.raises(TimeoutFailure, match="u@host: farline did not start on that host within"):
+        started(replace(account.ssh(), start_s=2.0))
+    assert account.logins == 2
 
 
 def test_without_an_ssh_it_says_what_to_do() -> None:

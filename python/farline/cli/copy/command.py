@@ -168,6 +168,7 @@ def _over_ssh(ends: Endpoints, options: Mapping[str, Any]) -> bool:
     for name, flag in (
         ("rsh", "-e"), ("port", "-P"), ("identity", "-i"), ("ssh_option", "-o"),
         ("ssh_config", "-F"), ("jump", "-J"), ("start_timeout", "--start-timeout"),
+        ("remote_farline", "--remote-farline"),
     ):  # fmt: skip
         if options[name] not in (None, ()):
             raise click.UsageError(f"{flag}: neither end is reached over ssh ([user@]host:path)")

@@ -155,8 +155,8 @@ def ssh_options(command: _Command) -> _Command:
             click.option(
                 "--remote-farline",
                 metavar="CMD",
-                default="farline",
-                help="Run this command as farline on the other host (default farline).",
+                help="Run this command as farline on the other host (default farline in the PATH"
+                " there, or in the usual folders).",
             ),
             click.option(
                 "--start-timeout",
