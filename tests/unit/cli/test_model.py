@@ -185,11 +185,11 @@ def test_pictures_are_written(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--payload", "0"), "--payload: 0 is out of range: allowed is 1 to"),
+        (("--payload", "0"), "--payload: 0 is out of range: allowed: 1 to"),
         (("--payload", "big"), "'big' is not a size"),
         (("--rate", "0"), "--rate: 0 is out of range"),
         (("--rtt", "near"), "'near' is not a duration"),
-        (("--loss", "100%"), "--loss: 1 is out of range: allowed is 0 to 0.9"),
+        (("--loss", "100%"), "--loss: 1 is out of range: allowed: 0 to 0.9"),
         (("--loss", "some"), "'some' is not a probability"),
         (("--packet", "16"), "64<=x<=65507"),
         (("--in-flight", "0"), "1<=x<=64"),
@@ -197,7 +197,7 @@ def test_pictures_are_written(
         (("--curve", "loss"), "'loss' is not allowed; allowed: payload, rate"),
         (("--plot", "model.pdf"), "the file name must end in .png or .svg"),
         (("--beside", "550Mbit"), "--beside: needs --curve payload or --plot"),
-        (("--curve", "rate", "--beside", "550Mbit"), "--beside goes with --curve payload"),
+        (("--curve", "rate", "--beside", "550Mbit"), "--beside: needs --curve payload"),
         (("--curve", "payload", "--beside", "fast@0%"), "--beside: 'fast' is not a rate"),
         (("--curve", "payload", "--beside", "1G@2"), "--beside: loss: 2 is out of range"),
         (("--store", "/tmp"), "--store: needs --against or --campaign"),
@@ -219,7 +219,7 @@ def test_bad_input_is_one_line_and_exit_1(
     ("arguments", "words"),
     [
         (("--against", "zzz"), "no run 'zzz'"),
-        (("--against", "01JD"), "fits 3 runs"),
+        (("--against", "01JD"), "matches 3 runs"),
         (("--against", "last"), "has no complete RBUDP blast at its sender"),
         (("--campaign", "night"), "campaign 'night' is not in"),
     ],

@@ -166,7 +166,7 @@ def test_a_udt_run_says_packets_window_flight_and_losses(probe: Probe) -> None:
         0,
         "udt to far.example:5470, forward, 1 stream, block 128KiB, packet 1472B, native, 10s",
     )
-    heads = ["interval", "sent", "resent", "RTT", "cwnd", "flight", "lost", "CPU", "here"]
+    heads = ["interval", "sent", "resent", "RTT", "cwnd", "flight", "lost", "CPU", "local"]
     assert shown[1].split() == heads
     assert "1.00 MiB           700" in shown[2]
     assert any(
@@ -220,11 +220,11 @@ def test_without_an_interval_there_are_enough_samples_and_not_too_many(
     [
         ([], "no host is named"),
         (["a", "-c", "b"], "two hosts"),
-        (["a:1", "-p", "2"], "the port is part of"),
-        (["a", "--json", "-J"], "at a time"),
+        (["a:1", "-p", "2"], "already includes the port"),
+        (["a", "--json", "-J"], "use only one of"),
         (["a", "--json=xml"], "allowed: --json"),
-        (["a", "--store", "x"], "contradict"),
-        (["a", "-t", "1", "-n", "1M"], "total_bytes: cannot be combined with duration_s"),
+        (["a", "--store", "x"], "cannot be combined"),
+        (["a", "-t", "1", "-n", "1M"], "total_bytes: goes without duration_s"),
         (["a", "-u", "-C", "bbr"], "options of tcp do not apply to transport udp"),
     ],
 )
@@ -267,7 +267,7 @@ def test_signals_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
         asked.ask(2, None)
         answers.append(int(asked()))
     assert answers == [0, 1, 2, 2]
-    assert capsys.readouterr().err.count("once more") == 1
+    assert capsys.readouterr().err.count("press again") == 1
 
 
 def test_sparkline_and_granted_lines() -> None:
