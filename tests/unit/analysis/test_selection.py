@@ -40,7 +40,7 @@ def test_a_selection_is_narrowed_by_keys_and_columns() -> None:
         ("colour=red", "allowed: modality, site"),
         ("streams=many", "not a whole number"),
         ("since=soon", "write a date"),
-        ("site=oak", "no site of trees"),
+        ("site=oak", "not a site of trees"),
         ("min-rate=fast", "not a rate"),
         ("modality=Q", "not one of T, E, H, F"),
         ("rate_bps=5", "no such column with values"),

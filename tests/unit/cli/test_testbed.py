@@ -122,18 +122,18 @@ def test_what_runs_where(words: tuple[str, ...], place: list[str], program: list
         (["testbed", "exec"], "no host given"),
         (["testbed", "change"], "nothing to change"),
         (["testbed", "change", "--rtt", "5ms", "--delay", "2ms"], "both set the delay"),
-        (["testbed", "change", "--rtt", "5ms", "--direction", "forward"], "give --delay"),
+        (["testbed", "change", "--rtt", "5ms", "--direction", "forward"], "use --delay"),
         (["testbed", "down", "x", "--all"], "cannot be combined"),
-        (["testbed", "up", "nowhere"], "no preset"),
+        (["testbed", "up", "nowhere"], "not a preset"),
         (["testbed", "up", "nodes", "--set", "k"], "write NAME=N"),
         (["testbed", "show", "dumbbell", "--loss", "2"], "out of range"),
         (["profile", "--rtt", "0,5ms", "--link-mtu", "1500,9000"], "would need its own testbed"),
-        (["profile", "192.0.2.1", "--rtt", "0,5ms"], "leave HOST out"),
+        (["profile", "192.0.2.1", "--rtt", "0,5ms"], "leave out HOST"),
         (["profile", "-t", "1"], "vary an emulated path with --rtt"),
         (["profile", "--rtt", "5ms", "--client-host", "moon"], "is not a host of"),
         (["profile", "--rtt", "5ms", "--link", "moon"], "'moon' is not a link; allowed: cable"),
         (["profile", "--rtt", "5ms,6ms", "--link-delay", "1ms"], "both set the delay"),
-        (["profile", "--link-queue-bytes", "1M,2M", "--link-queue-bdp", "1"], "about one queue"),
+        (["profile", "--link-queue-bytes", "1M,2M", "--link-queue-bdp", "1"], "both set the queue"),
         (["profile", "--link-rate", "0,1G", "--link-queue-bdp", "1"], "no rate"),
     ],
 )
@@ -210,7 +210,7 @@ def test_client_and_server_are_on_the_two_sides_of_the_link() -> None:
         emulated_path.end_hosts(
             dumbbell, Plan(place=PathPlace(client_host="sink", server_host="sink"))
         )
-    with pytest.raises(UsageError, match="no link"):
+    with pytest.raises(UsageError, match="not a link"):
         emulated_path.end_hosts(dumbbell, Plan(place=PathPlace(link="moon")))
 
 

@@ -57,7 +57,7 @@ def judged(record: RunRecord, passing: int | None) -> Verdict:
 def test_tcp_into_a_black_hole_is_told_the_segment_that_passes() -> None:
     found = judged(stalled_tcp(), 1400)
     assert found["limit"] == "path"
-    assert "MTU black hole" in found["line"] and "up to 1400 bytes pass" in found["line"]
+    assert "MTU black hole" in found["line"] and "up to 1400 bytes get through" in found["line"]
     assert found["remedies"][0] == "smaller segments: -M 1360"
     assert any("tcp_mtu_probing" in remedy for remedy in found["remedies"])
     assert any("ping -M do -s 1472" in remedy for remedy in found["remedies"])
@@ -67,7 +67,7 @@ def test_tcp_into_a_black_hole_is_told_the_segment_that_passes() -> None:
 def test_datagrams_of_which_none_arrived(passing: int) -> None:
     record = udp(datagrams(CLIENT, SENDER), datagrams(SERVER, RECEIVER, bytes=0))
     found = judged(record, passing)
-    assert f"packets of up to {passing} bytes pass" in found["line"]
+    assert f"packets of up to {passing} bytes get through" in found["line"]
     assert found["remedies"][0] == f"smaller packets: --packet {passing - 28}"
     assert not any("throughput" in line for line in found["evidence"])
 

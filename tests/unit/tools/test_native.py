@@ -174,7 +174,7 @@ def test_failures_of_the_extension_are_errors_of_ours(play: Play) -> None:
         native.resolve_spec({"streams": 0})
     with pytest.raises(UsageError):
         native.parse_target("")
-    with pytest.raises(UsageError, match="allowed: 1 to"):
+    with pytest.raises(UsageError, match="allowed are 1 to"):
         native.memory_copy_bps(0, 1.0)
 
 
