@@ -187,7 +187,10 @@ def refusal(home: Path, ticket: str, *arguments: str) -> str:
         ((*RATED, "--in-flight", "0"), "1 to 64"),
         ((*RATED, "--loss-bound", "60%"), "0.6"),
         ((*RATED, "--packet", "63"), "64 to 65507"),
-        ((*RATED, "-F", __file__, "-P", "2"), "rbudp.file: works only with one stream in one direction"),
+        (
+            (*RATED, "-F", __file__, "-P", "2"),
+            "rbudp.file: works only with one stream in one direction",
+        ),
         ((*RATED, "-F", "/nowhere/x", "-n", "1M"), "/nowhere/x"),
         (("--transport", "tcp", "--payload", "1M"), "rbudp"),
     ],
