@@ -282,7 +282,7 @@ fn a_session_that_outlasts_the_grace_is_ended_and_told_why() {
         (error.kind, error.message.as_str()),
         (
             FailureKind::Protocol,
-            "the server is being stopped by its operator (unchanged)"
+            "the server is being stopped by its operator"
         )
     );
     server.server.join();

@@ -319,7 +319,7 @@ impl RunSpec {
         if is_fixed && self.rate_bps.is_none_or(|rate| rate.get() == 0) {
             return Err(refused(
                 "udt.congestion_control",
-                "fixed needs a rate: give rate_bps above 0 (unchanged) (unchanged)",
+                "fixed needs a rate: give rate_bps above 0",
             ));
         }
         self.check_lengths()
@@ -492,7 +492,7 @@ mod tests {
         let message = resolve(&format!("{fixed}}}")).unwrap_err().message;
         assert_eq!(
             message,
-            "udt.congestion_control: fixed needs a rate: give rate_bps above 0 (unchanged) (unchanged)"
+            "udt.congestion_control: fixed needs a rate: give rate_bps above 0"
         );
         assert!(resolve(&format!("{fixed},\"rate_bps\":1000000}}")).is_ok());
         let plain = resolve(r#"{"transport":"udt"}"#).unwrap();

@@ -81,7 +81,7 @@ pub(crate) fn bind_source(socket: &Socket, request: &Connect<'_>, remote: Socket
     if local.is_ipv4() != remote.is_ipv4() {
         return Err(refused(
             "pairs.source",
-            format!("{source} and {remote} use different IP versions (also udt/opening.rs)"),
+            format!("{source} and {remote} use different IP versions"),
         ));
     }
     socket.bind(&local.into()).map_err(|error| match error.kind() {

@@ -23,6 +23,9 @@ _BLOCK_BYTES = {
 }
 """Block of each transport when none is asked for, as `block_bytes` documents it."""
 
+_RATE_NOTES = ("rate limited", "rate_bps")
+"""How a server begins what it says of a lower rate: today, and in older records."""
+
 _INTERVALS = 3
 """Parts a run is cut into to see whether the congestion window still grows."""
 
@@ -158,7 +161,7 @@ def figures_of(record: RunRecord, samples: Columns, sender_end: int) -> Figures:
         allowed_congestion_controls=_allowed_congestion_controls(near),
         link_bps=_link_bps(senders, near),
         rate_note=next(
-            (note for note in record["server_notes"] if note.startswith("rate_bps")), ""
+            (note for note in record["server_notes"] if note.startswith(_RATE_NOTES)), ""
         ),
         settled_bps=_settled_bps(samples, 1 - sender_end),
         late_retransmit_share=_late_retransmit_share(samples, sender_end, senders),

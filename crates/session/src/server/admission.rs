@@ -243,7 +243,7 @@ fn apply_rate(limit: RateBps, spec: &mut RunSpec) -> Result<Option<String>, Fail
     let each = (limit.get() / streams).max(1);
     spec.rate_bps = RateBps::new(each).ok();
     Ok(Some(format!(
-        "rate limited to {each} bit/s per stream: the server allows {} bit/s in total (print rates as 5 Gbit/s; Python's `figures.rate_note` looks for a note that starts with `rate_bps`: change both)",
+        "rate limited to {each} bit/s per stream: the server allows {} bit/s in total",
         limit.get()
     )))
 }
@@ -491,7 +491,7 @@ mod tests {
         };
         let admission = admit(r#"{"streams":3}"#);
         assert_eq!(admission.grant.spec.rate_bps.unwrap().get(), 33);
-        assert!(admission.grant.notes[0].contains("33 bit/s on each stream"));
+        assert!(admission.grant.notes[0].contains("33 bit/s per stream"));
         assert_eq!(admission.bounds.rate_bps, Some(100));
         let stated = admit(r#"{"streams":3,"rate_bps":33}"#);
         assert!(stated.grant.notes.is_empty());

@@ -172,7 +172,7 @@ impl<'a> Session<'a> {
             .as_ref()
             .and_then(|admitted| admitted.claim.as_ref());
         let stopped = || {
-            let line = "the server is being stopped by its operator (unchanged) (unchanged)";
+            let line = "the server is being stopped by its operator";
             Failure::new(FailureKind::Interrupted, line)
         };
         let revoked = self.permit.as_ref().and_then(HandshakePermit::revoked);
