@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from importlib import import_module
 from pathlib import Path
 
@@ -38,3 +39,13 @@ def test_type_checkers_see_the_same_names() -> None:
 def test_a_name_that_is_not_there_is_refused() -> None:
     with pytest.raises(AttributeError, match="no attribute 'teleport'"):
         _ = getattr(farline, "teleport")  # noqa: B009
+
+
+def test_the_guide_names_what_there_is_and_all_of_it() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "guide" / "python.md").read_text("utf-8")
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        compile(block, "python.md", "exec")
+    named = set(re.findall(r"\bfarline\.(\w+)", page)) - {"tools", "analysis", "example"}
+    assert {name for name in named if not hasattr(farline, name)} == set()
+    functions = {name for name in farline.__all__ if inspect.isfunction(getattr(farline, name))}
+    assert functions - named == set()
