@@ -8,8 +8,8 @@ from typing import Any
 from farline.errors import InterruptedRun, from_failure
 from farline.spec._failures import PARTIAL_EXIT_CODE, VANISHED_EXIT_CODE
 
-VANISHED = "vanished"
-"""First word of the reason of a file that was gone when it was to be read."""
+VANISHED = ("disappeared", "vanished")
+"""First word of the reason of a file that was gone when it was to be read: today's, an older end's."""
 
 
 def exit_code(record: Mapping[str, Any]) -> int:
