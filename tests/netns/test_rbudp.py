@@ -275,7 +275,7 @@ def test_datagrams_of_others_never_become_data(
     assert record["status"] == "complete", record["error"]
     receiver = stream(record, 1)
     assert receiver["bytes"] == 60 << 20
-    assert any("were not of this stream" in note for note in receiver["granted"]["notes"])
+    assert any("did not belong to this stream" in note for note in receiver["granted"]["notes"])
 
 
 @pytest.mark.alone

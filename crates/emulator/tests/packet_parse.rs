@@ -34,27 +34,27 @@ fn refusal(packet: &[u8]) -> String {
 #[test]
 fn what_is_no_packet_is_refused_with_the_reason() {
     assert!(refusal(&[0; 9]).contains("the virtio-net header is missing"));
-    assert!(refusal(&[0; 10]).contains("no IP header"));
+    assert!(refusal(&[0; 10]).contains("the IP header is missing"));
     assert!(refusal(&[0; 40]).contains("neither IPv4 nor IPv6"));
     let v4 = source(false, false, 10).as_read(0, 1);
-    assert!(refusal(&v4[..25]).contains("IPv4 header cut short"));
+    assert!(refusal(&v4[..25]).contains("a truncated IPv4 header"));
     let v6 = source(true, false, 10).as_read(0, 1);
-    assert!(refusal(&v6[..45]).contains("IPv6 header cut short"));
-    assert!(refusal(&changed(&source(false, false, 10), VNET_BYTES, 0x44)).contains("impossible length"));
+    assert!(refusal(&v6[..45]).contains("a truncated IPv6 header"));
+    assert!(refusal(&changed(&source(false, false, 10), VNET_BYTES, 0x44)).contains("invalid length"));
 }
 
 #[test]
 fn a_super_packet_that_does_not_hold_together_is_refused() {
     let tcp = source(false, false, 350);
     let cases = [
-        (1, 3, "not asked for"),
-        (1, 4, "another protocol"),
-        (1, 5, "another protocol"),
+        (1, 3, "not requested"),
+        (1, 4, "protocol does not match"),
+        (1, 5, "protocol does not match"),
         (0, 0, "checksum is not left"),
         (6, 24, "checksum is not left"),
-        (VNET_BYTES + 3, 9, "without a whole transport header"),
-        (VNET_BYTES + 32, 0x40, "without a whole transport header"),
-        (VNET_BYTES + 6, 0x20, "without a whole transport header"),
+        (VNET_BYTES + 3, 9, "with a truncated transport header"),
+        (VNET_BYTES + 32, 0x40, "with a truncated transport header"),
+        (VNET_BYTES + 6, 0x20, "with a truncated transport header"),
     ];
     for (at, value, reason) in cases {
         let text = refusal(&changed(&tcp, at, value));
@@ -62,7 +62,7 @@ fn a_super_packet_that_does_not_hold_together_is_refused() {
     }
     let mut no_size = tcp.as_read(0, tcp.segments());
     no_size[4..6].fill(0);
-    assert!(refusal(&no_size).contains("segments of no bytes"));
+    assert!(refusal(&no_size).contains("empty segments"));
 }
 
 #[test]

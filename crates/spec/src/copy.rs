@@ -509,7 +509,7 @@ mod tests {
             ("tcp", r#""read_engine":"sendfile","cipher":"none""#.to_owned()),
         ] {
             let line = check(transport, &refused);
-            assert!(line.starts_with("copy.read_engine: sendfile goes with"), "{line}");
+            assert!(line.starts_with("copy.read_engine: sendfile needs "), "{line}");
         }
         let line = check("tcp", &format!(r#""write_engine":"sendfile",{plain}"#));
         assert_eq!(line, "copy.write_engine: sendfile can only read");

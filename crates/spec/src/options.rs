@@ -504,7 +504,7 @@ mod tests {
     fn a_blast_states_its_rate_and_bounds_its_memory() {
         let message = resolve(r#"{"transport":"rbudp"}"#).unwrap_err().message;
         assert!(
-            message.starts_with("rate_bps: rbudp blasts at a stated rate"),
+            message.starts_with("rate_bps: rbudp sends at a stated rate"),
             "{message}"
         );
         let spec = resolve(r#"{"transport":"rbudp","rate_bps":0}"#).unwrap();

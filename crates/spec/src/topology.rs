@@ -452,7 +452,7 @@ fn check_schedule(link: &str, pipe: &PipeSpec) -> Result<(), Failure> {
     }
     let times: Vec<f64> = pipe.schedule.iter().map(|step| step.at_s.get()).collect();
     if times.windows(2).any(|pair| pair[1] < pair[0]) {
-        return Err(refused(&place, "times must increase"));
+        return Err(refused(&place, "times must not decrease"));
     }
     match (pipe.schedule_period_s, times.last()) {
         (Some(period), Some(last)) if *last >= period.get() => Err(refused(
@@ -572,13 +572,16 @@ mod tests {
     fn what_does_not_hold_together_is_refused_with_its_place() {
         let refusal = |text: &str| read(text).unwrap_err().message;
         let message = refusal(&pair("").replace(r#""b":"b""#, r#""b":"c""#));
-        assert_eq!(message, r#"links.wan: "c" is no host or router; allowed: a, b"#);
+        assert_eq!(
+            message,
+            r#"links.wan: "c" is not a host or router; allowed: a, b"#
+        );
         let message = refusal(&pair("").replace(r#""b":"b""#, r#""b":"a""#));
         assert_eq!(message, "links.wan: both ends are the same node");
         let message = refusal(&pair("").replace(r#"{"name":"b"}"#, r#"{"name":"a"}"#));
-        assert_eq!(message, r#"hosts and routers: "a" is there twice"#);
+        assert_eq!(message, r#"hosts and routers: "a" is listed twice"#);
         let message = refusal(&pair("").replace(r#""name":"pair""#, r#""name":"Pair""#));
-        assert!(message.starts_with(r#"name: "Pair" is no name"#), "{message}");
+        assert!(message.starts_with(r#"name: "Pair" is not a name"#), "{message}");
         let message = refusal(&pair(r#","forward":{"loss":{"random":1.5}}"#));
         assert!(message.contains("allowed: 0 to 1 probability"), "{message}");
     }

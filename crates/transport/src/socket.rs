@@ -179,7 +179,7 @@ pub(crate) fn buffer_note(what: &str, sysctl: &str, asked: Option<u64>, reported
         String::new()
     };
     Some(format!(
-        "{what}: asked for {asked} bytes, granted {granted} bytes{reason}"
+        "{what}: requested {asked} bytes, granted {granted} bytes{reason}"
     ))
 }
 
@@ -219,7 +219,7 @@ mod tests {
         let note = buffer_note("send buffer", "net.core.wmem_max", Some(50), 20).unwrap();
         assert_eq!(
             note,
-            "send buffer: asked for 50 bytes, granted 10 bytes: net.core.wmem_max caps it"
+            "send buffer: requested 50 bytes, granted 10 bytes: net.core.wmem_max caps it"
         );
         assert!(
             !buffer_note("send buffer", "x", Some(1), 4608)

@@ -243,7 +243,7 @@ fn an_offer_that_holds_nothing_is_refused() {
             .unwrap();
         assert_eq!(refused.kind, FailureKind::Protocol, "{refused}");
         assert!(
-            refused.message.contains("datagrams of 17 bytes only"),
+            refused.message.contains("datagrams of at most 17 bytes"),
             "{refused}"
         );
     });
@@ -264,7 +264,7 @@ fn a_packet_that_was_changed_on_the_way_is_asked_for_again() {
         let [_, receiver] = transfer(&spec(&format!(r#","receiver":"{receiver}""#)), &pass);
         let notes = receiver.granted().notes;
         assert!(
-            notes.iter().any(|note| note.contains("were not what was sent")),
+            notes.iter().any(|note| note.contains("arrived corrupted")),
             "{notes:?}"
         );
     }
@@ -298,7 +298,9 @@ fn what_is_not_of_the_stream_is_ignored() {
         let [_, receiver] = transfer(&spec(&format!(r#","receiver":"{receiver}""#)), &pass);
         let notes = receiver.granted().notes;
         assert!(
-            notes.iter().any(|note| note.contains("not of this stream")),
+            notes
+                .iter()
+                .any(|note| note.contains("did not belong to this stream")),
             "{notes:?}"
         );
     }
@@ -396,7 +398,7 @@ fn an_end_that_goes_away_is_noticed_at_once() {
     let failure = when_one_goes(Role::Sender);
     assert_eq!(failure.kind, FailureKind::Protocol, "{failure}");
     assert!(
-        failure.message.contains("before its blasts were whole"),
+        failure.message.contains("before its blasts were complete"),
         "{failure}"
     );
 }

@@ -171,7 +171,7 @@ fn a_segment_size_is_kept_at_both_ends_and_the_difference_noted() {
             granted
                 .notes
                 .iter()
-                .any(|note| note.starts_with("mss: asked for 1000"))
+                .any(|note| note.starts_with("mss: requested 1000"))
         );
         assert_eq!(transfer(&mut streams, 1_000_000), 1_000_000);
     }
@@ -248,7 +248,7 @@ fn type_of_service_is_set_and_what_the_kernel_changes_noted() {
     let with_ecn_bits = whole_spec(r#""tos":41"#);
     let [sender, _] = Opening::of(&with_ecn_bits).open().unwrap();
     assert!(
-        sender.granted().notes[0].starts_with("tos: asked for 41, in use 40"),
+        sender.granted().notes[0].starts_with("tos: requested 41, in use 40"),
         "{:?}",
         sender.granted().notes
     );

@@ -208,7 +208,10 @@ fn forged_datagrams_are_counted_out_and_never_data() {
         (bytes, received.packets, received.duplicate_packets),
         (30_000, 300, 0)
     );
-    assert_eq!(notes, ["300 datagrams were not of this stream and were ignored"]);
+    assert_eq!(
+        notes,
+        ["300 datagrams did not belong to this stream and were ignored"]
+    );
 }
 
 /// Loses the first three datagrams of each kind in turn, both ways, in both roles.

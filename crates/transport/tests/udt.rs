@@ -493,7 +493,7 @@ fn the_smaller_packet_of_both_ends_counts_and_is_noted() {
         assert!(
             near.notes
                 .iter()
-                .any(|note| note.starts_with("packet: asked for 1472")),
+                .any(|note| note.starts_with("packet: requested 1472")),
             "{near:?}"
         );
         assert!(far.notes.is_empty(), "{far:?}");
@@ -529,7 +529,7 @@ fn finishing_waits_no_longer_than_the_linger_time() {
     assert_eq!(failure.kind, FailureKind::Timeout);
     assert_eq!(
         failure.message,
-        "linger of 0.2 s: the other end does not have everything"
+        "after a linger of 0.2 s the other end still has not received everything"
     );
     let failure = loop {
         match receiver.receive_block() {

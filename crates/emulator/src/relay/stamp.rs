@@ -187,10 +187,10 @@ mod tests {
                 |end| end.cpu_steal = vec![Duration::ZERO, Duration::from_millis(501)],
                 "hypervisor",
             ),
-            (|end| end.stalled_ns = 101_000_000, "held up"),
+            (|end| end.stalled_ns = 101_000_000, "stalled"),
             (|end| end.ring_drops = 1, "between a host"),
-            (|end| end.emulator_drops = 1, "could not hold"),
-            (|end| end.memory_prunes = 1, "want of memory"),
+            (|end| end.emulator_drops = 1, "could not store"),
+            (|end| end.memory_prunes = 1, "memory was short"),
             (|end| end.unexplained_packets = -1, "unexplained"),
         ];
         for (cause, word) in causes {
@@ -222,8 +222,8 @@ mod tests {
             });
             stamp.reasons.concat()
         };
-        assert!(reasons(Priority::Ordinary).contains("no priority"));
-        assert!(!reasons(Priority::RealTime).contains("no priority"));
+        assert!(reasons(Priority::Ordinary).contains("does not give it priority"));
+        assert!(!reasons(Priority::RealTime).contains("does not give it priority"));
         let quiet = after(|end| end.priority = Priority::Ordinary);
         assert!(quiet.valid);
     }

@@ -173,7 +173,9 @@ fn an_unknown_link_is_refused_with_those_known() {
         serde_json::from_value(json!({"link": "wan", "change": {"up": false}})).expect("a change");
     let refusal = bed.network.change(0, &change).expect_err("no such link");
     assert!(
-        refusal.to_string().contains("\"wan\" is no link; allowed: link"),
+        refusal
+            .to_string()
+            .contains("\"wan\" is not a link; allowed: link"),
         "{refusal}"
     );
 }

@@ -279,7 +279,7 @@ fn options_without_effect_are_refused() {
         ),
         (
             json!({"delay_s": 0.001, "jitter_s": 0.002}),
-            "links.link.forward.jitter_s: 0.002 s is more than the delay leaves room for; allowed: 0.001 s",
+            "links.link.forward.jitter_s: 0.002 s is more than the delay allows; allowed: up to 0.001 s",
         ),
         (
             json!({"rate_bps": 1000, "queue": {"capacity_bytes": 1537}}),

@@ -155,7 +155,7 @@ fn an_end_that_is_nowhere_is_refused() {
     assert!(
         refusal
             .to_string()
-            .contains("links.l0: \"x\" is no host or router"),
+            .contains("links.l0: \"x\" is not a host or router"),
         "{refusal}"
     );
 }

@@ -165,7 +165,7 @@ impl Setup {
         if self.burst_packets > OLDER_BURST {
             self.burst_packets = OLDER_BURST;
             self.notes.push(format!(
-                "burst: {OLDER_BURST} datagrams: this kernel takes no more ({error})"
+                "burst: {OLDER_BURST} datagrams: this kernel supports no more ({error})"
             ));
         } else {
             self.gso = false;
@@ -260,7 +260,7 @@ mod tests {
         let mut jumbo = setup(8972);
         jumbo.agree(1472, 0).unwrap();
         assert_eq!((jumbo.datagram_bytes, jumbo.burst_packets), (1472, 44));
-        assert!(jumbo.notes[0].contains("fits the other end"));
+        assert!(jumbo.notes[0].contains("the maximum of the other end"));
         assert!(setup(1472).agree(16, 0).is_err());
         assert!(setup(1472).agree(63, 0).is_err());
     }

@@ -171,7 +171,7 @@ mod tests {
         );
         let refusal = Source::new(&spec(11), 0, true).unwrap_err();
         assert!(
-            refusal.message.contains("has 10 bytes, 11 are to be sent"),
+            refusal.message.contains("has 10 bytes, but 11 are to be sent"),
             "{refusal}"
         );
         assert_eq!(Source::new(&spec(11), 0, false).unwrap().length(), u64::MAX);

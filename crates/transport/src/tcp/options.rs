@@ -169,5 +169,5 @@ fn pacing_note(socket: &Socket, tcp: &TcpOptions, role: Role) -> Option<String> 
     let asked = tcp.pacing_rate_bps?.get().div_ceil(8);
     let used = option::max_pacing_rate(socket.as_fd()).ok()?;
     (role == Role::Sender && asked > 0 && asked != used)
-        .then(|| format!("pacing rate: asked for {asked} bytes/s, in use {used}"))
+        .then(|| format!("pacing rate: requested {asked} bytes/s, in use {used}"))
 }

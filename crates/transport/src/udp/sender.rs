@@ -189,7 +189,7 @@ fn reduce(socket: &Socket, setup: &mut Setup, error: &io::Error) -> Result<(), F
     if setup.batch_packets > OLDER_BATCH {
         setup.batch_packets = OLDER_BATCH;
         setup.notes.push(format!(
-            "batch: {OLDER_BATCH} datagrams: this kernel takes no more ({error})"
+            "batch: {OLDER_BATCH} datagrams: this kernel supports no more ({error})"
         ));
         return Ok(());
     }

@@ -164,8 +164,8 @@ impl UdpStream {
             Engine::Receiver(receiver) => receiver.strays(),
             Engine::Sender(_) => 0,
         };
-        let strays =
-            (strays > 0).then(|| format!("{strays} datagrams were not of this stream and were ignored"));
+        let strays = (strays > 0)
+            .then(|| format!("{strays} datagrams did not belong to this stream and were ignored"));
         [send_buffer, receive_buffer, tos, strays]
             .into_iter()
             .flatten()

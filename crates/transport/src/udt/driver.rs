@@ -352,7 +352,7 @@ impl Driver {
         if self.strays > 0 {
             let strays = self.strays;
             notes.push(format!(
-                "{strays} datagrams were not of this connection and were ignored"
+                "{strays} datagrams did not belong to this connection and were ignored"
             ));
         }
         Granted {

@@ -62,7 +62,7 @@ pub(super) fn port_between(
         return Ok(Port::alone(socket, remote));
     };
     if local.is_ipv4() != remote.is_ipv4() {
-        let reason = format!("{local} and {remote} are of different versions of IP");
+        let reason = format!("{local} and {remote} use different IP versions");
         return Err(refused("local address", reason));
     }
     let make = || {

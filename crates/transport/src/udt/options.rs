@@ -237,7 +237,7 @@ impl Setup {
         let least = LEAST_PACKETS * packet_bytes as u64;
         (asked < least).then(|| {
             format!(
-                "receive buffer: asked for {asked} bytes, in use {least} bytes: at least {LEAST_PACKETS} packets"
+                "receive buffer: requested {asked} bytes, in use {least} bytes: at least {LEAST_PACKETS} packets"
             )
         })
     }
@@ -287,7 +287,7 @@ mod tests {
         };
         assert_eq!(
             note(16_384).unwrap(),
-            "receive buffer: asked for 16384 bytes, in use 47104 bytes: at least 32 packets"
+            "receive buffer: requested 16384 bytes, in use 47104 bytes: at least 32 packets"
         );
         assert_eq!(note(47_104), None);
         assert_eq!(setup(r#"{"transport":"udt"}"#).receive_note(1472), None);

@@ -134,7 +134,7 @@ impl Outlet {
         if self.most_packets > OLDER_BURST {
             self.most_packets = OLDER_BURST;
             self.notes.push(format!(
-                "burst: {OLDER_BURST} packets: this kernel takes no more ({error})"
+                "burst: {OLDER_BURST} packets: this kernel supports no more ({error})"
             ));
             return;
         }

@@ -195,7 +195,7 @@ fn a_blast_whose_hashes_do_not_add_up_fails() {
         .unwrap();
     let violation = receiver.poll_whole().unwrap_err();
     assert!(
-        violation.to_string().starts_with("blast 0 is not what was sent"),
+        violation.to_string().starts_with("blast 0 is corrupted: "),
         "{violation}"
     );
 }

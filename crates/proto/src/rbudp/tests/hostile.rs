@@ -54,7 +54,7 @@ fn refused(message: Message) -> String {
 fn a_report_that_answers_nothing_is_refused() {
     assert_eq!(
         refused(report(1, 10, 0, 1, 0, 1)),
-        "a report for blast 1, under way are blasts 0 to 0"
+        "a report for blast 1; in flight: blasts 0 to 0"
     );
     assert_eq!(
         refused(report(0, 10, 0, 2, 0, 1)),
@@ -96,7 +96,7 @@ fn messages_out_of_turn_are_refused() {
         refused(Message::Failed("disk full".to_owned())),
         "the other end failed: disk full"
     );
-    assert!(refused(Message::End { blasts: 0 }).contains("only a sender says"));
+    assert!(refused(Message::End { blasts: 0 }).contains("a message of a sender"));
     let mut twice = sender();
     twice.handle_message(MS, Message::Whole { blast: 0 }).unwrap();
     assert!(twice.handle_message(MS, Message::Whole { blast: 0 }).is_err());
@@ -105,7 +105,7 @@ fn messages_out_of_turn_are_refused() {
         .unwrap_err();
     assert_eq!(
         violation.to_string(),
-        "END after 1 blasts, 0 are whole and 0 under way"
+        "END after 1 blasts, of which 0 are complete and 0 in flight"
     );
     assert!(receiver().handle_message(0, Message::EndSeen).is_err());
 }
@@ -141,7 +141,7 @@ fn a_statement_that_cannot_be_is_refused() {
     );
     assert_eq!(
         refused_done(&[done(5, 1, None)]),
-        "DONE of blast 0 serves report 1, there are 0"
+        "DONE of blast 0 answers report 1, but there are only 0"
     );
     assert!(refused_done(&[done(10, 0, Some((951, 0)))]).contains("allowed: 1 to 950"));
     assert!(refused_done(&[done(1, 0, Some((0, 0)))]).contains("allowed: 1 to 950"));

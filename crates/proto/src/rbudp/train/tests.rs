@@ -405,8 +405,8 @@ fn a_standing_queue_shows_in_the_round_trips_alone() {
     let line = advice(&judged(&[10_000, 22_600, 22_700, 23_000, 22_800])).unwrap();
     assert_eq!(
         line,
-        "others keep a queue on the path: round-trip time 22.7 ms before the blast, at the least 10.0 ms; the blast takes \
-         what they use"
+        "other traffic fills a queue on the path: round-trip time 22.7 ms before the blast, minimum 10.0 ms; the blast \
+         displaces that traffic"
     );
 }
 
@@ -420,7 +420,7 @@ fn people_are_told_what_was_carried_and_what_to_state() {
     };
     assert_eq!(
         advice(&found).unwrap(),
-        "the path carried 4.12 Gbit/s of the stated 9.00 Gbit/s: at this rate the blast takes what others use; state at \
+        "the path carried 4.12 Gbit/s of the stated 9.00 Gbit/s: at this rate the blast displaces other traffic; use at \
          most 3.92 Gbit/s"
     );
     assert_eq!(
