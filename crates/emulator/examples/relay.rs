@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "mark" => mark = emulator.mark()?,
             "stamp" => println!("{:#?}", emulator.stamp(mark)?),
             "counters" => print_counters(&emulator)?,
-            other => println!("{other:?} is no command, allowed are mark, stamp, counters"),
+            other => println!("{other:?} is not a command; allowed: mark, stamp, counters"),
         }
     }
     Ok(())

@@ -233,7 +233,7 @@ fn main() -> Outcome<()> {
                 .chain(connected?.into_iter().map(with(Role::Sender)))
                 .collect()
         }
-        _ => return Err("end: allowed are both, client and server".into()),
+        _ => return Err("end: allowed: both, client, server".into()),
     };
     print(&run(streams, seconds)?);
     Ok(())

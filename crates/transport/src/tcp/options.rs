@@ -84,11 +84,11 @@ fn unknown_congestion_control(name: &str, error: &io::Error) -> Failure {
     let found = capability::Capabilities::probe();
     let (reason, names) = if error.kind() == io::ErrorKind::PermissionDenied {
         (
-            "needs CAP_NET_ADMIN here, allowed without are",
+            "needs CAP_NET_ADMIN here; allowed without it",
             found.allowed_congestion_controls,
         )
     } else {
-        ("is not available here, allowed are", found.congestion_controls)
+        ("is not available here; allowed", found.congestion_controls)
     };
     refused(
         "tcp.congestion_control",
