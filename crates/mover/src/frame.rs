@@ -106,9 +106,10 @@ impl Header {
             return Err(broken("the header of a frame arrived corrupted"));
         }
         let kind = FrameKind::ALL.into_iter().find(|kind| kind.number() == bytes[0]);
-        let kind = kind.ok_or_else(|| broken("unknown frame kind {kind:#x}"))?;
+        let kind = kind.ok_or_else(|| broken(&format!("unknown frame kind {:#x}", bytes[0])))?;
         if bytes[1] > 1 || bytes[2..4] != [0; 2] {
-            return Err(broken("unknown frame flags {flags:#x}"));
+            let flags = u32::from_le_bytes([bytes[1], bytes[2], bytes[3], 0]);
+            return Err(broken(&format!("unknown frame flags {flags:#x}")));
         }
         let mut hash = [0; 32];
         hash.copy_from_slice(&bytes[24..CHECKED_BYTES]);

@@ -71,8 +71,8 @@ fn take(payload: &[u8]) -> Result<(Item<'_>, &[u8]), Failure> {
     let hashed = match number(12, 16) {
         0 => None,
         1 => Some(hash),
-        _ => {
-            let line = "unknown pack flags {flags:#x}";
+        flags => {
+            let line = format!("unknown pack flags {flags:#x}");
             return Err(Failure::new(FailureKind::Protocol, line));
         }
     };

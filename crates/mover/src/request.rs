@@ -415,10 +415,10 @@ mod tests {
     #[test]
     fn nothing_comes_that_may_lead_out() {
         for path in ["../x", "/x", "x/../../y", "x//y", "x/", "", ".", "x/."] {
-            assert_breach(&spec(&["x", "a/"]), &[file(path)], "lead out of the destination");
+            assert_breach(&spec(&["x", "a/"]), &[file(path)], "lead outside the destination");
         }
-        assert_breach(&spec(&["a/"]), &[file("a\0b")], "no path");
-        assert_breach(&spec(&["a/"]), &[link("a\0b", "x")], "no path");
+        assert_breach(&spec(&["a/"]), &[file("a\0b")], "not a valid path");
+        assert_breach(&spec(&["a/"]), &[link("a\0b", "x")], "not a valid path");
         let long = "a".repeat(MAX_PATH_BYTES + 1);
         let failure = last(&spec(&["a/"]), &[file(&long)]).unwrap_err();
         assert!(failure.message.len() < 500, "{failure}");
@@ -446,13 +446,17 @@ mod tests {
     #[test]
     fn kinds_come_as_they_were_asked_for() {
         let plain = spec(&["x"]);
-        assert_breach(&plain, &[entry("x/h", EntryKind::HardLink { to: 0 })], "only -H");
+        assert_breach(
+            &plain,
+            &[entry("x/h", EntryKind::HardLink { to: 0 })],
+            "only by -H",
+        );
         let mut with_xattr = file("x");
         with_xattr.xattrs.push(crate::message::Xattr {
             name: b"user.a".to_vec(),
             value: vec![],
         });
-        assert_breach(&plain, &[with_xattr.clone()], "only -X");
+        assert_breach(&plain, &[with_xattr.clone()], "only by -X");
         let all = CopySpec {
             hard_links: true,
             xattrs: true,
@@ -475,8 +479,8 @@ mod tests {
             ..spec(&["x", "a/"])
         };
         assert_eq!(last(&flat, &[file("x")]), Ok(None));
-        assert_breach(&flat, &[folder("x")], "folders were not asked for");
-        assert_breach(&flat, &[file("x/y")], "folders were not asked for");
+        assert_breach(&flat, &[folder("x")], "the copy is not recursive");
+        assert_breach(&flat, &[file("x/y")], "the copy is not recursive");
     }
 
     #[test]
@@ -492,7 +496,7 @@ mod tests {
             assert_breach(
                 &spec_of_one,
                 &[folder("x"), here.clone(), wrong],
-                "symbolic link that it had sent",
+                "symbolic link that it sent earlier",
             );
         }
         assert_eq!(

@@ -334,7 +334,7 @@ fn is_true_reason(reason: &str) -> bool {
         "changed while it was read",
         "disappeared while it was copied",
         "is no longer a file",
-        "is not there",
+        "no such file or folder",
     ];
     REASONS.contains(&reason) || reason.contains("--overwrite different") || reason.ends_with("is not older")
 }

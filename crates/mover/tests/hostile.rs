@@ -145,8 +145,11 @@ fn feedback_that_makes_no_sense_is_named() {
     // Number 0 is the folder, 1 the large file.
     let cases = [
         (vec![answer(0, Wants::All)], "before the other end was ready"),
-        (vec![ready.clone(), ready.clone()], "ready twice"),
-        (vec![ready.clone(), answer(1 << 40, Wants::All)], "never said"),
+        (vec![ready.clone(), ready.clone()], "READY twice"),
+        (
+            vec![ready.clone(), answer(1 << 40, Wants::All)],
+            "which was not announced",
+        ),
         (
             vec![ready.clone(), Feedback::Finished { problems: vec![] }],
             "finished",

@@ -258,7 +258,7 @@ fn what_does_not_come_is_counted_and_named_at_both_ends() {
             assert_eq!(failed[place].0, path);
             assert!(failed[place].1.contains(reason), "{failed:?}");
         };
-        told(0, &missing, "is not there");
+        told(0, &missing, "no such file or folder");
         told(1, "file", "two sources give this name");
         assert!(report.problems[0].starts_with("nothing was deleted"));
         assert_eq!(

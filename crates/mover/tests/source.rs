@@ -120,7 +120,10 @@ fn a_source_that_is_not_there_fails_by_name_and_forbids_deletion() {
     assert_eq!(outcome.sent.report.failed.files, 1);
     let nothing = farline_mover::SendEnd::start(common::setup(&sources(top.path(), &["missing"]), 1, None));
     let failure = nothing.unwrap_err();
-    assert!(failure.message.ends_with("missing: is not there"), "{failure}");
+    assert!(
+        failure.message.ends_with("missing: no such file or folder"),
+        "{failure}"
+    );
 }
 
 #[test]

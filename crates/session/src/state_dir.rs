@@ -315,9 +315,7 @@ mod tests {
         let refusal = state.read_or_make("key", || Ok(vec![2])).unwrap_err();
         assert_eq!(refusal.kind, FailureKind::System);
         assert!(
-            refusal
-                .message
-                .ends_with("is open to others (mode 640): chmod 600 it"),
+            refusal.message.ends_with(" (mode 640): run chmod 600 on it"),
             "{refusal}"
         );
     }
@@ -330,7 +328,7 @@ mod tests {
             StateDir::open(&state.path)
                 .unwrap_err()
                 .message
-                .contains("chmod 700 it")
+                .contains("run chmod 700 on it")
         );
         assert_eq!(StateDir::open(Path::new("")).unwrap_err().kind, FailureKind::Spec);
     }

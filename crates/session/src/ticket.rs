@@ -341,7 +341,7 @@ mod tests {
         restarted.forget_expired(99).unwrap();
         restarted.count_use(&limited).unwrap();
         let refusal = restarted.count_use(&limited).unwrap_err();
-        assert_eq!(refusal.message, "the ticket's 2 sessions are used up");
+        assert_eq!(refusal.message, "all 2 sessions of the ticket are used");
         restarted.forget_expired(100).unwrap();
         restarted.count_use(&limited).unwrap();
     }

@@ -158,7 +158,7 @@ fn a_server_that_asks_for_a_cipher_takes_no_clear_text() {
     let clear = site.run(site.writer(), &site.push(&json!({"copy": {"cipher": "none"}})));
     let error = clear.record.error.unwrap();
     assert_eq!(error.kind, FailureKind::Auth);
-    assert!(error.message.contains("no clear text"), "{error}");
+    assert!(error.message.contains("requires encryption"), "{error}");
     assert_eq!(site.run(site.writer(), &site.push(&json!({}))).record.error, None);
 }
 
@@ -283,7 +283,7 @@ fn a_copy_that_stands_still_ends_with_the_time_it_stood() {
     let more = json!({"streams": 1, "copy": {"total_rate_bps": 1000, "stall_timeout_s": 1.0, "chunk_bytes": 1_048_576}});
     let error = site.run(site.writer(), &site.push(&more)).record.error.unwrap();
     assert_eq!(error.kind, FailureKind::Timeout, "{error}");
-    assert!(error.message.contains("nothing has moved for 1 s"), "{error}");
+    assert!(error.message.contains("no data moved for 1 s"), "{error}");
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn with_an_end_of_an_older_version_the_first_ends_the_session() {
                 (FailureKind::Protocol, false),
                 "{failure}"
             );
-            assert!(failure.message.contains("seal does not open"), "{failure}");
+            assert!(failure.message.contains("authentication failed"), "{failure}");
             drop(path);
             let path = Spoiler::start(place.site.server.address(), |_, _, _| None);
             let run = place.run(&path, versions, &json!({}));

@@ -200,7 +200,7 @@ fn a_lie_about_a_length_is_refused_before_a_byte_of_it() {
 fn messages_that_are_none_or_out_of_place_end_the_session_with_the_reason() {
     let server = serve(OPEN);
     for (message, reason) in [
-        (json!("PROFILING_START"), "in state Greeting"),
+        (json!("PROFILING_START"), "in session state Greeting"),
         (json!("HELLO"), "unknown variant"),
         (json!({"HANDSHAKE": {"version": 1}}), "task"),
         (
@@ -232,7 +232,10 @@ fn another_version_is_refused_by_name() {
     let error = answer(&server, &handshake(None, 4));
     assert_eq!(
         (error["kind"].as_str(), error["message"].as_str()),
-        (Some("version"), Some("HANDSHAKE: version 4; allowed: 1 to 3"))
+        (
+            Some("version"),
+            Some("unsupported protocol version 4; supported: 1 to 3")
+        )
     );
 }
 
@@ -358,17 +361,17 @@ fn a_client_holds_a_server_to_the_protocol() {
         (
             vec![greeting(4, 9)],
             FailureKind::Version,
-            "this end speaks 1 to 3",
+            "this end supports 1 to 3",
         ),
         (
             vec![json!("TPG_DONE")],
             FailureKind::Protocol,
-            "in state Greeting",
+            "in session state Greeting",
         ),
         (
             vec![greeting(1, 1), granted(json!({"seed": 9}))],
             FailureKind::Protocol,
-            "another run",
+            "changed the requested run",
         ),
         (
             vec![greeting(1, 1), granted(asked()), listener],

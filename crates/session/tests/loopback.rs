@@ -68,7 +68,7 @@ fn the_record_says_who_and_what_and_when() {
     assert!(record.session_s >= record.run_s && record.run_s > 0.0);
     assert_eq!(record.spec.title.as_deref(), Some("t"));
     let (client, far) = (record.client.unwrap(), record.server.unwrap());
-    assert_eq!((client.version.protocol, far.version.protocol), (2, 2));
+    assert_eq!((client.version.protocol, far.version.protocol), (3, 3));
     assert_eq!(client.host, far.host, "both ends are this host");
     assert_eq!(run.keys, [server.server.fingerprint().to_string()]);
     let names = [
@@ -177,7 +177,7 @@ fn a_ticket_opens_a_server_and_its_limits_hold() {
     let used_up = refused(r#"{"duration_s":0.1}"#);
     assert_eq!(
         (used_up.kind, used_up.message.as_str()),
-        (FailureKind::Auth, "the ticket's 2 sessions are used up")
+        (FailureKind::Auth, "all 2 sessions of the ticket are used")
     );
 }
 
@@ -242,7 +242,7 @@ fn one_client_more_is_told_busy_and_when_to_come_again() {
     server.event(|what| matches!(what, AuditEvent::SessionStarted(_)).then_some(()));
     let error = complete(server.target(), "{}").record.error.unwrap();
     assert_eq!(error.kind, FailureKind::Busy);
-    assert!(error.message.contains("sessions running 1"), "{error}");
+    assert!(error.message.contains("1 sessions running"), "{error}");
     assert!(
         error
             .retry_after_s

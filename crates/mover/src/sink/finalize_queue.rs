@@ -218,7 +218,7 @@ impl Inner {
     }
 }
 
-const POISONED: &str = "a thread of the copy panicked while it held what is to be done";
+const POISONED: &str = "a thread of the copy panicked while it held the finalize queue";
 
 #[cfg(test)]
 mod tests {

@@ -18,7 +18,7 @@ use crate::message::GRAIN_BYTES;
 use crate::path_text::Shown;
 use crate::tree_hash::{TreeHash, hole_hash, subtree_bytes};
 
-/// From so many files on, all of a file system is brought flushing to the device at once.
+/// From so many files on, all of a file system is flushed to the device at once.
 const MANY_FILES: usize = 4;
 
 impl Shared {

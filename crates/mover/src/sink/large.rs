@@ -108,7 +108,7 @@ impl Shared {
     pub fn once_more(&self, entry: &Arc<Entry>, offset: u64, bytes: u64, count: u8) -> Result<(), Failure> {
         if self.repeated_chunks.fetch_add(1, Ordering::Relaxed) >= MOST_REPEATED_CHUNKS {
             return Err(broken(format!(
-                "more than {MOST_REPEATED_CHUNKS} chunks came damaged"
+                "more than {MOST_REPEATED_CHUNKS} chunks arrived corrupted"
             )));
         }
         if count > MOST_SPOILED {

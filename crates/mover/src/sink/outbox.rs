@@ -148,7 +148,7 @@ impl Outbox {
     }
 }
 
-const POISONED: &str = "a thread of the copy panicked while it held what is to be said";
+const POISONED: &str = "a thread of the copy panicked while it held the send queue";
 
 /// Answers before other messages: data depend on them.
 fn fill(inner: &mut Inner, payload: &mut Vec<u8>) -> Result<bool, Failure> {

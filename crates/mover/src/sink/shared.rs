@@ -490,4 +490,4 @@ pub fn one_line(text: &str) -> String {
     plain_line(text, MOST_BYTES)
 }
 
-pub const POISONED: &str = "a thread of the copy panicked while it held something of all";
+pub const POISONED: &str = "a thread of the copy panicked while it held shared state";

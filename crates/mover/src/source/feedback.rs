@@ -374,7 +374,7 @@ impl Shared {
             return Ok(());
         };
         if file.link_to.is_none() {
-            return self.broken(format!("number {number} is no further name of a file"));
+            return self.broken(format!("entry {number} is not a hard link"));
         }
         let may_come = {
             let mut state = file.lock();

@@ -206,7 +206,7 @@ impl Seal {
             return match (prefix[MARK_PLACE], sealed[sealed.len() - TRAILER_BYTES]) {
                 (0, _) | (MARK_BYTES, 1) => Ok(Opened::Whole),
                 (MARK_BYTES, 0) => Ok(Opened::Void),
-                _ => Err(protocol("unknown frame mark {mark:#x}")),
+                (mark, end) => Err(protocol(&format!("unknown frame marks {mark:#x} and {end:#x}"))),
             };
         }
         let nonce = self.turn(sealed.len() - TRAILER_BYTES)?;

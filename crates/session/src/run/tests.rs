@@ -384,7 +384,7 @@ fn what_cannot_run_is_refused_and_leaves_nothing_behind() {
     assert!(
         failure
             .message
-            .contains("120960000 rows of samples; allowed: 8000000"),
+            .contains("120960000 rows of samples; the limit is 8000000"),
         "{failure}"
     );
     let failure = refusal(

@@ -211,7 +211,7 @@ fn check_duration(limit: DurationS, spec: &RunSpec) -> Result<Option<String>, Fa
 fn check_bytes(limit: TotalBytes, spec: &RunSpec) -> Result<(), Failure> {
     let ways = if is_both_ways(spec) { 2 } else { 1 };
     let asked = spec.total_bytes.map(|asked| asked.get() * ways);
-    let allowed = format!("{} bytes over all streams", limit.get());
+    let allowed = format!("{} bytes in total", limit.get());
     match asked {
         Some(asked) if asked > limit.get() => Err(over("total_bytes", &format!("{asked} bytes"), &allowed)),
         Some(_) => Ok(()),
@@ -461,7 +461,7 @@ mod tests {
         };
         assert_eq!(
             refused(r#"{"duration_s":5}"#, r#"{"duration_s":6}"#),
-            "omit_s + duration_s: 6 s asked for, the server allows up to 5 s"
+            "omit_s + duration_s: 6 s requested, but the server allows up to 5 s"
         );
         let rate = refused(
             r#"{"rate_bps":100}"#,
@@ -469,7 +469,7 @@ mod tests {
         );
         assert_eq!(
             rate,
-            "rate_bps: 30 bit/s on each of 4 streams asked for, the server allows up to 100 bit/s over all streams"
+            "rate_bps: 30 bit/s on each of 4 streams requested, but the server allows up to 100 bit/s in total"
         );
         assert!(refused(r#"{"total_bytes":10}"#, r#"{"total_bytes":11}"#).contains("up to 10 bytes"));
         assert!(
@@ -503,7 +503,10 @@ mod tests {
         let first = gate.admit(wish(None, r#"{"duration_s":8}"#)).unwrap();
         let refusal = gate.admit(wish(None, "{}")).unwrap_err();
         assert_eq!(refusal.kind, FailureKind::Busy);
-        assert_eq!(refusal.message, "BUSY: sessions running 1, allowed at once 1");
+        assert_eq!(
+            refusal.message,
+            "the server is busy: 1 sessions running, at most 1 at once"
+        );
         assert_eq!(refusal.retry_after_s, Some(38.0));
         assert!(gate.slots().check().is_err());
         drop(first);

@@ -25,13 +25,16 @@ pub struct Spoiler {
 }
 
 impl Spoiler {
-    /// Passes on what goes to `server` and back: another address of this host, the same port.
+    /// Passes on what goes to `server` and back: another address of this host, the same port. Other processes may hold that
+    /// port at some of the addresses.
     pub fn start(
         server: SocketAddr,
         hits: impl Fn(u16, u64, usize) -> Option<usize> + Send + Sync + 'static,
     ) -> Self {
-        let address = SocketAddr::from((Ipv4Addr::new(127, 0, 0, 2), server.port()));
-        let listener = TcpListener::bind(address).unwrap();
+        let listener = (2..=u8::MAX)
+            .find_map(|last| TcpListener::bind((Ipv4Addr::new(127, 0, 0, last), server.port())).ok())
+            .expect("an address of this host where the port is free");
+        let address = listener.local_addr().unwrap();
         let (spoiled, is_over) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
         let line = Arc::new(Line {
             hits: Box::new(hits),

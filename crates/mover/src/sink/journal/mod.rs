@@ -159,7 +159,7 @@ impl Journal {
                 Ok(())
             } {
                 Ok(()) => noted.write_down(*id, &mut records)?,
-                Err(error) => synced = Err(Failure::system("flushing flushing a file to the device", &error)),
+                Err(error) => synced = Err(Failure::system("flushing a file to the device", &error)),
             }
         }
         if let Some(file) = file.as_mut().filter(|_| !records.is_empty()) {

@@ -28,7 +28,7 @@ fn a_lone_file_takes_a_name_that_is_not_there_and_replaces_nothing() {
             session.pack(0, &[(file, text)]);
             session.until_done(file);
             let second = session.announce_file(b"a/b", b"abc");
-            assert!(refusal(&mut session, second).contains("one file"));
+            assert!(refusal(&mut session, second).contains("not the file that was announced"));
         } else {
             assert!(refusal(&mut session, file).contains("overwrite"));
         }
@@ -44,7 +44,9 @@ fn a_destination_that_cannot_be_is_one_clear_failure() {
     fs::write(place.path().join("file"), b"").unwrap();
     let missing = start(&spec(&place.path().join("no/where"))).err().unwrap();
     assert!(
-        missing.message.contains("only the last folder is made"),
+        missing
+            .message
+            .contains("only the last folder of a destination is created"),
         "{missing:?}"
     );
     let mut several = spec(&place.path().join("file"));
@@ -54,7 +56,9 @@ fn a_destination_that_cannot_be_is_one_clear_failure() {
     session.announce(b"d", EntryKind::Folder);
     let failures = session.failures();
     assert!(
-        failures[0].message.contains("a folder goes only into a folder"),
+        failures[0]
+            .message
+            .contains("a folder can only be copied into a folder"),
         "{failures:?}"
     );
 }
@@ -169,7 +173,7 @@ fn files_and_folders_take_each_others_place_where_that_was_asked_for() {
         session.announce_file(b"empty", b"abc"),
         session.announce(b"file", EntryKind::Folder),
     ] {
-        assert!(refusal(&mut session, number).contains("has its name at the destination"));
+        assert!(refusal(&mut session, number).contains("has this name at the destination"));
     }
     let inside = session.announce_file(b"file/a", b"abc");
     assert_eq!(
@@ -229,7 +233,7 @@ fn links_at_the_destination_do_not_lead_out_of_it() {
         let reason = refusal(&mut session, number);
         assert!(
             reason.starts_with("a symbolic link is in the way")
-                || reason.starts_with("a symbolic link to a folder has its name"),
+                || reason.starts_with("a symbolic link to a folder has this name"),
             "{reason}"
         );
     }

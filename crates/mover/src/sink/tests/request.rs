@@ -200,7 +200,7 @@ fn names_that_do_not_come_and_the_destination_itself_are_held_against_the_reques
         path: path.as_bytes().to_vec(),
         kind: FileKind::File,
         status: FileStatus::Failed,
-        reason: "is not there".to_owned(),
+        reason: "no such file or folder".to_owned(),
     };
     for name in [".bashrc", "../..", "", "y"] {
         assert_breach(|home| asked(home, "x"), &[unannounced(name)], name);

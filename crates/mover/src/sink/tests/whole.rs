@@ -142,7 +142,7 @@ fn a_chunk_that_came_damaged_is_asked_for_again_and_its_file_given_up_at_the_fou
         for _ in 0..4 {
             session.chunk(1, bad, &all, 0, true);
         }
-        assert!(session.until_failed(bad).contains("damaged"));
+        assert!(session.until_failed(bad).contains("corrupted"));
         let mut payload = vec![0; pack::ITEM_HEADER_BYTES + 3];
         pack::write_item_header(&mut payload, small, 3, Some([9; 32]));
         session.frame(0, Header::of_messages(FrameKind::Pack), &payload);

@@ -292,7 +292,7 @@ fn a_message_out_of_place_names_state_and_what_is_allowed() {
     let line = &server.failure().unwrap().message;
     assert_eq!(
         line,
-        "the other end said PROFILING_START in state Greeting, allowed there: HANDSHAKE"
+        "protocol error: unexpected message PROFILING_START in session state Greeting; expected: HANDSHAKE"
     );
 }
 
