@@ -179,7 +179,7 @@ def refusal(home: Path, ticket: str, *arguments: str) -> str:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (RBUDP, "rate_bps: rbudp blasts at a stated rate: give one"),
+        (RBUDP, "rate_bps: rbudp sends at a stated rate: give one"),
         ((*RATED, "--receiver", "fast"), "naive, gather, fake"),
         ((*RATED, "--shared-path", "maybe"), "warn, refuse, allow"),
         ((*RATED, "--payload", "9G"), "1 to 8589934592"),

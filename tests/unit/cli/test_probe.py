@@ -306,7 +306,7 @@ def test_an_rbudp_probe_takes_iperf3s_letters(probe: Probe, asked: dict[str, Any
 
 def test_an_rbudp_probe_needs_a_rate(probe: Probe) -> None:
     code, _, err = probe(rbudp_record(blast()), "far.example", "--transport", "rbudp")
-    assert (code, err.count("\n")) == (1, 1) and "rate_bps: rbudp blasts at a stated rate" in err
+    assert (code, err.count("\n")) == (1, 1) and "rate_bps: rbudp sends at a stated rate" in err
 
 
 @pytest.mark.parametrize(

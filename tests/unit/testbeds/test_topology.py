@@ -209,7 +209,7 @@ LINK = '[[links]]\nname = "l"\na = "a"\nb = "b"\n'
         (LINK + 'both.loss.random = "120%"', "links.l.both.loss.random: 1.2 is out of range"),
         (LINK + "both.loss.random = nan", "links.l.both.loss.random: nan is not a number"),
         (LINK + 'rtt_s = "1s"\nboth.delay_s = 1', "links.l: rtt_s and delay_s cannot be combined"),
-        (LINK.replace('b = "b"', 'b = "x"'), 'links.l: "x" is no host or router, allowed: a, b'),
+        (LINK.replace('b = "b"', 'b = "x"'), 'links.l: "x" is not a host or router; allowed: a, b'),
         (LINK + 'repeat = "k"', "links.l.repeat: 'k' is not a parameter; available: none"),
         (LINK + "repeat = 0", "links.l.repeat: 0 is out of range: allowed: 1 to 256"),
         (LINK + "[parameters]\nk = 1.5", "parameters.k: 1.5 is not a whole number from 1 to 256"),

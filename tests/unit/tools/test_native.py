@@ -170,11 +170,11 @@ def test_a_sink_that_fails_ends_the_run(play: Play) -> None:
 
 
 def test_failures_of_the_extension_are_errors_of_ours(play: Play) -> None:
-    with pytest.raises(SpecError, match="allowed is 1 to 256 streams"):
+    with pytest.raises(SpecError, match="allowed: 1 to 256 streams"):
         native.resolve_spec({"streams": 0})
     with pytest.raises(UsageError):
         native.parse_target("")
-    with pytest.raises(UsageError, match="allowed are 1 to"):
+    with pytest.raises(UsageError, match="allowed: 1 to"):
         native.memory_copy_bps(0, 1.0)
 
 
