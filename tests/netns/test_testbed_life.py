@@ -165,7 +165,7 @@ def test_a_kept_bed_is_there_for_the_next_program(own_directory: Path) -> None:
     assert (info.name, info.topology, info.owned) == ("kept", "back-to-back", False)
     bed = Testbed.attach("kept")
     assert bed.hosts["client"].run(["true"]).returncode == 0
-    with pytest.raises(UsageError, match="'kept' is up"):
+    with pytest.raises(UsageError, match="'kept' is already up"):
         Testbed.up(load("back-to-back"), name="kept")
     bed.down()
     assert list_beds() == []
@@ -257,7 +257,7 @@ def test_a_capture_ends_with_the_connection_that_asked_for_it(
     bed = testbed("back-to-back")
     other = Testbed.attach(bed.name)
     other.capture(tmp_path / "one.pcap")
-    with pytest.raises(UsageError, match="being captured already"):
+    with pytest.raises(UsageError, match="is already being captured"):
         bed.capture(tmp_path / "two.pcap")
     other.close()
     assert comes_true(lambda: can_capture(bed, tmp_path / "two.pcap"))

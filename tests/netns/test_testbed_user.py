@@ -93,4 +93,6 @@ def test_who_may_not_is_told_so_in_one_line(readable_place: Path) -> None:
     answer = run_as_nobody(readable_place, "600")
     assert isinstance(answer, dict), answer
     assert answer["kind"] == "system"
-    assert answer["message"].startswith("testbed: needs /dev/net/tun: Permission denied; run as")
+    assert answer["message"].startswith(
+        "testbed: /dev/net/tun is needed: Permission denied; run as root"
+    )
