@@ -9,7 +9,7 @@ from farline.errors import InterruptedRun, from_failure
 from farline.spec._failures import PARTIAL_EXIT_CODE, VANISHED_EXIT_CODE
 
 VANISHED = ("disappeared", "vanished")
-"""First word of the reason of a file that was gone when it was to be read: today's, an older end's."""
+"""First word of the reason of a file that had gone: today's, and that of an older end."""
 
 
 def exit_code(record: Mapping[str, Any]) -> int:

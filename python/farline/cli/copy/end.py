@@ -18,7 +18,8 @@ FAILURES_SHOWN = 20
 REMEDIES_SHOWN = 3
 """Remedies that are listed; `farline show` has all of them."""
 
-_AGAIN = "run the same command again: it continues with what is missing"
+_CONTINUES = ": it continues with what is missing"
+_AGAIN = f"run the same command again{_CONTINUES}"
 _AFTER_FAILURE = {
     "auth": "a new ticket from the operator of the server: farline ticket --write FOLDER",
     "busy": f"later, or a longer --retry-for; {_AGAIN}",
@@ -102,16 +103,18 @@ def summary_lines(record: RunRecord, stats: bool, where: Mapping[str, str]) -> l
     ]
     if stats:
         rows += [(name, _end_text(report[name])) for name in ("sender", "receiver")]
-    rows += _verdict_rows(record)
+    rows += _verdict_rows(record, report)
     rows += list(where.items())
     return [line for name, text in rows for line in _wrapped(name, text)]
 
 
-def _verdict_rows(record: RunRecord) -> list[tuple[str, str]]:
+def _verdict_rows(record: RunRecord, report: CopyReport) -> list[tuple[str, str]]:
     """What limited the copy and what to try; of a failed one, only the latter."""
     verdict, error = record.get("verdict"), record.get("error")
     if error is not None and error["kind"] in _AFTER_FAILURE:
-        return [("try", _AFTER_FAILURE[error["kind"]])]
+        text = _AFTER_FAILURE[error["kind"]]
+        # Where no name was found, there is nothing to continue.
+        return [("try", text if report["found"]["files"] else text.removesuffix(_CONTINUES))]
     if not verdict:
         return []
     limited = "" if verdict["limit"] == "unknown" else "limited by "
