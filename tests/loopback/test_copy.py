@@ -108,7 +108,7 @@ def test_what_nobody_hashes_or_seals_may_go_without_being_read(tmp_path: Path, t
     assert record["copy"]["sender"]["engine"] == "sendfile"
     sealed = farline(tmp_path, "copy", f"{tree}/", str(tmp_path / "c"), *options[4:])
     assert sealed.returncode == 1 and sealed.stderr.count("\n") == 1
-    assert sealed.stderr.startswith("farline: --read-engine: sendfile goes with transport tcp,")
+    assert sealed.stderr.startswith("farline: --read-engine: sendfile needs transport tcp,")
     assert not (tmp_path / "c").exists()
 
 
