@@ -177,7 +177,7 @@ def _text(location: Location) -> str:
 def _failed_text(result: CopyResult) -> str:
     report = None if result.record is None else result.record.get("copy")
     if report is None:
-        return "the copy is not whole"
+        return "the copy is not complete"
     failed = report["failed"]["files"]
     first = next(iter(report["failures"]), None)
     detail = "" if first is None else f"; first: {first['path']}: {first.get('reason') or ''}"

@@ -22,12 +22,12 @@ _CONTINUES = ": it continues with what is missing"
 _AGAIN = f"run the same command again{_CONTINUES}"
 _AFTER_FAILURE = {
     "auth": "a new ticket from the operator of the server: farline ticket --write FOLDER",
-    "busy": f"later, or a longer --retry-for; {_AGAIN}",
+    "busy": f"later, or with a longer --retry-for; {_AGAIN}",
     "interrupted": _AGAIN,
     "limit": "smaller values of the options in the error, or a ticket with higher limits",
     "protocol": f"the same version of farline on both hosts; {_AGAIN}",
     "system": f"remove the cause on that host (space, permissions, path), then {_AGAIN}",
-    "timeout": f"check the path (farline probe HOST), or a longer --stall-timeout; {_AGAIN}",
+    "timeout": f"check the path (farline probe HOST), or use a longer --stall-timeout; {_AGAIN}",
     "unreachable": f"check host, port and firewall; {_AGAIN}",
     "version": "the same version of farline on both hosts",
 }
