@@ -200,7 +200,7 @@ def test_a_site_that_only_writes_slowly_is_named_for_what_comes_in() -> None:
     ]
     found = explain([*cells, *there], capacity_bps=10e9)
     assert {cause.site for cause in found.causes} == {"s3"}
-    assert "everything to s3" in found.causes[0].line
+    assert "all transfers to s3" in found.causes[0].line
 
 
 def test_two_hosts_at_many_rtts_are_explained_by_shape() -> None:
@@ -343,7 +343,7 @@ def test_streams_that_some_measurements_do_not_state_are_spoken_of() -> None:
         keys={key: own for key, own in case.cells[0].keys.items() if key != "streams"},
     )
     found = explain([bare, *case.cells[1:]], capacity_bps=case.capacity_bps)
-    assert f"{bare.n} do not state their streams" in found.lead
+    assert f"{bare.n} do not state their number of streams" in found.lead
 
 
 def test_a_slow_path_has_to_be_the_planted_one() -> None:
