@@ -208,7 +208,7 @@ def test_a_file_that_is_too_short_is_refused_before_anything_is_sent(
     path = tmp_path / "short"
     path.write_bytes(b"0123456789")
     line = refusal(home, server.ticket, *RATED, "-F", str(path), "-n", "11")
-    assert "has 10 bytes, 11 are to be sent" in line
+    assert "has 10 bytes, but 11 are to be sent" in line
 
 
 def test_a_rate_above_what_the_server_allows_is_refused(tmp_path: Path) -> None:

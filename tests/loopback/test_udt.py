@@ -107,7 +107,7 @@ def test_a_time_the_server_does_not_allow_is_refused(tmp_path: Path) -> None:
         assert record_of(tmp_path, running.ticket, "-t", "0.3")["streams"]
         done = farline(tmp_path, "probe", running.ticket, *UDT, "-t", "5", "--no-store")
     assert done.returncode == 8, done.stderr
-    assert "5 s asked for, the server allows up to 1 s" in done.stderr
+    assert "5 s requested, but the server allows up to 1 s" in done.stderr
 
 
 def test_text_shows_what_a_udt_run_has(home: Path, server: Serving) -> None:
