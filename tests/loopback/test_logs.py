@@ -371,4 +371,4 @@ def test_the_default_output_of_a_copy_and_a_server_has_no_log_line(
     assert re.fullmatch(
         r"..:..:.. 127\.0\.0\.1:\d+ started: tcp forward, \d+ streams \(.*\)", begins
     )
-    assert " complete after " in ends and stopped.endswith("stopped after 1 sessions")
+    assert " complete after " in ends and stopped.endswith("stopped after 1 session")

@@ -20,7 +20,7 @@ from farline.cli.listen import read_listen
 from farline.cli.mark_option import MARK_OPTION
 from farline.cli.shown import shown
 from farline.errors import SystemFailure
-from farline.spec.units import size_human
+from farline.spec.units import counted, size_human
 
 if TYPE_CHECKING:
     from farline.cli.common import Interruption
@@ -319,8 +319,8 @@ def _ended(event: dict[str, Any]) -> str:
 
 def _refused_many(event: dict[str, Any]) -> str:
     reasons = ", ".join(f"{count} {reason}" for reason, count in event["reasons"].items())
-    counted = f"{event['connections']} more connections refused in {event['period_s']:.0f} s"
-    return f"{event['from']}: {counted} ({reasons}), the last: {event['error']['message']}"
+    refused = f"{event['connections']} more connections refused in {event['period_s']:.0f} s"
+    return f"{event['from']}: {refused} ({reasons}), the last: {event['error']['message']}"
 
 
 _LINES: dict[str, Callable[[dict[str, Any]], str]] = {
@@ -330,5 +330,5 @@ _LINES: dict[str, Callable[[dict[str, Any]], str]] = {
     "refused_many": _refused_many,
     "trouble": lambda event: f"problem: {event['error']['message']}",
     "events_lost": lambda event: f"{event['count']} events lost",
-    "stopped": lambda event: f"stopped after {event['sessions']} sessions",
+    "stopped": lambda event: f"stopped after {counted(event['sessions'], 'session')}",
 }
