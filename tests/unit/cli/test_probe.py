@@ -224,7 +224,7 @@ def test_without_an_interval_there_are_enough_samples_and_not_too_many(
         (["a", "--json", "-J"], "use only one of"),
         (["a", "--json=xml"], "allowed: --json"),
         (["a", "--store", "x"], "cannot be combined"),
-        (["a", "-t", "1", "-n", "1M"], "total_bytes: goes without duration_s"),
+        (["a", "-t", "1", "-n", "1M"], "total_bytes: cannot be combined with duration_s"),
         (["a", "-u", "-C", "bbr"], "options of tcp do not apply to transport udp"),
     ],
 )
