@@ -227,7 +227,7 @@ def test_a_comparison_is_over_what_both_cover_and_says_so() -> None:
     assert any("measured at different round-trip times" in line for line in found.warnings)
     unknown = compare(T, profile_of([0, 200], [9, 8], capacity_bps=None))
     assert unknown.first is not None and unknown.second is None
-    assert any("over different capacities" in line for line in unknown.warnings)
+    assert any("profiles refer to different capacities" in line for line in unknown.warnings)
 
 
 def test_profiles_of_the_same_round_trip_times_and_capacity_compare_without_a_word() -> None:
