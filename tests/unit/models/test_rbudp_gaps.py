@@ -49,7 +49,7 @@ def test_chance_says_how_often_the_printed_passes_are_enough() -> None:
 
 def test_packets_of_1500_bytes_are_told_from_those_that_fit() -> None:
     text = found(CASE)["packet size"].text
-    assert "412,088 packets, not 400,000" in text and "644 Mbit/s of an Ethernet line" in text
+    assert "412,088 packets, not 400,000" in text and "644 Mbit/s of an Ethernet link" in text
     assert "packet size" not in found(replace(CASE, packet_payload_bytes=1500))
 
 
@@ -57,7 +57,7 @@ def test_a_line_rate_is_told_with_what_headers_take_of_it() -> None:
     line = replace(CASE, wire_overhead_bytes=82, loss=0.0)
     gap = found(line)["packet size"]
     assert gap.adds_s == pytest.approx(600e6 * 8 / 610e6 * 82 / 1456, rel=1e-9)
-    assert "610 Mbit/s of an Ethernet line" in gap.text
+    assert "610 Mbit/s of an Ethernet link" in gap.text
 
 
 def test_the_edges_of_equation_5_are_told() -> None:

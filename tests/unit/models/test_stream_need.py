@@ -23,7 +23,7 @@ def test_a_long_path_with_small_buffers_needs_many() -> None:
     need = stream_need(0.1, 4 * MIB, 32 * MIB, 5e9)
     # 2 MiB in 100 ms are 168 Mbit/s.
     assert need.streams == math.ceil(5e9 / (2 * MIB * 8 / 0.1)) == 30
-    assert "30 streams: RTT 100 ms, 0.168 Gbit/s each with 2 MiB under way" in need.reason
+    assert "30 streams: RTT 100 ms, 0.168 Gbit/s each with 2 MiB in flight" in need.reason
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_large_buffers_need_few() -> None:
 def test_on_a_long_path_several_get_up_to_speed_sooner(rtt_s: float, streams: int) -> None:
     need = stream_need(rtt_s, 512 * MIB, 512 * MIB, 5e9, 2)
     assert need.streams == streams == starting_streams(rtt_s)
-    assert ("up to speed" in need.reason) == (streams > 1)
+    assert ("take long to reach its rate" in need.reason) == (streams > 1)
 
 
 @pytest.mark.parametrize(("rate", "cores", "streams"), [(10e9, 2, 2), (10e9, 1, 1), (5e9, 2, 8)])

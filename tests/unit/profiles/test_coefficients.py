@@ -276,7 +276,7 @@ def test_what_the_profile_notes_is_part_of_every_warning() -> None:
 
 def test_what_has_no_coefficients_is_said() -> None:
     unknown = ThroughputProfile.from_means([1, 2], [GBPS, GBPS], label="ours")
-    with pytest.raises(SpecError, match=r"ours: its capacity is unknown.*state capacity_bps"):
+    with pytest.raises(SpecError, match=r"ours: its capacity is unknown.*give capacity_bps"):
         unknown.coefficients()
     with pytest.raises(SpecError, match="one round-trip time alone, 5 ms; coefficients need two"):
         profile_of([5.0], [0.5]).coefficients()

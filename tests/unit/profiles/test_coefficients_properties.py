@@ -229,7 +229,7 @@ def test_one_run_fewer_would_not_be_enough(cv: float, half_width: float) -> None
     [
         (0.0, 0.1, "cv: 0.0 is not a share above 0"),
         (0.1, -1.0, "half_width: -1.0 is not a share above 0"),
-        (1.0, 1e-4, "takes more than 1000000 runs"),
+        (1.0, 1e-4, "needs more than 1000000 runs"),
     ],
 )
 def test_shares_that_make_no_sense_are_refused(cv: float, half_width: float, message: str) -> None:

@@ -135,14 +135,17 @@ def test_folders_of_anybody_else_are_left_alone(directory: Path) -> None:
         SystemFailure, match="link: left unchanged, because it is not the folder of a testbed"
     ):
         take_down("link")
-    with state.locked() as folder, pytest.raises(SystemFailure, match="no testbed's folder"):
+    with (
+        state.locked() as folder,
+        pytest.raises(SystemFailure, match="not the folder of a testbed"),
+    ):
         state.new(folder, "photos", "two")
 
 
 def test_a_file_in_a_beds_folder_that_is_not_the_beds_stays(directory: Path) -> None:
     note("one", pid=DEAD_PID)
     (directory / "one" / "results.txt").write_text("hours of work", encoding="ascii")
-    assert sweep().left["one"].startswith(f"{directory}/one: left alone")
+    assert sweep().left["one"].startswith(f"{directory}/one: left unchanged")
     assert [item.name for item in (directory / "one").iterdir()] == ["results.txt"]
 
 
@@ -171,7 +174,7 @@ def test_what_a_bed_has_before_its_state_is_written_is_removed(directory: Path) 
 def test_a_directory_in_which_others_may_write_is_refused(directory: Path, mode: int) -> None:
     note("one", pid=DEAD_PID)
     directory.chmod(mode)
-    with pytest.raises(SystemFailure, match="its group or others may write in it"):
+    with pytest.raises(SystemFailure, match="its group or others can write to it"):
         list_beds()
     assert (directory / "one").is_dir()
 
@@ -210,7 +213,7 @@ def test_what_cannot_be_undone_is_tried_again_by_the_next_command(
     group = make_group(directory, known)
     (group / "busy").mkdir()
     left = sweep().left
-    assert left["one"].startswith(f"testbed 'one': {group} of it could not be removed yet")
+    assert left["one"].startswith(f"testbed 'one': {group} could not be removed yet")
     rest = state.read(directory / "one")
     assert rest is not None
     assert (rest.cgroups, rest.pid, rest.is_alive()) == ((str(group),), 0, False)
@@ -427,7 +430,7 @@ def test_a_schedule_needs_what_its_largest_values_do() -> None:
 
 @pytest.mark.parametrize("name", ["", "-a", "A", "a b", "../x", "a" * 33])
 def test_a_name_that_is_none_is_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="allowed: 1 to 32 of a-z, 0-9 and -"):
+    with pytest.raises(UsageError, match="a name has 1 to 32 of a-z, 0-9 and -"):
         state.check_name(name)
 
 
@@ -451,7 +454,7 @@ def test_without_a_place_the_user_is_told_what_to_set(monkeypatch: pytest.Monkey
     monkeypatch.delenv(state.DIRECTORY_VARIABLE)
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(SystemFailure, match="XDG_RUNTIME_DIR nor FARLINE_TESTBED_DIR"):
+    with pytest.raises(SystemFailure, match="XDG_RUNTIME_DIR or FARLINE_TESTBED_DIR"):
         state.directory()
 
 
