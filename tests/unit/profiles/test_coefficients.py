@@ -278,7 +278,7 @@ def test_what_has_no_coefficients_is_said() -> None:
     unknown = ThroughputProfile.from_means([1, 2], [GBPS, GBPS], label="ours")
     with pytest.raises(SpecError, match=r"ours: its capacity is unknown.*give capacity_bps"):
         unknown.coefficients()
-    with pytest.raises(SpecError, match="one round-trip time alone, 5 ms; coefficients need two"):
+    with pytest.raises(SpecError, match="only one round-trip time, 5 ms; coefficients need two"):
         profile_of([5.0], [0.5]).coefficients()
     profile = profile_of([1, 9], [0.5, 0.4])
     for interval in [(0.5, 9.0), (1.0, 9.5), (4.0, 4.0), (5.0, 2.0)]:

@@ -404,7 +404,7 @@ def test_a_setting_that_cannot_be_raised_is_a_warning(
             ),
         )
         warnings = state.settle_kernel(folder)
-    assert warnings[-1].startswith("net.ipv4.tcp_mem stays as it is (Permission denied); long")
+    assert warnings[-1].startswith("net.ipv4.tcp_mem is left unchanged (Permission denied); long")
 
 
 def test_a_long_fast_path_needs_several_times_what_is_under_way() -> None:
