@@ -70,12 +70,13 @@ computing=(tests/unit)
 [[ ! -d tests/contract ]] || computing+=(tests/contract)
 cargo test --locked --quiet --no-run
 close "building the Rust tests" $?
-# Computing gives way to what must keep time.
+# Computing gives way to what must keep time. Many Rust tests do: beside them nothing else waits for packets.
 lane units nice -n 10 "${pytest[@]}" -n "$(nproc)" --dist worksteal "${computing[@]}"
 if ((${#failed[@]} == 0)); then
-    lane simulator nice -n 10 cargo test --locked --quiet --no-fail-fast -p farline-sim
-    RUST_TEST_THREADS=$((2 * $(nproc))) lane rust cargo test --locked --quiet --no-fail-fast \
+    RUST_TEST_THREADS=$((2 * $(nproc))) cargo test --locked --quiet --no-fail-fast \
         --workspace --exclude farline-sim --exclude farline-py
+    close rust $?
+    lane simulator nice -n 10 cargo test --locked --quiet --no-fail-fast -p farline-sim
 fi
 # Side by side a test takes longer than alone.
 together=(-m "not alone" -o timeout=300)
