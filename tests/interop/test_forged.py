@@ -50,6 +50,7 @@ def transfer(end: MakeEnd, ways: tuple[str, str], attacks: list[Attack]) -> tupl
         return last_words(server, 60), said
 
 
+@pytest.mark.alone
 @either_way
 def test_packets_of_strangers_are_nothing_to_a_connection(
     end: MakeEnd, sender: str, receiver: str
@@ -61,6 +62,7 @@ def test_packets_of_strangers_are_nothing_to_a_connection(
     assert client.document["seconds"] < SECONDS + 5
 
 
+@pytest.mark.alone
 def test_absurd_packets_of_somebody_on_the_path_are_refused(end: MakeEnd) -> None:
     """He knows addresses and identifiers; what he says cannot be true."""
     ways = ("farline", "farline")
