@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 
-import farline.testbeds
 from farline.cli.group import run
 from farline.errors import SystemFailure, UnreachableError, UsageError
 from farline.testbeds import (
@@ -368,7 +367,7 @@ def test_down_of_all_goes_on_after_a_failure(
             raise SystemFailure("a-first: no")
         return end(name)
 
-    monkeypatch.setattr(farline.testbeds, "take_down", fail_first)
+    monkeypatch.setattr("farline.cli.testbed.take_down", fail_first)
     assert run(["testbed", "down", "--all"]) == SystemFailure.exit_code
     captured = capsys.readouterr()
     assert captured.err == "farline: a-first: no\n"
@@ -447,7 +446,7 @@ def test_the_oldest_samples_are_forgotten_and_counted() -> None:
 
 
 def test_who_asks_an_owner_that_has_gone_is_told() -> None:
-    with pytest.raises(UsageError, match="who started it has ended"):
+    with pytest.raises(UsageError, match="the process that started it has already ended"):
         keeper._owner(2**22 - 1)
     assert keeper._owner(0) is None
     descriptor = keeper._owner(os.getppid())

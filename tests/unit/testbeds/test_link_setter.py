@@ -85,7 +85,7 @@ def test_a_link_that_was_never_set_is_left_alone() -> None:
     one.apply({})
     one.restore()
     assert bed.changes == []
-    with pytest.raises(SpecError, match="no link"):
+    with pytest.raises(SpecError, match="is not a link"):
         setter(bed, link="moon").apply({"rtt_s": 1.0})
 
 

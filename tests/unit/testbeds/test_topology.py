@@ -234,7 +234,7 @@ def test_a_refusal_says_where_and_what_is_allowed(text: str, line: str) -> None:
     [
         ({"speed": 1}, "long-path: speed: unknown option; allowed: seed"),
         ({"rate_bps": "fast"}, "long-path: rate_bps: 'fast' is not a rate"),
-        ({"rtt_s": 1, "delay_s": 1}, "rtt_s and delay_s both set the : use onedelay"),
+        ({"rtt_s": 1, "delay_s": 1}, "rtt_s and delay_s cannot be combined: both set the delay"),
         ({"mtu_bytes": 100}, "mtu_bytes: 100 is out of range: allowed: 576 to 65535"),
         ({"k": 3}, "long-path: k: unknown option"),
     ],
