@@ -71,7 +71,7 @@ computing=(tests/unit)
 cargo test --locked --quiet --no-run
 close "building the Rust tests" $?
 # Computing gives way to what must keep time. Many Rust tests do: beside them nothing else waits for packets.
-lane units nice -n 10 "${pytest[@]}" -n "$(nproc)" --dist worksteal "${computing[@]}"
+lane units nice -n 5 "${pytest[@]}" -o timeout=300 -n "$(nproc)" --dist worksteal "${computing[@]}"
 if ((${#failed[@]} == 0)); then
     RUST_TEST_THREADS=$((2 * $(nproc))) cargo test --locked --quiet --no-fail-fast \
         --workspace --exclude farline-sim --exclude farline-py
