@@ -15,7 +15,13 @@ from typing import Any
 import pytest
 
 import farline
-from farline.errors import SpecError, TimeoutFailure, UnreachableError
+from farline.errors import (
+    SpecError,
+    SystemFailure,
+    TimeoutFailure,
+    UnreachableError,
+    UsageError,
+)
 from farline.tools.events import FileSettled, SessionBegun, Stage, StreamSamples
 
 pytestmark = pytest.mark.loopback
@@ -80,7 +86,7 @@ def test_a_run_draws_itself_without_its_ticket(server: farline.Server) -> None:
 
 
 def test_a_probe_of_a_wrong_option_is_refused_before_anything_runs() -> None:
-    with pytest.raises(SpecError, match="did you mean 'streams'"):
+    with pytest.raises(SpecError, match=r"stream: unknown; did you mean streams\?"):
         farline.probe("127.0.0.1", stream=4)
     with pytest.raises(SpecError, match=r"tcp=\{\"congestion_control\""):
         farline.probe("127.0.0.1", congestion_control="reno")
@@ -181,6 +187,34 @@ def test_a_copy_of_which_names_fail_raises_and_says_which(tmp_path: Path) -> Non
         job.wait()
     assert (target / "one").read_text() == "longer and older"
     assert job.report["failed"]["files"] == 1
+
+
+def test_a_bound_on_deletions_alone_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="max_delete: needs delete=True"):
+        farline.copy(tmp_path, tmp_path / "there", max_delete=5)
+
+
+def test_a_block_ends_with_what_its_job_failed_with() -> None:
+    with pytest.raises(UnreachableError), farline.probe("127.0.0.1:9", keep=False):
+        pass
+
+
+def test_a_server_makes_its_folder_and_keeps_its_key_there(tmp_path: Path) -> None:
+    prints = []
+    for _ in range(2):
+        with farline.serve(state_dir=tmp_path / "made" / "here") as server:
+            prints.append(server.fingerprint)
+    assert prints[0] == prints[1]
+
+
+def test_a_server_that_cannot_listen_leaves_nothing(
+    server: farline.Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    port = int(server.address.rpartition(":")[2])
+    with pytest.raises(SystemFailure):
+        farline.serve(port=port)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_copy_deletes_no_more_than_it_may(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from farline.api import drawing
 from farline.api.job import BackgroundJob, Status
-from farline.api.stores import store_at
+from farline.api.stores import StoreLike, store_at
 from farline.campaign.ending import bad_end
 from farline.campaign.job import CampaignJob, begun_job, resumed_job, target_address
 from farline.campaign.journal import Journal, last_unfinished, new_journal, read_journal
@@ -100,7 +100,7 @@ def profile(
     plan: PlanLike | None = None,
     *,
     resume: str | None = None,
-    store: str | Path | None = None,
+    store: StoreLike = None,
 ) -> Campaign:
     """Begins a campaign towards `target`, a host or a ticket; every run is kept in `store`.
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from farline.api import drawing
 from farline.api.job import BackgroundJob, Status
 from farline.api.options import copy_spec_of
+from farline.api.stores import StoreLike, folder_of
 from farline.copying import CopyJob, CopyRequest, CopyResult
-from farline.errors import FarlineError, LimitError, SystemFailure
+from farline.copying.request import RETRY_FOR_S
+from farline.errors import FarlineError, SystemFailure, UsageError
 from farline.spec._failures import PARTIAL_EXIT_CODE
 from farline.tools.events import DeletionPlanned, Event, Progress
 
@@ -35,10 +37,9 @@ class PartialCopy(FarlineError):
 class Copy(BackgroundJob[Event]):
     """One copy: sessions until all is there. What it came to is there at its end."""
 
-    def __init__(self, request: CopyRequest, locations: tuple[str, ...], max_delete: int | None):
+    def __init__(self, request: CopyRequest, locations: tuple[str, ...]) -> None:
         """Begins; see `copy`."""
-        self._job = CopyJob(request)
-        self._max_delete = max_delete
+        self._job = CopyJob(request, should_stop=self._should_stop)
         self.locations = locations
         self.progress: CopyProgress | None = None
         """How far it is, of the session that runs now."""
@@ -49,25 +50,13 @@ class Copy(BackgroundJob[Event]):
             if isinstance(event, Progress):
                 self.progress = event.report
             if isinstance(event, DeletionPlanned):
-                self._answer(event)
+                # Whoever wrote `delete=True` has said yes; `max_delete` bounds it.
+                self._job.confirm_deletion()
             self._tell(event)
         result = self._job.wait().checked()
         if result.exit_code:
             raise PartialCopy(_failed_text(result))
         return "complete"
-
-    def _answer(self, planned: DeletionPlanned) -> None:
-        if self._max_delete is not None and planned.names > self._max_delete:
-            raise LimitError(
-                f"{planned.names} names would be deleted, more than max_delete={self._max_delete};"
-                " nothing was changed"
-            )
-        self._job.confirm_deletion()
-
-    def cancel(self, now: bool = False) -> None:
-        """Asks for its end; what has arrived is kept, and the same copy goes on from there."""
-        super().cancel(now)
-        self._job.cancel(at_once=now)
 
     @property
     def result(self) -> CopyResult:
@@ -106,10 +95,10 @@ def copy(
     source: Location | Iterable[Location],
     destination: Location,
     *,
-    store: str | Path | None = None,
+    store: StoreLike = None,
     keep: bool = True,
     receipt: str | Path | None = None,
-    retry_for_s: float = 600.0,
+    retry_for_s: float = RETRY_FOR_S,
     retries: int | None = None,
     archive: bool = False,
     delete: bool = False,
@@ -132,9 +121,11 @@ def copy(
     event for every name.
 
     Raises:
-        UsageError: when the locations are no sources and a destination.
+        UsageError: when the locations are no sources and a destination; for `max_delete` alone.
         SpecError: when an option is not allowed.
     """
+    if max_delete is not None and not delete:
+        raise UsageError("max_delete: needs delete=True; alone it deletes nothing")
     locations = tuple(_text(one) for one in (*_sources(source), destination))
     spec = copy_spec_of(options)
     rules = [*(f"+ {one}" for one in include), *(f"- {one}" for one in exclude), *filters]
@@ -152,12 +143,12 @@ def copy(
         retry_for_s=retry_for_s,
         retries=retries,
         keep=keep,
-        store_path=None if store is None else Path(store).expanduser(),
+        store_path=folder_of(store),
         receipt=None if receipt is None else fspath(receipt),
         tell_files=tell_files,
         **more,
     )
-    return Copy(request, locations, max_delete)
+    return Copy(request, locations)
 
 
 def _sources(source: Location | Iterable[Location]) -> Iterator[Location]:

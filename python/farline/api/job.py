@@ -152,6 +152,11 @@ class BackgroundJob(ABC, Generic[_EventT]):
                 return
             yield from batch
 
+    def _kept(self) -> list[_EventT]:
+        """The events that are kept, the oldest first."""
+        with self._changed:
+            return list(self._events)
+
     def _has_more(self, place: int) -> bool:
         return self._told > place or self.done
 
@@ -231,9 +236,11 @@ class BackgroundJob(ABC, Generic[_EventT]):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_about: object) -> None:
-        """Waits for its end; what leaves the block by an exception cancels it first."""
-        if kind is not None:
-            self.cancel(now=True)
+        """Waits for its end, as `wait`; what leaves the block by an exception cancels it first."""
+        if kind is None:
+            self.wait()
+            return
+        self.cancel(now=True)
         self._join(None)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from farline.api.stores import store_at
+from farline.api.stores import StoreLike, open_store, store_at
 from farline.errors import SpecError, UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ Files = str | Path | Sequence[str | Path]
 
 def ingest(
     files: Files,
-    store: str | Path | Store | None = None,
+    store: StoreLike = None,
     *,
     kind: str | None = None,
     mapping: str | None = None,
@@ -53,7 +53,7 @@ def ingest(
 def throughput_profile(
     files: Files = (),
     *,
-    store: str | Path | Store | None = None,
+    store: StoreLike = None,
     infrastructure: str | Path | None = None,
     capacity_bps: float | None = None,
     **selection: Any,
@@ -89,7 +89,7 @@ def explain(what: Run | Mapping[str, Any]) -> Verdict: ...
 def explain(
     what: Files = ...,
     *,
-    store: str | Path | Store | None = ...,
+    store: StoreLike = ...,
     infrastructure: str | Path | None = ...,
     period_s: float | None = ...,
     **selection: Any,
@@ -97,7 +97,7 @@ def explain(
 def explain(
     what: Run | Mapping[str, Any] | Files = (),
     *,
-    store: str | Path | Store | None = None,
+    store: StoreLike = None,
     infrastructure: str | Path | None = None,
     period_s: float | None = None,
     **selection: Any,
@@ -137,7 +137,7 @@ def report(
     campaign: str = "last",
     folder: str | PathLike[str] = "report",
     *,
-    store: str | Path | Store | None = None,
+    store: StoreLike = None,
 ) -> Path:
     """Writes `report.html` and its figures of a campaign into `folder`; the page's path.
 
@@ -145,10 +145,9 @@ def report(
         UsageError: when there is no such campaign.
         SystemFailure: when the folder cannot be written.
     """
-    from farline.api.stores import open_store
     from farline.plots.report import write_report
 
-    opened = store if not isinstance(store, str | Path | None) else open_store(store)
+    opened = open_store(store)
     return write_report(opened.path, opened.campaign_name(campaign), Path(folder))
 
 
@@ -156,10 +155,6 @@ def _names(files: Files) -> list[str]:
     return [str(files)] if isinstance(files, str | Path) else [str(one) for one in files]
 
 
-def _asked_store(files: Files, store: str | Path | Store | None) -> Store | None:
+def _asked_store(files: Files, store: StoreLike) -> Store | None:
     """The store that counts: as stated; the user's own where no file is named."""
-    from farline.api.stores import open_store
-
-    if store is None:
-        return None if _names(files) else open_store()
-    return open_store(store) if isinstance(store, str | Path) else store
+    return None if store is None and _names(files) else open_store(store)

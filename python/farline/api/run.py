@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from array import array
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farline.api import drawing
 from farline.api.job import BackgroundJob, Status
 from farline.api.options import spec_of
 from farline.api.path_here import path_watch
-from farline.api.stores import store_at
+from farline.api.stores import StoreLike, store_at
 from farline.campaign.judging import asking_path, bounds_for
 from farline.campaign.measure import Measured
 from farline.campaign.probe import ProbeJob
@@ -39,7 +38,6 @@ class Run(BackgroundJob[Event]):
         self.target, self.spec = target, spec
         self._store = store
         self._measured: Measured | None = None
-        self._so_far: dict[str, array[int]] = {}
         self.address = parse_target(target).address
         super().__init__(f"probe {self.address}")
 
@@ -50,22 +48,21 @@ class Run(BackgroundJob[Event]):
             path=self._path, judge=judge, should_stop=self._should_stop,
         )  # fmt: skip
         for event in job:
-            self._note(event)
+            self._tell(event)
         result = job.wait()
         self._measured = result.measured
         result.checked()
         return "complete"
 
-    def _note(self, event: Event) -> None:
-        if isinstance(event, StreamSamples):
-            for name, values in event.columns.items():
-                self._so_far.setdefault(name, array("q")).extend(values)
-        self._tell(event)
-
     @property
     def so_far(self) -> Samples:
         """Rows of the streams until now, while it runs: the same columns as `columns`."""
-        return as_arrays({name: array("q", values) for name, values in self._so_far.items()})
+        rows: dict[str, array[int]] = {}
+        for event in self._kept():
+            if isinstance(event, StreamSamples):
+                for name, values in event.columns.items():
+                    rows.setdefault(name, array("q")).extend(values)
+        return as_arrays(rows)
 
     def _end(self) -> Measured:
         """What it came to, failed or not.
@@ -129,7 +126,7 @@ class Run(BackgroundJob[Event]):
         return drawing.run_html(self)
 
 
-def probe(target: str, *, store: str | Path | None = None, keep: bool = True, **spec: Any) -> Run:
+def probe(target: str, *, store: StoreLike = None, keep: bool = True, **spec: Any) -> Run:
     """Begins one run towards `target`: a host with an optional `:PORT`, or a ticket.
 
     Options have their names in plans (docs/reference/options.md): `streams=4`,

@@ -7,19 +7,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from farline.errors import FarlineError, UsageError
 from farline.tools.native import Server as NativeServer
 from farline.tools.native import mint_ticket
 from farline.tools.reachable import reachable_address
+from farline.tools.temporary_state import temporary_state
+from farline.tools.tickets import TICKET_LIFETIME_S, file_scope, made_state_dir
 
 if TYPE_CHECKING:
     from farline.spec._types import Limits, Scope, ServerConfig
 
-LIFETIME_S = 86_400.0
-"""A ticket lasts a day unless said otherwise."""
 _POLL_S = 0.2
 
 
@@ -37,10 +36,10 @@ class Server:
     """
 
     def __init__(self, config: ServerConfig, cleanup: ExitStack) -> None:
-        """Listens from now on; see `serve`."""
-        self._cleanup = cleanup
-        self._state = config["state_dir"]
+        """Listens from now on; see `serve`. `cleanup` is what follows its end."""
         self._native = NativeServer(config)
+        self._state = config["state_dir"]
+        self._cleanup = cleanup.pop_all()
         self._events: SimpleQueue[ServerEvent | None] = SimpleQueue()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="farline server", daemon=True)
@@ -66,7 +65,7 @@ class Server:
         *,
         write: str | Path | None = None,
         read: str | Path | None = None,
-        lifetime_s: float = LIFETIME_S,
+        lifetime_s: float = TICKET_LIFETIME_S,
         limits: Limits | None = None,
         host: str | None = None,
     ) -> str:
@@ -106,11 +105,13 @@ class Server:
 
     def stop(self) -> None:
         """Takes no more sessions and ends those that run; returns when it has."""
-        self._native.stop()
-        self._native.join()
-        self._ended.set()
-        self._thread.join()
-        self._cleanup.close()
+        with self._cleanup:
+            self._native.stop()
+            try:
+                self._native.join()
+            finally:
+                self._ended.set()
+                self._thread.join()
 
     def __enter__(self) -> Server:
         """Itself."""
@@ -143,14 +144,17 @@ def serve(
         SystemFailure: when the port is taken.
     """
     with ExitStack() as stack:
-        state = state_dir or stack.enter_context(TemporaryDirectory(prefix="farline-server-"))
+        if state_dir is None:
+            state = stack.enter_context(temporary_state())
+        else:
+            state = made_state_dir(Path(state_dir).expanduser())
         document: Any = {
             "listen": [listen] if isinstance(listen, str) else list(listen),
             "port": port,
             "state_dir": str(state),
             **config,
         }
-        return Server(document, stack.pop_all())
+        return Server(document, stack)
 
 
 def _scope(write: str | Path | None, read: str | Path | None) -> Scope:
@@ -162,6 +166,4 @@ def _scope(write: str | Path | None, read: str | Path | None) -> Scope:
     folder = Path(root).expanduser().resolve()
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder; a ticket is for one that is there")
-    if write is not None:
-        return {"may": "write", "root": str(folder)}
-    return {"may": "read", "root": str(folder)}
+    return file_scope("write" if write is not None else "read", folder)

@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from farline.store import Store
+from farline.store import Store
+
+StoreLike = str | Path | Store | None
+"""A store, its folder, or None for $FARLINE_STORE or else the user's own."""
 
 
-def store_at(path: str | Path | Store | None) -> Store:
-    """The store at `path`, made if it is not there; the user's own if None.
+def store_at(store: StoreLike) -> Store:
+    """The store, made if it is not there.
 
     Raises:
         SystemFailure: when it cannot be made.
     """
-    from farline.store import Store as StoreType
-
-    if isinstance(path, StoreType):
-        return path
-    return StoreType(None if path is None else Path(path).expanduser())
+    return store if isinstance(store, Store) else Store(folder_of(store))
 
 
-def open_store(path: str | Path | None = None) -> Store:
-    """Opens the store at `path` to read and add: $FARLINE_STORE, or the user's own, if None.
+def open_store(store: StoreLike = None) -> Store:
+    """Opens a store to read and add: the one in a folder, or $FARLINE_STORE or the user's own.
 
     `.runs()`, `.samples(run_ids)` and `.campaigns()` give `pyarrow.Table`.
 
     Raises:
         UsageError: when there is no store.
     """
-    from farline.store import Store as StoreType
+    return store if isinstance(store, Store) else Store.to_read(folder_of(store))
 
-    return StoreType.to_read(None if path is None else Path(path).expanduser())
+
+def folder_of(store: StoreLike) -> Path | None:
+    """The folder that is stated, if one is."""
+    if isinstance(store, Store):
+        return store.path
+    return None if store is None else Path(store).expanduser()

@@ -19,8 +19,9 @@ from farline.cli.limits import RATE, SECONDS, limit_options, limits_from
 from farline.cli.listen import read_listen
 from farline.cli.mark_option import MARK_OPTION
 from farline.cli.shown import shown
-from farline.errors import SystemFailure
+from farline.errors import UsageError
 from farline.spec.units import counted, size_human
+from farline.tools.tickets import TICKET_LIFETIME_S, file_scope, made_state_dir
 
 if TYPE_CHECKING:
     from farline.cli.common import Interruption
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from farline.tools.metrics import MetricsServer
     from farline.tools.native import Server
 
-TICKET_LIFETIME_S = 86_400.0
-"""A printed ticket lasts a day unless said otherwise."""
 
 _POLL_S = 0.25
 
@@ -175,7 +174,7 @@ def _config(state: Path, options: dict[str, Any]) -> ServerConfig:
         "port": listen.port,
         "data_port_first": first,
         "data_port_last": last,
-        "state_dir": str(_made(state)),
+        "state_dir": str(made_state_dir(state)),
         "max_sessions": options["max_sessions"],
         "anonymous": options["anonymous"],
         "single_port": options["single_port"],
@@ -191,14 +190,6 @@ def _config(state: Path, options: dict[str, Any]) -> ServerConfig:
     if stop_after is not None:
         config["stop_after_sessions"] = stop_after
     return config
-
-
-def _made(state: Path) -> Path:
-    try:
-        state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise SystemFailure(f"{state}: {error.strerror}") from None
-    return state
 
 
 def ports_of(text: str | None) -> tuple[int, int]:
@@ -269,10 +260,9 @@ def file_scopes(options: dict[str, Any]) -> list[Scope]:
     for may, root in (("write", options["write_root"]), ("read", options["read_root"])):
         if root is not None:
             try:
-                str(root).encode()
-            except UnicodeEncodeError:
-                raise click.UsageError(f"--{may}: {root!r} is not valid UTF-8") from None
-            scopes.append({"may": may, "root": str(root)})  # type: ignore[misc, arg-type]
+                scopes.append(file_scope(may, root))
+            except UsageError as error:
+                raise click.UsageError(f"--{may}: {error.message}") from None
     return scopes
 
 

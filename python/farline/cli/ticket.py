@@ -17,7 +17,6 @@ from farline.cli.limits import SECONDS, limit_options, limits_from
 from farline.cli.serve import (
     ROOT,
     STATE_DIR_OPTION,
-    TICKET_LIFETIME_S,
     default_state_dir,
     file_scopes,
 )
@@ -25,6 +24,7 @@ from farline.cli.ticket_text import ticket_lines, ticket_text
 from farline.errors import UsageError
 from farline.spec.near import did_you_mean
 from farline.tools.native import inspect_ticket, list_tickets, mint_ticket, revoke_ticket
+from farline.tools.tickets import TICKET_LIFETIME_S
 
 if TYPE_CHECKING:
     from farline.spec._types import TicketRecord

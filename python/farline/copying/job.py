@@ -15,7 +15,7 @@ from farline.copying.request import CopyRequest, listed
 from farline.copying.retry import RepeatedSessions, RetryPolicy
 from farline.copying.session import Attempt, DirectSessions, Sessions
 from farline.errors import FarlineError, InterruptedRun, UsageError
-from farline.tools import Stop
+from farline.tools import Stop, StopQuestion, never_stop
 from farline.tools.events import (
     DeletionPlanned,
     Event,
@@ -69,13 +69,20 @@ class CopyResult:
 class CopyJob(Job[CopyResult]):
     """Carries out one request: sessions, one after the other, until all is there or no use."""
 
-    def __init__(self, request: CopyRequest, sessions: Sessions | None = None) -> None:
+    def __init__(
+        self,
+        request: CopyRequest,
+        sessions: Sessions | None = None,
+        should_stop: StopQuestion = never_stop,
+    ) -> None:
         """Prepares; nothing is begun. `sessions` are others than follow from the request's ends.
+
+        `should_stop` is asked beside what `cancel` was told.
 
         Raises:
             UsageError: for what cannot be.
         """
-        super().__init__()
+        super().__init__(should_stop)
         request.check()
         self._request = request
         self._sessions = sessions or sessions_for(request)
