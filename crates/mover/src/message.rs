@@ -28,6 +28,8 @@ pub const MAX_PATH_BYTES: usize = 4096;
 pub const MESSAGE_FRAME_BYTES: usize = 256 * 1024;
 /// Most bytes of extended attributes of one entry, names and values together.
 pub const MOST_XATTR_BYTES: usize = 64 * 1024;
+/// Sealed frames of data of one session that may not open: each is one attempt to forge a seal, and one chunk to be sent again.
+pub const MOST_UNOPENED: u32 = 4_096;
 
 /// Longest name of a user or a group.
 pub const MOST_OWNER_BYTES: usize = 256;

@@ -143,8 +143,8 @@ impl Shared {
         let before = self.streams_lost.fetch_add(1, Ordering::AcqRel);
         if before + 1 >= u32::from(self.streams) {
             return Err(broken(format!(
-                "stream {stream} cannot be read any more from frame {record} on, and no other stream is left: what it carries \
-                 was changed on its way"
+                "stream {stream} cannot be read from frame {record} on, and no other stream is left: its data were modified in \
+                 transit"
             )));
         }
         self.has_stragglers.store(true, Ordering::Release);

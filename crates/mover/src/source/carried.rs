@@ -13,14 +13,13 @@ use super::shared::Shared;
 use super::table::Known;
 use crate::Frame;
 use crate::frame::FrameKind;
+use crate::message::MOST_UNOPENED;
 use crate::pack;
 
 /// Frames that are remembered of one stream: more than can be on its way, at 64 KiB each a gigabyte.
 const MOST_FRAMES: usize = 16_384;
 /// Files of packs among them; all entries under way are fewer.
 const MOST_FILES: usize = 1 << 18;
-/// Frames of one copy that may not open: as many as the receiving end takes.
-const MOST_UNOPENED: u32 = 4_096;
 
 /// What was in a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -181,7 +180,7 @@ impl Shared {
             return self.broken(forgotten(stream, record));
         };
         if self.carried.unopened.fetch_add(1, Ordering::Relaxed) >= MOST_UNOPENED {
-            return self.broken(format!("more than {MOST_UNOPENED} frames said not to open"));
+            return self.broken(format!("more than {MOST_UNOPENED} frames reported unreadable"));
         }
         self.count_repeated()?;
         self.carry_again(&cargo)
@@ -202,7 +201,7 @@ impl Shared {
         let closed = self.carried.closed.fetch_add(1, Ordering::AcqRel) + 1;
         if closed >= u32::from(self.streams) {
             return self.broken(format!(
-                "stream {stream} cannot be read by the other end from frame {record} on, and no other stream is left"
+                "the other end cannot read stream {stream} from frame {record} on, and no other stream is left"
             ));
         }
         for cargo in left.iter().filter(|cargo| **cargo != Cargo::Repeated) {
@@ -230,15 +229,13 @@ impl Shared {
         let (offset, bytes) = part.unwrap_or((0, file.found.bytes()));
         match self.repeat(&file, offset, bytes) {
             true => Ok(()),
-            false => self.broken(format!("number {number} wanted again before it was sent")),
+            false => self.broken(format!("entry {number} requested again before it was sent")),
         }
     }
 }
 
 fn forgotten(stream: u16, record: u64) -> String {
-    format!(
-        "frame {record} of stream {stream} is to be sent again, and what it carried is not known any more"
-    )
+    format!("frame {record} of stream {stream} was requested again, but its contents are no longer known")
 }
 
 #[cfg(test)]

@@ -4,12 +4,11 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+pub use farline_mover::message::MOST_UNOPENED as MOST_IN_ALL;
 use farline_spec::{Failure, FailureKind};
 
 /// Frames in a row of one stream that may not open; the next one means that nothing on it does.
 pub const MOST_IN_A_ROW: u32 = 64;
-/// Frames of one session that may not open: each is one attempt to forge a seal, and one chunk to be sent again.
-pub const MOST_IN_ALL: u32 = 4_096;
 
 /// The frames that did not open at this end of one copy.
 #[derive(Debug, Default)]
@@ -42,8 +41,8 @@ impl Spoiled {
             return Ok(());
         }
         let line = format!(
-            "more than {MOST_IN_ALL} frames of this session were changed on their way: the path or an interface spoils what \
-             it carries, or somebody changes it"
+            "more than {MOST_IN_ALL} frames of this session were modified in transit: the path or an interface corrupts data, \
+             or somebody modifies them"
         );
         Err(Failure::new(FailureKind::Protocol, line))
     }
