@@ -157,7 +157,7 @@ def test_a_models_values_are_read_with_units_and_survive_the_document() -> None:
         ({"speed": 3}, "[[figure]] f model speed: unknown; allowed: name, model, rate_bps"),
         ({"rtt_s": "long"}, "[[figure]] f model rtt_s: 'long' is not a duration"),
         ({"rtt_s": True}, "[[figure]] f model rtt_s: True is not a quantity"),
-        ({"loss": 2}, "[[figure]] f model loss: 2 is out of range: allowed: 0 to 0.9"),
+        ({"loss": 2}, "[[figure]] f model loss: 2 is out of range; allowed: 0 to 0.9"),
         ({"model": "best"}, "model: 'best' is not allowed; allowed: printed, passes, early"),
         ({"rate_bps": "1G"}, "give one of rate_bps and payload_bytes; the other lies on the x"),
         ({"name": ""}, "[[figure]] f model name: '' is not a string"),

@@ -78,7 +78,7 @@ pub fn seconds(name: &str, value: f64) -> PyResult<Duration> {
     if (0.0..=MAX_S).contains(&value) {
         return Ok(Duration::from_secs_f64(value));
     }
-    let message = format!("{name}: {value} is out of range: allowed: 0 to {MAX_S} s");
+    let message = format!("{name}: {value} is out of range; allowed: 0 to {MAX_S} s");
     Err(native_error(&Failure::new(FailureKind::Usage, message)))
 }
 

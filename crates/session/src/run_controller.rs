@@ -252,7 +252,7 @@ pub fn check_rows(spec: &RunSpec) -> Result<(), Failure> {
         return Ok(());
     }
     let line = format!(
-        "interval_s: {} s over {sending_s} s with {} streams gives {rows} rows of samples; allowed: {MAX_ROWS}",
+        "interval_s: {} s over {sending_s} s gives {rows} rows of samples (streams: {}); allowed: {MAX_ROWS}; use a longer interval",
         spec.interval_s.get(),
         spec.stream_total(),
     );

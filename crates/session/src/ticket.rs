@@ -137,7 +137,7 @@ impl TicketOffice {
         let uses = self.state.count(USES_FOLDER, &file_name(claims))?;
         if uses > u64::from(allowed.get()) {
             return Err(auth(&format!(
-                "all {} sessions of the ticket are used",
+                "the ticket is used up; sessions allowed: {}",
                 allowed.get()
             )));
         }
@@ -341,7 +341,7 @@ mod tests {
         restarted.forget_expired(99).unwrap();
         restarted.count_use(&limited).unwrap();
         let refusal = restarted.count_use(&limited).unwrap_err();
-        assert_eq!(refusal.message, "all 2 sessions of the ticket are used");
+        assert_eq!(refusal.message, "the ticket is used up; sessions allowed: 2");
         restarted.forget_expired(100).unwrap();
         restarted.count_use(&limited).unwrap();
     }

@@ -177,7 +177,7 @@ fn a_ticket_opens_a_server_and_its_limits_hold() {
     let used_up = refused(r#"{"duration_s":0.1}"#);
     assert_eq!(
         (used_up.kind, used_up.message.as_str()),
-        (FailureKind::Auth, "all 2 sessions of the ticket are used")
+        (FailureKind::Auth, "the ticket is used up; sessions allowed: 2")
     );
 }
 
@@ -242,7 +242,7 @@ fn one_client_more_is_told_busy_and_when_to_come_again() {
     server.event(|what| matches!(what, AuditEvent::SessionStarted(_)).then_some(()));
     let error = complete(server.target(), "{}").record.error.unwrap();
     assert_eq!(error.kind, FailureKind::Busy);
-    assert!(error.message.contains("1 sessions running"), "{error}");
+    assert!(error.message.contains("running sessions: 1"), "{error}");
     assert!(
         error
             .retry_after_s

@@ -56,7 +56,7 @@ mod tests {
             .message;
         assert_eq!(
             message,
-            "tcp.mss_bytes: 7 is out of range: allowed: 88 to 32767 bytes"
+            "tcp.mss_bytes: 7 is out of range; allowed: 88 to 32767 bytes"
         );
     }
 

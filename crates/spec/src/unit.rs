@@ -7,7 +7,7 @@
 
 /// A number was outside what its type allows.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("{value} is out of range: allowed: {min} to {max} {unit}")]
+#[error("{value} is out of range; allowed: {min} to {max} {unit}")]
 pub struct OutOfRange {
     /// What was given.
     pub value: String,
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn range_is_named_in_the_refusal() {
         let refusal = StreamCount::new(0).unwrap_err().to_string();
-        assert_eq!(refusal, "0 is out of range: allowed: 1 to 256 streams");
+        assert_eq!(refusal, "0 is out of range; allowed: 1 to 256 streams");
         assert_eq!(StreamCount::new(256).unwrap(), StreamCount::MAX);
     }
 

@@ -303,7 +303,7 @@ def _typed(key: str, value: object) -> Any:
 
 def _check_range(key: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
-        raise SpecError(f"[campaign] {key}: {value} is out of range: allowed: {low} to {high}")
+        raise SpecError(f"[campaign] {key}: {value} is out of range; allowed: {low} to {high}")
 
 
 def _rules(campaign: Mapping[str, Any]) -> Rules:

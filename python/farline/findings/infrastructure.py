@@ -59,7 +59,7 @@ def explain(
         SpecError: cells lack one of the keys, or `confidence` is not between 0.5 and 1.
     """
     if not 0.5 <= confidence < 1.0:
-        raise SpecError(f"confidence: {confidence} is out of range: allowed: 0.5 to below 1")
+        raise SpecError(f"confidence: {confidence} is out of range; allowed: 0.5 to below 1")
     if capacity_bps is not None and not (math.isfinite(capacity_bps) and capacity_bps > 0):
         raise SpecError(f"capacity_bps: {capacity_bps} is not a rate above 0")
     measured = measured_pairs(cells, infrastructure, capacity_bps)

@@ -166,7 +166,7 @@ def best_subset(rtt_ms: ArrayLike, rate_bps: ArrayLike, size: int) -> Subset:
     knots = knots_of(rtt_ms, rate_bps, None, "choice of RTTs")
     count = len(knots)
     if not 2 <= size <= count:
-        raise SpecError(f"size: {size} is out of range: allowed: 2 to {count} RTTs")
+        raise SpecError(f"size: {size} is out of range; allowed: 2 to {count} RTTs")
     cost = _line_gaps(knots)
     worst, came_from = cost[0], []
     for _ in range(size - 2):

@@ -48,4 +48,4 @@ def _kept(name: str, values: Floats, good: NDArray[np.bool_], allowed: str) -> F
     at = int(np.argmin(good))
     place = f"[{at}]" if values.ndim else ""
     value = values.ravel()[at]
-    raise SpecError(f"{name}{place}: {value:g} is out of range: allowed: {allowed}")
+    raise SpecError(f"{name}{place}: {value:g} is out of range; allowed: {allowed}")

@@ -153,7 +153,7 @@ class Prediction:
         of one.
         """
         if in_flight < 1:
-            raise ValueError(f"in_flight: {in_flight} is out of range: allowed: 1 or more")
+            raise ValueError(f"in_flight: {in_flight} is out of range; allowed: 1 or more")
         bits = 8 * self.case.payload_bytes
         sent_s = self.send_s * (1 + self.resent_bytes / self.case.payload_bytes)
         return min(bits / sent_s, in_flight * bits / self.time_s)
@@ -171,4 +171,4 @@ def interval_rule_s(rtt_s: float) -> float:
 
 def _within(name: str, value: float, low: float, high: float, unit: str) -> None:
     if not (math.isfinite(value) and low <= value <= high):
-        raise ValueError(f"{name}: {value:g} is out of range: allowed: {low:g} to {high:g} {unit}")
+        raise ValueError(f"{name}: {value:g} is out of range; allowed: {low:g} to {high:g} {unit}")

@@ -63,7 +63,7 @@ class PassDistribution:
             ValueError: when `share` is not between 0 and 1.
         """
         if not 0 < share < 1:
-            raise ValueError(f"share: {share:g} is out of range: allowed: between 0 and 1")
+            raise ValueError(f"share: {share:g} is out of range; allowed: between 0 and 1")
         more = self.reach()[1:]
         return int(np.count_nonzero(more > 1 - share))
 

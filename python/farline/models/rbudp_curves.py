@@ -71,7 +71,7 @@ def payload_for(case: Case, efficiency: float, model: ModelName) -> int:
         ValueError: when no payload reaches it; the line says what is reached at most.
     """
     if not 0 < efficiency < 1:
-        raise ValueError(f"efficiency: {efficiency:g} is out of range: allowed: between 0 and 1")
+        raise ValueError(f"efficiency: {efficiency:g} is out of range; allowed: between 0 and 1")
 
     def enough(payload_bytes: int) -> bool:
         return predict(replace(case, payload_bytes=payload_bytes), model).efficiency >= efficiency

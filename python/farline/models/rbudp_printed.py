@@ -97,4 +97,4 @@ def printed_payload_with_ack_bytes(case: Case, efficiency: float) -> float:
 
 def _check_efficiency(efficiency: float) -> None:
     if not 0 < efficiency < 1:
-        raise ValueError(f"efficiency: {efficiency:g} is out of range: allowed: between 0 and 1")
+        raise ValueError(f"efficiency: {efficiency:g} is out of range; allowed: between 0 and 1")

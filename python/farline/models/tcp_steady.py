@@ -104,7 +104,7 @@ def cubic_window_segments(
     rtt_s, share = _path(rtt_ms, loss)
     positive("c", c)
     if not 0 < beta < 1:
-        raise SpecError(f"beta: {beta:g} is out of range: allowed: between 0 and 1")
+        raise SpecError(f"beta: {beta:g} is out of range; allowed: between 0 and 1")
     return np.asarray((c * (3 + beta) / (4 * (1 - beta))) ** 0.25 * (rtt_s / share) ** 0.75)
 
 

@@ -99,7 +99,7 @@ def _check_range(option: Option, value: Value) -> None:
     low, high = option.minimum, option.maximum
     if (low is not None and value < low) or (high is not None and value > high):
         unit = f" {option.unit}" if option.unit else ""
-        raise ValueError(f"{value} is out of range: allowed: {low} to {high}{unit}")
+        raise ValueError(f"{value} is out of range; allowed: {low} to {high}{unit}")
 
 
 def _check_length(option: Option, text: str) -> None:

@@ -52,7 +52,7 @@ def _count(place: str, raw: object) -> int:
     if isinstance(raw, bool) or not text.isascii() or not text.isdigit():
         raise ValueError(f"{place}: {raw!r} is not a whole number from 1 to {COPIES_MAX}")
     if not 1 <= int(text) <= COPIES_MAX:
-        raise ValueError(f"{place}: {text} is out of range: allowed: 1 to {COPIES_MAX}")
+        raise ValueError(f"{place}: {text} is out of range; allowed: 1 to {COPIES_MAX}")
     return int(text)
 
 

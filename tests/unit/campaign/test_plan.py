@@ -67,14 +67,14 @@ def test_units_ranges_and_lists() -> None:
             r"\[campaign\] repetitions: '3' is not a whole number",
         ),
         ({"campaign": {"repetitions": True}}, "repetitions: True is not a whole number"),
-        ({"campaign": {"repetitions": 0}}, "min_repetitions: 0 is out of range: allowed: 1 to"),
+        ({"campaign": {"repetitions": 0}}, "min_repetitions: 0 is out of range; allowed: 1 to"),
         (
             {"campaign": {"repetitions": 3, "max_repetitions": 4}},
             "max_repetitions: cannot be combined with repetitions",
         ),
         (
             {"campaign": {"min_repetitions": 9, "max_repetitions": 4}},
-            "max_repetitions: 4 is out of range: allowed: 9 to 1000",
+            "max_repetitions: 4 is out of range; allowed: 9 to 1000",
         ),
         ({"campaign": {"confidence": 1.0}}, "confidence: 1.0 is out of range"),
         ({"campaign": {"relative_half_width": 0}}, "relative_half_width: 0 is out of range"),

@@ -86,7 +86,7 @@ def test_points_are_combined_with_the_grid_and_with_groups() -> None:
         ),
         (
             {"together": {"a": {"options": ["block_bytes", "tcp.mss_bytes"], "values": ["1M"]}}},
-            r"\[together.a\] values: 1048576 is out of range: allowed: 88 to 32767",
+            r"\[together.a\] values: 1048576 is out of range; allowed: 88 to 32767",
         ),
         (
             {"together": {name: {"options": BUFFERS, "values": [1]} for name in "ab"}},

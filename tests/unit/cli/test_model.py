@@ -185,11 +185,11 @@ def test_pictures_are_written(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--payload", "0"), "--payload: 0 is out of range: allowed: 1 to"),
+        (("--payload", "0"), "--payload: 0 is out of range; allowed: 1 to"),
         (("--payload", "big"), "'big' is not a size"),
         (("--rate", "0"), "--rate: 0 is out of range"),
         (("--rtt", "near"), "'near' is not a duration"),
-        (("--loss", "100%"), "--loss: 1 is out of range: allowed: 0 to 0.9"),
+        (("--loss", "100%"), "--loss: 1 is out of range; allowed: 0 to 0.9"),
         (("--loss", "some"), "'some' is not a probability"),
         (("--packet", "16"), "64<=x<=65507"),
         (("--in-flight", "0"), "1<=x<=64"),

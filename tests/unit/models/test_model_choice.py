@@ -184,7 +184,7 @@ def test_no_other_subset_of_as_many_is_better(rates: list[float], size: int) -> 
 
 @pytest.mark.parametrize("size", [1, 12])
 def test_a_subset_has_at_least_the_ends_and_at_most_all(size: int) -> None:
-    with pytest.raises(SpecError, match=f"size: {size} is out of range: allowed: 2 to 11 RTTs"):
+    with pytest.raises(SpecError, match=f"size: {size} is out of range; allowed: 2 to 11 RTTs"):
         best_subset(RTTS_MS, np.ones(11), size)
 
 

@@ -106,7 +106,7 @@ def test_too_few_knots_are_refused_with_how_many_are_needed(kind: type[Regressor
     [
         ([1, 2], [1, 2, 3], None, "have the shapes"),
         ([[1, 2]], [[1, 2]], None, "one dimension"),
-        ([1, -2, 3], [1, 2, 3], None, r"rtt_ms\[1\]: -2 is out of range: allowed: 0 or more"),
+        ([1, -2, 3], [1, 2, 3], None, r"rtt_ms\[1\]: -2 is out of range; allowed: 0 or more"),
         ([1, math.nan, 3], [1, 2, 3], None, r"rtt_ms\[1\]: nan"),
         ([1, 2, 3], [1, 2, 0], None, r"rate_bps\[2\]: 0 is out of range"),
         ([1, 2, 3], [1, math.inf, 3], None, r"rate_bps\[1\]: inf"),

@@ -195,7 +195,7 @@ def test_farlines_own_waits(rtt_s: float, settle_s: float, interval_s: float) ->
     ],
 )  # fmt: skip
 def test_what_is_no_case_is_refused_by_name(field: str, value: float) -> None:
-    with pytest.raises(ValueError, match=rf"^{field}: .* is out of range: allowed: .* to "):
+    with pytest.raises(ValueError, match=rf"^{field}: .* is out of range; allowed: .* to "):
         replace(Case(600 * MB, 610e6, 0.11), **{field: value})  # type: ignore[arg-type]
 
 

@@ -105,7 +105,7 @@ def test_bandwidth_delay_products(rate_bps: float, rtt_ms: float, size_bytes: fl
     [
         (lambda: mathis_bps(0, 1e-3), "rtt_ms: 0 is out of range"),
         (lambda: mathis_bps([10, -1], 1e-3), r"rtt_ms\[1\]: -1 is out of range"),
-        (lambda: pftk_bps(10, 0), "loss: 0 is out of range: allowed: more than 0, up to 1"),
+        (lambda: pftk_bps(10, 0), "loss: 0 is out of range; allowed: more than 0, up to 1"),
         (lambda: pftk_bps(10, 1e-3, timeout_s=0), "timeout_s: 0 is out of range"),
         (lambda: tfrc_bps(10, 1.5), "loss: 1.5 is out of range"),
         (lambda: cubic_bps(10, 1e-3, beta=1), "beta: 1 is out of range"),

@@ -211,7 +211,7 @@ LINK = '[[links]]\nname = "l"\na = "a"\nb = "b"\n'
         (LINK + 'rtt_s = "1s"\nboth.delay_s = 1', "links.l: rtt_s and delay_s cannot be combined"),
         (LINK.replace('b = "b"', 'b = "x"'), 'links.l: "x" is not a host or router; allowed: a, b'),
         (LINK + 'repeat = "k"', "links.l.repeat: 'k' is not a parameter; available: none"),
-        (LINK + "repeat = 0", "links.l.repeat: 0 is out of range: allowed: 1 to 256"),
+        (LINK + "repeat = 0", "links.l.repeat: 0 is out of range; allowed: 1 to 256"),
         (LINK + "[parameters]\nk = 1.5", "parameters.k: 1.5 is not a whole number from 1 to 256"),
         ('main_link = "x"\n' + LINK, "main_link: 'x' is not a link"),
         (LINK + "[defaults.router]", "defaults.router: unknown table"),
@@ -235,7 +235,7 @@ def test_a_refusal_says_where_and_what_is_allowed(text: str, line: str) -> None:
         ({"speed": 1}, "long-path: speed: unknown option; allowed: seed"),
         ({"rate_bps": "fast"}, "long-path: rate_bps: 'fast' is not a rate"),
         ({"rtt_s": 1, "delay_s": 1}, "rtt_s and delay_s cannot be combined: both set the delay"),
-        ({"mtu_bytes": 100}, "mtu_bytes: 100 is out of range: allowed: 576 to 65535"),
+        ({"mtu_bytes": 100}, "mtu_bytes: 100 is out of range; allowed: 576 to 65535"),
         ({"k": 3}, "long-path: k: unknown option"),
     ],
 )

@@ -187,7 +187,7 @@ impl Emulator {
         let number = self.link_number(link)?;
         if !SNAP_BYTES.contains(&snap_bytes) {
             let allowed = format!("{} to {}", SNAP_BYTES.start(), SNAP_BYTES.end());
-            let what = format!("snap_bytes: {snap_bytes} is out of range: allowed: {allowed}");
+            let what = format!("snap_bytes: {snap_bytes} is out of range; allowed: {allowed}");
             return Err(Failure::new(FailureKind::Usage, what));
         }
         if !self.captured().insert(number) {

@@ -323,7 +323,7 @@ fn check(request: &RunRequest) -> Result<(), Failure> {
     Err(Failure::new(
         FailureKind::Spec,
         format!(
-            "interval_s: {interval_s} s over {sending_s} s with {} streams gives {rows} rows of samples; the limit is {MAX_ROWS}: use a longer interval",
+            "interval_s: {interval_s} s over {sending_s} s gives {rows} rows of samples (streams: {}); allowed: {MAX_ROWS}; use a longer interval",
             request.streams.len(),
         ),
     ))

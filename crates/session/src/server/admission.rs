@@ -352,7 +352,7 @@ impl Slots {
             return None;
         }
         let line = format!(
-            "the server is busy: {running} sessions running, at most {} at once",
+            "the server is busy: running sessions: {running} of at most {}",
             self.most_at_once
         );
         let mut failure = Failure::new(FailureKind::Busy, line);
@@ -505,7 +505,7 @@ mod tests {
         assert_eq!(refusal.kind, FailureKind::Busy);
         assert_eq!(
             refusal.message,
-            "the server is busy: 1 sessions running, at most 1 at once"
+            "the server is busy: running sessions: 1 of at most 1"
         );
         assert_eq!(refusal.retry_after_s, Some(38.0));
         assert!(gate.slots().check().is_err());
