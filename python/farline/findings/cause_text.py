@@ -133,12 +133,12 @@ def _io_words(diagnosis: Diagnosis, named: Named) -> Words:
     now, usual = _usual(diagnosis, named, held)
     only_files = bool(term.files_only or table.is_file.all())
     part: Part = "file system" if only_files else "host"
-    what = "file transfers" if only_files else "everything"
+    what = "file transfers" if only_files else "all transfers"
     if term.law == "share":
         how = f"reach {percent(now / usual)} of what others reach"
     else:
         level = rate_human(math.exp(diagnosis.best.number(term)))
-        how = f"{'stay' if only_files else 'stays'} at {level} whatever the RTT"
+        how = f"stay at {level} whatever the RTT"
     line = (
         f"{what} {_ends(term, site)} {how}: {rate_human(now)} on average, where "
         f"{rate_human(usual)} is typical at the same RTTs"
