@@ -13,13 +13,15 @@ STORE/
   receipts/RUN_ID.parquet what became of each name of a copy
   transfers/LOG.parquet   transfers of one log of another tool, as farline.formats reads it
   campaigns/ID.json       plan and seed of a campaign (kept by farline.campaign)
+  paths/to-HOST.json      the setting chosen for a path; forgotten.json: since when paths are anew
   tmp/                    files being written; nobody reads them
 ```
 
 What it does: appends runs so that a killed writer never spoils what was there, merges small
 files into segments, keeps logs of other tools (`kept_logs`), answers questions about runs
 (`reader`), reads every older version of its own format, and in `transfers` asks of runs, kept
-logs and Parquet files together, on any engine (`engine`).
+logs and Parquet files together, on any engine (`engine`); in `paths` gives what is known of a
+path to those who choose and estimate.
 What it must not do: change or judge a record; print; know what a campaign is beyond its name.
 
 In: a `RunBundle`: a `RunRecord` document, its samples, a campaign's name and labels.

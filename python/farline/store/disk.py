@@ -51,6 +51,15 @@ def publish(temp_dir: Path, target: Path, write: Callable[[BinaryIO], None]) -> 
         sync_directory(target.parent)
 
 
+def publish_text(temp_dir: Path, target: Path, text: str) -> None:
+    """The same of a text."""
+
+    def write(file: BinaryIO) -> None:
+        file.write(text.encode())
+
+    publish(temp_dir, target, write)
+
+
 def sync_directory(directory: Path) -> None:
     """Makes the names in `directory` durable."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)

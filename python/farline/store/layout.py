@@ -98,6 +98,11 @@ class Layout:
         return self.root / "transfers"
 
     @property
+    def paths(self) -> Path:
+        """What was chosen for paths, and what of them is forgotten."""
+        return self.root / "paths"
+
+    @property
     def use_lock(self) -> Path:
         """Held shared by readers, exclusively by who deletes."""
         return self.root / "use.lock"

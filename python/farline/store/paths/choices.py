@@ -1,0 +1,142 @@
+"""The setting that was chosen for a path, kept for copies that state none.
+
+One small JSON file per far host and direction, `STORE/paths/to-HOST.json` or `from-HOST.json`, so
+that a copy opens one file and imports nothing for it. HOST is how the other end is addressed.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from farline.errors import SpecError
+from farline.spec.json_text import read_object
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CHOICE_SCHEMA = 1
+
+STALE_S = 30 * 86_400.0
+"""Age from which a choice counts no more: after a month a path is hardly better known than a new
+one (the change between campaigns of the same path is as large as between paths)."""
+
+RTT_CHANGE, RTT_SLACK_MS = 1.5, 2.0
+"""A round-trip time beyond this factor, and by more than the slack, is another route."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostsNow:
+    """What is known of the two ends and the route at this moment; None is not compared."""
+
+    rtt_ms: float | None = None
+    here_kernel: str | None = None
+    there_kernel: str | None = None
+    nic_bps: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChoice:
+    """How to use a path, as it was found. A knob that is None was not chosen."""
+
+    far: str
+    pushes: bool
+    made_s: float
+    streams: int | None
+    concurrency: int | None
+    pipelining: int | None
+    rate_bps: float
+    low_bps: float
+    high_bps: float
+    basis: str
+    """What it stands on, for people: `5 samples`, `12 transfers on this path`."""
+    reason: str
+    """Why the search ended there: `gain`, `cap:nic`, `noise` and so on."""
+    goal: str = "throughput"
+    rtt_ms: float | None = None
+    here_kernel: str | None = None
+    there_kernel: str | None = None
+    nic_bps: int | None = None
+    file_bytes: float | None = None
+    """Mean size of the files it was found with; None for data in memory."""
+
+    def changes(self, now: HostsNow, now_s: float | None = None) -> tuple[str, ...]:
+        """What is not as it was when this was found, a phrase each; none if it still holds."""
+        found = [*_route(self, now), *_hosts(self, now)]
+        age_s = (time.time() if now_s is None else now_s) - self.made_s
+        if age_s > STALE_S:
+            found.append(f"it is {age_s / 86_400:.0f} days old")
+        return tuple(found)
+
+
+def _route(then: StoredChoice, now: HostsNow) -> Iterator[str]:
+    if then.rtt_ms is None or now.rtt_ms is None:
+        return
+    low, high = sorted((then.rtt_ms, now.rtt_ms))
+    if high > RTT_CHANGE * low and high - low > RTT_SLACK_MS:
+        yield f"the RTT was {then.rtt_ms:.3g} ms and is {now.rtt_ms:.3g} ms"
+
+
+def _hosts(then: StoredChoice, now: HostsNow) -> Iterator[str]:
+    for name, old, new in (
+        ("this host's kernel", then.here_kernel, now.here_kernel),
+        ("the other host's kernel", then.there_kernel, now.there_kernel),
+    ):
+        if old and new and old != new:
+            yield f"{name} was {old} and is {new}"
+    if then.nic_bps and now.nic_bps and then.nic_bps != now.nic_bps:
+        yield f"the interface had {then.nic_bps / 1e9:g} Gbit/s and has {now.nic_bps / 1e9:g}"
+
+
+def choice_path(folder: Path, far: str, pushes: bool) -> Path:
+    """Where the choice for a path is kept, in the folder `paths` of a store."""
+    safe = "".join(c if c.isalnum() or c in ".-_" else f"%{ord(c):x}" for c in far.casefold())
+    return folder / f"{'to' if pushes else 'from'}-{safe[:200]}.json"
+
+
+def read_choice(folder: Path, far: str, pushes: bool) -> StoredChoice | None:
+    """The choice for a path; None where there is none, or none that this version can read."""
+    try:
+        with choice_path(folder, far, pushes).open("rb") as file:
+            return _of_document(read_object(file.read()))
+    except (OSError, SpecError, ValueError, TypeError, KeyError):
+        return None
+
+
+def write_choice(folder: Path, temp: Path, choice: StoredChoice) -> Path:
+    """Keeps a choice in place of the one before.
+
+    Raises:
+        SystemFailure: when the store refuses.
+    """
+    from farline.store.disk import make_folder, publish_text
+
+    make_folder(folder)
+    target = choice_path(folder, choice.far, choice.pushes)
+    publish_text(temp, target, json.dumps({"schema": CHOICE_SCHEMA, **asdict(choice)}, indent=1))
+    return target
+
+
+def forget_choice(folder: Path, far: str, pushes: bool) -> bool:
+    """Deletes the choice for a path; whether there was one."""
+    from farline.store.disk import system_failures
+
+    path = choice_path(folder, far, pushes)
+    with system_failures(f"deleting {path}"):
+        there = path.exists()
+        path.unlink(missing_ok=True)
+    return there
+
+
+def _of_document(document: dict[str, Any]) -> StoredChoice:
+    if document.pop("schema") != CHOICE_SCHEMA:
+        raise ValueError("another version")
+    known = {field.name for field in fields(StoredChoice)}
+    choice = StoredChoice(**{name: document[name] for name in known & document.keys()})
+    for knob in (choice.streams, choice.concurrency, choice.pipelining):
+        if knob is not None and (not isinstance(knob, int) or not 1 <= knob <= 1024):
+            raise ValueError(f"{knob!r} is no count")
+    return choice
