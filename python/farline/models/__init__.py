@@ -4,9 +4,10 @@ What it does: turns a stated case (payload, rate, round-trip time, loss) into a 
 its parts, a distribution where chance decides, curves, the payload that a wanted efficiency
 needs, and measured blasts beside what was predicted for them. RBUDP (He et al. 2002, section 4),
 its equations as printed and corrected; TCP's rates, windows and dedicated lines as functions of
-RTT; models fitted to a throughput profile (Rao et al. 2018), and which of them predicts best.
+RTT; throughput over streams, stripes and nodes; models fitted to a throughput profile (Rao et al.
+2018), and which of them predicts best.
 
-What it must not do: I/O of any kind, drawing, fitting to samples of a run; correct a published
+What it must not do: I/O of any kind, drawing, reading records; correct a published
 formula in silence. What is corrected stands beside what was printed, and `rbudp_gaps` says in
 words where the two part. Its functions are pure: the same case gives the same values.
 
@@ -23,6 +24,7 @@ Case ─┬─► rbudp_printed.printed                      equations 1 to 6 as
 
 ```text
 tcp_steady, window_bound, dedicated_channel                  formulas over arrays
+stream_curves, stream_fit, end_to_end, transfer_knobs        streams, stripes, nodes, files at once
 profile_model.Regressor ◄─ dedicated_fit, sigmoid_pair, small ones in profile_models
       │                                              fit (with `fitting`), predict, in words
       └─► profile_models.MODELS ─► model_choice.choose, best_subset
