@@ -1,4 +1,4 @@
-"""What a running job tells, a type for each kind of event: of probes, campaigns and copies.
+"""What a running job tells, a type for each kind of event: probes, campaigns, copies, searches.
 
 A consumer tells events apart by their type, and notices by their `kind`; no text is ever looked at.
 They are named tuples, since making dataclasses would take longer than a copy of a few small files.
@@ -120,6 +120,38 @@ class DeletionPlanned(NamedTuple):
     names: int
 
 
+class PathKnown(NamedTuple):
+    """What a search for a setting knows of its path: before a sample, or when one has told more."""
+
+    rtt_ms: float | None
+    basis: str
+    """How many past transfers it stands on, for people."""
+    default: str
+    """The setting that would be used if nothing were chosen."""
+    changes: tuple[str, ...]
+    """What of hosts and route is not as it was, a phrase each."""
+
+
+class SampleBegun(NamedTuple):
+    """Sample `number` of a search begins, and takes about so long."""
+
+    number: int
+    setting: str
+    seconds: float
+
+
+class SampleTaken(NamedTuple):
+    """It is over: streams in all, payload bits per second behind the ramp, what it cost."""
+
+    number: int
+    setting: str
+    streams: int
+    rate_bps: float
+    seconds: float
+    size_bytes: int
+    limit: str | None
+
+
 Event = (
     Stage
     | ServerKey
@@ -134,5 +166,8 @@ Event = (
     | RetryScheduled
     | Stopping
     | DeletionPlanned
+    | PathKnown
+    | SampleBegun
+    | SampleTaken
 )
 """Whatever a job may tell. New types may be added: pass over those that you do not know."""

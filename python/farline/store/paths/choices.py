@@ -35,7 +35,7 @@ class HostsNow:
     rtt_ms: float | None = None
     here_kernel: str | None = None
     there_kernel: str | None = None
-    nic_bps: int | None = None
+    nic_bps: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class StoredChoice:
     rtt_ms: float | None = None
     here_kernel: str | None = None
     there_kernel: str | None = None
-    nic_bps: int | None = None
+    nic_bps: float | None = None
     file_bytes: float | None = None
     """Mean size of the files it was found with; None for data in memory."""
 

@@ -1,0 +1,271 @@
+"""Past transfers as evidence about a transfer that is to come: groups on a grid, each by weight.
+
+A group are transfers that differ in the setting alone; its contrasts tell the shape over settings.
+How much a group counts falls with how unlike its kind of data and its path are, and with age. Three
+tiers, each of which can only count so much in all, for many weak witnesses must not shout down a
+near one: other paths, the same path, the same path with files of about the same size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from farline.tuning.belief import HISTORY_SD, Belief, Group, log_of
+from farline.tuning.situation import Situation, changes
+
+if TYPE_CHECKING:
+    from farline.store.paths.past_transfer import PastTransfer
+    from farline.tuning.grids import Grid
+
+SCALES = {
+    "file_bytes": 2.0, "files": 2.0, "concurrency": 1.0, "pipelining": 2.0, "rtt_ms": 2.0,
+    "bdp_buffer": 2.0,
+}  # fmt: skip
+"""Octaves of a feature after which a transfer counts e^-1/2 as much."""
+
+UNKNOWN_DISTANCE = 1.0
+"""How far apart two transfers count, in scales, where a feature of one is not known."""
+
+OTHER, PATH, KIND = "other", "path", "kind"
+TIER_CAPS = {OTHER: 1.0, PATH: 2.0, KIND: 5.0}
+"""Summed weight that a tier can have."""
+_PATH_WIDTH = 2.0
+"""On the same path unlike data still says much: scales are so much wider."""
+
+AGE_S = 30 * 86_400.0
+"""Time after which a transfer counts 1/e as much: paths change from month to month."""
+
+GROUP_S = 7 * 86_400.0
+"""Transfers within such a time are of one group."""
+
+Features = dict[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What history says: groups by weight, and how many transfers of which tier they are."""
+
+    groups: tuple[Group, ...] = ()
+    transfers: dict[str, int] | None = None
+    changed: tuple[str, ...] = ()
+    """What has changed at hosts or on the route since the newest transfer of the same path."""
+    levels: tuple[tuple[int, float, float], ...] = ()
+    """Of the same path: place on the grid, ln throughput, weight; newest last."""
+
+    def count(self, tier: str) -> int:
+        """Transfers of a tier."""
+        return (self.transfers or {}).get(tier, 0)
+
+    @property
+    def text(self) -> str:
+        """What it stands on, for people."""
+        for tier, place in ((KIND, "like these on this path"), (PATH, "on this path")):
+            if count := self.count(tier):
+                return f"{count} past transfer{'' if count == 1 else 's'} {place}"
+        if count := self.count(OTHER):
+            return f"{count} past transfer{'' if count == 1 else 's'} on other paths"
+        return "no past transfer"
+
+
+def features_of(
+    file_bytes: float | None,
+    files: float | None,
+    concurrency: float | None,
+    pipelining: float | None,
+    rtt_ms: float | None,
+    capacity_bps: float | None,
+    window_bytes: float | None,
+) -> Features:
+    """Features in octaves; None where not known.
+
+    1e9 B, 100 files, concurrency 4, pipelining 4, 40 ms, 10 Gb/s, 32 MiB: 29.897353, 6.643856, 2,
+    2, 5.323730, 0.576393.
+    """  # fmt: skip
+    known = rtt_ms is not None and capacity_bps is not None and window_bytes
+    ratio = capacity_bps * rtt_ms / 8000 / window_bytes if known else None  # type: ignore[operator]
+    return {
+        "file_bytes": _octaves(file_bytes, 1.0),
+        "files": _octaves(files, 1.0),
+        "concurrency": _octaves(concurrency, 1.0),
+        "pipelining": _octaves(pipelining, 1.0),
+        "rtt_ms": None if rtt_ms is None else math.log2(rtt_ms + 0.05),
+        "bdp_buffer": None if ratio is None else math.log2(ratio + 0.001),
+    }
+
+
+def likeness(one: Features, other: Features, width: float = 1.0, skip: Sequence[str] = ()) -> float:
+    """exp(−Σ(Δ/scale)²/2): 1 for transfers alike, towards 0 for unlike ones."""
+    squares = 0.0
+    for name, scale in SCALES.items():
+        a, b = one[name], other[name]
+        if name in skip or (a is None and b is None):
+            continue
+        apart = UNKNOWN_DISTANCE if a is None or b is None else (a - b) / scale
+        squares += (apart / width) ** 2
+    return math.exp(-squares / 2)
+
+
+def evidence_for(rows: Iterable[PastTransfer], now: Situation, grid: Grid) -> Evidence:
+    """What past transfers say of the settings of a grid for the transfer `now`.
+
+    Rows of the same path from before a change of kernel, interface or route count as of another
+    path. Rows that were capped or too short, of another transport, or beside the grid are left out.
+    """
+    usable = [row for row in rows if row.sound and row.transport in (None, now.transport)]
+    own = [row for row in usable if now.ends.fit(row)]
+    changed = changes(own[-1], now) if own else ()
+    gathered: dict[tuple[object, ...], list[tuple[PastTransfer, int]]] = defaultdict(list)
+    for row in usable:
+        if (at := _place(row, grid)) is not None:
+            gathered[_group_key(row, now, grid)].append((row, at))
+    weighed = [_weighed(members, now, grid) for members in gathered.values()]
+    counts: dict[str, int] = defaultdict(int)
+    for tier, _, members in weighed:
+        counts[tier] += len(members)
+    groups = [*_capped(weighed, grid)]
+    return Evidence(tuple(groups), dict(counts), changed, _levels(weighed, now))
+
+
+def belief_after(prior: Belief, evidence: Evidence) -> Belief:
+    """The prior after what history says of the shape, and of the level of this path if it does."""
+    belief = prior.with_groups(evidence.groups)
+    if not evidence.levels:
+        return belief
+    weights = np.array([weight for _, _, weight in evidence.levels])
+    seen = np.array([rate - belief.mean[at] for at, rate, _ in evidence.levels])
+    # However many there are, today's load is not that of their days.
+    sd = math.sqrt(HISTORY_SD**2 / weights.sum() + LOAD_SD**2)
+    return belief.with_level(float(np.average(seen, weights=weights)), sd)
+
+
+LOAD_SD = 0.4
+"""How far a path's level of today is from that of other days."""
+
+
+def knob_streams(row: PastTransfer) -> int | None:
+    """What a tool's own knob for streams says: farline's is in all, others' for a file."""
+    return row.streams if row.tool == "farline" else row.parallelism or row.streams
+
+
+def _octaves(value: float | None, least: float) -> float | None:
+    return None if value is None else math.log2(max(value, least))
+
+
+def _place(row: PastTransfer, grid: Grid) -> int | None:
+    streams, concurrency = knob_streams(row), row.concurrency or 1
+    values: dict[str, float | None] = {
+        "streams": streams,
+        "concurrency": concurrency,
+        "parallelism": row.parallelism or streams,
+        "pipelining": min(row.pipelining or 1, 32),
+    }
+    place = [values[name] for name in grid.axes]
+    if any(not value for value in place):
+        return None
+    if "pipelining" in grid.axes and not np.ptp(grid.points[:, grid.axes.index("pipelining")]):
+        place[grid.axes.index("pipelining")] = 1
+    return grid.nearest([math.log2(value) for value in place if value])
+
+
+def _group_key(row: PastTransfer, now: Situation, grid: Grid) -> tuple[object, ...]:
+    """What is the same within a group: path, data, hosts, week, and knobs that are not searched."""
+    own = now.ends.fit(row)
+    fixed = tuple(
+        getattr(row, name) for name in ("concurrency", "pipelining") if name not in grid.axes
+    )
+    return (
+        row.tool, row.path, own, row.modality, row.transport, row.congestion_control,
+        _octave(row.file_bytes), _octave(row.files), fixed, row.window_bytes,
+        row.from_kernel, row.to_kernel, row.nic_bps, _octave(row.rtt_ms),
+        None if row.ended_s is None else int(row.ended_s // GROUP_S),
+    )  # fmt: skip
+
+
+def _octave(value: float | None) -> int | None:
+    return None if not value else round(math.log2(value))
+
+
+_Weighed = tuple[str, float, list[tuple["PastTransfer", int]]]
+
+
+def _weighed(members: list[tuple[PastTransfer, int]], now: Situation, grid: Grid) -> _Weighed:
+    """The tier and weight of a group, by its newest member."""
+    row = members[-1][0]
+    skip: list[str] = [name for name in ("concurrency", "pipelining") if name in grid.axes]
+    one = features_of(
+        now.file_bytes, now.files, now.concurrency, now.pipelining, now.rtt_ms, now.capacity_bps,
+        now.window_bytes,
+    )  # fmt: skip
+    other = features_of(
+        row.file_bytes, row.files, row.concurrency, row.pipelining, row.rtt_ms, row.capacity_bps,
+        row.window_bytes,
+    )  # fmt: skip
+    tier = _tier(row, now)
+    if row.modality == now.modality == "T":
+        # Memory has no files: how long a measurement lasted says nothing of its kind.
+        skip += ["file_bytes", "files"]
+    weight = likeness(one, other, _PATH_WIDTH if tier == PATH else 1.0, skip)
+    if row.ended_s is not None and now.now_s:
+        weight *= math.exp(-max(0.0, now.now_s - row.ended_s) / AGE_S)
+    return tier, weight, members
+
+
+def _tier(row: PastTransfer, now: Situation) -> str:
+    if not now.ends.fit(row) or changes(row, now):
+        return OTHER
+    same = row.modality == now.modality
+    alike = now.modality == "T" or _octave(row.file_bytes) == _octave(now.file_bytes)
+    return KIND if same and alike else PATH
+
+
+def _capped(weighed: Sequence[_Weighed], grid: Grid) -> Iterable[Group]:
+    """Groups with weights such that no tier counts more than it may, and other paths once each."""
+    sharers: dict[object, int] = defaultdict(int)
+    for tier, _, members in weighed:
+        sharers[_sharer(tier, members)] += 1
+    owned = [
+        (tier, weight / (sharers[_sharer(tier, members)] if tier == OTHER else 1), members)
+        for tier, weight, members in weighed
+    ]
+    totals: dict[str, float] = defaultdict(float)
+    for tier, weight, _ in owned:
+        totals[tier] += weight
+    for tier, weight, members in owned:
+        if weight > 1e-6:
+            factor = min(1.0, TIER_CAPS[tier] / totals[tier])
+            yield _group(members, weight * factor, len(grid.settings))
+
+
+def _sharer(tier: str, members: list[tuple[PastTransfer, int]]) -> object:
+    row = members[0][0]
+    return (tier, row.source if row.kind == "ingested" else row.path)
+
+
+def _group(members: list[tuple[PastTransfer, int]], weight: float, size: int) -> Group:
+    counts, sums = np.zeros(size), np.zeros(size)
+    for row, at in members:
+        counts[at] += 1
+        sums[at] += log_of(reached_bps(row))
+    return Group(counts, sums, weight)
+
+
+def reached_bps(row: PastTransfer) -> float:
+    """What a past transfer reached: of measurements behind their ramp, as samples are taken."""
+    return row.steady_bps or row.rate_bps if row.kind == "probe" else row.rate_bps
+
+
+def _levels(weighed: Sequence[_Weighed], now: Situation) -> tuple[tuple[int, float, float], ...]:
+    """Rows of the same kind on this path, by their age."""
+    found = [
+        (row.ended_s or 0.0, at, log_of(reached_bps(row)), weight)
+        for tier, weight, members in weighed
+        if tier == KIND
+        for row, at in members
+    ]
+    return tuple((at, rate, weight) for _, at, rate, weight in sorted(found)[-40:] if weight > 1e-3)

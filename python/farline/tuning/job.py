@@ -1,0 +1,266 @@
+"""A search as a job: looks at the path, asks history, samples, chooses, keeps the choice.
+
+The decisions are the machine's (`search`, `choice`); this shell keeps time, asks the sampler, and
+looks again at history when the first sample has told what the other host is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from farline.errors import FarlineError, InterruptedRun, UsageError
+from farline.store.paths.choices import StoredChoice, write_choice
+from farline.store.paths.history import path_history
+from farline.tools import Stop, StopQuestion, never_stop
+from farline.tools.events import PathKnown, SampleBegun, SampleTaken
+from farline.tools.job import Job
+from farline.tuning.belief import log_of
+from farline.tuning.choice import Choice, Cost, cost_of, make_choice
+from farline.tuning.grids import (
+    Grid,
+    KnobLimits,
+    knob_grid,
+    knob_prior,
+    stream_grid,
+    stream_prior,
+)
+from farline.tuning.history import Evidence, belief_after, evidence_for
+from farline.tuning.sampling import Sampler, Surroundings, Taken, sample_seconds
+from farline.tuning.search import (
+    KNOB_LIMITS,
+    REASON_TEXT,
+    STREAM_LIMITS,
+    BeliefSearch,
+    BracketSearch,
+    Reason,
+    Sample,
+    Search,
+)
+from farline.tuning.situation import Goal, Setting, Situation
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from farline.store import Store
+    from farline.store.paths.past_transfer import PastTransfer
+    from farline.tools.events import Steps
+    from farline.tuning.belief import Belief
+
+BUDGET_S = 60.0
+"""Time that samples may take unless said otherwise."""
+
+Method = Literal["history", "bracket"]
+METHODS: tuple[Method, ...] = ("history", "bracket")
+KnobNames = Literal["streams", "files"]
+KNOBS: tuple[KnobNames, ...] = ("streams", "files")
+"""Streams alone, or files at once as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class TuneRequest:
+    """What is asked for."""
+
+    far: str
+    """The other host as it is addressed, without port."""
+    pushes: bool = True
+    goal: Goal = "throughput"
+    budget_s: float = BUDGET_S
+    dry_run: bool = False
+    """Choose from what is known, sample and keep nothing."""
+    method: Method = "history"
+    knobs: KnobNames = "streams"
+    most_samples: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TuneResult:
+    """What a search came to."""
+
+    choice: Choice | None
+    cost: Cost | None
+    situation: Situation | None
+    evidence: Evidence
+    error: FarlineError | None = None
+    kept: Path | None = None
+    """Where the choice is kept for copies."""
+
+    @property
+    def exit_code(self) -> int:
+        """0 with a choice, else that of the error."""
+        return 0 if self.error is None else self.error.exit_code
+
+    def checked(self) -> Choice:
+        """The choice.
+
+        Raises:
+            FarlineError: what the search failed with.
+        """
+        if self.error is not None or self.choice is None:
+            raise self.error or InterruptedRun("stopped before anything was chosen")
+        return self.choice
+
+
+class TuneJob(Job[TuneResult]):
+    """Finds how to use a path; its events are those of `events` and of the runs it makes."""
+
+    def __init__(
+        self,
+        request: TuneRequest,
+        sampler: Sampler,
+        store: Store | None = None,
+        should_stop: StopQuestion = never_stop,
+    ) -> None:
+        """Prepares; nothing is begun.
+
+        Raises:
+            UsageError: for a budget that is not positive.
+        """
+        super().__init__(should_stop)
+        if request.budget_s <= 0:
+            raise UsageError(f"budget: {request.budget_s:g} s is out of range: allow some time")
+        self._request, self._sampler, self._store = request, sampler, store
+        self._rows: tuple[PastTransfer, ...] = ()
+        self._known: tuple[Situation | None, Evidence] = (None, Evidence())
+
+    def _failed(self, error: FarlineError) -> TuneResult:
+        return TuneResult(None, None, *self._known, error=error)
+
+    def _work(self) -> Steps[TuneResult]:
+        with closing(self._sampler):
+            around = yield from self._sampler.look(self._should_stop)
+            self._rows = path_history(self._store) if self._store is not None else ()
+            search, grid, belief = self._prepared(around)
+            yield self._path_known(around)
+            if self._request.dry_run:
+                search.stop("history")
+            else:
+                belief = yield from self._sampled(search, around, grid, belief)
+            return self._chosen(search, grid, belief, around)
+
+    def _grid(self, around: Surroundings) -> Grid:
+        if self._request.knobs == "files":
+            now = around.situation
+            limits = KnobLimits(min(32, now.files or 32), 32, 1, around.most_streams)
+            return knob_grid(limits, with_pipelining=False)
+        return stream_grid(around.most_streams)
+
+    def _prepared(self, around: Surroundings) -> tuple[Search, Grid, Belief]:
+        grid = _with_default(self._grid(around), around.default)
+        belief = self._believed(grid, around.situation)
+        bound = STREAM_LIMITS if self._request.knobs == "streams" else KNOB_LIMITS
+        limits = replace(
+            bound,
+            most_samples=self._request.most_samples or bound.most_samples,
+            nic_bps=around.situation.nic_bps,
+        )
+        if self._request.method == "bracket":
+            return BracketSearch(limits), grid, belief
+        return BeliefSearch(grid, belief, limits), grid, belief
+
+    def _believed(self, grid: Grid, now: Situation) -> Belief:
+        """The prior and history, as far as hosts and route are known."""
+        prior = stream_prior if self._request.knobs == "streams" else knob_prior
+        evidence = evidence_for(self._rows, now, grid)
+        self._known = now, evidence
+        return belief_after(prior(grid, now), evidence)
+
+    def _sampled(
+        self, search: Search, around: Surroundings, grid: Grid, belief: Belief
+    ) -> Steps[Belief]:
+        """Samples until the search ends or the budget does; what is believed then."""
+        began = time.monotonic()
+        while (setting := search.next()) is not None:
+            now = self._known[0] or around.situation
+            seconds = sample_seconds(now)
+            left = self._request.budget_s - (time.monotonic() - began)
+            if self.stop_wanted is not Stop.GO_ON or (search.samples and seconds > left):
+                search.stop("budget")
+                break
+            seconds = min(seconds, max(left, 1.0))
+            number = len(search.samples) + 1
+            yield SampleBegun(number, setting.text, seconds)
+            taken = yield from self._sampler.sample(setting, seconds, self._should_stop)
+            search.learn(taken.sample)
+            yield _told(number, taken.sample)
+            if number == 1 and (told := self._told_more(taken, now)) is not None:
+                belief = self._believed(grid, told)
+                if isinstance(search, BeliefSearch):
+                    search.belief = _after(belief, grid, search.samples)
+                yield self._path_known(around)
+        if self.stop_wanted is not Stop.GO_ON and not search.samples:
+            raise InterruptedRun("stopped before the first sample ended")
+        return _after(belief, grid, search.samples)
+
+    def _path_known(self, around: Surroundings) -> PathKnown:
+        now, evidence = self._known
+        rtt_ms = None if now is None else now.rtt_ms
+        return PathKnown(rtt_ms, evidence.text, around.default.text, evidence.changed)
+
+    def _told_more(self, taken: Taken, now: Situation) -> Situation | None:
+        """The situation with what a first sample says of the hosts; None if that is no news."""
+        row = taken.row
+        if row is None:
+            return None
+        there = row.to_kernel if now.pushes else row.from_kernel
+        told = now.with_facts(row.rtt_ms, row.nic_bps, there, row.window_bytes)
+        return told if told != now else None
+
+    def _chosen(
+        self, search: Search, grid: Grid, belief: Belief, around: Surroundings
+    ) -> TuneResult:
+        reason: Reason = search.reason or "budget"
+        now, evidence = self._known
+        basis = _basis(search.samples, evidence)
+        answer = search.answer if isinstance(search, BracketSearch) else None
+        choice = make_choice(
+            grid, belief, search.samples, default=around.default, goal=self._request.goal,
+            reason=reason, basis=basis, answer=answer,
+        )  # fmt: skip
+        kept = None
+        if self._store is not None and not self._request.dry_run and choice.expected is not None:
+            kept = self._keep(self._store, choice, now or around.situation)
+        cost = cost_of(choice, self._sampler.is_own_data)
+        return TuneResult(choice, cost, now, evidence, kept=kept)
+
+    def _keep(self, store: Store, choice: Choice, now: Situation) -> Path:
+        expected, chosen = choice.expected, choice.setting
+        assert expected is not None  # the caller asks
+        stored = StoredChoice(
+            far=self._request.far, pushes=self._request.pushes, made_s=time.time(),
+            streams=chosen.streams, concurrency=chosen.concurrency, pipelining=chosen.pipelining,
+            rate_bps=expected.rate_bps, low_bps=expected.low_bps, high_bps=expected.high_bps,
+            basis=choice.basis, reason=REASON_TEXT[choice.reason], goal=choice.goal,
+            rtt_ms=now.rtt_ms, here_kernel=now.here_kernel, there_kernel=now.there_kernel,
+            nic_bps=now.nic_bps, file_bytes=now.file_bytes if now.modality == "E" else None,
+        )  # fmt: skip
+        return write_choice(store.layout.paths, store.layout.temp, stored)
+
+
+def _after(belief: Belief, grid: Grid, samples: Sequence[Sample]) -> Belief:
+    for sample in samples:
+        if (at := grid.index(sample.setting)) is not None:
+            belief = belief.with_sample(at, log_of(sample.rate_bps))
+    return belief
+
+
+def _told(number: int, sample: Sample) -> SampleTaken:
+    return SampleTaken(
+        number, sample.setting.text, sample.setting.streams, sample.rate_bps, sample.seconds,
+        sample.size_bytes, sample.limit,
+    )  # fmt: skip
+
+
+def _basis(samples: Sequence[Sample], evidence: Evidence) -> str:
+    if not samples:
+        return evidence.text
+    count = f"{len(samples)} sample{'' if len(samples) == 1 else 's'}"
+    return f"{count}, {evidence.text}"
+
+
+def _with_default(grid: Grid, default: Setting) -> Grid:
+    """The grid with the default among its settings, in their order."""
+    return grid if grid.index(default) is not None else grid.with_setting(default)

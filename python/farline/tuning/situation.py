@@ -1,0 +1,104 @@
+"""What is to be transferred and over which path, as far as it is known before; settings of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from farline.store.paths.past_transfer import PathEnds
+
+if TYPE_CHECKING:
+    from farline.store.paths.past_transfer import PastTransfer
+
+Goal = Literal["throughput", "fairness", "cpu"]
+GOALS: tuple[Goal, ...] = ("throughput", "fairness", "cpu")
+
+WAN_RTT_MS = 1.0
+"""Round-trip time from which a path behaves as a long one: one stream no longer fills it."""
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Setting:
+    """How a path is used. A knob that is None is left to whoever transfers."""
+
+    streams: int
+    concurrency: int | None = None
+    pipelining: int | None = None
+
+    @property
+    def text(self) -> str:
+        """`8 streams`, `16 streams, 4 files at once`."""
+        parts = [f"{self.streams} stream{'' if self.streams == 1 else 's'}"]
+        if self.concurrency is not None:
+            parts.append(f"{self.concurrency} file{'' if self.concurrency == 1 else 's'} at once")
+        if self.pipelining is not None:
+            parts.append(f"{self.pipelining} announced")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A transfer that is to come. None is unknown.
+
+    `ends` say which past transfers went the same way. `file_bytes` is the mean size, `files` how
+    many; a transfer of memory is one file.
+    """
+
+    ends: PathEnds = field(default_factory=PathEnds)
+    transport: str = "tcp"
+    tool: str = "farline"
+    modality: str = "T"
+    file_bytes: float | None = None
+    files: int | None = None
+    concurrency: int | None = None
+    pipelining: int | None = None
+    rtt_ms: float | None = None
+    capacity_bps: float | None = None
+    nic_bps: float | None = None
+    window_bytes: int | None = None
+    here_kernel: str | None = None
+    there_kernel: str | None = None
+    pushes: bool = True
+    now_s: float = 0.0
+
+    @property
+    def is_wan(self) -> bool:
+        """Whether the path is a long one; unknown ones are taken for long."""
+        return self.rtt_ms is None or self.rtt_ms >= WAN_RTT_MS
+
+    @property
+    def kernels(self) -> tuple[str | None, str | None]:
+        """Of the sender and of the receiver."""
+        ends = (self.here_kernel, self.there_kernel)
+        return ends if self.pushes else (ends[1], ends[0])
+
+    def with_facts(
+        self,
+        rtt_ms: float | None = None,
+        nic_bps: float | None = None,
+        there_kernel: str | None = None,
+        window_bytes: int | None = None,
+    ) -> Situation:
+        """The same with what has become known; what is unknown stays as it was."""
+        return replace(
+            self,
+            rtt_ms=self.rtt_ms if rtt_ms is None else rtt_ms,
+            nic_bps=nic_bps or self.nic_bps,
+            capacity_bps=self.capacity_bps or nic_bps,
+            there_kernel=there_kernel or self.there_kernel,
+            window_bytes=window_bytes or self.window_bytes,
+        )
+
+
+def changes(row: PastTransfer, now: Situation) -> tuple[str, ...]:
+    """What of hosts and route is not as it was when this transfer ran, a phrase each."""
+    from farline.store.paths.choices import HostsNow, StoredChoice
+
+    sender, receiver = row.from_kernel, row.to_kernel
+    here, there = (sender, receiver) if now.pushes else (receiver, sender)
+    then = StoredChoice(
+        "", now.pushes, now.now_s, None, None, None, 0.0, 0.0, 0.0, "", "",
+        rtt_ms=row.rtt_ms, here_kernel=here, there_kernel=there, nic_bps=row.nic_bps,
+    )  # fmt: skip
+    found = HostsNow(now.rtt_ms, now.here_kernel, now.there_kernel, now.nic_bps)
+    return then.changes(found, now.now_s)
