@@ -52,6 +52,49 @@ def test_an_iperf3_server_says_whether_it_sent() -> None:
     ]
 
 
+def test_iperf2_gives_the_sum_of_the_streams_of_each_direction() -> None:
+    rows, tally = sample("iperf2.txt")
+    three, verbose, udp, reverse, refused, summed, there, back, two_udp = rows
+    assert facts(three, "streams", "congestion_control", "bytes") == (3, "cubic", 1714 << 20)
+    assert three["rate_bps"] == pytest.approx(14.28e9, rel=1e-3)
+    assert facts(verbose, "retransmits", "block_bytes", "rtt_ms") == (31, 131072, 0.004)
+    assert verbose["started_at"] == datetime(2026, 11, 25, 22, 50)
+    assert facts(udp, "transport", "rate_bps", "congestion_control") == ("udp", 52.4e6, None)
+    assert facts(reverse, "from_host", "to_host") == ("198.51.100.2", "192.0.2.1")
+    assert facts(refused, "complete", "rate_bps") == (False, None)
+    assert facts(summed, "streams", "rate_bps") == (2, 64.5e9)
+    assert facts(there, "from_host", "rate_bps") == ("192.0.2.1", 5.25e9)
+    assert facts(back, "from_host", "rate_bps") == ("198.51.100.2", 2.51e9)
+    assert facts(two_udp, "streams", "congestion_control") == (2, None)
+    assert tally.malformed == 0
+
+
+def test_an_iperf2_server_keeps_tests_of_several_clients_apart() -> None:
+    rows, _ = sample("iperf2-server.txt")
+    assert [facts(row, "streams", "complete") for row in rows] == [
+        (1, True), (3, True), (1, True), (2, True), (1, True), (1, True), (1, True), (2, True),
+        (1, True), (2, True), (1, True), (2, True), (1, False),
+    ]  # fmt: skip
+    assert facts(rows[4], "from_host", "to_host") == ("192.0.2.1", "198.51.100.2")
+    assert facts(rows[6], "from_host", "to_host") == ("198.51.100.2", "192.0.2.1")
+    assert rows[-1]["code"] == "no result of the receiver"
+
+
+def test_an_iperf2_output_that_was_cut_gives_no_figure(tmp_path: Path) -> None:
+    whole = (
+        "Client connecting to 10.0.0.2, TCP port 5001\n"
+        "[  3] local 10.0.0.1 port 4 connected with 10.0.0.2 port 5001\n"
+        "[ ID] Interval       Transfer     Bandwidth\n"
+        "[  3]  0.0- 1.0 sec  1.00 MBytes  8.39 Mbits/sec\n"
+        "[  3]  1.0- 2.0 sec  1.00 MBytes  8.39 Mbits/sec\n"
+        "[  3]  0.0- 2.0 sec  2.00 MBytes  8.39 Mbits/sec\n"
+    )
+    rows, _ = given(tmp_path, whole, "iperf2")
+    assert facts(rows[0], "bytes", "duration_s", "rate_bps") == (2 << 20, 2.0, 8.39e6)
+    rows, _ = given(tmp_path, "".join(whole.splitlines(keepends=True)[:5]), "iperf2")
+    assert facts(rows[0], "complete", "code") == (False, "no result of all streams")
+
+
 def test_an_old_iperf3_server_writes_zeros_for_the_other_end(tmp_path: Path) -> None:
     text = (
         "Accepted connection from 10.0.0.1, port 1\n"
@@ -316,6 +359,7 @@ KINDS = {
     "wdt-sender.log": "wdt", "bbcp.txt": "bbcp", "escp.txt": "escp", "scp.txt": "scp",
     "nuttcp-verbose.txt": "nuttcp", "globus-url-copy-two.txt": "globus-url-copy",
     "iozone-3.327-auto.txt": "iozone", "iperf3-server.txt": "iperf3-text",
+    "iperf2.txt": "iperf2",
 }  # fmt: skip
 
 

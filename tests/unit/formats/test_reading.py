@@ -34,6 +34,8 @@ KINDS = {
     "dd.txt": "dd",
     "escp.txt": "escp",
     "fio-text.txt": "fio-text",
+    "iperf2-server.txt": "iperf2",
+    "iperf2.txt": "iperf2",
     "iperf3-server.txt": "iperf3-text",
     "iperf3-text.txt": "iperf3-text",
     "rclone-json.txt": "rclone",
@@ -326,6 +328,7 @@ SMALL = {
     "escp": "Sent    :  47.7 MB in 1 files at   3.3 Gbits/s in 0.20s   \nComplete\n",
     "fio-text": "a: (groupid=0, jobs=1): err= 0: pid=9: x\nRun status group 0 (all jobs):\n"
     "  WRITE: bw=2000MiB/s (2097MB/s), 1-1, io=8192KiB (8389kB), run=4-4msec\n",
+    "iperf2": "".join(text_of("iperf2.txt").splitlines(keepends=True)[:12]),
     "iperf3-text": "".join(text_of("iperf3-text.txt").splitlines(keepends=True)[:10]),
     "rclone": "".join(text_of("rclone.txt").splitlines(keepends=True)[3:7]),
     "rsync": "".join(text_of("rsync-stats.txt").splitlines(keepends=True)[-4:]),

@@ -1,0 +1,275 @@
+"""What iperf 2 prints, client or server, of 2.0 to 2.2; with `-e`, `-i`, `-R`, `-u` and others.
+
+A test is the streams that connect before the first figure comes. Its result is the sum of their
+last figures from 0 s on: the `[SUM]` of a server adds up the streams of other clients too. Figures
+with a star, and those of connections marked `(reverse)`, are of data from the server. Of UDP only
+figures of the receiver count, which say what was lost; a client prints them as "Server Report".
+Bytes have prefixes of 1024, bits of 1000. iperf 2 ends with 0 where it could not connect, too: the
+message tells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from farline.formats.format import Format
+from farline.formats.quantity import NUMBER, other_line, scaled
+from farline.formats.reading import Reading
+from farline.formats.rows import Record, Row, address, line_by_line, moment_us, read_records
+from farline.formats.tally import excerpt
+
+_CONNECTS = re.compile(r"Client connecting to (\S+), (TCP|UDP) port \d+")
+_LISTENS = re.compile(r"Server listening on (TCP|UDP) port \d+")
+_STREAM = re.compile(
+    r"\[ *(\*?)(\d+)\] local (\S+?)(?:%\S+)? port \d+ connected with (\S+?)(?:%\S+)? port \d+(.*)"
+)
+_FIGURES = re.compile(
+    rf"\[ *(\*?)(\d+|SUM-\d+)\] +({NUMBER})- *({NUMBER}) +sec +({NUMBER}) ([KMGT]?)Bytes"
+    rf" +({NUMBER}) ([KMGT]?)(bits|Bytes)/sec(.*)",
+    re.ASCII,
+)
+_LOST = re.compile(r" ms +(\d{1,15})/ *(\d{1,15}) \(")
+_RETRIED = re.compile(r" +\d+/\d+ +(\d{1,12}) +-?\d", re.ASCII)
+_FAILED = re.compile(
+    r"(?:connect|write|read|bind) failed: (.{1,200})|WARNING: (did not receive ack.*)"
+)
+_CONTROL = re.compile(r"TCP congestion control set to (\S+)")
+_BLOCK = re.compile(r"Write buffer size: (\d{1,12}) Byte")
+_STARTED = re.compile(r" on (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) \(UTC\)")
+_RTT = re.compile(r"icwnd/mss/irtt=\d+/\d+/(\d{1,12})\)")
+_OPEN_TESTS = 256
+"""Tests of a server that are kept until its output ends; the oldest is closed for a newer one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Figure:
+    """The last figures of one stream in one direction, from 0 s on."""
+
+    seconds: float
+    moved: float
+    rate_bps: float
+    retransmits: int | None
+
+
+@dataclass
+class _Test:
+    """The streams that connected together."""
+
+    line: int
+    text: str
+    is_server: bool
+    is_udp: bool
+    hosts: tuple[str, str] = ("", "")
+    streams: dict[str, bool] = field(default_factory=dict)
+    """Number of a stream to whether it is marked as reverse."""
+    results: dict[tuple[str, bool], _Figure] = field(default_factory=dict)
+    latest: dict[tuple[str, bool], float] = field(default_factory=dict)
+    count: int = 0
+    """Streams, where only their sum is printed."""
+    has_figures: bool = False
+    error: str | None = None
+    facts: Row = field(default_factory=dict)
+
+    def rows(self) -> Iterator[Row]:
+        """A row for each direction; one that failed where there is no result."""
+        ways = sorted({way for _, way in self.results})
+        if not ways:
+            code = self.error or ("no result of the receiver" if self.is_udp else "no result")
+            yield {**self._known(self._is_reverse), "complete": False, "code": code}
+        for way in ways:
+            yield self._row(way)
+
+    @property
+    def _is_reverse(self) -> bool:
+        return bool(self.streams) and all(self.streams.values())
+
+    def _row(self, way: bool) -> Row:
+        keys = [key for key in self.results if key[1] == way]
+        if len(keys) > 1:
+            keys = [key for key in keys if not key[0].startswith("SUM")]
+        results = [self.results[key] for key in keys]
+        is_cut = any(self.latest[key] > self.results[key].seconds for key in keys)
+        if is_cut or (self.streams and len(keys) < self._expected(keys)):
+            return {**self._known(way), "complete": False, "code": "no result of all streams"}
+        moved, seconds = sum(one.moved for one in results), max(one.seconds for one in results)
+        if not moved or not seconds:
+            return {**self._known(way), "complete": False, "code": "nothing arrived"}
+        retried = [one.retransmits for one in results if one.retransmits is not None]
+        return {
+            **self._known(way),
+            "duration_s": seconds,
+            "bytes": round(moved),
+            "rate_bps": results[0].rate_bps if len(results) == 1 else moved * 8 / seconds,
+            "retransmits": sum(retried) if len(retried) == len(results) else None,
+        }
+
+    def _expected(self, keys: list[tuple[str, bool]]) -> int:
+        only_sum = keys[0][0].startswith("SUM")
+        return 1 if only_sum else len(self.streams)
+
+    def _known(self, way: bool) -> Row:
+        here, there = (address(name) for name in self.hosts)
+        sends = self.is_server == way
+        return {
+            "modality": "T",
+            "transport": "udp" if self.is_udp else "tcp",
+            "streams": len(self.streams) or self.count or None,
+            "from_host": here if sends else there,
+            "to_host": there if sends else here,
+            **self.facts,
+        }
+
+
+class _Printed:
+    """The tests of an output, line by line."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._tests: list[_Test] = []
+        self._of_stream: dict[str, _Test] = {}
+        self._is_server = False
+        self._is_udp = False
+        # What a header says of a test whose streams come after it.
+        self._facts: Row = {}
+
+    def take(self, number: int, line: str) -> Iterator[Record]:
+        """Takes a line in; gives tests that end by it."""
+        if match := _FIGURES.search(line):
+            self._figures(number, line, match)
+        elif match := _STREAM.search(line):
+            yield from self._stream(number, line, match)
+        elif match := _LISTENS.search(line):
+            yield from self.end()
+            self._is_server, self._is_udp, self._facts = True, match[1] == "UDP", {}
+            self._reading.skip("message")
+        elif match := _CONNECTS.search(line):
+            yield from self._header(match)
+        elif match := _FAILED.search(line):
+            self._failed(number, line, excerpt(match[1] or match[2]))
+        elif not self._fact(line):
+            other_line(self._reading, number, line)
+
+    def end(self) -> Iterator[Record]:
+        """The tests that are open."""
+        tests, self._tests, self._of_stream = self._tests, [], {}
+        for test in tests:
+            yield from self._records(test)
+
+    def _header(self, match: re.Match[str]) -> Iterator[Record]:
+        # A client's header may be printed after its first stream; a server's `-d` prints one, too.
+        self._reading.skip("message")
+        if self._is_server:
+            return
+        if self._tests and (self._tests[-1].has_figures or self._tests[-1].error):
+            yield from self.end()
+        self._is_udp = match[2] == "UDP"
+        if self._tests:
+            self._tests[-1].is_udp = self._is_udp
+        else:
+            self._facts = {}
+
+    def _stream(self, number: int, line: str, match: re.Match[str]) -> Iterator[Record]:
+        star, stream, local, remote, more = match.groups()
+        test = self._tests[-1] if self._tests else None
+        if test is None or test.has_figures or (test.hosts[1] and test.hosts[1] != remote):
+            if test is not None and not self._is_server:
+                yield from self.end()
+            test = _Test(number, line, self._is_server, self._is_udp, facts=dict(self._facts))
+            self._facts = {}
+            self._tests.append(test)
+            if len(self._tests) > _OPEN_TESTS:
+                yield from self._records(self._tests.pop(0))
+        else:
+            self._reading.skip("message")
+        if not test.error:
+            test.hosts = test.hosts if test.hosts[0] else (local, remote)
+        test.streams[stream] = bool(star) or "(reverse)" in more
+        self._of_stream[stream] = test
+        if (rtt := _RTT.search(more)) and int(rtt[1]):
+            test.facts["rtt_ms"] = min(int(rtt[1]) / 1000, test.facts.get("rtt_ms", float("inf")))
+        if started := _STARTED.search(more):
+            moment = datetime.strptime(started[1], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
+            test.facts.setdefault("started_at", moment_us(moment))
+
+    def _figures(self, number: int, line: str, match: re.Match[str]) -> None:
+        star, stream, start, end = match.group(1, 2, 3, 4)
+        test = self._of_stream.get(stream, self._tests[-1] if self._tests else None)
+        self._reading.skip("message")
+        if test is None:
+            # With --sum-only no stream is named.
+            if not stream.startswith("SUM-"):
+                return
+            test = _Test(number, line, self._is_server, self._is_udp, facts=dict(self._facts))
+            self._tests.append(test)
+            test.count = int(stream[4:])
+        test.has_figures = True
+        lost = _LOST.search(match[10])
+        if test.is_udp and lost is None:
+            return
+        key = (stream, bool(star) or test.streams.get(stream, test._is_reverse))
+        until = float(end.replace(",", "."))
+        test.latest[key] = max(until, test.latest.get(key, 0.0))
+        if float(start.replace(",", ".")) == 0:
+            test.results[key] = _figure(match, until)
+
+    def _fact(self, line: str) -> bool:
+        facts = (
+            self._tests[-1].facts
+            if self._tests and not self._tests[-1].has_figures
+            else self._facts
+        )
+        if match := _CONTROL.search(line):
+            facts["congestion_control"] = match[1]
+        elif match := _BLOCK.search(line):
+            facts["block_bytes"] = int(match[1]) or None
+        else:
+            return False
+        self._reading.skip("message")
+        return True
+
+    def _failed(self, number: int, line: str, why: str) -> None:
+        self._reading.skip("message")
+        if self._is_server:
+            return
+        if not self._tests:
+            self._tests.append(_Test(number, line, False, self._is_udp, facts=dict(self._facts)))
+        test = self._tests[-1]
+        test.error = test.error or why
+
+    def _records(self, test: _Test) -> Iterator[Record]:
+        for row in test.rows():
+            yield Record(test.line, test.text, row)
+
+
+def _figure(match: re.Match[str], seconds: float) -> _Figure:
+    in_bytes = match[9] == "Bytes"
+    retried = _RETRIED.match(match[10])
+    return _Figure(
+        seconds,
+        scaled(match[5], match[6], 1024),
+        scaled(match[7], match[8], 1024 if in_bytes else 1000) * (8 if in_bytes else 1),
+        int(retried[1]) if retried else None,
+    )
+
+
+_DETECT = re.compile(
+    r"^.{0,200}?(?:Client connecting to \S+, (?:TCP|UDP) port \d"
+    r"|Server listening on (?:TCP|UDP) port \d"
+    r"|\[ *\d+\] local \S+ port \d+ connected with \S+ port \d)",
+    re.MULTILINE,
+)
+
+
+def _detect(start: str) -> bool:
+    return start.lstrip()[:1] not in ("{", "") and bool(_DETECT.search(start))
+
+
+FORMAT = Format(
+    "iperf2",
+    "output of iperf 2",
+    _detect,
+    read_records("iperf2", line_by_line(_Printed)),
+)
