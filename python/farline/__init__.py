@@ -8,8 +8,8 @@ with farline.serve() as server:
 print(run.throughput_bps, run.verdict["line"])
 ```
 
-Jobs: `probe`, `profile`, `copy`. Each goes on in a thread of its own, gives events as it is
-iterated (`async for` as well), ends with `.wait()` or `await`, and stops by `.cancel()`. For as
+Jobs: `probe`, `profile`, `contend`, `copy`. Each goes on in a thread of its own, gives events as it
+is iterated (`async for` as well), ends with `.wait()` or `await`, and stops by `.cancel()`. For as
 long as a block runs: `serve`, `testbed`. Questions to what was measured: `open_store`, `ingest`,
 `throughput_profile`, `explain`, `report`. Failures are `farline.errors`, all of `FarlineError`.
 
@@ -22,6 +22,7 @@ from typing import Any
 
 __all__ = [
     "Campaign",
+    "Contention",
     "Copy",
     "FarlineError",
     "PartialCopy",
@@ -29,6 +30,7 @@ __all__ = [
     "Server",
     "Store",
     "ThroughputProfile",
+    "contend",
     "copy",
     "explain",
     "ingest",
@@ -43,6 +45,7 @@ __all__ = [
 
 _ROOMS = {
     "Campaign": "api.campaign",
+    "Contention": "api.contention",
     "Copy": "api.copy",
     "FarlineError": "errors",
     "PartialCopy": "api.copy",
@@ -50,6 +53,7 @@ _ROOMS = {
     "Server": "api.serving",
     "Store": "store",
     "ThroughputProfile": "profiles.throughput_profile",
+    "contend": "api.contention",
     "copy": "api.copy",
     "explain": "api.measurements",
     "ingest": "api.measurements",

@@ -2,6 +2,8 @@
 
 from farline.api.campaign import Campaign as Campaign
 from farline.api.campaign import profile as profile
+from farline.api.contention import Contention as Contention
+from farline.api.contention import contend as contend
 from farline.api.copy import Copy as Copy
 from farline.api.copy import PartialCopy as PartialCopy
 from farline.api.copy import copy as copy
@@ -21,6 +23,7 @@ from farline.store import Store as Store
 
 __all__ = [
     "Campaign",
+    "Contention",
     "Copy",
     "FarlineError",
     "PartialCopy",
@@ -28,6 +31,7 @@ __all__ = [
     "Server",
     "Store",
     "ThroughputProfile",
+    "contend",
     "copy",
     "explain",
     "ingest",

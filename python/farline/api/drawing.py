@@ -10,6 +10,7 @@ from farline.spec.units import counted, rate_human, size_human
 
 if TYPE_CHECKING:
     from farline.api.campaign import Campaign
+    from farline.api.contention import Contention
     from farline.api.copy import Copy
     from farline.api.run import Run
     from farline.campaign.estimate import Estimate
@@ -167,6 +168,16 @@ def campaign_html(campaign: Campaign) -> str:
     heads = ("setting", "throughput", "interval", "runs", "limited by")
     more = len(results) - len(rows)
     return _titled(title) + table(heads, rows) + (f"<p>and {more} more</p>" if more > 0 else "")
+
+
+def contention_html(contention: Contention) -> str:
+    """The verdict of each transfer, or how far the measurement is."""
+    title = f"fairness {contention.name}"
+    if not contention.done:
+        return _card(title, [("status", f"running, {contention.progress_line}")])
+    if contention.error is not None:
+        return _card(title, [("failed", contention.error.message)])
+    return _card(title, [(name, verdict.line) for name, verdict in contention.verdicts.items()])
 
 
 def _interval(low: float | None, high: float | None) -> str:

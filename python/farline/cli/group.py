@@ -42,6 +42,9 @@ COMMANDS: dict[str, Verb] = {
     "trust": Verb("farline.cli.trust", "Remember or forget another host's server.", _COPY),
     "probe": Verb("farline.cli.probe", "Measure throughput to a host once.", _MEASURE),
     "profile": Verb("farline.cli.profile", "Measure over a grid of settings.", _MEASURE),
+    "fairness": Verb(
+        "farline.cli.fairness", "Measure what a transfer takes from others on a line.", _MEASURE
+    ),
     "app-perf": Verb(
         "farline.cli.app_perf", "Measure how fast a host can receive and use data.", _MEASURE
     ),

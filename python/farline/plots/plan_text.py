@@ -27,6 +27,12 @@ def plan_toml(journal: Mapping[str, Any]) -> str:
     return "\n\n".join(blocks)
 
 
+def tables_toml(document: Mapping[str, Any]) -> str:
+    """A document of tables as TOML."""
+    blocks = [block for name, table in document.items() for block in _all_blocks(name, table)]
+    return "\n\n".join(blocks)
+
+
 def shown_names(journal: Mapping[str, Any]) -> list[str]:
     """Names of what the plan varies that are no options: points, and options that vary as one."""
     plan = journal.get("plan") or {}

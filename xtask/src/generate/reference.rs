@@ -263,7 +263,8 @@ fn exit_codes(definitions: &Definitions) -> String {
         "# Exit codes\n\n0 is success. A failure is one line on standard error; with `--json` it is a \
          document too. The kind is also the exception class in Python.\n\n{}\n`farline copy` has two more, rsync's: \
          {PARTIAL_EXIT_CODE} when some names are not as they should be at the destination (the receipt names each with its reason), \
-         {VANISHED_EXIT_CODE} when nothing failed but sources that vanished meanwhile.\n",
+         {VANISHED_EXIT_CODE} when nothing failed but sources that vanished meanwhile. `farline fairness` has one more: 3 when all was \
+         measured and an expectation of its plan does not hold.\n",
         table(
             &["code", "kind", "who has to act", "worth trying again", "meaning"],
             rows

@@ -1,4 +1,4 @@
-"""The pages of `farline probe`, `app-perf`, `profile` and `host`."""
+"""The pages of `farline probe`, `app-perf`, `profile`, `fairness` and `host`."""
 
 from __future__ import annotations
 
@@ -93,6 +93,35 @@ PAGES = {
         see_also=(
             "farline report", "farline testbed", "farline runs", "docs/guide/first-profile.md",
         ),
+    ),
+    "fairness": Page(
+        options=(
+            _TARGET,
+            Options(
+                "Sharing",
+                "--load --background --repetitions --tool --dry-run --resume",
+                "--lead --reference --capacity",
+            ),
+            _RUN,
+            Options(
+                "Emulated line",
+                "--rtt --link-rate --testbed",
+                f"--background-rtt --link-loss --link --host-cpus --count-invalid {_LINK}",
+            ),
+            _TCP,
+            _NETWORK,
+            Options("Output", "--report --json", "--name -T --extra-data --store"),
+        ),
+        examples=(
+            ("Measure UDT beside one CUBIC flow on an emulated line",
+             "farline fairness --transport udt --link-rate 100Mbit --rtt 10ms"),
+            ("Measure four streams beside other background, at three loads",
+             "farline fairness -P 4 --background tcp:reno --load 20%,50%,100% --link-rate 100Mbit"),
+            ("Run a plan, and write a report",
+             "farline fairness plans/fairness-dumbbell.toml --report report"),
+        ),
+        exits=(*NETWORK_EXITS, (3, "An expectation of the plan does not hold.")),
+        see_also=("farline profile", "farline testbed", "docs/guide/fairness.md"),
     ),
     "host": Page(
         options=(

@@ -19,6 +19,7 @@ _FILES = {
     "probe": "measure",
     "app-perf": "measure",
     "profile": "measure",
+    "fairness": "measure",
     "host": "measure",
     "model": "model",
     "testbed": "testbed",
