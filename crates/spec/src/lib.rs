@@ -20,6 +20,7 @@
 mod columns;
 mod copy;
 mod copy_report;
+mod estimate;
 mod failure;
 mod host;
 mod options;
@@ -43,6 +44,7 @@ pub use copy_report::{
     Attribute, CopyEnd, CopyProgress, CopyReport, FileKind, FileStatus, FileTally, NotKept,
     PARTIAL_EXIT_CODE, ReceiptLine, VANISHED_EXIT_CODE,
 };
+pub use estimate::{EstimateBasis, EstimateInterval, NetworkReservation, TransferEstimate};
 pub use failure::{Failure, FailureKind, Fault, kernel_words};
 pub use host::{CpuFacts, HostFacts, InterfaceFacts};
 pub use options::{AddressPair, Direction, IpVersion, RunSpec, Transport};

@@ -137,6 +137,9 @@ LimitedBy: TypeAlias = Literal[
     "unknown",
 ]
 
+# What an estimate rests on.
+EstimateBasis: TypeAlias = Literal["own-path", "probes", "sample", "like-paths", "model"]
+
 
 class RunSpec(TypedDict, total=False):
     """One run: everything that can be chosen about it."""
@@ -1404,6 +1407,83 @@ class CopyProgress(TypedDict):
     busy_streams: int
     # Microseconds since the copy began.
     elapsed_us: int
+
+
+class TransferEstimate(TypedDict):
+    """What a transfer is expected to take: how long, how fast, how sure, and what to reserve."""
+
+    # Version of this document.
+    schema: int
+    # Where the data are, as asked.
+    source: str
+    # Where they are to go, as asked.
+    destination: str
+    # When the question was asked.
+    estimated_at: str
+    # Bytes of all files.
+    bytes: int
+    # Files.
+    files: int
+    # Streams that are assumed: as asked, else those of the path's last transfer.
+    streams: int
+    # Rate in the middle: half of such transfers are faster.
+    rate_bps: float
+    # Duration in the middle: half of such transfers take longer.
+    duration_s: float
+    # Intervals of half, 80 % and 95 % of such transfers.
+    intervals: list[EstimateInterval]
+    # Confidence that was asked for.
+    confidence: float
+    # Rate that is reached with that confidence.
+    rate_at_confidence_bps: float
+    # Duration that is kept with that confidence.
+    duration_at_confidence_s: float
+    # What the estimate rests on.
+    basis: EstimateBasis
+    # Transfers that it rests on.
+    transfers: int
+    # When the newest of them ended.
+    newest_transfer: str | None
+    # Whether the path has had no transfer of this kind: the interval is wider then.
+    new_kind: bool
+    # When the transfer is to begin.
+    start: str
+    # When it is to be complete.
+    deadline: str | None
+    # Whether it is complete by then with the confidence that was asked for.
+    meets_deadline: bool | None
+    # How sure the deadline is, 0.01 to 0.99.
+    deadline_confidence: float | None
+    # When it has to begin for the deadline to hold with the confidence that was asked for.
+    latest_start: str | None
+    # What to reserve; null where the deadline does not hold with the confidence that was asked for.
+    reservation: NetworkReservation | None
+
+
+class EstimateInterval(TypedDict):
+    """Where the rate and the duration of a share of such transfers lie."""
+
+    # Share of transfers: 0.5, 0.8 or 0.95.
+    cover: float
+    # Lowest payload rate.
+    rate_low_bps: float
+    # Highest payload rate.
+    rate_high_bps: float
+    # Shortest duration.
+    duration_low_s: float
+    # Longest duration.
+    duration_high_s: float
+
+
+class NetworkReservation(TypedDict):
+    """A reservation to ask a network for."""
+
+    # Rate on the wire, headers included, rounded up to three digits.
+    rate_bps: int
+    # When it begins, RFC 3339 with an offset.
+    start: str
+    # When it ends, RFC 3339 with an offset.
+    end: str
 
 
 # What the holder of a ticket may do.

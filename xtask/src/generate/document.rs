@@ -2,7 +2,8 @@
 
 use farline_spec::{
     CopyProgress, Failure, FailureKind, HostFacts, LinkChange, LinkSamples, MoverSamples, ReceiptLine,
-    RunRecord, RunSpec, Samples, ServerConfig, TicketClaims, TicketRecord, Topology, VersionInfo,
+    RunRecord, RunSpec, Samples, ServerConfig, TicketClaims, TicketRecord, Topology, TransferEstimate,
+    VersionInfo,
 };
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
@@ -56,6 +57,7 @@ pub fn documents() -> Vec<Document> {
         Document::of::<MoverSamples>("mover-samples", as_written()),
         Document::of::<ReceiptLine>("receipt-line", as_written()),
         Document::of::<CopyProgress>("copy-progress", as_written()),
+        Document::of::<TransferEstimate>("transfer-estimate", as_written()),
         Document::of::<HostFacts>("host-facts", as_written()),
         Document::of::<Failure>("failure", as_written()),
         Document::of::<VersionInfo>("version-info", as_written()),
@@ -84,6 +86,7 @@ impl Definitions {
         register::<MoverSamples>(&mut records);
         register::<ReceiptLine>(&mut records);
         register::<CopyProgress>(&mut records);
+        register::<TransferEstimate>(&mut records);
         register::<FailureKind>(&mut records);
         let mut by_name = inputs.take_definitions(true);
         for (name, schema) in records.take_definitions(true) {
