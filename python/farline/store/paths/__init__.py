@@ -28,10 +28,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from farline.store.paths.choices import HostsNow, StoredChoice
-    from farline.store.paths.history import forget_path, path_history
+    from farline.store.paths.history import forget_path, path_history, transfer_of
     from farline.store.paths.past_transfer import PastTransfer, PathEnds
 
-__all__ = ["HostsNow", "PastTransfer", "PathEnds", "StoredChoice", "forget_path", "path_history"]
+__all__ = [
+    "HostsNow",
+    "PastTransfer",
+    "PathEnds",
+    "StoredChoice",
+    "forget_path",
+    "path_history",
+    "transfer_of",
+]
 
 _PLACES = {
     "HostsNow": "choices",
@@ -40,6 +48,7 @@ _PLACES = {
     "StoredChoice": "choices",
     "forget_path": "history",
     "path_history": "history",
+    "transfer_of": "history",
 }
 
 

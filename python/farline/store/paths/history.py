@@ -18,6 +18,7 @@ from farline.store.paths.past_transfer import PastTransfer, PathEnds, bare_host
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from farline.spec._types import RunRecord
     from farline.spec.infrastructure import Infrastructure
     from farline.store.layout import Layout
     from farline.store.store import Store
@@ -76,6 +77,15 @@ def path_history(
     kept = [row for row in rows if (row.ended_s or 0.0) > since.get(_pair(row), -1.0)]
     kept.sort(key=lambda row: (row.ended_s or 0.0, row.source))
     return tuple(kept[-limit:])
+
+
+def transfer_of(record: RunRecord) -> PastTransfer | None:
+    """The row that a run will be once it is in a store; None for one that is left out there."""
+    from farline.store.columns import run_row
+    from farline.store.entry import Entry
+
+    row = run_row(Entry(record))
+    return _of_run(row) if _is_meant(row, PathEnds()) and _moved(row) else None
 
 
 def forget_path(store: Store, ends: PathEnds, now_s: float | None = None) -> int:
