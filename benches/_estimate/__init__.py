@@ -1,0 +1,1 @@
+"""Made-up histories with the statistics of published ones, and how well they are foreseen."""

@@ -1,0 +1,47 @@
+"""What other paths say of one that has had no transfer: how far they are from the prior.
+
+The published histories are of old hosts. If every path of this store is three times as fast as
+they say, so will the next one be. Other paths move the middle and do not narrow the interval: what
+a path that was never seen differs by is mostly its shape, and nothing but its own transfers shows
+that (docs/design/estimating.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from farline.estimating.features import SCALE, features, prior
+from farline.estimating.finished import Finished
+from farline.estimating.workload import Workload
+
+MOST_OF_A_PATH = 200
+"""Newest transfers of a path that are looked at."""
+
+_SPREAD = 4.0
+"""Kinds of data that a like transfer may be away, in the scale of `features`."""
+
+
+def level_of(load: Workload, paths: Iterable[list[Finished]]) -> tuple[float, float]:
+    """Log rate that like paths add to the prior, and how many paths that rests on.
+
+    A path weighs as much as its transfers nearest to `load` are like it, at most 1; the prior
+    itself weighs 1 too.
+    """
+    x = features(load)
+    total = weights = 0.0
+    for done in paths:
+        if not done:
+            continue
+        rows = done[-MOST_OF_A_PATH:]
+        known = np.array([features(one.workload) for one in rows])
+        beside = np.array([one.log_rate - prior(row) for one, row in zip(rows, known, strict=True)])
+        distance = np.sum(((known - x) / SCALE) ** 2, axis=1)
+        nearest = float(distance.min())
+        near = np.exp(-(distance - nearest) / 2)
+        weight = math.exp(-nearest / (2 * _SPREAD**2))
+        total += weight * float(near @ beside / near.sum())
+        weights += weight
+    return total / (weights + 1.0), weights
