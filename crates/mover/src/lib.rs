@@ -21,15 +21,12 @@ pub mod engine;
 pub mod frame;
 pub mod gauges;
 pub mod link;
-pub mod message;
-pub mod pack;
 pub mod path_text;
 mod receipt;
 mod request;
 mod root;
 pub mod sink;
 pub mod source;
-pub mod tree_hash;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,6 +34,7 @@ use std::time::Duration;
 
 use farline_spec::{CopySpec, MOST_CHOSEN_CHUNK_BYTES};
 
+pub use farline_proto::copy::{message, pack, tree_hash};
 pub use frame::Frame;
 pub use gauges::{ActivityMonitor, Gauges};
 pub use link::{Arrived, Inlet, Outlet};

@@ -12,7 +12,7 @@ const MAY_KNOW: [(&str, &[&str]); 12] = [
     ("sys", &[]),
     ("proto", &["spec"]),
     ("transport", &["spec", "sys", "proto"]),
-    ("mover", &["spec", "sys"]),
+    ("mover", &["spec", "sys", "proto"]),
     ("session", &["spec", "sys", "transport", "mover"]),
     ("emulator", &["spec", "sys"]),
     ("logs", &["spec"]),

@@ -11,10 +11,8 @@ use super::journal::{Resumable, Source, path_key};
 use super::owner::Belongs;
 use super::place::{Folders, split, word};
 use super::shared::{Mode, POISONED, Shared, in_words};
-use crate::message::{Proved, Xattr};
+use crate::message::Xattr;
 
-/// Parts of a file that are told; the sending end reads the rest again.
-const MOST_PARTS: usize = 2_000;
 /// What is read at once to hash a file.
 const READ_BYTES: usize = 1 << 20;
 
@@ -212,14 +210,4 @@ impl Shared {
             .map_err(|error| Failure::system("staging folder .farline-partial", &error))?;
         Ok(None)
     }
-}
-
-/// The largest of `parts`, as they are told, by offset.
-pub fn told(mut parts: Vec<Proved>) -> Vec<Proved> {
-    if parts.len() > MOST_PARTS {
-        parts.sort_unstable_by_key(|part| std::cmp::Reverse(part.bytes));
-        parts.truncate(MOST_PARTS);
-        parts.sort_unstable_by_key(|part| part.offset);
-    }
-    parts
 }

@@ -6,17 +6,17 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use farline_proto::copy::{Claim, Ranges};
 use farline_spec::{Failure, FailureKind};
 use farline_sys::file::{self, OpenFlags};
 use tracing::debug;
 
-use super::decide::told;
-use super::entry::{Body, Claim, Entry, Large, Ranges};
+use super::entry::{Body, Entry, Large};
 use super::journal::Resumable;
 use super::shared::{Mode, Shared, broken};
 use crate::engine::{OpenFile, Writer};
 use crate::frame::Header;
-use crate::message::{Feedback, GRAIN_BYTES, Proved, Wants, is_chunk, is_part};
+use crate::message::{Feedback, GRAIN_BYTES, Wants, is_chunk};
 use crate::path_text::Shown;
 use crate::tree_hash::{TreeHash, chunk_hash};
 
@@ -256,7 +256,7 @@ impl Shared {
             let body = entry.body();
             let Body::Large(large) = &*body else { continue };
             let Some(partial) = &large.partial else { continue };
-            if large.proved.count() == 0 && !partial.is_noted() {
+            if large.proved.count() == 0 && !self.site().kept().journal.has(partial) {
                 // Whoever goes on sweeps away what could not be removed now.
                 let _ = self.site().kept().staging.remove(partial.name());
                 continue;
@@ -280,10 +280,10 @@ impl Shared {
                 .map(|()| Wants::All)
                 .map_err(|error| Failure::system("staging folder .farline-partial", &error));
         };
-        let length = entry.source.bytes;
-        let mut large = self.nothing_of(length);
+        let mut large = self.nothing_of(entry.source.bytes);
+        self.site().kept().journal.resumed(&partial);
         large.partial = Some(Arc::new(partial));
-        let parts = self.proved_parts(&left, length);
+        let parts = left.proved(self.is_hashed());
         for part in &parts {
             large.claimed.claim(part.offset, part.bytes);
             large.proved.claim(part.offset, part.bytes);
@@ -301,35 +301,6 @@ impl Shared {
             true => Ok(Wants::All),
             false => Ok(Wants::Rest(parts)),
         }
-    }
-
-    /// The parts that a journal proves of a file, as large as they can be joined.
-    fn proved_parts(&self, left: &Resumable, length: u64) -> Vec<Proved> {
-        let parts = left.parts.iter().filter(|part| is_part(part.0, part.1, length));
-        if !self.is_hashed() {
-            let mut ranges = Ranges::default();
-            for &(offset, bytes, _) in parts {
-                ranges.claim(offset, bytes);
-            }
-            let part = |(offset, bytes)| Proved {
-                offset,
-                bytes,
-                hash: None,
-            };
-            return told(ranges.parts().into_iter().map(part).collect());
-        }
-        let mut tree = TreeHash::new(length);
-        for &(offset, bytes, hash) in parts {
-            if let Some(hash) = hash {
-                tree.insert(offset, bytes, hash);
-            }
-        }
-        let part = |(offset, bytes, hash)| Proved {
-            offset,
-            bytes,
-            hash: Some(hash),
-        };
-        told(tree.parts().into_iter().map(part).collect())
     }
 
     /// The file of a chunk as `writer` takes it; `None` where nothing is written, or the file is over.

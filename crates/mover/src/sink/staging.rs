@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use farline_spec::{CopySpec, Failure, FailureKind};
@@ -72,19 +72,17 @@ pub struct Partial {
     name: Vec<u8>,
     source: Source,
     file: OwnedFd,
-    noted: AtomicBool,
     /// Whether the device refused what was written: the kernel says so once only.
     broken: Mutex<bool>,
 }
 
 impl Partial {
-    fn new(id: u64, name: Vec<u8>, source: Source, file: OwnedFd, noted: bool) -> Self {
+    fn new(id: u64, name: Vec<u8>, source: Source, file: OwnedFd) -> Self {
         Self {
             id,
             name,
             source,
             file,
-            noted: AtomicBool::new(noted),
             broken: Mutex::new(false),
         }
     }
@@ -124,16 +122,6 @@ impl Partial {
     /// The file, open to read and write.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
-    }
-
-    /// Whether the journal has it.
-    pub fn is_noted(&self) -> bool {
-        self.noted.load(Ordering::Acquire)
-    }
-
-    /// The journal has it from now on; whether it had before.
-    pub fn note(&self) -> bool {
-        self.noted.swap(true, Ordering::AcqRel)
     }
 }
 
@@ -270,7 +258,7 @@ impl Staging {
         let flags = OpenFlags::READ_WRITE | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
         let made = self.opened(id, &source, flags, mode | FILE_MODE);
         let (name, file) = made?;
-        let partial = Partial::new(id, name, source, file, false);
+        let partial = Partial::new(id, name, source, file);
         match lengthen(partial.fd(), partial.source.bytes) {
             Ok(()) => Ok(partial),
             Err(error) => {
@@ -288,7 +276,7 @@ impl Staging {
     pub fn resume(&self, id: u64, source: Source) -> io::Result<Partial> {
         let flags = OpenFlags::READ_WRITE | OpenFlags::NO_FOLLOW;
         let (name, file) = self.opened(id, &source, flags, 0)?;
-        Ok(Partial::new(id, name, source, file, true))
+        Ok(Partial::new(id, name, source, file))
     }
 
     /// A partial under its name, or under its shorter one where the file system does not take that.
@@ -496,7 +484,7 @@ mod tests {
             mtime_ns: 0,
             ctime_ns: 0,
         };
-        let partial = Partial::new(1, Vec::new(), source, only_named, false);
+        let partial = Partial::new(1, Vec::new(), source, only_named);
         assert!(!partial.is_broken());
         // What is open only to be named brings nothing to a device.
         let first = partial.sync().unwrap_err();

@@ -58,33 +58,3 @@ fn what_was_not_brought_to_a_device_is_not_believed_after_the_machine_started_an
         assert_eq!(memory.done(&source(1).key()).is_some(), is_known);
     }
 }
-
-#[test]
-fn parts_that_touch_are_remembered_as_one() {
-    use crate::tree_hash::{TreeHash, chunk_hash};
-    const CHUNK: usize = 64 * 1024;
-    let all: Vec<u8> = (0..11 * CHUNK + 5).map(|at| (at % 251) as u8).collect();
-    let parts: Vec<Part> = all
-        .chunks(CHUNK)
-        .enumerate()
-        .map(|(place, part)| {
-            let offset = (place * CHUNK) as u64;
-            (offset, part.len() as u64, Some(chunk_hash(offset, part, false)))
-        })
-        .collect();
-    let length = all.len() as u64;
-    let some = parts::joined(&parts[..11], length);
-    assert_eq!(
-        some.iter().map(|part| part.1 / CHUNK as u64).collect::<Vec<_>>(),
-        [8, 2, 1]
-    );
-    let mut tree = TreeHash::new(length);
-    for (offset, bytes, hash) in some.iter().chain(&parts[11..]) {
-        assert!(tree.insert(*offset, *bytes, hash.unwrap()));
-    }
-    assert_eq!(tree.root(), Some(*blake3::hash(&all).as_bytes()));
-    let plain: Vec<Part> = parts[2..7].iter().map(|part| (part.0, part.1, None)).collect();
-    let joined = (2 * CHUNK as u64, 5 * CHUNK as u64, None);
-    assert_eq!(parts::joined(&plain, length), [joined]);
-    assert_eq!(parts::joined(&[(u64::MAX, 9, None), (0, 0, None)], length), []);
-}

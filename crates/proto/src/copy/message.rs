@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use farline_spec::{Failure, FailureKind, FileKind, FileStatus};
 
-use crate::tree_hash::is_subtree;
+use super::tree_hash::is_subtree;
 
 /// Longest path, in bytes (PATH_MAX).
 pub const MAX_PATH_BYTES: usize = 4096;

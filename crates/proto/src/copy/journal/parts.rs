@@ -1,8 +1,8 @@
 //! Parts of a file that touch are remembered as one.
 
-use super::super::entry::Ranges;
+use super::super::Ranges;
+use super::super::tree_hash::TreeHash;
 use super::load::Part;
-use crate::tree_hash::TreeHash;
 
 /// The same parts of a file of `file_bytes`, as few as they can be: subtrees joined, or ranges where nothing is hashed.
 pub fn joined(parts: &[Part], file_bytes: u64) -> Vec<Part> {

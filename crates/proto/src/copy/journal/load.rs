@@ -1,11 +1,15 @@
 //! What an earlier session proved: reads a journal as far as it is sound, and keeps what the partials still bear out.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io::{self, BufReader, Read};
 
+use super::super::message::{Proved, is_part};
+use super::super::ranges::Ranges;
+use super::super::tree_hash::TreeHash;
 use super::parts;
-use super::record::{self, MOST_BYTES, PREFIX_BYTES, Record, Source, VERSION};
+use super::record::{self, Record, Source, VERSION};
+
+/// Parts of a file that are told; the sending end reads the rest again.
+const MOST_PARTS: usize = 2_000;
 
 /// A subtree that is on the device and proved: offset, bytes, hash.
 pub type Part = (u64, u64, Option<[u8; 32]>);
@@ -67,8 +71,108 @@ impl Memory {
     }
 }
 
-/// A journal being read.
-#[derive(Default)]
+impl Resumable {
+    /// What is proved of it, by offset, as large as it can be joined and no more than can be told; where things are hashed only what has
+    /// a hash.
+    pub fn proved(&self, is_hashed: bool) -> Vec<Proved> {
+        let length = self.source.bytes;
+        let parts = self.parts.iter().filter(|part| is_part(part.0, part.1, length));
+        if !is_hashed {
+            let mut ranges = Ranges::default();
+            for &(offset, bytes, _) in parts {
+                ranges.claim(offset, bytes);
+            }
+            let plain = ranges.parts().into_iter().map(|(at, bytes)| (at, bytes, None));
+            return told(plain.collect());
+        }
+        let mut tree = TreeHash::new(length);
+        for &(offset, bytes, hash) in parts {
+            if let Some(hash) = hash {
+                tree.insert(offset, bytes, hash);
+            }
+        }
+        let hashed = tree.parts().into_iter();
+        told(hashed.map(|(at, bytes, hash)| (at, bytes, Some(hash))).collect())
+    }
+}
+
+/// The largest of `parts`, as they are told, by offset.
+fn told(mut parts: Vec<Part>) -> Vec<Proved> {
+    if parts.len() > MOST_PARTS {
+        parts.sort_unstable_by_key(|part| std::cmp::Reverse(part.1));
+        parts.truncate(MOST_PARTS);
+        parts.sort_unstable_by_key(|part| part.0);
+    }
+    let proved = |(offset, bytes, hash)| Proved { offset, bytes, hash };
+    parts.into_iter().map(proved).collect()
+}
+
+/// A journal being read, piece by piece.
+#[derive(Debug)]
+pub struct Reader {
+    key: [u8; 16],
+    boot: String,
+    /// What of it came and is not a whole record yet.
+    pending: Vec<u8>,
+    has_header: bool,
+    /// Something was not sound: nothing behind it is believed.
+    is_over: bool,
+    reading: Reading,
+}
+
+impl Reader {
+    /// Of the journal of the copy `key`; `boot` names this start of the machine.
+    pub fn new(key: [u8; 16], boot: &str) -> Self {
+        Self {
+            key,
+            boot: boot.to_owned(),
+            pending: Vec::new(),
+            has_header: false,
+            is_over: false,
+            reading: Reading::default(),
+        }
+    }
+
+    /// The next bytes of the journal; whether more of it would be believed.
+    pub fn take(&mut self, bytes: &[u8]) -> bool {
+        self.pending.extend_from_slice(bytes);
+        let mut at = 0;
+        while !self.is_over {
+            let rest = &self.pending[at..];
+            match record::bytes_of(rest) {
+                Some(bytes) if rest.len() < bytes => break,
+                Some(_) => {}
+                None => self.is_over = true,
+            }
+            match record::take(rest) {
+                Some((record, bytes)) => {
+                    at += bytes;
+                    self.believe(record);
+                }
+                None => self.is_over = true,
+            }
+        }
+        self.pending.drain(..at);
+        !self.is_over
+    }
+
+    fn believe(&mut self, record: Record) {
+        if self.has_header {
+            self.reading.take(record);
+            return;
+        }
+        self.has_header = matches!(record, Record::Header { version: VERSION, key, boot }
+            if key == self.key && boot.as_deref().is_none_or(|at| at == self.boot));
+        self.is_over |= !self.has_header;
+    }
+
+    /// What it says; `has` says whether the partial of this number and file is there with its whole length.
+    pub fn end(self, has: impl Fn(u64, &Source) -> bool) -> Memory {
+        self.reading.end(has)
+    }
+}
+
+#[derive(Debug, Default)]
 struct Reading {
     begun: HashMap<u64, Resumable>,
     done: Vec<([u8; 16], [u8; 32])>,
@@ -78,33 +182,6 @@ struct Reading {
     undone: HashSet<[u8; 16]>,
     placed: HashSet<[u8; 16]>,
     largest_id: u64,
-}
-
-/// Reads the journal of the copy `key`. `boot` names this start of the machine; `has` says whether the partial of this number
-/// and file is there with its whole length.
-///
-/// # Errors
-/// The kernel's.
-pub fn load(
-    journal: &File,
-    key: &[u8; 16],
-    boot: &str,
-    has: impl Fn(u64, &Source) -> bool,
-) -> io::Result<Memory> {
-    let mut records = Records::new(journal);
-    let mut reading = Reading::default();
-    match records.next()? {
-        Some(Record::Header {
-            version: VERSION,
-            key: found,
-            boot: at,
-        }) if found == *key && at.as_deref().is_none_or(|at| at == boot) => {}
-        _ => return Ok(Memory::default()),
-    }
-    while let Some(record) = records.next()? {
-        reading.take(record);
-    }
-    Ok(reading.end(has))
 }
 
 impl Reading {
@@ -172,46 +249,5 @@ impl Reading {
             placed: self.placed,
             largest_id: self.largest_id,
         }
-    }
-}
-
-/// The records of a file up to the first that is not sound.
-struct Records<'a> {
-    file: BufReader<&'a File>,
-    content: Vec<u8>,
-}
-
-impl<'a> Records<'a> {
-    fn new(file: &'a File) -> Self {
-        Self {
-            file: BufReader::with_capacity(1 << 20, file),
-            content: Vec::with_capacity(PREFIX_BYTES + MOST_BYTES),
-        }
-    }
-
-    fn next(&mut self) -> io::Result<Option<Record>> {
-        self.content.resize(PREFIX_BYTES, 0);
-        if !filled(&mut self.file, &mut self.content)? {
-            return Ok(None);
-        }
-        let mut length = [0; 4];
-        length.copy_from_slice(&self.content[..4]);
-        let length = u32::from_le_bytes(length) as usize;
-        if length > MOST_BYTES {
-            return Ok(None);
-        }
-        self.content.resize(PREFIX_BYTES + length, 0);
-        if !filled(&mut self.file, &mut self.content[PREFIX_BYTES..])? {
-            return Ok(None);
-        }
-        Ok(record::take(&self.content).map(|(record, _)| record))
-    }
-}
-
-fn filled(file: &mut impl Read, place: &mut [u8]) -> io::Result<bool> {
-    match file.read_exact(place) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
-        Err(error) => Err(error),
     }
 }

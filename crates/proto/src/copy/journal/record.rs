@@ -4,14 +4,14 @@ use farline_spec::{Failure, FailureKind};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::message::MAX_PATH_BYTES;
+use super::super::message::MAX_PATH_BYTES;
 
 /// Version of the records; a journal of another is not read.
 pub(super) const VERSION: u32 = 2;
 /// Bytes before a record's content.
-pub(super) const PREFIX_BYTES: usize = 12;
+const PREFIX_BYTES: usize = 12;
 /// Longest content of a record: a path and a few numbers.
-pub(super) const MOST_BYTES: usize = MAX_PATH_BYTES + 256;
+const MOST_BYTES: usize = MAX_PATH_BYTES + 256;
 
 /// What a file of the source is known by: path, length, and times of last change of content and of anything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,6 +136,16 @@ pub fn append(bytes: &mut Vec<u8>, record: &Record) -> Result<(), Failure> {
     bytes[start..start + 4].copy_from_slice(&length);
     bytes[start + 4..start + PREFIX_BYTES].copy_from_slice(&check);
     Ok(())
+}
+
+/// Bytes of the record at the start of `bytes` with everything, or of its prefix where even that is not there; `None` if no
+/// record is so long.
+pub(super) fn bytes_of(bytes: &[u8]) -> Option<usize> {
+    let Some(prefix) = bytes.first_chunk::<4>() else {
+        return Some(PREFIX_BYTES);
+    };
+    let length = u32::from_le_bytes(*prefix) as usize;
+    (length <= MOST_BYTES).then_some(PREFIX_BYTES + length)
 }
 
 /// The record at the start of `bytes` and its length with everything; `None` if there is no whole, sound one.
