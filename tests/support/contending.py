@@ -74,6 +74,8 @@ class FakeLine:
     link: str | None = "bottleneck"
     errors: list[dict[str, Any] | None] = field(default_factory=list)
     invalid: int = 0
+    late_s: float = 0.0
+    """How much later than the background a transfer really starts beside it."""
     ran: list[tuple[str, ...]] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     specs: dict[str, Any] = field(default_factory=dict)
@@ -96,6 +98,10 @@ class FakeLine:
         self.ready.clear()
         self.start_s = datetime.datetime.now(datetime.UTC).timestamp()
         return 0
+
+    def sends(self, side: str, since_us: int) -> bool:
+        """At once."""
+        return True
 
     def rates(self) -> dict[str, float]:
         """What each side of the present trial gets."""
@@ -131,7 +137,8 @@ class FakeTool:
         error = self.line.errors.pop(0) if self.line.errors else None
         status = "failed" if error else "complete"
         record = make_record(next(_numbers), spec, status=status, error=error)
-        started = datetime.datetime.fromtimestamp(self.line.start_s, datetime.UTC)
+        late_s = self.line.late_s if self.side == SUBJECT and len(self.line.ran[-1]) == 2 else 0.0
+        started = datetime.datetime.fromtimestamp(self.line.start_s + late_s, datetime.UTC)
         record["started_at"] = started.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         result: Any = record
         return RunResult(result, {})

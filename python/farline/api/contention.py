@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from farline.campaign.contention.job import ContentionJob, Progress, new_name, s
 from farline.campaign.contention.journal import (
     ContentionJournal,
     journal_lock,
+    journal_names,
     new_journal,
     read_journal,
     write_journal,
@@ -225,6 +226,27 @@ def complete_outcome(store: Store, journal: ContentionJournal) -> Outcome | None
     return outcome_of(journal, read)
 
 
+def report_of_contention(
+    store_path: Path, campaign: str, folder: Path, formats: Sequence[str], count_invalid: bool
+) -> Path | None:
+    """Writes the page of a campaign that is a fairness measurement; None for another campaign.
+
+    Raises:
+        UsageError: when there is no such campaign, or no transfer has a whole repetition.
+        SystemFailure: when the folder cannot be written.
+    """
+    store = store_at(store_path) if store_path.is_dir() else None
+    if store is None or not journal_names(store):
+        return None
+    name = store.campaign_name(campaign)
+    if name not in journal_names(store):
+        return None
+    journal = read_journal(store, name)
+    counted = count_invalid or journal.plan.count_invalid
+    outcome = outcome_of(journal, read_trials(kept_in_store(store, name), counted))
+    return write_contention_report(outcome, folder, tuple(formats))
+
+
 def capacity_of_plan(plan: ContentionPlan, target: str | None) -> float | None:
     """Rate of the line that a plan is on: of the emulated link, or as stated."""
     if target is not None or plan.network is None:
@@ -277,6 +299,10 @@ class HostLine:
     def clock_us(self) -> int | None:
         """No emulator, no clock of one."""
         return None
+
+    def sends(self, side: str, since_us: int) -> bool:
+        """Not known here: the tool's own samples say it."""
+        return False
 
 
 def _network(plan: ContentionPlan) -> Network:

@@ -145,9 +145,13 @@ def report(
         UsageError: when there is no such campaign.
         SystemFailure: when the folder cannot be written.
     """
-    from farline.plots.report import write_report
+    from farline.api.contention import report_of_contention
+    from farline.plots.report import FORMATS, write_report
 
     opened = open_store(store)
+    page = report_of_contention(opened.path, campaign, Path(folder), FORMATS, False)
+    if page is not None:
+        return page
     return write_report(opened.path, opened.campaign_name(campaign), Path(folder))
 
 

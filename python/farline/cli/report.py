@@ -45,9 +45,13 @@ def command(
 
     Figures are written as both PNG and SVG unless one is chosen. Prints the path of the page.
     """
+    from farline.api.contention import report_of_contention
     from farline.plots.report import FORMATS, write_report
     from farline.store import default_path
 
     chosen = [kind for kind, wanted in (("png", png), ("svg", svg)) if wanted] or list(FORMATS)
-    page = write_report(store_path or default_path(), campaign, out_dir, chosen, count_invalid)
+    store = store_path or default_path()
+    page = report_of_contention(store, campaign, out_dir, chosen, count_invalid)
+    if page is None:
+        page = write_report(store, campaign, out_dir, chosen, count_invalid)
     click.echo(page)

@@ -64,7 +64,7 @@ def contention_verdict(
     """The verdict at the largest load, where both want more than there is.
 
     Harm counts beside that of the reference (Ware et al. 2019: a newcomer may be deployed that
-    harms no more than what is deployed already); without one, beside that of a fair sharer.
+    harms no more than what is deployed already) or that of a fair sharer, whichever is more.
     """
     full = contest.full
     level = _level(full, reference, str(subject[1].get("transport", "tcp")))
@@ -105,11 +105,14 @@ def _beside(full: Point, reference: Contest | None, text: str) -> str:
 
 def _allowed(full: Point, reference: Contest | None) -> tuple[float, float]:
     """Harm that counts as fair, and half of its interval."""
+    fair = full.measures["harm_fair"].mean
     if reference is not None:
         for point in reference.points:
-            if point.load_bps == full.load_bps:
-                return point.measures["harm"].mean, point.measures["harm"].half
-    return full.measures["harm_fair"].mean, 0.0
+            harm = point.measures["harm"]
+            # Nobody is blamed for taking its share because the reference happened to take less.
+            if point.load_bps == full.load_bps and harm.mean > fair:
+                return harm.mean, harm.half
+    return fair, 0.0
 
 
 def _level(full: Point, reference: Contest | None, transport: str) -> Level:

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 _TICK_S = 2.0
 """Longest wait for the next row of link samples."""
+_LOOK_ROWS = 2000
+"""Rows of samples that are looked through for a side's packets: some seconds of a small network."""
+_DATA = 20_000
+"""Bytes within one sample that are more than what setting up a run sends."""
 
 Hosts = Mapping[str, tuple[str, str]]
 """Client and server of each side."""
@@ -84,6 +88,14 @@ class BedLine:
         while self.bed.sample_row() == row and time.monotonic() < until:
             time.sleep(0.002)
         return int(self.bed.link_samples(row)["end_us"].max())
+
+    def sends(self, side: str, since_us: int) -> bool:
+        """Whether packets of a side left the network since that moment, by the emulator's clock."""
+        client, server = self.hosts[side]
+        wires = wires_between(self.bed.topology(), client, server, self.link, 0.0)
+        rows = self.bed.link_samples(max(0, self.bed.sample_row() - _LOOK_ROWS))
+        mine = (rows["link"] == wires.exit.link) & (rows["direction"] == wires.exit.direction)
+        return int(rows["out_bytes"][mine & (rows["start_us"] >= since_us)].max(initial=0)) > _DATA
 
 
 @contextmanager

@@ -85,6 +85,17 @@ def test_a_finished_measurement_is_shown_again_without_running(
     assert (tmp_path / "report" / "report.html").exists()
 
 
+def test_report_draws_a_fairness_measurement_as_one(
+    fairness: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fairness("-C", "cubic", *LINE, "--load", "50%", "--repetitions", "1", "--lead", "200ms")
+    out = tmp_path / "page"
+    code = run(["report", "last", "-o", str(out), "--svg", "--store", str(tmp_path / "store")])
+    assert code == 0 and "report.html" in capsys.readouterr().out
+    assert "TCP cubic beside TCP cubic" in (out / "report.html").read_text()
+    assert (out / "figures" / "share.svg").exists()
+
+
 def test_a_dry_run_says_what_and_how_long(fairness: Command) -> None:
     code, out, _err = fairness(*LINE, "-C", "cubic", "--load", "50%,100%", "--dry-run")
     assert code == 0

@@ -21,7 +21,8 @@ from farline.campaign.settings import run_seed, sampled_spec
 from farline.errors import FarlineError, InternalError, InterruptedRun, SpecError, from_failure
 from farline.fairness.contest import BACKGROUND, SUBJECT
 from farline.logs import Log
-from farline.tools import Stop, StopQuestion, Tool, ignore_event
+from farline.tools import Stop, StopQuestion, Tool
+from farline.tools.events import Event, StreamSamples
 
 if TYPE_CHECKING:
     from farline.campaign.contention.plan import Contender
@@ -33,8 +34,12 @@ if TYPE_CHECKING:
 _LOG = Log(__name__)
 _TAIL_S = 0.2
 """Left out at the end of a window: sides do not end at the same moment."""
-_AFTER_S = 1.0
-"""The background goes on for this long after the transfer."""
+_AFTER_S = 2.5
+"""The background goes on for this long after the transfer, if that starts at once."""
+_BEGIN_S = 30.0
+"""Longest wait for the background to send; the lead counts from then on."""
+_OVERLAP = 0.5
+"""Least part of the window that both sides must have run in together."""
 _POLL_S = 0.05
 _TRIES = 2
 """Times that a trial is run which was not valid, or whose side failed for a passing reason."""
@@ -65,6 +70,9 @@ class SharedLine(Protocol):
 
     def clock_us(self) -> int | None:
         """The emulator's clock now, in microseconds; None for a real line."""
+
+    def sends(self, side: str, since_us: int) -> bool:
+        """Whether the packets of a side have passed the line since that moment of its clock."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +139,8 @@ class ContentionJob:
             sides = self._trial(place, should_stop)
             found += sides
             error = _worst_error(sides)
-            invalid = not self.journal.plan.count_invalid and not all(one.valid for one in sides)
+            count_invalid = self.journal.plan.count_invalid
+            invalid = not all(one.counts(count_invalid) for one in sides)
             last = attempt + 1 == _TRIES
             problem = error.message if error else _not_valid(sides) if invalid else None
             watch(Progress(number + 1, total, place, tuple(sides), problem))
@@ -152,6 +161,7 @@ class ContentionJob:
             if (background := sides.get(BACKGROUND)) is not None:
                 background.start()
                 if SUBJECT in sides:
+                    self._wait_until_sent(background, clock, stop)
                     stop.wait(self.journal.plan.lead_s)
             if (subject := sides.get(SUBJECT)) is not None:
                 subject.start()
@@ -160,6 +170,15 @@ class ContentionJob:
         ended = {name: side.checked() for name, side in sides.items()}
         window = _window(self.journal.plan, [end.measured.record for end in ended.values()])
         return [self._keep(place, trial, name, end, window, clock) for name, end in ended.items()]
+
+    def _wait_until_sent(self, side: _Side, clock: _Clock, stop: _Stopping) -> None:
+        """Waits until the background sends: setting up a run takes long on a busy machine."""
+        until = time.monotonic() + _BEGIN_S
+        while stop() is Stop.GO_ON and time.monotonic() < until and side.is_alive:
+            since_us = clock.emulator_us
+            if side.has_begun or (since_us is not None and self.line.sends(BACKGROUND, since_us)):
+                return
+            time.sleep(_POLL_S)
 
     def _sides(self, place: Place, stop: _Stopping) -> dict[str, _Side]:
         plan = self.journal.plan
@@ -195,6 +214,7 @@ class ContentionJob:
             "repetition": place.repetition,
             "trial": trial,
             "link": self.line.link,
+            "is_short": window.is_short(self.journal.plan),
             "window_s": [window.first_s - started_s, window.last_s - started_s],
             "window_us": clock.at(window.first_s, window.last_s),
             "ran_us": clock.at(started_s, started_s + record["run_s"]),
@@ -235,6 +255,10 @@ class _Window:
 
     first_s: float
     last_s: float
+
+    def is_short(self, plan: ContentionPlan) -> bool:
+        """Whether sides ran together for much less than was meant."""
+        return self.last_s - self.first_s < _OVERLAP * (plan.duration_s - plan.omit_s)
 
 
 def _window(plan: ContentionPlan, records: Sequence[Mapping[str, Any]]) -> _Window:
@@ -314,10 +338,25 @@ class _Side:
         self._path, self._stop = path, stop
         self._end: _End | None = None
         self._error: BaseException | None = None
+        self._begun = threading.Event()
         self._thread = threading.Thread(target=self._drive, name="farline side", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it still runs."""
+        return self._thread.is_alive()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it has reported samples of its streams; not every tool does."""
+        return self._begun.is_set()
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, StreamSamples):
+            self._begun.set()
 
     def join(self) -> None:
         """Waits for its end; a signal handler runs meanwhile."""
@@ -345,7 +384,7 @@ class _Side:
     def _run(self) -> _End:
         mark = self._path.start() if self._path is not None else None
         spec: Any = self._spec
-        result = self._tool.run(self._target, spec, ignore_event, self._stop)
+        result = self._tool.run(self._target, spec, self._note, self._stop)
         seen = None
         if self._path is not None:
             seen = self._path.finish(mark, result.record["server_address"])
@@ -363,6 +402,8 @@ def _worst_error(sides: Sequence[Kept]) -> FarlineError | None:
 
 
 def _not_valid(sides: Sequence[Kept]) -> str:
+    if any(one.labels.get("is_short") for one in sides):
+        return "not valid: both sides ran together for less than half of the time"
     reasons = [
         reason
         for one in sides

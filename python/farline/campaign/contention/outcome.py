@@ -44,13 +44,12 @@ def outcome_of(journal: ContentionJournal, read: Read) -> Outcome:
     plan = journal.plan
     capacity = read.capacity_bps or plan.capacity_bps or _most(read)
     rtts = _rtts(read)
-    found = {
+    distances = dict.fromkeys(_names(read), rtts) if rtts else None
+    made = {
         contest.subject: contest
-        for contest in contests(
-            read.trials, capacity, plan.confidence, dict.fromkeys(_names(read), rtts)
-            if rtts else None,
-        )
-    }  # fmt: skip
+        for contest in contests(read.trials, capacity, plan.confidence, distances)
+    }
+    found = {one.name: made[one.name] for one in plan.subjects if one.name in made}
     reference = found.get(plan.reference) if plan.reference else None
     verdicts = {
         name: contention_verdict(

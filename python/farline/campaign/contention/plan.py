@@ -57,6 +57,8 @@ _RANGE = re.compile(r"(?P<first>[^.]+)\.\.(?P<last>[^+]+)\+(?P<step>.+)")
 _MOST_LOADS = 100
 _NEEDS_RATE = ("rbudp", "udp")
 """Transports that do not find a rate themselves: they send at that of the line unless told."""
+_PACING = 1.1
+"""Pace of a load over its rate: room for headers, and to catch up after losses."""
 _PAYLOAD_SHARE = 0.94
 """Part of a line's rate that is payload: datagrams of 1500 bytes with headers and Ethernet's 38."""
 
@@ -84,11 +86,15 @@ class Contender:
     ) -> dict[str, Any]:
         """A spec document that runs for so long; `rate_bps` is of all its streams together.
 
-        Without a rate, a transport that finds none itself sends at the rate of the line.
+        Without a rate, a transport that finds none itself sends at the rate of the line. A rate of
+        TCP is paced by the kernel as well: a block of 128 KiB at once overflows short queues.
         """
         options = {**self.options, "duration_s": duration_s}
         if rate_bps is not None:
             options["rate_bps"] = max(1, round(rate_bps / self.streams))
+            if self.tool == NATIVE and self.transport == "tcp":
+                pace = round(_PACING * rate_bps / self.streams)
+                options.setdefault("tcp.pacing_rate_bps", max(1, pace))
         elif self.transport in _NEEDS_RATE and "rate_bps" not in options:
             options["rate_bps"] = round(_PAYLOAD_SHARE * capacity_bps / self.streams)
         return nest(options)

@@ -58,6 +58,10 @@ class Kept:
         path = self.record.get("path")
         return not path or bool(path["stamp"]["valid"])
 
+    def counts(self, count_invalid: bool) -> bool:
+        """Whether both sides ran together for long, and the emulation held or may fail."""
+        return not self.labels.get("is_short") and (count_invalid or self.valid)
+
 
 @dataclass(frozen=True)
 class Read:
@@ -82,7 +86,7 @@ def read_trials(kept: Iterable[Kept], count_invalid: bool = False) -> Read:
         complete = all(one.record["status"] == "complete" for one in sides)
         if len(sides) != place.sides or not complete:
             continue
-        if not count_invalid and not all(one.valid for one in sides):
+        if not all(one.counts(count_invalid) for one in sides):
             invalid += 1
             continue
         whole[place] = tuple(sides)

@@ -171,3 +171,11 @@ def test_a_damaged_journal_is_said_to_be_damaged(store: Store) -> None:
     path.write_text('{"version": 1, "plan": 4}')
     with pytest.raises(SystemFailure, match="damaged"):
         read_journal(store, journal.name)
+
+
+def test_sides_that_hardly_ran_together_do_not_count(store: Store) -> None:
+    """Records say when each side ran: on a busy machine one may start when the other ends."""
+    journal = begun(store, plan(fairness={"loads": "50%", "count_invalid": True}))
+    line = FakeLine(late_s=7.0)
+    outcome = measured(store, journal, line)
+    assert outcome.invalid == 2 and outcome.contests == {}

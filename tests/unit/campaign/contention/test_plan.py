@@ -50,7 +50,8 @@ def test_a_share_of_an_unknown_line_is_refused() -> None:
 
 def test_a_load_is_the_rate_of_all_streams_of_the_background() -> None:
     side = Contender("background", options={"streams": 4})
-    assert side.spec(5.0, 80e6, 1e8)["rate_bps"] == 20_000_000
+    spec = side.spec(5.0, 80e6, 1e8)
+    assert (spec["rate_bps"], spec["tcp"]["pacing_rate_bps"]) == (20_000_000, 22_000_000)
     assert "rate_bps" not in side.spec(5.0, None, 1e8)
 
 
