@@ -8,10 +8,11 @@ with farline.serve() as server:
 print(run.throughput_bps, run.verdict["line"])
 ```
 
-Jobs: `probe`, `profile`, `contend`, `copy`. Each goes on in a thread of its own, gives events as it
-is iterated (`async for` as well), ends with `.wait()` or `await`, and stops by `.cancel()`. For as
-long as a block runs: `serve`, `testbed`. Questions to what was measured: `open_store`, `ingest`,
-`throughput_profile`, `explain`, `report`. Failures are `farline.errors`, all of `FarlineError`.
+Jobs: `probe`, `profile`, `contend`, `copy`, `tune`. Each goes on in a thread of its own, gives
+events as it is iterated (`async for` as well), ends with `.wait()` or `await`, and stops by
+`.cancel()`. For as long as a block runs: `serve`, `testbed`. Questions to what was measured:
+`open_store`, `ingest`, `throughput_profile`, `explain`, `report`. Failures are `farline.errors`,
+all of `FarlineError`.
 
 Names are imported when they are first used. ARCHITECTURE.md has the rooms behind them.
 """
@@ -30,6 +31,7 @@ __all__ = [
     "Server",
     "Store",
     "ThroughputProfile",
+    "Tune",
     "contend",
     "copy",
     "explain",
@@ -41,6 +43,7 @@ __all__ = [
     "serve",
     "testbed",
     "throughput_profile",
+    "tune",
 ]
 
 _ROOMS = {
@@ -53,6 +56,7 @@ _ROOMS = {
     "Server": "api.serving",
     "Store": "store",
     "ThroughputProfile": "profiles.throughput_profile",
+    "Tune": "api.tuning",
     "contend": "api.contention",
     "copy": "api.copy",
     "explain": "api.measurements",
@@ -64,6 +68,7 @@ _ROOMS = {
     "serve": "api.serving",
     "testbed": "api.testbeds",
     "throughput_profile": "api.measurements",
+    "tune": "api.tuning",
 }
 """Where each name is; `__init__.pyi` says the same to type checkers."""
 

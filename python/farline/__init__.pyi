@@ -17,6 +17,8 @@ from farline.api.serving import Server as Server
 from farline.api.serving import serve as serve
 from farline.api.stores import open_store as open_store
 from farline.api.testbeds import testbed as testbed
+from farline.api.tuning import Tune as Tune
+from farline.api.tuning import tune as tune
 from farline.errors import FarlineError as FarlineError
 from farline.profiles.throughput_profile import ThroughputProfile as ThroughputProfile
 from farline.store import Store as Store
@@ -31,6 +33,7 @@ __all__ = [
     "Server",
     "Store",
     "ThroughputProfile",
+    "Tune",
     "contend",
     "copy",
     "explain",
@@ -42,4 +45,5 @@ __all__ = [
     "serve",
     "testbed",
     "throughput_profile",
+    "tune",
 ]

@@ -1,8 +1,8 @@
 """The public API: what `import farline` gives to scripts, notebooks and programs.
 
-What it does: begins jobs (`probe`, `profile`, `copy`), serves (`serve`), makes testbeds, and asks
-of measurements (`open_store`, `ingest`, `throughput_profile`, `explain`, `report`). A job runs in a
-thread of its own: iterate over its events, `wait` for it, `await` it, or `cancel` it.
+What it does: begins jobs (`probe`, `profile`, `copy`, `tune`), serves (`serve`), makes testbeds,
+and asks of measurements (`open_store`, `ingest`, `throughput_profile`, `explain`, `report`). A job
+runs in a thread of its own: iterate over its events, `wait` for it, `await` it, or `cancel` it.
 
 What it must not do: print, parse a command line, decide anything that a room below decides.
 

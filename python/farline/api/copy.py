@@ -97,6 +97,7 @@ def copy(
     *,
     store: StoreLike = None,
     keep: bool = True,
+    use_tuned: bool = True,
     receipt: str | Path | None = None,
     retry_for_s: float = RETRY_FOR_S,
     retries: int | None = None,
@@ -118,7 +119,8 @@ def copy(
     their names in plans: docs/reference/options.md. `include` and `exclude` are patterns as of
     rsync, tried in this order, then the rules `filters` ("+ PATTERN", "- PATTERN"). With `delete`
     names that the source does not have go, at most `max_delete` of them. `tell_files` adds an
-    event for every name.
+    event for every name. Without `streams`, what `farline tune` found for the path is used, unless
+    `use_tuned` is false.
 
     Raises:
         UsageError: when the locations are no sources and a destination; for `max_delete` alone.
@@ -143,6 +145,7 @@ def copy(
         retry_for_s=retry_for_s,
         retries=retries,
         keep=keep,
+        use_tuned=use_tuned,
         store_path=folder_of(store),
         receipt=None if receipt is None else fspath(receipt),
         tell_files=tell_files,

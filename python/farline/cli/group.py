@@ -45,6 +45,7 @@ COMMANDS: dict[str, Verb] = {
     "fairness": Verb(
         "farline.cli.fairness", "Measure what a transfer takes from others on a line.", _MEASURE
     ),
+    "tune": Verb("farline.cli.tune", "Find how many streams a path needs.", _MEASURE),
     "app-perf": Verb(
         "farline.cli.app_perf", "Measure how fast a host can receive and use data.", _MEASURE
     ),

@@ -203,7 +203,13 @@ def sessions_for(request: CopyRequest) -> Sessions:
     other, may = (ends.destination_host, "write") if pushes else (ends.source_host, "read")
     connector = connector_to(other, may, request.ssh, request.data_path)
     return DirectSessions(
-        connector, ends.sources, ends.destination, pushes, request.is_local, request.most_streams
+        connector,
+        ends.sources,
+        ends.destination,
+        pushes,
+        request.is_local,
+        request.most_streams,
+        request.paths,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +49,8 @@ class RecordKeeper:
     always_receipt: bool = False
     spent_s: float = 0.0
     """What the command had taken before the job was made; its record counts it in."""
+    labels: Mapping[str, object] = field(default_factory=dict)
+    """Labels of every session's run, beside its own."""
     _began_s: float = field(default_factory=time.monotonic, init=False)
     _folder: Path | None = field(default=None, init=False)
     _first: str | None = field(default=None, init=False)
@@ -158,7 +161,7 @@ class RecordKeeper:
         from farline.store.receipts import keep_receipt
 
         store = self.store_path or default_path()
-        labels = {"copy_attempt": self._count, "copy_first": self._first}
+        labels = {"copy_attempt": self._count, "copy_first": self._first, **self.labels}
         spool(store, RunBundle(record, attempt.samples, labels=labels, mover=attempt.file_samples))
         self.kept_run = record["run_id"]
         if receipt is not None and receipt.exists():

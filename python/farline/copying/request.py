@@ -92,6 +92,8 @@ class CopyRequest:
     """Whether records go to a store."""
     store_path: Path | None = None
     """Which one; None is the user's own."""
+    use_tuned: bool = True
+    """Whether the setting that was found for the path is used where no streams are stated."""
     receipt: str | None = None
     """File that is to have a JSON line per name."""
     tell_files: bool = False
@@ -119,6 +121,15 @@ class CopyRequest:
         """Whether neither end is on this host."""
         hosts = (self.endpoints.source_host, self.endpoints.destination_host)
         return not any(isinstance(host, ThisHost) for host in hosts)
+
+    @property
+    def paths(self) -> Path | None:
+        """Folder of the settings that were found for paths; None where none is to be used."""
+        if not (self.use_tuned and self.keep) or self.is_local:
+            return None
+        from farline.store.default_path import default_path
+
+        return (self.store_path or default_path()) / "paths"
 
     @property
     def most_streams(self) -> int | None:

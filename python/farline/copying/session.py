@@ -64,6 +64,8 @@ class DirectSessions:
     on_loopback: bool = False
     most_streams: int | None = None
     """Most streams for which there are ports at the other end."""
+    paths: Path | None = None
+    """Folder of the settings that were found for paths before; None uses none."""
     repeat = False
 
     def attempt(
@@ -71,7 +73,12 @@ class DirectSessions:
     ) -> Steps[Attempt]:
         """One session; what it failed with stands in the attempt."""
         choice = StreamChoice(
-            self.connector, self.sources, self.pushes, self.on_loopback, self.most_streams
+            self.connector,
+            self.sources,
+            self.pushes,
+            self.on_loopback,
+            self.most_streams,
+            self.paths,
         )
         try:
             target = yield from self.connector.open(should_stop)

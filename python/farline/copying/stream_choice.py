@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from farline.copying.connector import Connector, ReverseConnector
 from farline.copying.network_limits import first_contact, interface_bps, own_cores
-from farline.copying.source_survey import are_many_and_small
+from farline.copying.source_survey import SMALL_BYTES, are_many_and_small
 from farline.spec.units import rate_human
 from farline.tools.kernel_limits import Buffers, own_buffers
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from farline.store.paths.choices import HostsNow, StoredChoice
     from farline.tools.native import Contact, Target
 
 NEAR_S = 0.001
@@ -35,9 +39,14 @@ class StreamChoice:
     on_loopback: bool = False
     most_streams: int | None = None
     """Most streams for which there are ports at the other end."""
+    paths: Path | None = None
+    """Folder of the settings that were found for paths before; None uses none."""
+    _far: str = field(default="", init=False)
+    """The other host as it is addressed, once it is known."""
 
     def contact(self, document: Mapping[str, Any], target: Target) -> Contact | None:
         """The connection to the other end, where something is to be found out about the path."""
+        self._far = target.host
         reverse = isinstance(self.connector, ReverseConnector)
         if unsettled(document) is None or self.on_loopback or reverse:
             return None
@@ -60,8 +69,11 @@ class StreamChoice:
         if isinstance(self.connector, ReverseConnector):
             spec["streams"] = BACK_STREAMS
             return [f"{BACK_STREAMS} streams: the path is not known until that host connects"]
+        tuned, said = self._settle_tuned(spec, contact)
+        if tuned:
+            return said
         if spec.get("transport") == "udt":
-            return [self._settle_cores(spec, contact)]
+            return [*said, self._settle_cores(spec, contact)]
         rtt_s = contact.rtt_s if contact is not None else 0.0
         here = own_buffers()
         there = self.connector.buffers() or here
@@ -70,7 +82,40 @@ class StreamChoice:
         rate_bps = wanted_bps(spec, contact) if rtt_s > NEAR_S else None
         small = self.pushes and are_many_and_small(self.sources)
         need = stream_need(rtt_s, send, receive, rate_bps, cores, small)
-        return [need.reason + self._within_ports(spec, need.streams)]
+        return [*said, need.reason + self._within_ports(spec, need.streams)]
+
+    def _settle_tuned(
+        self, spec: dict[str, Any], contact: Contact | None
+    ) -> tuple[bool, list[str]]:
+        """Takes what `farline tune` found for this path, if it still holds; says so either way."""
+        found = self._tuned(spec)
+        if found is None:
+            return False, []
+        streams, tuned = found
+        plural = "" if streams == 1 else "s"
+        changes = tuned.changes(_hosts_now(contact))
+        if changes:
+            return False, [f"{streams} stream{plural} as tuned are not used: {changes[0]}"]
+        copy = spec.setdefault("copy", {})
+        if tuned.concurrency is not None:
+            copy.setdefault("concurrency", tuned.concurrency)
+        line = f"{streams} stream{plural}: tuned for this path ({tuned.basis})"
+        return True, [line + self._within_ports(spec, streams)]
+
+    def _tuned(self, spec: Mapping[str, Any]) -> tuple[int, StoredChoice] | None:
+        """What is kept for this path and transport; not what large files gave, for small ones."""
+        if self.paths is None or not self.paths.exists():
+            return None
+        from farline.store.paths.choices import read_choice
+        from farline.store.paths.past_transfer import bare_host
+
+        tuned = read_choice(self.paths, bare_host(self._far), self.pushes)
+        if tuned is None or not tuned.streams or tuned.transport != spec.get("transport", "tcp"):
+            return None
+        of_small = tuned.file_bytes is not None and tuned.file_bytes < SMALL_BYTES
+        if self.pushes and not of_small and are_many_and_small(self.sources):
+            return None
+        return tuned.streams, tuned
 
     def _within_ports(self, spec: dict[str, Any], streams: int) -> str:
         """States so many streams, or fewer where there are ports for fewer: then it says so."""
@@ -99,6 +144,17 @@ class StreamChoice:
         bound = spec["rbudp"]["loss_bound"]
         rate = rate_human(rate_bps)
         return [*said, f"rbudp at {rate} per stream, less while more than {bound:g} is lost"]
+
+
+def _hosts_now(contact: Contact | None) -> HostsNow:
+    """What a copy knows of the path before it begins."""
+    from farline.store.paths.choices import HostsNow
+
+    kernel = os.uname().release
+    if contact is None:
+        return HostsNow(here_kernel=kernel)
+    nic_bps = None if contact.address is None else interface_bps(contact.address)
+    return HostsNow(1000 * contact.rtt_s, kernel, nic_bps=nic_bps)
 
 
 def unsettled(spec: Mapping[str, Any]) -> str | None:

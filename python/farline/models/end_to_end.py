@@ -68,7 +68,7 @@ class NodeSetting:
         """
         found = _LABEL.fullmatch(text)
         if found is None:
-            raise SpecError(f"{text!r} is no setting; write it as 4stm-1str-2n-1str-2n")
+            raise SpecError(f"{text!r} is not a setting of nodes; write it as 4stm-1str-2n-1str-2n")
         if found["s"] != found["t"] or found["N"] != found["M"]:
             raise SpecError(f"{text!r}: both sides must have as many stripes and nodes")
         return cls(int(found["N"]), int(found["s"]), int(found["n"]))

@@ -44,9 +44,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from farline.store.compact import Compaction
+    from farline.store.default_path import default_path
     from farline.store.entry import Entry, RunBundle
     from farline.store.filters import RunFilter
-    from farline.store.layout import default_path
     from farline.store.store import Store
 
 __all__ = ["Compaction", "Entry", "RunBundle", "RunFilter", "Store", "default_path"]
@@ -57,7 +57,7 @@ _PLACES = {
     "RunBundle": "entry",
     "RunFilter": "filters",
     "Store": "store",
-    "default_path": "layout",
+    "default_path": "default_path",
 }
 
 

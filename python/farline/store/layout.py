@@ -9,7 +9,6 @@ another shape: all of this holds for them too.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,21 +17,13 @@ from typing import TYPE_CHECKING, TypeVar
 from farline.errors import SystemFailure, VersionError
 from farline.spec.json_text import read_json
 from farline.store import left_out
+from farline.store.default_path import default_path as default_path
 from farline.store.disk import locked, system_failures
 from farline.store.entry import Fresh, read_footer, read_fresh
 from farline.store.spool import SUFFIX, read_spooled
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-def default_path() -> Path:
-    """Where runs are kept unless said otherwise: `$FARLINE_STORE`, else under `$XDG_DATA_HOME`."""
-    named = os.environ.get("FARLINE_STORE")
-    if named:
-        return Path(named).expanduser()
-    data = os.environ.get("XDG_DATA_HOME")
-    return (Path(data) if data else Path.home() / ".local" / "share") / "farline" / "store"
 
 
 REPLACES_KEY = b"farline.replaces"

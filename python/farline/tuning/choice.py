@@ -73,6 +73,8 @@ class Choice:
     within_noise: bool
     """Whether what was better by its mean is not told apart from the default."""
     samples: tuple[Sample, ...] = ()
+    believed: tuple[tuple[Setting, Expectation | None], ...] = ()
+    """Every setting with what is expected of it."""
     fit: StreamFit | None = None
     """A curve through samples at several counts, for drawing; no choice rests on it."""
 
@@ -119,7 +121,9 @@ def make_choice(
         gain=math.exp(gain),
         gain_low=math.exp(gain - INTERVAL_Z * sd), gain_high=math.exp(gain + INTERVAL_Z * sd),
         within_noise=doubtful,
-        samples=tuple(samples), fit=_curve(samples),
+        samples=tuple(samples),
+        believed=tuple((s, _expected(belief, i, noise)) for i, s in enumerate(grid.settings)),
+        fit=_curve(samples),
     )  # fmt: skip
 
 

@@ -64,9 +64,6 @@ KNOBS: tuple[KnobNames, ...] = ("streams", "files")
 class TuneRequest:
     """What is asked for."""
 
-    far: str
-    """The other host as it is addressed, without port."""
-    pushes: bool = True
     goal: Goal = "throughput"
     budget_s: float = BUDGET_S
     dry_run: bool = False
@@ -74,6 +71,8 @@ class TuneRequest:
     method: Method = "history"
     knobs: KnobNames = "streams"
     most_samples: int | None = None
+    keep: bool = True
+    """Whether the choice is kept for copies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +124,10 @@ class TuneJob(Job[TuneResult]):
         self._request, self._sampler, self._store = request, sampler, store
         self._rows: tuple[PastTransfer, ...] = ()
         self._known: tuple[Situation | None, Evidence] = (None, Evidence())
+
+    @property
+    def _may_keep(self) -> bool:
+        return self._request.keep and not self._request.dry_run
 
     def _failed(self, error: FarlineError) -> TuneResult:
         return TuneResult(None, None, *self._known, error=error)
@@ -187,10 +190,12 @@ class TuneJob(Job[TuneResult]):
             search.learn(taken.sample)
             yield _told(number, taken.sample)
             if number == 1 and (told := self._told_more(taken, now)) is not None:
+                before = self._known[1].text
                 belief = self._believed(grid, told)
                 if isinstance(search, BeliefSearch):
                     search.belief = _after(belief, grid, search.samples)
-                yield self._path_known(around)
+                if self._known[1].changed or self._known[1].text != before:
+                    yield self._path_known(around)
         if self.stop_wanted is not Stop.GO_ON and not search.samples:
             raise InterruptedRun("stopped before the first sample ended")
         return _after(belief, grid, search.samples)
@@ -221,7 +226,7 @@ class TuneJob(Job[TuneResult]):
             reason=reason, basis=basis, answer=answer,
         )  # fmt: skip
         kept = None
-        if self._store is not None and not self._request.dry_run and choice.expected is not None:
+        if self._store is not None and self._may_keep and choice.expected is not None:
             kept = self._keep(self._store, choice, now or around.situation)
         cost = cost_of(choice, self._sampler.is_own_data)
         return TuneResult(choice, cost, now, evidence, kept=kept)
@@ -230,12 +235,13 @@ class TuneJob(Job[TuneResult]):
         expected, chosen = choice.expected, choice.setting
         assert expected is not None  # the caller asks
         stored = StoredChoice(
-            far=self._request.far, pushes=self._request.pushes, made_s=time.time(),
+            far=self._sampler.far, pushes=self._sampler.pushes, made_s=time.time(),
             streams=chosen.streams, concurrency=chosen.concurrency, pipelining=chosen.pipelining,
             rate_bps=expected.rate_bps, low_bps=expected.low_bps, high_bps=expected.high_bps,
             basis=choice.basis, reason=REASON_TEXT[choice.reason], goal=choice.goal,
             rtt_ms=now.rtt_ms, here_kernel=now.here_kernel, there_kernel=now.there_kernel,
-            nic_bps=now.nic_bps, file_bytes=now.file_bytes if now.modality == "E" else None,
+            nic_bps=now.nic_bps, transport=now.transport,
+            file_bytes=now.file_bytes if now.modality == "E" else None,
         )  # fmt: skip
         return write_choice(store.layout.paths, store.layout.temp, stored)
 

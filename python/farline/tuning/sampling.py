@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from farline.models.dedicated_channel import ramp_s
 from farline.models.stream_need import UNKNOWN_RATE_BPS
-from farline.store.paths.history import past_transfer_of
+from farline.store.paths.history import transfer_of
 from farline.tuning.search import Sample
 from farline.tuning.situation import Setting, Situation
 
 if TYPE_CHECKING:
+    from farline.spec._types import RunRecord
     from farline.store.paths.past_transfer import PastTransfer
     from farline.tools import StopQuestion
     from farline.tools.events import Steps
@@ -51,6 +52,14 @@ class Sampler(Protocol):
     is_own_data: bool
     """Whether what moves are the user's files, which need not move again."""
 
+    @property
+    def far(self) -> str:
+        """The other host as it is addressed, without port; known once it was looked at."""
+
+    @property
+    def pushes(self) -> bool:
+        """Whether this host sends."""
+
     def look(self, should_stop: StopQuestion) -> Steps[Surroundings]:
         """What is known of the path.
 
@@ -79,7 +88,7 @@ def sample_seconds(now: Situation) -> float:
 
 def sample_of(record: Mapping[str, Any], setting: Setting, seconds: float) -> Taken | None:
     """What a run with summary and verdict is as a sample; None where it moved nothing."""
-    row = past_transfer_of(record)
+    row = transfer_of(cast("RunRecord", record))
     summary = record.get("summary") or {}
     way = summary.get(str(record["spec"].get("direction") or "forward"))
     if row is None or not way or not way["bytes"]:

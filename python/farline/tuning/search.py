@@ -25,15 +25,17 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 Reason = Literal[
-    "cap:nic", "cap:cpu", "cap:disk", "decline", "noise", "budget", "data", "history"
+    "cap:nic", "cap:cpu", "cap:disk", "cap:rate", "decline", "noise", "budget", "data", "history"
 ]  # fmt: skip
-"""Why a search ended: a capacity of a host is reached; more only loses; what could still be gained
-is inside the noise; no time or samples are left; all files are there; nothing was to be sampled."""
+"""Why a search ended: a capacity of a host, or a limit on the rate, is reached; more only loses;
+what could still be gained is inside the noise; no time or samples are left; all files are there;
+nothing was to be sampled."""
 
 REASON_TEXT: dict[Reason, str] = {
     "cap:nic": "the interface is full",
     "cap:cpu": "a host has no processor time left",
     "cap:disk": "a disk is the limit",
+    "cap:rate": "a rate that was set is reached",
     "decline": "more streams were slower",
     "noise": "another sample would gain less than samples differ by themselves",
     "budget": "the budget of samples is used up",
@@ -246,6 +248,8 @@ def cap_of(sample: Sample, nic_bps: float | None) -> Reason | None:
     """Which capacity of a host a sample has reached: more streams cannot go beyond it."""
     if nic_bps and sample.rate_bps >= NIC_SHARE * nic_bps:
         return "cap:nic"
+    if sample.limit == "rate":
+        return "cap:rate"
     if sample.cpu_full:
         return "cap:cpu"
     return "cap:disk" if sample.limit in DISKS else None

@@ -80,8 +80,8 @@ def _request(
     return CopyRequest(
         ends,
         settings.document,
-        ssh=ssh_command(options) if _over_ssh(ends, options) else None,
-        data_path=_data_path(options),
+        ssh=ssh_command(options) if over_ssh(ends, options) else None,
+        data_path=data_path(options),
         archive=options["archive"],
         name_list=_name_list(options["source_list"], options["from0"]),
         confirm_deletion=_is_deletion_asked(settings),
@@ -89,6 +89,7 @@ def _request(
         retries=options["retries"],
         keep=not options["no_store"],
         store_path=options["store_path"],
+        use_tuned=options["tune"] == "stored",
         receipt=options["receipt"],
         tell_files=tell_files,
         spent_s=process_s(),
@@ -134,7 +135,7 @@ def _is_deletion_asked(settings: CopySettings) -> bool:
     return settings.delete_asked
 
 
-def _data_path(options: Mapping[str, Any]) -> DataPath:
+def data_path(options: Mapping[str, Any]) -> DataPath:
     ports = None
     if options["data_ports"] is not None:
         from farline.cli.serve import ports_of
@@ -161,7 +162,7 @@ def ssh_command(options: Mapping[str, Any]) -> SshCommand:
     )  # fmt: skip
 
 
-def _over_ssh(ends: Endpoints, options: Mapping[str, Any]) -> bool:
+def over_ssh(ends: Endpoints, options: Mapping[str, Any]) -> bool:
     """Whether ssh is needed; its options go with nothing else."""
     if SshHost in map(type, (ends.source_host, ends.destination_host)):
         return True

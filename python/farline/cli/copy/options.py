@@ -11,6 +11,7 @@ import click
 from farline.cli.command import Command
 from farline.cli.copy.filters import FILTERS, rules_of
 from farline.cli.copy.habits import habit_options, notes, refuse_letters, refuse_words
+from farline.cli.words import Words
 from farline.spec.draft import Draft, settings_of
 from farline.spec.options import OptionType, copy_options, nested
 from farline.spec.units import parse_duration
@@ -311,6 +312,13 @@ def manner_options(command: _Command) -> _Command:
                 metavar="DURATION",
                 default=600.0,
                 help="Give up when no byte has moved for this long (default 10m).",
+            ),
+            click.option(
+                "--tune",
+                type=Words(["stored", "off"]),
+                default="stored",
+                help="Without --streams: use what farline tune found for the path (stored), or"
+                " ignore it (off) (default stored).",
             ),
             click.option(
                 "--receipt", metavar="FILE", help="Write one JSON line for each name to FILE."

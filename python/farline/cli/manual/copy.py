@@ -25,7 +25,7 @@ PAGES = {
             ),
             Options(
                 "How to send",
-                "--transport --streams --bwlimit --yield --cipher --verify",
+                "--transport --streams --tune --bwlimit --yield --cipher --verify",
                 "--no-encrypt --fsync --rate --bitrate --interval --chunk --concurrency --pipeline"
                 " --readers --writers --read-engine --write-engine",
             ),

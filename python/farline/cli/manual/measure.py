@@ -45,6 +45,27 @@ PAGES = {
         exits=NETWORK_EXITS,
         see_also=("farline serve", "farline profile", "farline show", "docs/guide/probe.md"),
     ),
+    "tune": Page(
+        options=(
+            Options("Search", "--budget --for --knobs -n", "--search --transport -C"),
+            Options("What is known", "--explain --forget --export"),
+            Options("Server", "-p -R"),
+            Options(
+                "Copy over ssh", "-e -P -i",
+                "-o -F -J --remote-farline --start-timeout --tunnel --connect-back --single-port"
+                " --data-ports",
+            ),
+            Options("Output", "--report --json", "--store --no-store"),
+        ),
+        examples=(
+            ("Find how many streams the path to a host needs", "farline tune dtn.example.org"),
+            ("Try settings with pieces of a copy", "farline tune data/ dtn.example.org:data/"),
+            ("Choose from past transfers, without a sample", "farline tune dtn.example.org -n"),
+            ("Show what is known of a path", "farline tune dtn.example.org --explain"),
+        ),
+        exits=NETWORK_EXITS,
+        see_also=("farline copy", "farline profile", "docs/guide/tune.md"),
+    ),
     "app-perf": Page(
         options=(
             _TARGET,

@@ -17,6 +17,7 @@ _FILES = {
     "ticket": "serve",
     "trust": "serve",
     "probe": "measure",
+    "tune": "measure",
     "app-perf": "measure",
     "profile": "measure",
     "fairness": "measure",

@@ -60,6 +60,7 @@ class StoredChoice:
     here_kernel: str | None = None
     there_kernel: str | None = None
     nic_bps: float | None = None
+    transport: str = "tcp"
     file_bytes: float | None = None
     """Mean size of the files it was found with; None for data in memory."""
 
@@ -138,5 +139,5 @@ def _of_document(document: dict[str, Any]) -> StoredChoice:
     choice = StoredChoice(**{name: document[name] for name in known & document.keys()})
     for knob in (choice.streams, choice.concurrency, choice.pipelining):
         if knob is not None and (not isinstance(knob, int) or not 1 <= knob <= 1024):
-            raise ValueError(f"{knob!r} is no count")
+            raise ValueError(f"{knob!r} is not a count")
     return choice

@@ -331,12 +331,3 @@ def _sited(row: PastTransfer, infrastructure: Infrastructure) -> PastTransfer:
 @functools.lru_cache(maxsize=4096)
 def _site(infrastructure: Infrastructure, names: tuple[str, ...]) -> str | None:
     return next((site for site in map(infrastructure.site_of, names) if site), None)
-
-
-def past_transfer_of(record: Row) -> PastTransfer | None:
-    """The row that a run's record makes; None where it moved nothing or in both directions."""
-    from farline.store.columns import run_row
-    from farline.store.entry import Entry
-
-    row = run_row(Entry(record, None, {}))
-    return _of_run(row) if row["direction"] in _WAYS and _moved(row) else None

@@ -1,0 +1,252 @@
+"""Text of `farline tune`: samples as they come, the choice with its reasons, what is known."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from farline.cli.shown import shown
+from farline.spec.units import counted, rate_human, size_human
+from farline.tools.events import Notice, PathKnown, SampleBegun, SampleTaken
+from farline.tuning.history import knob_streams, reached_bps
+from farline.tuning.search import REASON_TEXT
+
+if TYPE_CHECKING:
+    from farline.api.tuning import KnownPath
+    from farline.tools.events import Event
+    from farline.tuning.choice import Choice, Cost, Expectation
+    from farline.tuning.job import TuneResult
+
+_BAR = 40
+"""Widest bar, in letters."""
+
+
+def view_of(quiet: bool) -> Callable[[Event], None]:
+    """Shows events as they come; nothing where one document at the end is all that is wanted."""
+    return _pass_over if quiet else _show
+
+
+def _pass_over(_event: Event) -> None:
+    """Shows nothing."""
+
+
+def _show(event: Event) -> None:
+    if isinstance(event, PathKnown):
+        for line in _known_lines(event):
+            click.echo(line)
+    elif isinstance(event, SampleBegun):
+        click.echo(f"sample {event.number}: {event.setting}, {event.seconds:.1f} s ...", nl=False)
+    elif isinstance(event, SampleTaken):
+        limit = f", limited by {event.limit}" if event.limit not in (None, "unknown") else ""
+        click.echo(f" {rate_human(event.rate_bps)}{limit}")
+    elif isinstance(event, Notice):
+        click.echo(f"farline: {shown(event.text)}", err=True)
+
+
+def _known_lines(event: PathKnown) -> Iterator[str]:
+    rtt = "RTT not known" if event.rtt_ms is None else f"RTT {event.rtt_ms:.3g} ms"
+    yield f"path: {rtt}; {event.basis}; default {event.default}"
+    for change in event.changes:
+        yield f"  changed: {change}; what was measured before counts as another path"
+
+
+def print_result(
+    result: TuneResult, choice: Choice, places: Sequence[str], far: str, options: Mapping[str, Any]
+) -> None:
+    """The choice, or its document."""
+    if options["as_json"]:
+        click.echo(json.dumps(document(result, choice, far), indent=2))
+        return
+    more = option_words(options["transport"], options["congestion"])
+    for line in [*chart_lines(choice), *choice_lines(result, choice, places, far, more)]:
+        click.echo(line)
+
+
+def chart_lines(choice: Choice) -> Iterator[str]:
+    """A bar for each setting that was sampled, its mean; with the fitted curve's value beside."""
+    rates: dict[tuple[int, str], list[float]] = defaultdict(list)
+    for sample in choice.samples:
+        rates[sample.setting.streams, sample.setting.text].append(sample.rate_bps)
+    if len(rates) < 2:
+        return
+    means = {key: statistics.fmean(found) for key, found in sorted(rates.items())}
+    width = max(len(text) for _, text in means)
+    for (streams, text), mean in means.items():
+        bar = "#" * max(1, round(_BAR * mean / max(means.values())))
+        fitted = ""
+        if choice.fit is not None:
+            fitted = f"  fitted {rate_human(float(choice.fit.rate(streams)))}"
+        yield f"  {text:>{width}} |{bar:<{_BAR}}| {rate_human(mean)}{fitted}"
+
+
+def choice_lines(
+    result: TuneResult,
+    choice: Choice,
+    places: Sequence[str],
+    far: str,
+    more: Sequence[str] = (),
+) -> Iterator[str]:
+    """The choice in a line, a command to paste, the default beside it, why, and what it cost."""
+    yield f"choice: {choice.setting.text}{_expected(choice.expected)}"
+    yield f"  use: {command_line(choice, places, more)}"
+    yield f"  default: {choice.default.text}{_expected(choice.default_expected)}{_gain(choice)}"
+    yield f"  why: {REASON_TEXT[choice.reason]} ({choice.reason}); {choice.basis}"
+    if result.cost is not None and choice.samples:
+        yield f"  cost: {cost_text(result.cost)}"
+    if result.kept is not None:
+        yield f"  kept: copies {_way(result)} {far} that state no streams use it"
+
+
+def option_words(transport: str, congestion: str | None) -> list[str]:
+    """Options that all samples had, as a copy takes them."""
+    words = [] if transport == "tcp" else ["--transport", transport]
+    return words if congestion is None else [*words, "--congestion", congestion]
+
+
+def command_line(choice: Choice, places: Sequence[str], more: Sequence[str] = ()) -> str:
+    """What to type to use the choice; `more` are options beside it."""
+    words = ["farline", "copy", *more, "--streams", str(choice.setting.streams)]
+    if choice.setting.concurrency is not None:
+        words += ["--concurrency", str(choice.setting.concurrency)]
+    if len(places) > 1:
+        return shlex.join([*words, *places])
+    return f"{shlex.join(words)} SRC... DST"
+
+
+def cost_text(cost: Cost) -> str:
+    """What the samples took, and from when on that pays."""
+    moved = size_human(cost.size_bytes)
+    what = f"{moved} of the copy moved" if cost.is_own_data else f"{moved} sent for it alone"
+    line = f"{cost.seconds:.0f} s, {what}"
+    if cost.pays_from_bytes is None:
+        return f"{line}; nothing is gained over the default"
+    if cost.pays_from_bytes == 0:
+        return f"{line}; it has paid already"
+    return f"{line}; pays from {size_human(cost.pays_from_bytes)} on"
+
+
+def _expected(expected: Expectation | None) -> str:
+    if expected is None:
+        return ""
+    low, high = rate_human(expected.low_bps), rate_human(expected.high_bps)
+    return f": {rate_human(expected.rate_bps)} expected, 80 % interval {low} to {high}"
+
+
+def _gain(choice: Choice) -> str:
+    if choice.setting == choice.default:
+        if choice.within_noise:
+            return "; another setting is better only within the noise"
+        return ""
+    span = f"{choice.gain_low:.2f} to {choice.gain_high:.2f}"
+    noise = ", within the noise" if choice.within_noise else ""
+    return f"; the choice is x{choice.gain:.2f} of it ({span}{noise})"
+
+
+def _way(result: TuneResult) -> str:
+    return "to" if result.situation is None or result.situation.pushes else "from"
+
+
+def document(result: TuneResult, choice: Choice, far: str) -> dict[str, Any]:
+    """The choice for `--json`."""
+    return {
+        "schema": 1,
+        "host": far,
+        "streams": choice.setting.streams,
+        "concurrency": choice.setting.concurrency,
+        "goal": choice.goal,
+        "expected": _rates(choice.expected),
+        "default": {"streams": choice.default.streams, "expected": _rates(choice.default_expected)},
+        "gain": {"ratio": choice.gain, "low": choice.gain_low, "high": choice.gain_high},
+        "within_noise": choice.within_noise,
+        "reason": choice.reason,
+        "basis": choice.basis,
+        "changes": list(result.evidence.changed),
+        "cost": None if result.cost is None else asdict(result.cost),
+        "samples": [asdict(sample) for sample in choice.samples],
+        "kept": None if result.kept is None else str(result.kept),
+    }
+
+
+def _rates(expected: Expectation | None) -> dict[str, float] | None:
+    return None if expected is None else asdict(expected)
+
+
+def print_known(known: KnownPath, as_json: bool) -> None:
+    """What a store knows of a path."""
+    if as_json:
+        click.echo(json.dumps(known.document(), indent=2))
+        return
+    for line in known_lines(known):
+        click.echo(line)
+
+
+def known_lines(known: KnownPath) -> Iterator[str]:
+    """Past transfers by setting, and the choice that copies use."""
+    way = "to" if known.pushes else "from"
+    if not known.transfers and known.choice is None:
+        yield f"nothing is known of the path {way} {known.far}"
+        return
+    yield f"path {way} {known.far}: {counted(len(known.transfers), 'past transfer')}"
+    yield from _transfer_lines(known)
+    yield from _choice_lines(known)
+
+
+def _transfer_lines(known: KnownPath) -> Iterator[str]:
+    rows: dict[tuple[str, int], list[Any]] = defaultdict(list)
+    for row in known.transfers:
+        rows[row.kind, knob_streams(row) or 0].append(row)
+    for (kind, streams), found in sorted(rows.items()):
+        rates = [reached_bps(row) for row in found]
+        newest = max((row.ended_s or 0.0) for row in found)
+        yield (
+            f"  {kind:<8} {counted(streams, 'stream'):>10}: {rate_human(statistics.median(rates))}"
+            f" median of {len(found)}, newest {age_text(newest)}"
+        )
+
+
+def _choice_lines(known: KnownPath) -> Iterator[str]:
+    from farline.store.paths.choices import HostsNow
+
+    choice = known.choice
+    if choice is None:
+        yield "choice: none kept; farline tune makes one"
+        return
+    files = "" if choice.concurrency is None else f", {choice.concurrency} files at once"
+    rates = [rate_human(rate) for rate in (choice.rate_bps, choice.low_bps, choice.high_bps)]
+    yield (
+        f"choice: {counted(choice.streams or 0, 'stream')}{files} for {choice.goal}: {rates[0]}"
+        f" ({rates[1]} to {rates[2]}), made {age_text(choice.made_s)}"
+    )
+    yield f"  why: {choice.reason}; {choice.basis}"
+    now = known.transfers[-1] if known.transfers else None
+    ends = (None, None) if now is None else (now.from_kernel, now.to_kernel)
+    here, there = ends if known.pushes else ends[::-1]
+    facts = HostsNow(None if now is None else now.rtt_ms, here, there, now.nic_bps if now else None)
+    for change in choice.changes(facts):
+        yield f"  not used: {change}"
+
+
+def print_forgotten(place: str, transfers: int, there: bool) -> None:
+    """What was forgotten."""
+    count = counted(transfers, "past transfer")
+    choice = "the choice is deleted" if there else "there was no choice"
+    click.echo(f"{shown(place)}: {count} put aside (the runs stay in the store); {choice}")
+
+
+def age_text(at_s: float) -> str:
+    """How long ago, in the largest unit that fits."""
+    if at_s <= 0:
+        return "at an unknown time"
+    age_s = max(0.0, time.time() - at_s)
+    for size_s, unit in ((86_400, "day"), (3600, "hour"), (60, "minute")):
+        if age_s >= size_s:
+            return f"{counted(int(age_s // size_s), unit)} ago"
+    return "less than a minute ago"
