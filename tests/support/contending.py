@@ -76,6 +76,8 @@ class FakeLine:
     invalid: int = 0
     late_s: float = 0.0
     """How much later than the background a transfer really starts beside it."""
+    backgrounds: list[Any] = field(default_factory=list)
+    """Specs of the backgrounds of all trials."""
     ran: list[tuple[str, ...]] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     specs: dict[str, Any] = field(default_factory=dict)
@@ -133,6 +135,7 @@ class FakeTool:
     ) -> RunResult:
         self.line.specs[self.side] = spec
         if self.side == BACKGROUND:
+            self.line.backgrounds.append(spec)
             self.line.ready.set()
         error = self.line.errors.pop(0) if self.line.errors else None
         status = "failed" if error else "complete"
@@ -164,4 +167,4 @@ class FakeWatch:
             "testbed": "dumbbell", "client_host": client, "server_host": server, "rtt_s": 0.01,
             "rate_bps": CAPACITY_BPS, "topology": topology(), "stamp": make_stamp(*reasons),
         }  # fmt: skip
-        return PathSeen(path, link_columns(self.line.rates(), 12.0))
+        return PathSeen(path, link_columns(self.line.rates(), 16.0))

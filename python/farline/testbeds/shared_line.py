@@ -27,6 +27,7 @@ _TICK_S = 2.0
 """Longest wait for the next row of link samples."""
 _LOOK_ROWS = 2000
 """Rows of samples that are looked through for a side's packets: some seconds of a small network."""
+_CONTROL = "net.ipv4.tcp_congestion_control"
 _DATA = 20_000
 """Bytes within one sample that are more than what setting up a run sends."""
 
@@ -167,13 +168,16 @@ def line_rate(topology: Any, link: str) -> float | None:
 
 
 def new_topology(network: Any) -> Any:
-    """A whole topology, with the background further away where that is wanted."""
+    """A whole topology: CUBIC unless it says otherwise, the background as far away as wanted."""
     overrides = dict(network.options)
     if network.link is not None:
         overrides["main_link"] = network.link
     if network.host_cpus is not None:
         overrides["host_cpus"] = network.host_cpus
     topology: Any = load(network.testbed, **overrides)
+    for host in topology["hosts"]:
+        # Tools that cannot choose a congestion control have the same one on every machine.
+        host.setdefault("sysctls", {}).setdefault(_CONTROL, "cubic")
     if network.background_rtt_s is not None:
         _put_further(topology, network.background_hosts[0], network.background_rtt_s)
     return topology

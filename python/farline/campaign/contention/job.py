@@ -35,13 +35,14 @@ _LOG = Log(__name__)
 _TAIL_S = 0.2
 """Left out at the end of a window: sides do not end at the same moment."""
 _AFTER_S = 2.5
-"""The background goes on for this long after the transfer, if that starts at once."""
+"""The background goes on for this long after the transfer, if that starts at once; four times as
+long with each try, for machines that are slow to start a transfer."""
 _BEGIN_S = 30.0
 """Longest wait for the background to send; the lead counts from then on."""
 _OVERLAP = 0.5
 """Least part of the window that both sides must have run in together."""
 _POLL_S = 0.05
-_TRIES = 2
+_TRIES = 3
 """Times that a trial is run which was not valid, or whose side failed for a passing reason."""
 OVERHEAD_S = 1.5
 """What setting up and ending a trial takes, about."""
@@ -136,7 +137,7 @@ class ContentionJob:
         """A trial, run again where it was not valid or failed for a passing reason."""
         found: list[Kept] = []
         for attempt in range(_TRIES):
-            sides = self._trial(place, should_stop)
+            sides = self._trial(place, attempt, should_stop)
             found += sides
             error = _worst_error(sides)
             count_invalid = self.journal.plan.count_invalid
@@ -152,11 +153,11 @@ class ContentionJob:
                 break
         return found
 
-    def _trial(self, place: Place, should_stop: StopQuestion) -> list[Kept]:
+    def _trial(self, place: Place, attempt: int, should_stop: StopQuestion) -> list[Kept]:
         """One trial, and its sides kept."""
         trial = secrets.token_hex(4)
         with _stopping(should_stop) as stop:
-            sides = self._sides(place, stop)
+            sides = self._sides(place, attempt, stop)
             clock = _Clock(self.line.clock_us(), time.time())
             if (background := sides.get(BACKGROUND)) is not None:
                 background.start()
@@ -180,12 +181,13 @@ class ContentionJob:
                 return
             time.sleep(_POLL_S)
 
-    def _sides(self, place: Place, stop: _Stopping) -> dict[str, _Side]:
+    def _sides(self, place: Place, attempt: int, stop: _Stopping) -> dict[str, _Side]:
         plan = self.journal.plan
         found = {}
         if place.load_bps is not None:
             alone = place.subject is None
-            time_s = plan.lead_s + plan.duration_s + (0.0 if alone else _AFTER_S)
+            after_s = 0.0 if alone else _AFTER_S * 4**attempt
+            time_s = plan.lead_s + plan.duration_s + after_s
             found[BACKGROUND] = self._side(BACKGROUND, plan.background, time_s, place, stop)
         if place.subject is not None:
             subject = plan.subject(place.subject)
