@@ -20,6 +20,7 @@
 mod columns;
 mod copy;
 mod copy_report;
+mod driven;
 mod estimate;
 mod failure;
 mod host;
@@ -44,6 +45,7 @@ pub use copy_report::{
     Attribute, CopyEnd, CopyProgress, CopyReport, FileKind, FileStatus, FileTally, NotKept,
     PARTIAL_EXIT_CODE, ReceiptLine, VANISHED_EXIT_CODE,
 };
+pub use driven::{DrivenFlow, DrivenRun, Proof, Tool, ToolServer};
 pub use estimate::{EstimateBasis, EstimateInterval, NetworkReservation, TransferEstimate};
 pub use failure::{Failure, FailureKind, Fault, kernel_words};
 pub use host::{CpuFacts, HostFacts, InterfaceFacts};

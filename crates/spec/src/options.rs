@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use crate::tuning::{RbudpOptions, RbudpReceiver, TcpOptions, UdpOptions, UdtControl, UdtOptions};
 use crate::unit::{
     BlastCount, BlockBytes, CpuIndex, DurationS, FlowLabel, IntervalS, OmitS, RateBps, StreamCount,
-    TimeoutMs, TotalBytes, TypeOfService,
+    StripeCount, TimeoutMs, TotalBytes, TypeOfService,
 };
-use crate::{CopySpec, Failure, FailureKind, SCHEMA_VERSION};
+use crate::{CopySpec, Failure, FailureKind, SCHEMA_VERSION, Tool, ToolServer};
 
 /// Protocol that carries the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -117,6 +117,38 @@ pub struct RunSpec {
     /// Version of this document.
     #[schemars(range(min = 1, max = 1), extend("x-sweep" = false))]
     pub schema: u32,
+    /// Measure or copy with this tool instead of farline's own engine (default native).
+    #[serde(skip_serializing_if = "Tool::is_native")]
+    #[schemars(extend("x-flags" = ["--tool"]))]
+    pub tool: Tool,
+    /// Start the tool's server here, over ssh, or use one that runs (default auto: on a testbed's host or this one, else one that runs).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--tool-server"], "x-sweep" = false))]
+    pub tool_server: Option<ToolServer>,
+    /// End the tool when it runs longer than this (default: its duration and 20 s; a copy ends when it stalls).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--tool-timeout"], "x-sweep" = false))]
+    pub tool_timeout_s: Option<DurationS>,
+    /// Spread each file over this many data movers of the tool's server (gridftp; default 1).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--tool-stripes"]))]
+    pub tool_stripes: Option<StripeCount>,
+    /// Add these words to the tool's command line.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-sweep" = false))]
+    pub tool_args: Vec<String>,
+    /// Run this command line as the client of the tool `command`; `{host}`, `{port}`, `{source}` and options by name are filled in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096), extend("x-flags" = ["--tool-command"], "x-sweep" = false))]
+    pub tool_command: Option<String>,
+    /// Run this command line as its server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096), extend("x-flags" = ["--tool-server-command"], "x-sweep" = false))]
+    pub tool_server_command: Option<String>,
+    /// Find its figures by this regular expression with named groups, or by JSON paths (`bits_per_second=$.end.rate`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096), extend("x-flags" = ["--tool-result"], "x-sweep" = false))]
+    pub tool_result: Option<String>,
     /// Send the data by this protocol.
     #[schemars(extend("x-flags" = ["--transport"]))]
     pub transport: Transport,
@@ -217,6 +249,14 @@ impl Default for RunSpec {
     fn default() -> Self {
         Self {
             schema: SCHEMA_VERSION,
+            tool: Tool::Native,
+            tool_server: None,
+            tool_timeout_s: None,
+            tool_stripes: None,
+            tool_args: Vec::new(),
+            tool_command: None,
+            tool_server_command: None,
+            tool_result: None,
             transport: Transport::Tcp,
             direction: Direction::Forward,
             streams: StreamCount::MIN,
@@ -274,6 +314,17 @@ impl RunSpec {
         Ok(self)
     }
 
+    /// Refuses a run that is for another tool than farline's own engine.
+    ///
+    /// # Errors
+    /// [`FailureKind::Spec`] with the option.
+    pub fn check_native(&self) -> Result<(), Failure> {
+        if self.tool.is_native() {
+            return Ok(());
+        }
+        Err(refused("tool", "the engine runs native only: a driver runs other tools"))
+    }
+
     fn check(&self) -> Result<(), Failure> {
         if self.schema != SCHEMA_VERSION {
             return Err(refused(
@@ -288,7 +339,13 @@ impl RunSpec {
             ));
         }
         if let Some(copy) = &self.copy {
-            copy.check(self.transport, self.direction, self.streams)?;
+            // What a driven tool can copy by, its driver says.
+            let transport = if self.tool.is_native() {
+                self.transport
+            } else {
+                Transport::Tcp
+            };
+            copy.check(transport, self.direction, self.streams)?;
             if self.duration_s.is_some() || self.total_bytes.is_some() || self.omit_s.is_some() {
                 return Err(refused(
                     "duration_s",
@@ -338,7 +395,7 @@ impl RunSpec {
     }
 
     fn check_rbudp(&self) -> Result<(), Failure> {
-        if self.transport != Transport::Rbudp {
+        if self.transport != Transport::Rbudp || !self.tool.is_native() {
             return Ok(());
         }
         if self.rate_bps.is_none() {

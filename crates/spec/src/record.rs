@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CopyReport, EmulatedPath, Failure, HostFacts, RunSpec};
+use crate::{CopyReport, DrivenRun, EmulatedPath, Failure, HostFacts, RunSpec};
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -234,10 +234,10 @@ pub struct Summary {
     pub min_rtt_us: Option<u64>,
     /// CPU seconds of both ends per 10^9 payload bytes received.
     pub cpu_s_per_gb: Option<f64>,
-    /// CPU time of the client over wall time; 1 is one CPU.
-    pub client_cpu: f64,
-    /// CPU time of the server over wall time; 1 is one CPU.
-    pub server_cpu: f64,
+    /// CPU time of the client over wall time; 1 is one CPU; absent where it is not known.
+    pub client_cpu: Option<f64>,
+    /// CPU time of the server over wall time; 1 is one CPU; absent where it is not known.
+    pub server_cpu: Option<f64>,
 }
 
 /// What can limit a run.
@@ -333,4 +333,7 @@ pub struct RunRecord {
     /// What a copy came to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy: Option<CopyReport>,
+    /// What is known of the run where another tool did it; such a run has no streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driven: Option<DrivenRun>,
 }

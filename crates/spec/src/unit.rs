@@ -147,6 +147,10 @@ count! {
     StreamCount: u16 in 1 ..= 256, "streams"
 }
 count! {
+    /// Data movers that share one file.
+    StripeCount: u8 in 1 ..= 64, "stripes"
+}
+count! {
     /// A total of payload bytes.
     TotalBytes: u64 in 1 ..= 1_152_921_504_606_846_976, "bytes"
 }

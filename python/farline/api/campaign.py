@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from farline.api import drawing
 from farline.api.job import BackgroundJob, Status
 from farline.api.stores import StoreLike, store_at
+from farline.api.tool_here import tool_chooser
 from farline.campaign.ending import bad_end
 from farline.campaign.job import CampaignJob, begun_job, resumed_job, target_address
 from farline.campaign.journal import Journal, last_unfinished, new_journal, read_journal
@@ -46,7 +47,7 @@ class Campaign(BackgroundJob[Progress]):
     def _work(self) -> Status:
         with self._begun as job:
             self._machine = job.machine
-            stop = job.run(self._note, self._should_stop)
+            stop = job.run(self._note, self._should_stop, tools_for=tool_chooser())
         end = bad_end(job.machine, stop)
         if end is not None:
             raise KINDS[end.kind](end.line)

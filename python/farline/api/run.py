@@ -11,6 +11,7 @@ from farline.api.job import BackgroundJob, Status
 from farline.api.options import spec_of
 from farline.api.path_here import path_watch
 from farline.api.stores import StoreLike, store_at
+from farline.api.tool_here import tool_chooser
 from farline.campaign.judging import asking_path, bounds_for
 from farline.campaign.measure import Measured
 from farline.campaign.probe import ProbeJob
@@ -46,6 +47,7 @@ class Run(BackgroundJob[Event]):
         job = ProbeJob(
             self.target, self.spec, self._store,
             path=self._path, judge=judge, should_stop=self._should_stop,
+            tool=tool_chooser().tool(self.spec, self.target),
         )  # fmt: skip
         for event in job:
             self._tell(event)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from farline.campaign.data_table import DataTable
+from farline.drivers import NATIVE, tool_of
 from farline.errors import SystemFailure
 from farline.spec.units import size_human
 
@@ -62,11 +63,13 @@ class DataSet:
     def spec(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         """A spec of the campaign with the names of these folders.
 
-        The destination is below the folder of the server's ticket, which is that of the plan.
+        The destination is below the folder of the server's ticket, which is that of the plan; other
+        tools know no tickets, and get its full name.
         """
+        below = Path(self._copies.name) if tool_of(spec) == NATIVE else self._copies.absolute()
         named = {
-            "sources": [f"{self._source / _SOURCE}/"],
-            "destination": f"{self._copies.name}/{_COPY}",
+            "sources": [f"{self._source.absolute() / _SOURCE}/"],
+            "destination": str(below / _COPY),
         }
         return {**spec, "copy": {**spec["copy"], **named}}
 

@@ -16,6 +16,7 @@ from farline.campaign.measure import Keeper, came_about, measure
 from farline.campaign.replay import done_in_store, replay
 from farline.campaign.shell import MeasureOne, Shell, Watcher
 from farline.campaign.unmade import unmade_record
+from farline.drivers.chooser import ToolChooser
 from farline.errors import (
     AuthError,
     FarlineError,
@@ -61,11 +62,13 @@ class CampaignJob:
         should_stop: tools.StopQuestion,
         path: PathWatch | None = None,
         link: LinkControl | None = None,
+        tools_for: ToolChooser | None = None,
     ) -> Stop:
         """Runs it until there is nothing left to do, or somebody wants to stop.
 
         A wish to stop at once reaches the run that is under way. `path` watches an emulated path,
-        `link` sets it between runs; it is put back at the end. A right that is refused would
+        `link` sets it between runs; it is put back at the end. `tools_for` says where other tools
+        than farline's own engine have their servers. A right that is refused would
         refuse every run: it ends the campaign.
 
         Raises:
@@ -75,7 +78,8 @@ class CampaignJob:
         with _restored(link), data_set(campaign.plan.data, campaign.id) as data:
             try:
                 with Behind(self.store) as keeper:
-                    one = self._measurer(keeper, should_stop, path, link, data)
+                    chooser = tools_for or ToolChooser()
+                    one = self._measurer(keeper, should_stop, path, link, data, chooser)
                     shell = Shell(
                         self.machine, one, watch, lambda: should_stop() is not tools.Stop.GO_ON
                     )
@@ -94,6 +98,7 @@ class CampaignJob:
         path: PathWatch | None,
         link: LinkControl | None,
         data: DataSet | None,
+        chooser: ToolChooser,
     ) -> MeasureOne:
         campaign = self.machine.campaign
 
@@ -111,6 +116,7 @@ class CampaignJob:
             measured = measure(
                 self.target, spec, keeper, should_stop=asked, campaign=campaign.id,
                 labels=labels, keep=_concerns_a_run, path=path,
+                tool=chooser.tool(spec, self.target),
             )  # fmt: skip
             error = measured.record.get("error")
             if error and not _concerns_a_run(measured.record):

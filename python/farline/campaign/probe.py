@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from farline.campaign.measure import Keeper, Measured, came_about, keep_run, summed_up
 from farline.errors import FarlineError, InterruptedRun, from_failure
-from farline.tools import StopQuestion, never_stop
+from farline.tools import SteppedTool, StopQuestion, never_stop
 from farline.tools.events import RetryScheduled
 from farline.tools.job import Job, pause
 from farline.tools.native import NativeTool
@@ -63,7 +63,7 @@ class ProbeJob(Job[ProbeResult]):
         path: PathWatch | None = None,
         judge: Judge | None = None,
         busy_tries: int = BUSY_TRIES,
-        tool: NativeTool | None = None,
+        tool: SteppedTool | None = None,
         should_stop: StopQuestion = never_stop,
     ) -> None:
         """Prepares; nothing is begun. `path` watches an emulated path, `judge` gives the verdict.

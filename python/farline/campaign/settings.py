@@ -16,6 +16,7 @@ from farline.campaign.path_table import PATH
 from farline.campaign.plan import Plan
 from farline.campaign.plan_values import nest
 from farline.campaign.points import POINT
+from farline.drivers import resolve_driven
 from farline.errors import FarlineError, SpecError
 from farline.spec._types import RunSpec
 from farline.spec.table import COPY, TRANSPORT_SECTIONS
@@ -228,7 +229,7 @@ def _setting(plan: Plan, choice: _Choice, validate: Validate) -> Setting:
         document[COPY] = {**document.get(COPY, {}), **_UNNAMED}
     try:
         check_together(link)
-        spec = _sampled(validate(document), "interval_s" in document)
+        spec = _sampled(validate(resolve_driven(document)), "interval_s" in document)
     except (FarlineError, ValueError) as error:
         text = " ".join(f"{path}={plain(value)}" for path, value in choice.shown.items())
         line = error.message if isinstance(error, FarlineError) else f"[{PATH}] {error}"
@@ -267,7 +268,7 @@ def sampled_spec(document: Mapping[str, Any]) -> RunSpec:
     Raises:
         SpecError: when a value or a combination is not allowed.
     """
-    spec = resolve_spec(document)
+    spec = resolve_spec(resolve_driven(document))
     if document.get("interval_s") is None:
         spec["interval_s"] = sampling_interval_s(spec.get("duration_s"))
     return spec

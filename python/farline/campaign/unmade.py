@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import datetime
-import secrets
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
+
+from farline.tools.run_name import new_run_name
 
 if TYPE_CHECKING:
     from farline.errors import FarlineError
     from farline.spec._types import RunRecord
 
 RECORD_SCHEMA = 1
-_BASE32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 def unmade_record(server_address: str, spec: Mapping[str, Any], error: FarlineError) -> RunRecord:
@@ -21,7 +20,7 @@ def unmade_record(server_address: str, spec: Mapping[str, Any], error: FarlineEr
     now = datetime.datetime.now(datetime.UTC)
     record: dict[str, Any] = {
         "schema": RECORD_SCHEMA,
-        "run_id": _ulid(),
+        "run_id": new_run_name(),
         "status": "failed",
         "error": error.failure(),
         "started_at": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
@@ -35,9 +34,3 @@ def unmade_record(server_address: str, spec: Mapping[str, Any], error: FarlineEr
         "streams": [],
     }
     return cast("RunRecord", record)
-
-
-def _ulid() -> str:
-    """A name that sorts by time: 48 bits of milliseconds, 80 of chance (github.com/ulid/spec)."""
-    number = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
-    return "".join(_BASE32[number >> shift & 31] for shift in range(125, -1, -5))

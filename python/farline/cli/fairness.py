@@ -66,9 +66,6 @@ def _own_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 " (default: on).",
             ),
             click.option(
-                "--tool", metavar="NAME", help="Send the transfer with this tool (default native)."
-            ),
-            click.option(
                 "--capacity",
                 "capacity_bps",
                 type=RATE,

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Literal
 
 from farline.cli.blast_text import blast_lines
+from farline.cli.driven_text import driven_lines
 from farline.cli.files_text import copy_lines, copy_words
 from farline.cli.path_text import path_lines
 from farline.profiles.copy_streams import data_streams, is_copy
+from farline.profiles.driven import is_driven
 from farline.profiles.intervals import Interval
 from farline.spec._types import RunRecord, RunSpec, Summary, Throughput
 from farline.spec.units import (
@@ -39,7 +41,9 @@ def spec_line(spec: RunSpec, address: str) -> str:
     """What is about to run, in one line."""
     transport = spec.get("transport", "tcp")
     streams = spec.get("streams", 1)
-    words = [f"{transport} to {address}", spec.get("direction", "forward")]
+    tool = spec.get("tool", "native")
+    by = "" if tool == "native" else f"{tool}, "
+    words = [f"{by}{transport} to {address}", spec.get("direction", "forward")]
     words.append(f"{streams} stream{'s' if streams != 1 else ''}")
     files = bool(spec.get("copy"))
     if not files and transport not in ("udp", "rbudp") and (block := spec.get("block_bytes")):
@@ -151,22 +155,26 @@ def summary_lines(record: RunRecord) -> list[str]:
     lines = [f"run {record['run_id']}: {record['status']}{dry}"]
     for way, throughput in (("forward", summary["forward"]), ("reverse", summary["reverse"])):
         if throughput is not None:
-            lines.append(f"{way:<9}{_throughput_text(throughput, is_copy(record))}")
+            text = _throughput_text(throughput, is_copy(record), is_driven(record))
+            lines.append(f"{way:<9}{text}")
     lines += [
         line
         for line in (_loss_line(summary), _rtt_line(summary), _cpu_line(summary, record["run_s"]))
         if line
     ]
     lines += blast_lines(record)
+    lines += driven_lines(record)
     lines += copy_lines(record)
     lines += path_lines(record)
     return lines + [f"{'granted':<9}{line}" for line in granted_lines(record)]
 
 
-def _throughput_text(throughput: Throughput, of_copy: bool) -> str:
+def _throughput_text(throughput: Throughput, of_copy: bool, is_tool: bool) -> str:
     moved = f"{size_human(throughput['bytes'])} in {throughput['elapsed_s']:.2f} s"
     if not throughput["bytes"]:
         return f"no data arrived, so there is no rate; {moved}"
+    if is_tool:
+        return f"{rate_human(throughput['total_bps'])} total; {moved}"
     steady = _steady_text(throughput, of_copy)
     return f"{rate_human(throughput['total_bps'])} total, {steady}; {moved}"
 
@@ -216,10 +224,9 @@ def _cpu_line(summary: Summary, run_s: float) -> str:
         return f"{'CPU':<9}the run was too short to measure it ({time_human(run_s * 1e6)})"
     per_gb = summary["cpu_s_per_gb"]
     cost = f"; {per_gb:.3g} CPU s per GB, both ends" if per_gb is not None else ""
-    shares = (
-        f"client {100 * summary['client_cpu']:.0f} %, server {100 * summary['server_cpu']:.0f} %"
-    )
-    return f"{'CPU':<9}{shares} of one CPU{cost}"
+    known = {"client": summary["client_cpu"], "server": summary["server_cpu"]}
+    shares = [f"{end} {100 * share:.0f} %" for end, share in known.items() if share is not None]
+    return f"{'CPU':<9}{', '.join(shares)} of one CPU{cost}" if shares else ""
 
 
 def granted_lines(record: RunRecord) -> list[str]:

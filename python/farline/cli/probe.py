@@ -60,13 +60,16 @@ def command(
     """Measure throughput to HOST once, and report what limited it.
 
     HOST is a name or address with an optional :PORT, or a ticket
-    (farline://...). It must run `farline serve`. One-letter options mean the
-    same as in iperf3. `farline runs` lists the run afterwards.
+    (farline://...). It must run `farline serve`, or the server of the --tool
+    that measures instead. One-letter options mean the same as in iperf3.
+    `farline runs` lists the run afterwards.
     """
     # `farline probe --help` answers before these could be imported.
+    from farline.api.tool_here import tool_chooser
     from farline.campaign.judging import asking_path, bounds_for
     from farline.campaign.probe import ProbeJob
     from farline.campaign.settings import sampled_spec
+    from farline.drivers import NATIVE, tool_of
     from farline.tools.native import parse_target
     from farline.tools.payload_file import with_file_size
 
@@ -74,14 +77,32 @@ def command(
         raise click.UsageError("use only one of --json, --json=iperf3 (-J) and --json-stream")
     target = target_text(host, client, port)
     document = with_file_size(spec_from_options(options))
+    chooser = tool_chooser(_stated_port(target))
+    if tool_of(document) != NATIVE and (as_iperf3 or as_stream):
+        raise click.UsageError(
+            "--json=iperf3 (-J) and --json-stream are for farline's own engine: use --json"
+        )
     spec, width_s = sampled_spec(document), shown_s(document)
     store = open_store(store_path, no_store)
     view = _view(width_s, as_json, as_iperf3, as_stream, verbose)
     # The store is asked before the run: one that cannot be read must not cost a run its record.
     judge = asking_path(bounds_for(spec, store, parse_target(target).address))
     with interruptible() as asked:
-        job = ProbeJob(target, spec, store, path=path_watch(), judge=judge, should_stop=asked)
+        job = ProbeJob(
+            target, spec, store, path=path_watch(), judge=judge, should_stop=asked,
+            tool=chooser.tool(spec, target),
+        )  # fmt: skip
         return exit_code(show(job, view, spec, target).record)
+
+
+def _stated_port(target: str) -> int | None:
+    """The port in a target, if there is one: with another tool it is that of its server."""
+    from farline.tools.native import parse_target
+
+    if target.startswith("farline://"):
+        return None
+    bare = target.rpartition("]")[2] if "]" in target else target
+    return parse_target(target).port if bare.count(":") == 1 else None
 
 
 def shown_s(document: Mapping[str, Any]) -> float:

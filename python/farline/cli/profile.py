@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farline.api.path_here import inside_testbed, path_watch
+from farline.api.tool_here import tool_chooser
 from farline.campaign import emulated_path
 from farline.campaign.emulated_path import check_settings
 from farline.campaign.estimate import forecast
@@ -209,7 +210,7 @@ def _go(job: CampaignJob, output: Output) -> int:
     before = job.figures
     path = path_watch(campaign.plan.place.link)
     with interruptible() as asked, _view() as view:
-        stop = job.run(view.show, asked, path, _link_of(campaign))
+        stop = job.run(view.show, asked, path, _link_of(campaign), tool_chooser())
     return finish(job, stop, output, measured_more=job.figures > before)
 
 

@@ -60,7 +60,9 @@ class PlainView:
         self._both_ways = spec.get("direction") == "bidirectional"
         receives = spec.get("direction") == "reverse"
         heads = _row(lines.interval_heads(self._transport, self._both_ways, receives))
-        self._heading = [lines.spec_line(spec, address), heads]
+        is_native = spec.get("tool", "native") == "native"
+        # Other tools tell no intervals while they run.
+        self._heading = [lines.spec_line(spec, address), *([heads] if is_native else [])]
 
     def event(self, event: Event) -> None:
         """A line for each interval that is whole; stages only if asked for."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from farline.findings import black_hole, copy_verdict, rbudp_text, udt_text
 from farline.findings.copy_figures import copy_figures_of
+from farline.findings.driven_verdict import driven_verdict
 from farline.findings.figures import Figures, directions_of, figures_of
 from farline.findings.finding import Finding, percent
 from farline.findings.rules import table
@@ -17,6 +18,7 @@ from farline.findings.rules.limits import limits_of
 from farline.findings.rules.path import full_emulated_link
 from farline.profiles.application_bound import Bound
 from farline.profiles.copy_streams import data_only
+from farline.profiles.driven import is_driven
 from farline.profiles.series import Columns
 from farline.spec._types import RunRecord, Verdict
 from farline.spec.units import rate_human, size_human, time_human
@@ -34,6 +36,8 @@ def verdict(
     first: an RBUDP run is told whether its rate is above that.
     `passing` asks the path which packets it passes, where large ones seem to vanish.
     """
+    if is_driven(record):
+        return driven_verdict(record)
     record, samples = data_only(record, samples)
     hole = black_hole.suspicion(record, samples)
     if hole is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from farline.profiles.driven import driven_figures, is_driven
+
 if TYPE_CHECKING:
     from farline.spec._types import EndReport, RunRecord, StreamRecord
 
@@ -24,6 +26,12 @@ def total(streams: Iterable[StreamRecord], name: str) -> int:
 
 def stream_figures(record: RunRecord) -> dict[str, Any]:
     """The fields of a `Summary` that only need the record; what neither end knows is None."""
+    if is_driven(record):
+        return {
+            **driven_figures(record),
+            "client_cpu": _cpu_share(record["client"]),
+            "server_cpu": _cpu_share(record["server"]),
+        }
     senders, receivers = (streams_of(record, role) for role in (SENDER, RECEIVER))
     transport = record["spec"].get("transport", "tcp")
     resends = transport in ("tcp", "udt", "rbudp")
@@ -49,8 +57,8 @@ def _cpu_s(end: EndReport | None) -> float:
     return end["cpu"]["user_s"] + end["cpu"]["system_s"] if end else 0.0
 
 
-def _cpu_share(end: EndReport | None) -> float:
-    return _cpu_s(end) / end["cpu"]["wall_s"] if end and end["cpu"]["wall_s"] > 0 else 0.0
+def _cpu_share(end: EndReport | None) -> float | None:
+    return _cpu_s(end) / end["cpu"]["wall_s"] if end and end["cpu"]["wall_s"] > 0 else None
 
 
 def _cpu_s_per_gb(record: RunRecord, receivers: list[StreamRecord]) -> float | None:

@@ -14,6 +14,7 @@ from typing import cast
 import numpy as np
 
 from farline.profiles.copy_streams import data_only, elapsed_us
+from farline.profiles.driven import driven_throughput, is_driven
 from farline.profiles.run_totals import stream_figures, streams_of, total
 from farline.profiles.series import (
     CLIENT,
@@ -58,6 +59,9 @@ def summarise(record: RunRecord, samples: Columns) -> Summary:
 
     Of a copy, streams that carry messages count for nothing.
     """
+    if is_driven(record):
+        ways = {way: driven_throughput(record, way) for way in ("forward", "reverse")}
+        return cast("Summary", {**ways, **stream_figures(record)})
     record, samples = data_only(record, samples)
     return cast(
         "Summary",

@@ -7,6 +7,28 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
+# What moves the data or measures.
+Tool: TypeAlias = Literal[
+    "native",
+    "gridftp",
+    "iperf3",
+    "nuttcp",
+    "xrdcp",
+    "rsync",
+    "scp",
+    "rclone",
+    "globus",
+    "fdt",
+    "bbcp",
+    "uftp",
+    "udt",
+    "iperf2",
+    "command",
+]
+
+# Where the other end of a driven tool comes from.
+ToolServer: TypeAlias = Literal["auto", "here", "ssh", "standing"]
+
 # Protocol that carries the data.
 Transport: TypeAlias = Literal["tcp", "udp", "udt", "rbudp", "null"]
 
@@ -137,6 +159,9 @@ LimitedBy: TypeAlias = Literal[
     "unknown",
 ]
 
+# How far the destination of a mover was looked at.
+Proof: TypeAlias = Literal["hash", "size", "none"]
+
 # What an estimate rests on.
 EstimateBasis: TypeAlias = Literal["own-path", "probes", "sample", "like-paths", "model"]
 
@@ -146,6 +171,26 @@ class RunSpec(TypedDict, total=False):
 
     # Version of this document.
     schema: int
+    # Measure or copy with this tool instead of farline's own engine (default native).
+    tool: Tool
+    # Start the tool's server here, over ssh, or use one that runs (default auto: on a testbed's
+    # host or this one, else one that runs).
+    tool_server: ToolServer | None
+    # End the tool when it runs longer than this (default: its duration and 20 s; a copy ends when
+    # it stalls).
+    tool_timeout_s: float | None
+    # Spread each file over this many data movers of the tool's server (gridftp; default 1).
+    tool_stripes: int | None
+    # Add these words to the tool's command line.
+    tool_args: list[str]
+    # Run this command line as the client of the tool `command`; `{host}`, `{port}`, `{source}` and
+    # options by name are filled in.
+    tool_command: str | None
+    # Run this command line as its server.
+    tool_server_command: str | None
+    # Find its figures by this regular expression with named groups, or by JSON paths
+    # (`bits_per_second=$.end.rate`).
+    tool_result: str | None
     # Send the data by this protocol.
     transport: Transport
     # Send data this way, as seen from the client.
@@ -721,6 +766,8 @@ class RunRecord(TypedDict):
     path: NotRequired[EmulatedPath | None]
     # What a copy came to.
     copy: NotRequired[CopyReport | None]
+    # What is known of the run where another tool did it; such a run has no streams.
+    driven: NotRequired[DrivenRun | None]
 
 
 class Failure(TypedDict):
@@ -1106,10 +1153,10 @@ class Summary(TypedDict):
     min_rtt_us: int | None
     # CPU seconds of both ends per 10^9 payload bytes received.
     cpu_s_per_gb: float | None
-    # CPU time of the client over wall time; 1 is one CPU.
-    client_cpu: float
-    # CPU time of the server over wall time; 1 is one CPU.
-    server_cpu: float
+    # CPU time of the client over wall time; 1 is one CPU; absent where it is not known.
+    client_cpu: float | None
+    # CPU time of the server over wall time; 1 is one CPU; absent where it is not known.
+    server_cpu: float | None
 
 
 class Throughput(TypedDict):
@@ -1193,6 +1240,69 @@ class ValidityStamp(TypedDict):
     # Packets in minus packets out, dropped and in flight, over all links; 0 if nothing is
     # unexplained.
     unexplained_packets: int
+
+
+class DrivenRun(TypedDict):
+    """A run of a tool of another maker: what it was told, and what it says. What is absent it does
+    not say.
+    """
+
+    # The tool.
+    tool: Tool
+    # Version of its client, as it says it.
+    version: str | None
+    # Command line of the client; a secret in it is `***`.
+    client_command: list[str]
+    # Command line of the server that farline started.
+    server_command: list[str]
+    # Where the server ran.
+    server: str
+    # Exit code of the client; 128 + n for signal n.
+    exit_code: int | None
+    # Seconds from the start of the client to its end.
+    wall_s: float
+    # Client to server.
+    forward: DrivenFlow | None
+    # Server to client.
+    reverse: DrivenFlow | None
+    # Segments or packets sent again.
+    retransmits: int | None
+    # Datagrams sent.
+    sent_packets: int | None
+    # Datagrams that never came.
+    lost_packets: int | None
+    # Jitter.
+    jitter_ns: int | None
+    # Smallest round-trip time.
+    min_rtt_us: int | None
+    # Mean round-trip time.
+    mean_rtt_us: float | None
+    # Congestion control of the sender.
+    congestion_control: str | None
+    # How far the destination was looked at; only of movers of files.
+    proof: Proof | None
+    # Files found at the destination.
+    files: int | None
+    # What is to be known of these figures, one line each.
+    notes: list[str]
+    # The last lines that the client printed, of a run that failed.
+    output: list[str]
+
+
+class DrivenFlow(TypedDict):
+    """What came of one direction of a driven run."""
+
+    # Payload bytes that count: of a mover those found at the destination, of a tester those that it
+    # reports.
+    bytes: int
+    # Seconds that count: of a mover the wall clock of its client, of a tester its own time.
+    elapsed_s: float
+    # Payload bytes by the tool's own account.
+    own_bytes: int | None
+    # Seconds by the tool's own account.
+    own_elapsed_s: float | None
+    # Bits per second by the tool's own account.
+    own_rate_bps: float | None
 
 
 class Samples(TypedDict):

@@ -107,6 +107,8 @@ _RESULTS = {
 }
 OTHER_NAMES = {"rate_bps": "asked_rate_bps"}
 """Columns of options that are not called as their option, by the option's path."""
+NATIVE = "native"
+"""`tool` of runs by farline's own engine, which their specs leave out."""
 _DOCUMENTS = {"labels": "string", "record": "string"}
 _KINDS = {
     "size": "int64",
@@ -238,7 +240,7 @@ def run_results(record: Mapping[str, Any]) -> dict[str, Any]:
         row[name] = ways[way].get(field) if arrived or not field.endswith("_bps") else None
     for name in ("total_bps", "steady_bps"):
         row[name] = _sum(row[f"{way}_{name}"] for way in ways if ways[way])
-    row.update(_copied(record.get("copy") or {}))
+    row.update(_copied(record.get("copy") or {}), **_driven(record.get("driven") or {}))
     row.update(verdict_limit=verdict.get("limit"), verdict_line=verdict.get("line"))
     return row
 
@@ -254,7 +256,18 @@ def _granted(record: Mapping[str, Any]) -> dict[str, Any]:
         if name and carries and stream["role"] == 0:
             way = "reverse" if stream["end"] else "forward"
             found[f"{way}_congestion_control"].add(name)
+    driven = record.get("driven") or {}
+    if (name := driven.get("congestion_control")) and spec.get("direction") != "bidirectional":
+        found[f"{spec.get('direction', 'forward')}_congestion_control"].add(name)
     return {column: "+".join(sorted(names)) or None for column, names in found.items()}
+
+
+def _driven(driven: Mapping[str, Any]) -> dict[str, Any]:
+    """What another tool copied, as far as it is known; nothing for runs of no such tool."""
+    if driven.get("files") is None:
+        return {}
+    flow = driven.get("forward") or driven.get("reverse") or {}
+    return {"copied_files": driven["files"], "copied_bytes": flow.get("bytes")}
 
 
 def _copied(report: Mapping[str, Any]) -> dict[str, Any]:
@@ -283,7 +296,7 @@ def _options(spec: Mapping[str, Any]) -> dict[str, Any]:
         place = (spec.get(section) or {}) if section else spec
         value = place.get(name)
         row[column_of(path)] = _json(value) if isinstance(value, list | dict) else value
-    return row
+    return {**row, "tool": spec.get("tool") or NATIVE}
 
 
 def _json(value: object) -> str:

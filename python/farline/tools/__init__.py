@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from farline.spec._types import RunRecord, RunSpec
-    from farline.tools.events import Event
+    from farline.tools.events import Event, Steps
 
     Samples = Mapping[str, npt.NDArray[np.int64]]
 
@@ -76,6 +76,13 @@ class Tool(Protocol):
         self, target: str, spec: RunSpec, on_event: EventSink, should_stop: StopQuestion
     ) -> RunResult:
         """One run, to its end or until `should_stop` says so."""
+
+
+class SteppedTool(Tool, Protocol):
+    """One whose runs can be told event by event."""
+
+    def steps(self, target: str, spec: RunSpec, should_stop: StopQuestion) -> Steps[RunResult]:
+        """The run of `run`, an event at a time."""
 
 
 def ignore_event(_event: Event) -> None:

@@ -27,6 +27,7 @@ from farline.cli.group import cli
 from farline.errors import SystemFailure
 from farline.store import Store
 from farline.store.entry import RunBundle
+from farline.tools import Tool
 from farline.tools.known_servers import KnownServers
 from tests.support.driving import drive, failing, make, noisy, steady
 from tests.support.paths import make_path, make_topology
@@ -62,6 +63,7 @@ class Engine:
         labels: Mapping[str, Any],
         keep: Callable[[Mapping[str, Any]], bool],
         path: object = None,
+        tool: Tool | None = None,
     ) -> Any:
         """As `farline.campaign.measure.measure`."""
         self.runs += 1

@@ -113,7 +113,7 @@ def test_a_dry_run_says_what_and_how_long(fairness: Command) -> None:
         ((*LINE, "--load", "lots"), "'lots' is not a load"),
         ((*LINE, "--background", "tcp:cubic,streams"), "write OPTION=VALUE"),
         ((*LINE, "--background", "carrier-pigeon"), "transport"),
-        ((*LINE, "--tool", "pigeon"), "--tool 'pigeon' is not known"),
+        ((*LINE, "--tool", "pigeon"), "'--tool': 'pigeon' is not allowed"),
         ((*LINE, "--repetitions", "0"), "repetitions: 0 is out of range"),
         ((*LINE, "-t", "1", "-O", "1"), "omit_s: 1 is out of range"),
         ((*LINE, "-R"), "direction: allowed: forward"),

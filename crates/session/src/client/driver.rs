@@ -98,6 +98,7 @@ fn emit_one(events: &Sender<Event>, seen: SeatEvent) {
 }
 
 fn prepare(target: &Target, spec: RunSpec, local: &Local) -> Result<RunSpec, Failure> {
+    spec.check_native()?;
     let mut spec = spec.resolved()?;
     check_rows(&spec)?;
     let direction = spec.direction;

@@ -86,6 +86,7 @@ impl Ending {
             verdict: None,
             path: None,
             copy,
+            driven: None,
         }
     }
 }

@@ -99,6 +99,7 @@ impl AdmissionControl {
             }
         };
         let Task::Profile(spec) = handshake.task;
+        spec.check_native()?;
         let spec = spec.resolved()?;
         check_rows(&spec)?;
         self.check_cipher(&spec)?;

@@ -68,6 +68,12 @@ def command(context: click.Context, /, places: tuple[str, ...], order: bool, **o
     if options["no_store"] and options["store_path"] is not None:
         raise click.UsageError("--store and --no-store cannot be combined")
     ends = read_endpoints(places)
+    if settings.document.get("tool", "native") != "native":
+        from farline.cli.copy.driven import carry_out as drive
+
+        is_remote = SshHost in map(type, (ends.source_host, ends.destination_host))
+        ssh = ssh_command(options) if is_remote else None
+        return drive(ends, settings.document, options, ssh)
     view = _view(options)
     job = CopyJob(_request(ends, settings, options, view.wants_files))
     return show(job, view, ends.destination)

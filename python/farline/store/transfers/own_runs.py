@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from farline.spec.transfers import TRANSFER_COLUMNS
+from farline.store.columns import NATIVE
 from farline.store.filters import RunFilter
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def _columns(runs: ir.Table, way: str, sender: str, receiver: str) -> dict[str, 
     rtt_ms = ibis.coalesce(runs["path.rtt_s"] * 1000.0, runs.min_rtt_us / 1000.0)
     both_ways = runs.direction == "bidirectional"
     found = {
-        "tool": ibis.literal(TOOL),
+        "tool": runs.tool.fill_null(NATIVE).substitute({NATIVE: TOOL}),
         "modality": ibis.ifelse(_of_files(runs), "E", "T"),
         "started_at": runs.started_at.cast("timestamp"),
         "duration_s": runs[f"{way}_elapsed_s"],

@@ -1,0 +1,92 @@
+"""`farline copy --tool NAME`: the user's own mover, with what farline knows of both ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from farline.copying.locations import Endpoints, SshHost, StandingServer, ThisHost
+from farline.errors import UsageError
+
+if TYPE_CHECKING:
+    from farline.cli.views import View
+    from farline.tools.ssh import SshCommand
+
+HERE = "127.0.0.1"
+"""Where a tool's server is of a copy between two folders of this host."""
+
+_OWN = {
+    "archive": "-a", "source_list": "--files-from", "tunnel": "--tunnel",
+    "connect_back": "--connect-back", "single_port": "--single-port",
+    "data_ports": "--data-ports", "retries": "--retries", "receipt": "--receipt",
+    "as_stream": "--json-stream", "stats": "--stats",
+}  # fmt: skip
+"""Options of farline's own copies, by parameter."""
+
+
+def carry_out(
+    ends: Endpoints, document: Mapping[str, Any], options: Mapping[str, Any],
+    ssh: SshCommand | None,
+) -> int:  # fmt: skip
+    """Runs the tool of `document` once, shows what came of it, gives the exit code.
+
+    Raises:
+        UsageError: for options and ends that only farline's own copies have.
+    """
+    from farline.api.tool_here import tool_chooser
+    from farline.campaign.probe import ProbeJob
+    from farline.campaign.settings import sampled_spec
+    from farline.cli.common import interruptible, open_store
+    from farline.cli.probe import exit_code, show
+
+    tool = document["tool"]
+    _refuse_own(tool, options)
+    host, is_push, over_ssh = _far_end(ends, tool)
+    server = {"tool_server": "ssh"} if over_ssh else {}
+    copy = {
+        **document.get("copy", {}),
+        "sources": list(ends.sources),
+        "destination": ends.destination,
+    }
+    direction = "forward" if is_push else "reverse"
+    spec = sampled_spec({**server, **document, "direction": direction, "copy": copy})
+    is_standing = spec.get("tool_server") == "standing"
+    chooser = tool_chooser(options["port"] if is_standing else None, ssh)
+    store = open_store(options["store_path"], options["no_store"])
+    with interruptible(options["quiet"]) as asked:
+        made = chooser.tool(spec, host)
+        job = ProbeJob(host, spec, store, tool=made, should_stop=asked)
+        return exit_code(show(job, _view(options), spec, host).record)
+
+
+def _refuse_own(tool: str, options: Mapping[str, Any]) -> None:
+    for name, flag in _OWN.items():
+        if options.get(name) not in (None, False, ()):
+            raise click.UsageError(f"{flag}: {tool} does not take it; leave it out, or --tool")
+
+
+def _far_end(ends: Endpoints, tool: str) -> tuple[str, bool, bool]:
+    """The far end's host, whether it is the destination, and whether ssh leads there."""
+    source, target = ends.source_host, ends.destination_host
+    far = [host for host in (source, target) if not isinstance(host, ThisHost)]
+    if any(isinstance(host, StandingServer) for host in far):
+        raise UsageError(f"--tool {tool}: a ticket is for farline's own copies: write HOST:PATH")
+    if len(far) > 1:
+        raise UsageError(f"--tool {tool}: one end must be on this host")
+    if not far:
+        return HERE, True, False
+    (host,) = far
+    assert isinstance(host, SshHost)
+    return host.target, host is target, True
+
+
+def _view(options: Mapping[str, Any]) -> View:
+    from farline.cli import views
+
+    if options["quiet"]:
+        return views.QuietView()
+    if options["as_json"]:
+        return views.JsonView(1.0, iperf3=False)
+    return views.PlainView(1.0, options["verbose"])

@@ -1,0 +1,112 @@
+"""xrdcp and the XRootD server: files, also over several streams.
+
+The server refuses to run as root. Where farline is root it is given another name in a user
+namespace, in which it still owns root's files. xrdcp waits for minutes for a server that is not
+there, unless told otherwise in its environment.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from farline.drivers.driver import Abilities, Driver, Figures, Task, refuse
+from farline.drivers.places import Here, InHost, Standing
+from farline.drivers.processes import Ended
+from farline.drivers.said import failure_of
+
+MOST_STREAMS = 15
+_OTHER_ID = "65534"
+
+
+class Xrdcp(Driver):
+    """xrdcp of XRootD 5."""
+
+    name = "xrdcp"
+    title = "Files by XRootD"
+    program = "xrdcp"
+    server_program = "xrootd"
+    package = (
+        "the Debian packages xrootd-client, xrootd-client-plugins, xrootd-server and "
+        "xrootd-server-plugins"
+    )
+    usual_port = 1094
+    version_pattern = r"v?(\d+\.\d+\S*)"
+    abilities = Abilities(
+        "mover",
+        {
+            "streams": "-S",
+            "copy.concurrency": "--parallel",
+            "copy.overwrite": "-f",
+            "block_bytes": "XRD_CPCHUNKSIZE",
+        },
+        several_sources=False,
+        places=(Here, InHost, Standing),
+    )
+
+    def defaults(self, document: object) -> dict[str, object]:
+        """Its own chunk."""
+        return {"block_bytes": 8 << 20}
+
+    def check(self, task: Task) -> None:
+        """Streams beside the first one; a folder's name of a far end that nobody sees."""
+        if task.get("streams", 1) > MOST_STREAMS:
+            raise refuse(self.name, "streams", f"has {MOST_STREAMS} at most")
+        if any(pair.is_folder for pair in task.files) and not task.is_started:
+            raise refuse(
+                self.name, "copy.sources", "copies folders only to and from servers it starts"
+            )
+
+    def prepare(self, task: Task) -> None:
+        """The server's configuration: the folders of the copy, and its own."""
+        (task.folder / "admin").mkdir(exist_ok=True)
+        exported = {str(Path(pair.destination if task.forward else pair.source).parent)
+                    for pair in task.files}  # fmt: skip
+        exported |= {pair.destination if task.forward else pair.source for pair in task.files}
+        lines = [f"all.export {path}" for path in sorted(exported)]
+        lines += [f"all.{name}path {task.folder / 'admin'}" for name in ("admin", "pid")]
+        lines += [f"xrd.port {task.port}", "xrd.allow host *"]
+        (task.folder / "xrootd.cf").write_text("\n".join([*lines, ""]), "utf-8")
+
+    def server_words(self, task: Task, program: str) -> list[str]:
+        """A server for this run, under another name than root's."""
+        family = "v6" if ":" in task.address else "v4"
+        words = [program, "-c", str(task.folder / "xrootd.cf"), "-n", "farline", "-I", family]
+        if os.geteuid() != 0:
+            return words
+        return ["unshare", "--user", f"--map-user={_OTHER_ID}", f"--map-group={_OTHER_ID}", *words]
+
+    def client_words(self, task: Task, program: str) -> list[str]:
+        """One file, or what is in one folder."""
+        words = [program, "-f", "--nopbar"]
+        # Its own streams are beside the one that it always has.
+        words += ["-S", str(task.get("streams"))] if task.get("streams", 1) > 1 else []
+        words += task.flag("--parallel", "copy.concurrency")
+        (pair,) = task.files
+        if not pair.is_folder:
+            source, destination = pair.source, pair.destination
+            far = [self._far(task, destination if task.forward else source)]
+            return [*words, *([source, *far] if task.forward else [*far, destination])]
+        # By its name a folder would become a folder of that name.
+        inside = sorted(str(path) for path in Path(pair.source).iterdir())
+        sources = inside if task.forward else [self._far(task, path) for path in inside]
+        into = self._far(task, pair.destination) if task.forward else pair.destination
+        return [*words, "-r", *sources, f"{into}/"]
+
+    def _far(self, task: Task, path: str) -> str:
+        return f"root://{task.host}:{task.port}/{path if path.startswith('/') else '/' + path}"
+
+    def client_environment(self, task: Task) -> dict[str, str]:
+        """Short waits, and the chunk."""
+        return {
+            "XRD_CONNECTIONRETRY": "1",
+            "XRD_CONNECTIONWINDOW": "5",
+            "XRD_STREAMTIMEOUT": str(round(task.get("copy.stall_timeout_s", 30))),
+            "XRD_CPCHUNKSIZE": str(task.get("block_bytes")),
+        }
+
+    def read(self, task: Task, ended: Ended) -> Figures:
+        """It prints no figure."""
+        if ended.exit_code:
+            raise failure_of(self.name, ended)
+        return Figures()
