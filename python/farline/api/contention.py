@@ -30,6 +30,7 @@ from farline.campaign.contention.plan import (
     plan_from_document,
 )
 from farline.campaign.contention.trials import kept_in_store, read_trials
+from farline.drivers import DrivenTool, InHost, drivers
 from farline.errors import UsageError
 from farline.fairness.contest import BACKGROUND, SUBJECT
 from farline.tools.native import NativeTool, parse_target
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from farline.plots.contention_values import ContentionData
     from farline.spec.path_watch import PathWatch
     from farline.store import Store
+    from farline.testbeds import Host
     from farline.tools import StopQuestion, Tool
 
 ContentionLike = ContentionPlan | Mapping[str, Any] | str | Path
@@ -258,8 +260,14 @@ def capacity_of_plan(plan: ContentionPlan, target: str | None) -> float | None:
 
 
 def tool_names() -> tuple[str, ...]:
-    """Tools that can run a side."""
-    return (NATIVE,)
+    """Tools that can run a side: farline, testers, and movers that move from memory to memory."""
+    able = ((name, one.abilities) for name, one in drivers().items())
+    return (NATIVE, *(name for name, what in able if what.kind == "tester" or what.memory))
+
+
+def _driven(name: str, client: Host, server: Host, address: str) -> tuple[Tool, str]:
+    """Another maker's tool between two hosts of a testbed: its server starts with each run."""
+    return DrivenTool(name, server=InHost(server), client=InHost(client)), address
 
 
 @contextmanager
@@ -270,7 +278,7 @@ def _line(journal: ContentionJournal, target: str | None) -> Iterator[SharedLine
         return
     from farline.testbeds.shared_line import running_line
 
-    with running_line(journal.plan.network, _hosts(journal.plan)) as line:
+    with running_line(journal.plan.network, _hosts(journal.plan), _driven) as line:
         yield line
 
 
@@ -283,14 +291,14 @@ class HostLine:
     link: str | None = None
 
     def tool(self, side: str, name: str) -> tuple[Tool, str]:
-        """What runs a side.
+        """What runs a side; servers of other tools must run there already.
 
         Raises:
-            UsageError: for a tool that cannot.
+            SpecError: for a tool that is not known.
         """
-        if name != NATIVE:
-            raise UsageError(f"{side}: tool {name!r} is not known; allowed: {NATIVE}")
-        return NativeTool(), self.target
+        if name == NATIVE:
+            return NativeTool(), self.target
+        return DrivenTool(name), parse_target(self.target).host
 
     def watch(self, side: str) -> PathWatch | None:
         """Nothing watches a real line."""

@@ -25,7 +25,7 @@ EXPECTATION_CODE = 3
 _REFERENCE = "one-cubic-flow"
 _SUBJECT = "transfer"
 _OWN = (
-    "tool", "background", "loads", "lead_s", "repetitions", "reference", "capacity_bps",
+    "background", "loads", "lead_s", "repetitions", "reference", "capacity_bps",
     "background_rtt_s", "testbed", "link", "host_cpus", "count_invalid", "name",
 )  # fmt: skip
 
@@ -241,7 +241,7 @@ def _plan_of_options(
     from farline.spec.near import unknown
 
     times = _times(spec, bare=False)
-    tool = own["tool"] or NATIVE
+    tool = spec.pop("tool", None) or NATIVE
     if tool not in tool_names():
         raise click.UsageError(f"--tool {tool!r} is not known; {unknown(tool, tool_names())}")
     subject = Contender(_SUBJECT, tool, dict(flatten(spec)))

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farline.errors import SpecError, UsageError
@@ -28,6 +29,8 @@ _TICK_S = 2.0
 _LOOK_ROWS = 2000
 """Rows of samples that are looked through for a side's packets: some seconds of a small network."""
 _CONTROL = "net.ipv4.tcp_congestion_control"
+_ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+"""What namespaces may choose; the kernel refuses others there, root's too."""
 _DATA = 20_000
 """Bytes within one sample that are more than what setting up a run sends."""
 
@@ -168,19 +171,31 @@ def line_rate(topology: Any, link: str) -> float | None:
 
 
 def new_topology(network: Any) -> Any:
-    """A whole topology: CUBIC unless it says otherwise, the background as far away as wanted."""
+    """A whole topology: CUBIC where it says nothing and the kernel allows it as the default of a
+    namespace, the background as far away as wanted.
+    """
     overrides = dict(network.options)
     if network.link is not None:
         overrides["main_link"] = network.link
     if network.host_cpus is not None:
         overrides["host_cpus"] = network.host_cpus
     topology: Any = load(network.testbed, **overrides)
-    for host in topology["hosts"]:
-        # Tools that cannot choose a congestion control have the same one on every machine.
-        host.setdefault("sysctls", {}).setdefault(_CONTROL, "cubic")
+    if _may_be_default("cubic"):
+        for host in topology["hosts"]:
+            # Tools that cannot choose a congestion control have the same one on every machine.
+            host.setdefault("sysctls", {}).setdefault(_CONTROL, "cubic")
     if network.background_rtt_s is not None:
         _put_further(topology, network.background_hosts[0], network.background_rtt_s)
     return topology
+
+
+def _may_be_default(control: str) -> bool:
+    """Whether a network namespace may have a congestion control as its default."""
+    try:
+        allowed = _ALLOWED.read_text(encoding="ascii").split()
+    except OSError:
+        return False
+    return control in allowed
 
 
 def _put_further(topology: Any, host: str, rtt_s: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,11 +29,15 @@ def test_the_preset_can_be_shared() -> None:
     assert line_rate(topology, "source") is None
 
 
-def test_hosts_use_cubic_unless_the_topology_says_otherwise() -> None:
-    topology = new_topology(Network())
-    assert {host["sysctls"]["net.ipv4.tcp_congestion_control"] for host in topology["hosts"]} == {
-        "cubic"
-    }
+@pytest.mark.parametrize(("allowed", "control"), [("reno cubic\n", "cubic"), ("reno\n", None)])
+def test_hosts_use_cubic_where_the_kernel_allows_it(
+    allowed: str, control: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "allowed").write_text(allowed)
+    monkeypatch.setattr("farline.testbeds.shared_line._ALLOWED", tmp_path / "allowed")
+    hosts: list[Any] = new_topology(Network())["hosts"]
+    name = "net.ipv4.tcp_congestion_control"
+    assert {(host.get("sysctls") or {}).get(name) for host in hosts} == {control}
 
 
 def test_a_background_further_away_is_delayed_on_its_own_link() -> None:

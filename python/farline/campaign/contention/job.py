@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from farline.campaign.contention.journal import ContentionJournal
 from farline.campaign.contention.order import Place, places
-from farline.campaign.contention.plan import ContentionPlan
+from farline.campaign.contention.plan import NATIVE, ContentionPlan
 from farline.campaign.contention.trials import LABEL, Kept, Read, kept_in_store, read_trials
 from farline.campaign.measure import keep_run, summed_up
 from farline.campaign.settings import run_seed, sampled_spec
+from farline.drivers import find_driver, resolve_driven, tool_of
 from farline.errors import FarlineError, InternalError, InterruptedRun, SpecError, from_failure
 from farline.fairness.contest import BACKGROUND, SUBJECT
 from farline.logs import Log
@@ -240,10 +241,25 @@ def spec_of(
             f"{contender.name}: {contender.transport} needs a rate: state rate_bps, or the rate of"
             " the line"
         )
+    document = contender.spec(time_s, load_bps, capacity_bps or 0.0)
     try:
-        return sampled_spec(contender.spec(time_s, load_bps, capacity_bps or 0.0))
+        if contender.tool != NATIVE:
+            document = resolve_driven(_without_time(document, capacity_bps))
+        return sampled_spec(document)
     except SpecError as error:
         raise SpecError(f"{contender.name}: {error.message}") from None
+
+
+def _without_time(document: dict[str, Any], capacity_bps: float | None) -> dict[str, Any]:
+    """As many bytes as the line takes in that time, for a mover that cannot stop at one."""
+    takes = find_driver(tool_of(document)).abilities.takes
+    if "duration_s" in takes or capacity_bps is None:
+        return document
+    stated = document.get("rate_bps")
+    rate_bps = stated * document.get("streams", 1) if stated else capacity_bps
+    moved = round(min(rate_bps, capacity_bps) * document["duration_s"] / 8)
+    rest = {name: value for name, value in document.items() if name != "duration_s"}
+    return {**rest, "total_bytes": moved}
 
 
 def started_at_s(record: Mapping[str, Any]) -> float:

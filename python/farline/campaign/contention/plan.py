@@ -89,7 +89,8 @@ class Contender:
         Without a rate, a transport that finds none itself sends at the rate of the line. A rate of
         TCP is paced by the kernel as well: a block of 128 KiB at once overflows short queues.
         """
-        options = {**self.options, "duration_s": duration_s}
+        named = {} if self.tool == NATIVE else {"tool": self.tool}
+        options = {**named, **self.options, "duration_s": duration_s}
         if rate_bps is not None:
             options["rate_bps"] = max(1, round(rate_bps / self.streams))
             if self.tool == NATIVE and self.transport == "tcp":

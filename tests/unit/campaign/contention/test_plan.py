@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from farline.campaign.contention.job import spec_of
 from farline.campaign.contention.plan import (
     Contender,
     expanded,
@@ -108,3 +109,16 @@ def test_a_file_that_is_not_there_or_not_toml(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("x = = 1")
     with pytest.raises(UsageError, match="not TOML"):
         load_plan(tmp_path / "bad.toml")
+
+
+def test_a_driven_tool_is_asked_in_its_own_words() -> None:
+    side = Contender("x", "iperf3", {"tcp.congestion_control": "cubic"})
+    spec: Any = spec_of(side, 5.0, 40e6, 1e8)
+    assert (spec["tool"], spec["rate_bps"], spec["duration_s"]) == ("iperf3", 40_000_000, 5.0)
+    with pytest.raises(SpecError, match="x: tcp.congestion_control: nuttcp does not take it"):
+        spec_of(Contender("x", "nuttcp", side.options), 5.0, 40e6, 1e8)
+
+
+def test_a_mover_that_cannot_stop_at_a_time_moves_what_the_line_takes_in_it() -> None:
+    spec: Any = spec_of(Contender("x", "gridftp"), 8.0, None, 1e8)
+    assert spec["total_bytes"] == 100_000_000 and not spec.get("duration_s")
