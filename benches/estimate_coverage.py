@@ -1,8 +1,9 @@
 """Estimates against what happened: intervals must hold as often as they say, and be narrow.
 
 Made-up histories (seeded; `_estimate/generator.py` has their statistics), every transfer estimated
-from those of its path before it and then learnt. 24 paths of 600 transfers, each with a month
-without any and a change of a host in between; for an empty store and for a store of other paths.
+from those of its path before it and then learnt: 24 paths of 600 transfers, and for what happens
+once on a path (a month without any transfer, a change of a host) 160 paths of 120. New paths are
+estimated from an empty store, and from a store of eight others.
 A row's `ours` is the figure, `peer` the nearest bound that it must keep, and the ratio says how far
 it is within: 1 is just there. `--short` (SHORT=1) goes through fewer.
 """
@@ -22,6 +23,7 @@ from _program import program
 
 PATHS, TRANSFERS = 24, 600
 SHORT_PATHS, SHORT_TRANSFERS = 6, 240
+BRIEF_PATHS, BRIEF_TRANSFERS = 160, 120
 KNOWN_AFTER = 100
 FIRST = 30
 AFTER = 10
@@ -38,7 +40,10 @@ def bounded(case: str, unit: str, value: float, low: float | None, high: float |
     return Row(case, value, nearest, unit, ratio, ratio, ratio)
 
 
-def rows(paths: Sequence[Sequence[Judged]], new_paths: Sequence[Sequence[Judged]]) -> Iterator[Row]:
+Paths = Sequence[Sequence[Judged]]
+
+
+def rows(paths: Paths, brief: Paths, new_paths: Paths) -> Iterator[Row]:
     """Every figure that is asked for."""
     everything = list(chain.from_iterable(paths))
     for cover, (low, high) in _COVERAGE.items():
@@ -53,17 +58,15 @@ def rows(paths: Sequence[Sequence[Judged]], new_paths: Sequence[Sequence[Judged]
     yield bounded("empty store, half-width", "x", half_width(_first(paths), 0.8), None, 3.2)
     kept = 100 * mean(mean(one.in_time for one in path) for path in paths)
     yield bounded("deadlines reserved at 90 % kept", "%", kept, 85.0, 96.0)
-    yield from _situations(paths, new_paths)
+    yield from _situations(brief, new_paths)
 
 
-def _first(paths: Sequence[Sequence[Judged]]) -> list[Judged]:
+def _first(paths: Paths) -> list[Judged]:
     return [path[0] for path in paths]
 
 
-def _situations(
-    paths: Sequence[Sequence[Judged]], new_paths: Sequence[Sequence[Judged]]
-) -> Iterator[Row]:
-    """Those that are shown one by one; few transfers each, so bounds are wide."""
+def _situations(paths: Paths, new_paths: Paths) -> Iterator[Row]:
+    """What happens once on a path; the bounds are those of the worst path."""
     yield bounded(
         "path never seen, 80 % interval holds", "%", coverage(_first(new_paths), 0.8), 70, None
     )
@@ -90,7 +93,9 @@ def run(short: bool) -> list[Row]:
     paths = [judge(history(seed, transfers)) for seed in seeds]
     others = [[event.done for event in history(1000 + seed, 60)] for seed in range(8)]
     new_paths = [judge(history(seed, 1), others) for seed in range(2001, 2001 + 20 * count)]
-    return list(rows(paths, new_paths))
+    some = BRIEF_PATHS * count // PATHS
+    brief = [judge(history(seed, BRIEF_TRANSFERS)) for seed in range(5001, 5001 + some)]
+    return list(rows(paths, brief, new_paths))
 
 
 def main() -> int:

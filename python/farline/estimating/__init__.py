@@ -23,7 +23,7 @@ transfers left of it (`local_ridge`), the load of the last hour and the widening
 
 Start with `estimate.estimate_transfer`, then `path_estimator.PathEstimator`. What a running copy
 has left is another question: `farline.models.copy_eta`. What a campaign has left:
-`farline.campaign.remaining`.
+`farline.campaign.estimate`.
 """
 
 from __future__ import annotations

@@ -112,8 +112,8 @@ def usable(rows: Sequence[PastTransfer]) -> tuple[list[Finished], bool]:
     """
     files = [row for row in rows if row.modality == "E"]
     probes = [row for row in rows if row.modality == "T" and not row.short]
-    chosen = files or probes
-    return levelled(done for row in chosen if (done := finished_of(row))), bool(files)
+    chosen = probes if probes and not files else files
+    return levelled(done for row in chosen if (done := finished_of(row))), chosen is not probes
 
 
 def learnt(
