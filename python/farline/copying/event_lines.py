@@ -3,6 +3,7 @@
 ```text
 progress  a CopyProgress          file   a ReceiptLine
 notice    {kind, about, text}     error  a failure; with again_in_s one that is not the last word
+estimate  what had been estimated of a complete copy: {estimated_s, low_s, high_s, took_s}
 ```
 
 `kind` is `stage`, `server_key`, `cipher`, `detail` (a choice of farline's) or `notice`; `about` is
@@ -16,6 +17,7 @@ from typing import Any
 
 from farline.errors import from_failure
 from farline.tools.events import (
+    EstimateChecked,
     Event,
     FileSettled,
     Notice,
@@ -48,6 +50,8 @@ def line_of(event: Event) -> tuple[str, Any] | None:
             return "file", line
         case RetryScheduled(error, wait_s):
             return "error", {**error.failure(), "again_in_s": wait_s}
+        case EstimateChecked():
+            return "estimate", event._asdict()
         case Stage(name):
             return "notice", {"kind": "stage", "text": name}
         case ServerKey(fingerprint):
@@ -70,6 +74,8 @@ def event_of(name: str, data: Mapping[str, Any]) -> Event | None:
         return FileSettled(data)  # type: ignore[arg-type]
     if name == "error" and "again_in_s" in data:
         return RetryScheduled(from_failure(data), float(data["again_in_s"]))
+    if name == "estimate":
+        return EstimateChecked(*(float(data[key]) for key in EstimateChecked._fields))
     return _notice_of(str(data.get("kind")), data) if name == "notice" else None
 
 

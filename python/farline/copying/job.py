@@ -153,6 +153,8 @@ class CopyJob(Job[CopyResult]):
         notice = self._keeper.keep(attempt)
         if attempt.record is not None and self._keeper.last is not None:
             yield SessionEnded(self._keeper.last)
+        if self._keeper.estimate is not None:
+            yield self._keeper.estimate.checked
         if notice is not None:
             yield notice
 

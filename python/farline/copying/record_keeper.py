@@ -12,17 +12,21 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from farline.errors import FarlineError, SystemFailure
+from farline.logs import Log
 from farline.tools.events import Notice, NoticeKind
 from farline.tools.native import as_arrays
 from farline.tools.temporary_state import remove_folder
 
 if TYPE_CHECKING:
+    from farline.copying.look_back import LookBack
     from farline.copying.receipt_file import ReceiptFile
     from farline.copying.session import Attempt
     from farline.spec._types import CopyReport, RunRecord
+
+_LOG = Log(__name__)
 
 TEMPORARY = "/var/tmp"
 """Where a receipt is written: that of a million files is nothing for a /tmp in memory."""
@@ -60,6 +64,8 @@ class RecordKeeper:
     """Record of the last session that began, with summary and verdict."""
     _heavy_s: float | None = field(default=None, init=False)
     """When a session that goes on has become one that is judged in full, until that is imported."""
+    estimate: LookBack | None = field(default=None, init=False)
+    """What had been estimated of a copy that was complete after one session, of over a second."""
     kept_run: str | None = field(default=None, init=False)
     """Run of the last session that is in the store."""
     receipt_error: FarlineError | None = field(default=None, init=False)
@@ -108,6 +114,10 @@ class RecordKeeper:
         from farline.profiles import summary
 
         assert np and summary and verdict
+        if self.keeps:
+            from farline.copying import look_back
+
+            assert look_back
 
     def keep(self, attempt: Attempt) -> Notice | None:
         """Keeps one session; a store that fails costs a notice, not the copy."""
@@ -127,10 +137,26 @@ class RecordKeeper:
             self._copy_receipt(receipt, self.receipt_copy)
         try:
             if self.keeps:
+                self.estimate = self._looked_back(record)
                 self._put(record, attempt, receipt)
         except FarlineError as error:
             return Notice(NoticeKind.NOT_KEPT, f"the run is not kept: {error.message}")
         return None
+
+    def _looked_back(self, record: RunRecord) -> LookBack | None:
+        """What had been estimated; a history that cannot be read is no reason to lose the record.
+
+        A shorter copy is over before numpy is imported: its score is found when one is needed.
+        """
+        if self._count > 1 or not record.get("copy") or record["run_s"] <= LIGHT_S:
+            return None
+        from farline.copying.look_back import look_back
+
+        try:
+            return look_back(record, self.store_path)
+        except FarlineError as error:
+            _LOG.warning("no estimate of the copy", reason=error.message)
+            return None
 
     def _timed(self, record: RunRecord) -> RunRecord:
         """The record with what the whole command has taken until now."""
@@ -162,6 +188,8 @@ class RecordKeeper:
 
         store = self.store_path or default_path()
         labels = {"copy_attempt": self._count, "copy_first": self._first, **self.labels}
+        if self.estimate is not None:
+            labels["estimate"] = self.estimate.label
         spool(store, RunBundle(record, attempt.samples, labels=labels, mover=attempt.file_samples))
         self.kept_run = record["run_id"]
         if receipt is not None and receipt.exists():

@@ -103,6 +103,18 @@ class SessionEnded(NamedTuple):
     record: RunRecord
 
 
+class EstimateChecked(NamedTuple):
+    """What earlier copies over the path had said of one that is complete, and what it took.
+
+    `low_s` and `high_s` are between which 8 in 10 such copies lie.
+    """
+
+    estimated_s: float
+    low_s: float
+    high_s: float
+    took_s: float
+
+
 class RetryScheduled(NamedTuple):
     """A session of a copy broke off with `error`; the next begins in `wait_s` seconds."""
 
@@ -163,6 +175,7 @@ Event = (
     | FileSettled
     | SessionBegun
     | SessionEnded
+    | EstimateChecked
     | RetryScheduled
     | Stopping
     | DeletionPlanned

@@ -11,6 +11,7 @@ from farline.spec.units import rate_human, size_human
 
 if TYPE_CHECKING:
     from farline.spec._types import CopyEnd, CopyReport, RunRecord
+    from farline.tools.events import EstimateChecked
 
 FAILURES_SHOWN = 20
 """Names that are listed; the receipt has all of them."""
@@ -86,7 +87,12 @@ def clock_text(seconds: float) -> str:
     return f"{minutes}:{whole % 60:02d}"
 
 
-def summary_lines(record: RunRecord, stats: bool, where: Mapping[str, str]) -> list[str]:
+def summary_lines(
+    record: RunRecord,
+    stats: bool,
+    where: Mapping[str, str],
+    estimate: EstimateChecked | None = None,
+) -> list[str]:
     """The table at the end, at most 80 columns wide; `where` says where receipt and run are."""
     report = record.get("copy")
     if report is None:
@@ -95,6 +101,7 @@ def summary_lines(record: RunRecord, stats: bool, where: Mapping[str, str]) -> l
         ("files", _files_text(record, report)),
         ("bytes", _bytes_text(record, report)),
         *_time_row(report),
+        *_estimate_row(estimate),
         *_more_rows(report),
         *_not_kept_rows(report),
         *_missing_rows(record, report),
@@ -256,6 +263,18 @@ def _time_row(report: CopyReport) -> list[tuple[str, str]]:
     sessions = f" in {attempts} sessions" if attempts > 1 else ""
     moving = f"{report.get('moving_us', 0) / 1e6:.2f} s copying{sessions}"
     return [("time", f"{moving}, {command_us / 1e6:.2f} s in total")]
+
+
+def _estimate_row(estimate: EstimateChecked | None) -> list[tuple[str, str]]:
+    """What earlier copies over the path had said of this one."""
+    if estimate is None:
+        return []
+    from farline.estimating.words import span_words
+
+    low, high = span_words(estimate.low_s), span_words(estimate.high_s)
+    expected, took = span_words(estimate.estimated_s), span_words(estimate.took_s)
+    text = f"{expected} from earlier copies, 8 in 10 between {low} and {high}; it took {took}"
+    return [("estimate", text)]
 
 
 _HASHES = {"tree": "a tree hash"}

@@ -22,6 +22,7 @@ from farline.copying.event_lines import line_of
 from farline.copying.meter import Meter
 from farline.spec.units import rate_human, size_human
 from farline.tools.events import (
+    EstimateChecked,
     FileSettled,
     Notice,
     NoticeKind,
@@ -100,6 +101,7 @@ class TextView:
     out: Output = field(default_factory=Output)
     _bar: Bar | None = None
     _said_s: float = 0.0
+    _estimate: EstimateChecked | None = None
 
     @property
     def wants_files(self) -> bool:
@@ -118,6 +120,8 @@ class TextView:
             case RetryScheduled(error, wait_s):
                 self._say(f"farline: {shown(in_flags(error).message)}; again in {wait_s:.0f} s")
                 self.meter.begin(wait_s)
+            case EstimateChecked():
+                self._estimate = event
             case Stopping():
                 # Above the bar: what a second Ctrl-C would do.
                 self._say(STOPPING)
@@ -156,7 +160,7 @@ class TextView:
             return
         for line in (*skipped_lines(report), *missing_lines(report)):
             self.out.line(f"farline: {line}", err=True)
-        for line in summary_lines(record, self.stats, where):
+        for line in summary_lines(record, self.stats, where, self._estimate):
             self.out.line(shown(line))
 
     def close(self) -> None:
@@ -176,7 +180,7 @@ class JsonView(QuietView):
 
 
 class StreamView:
-    """One JSON object a line: start, progress, interval, notice, file, error, end.
+    """One JSON object a line: start, progress, interval, notice, file, estimate, error, end.
 
     `progress` is a `CopyProgress`, `interval` the rate of a second, `file` a `ReceiptLine`;
     `end` carries the record of the last session as `farline`.
