@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 INTERVAL_Z = 1.2816
 """Of 80 % intervals of a normal distribution."""
 
-CERTAIN_Z = 1.0
-"""A gain counts as one from so many standard deviations of it."""
+CERTAIN_Z = 0.43
+"""A gain counts as one from so many standard deviations of it: odds of two to one. To ask for more
+keeps the default where it loses: on sweeps with production's noise 1 costs 3.5 points of regret."""
 
 CPU_WITHIN = 0.15
 """What may be lost of the rate to save processor time."""

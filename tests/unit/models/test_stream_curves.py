@@ -84,6 +84,7 @@ def test_the_c_order_is_found_again_from_three_samples(
 def test_a_c_order_above_two_has_a_peak_and_others_none() -> None:
     curve = COrder(1e-7, 1e-4, 3.0)
     peak = curve.peak_streams
+    assert peak is not None
     assert peak == pytest.approx((2 * 1e-4 / 1e-7) ** (1 / 3))
     assert curve.rate(peak) > max(curve.rate(0.97 * peak), curve.rate(1.03 * peak))
     assert COrder(1e-7, 1e-4, 2.0).peak_streams is None

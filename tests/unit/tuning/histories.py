@@ -16,8 +16,9 @@ from farline.tuning.situation import Situation
 NOW_S = 1_790_000_000.0
 ENDS = PathEnds.between("near", "far")
 WAN = Situation(
-    ends=ENDS, modality="E", file_bytes=1e9, files=100, rtt_ms=40.0, capacity_bps=1e10,
-    nic_bps=10**10, window_bytes=32 << 20, here_kernel="6.1.0", there_kernel="6.1.0", now_s=NOW_S,
+    ends=ENDS, modality="E", file_bytes=1e9, files=100, concurrency=4, pipelining=16384,
+    rtt_ms=40.0, capacity_bps=1e10, nic_bps=10**10, window_bytes=32 << 20,
+    here_kernel="6.1.0", there_kernel="6.1.0", now_s=NOW_S,
 )  # fmt: skip
 """A long path, files of 1 GB. Its windows fill it."""
 

@@ -1,0 +1,117 @@
+"""A search as a job, on paths that are played: events, budget, what is kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from farline.errors import SystemFailure, UsageError
+from farline.store import Store
+from farline.store.paths.choices import read_choice
+from farline.tools import Stop, StopQuestion, never_stop
+from farline.tools.events import PathKnown, SampleBegun, SampleTaken
+from farline.tuning.job import TuneJob, TuneRequest
+from farline.tuning.sampling import Surroundings, Taken, sample_seconds
+from farline.tuning.search import Sample
+from farline.tuning.situation import Setting, Situation
+from tests.unit.tuning.histories import FLAT, RISING, WAN, row
+
+if TYPE_CHECKING:
+    from farline.tools.events import Steps
+
+
+class PlayedPath:
+    """A path that gives the same rates every time."""
+
+    is_own_data = False
+    far = "far"
+    pushes = True
+
+    def __init__(self, truth: Sequence[float], fails_at: int | None = None) -> None:
+        self._truth, self._fails_at = truth, fails_at
+        self.tried: list[int] = []
+        self.is_closed = False
+
+    def look(self, should_stop: StopQuestion) -> Steps[Surroundings]:
+        yield from ()
+        return Surroundings(WAN, Setting(8), 32)
+
+    def sample(self, setting: Setting, seconds: float, should_stop: StopQuestion) -> Steps[Taken]:
+        yield None
+        if len(self.tried) == self._fails_at:
+            raise SystemFailure("no more")
+        self.tried.append(setting.streams)
+        mbps = self._truth[int(math.log2(setting.streams))]
+        sample = Sample(setting, 1e6 * mbps, seconds, round(seconds * 1e6 * mbps / 8))
+        return Taken(sample, row(setting.streams, mbps))
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def test_a_search_tells_its_steps_and_keeps_the_choice(tmp_path: Path) -> None:
+    store, path = Store(tmp_path), PlayedPath(RISING)
+    job = TuneJob(TuneRequest(), path, store)
+    events = list(job)
+    assert [type(event) for event in events[:3]] == [PathKnown, SampleBegun, SampleTaken]
+    assert sum(isinstance(event, SampleTaken) for event in events) == len(path.tried) <= 5
+    choice = job.wait().checked()
+    kept = read_choice(store.layout.paths, "far", True)
+    assert kept is not None
+    assert (kept.streams, kept.there_kernel) == (choice.setting.streams, "6.1.0")
+    assert kept.low_bps < kept.rate_bps < kept.high_bps
+    assert path.is_closed
+
+
+def test_a_dry_run_samples_and_keeps_nothing(tmp_path: Path) -> None:
+    store, path = Store(tmp_path), PlayedPath(RISING)
+    result = TuneJob(TuneRequest(dry_run=True), path, store).wait()
+    assert (path.tried, result.kept) == ([], None)
+    assert result.checked().reason == "history"
+    assert read_choice(store.layout.paths, "far", True) is None
+
+
+def test_the_budget_bounds_the_samples() -> None:
+    path = PlayedPath(RISING)
+    needed = sample_seconds(WAN)
+    result = TuneJob(TuneRequest(budget_s=needed / 2), path).wait()
+    # One sample is always taken, shortened; a second does not fit.
+    assert len(path.tried) == 1
+    assert result.checked().reason == "budget"
+    with pytest.raises(UsageError, match="budget"):
+        TuneJob(TuneRequest(budget_s=0), path)
+
+
+def test_the_bracket_is_a_way_to_search() -> None:
+    path = PlayedPath(FLAT)
+    choice = TuneJob(TuneRequest(method="bracket"), path).wait().checked()
+    assert path.tried == [8, 32, 16]
+    assert choice.setting == Setting(8)
+
+
+def test_a_sample_that_fails_is_the_job_s_error(tmp_path: Path) -> None:
+    store, path = Store(tmp_path), PlayedPath(RISING, fails_at=1)
+    result = TuneJob(TuneRequest(), path, store).wait()
+    assert result.error is not None
+    assert (result.choice, result.exit_code) == (None, SystemFailure.exit_code)
+    assert read_choice(store.layout.paths, "far", True) is None
+
+
+def test_a_search_that_is_stopped_before_a_sample_chooses_nothing() -> None:
+    path = PlayedPath(RISING)
+    result = TuneJob(TuneRequest(), path, should_stop=lambda: Stop.GRACEFULLY).wait()
+    assert result.choice is None
+    assert result.exit_code == 130
+
+
+def test_a_sample_lasts_until_it_is_behind_its_ramp() -> None:
+    short = sample_seconds(Situation(rtt_ms=0.1))
+    long = sample_seconds(Situation(rtt_ms=200.0, capacity_bps=1e10))
+    assert short == pytest.approx(2.0, abs=0.1)
+    # RTT log2(BDP / first window) = 0.2 s * log2(250 MB / 14.48 kB) = 2.8 s.
+    assert long == pytest.approx(1.5 * 2.81 + 2.0, abs=0.1)
+    assert never_stop() is Stop.GO_ON
