@@ -121,7 +121,8 @@ PAGES = {
             Options(
                 "Sharing",
                 "--load --background --repetitions --tool --dry-run --resume",
-                "--lead --reference --capacity",
+                "--lead --reference --capacity --tool-timeout --tool-server --tool-command"
+                " --tool-server-command --tool-result --tool-stripes",
             ),
             _RUN,
             Options(
