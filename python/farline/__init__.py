@@ -10,9 +10,9 @@ print(run.throughput_bps, run.verdict["line"])
 
 Jobs: `probe`, `profile`, `contend`, `copy`, `tune`. Each goes on in a thread of its own, gives
 events as it is iterated (`async for` as well), ends with `.wait()` or `await`, and stops by
-`.cancel()`. For as long as a block runs: `serve`, `testbed`. Questions to what was measured:
-`open_store`, `ingest`, `throughput_profile`, `explain`, `report`. Failures are `farline.errors`,
-all of `FarlineError`.
+`.cancel()`. For as long as a block runs: `serve`, `testbed`. Before a copy: `estimate`. Questions
+to what was measured: `open_store`, `ingest`, `throughput_profile`, `explain`, `report`. Failures
+are `farline.errors`, all of `FarlineError`.
 
 Names are imported when they are first used. ARCHITECTURE.md has the rooms behind them.
 """
@@ -25,6 +25,7 @@ __all__ = [
     "Campaign",
     "Contention",
     "Copy",
+    "Estimate",
     "FarlineError",
     "PartialCopy",
     "Run",
@@ -34,6 +35,7 @@ __all__ = [
     "Tune",
     "contend",
     "copy",
+    "estimate",
     "explain",
     "ingest",
     "open_store",
@@ -50,6 +52,7 @@ _ROOMS = {
     "Campaign": "api.campaign",
     "Contention": "api.contention",
     "Copy": "api.copy",
+    "Estimate": "api.estimate",
     "FarlineError": "errors",
     "PartialCopy": "api.copy",
     "Run": "api.run",
@@ -59,6 +62,7 @@ _ROOMS = {
     "Tune": "api.tuning",
     "contend": "api.contention",
     "copy": "api.copy",
+    "estimate": "api.estimate",
     "explain": "api.measurements",
     "ingest": "api.measurements",
     "open_store": "api.stores",

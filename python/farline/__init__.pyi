@@ -7,6 +7,8 @@ from farline.api.contention import contend as contend
 from farline.api.copy import Copy as Copy
 from farline.api.copy import PartialCopy as PartialCopy
 from farline.api.copy import copy as copy
+from farline.api.estimate import Estimate as Estimate
+from farline.api.estimate import estimate as estimate
 from farline.api.measurements import explain as explain
 from farline.api.measurements import ingest as ingest
 from farline.api.measurements import report as report
@@ -27,6 +29,7 @@ __all__ = [
     "Campaign",
     "Contention",
     "Copy",
+    "Estimate",
     "FarlineError",
     "PartialCopy",
     "Run",
@@ -36,6 +39,7 @@ __all__ = [
     "Tune",
     "contend",
     "copy",
+    "estimate",
     "explain",
     "ingest",
     "open_store",

@@ -128,7 +128,7 @@ def copy(
     """
     if max_delete is not None and not delete:
         raise UsageError("max_delete: needs delete=True; alone it deletes nothing")
-    locations = tuple(_text(one) for one in (*_sources(source), destination))
+    locations = location_texts(source, destination)
     spec = copy_spec_of(options)
     rules = [*(f"+ {one}" for one in include), *(f"- {one}" for one in exclude), *filters]
     if rules:
@@ -152,6 +152,11 @@ def copy(
         **more,
     )
     return Copy(request, locations)
+
+
+def location_texts(source: Location | Iterable[Location], destination: Location) -> tuple[str, ...]:
+    """Sources and destination as the command line has them."""
+    return tuple(_text(one) for one in (*_sources(source), destination))
 
 
 def _sources(source: Location | Iterable[Location]) -> Iterator[Location]:

@@ -37,6 +37,7 @@ _PLAN = "Predict and emulate"
 
 COMMANDS: dict[str, Verb] = {
     "copy": Verb("farline.cli.copy.command", "Copy files and folders between hosts.", _COPY),
+    "estimate": Verb("farline.cli.estimate", "Estimate how long a copy will take.", _COPY),
     "serve": Verb("farline.cli.serve", "Serve copies and measurements to other hosts.", _COPY),
     "ticket": Verb("farline.cli.ticket", "Make, list and revoke tickets of this server.", _COPY),
     "trust": Verb("farline.cli.trust", "Remember or forget another host's server.", _COPY),
@@ -144,7 +145,7 @@ def _run(arguments: Sequence[str]) -> int:
         return _failed(error, arguments)
 
 
-_READERS = ("analyze", "explain", "export", "model", "report", "runs", "show")
+_READERS = ("analyze", "estimate", "explain", "export", "model", "report", "runs", "show")
 """Verbs whose results stand on the store: with a file of it left out they are not whole."""
 
 

@@ -1,0 +1,137 @@
+"""`farline estimate SRC... DST`: how long a copy will take, how sure that is, what to reserve.
+
+Reads a command line, asks `farline.copying.estimates`, prints the answer.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+import click
+
+from farline.cli.command import Command
+from farline.cli.limits import RATE, SECONDS, SIZE, UnitType
+from farline.cli.selection import store_option
+from farline.spec.units import parse_probability
+
+MOST_FILES = 10**12
+
+
+def _read_files(text: str) -> float:
+    """A number of files, as `40000`, `40,000` or `1e6`."""
+    try:
+        count = Decimal(text.replace(",", "").replace("_", ""))
+    except InvalidOperation:
+        raise ValueError(f"{text!r} is not a number of files: write 40000 or 1e6") from None
+    if not count.is_finite() or count != count.to_integral_value() or not 1 <= count <= MOST_FILES:
+        raise ValueError(f"{text!r} is not a number of files: write a whole number from 1 on")
+    return int(count)
+
+
+def _read_confidence(text: str) -> float:
+    from farline.estimating.confidence import LEAST, MOST
+
+    confidence = parse_probability(text)
+    if not LEAST <= confidence <= MOST:
+        raise ValueError(f"{text!r} is out of range: {LEAST:.0%} to {MOST:.0%}")
+    return confidence
+
+
+@click.command(cls=Command, short_help="Estimate how long a copy will take.")
+@click.argument("places", nargs=-1, metavar="SRC... DST")
+@click.option(
+    "--size", type=SIZE, help="Assume this many bytes in all (default: count sources on this host)."
+)
+@click.option(
+    "--files",
+    type=UnitType("count", _read_files),
+    metavar="N",
+    help="Assume this many files (default: count sources on this host; 1 with --size alone).",
+)
+@click.option(
+    "--deadline",
+    metavar="TIME",
+    help="Say whether the copy is complete by then, and when it has to start: '2026-12-01 18:00',"
+    " with an offset or a time zone such as Europe/Zurich behind it, or 36h from now.",
+)
+@click.option(
+    "--start", metavar="TIME", help="Assume that the copy starts at this time (default now)."
+)
+@click.option(
+    "--confidence",
+    type=UnitType("confidence", _read_confidence),
+    default="90%",
+    metavar="SHARE",
+    help="Reserve so that the copy is complete in time with this confidence (default 90%).",
+)
+@click.option(
+    "--streams",
+    type=click.IntRange(1, 1024),
+    help="Assume this many streams (default: as the last copy over the path).",
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 1024),
+    help="Assume this many files at a time (default: as the last copy over the path).",
+)
+@click.option(
+    "--link",
+    type=RATE,
+    help="Assume that the slowest link has this rate, where no copy over the path has shown it"
+    " (default: the fastest interface of this host).",
+)
+@click.option(
+    "--rtt",
+    type=SECONDS,
+    help="Assume this round-trip time, where no copy over the path has shown it.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the estimate as one JSON document.")
+@store_option
+def command(
+    places: tuple[str, ...],
+    size: float | None,
+    files: float | None,
+    deadline: str | None,
+    start: str | None,
+    confidence: float,
+    streams: int | None,
+    concurrency: int | None,
+    link: float | None,
+    rtt: float | None,
+    as_json: bool,
+    store_path: Path | None,
+) -> None:
+    """Estimate how long a copy from SRC to DST will take, and how sure that is.
+
+    Learns from every copy in the store: most from those over the same path, least from a model of
+    published transfers, and the interval says how much is known. Nothing is sent. With --deadline,
+    prints when the copy has to start, and what to reserve on the network, for the deadline to hold.
+    """
+    from farline.copying.estimates import estimate_copy, question_of
+    from farline.copying.locations import Location, read_endpoints
+
+    ends = read_endpoints(places)
+    question, zone = question_of(
+        ends, time.time(), size_bytes=_whole(size), files=_whole(files), deadline=deadline,
+        start=start, confidence=confidence, streams=streams, concurrency=concurrency,
+        link_bps=link, rtt_s=rtt,
+    )  # fmt: skip
+    estimate = estimate_copy(ends, question, store_path)
+    source = ", ".join(str(Location(ends.source_host, path)) for path in ends.sources)
+    destination = str(Location(ends.destination_host, ends.destination))
+    if as_json:
+        from farline.estimating.document import document_of
+
+        click.echo(json.dumps(document_of(estimate, source, destination, zone), indent=2))
+        return
+    from farline.cli.estimate_text import lines
+
+    for line in lines(estimate, source, destination, zone):
+        click.echo(line)
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)
