@@ -127,7 +127,7 @@ class CopyRequest:
         """Folder of the settings that were found for paths; None where none is to be used."""
         if not (self.use_tuned and self.keep) or self.is_local:
             return None
-        from farline.store.default_path import default_path
+        from farline.store.default_folder import default_path
 
         return (self.store_path or default_path()) / "paths"
 

@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from farline.store.compact import Compaction
-    from farline.store.default_path import default_path
+    from farline.store.default_folder import default_path
     from farline.store.entry import Entry, RunBundle
     from farline.store.filters import RunFilter
     from farline.store.store import Store
@@ -57,7 +57,7 @@ _PLACES = {
     "RunBundle": "entry",
     "RunFilter": "filters",
     "Store": "store",
-    "default_path": "default_path",
+    "default_path": "default_folder",
 }
 
 

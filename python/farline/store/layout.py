@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from farline.errors import SystemFailure, VersionError
 from farline.spec.json_text import read_json
 from farline.store import left_out
-from farline.store.default_path import default_path as default_path
+from farline.store.default_folder import default_path as default_path
 from farline.store.disk import locked, system_failures
 from farline.store.entry import Fresh, read_footer, read_fresh
 from farline.store.spool import SUFFIX, read_spooled
