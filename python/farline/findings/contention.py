@@ -15,7 +15,10 @@ Level = Literal["gentle", "fair", "harsh", "unfit"]
 UNFIT_HARM = 0.5
 """Harm beyond that of a fair sharer, and at least this, of one that does not give way."""
 MARGIN = 0.05
-"""Least difference of harm that counts: repetitions on a busy machine scatter by as much."""
+"""Least difference of harm that counts."""
+WIDEST = 0.15
+"""Difference of harm that counts whatever the interval, and of a single repetition, which has none:
+single flows that are alike differ by as much within ten seconds."""
 _GENTLE = 0.8
 _NAMES = {"tcp": "TCP", "udp": "UDP", "udt": "UDT", "rbudp": "RBUDP", "null": "null"}
 _DEAF = ("rbudp", "udp")
@@ -72,7 +75,7 @@ def contention_verdict(
     taken = full.mean("share")
     line = f"{name} {_takes(taken, others)}; harms it by {_figure(full.measures['harm'])}"
     line += f"{_beside(full, reference, reference_text)}: {_JUDGED[level]}"
-    return ContentionVerdict(level, line, _evidence(contest), _remedies(level, subject, contest))
+    return ContentionVerdict(level, line, _evidence(contest), _remedies(level, subject))
 
 
 _JUDGED: Mapping[Level, str] = {
@@ -118,9 +121,8 @@ def _allowed(full: Point, reference: Contest | None) -> tuple[float, float]:
 def _level(full: Point, reference: Contest | None, transport: str) -> Level:
     harm = full.measures["harm"]
     allowed, half = _allowed(full, reference)
-    # Of a few repetitions the interval is wide: what is clear is not hidden by it.
-    beyond = harm.mean - allowed - max(MARGIN, min(harm.half + half, 2 * MARGIN))
-    if beyond > 0:
+    known = harm.half + half if harm.low is not None else WIDEST
+    if harm.mean - allowed > max(MARGIN, min(known, WIDEST)):
         deaf = transport in _DEAF and harm.mean > UNFIT_HARM
         return "unfit" if deaf else "harsh"
     share = full.mean("share")
@@ -161,7 +163,7 @@ def _least(contest: Contest, name: str) -> float:
     return min(point.measures[name].mean for point in contest.points)
 
 
-def _remedies(level: Level, subject: Side, contest: Contest) -> tuple[str, ...]:
+def _remedies(level: Level, subject: Side) -> tuple[str, ...]:
     _tool, options = subject
     streams = int(options.get("streams", 1))
     transport = str(options.get("transport", "tcp"))
@@ -173,5 +175,7 @@ def _remedies(level: Level, subject: Side, contest: Contest) -> tuple[str, ...]:
     if level == "harsh" and streams > 1:
         return (f"fewer streams than {counted(streams, 'stream')}: -P {streams // 2}",)
     if level == "harsh":
-        return (f"another congestion control for {_NAMES.get(transport, transport)}: -C cubic",)
+        control = options.get(f"{transport}.congestion_control")
+        other = () if control == "cubic" else ("another congestion control: -C cubic",)
+        return (*other, "a rate below what others leave free: -b RATE")
     return ()

@@ -57,7 +57,15 @@ def test_a_yielding_transfer_is_gentle() -> None:
     assert found.level == "gentle" and "it yields to others" in found.line
 
 
-@pytest.mark.parametrize(("harm", "level"), [(0.64, "fair"), (0.66, "harsh")])
+def test_an_interval_that_is_known_can_tell_a_smaller_difference() -> None:
+    def of(harm: float) -> Contest:
+        return contest(100 * harm, 100 * (1 - harm), repetitions=2)
+
+    assert contention_verdict(of(0.60), CUBIC, CUBIC, of(0.55)).level == "fair"
+    assert contention_verdict(of(0.80), CUBIC, CUBIC, of(0.55)).level == "harsh"
+
+
+@pytest.mark.parametrize(("harm", "level"), [(0.74, "fair"), (0.76, "harsh")])
 def test_harm_counts_beside_that_of_the_reference(harm: float, level: str) -> None:
     """Ware et al. 2019: no worse than what is deployed already."""
     found = contention_verdict(
