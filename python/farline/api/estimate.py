@@ -104,9 +104,13 @@ def estimate(
     concurrency: int | None = None,
     link_bps: float | None = None,
     rtt_s: float | None = None,
+    sample_s: float | None = None,
     store: StoreLike = None,
 ) -> Estimate:
     """Estimates how long a copy from `source` to `destination` will take; nothing is sent.
+
+    With `sample_s` the copy itself runs so long first: what arrives is kept, and a copy continues
+    there.
 
     Without `size_bytes` sources on this host are counted; with it alone, it is of one file. A
     `deadline` or `start` is a text as `farline estimate` takes it ("2026-12-01 18:00", "36h") or a
@@ -116,16 +120,19 @@ def estimate(
 
     Raises:
         UsageError: for locations, amounts, times or a confidence that cannot be.
+        FarlineError: what the sample failed with.
         SystemFailure: when the store cannot be read.
     """
     from farline.copying.estimates import estimate_copy, question_of
     from farline.copying.locations import read_endpoints
+    from farline.copying.sample import take_sample
 
     locations = location_texts(source, destination)
     ends = read_endpoints(locations)
+    sample = None if sample_s is None else take_sample(ends, sample_s, folder_of(store))
     question, zone = question_of(
         ends, time.time(), size_bytes=size_bytes, files=files, deadline=deadline, start=start,
         confidence=confidence, streams=streams, concurrency=concurrency, link_bps=link_bps,
-        rtt_s=rtt_s,
+        rtt_s=rtt_s, sample=sample,
     )  # fmt: skip
     return Estimate(estimate_copy(ends, question, folder_of(store)), locations, zone)

@@ -9,6 +9,7 @@ import json
 import time
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +17,9 @@ from farline.cli.command import Command
 from farline.cli.limits import RATE, SECONDS, SIZE, UnitType
 from farline.cli.selection import store_option
 from farline.spec.units import parse_probability
+
+if TYPE_CHECKING:
+    from farline.copying.locations import Endpoints
 
 MOST_FILES = 10**12
 
@@ -78,6 +82,12 @@ def _read_confidence(text: str) -> float:
     help="Assume this many files at a time (default: as the last copy over the path).",
 )
 @click.option(
+    "--sample",
+    type=SECONDS,
+    help="Copy for this long first and learn from it; what arrives is kept, and a copy continues"
+    " there (default: send nothing).",
+)
+@click.option(
     "--link",
     type=RATE,
     help="Assume that the slowest link has this rate, where no copy over the path has shown it"
@@ -99,6 +109,7 @@ def command(
     confidence: float,
     streams: int | None,
     concurrency: int | None,
+    sample: float | None,
     link: float | None,
     rtt: float | None,
     as_json: bool,
@@ -107,17 +118,19 @@ def command(
     """Estimate how long a copy from SRC to DST will take, and how sure that is.
 
     Learns from every copy in the store: most from those over the same path, least from a model of
-    published transfers, and the interval says how much is known. Nothing is sent. With --deadline,
-    prints when the copy has to start, and what to reserve on the network, for the deadline to hold.
+    published transfers, and the interval says how much is known. Nothing is sent but a --sample.
+    With --deadline, prints when the copy has to start, and what to reserve on the network, for the
+    deadline to hold.
     """
     from farline.copying.estimates import estimate_copy, question_of
     from farline.copying.locations import Location, read_endpoints
 
     ends = read_endpoints(places)
+    sampled = None if sample is None else _sampled(ends, sample, store_path)
     question, zone = question_of(
         ends, time.time(), size_bytes=_whole(size), files=_whole(files), deadline=deadline,
         start=start, confidence=confidence, streams=streams, concurrency=concurrency,
-        link_bps=link, rtt_s=rtt,
+        link_bps=link, rtt_s=rtt, sample=sampled,
     )  # fmt: skip
     estimate = estimate_copy(ends, question, store_path)
     source = ", ".join(str(Location(ends.source_host, path)) for path in ends.sources)
@@ -131,6 +144,14 @@ def command(
 
     for line in lines(estimate, source, destination, zone):
         click.echo(line)
+
+
+def _sampled(ends: Endpoints, seconds: float, store_path: Path | None) -> str:
+    from farline.cli.common import interruptible
+    from farline.copying.sample import take_sample
+
+    with interruptible() as asked:
+        return take_sample(ends, seconds, store_path, asked)
 
 
 def _whole(value: float | None) -> int | None:

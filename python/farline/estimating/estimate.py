@@ -43,6 +43,8 @@ class Question:
     streams: int | None = None
     concurrency: int | None = None
     pipelining: int | None = None
+    sample: str | None = None
+    """The run that was made for this question, if one was."""
     link_bps: float | None = None
     """Slowest link, where it is known and no transfer of the path has said."""
     rtt_s: float | None = None
@@ -157,7 +159,7 @@ def estimate_transfer(
         prediction,
         tuple(estimator.interval(prediction, cover) for cover in COVERS),
         interval_of(estimator, prediction, asked),
-        *_basis(done, of_files, like if weight >= LEAST_LIKE else []),
+        *_basis(done, _sort(question, own, of_files), like if weight >= LEAST_LIKE else []),
         _deadline_confidence(question, estimator, prediction),
     )
 
@@ -201,12 +203,20 @@ def _like(rows: Sequence[PastTransfer], ends: PathEnds) -> list[list[Finished]]:
     return [done for some in others.values() if (done := history.usable(some)[0])]
 
 
+def _sort(question: Question, own: Sequence[PastTransfer], of_files: bool) -> EstimateBasis:
+    """What the transfers of the path itself are."""
+    if not of_files:
+        return "probes"
+    files = [row.source for row in own if row.modality == "E"]
+    return "sample" if files == [question.sample] else "own-path"
+
+
 def _basis(
-    done: Sequence[Finished], of_files: bool, like: Sequence[Sequence[Finished]]
+    done: Sequence[Finished], own: EstimateBasis, like: Sequence[Sequence[Finished]]
 ) -> tuple[EstimateBasis, int, float | None]:
     """What an estimate rests on: its word, how many transfers, when the newest of them ended."""
     if done:
-        return "own-path" if of_files else "probes", len(done), done[-1].ended_s or None
+        return own, len(done), done[-1].ended_s or None
     if like:
         newest = max(path[-1].ended_s for path in like)
         return "like-paths", sum(map(len, like)), newest or None

@@ -71,6 +71,6 @@ def basis_words(estimate: TransferEstimate) -> str:
         runs = counted(count, "measurement")
         return f"{runs} of this path between memories{age}: disks are not in them"
     if estimate.basis == "sample":
-        return "the first moments of this transfer"
+        return "the sample alone: nothing had been copied over this path"
     new = "; none of them like this one, so the interval is wider" if estimate.is_new_kind else ""
     return f"{counted(count, 'transfer')} over this path{age}{new}"

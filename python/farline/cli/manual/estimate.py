@@ -9,7 +9,7 @@ PAGES = {
         options=(
             Options("What is copied", "--size --files"),
             Options("When", "--deadline --start --confidence"),
-            Options("How it is copied", "--streams --link --rtt", "--concurrency"),
+            Options("How it is copied", "--streams --sample --link --rtt", "--concurrency"),
             Options("Output", "--json --store"),
         ),
         examples=(
