@@ -55,3 +55,19 @@ def test_a_blast_harms_one_cubic_flow_and_is_said_to(tmp_path: Path) -> None:
         "background-source", "background-source", "source", "source",
     ]  # fmt: skip
     assert list_beds() == []
+
+
+@pytest.mark.alone
+def test_other_peoples_tools_are_counted_by_the_router_too(tmp_path: Path) -> None:
+    document = fairness(
+        tmp_path, "--tool", "iperf3", "-C", "cubic", "--background", "iperf3:cubic", *LINE,
+        "--load", "50%", "--repetitions", "1", "-t", "3", "-O", "1", "--lead", "1s",
+    )  # fmt: skip
+    (transfer,) = document["transfers"]
+    assert transfer["text"] == "iperf3 TCP cubic"
+    measures = {name: one["mean"] for name, one in transfer["loads"][0]["measures"].items()}
+    # Payload of 1448 bytes has 1538 on the wire.
+    assert measures["background_alone_bps"] == pytest.approx(50e6 * 1538 / 1448, rel=0.05)
+    assert 0.8 < measures["utilisation"] <= 1.01
+    rows = Store(tmp_path).runs().to_pylist()
+    assert {row["tool"] for row in rows} == {"iperf3"}

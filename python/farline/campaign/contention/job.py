@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import random
 import secrets
 import threading
@@ -241,7 +242,9 @@ def spec_of(
             f"{contender.name}: {contender.transport} needs a rate: state rate_bps, or the rate of"
             " the line"
         )
-    document = contender.spec(time_s, load_bps, capacity_bps or 0.0)
+    # Some tools take whole seconds only; a window ends with the first side anyway.
+    whole_s = time_s if contender.tool == NATIVE else float(math.ceil(time_s))
+    document = contender.spec(whole_s, load_bps, capacity_bps or 0.0)
     try:
         if contender.tool != NATIVE:
             document = resolve_driven(_without_time(document, capacity_bps))

@@ -113,7 +113,7 @@ def test_a_file_that_is_not_there_or_not_toml(tmp_path: Path) -> None:
 
 def test_a_driven_tool_is_asked_in_its_own_words() -> None:
     side = Contender("x", "iperf3", {"tcp.congestion_control": "cubic"})
-    spec: Any = spec_of(side, 5.0, 40e6, 1e8)
+    spec: Any = spec_of(side, 4.5, 40e6, 1e8)
     assert (spec["tool"], spec["rate_bps"], spec["duration_s"]) == ("iperf3", 40_000_000, 5.0)
     with pytest.raises(SpecError, match=r"x: tcp\.congestion_control: nuttcp does not take it"):
         spec_of(Contender("x", "nuttcp", side.options), 5.0, 40e6, 1e8)
