@@ -58,9 +58,17 @@ class Run:
         """Next event as (kind, JSON, columns of rows), or None after `timeout_s`.
 
         Kinds: `stage`, `server_key`, `notice`, `samples` and `mover_samples` (with columns),
-        `progress` (a copy-progress document, ten times a second), `listening` (where the server is
-        waited for), and last `done` with the record.
+        `progress` (a copy-progress document, ten times a second), `stages` (a copy-stages document,
+        once an interval), `adjusted` (an adjustment), `listening` (where the server is waited for),
+        and last `done` with the record.
         """
+
+    @property
+    def run_id(self) -> str:
+        """Name of the run, as in its record."""
+
+    def adjust(self, request_json: str) -> None:
+        """Wants a copy to go on in another way; `adjusted` events tell what comes of it."""
 
     def stop(self) -> None:
         """Ends the run gracefully: senders stop, and a partial record still comes."""

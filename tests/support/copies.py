@@ -77,6 +77,8 @@ class PlayedRun:
         self._last = record
         self._receipt = None if receipt is None else Path(receipt)
         self.record: Any = None
+        self.run_id: str | None = None
+        """It has no name: nobody changes it from outside."""
         self.asked = Stop.GO_ON
         self.samples: Mapping[str, array[int]] = {}
         self.file_samples: Mapping[str, array[int]] = {}

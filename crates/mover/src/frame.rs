@@ -263,6 +263,21 @@ impl FrameMaker {
         Self(PageBuffers::new(most, memory_bytes(capacity)))
     }
 
+    /// As [`Self::new`], of which at first only `allowed` are made.
+    pub fn with_room(most: usize, allowed: usize, capacity: usize) -> Self {
+        Self(PageBuffers::with_room(most, allowed, memory_bytes(capacity)))
+    }
+
+    /// How many may be made now.
+    pub fn allowed(&self) -> usize {
+        self.0.allowed()
+    }
+
+    /// Lets `more` be made, as far as there is room.
+    pub fn allow(&self, more: usize) {
+        self.0.allow(more);
+    }
+
     /// Another frame; `None` after the last.
     pub fn make(&self) -> Option<Frame> {
         self.0.take().map(Frame::of)

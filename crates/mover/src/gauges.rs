@@ -48,6 +48,8 @@ gauges! {
     starved_ns,
     /// Frames that wait between files and streams now.
     queued_frames,
+    /// Frames that fit there; 0 where streams read or write for themselves.
+    room_frames,
     /// Rate that the sender holds itself to now, bit/s; 0 where it does not.
     held_rate_bps,
 }

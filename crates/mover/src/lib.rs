@@ -74,8 +74,10 @@ pub struct EndSetup {
     pub origin: String,
     /// Whether this end asked for the copy, and was not asked for it.
     pub is_own_request: bool,
-    /// Data streams that there will be.
+    /// Data streams that there will be at first.
     pub streams: u16,
+    /// Data streams that there may be at once while it goes on; as many as at first where none come or go.
+    pub most_streams: u16,
     /// Whether bytes may go straight from a file to its stream, with nobody between who looks at them: no hash, no seal, and
     /// a transport that can ([`Outlet::send_from`]).
     pub may_go_straight: bool,

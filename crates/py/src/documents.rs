@@ -2,8 +2,9 @@
 
 use farline_session::Target;
 use farline_spec::{
-    CopyProgress, Failure, FailureKind, HostFacts, Limits, LinkChange, MoverSamples, ReceiptLine, RunRecord,
-    RunSpec, Samples, Scope, ServerConfig, TicketClaims, TicketRecord, Topology, VersionInfo, from_json,
+    AdjustRequest, CopyProgress, CopyStages, Failure, FailureKind, HostFacts, Limits, LinkChange,
+    MoverSamples, ReceiptLine, RunRecord, RunSpec, Samples, Scope, ServerConfig, TicketClaims, TicketRecord,
+    Topology, VersionInfo, from_json,
 };
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -37,8 +38,10 @@ pub fn parse_target(py: Python<'_>, text: &str) -> PyResult<String> {
 
 type Check = fn(&str) -> Result<String, Failure>;
 
-const CHECKS: [(&str, Check); 16] = [
+const CHECKS: [(&str, Check); 18] = [
+    ("adjust-request", checked::<AdjustRequest>),
     ("copy-progress", checked::<CopyProgress>),
+    ("copy-stages", checked::<CopyStages>),
     ("failure", checked::<Failure>),
     ("host-facts", checked::<HostFacts>),
     ("limits", checked::<Limits>),

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use farline_session::{Event, Local, RunHandle, Target};
-use farline_spec::{Failure, FailureKind, IpVersion, RunSpec, from_json};
+use farline_spec::{AdjustRequest, Failure, FailureKind, IpVersion, RunSpec, from_json};
 use pyo3::prelude::*;
 
 use crate::columns::Columns;
@@ -101,6 +101,19 @@ impl Run {
         })
     }
 
+    /// Name of the run, as in its record.
+    #[getter]
+    fn run_id(&self) -> String {
+        self.handle().run_id().to_owned()
+    }
+
+    /// Wants a copy to go on in another way (an adjust request as JSON); `adjusted` events tell what comes of it.
+    fn adjust(&self, py: Python<'_>, request_json: &str) -> PyResult<()> {
+        gate(py, || {
+            self.handle().adjust(from_json::<AdjustRequest>(request_json)?)
+        })
+    }
+
     /// Ends the run gracefully: senders stop, and a partial record still comes.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         gate(py, || {
@@ -155,6 +168,8 @@ fn to_python(event: Event) -> Result<PolledEvent, Failure> {
             Some(Columns::of_movers(samples)),
         ),
         Event::Progress(progress) => ("progress", to_json(&progress)?, None),
+        Event::Stages(stages) => ("stages", to_json(&stages)?, None),
+        Event::Adjusted(change) => ("adjusted", to_json(&change)?, None),
         Event::Done(record) => ("done", to_json(&record)?, None),
     })
 }

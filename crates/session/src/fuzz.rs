@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use farline_spec::{Failure, FailureKind, RunSpec, Samples, StreamRecord};
+use farline_spec::unit::StreamCount;
+use farline_spec::{AdjustRequest, Failure, FailureKind, RunSpec, Samples, StreamRecord};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -19,8 +20,8 @@ use crate::machine::{
 use crate::message::frame::{Decoder, MAX_FRAME_BYTES, encode};
 use crate::message::profile::ProfileEnd;
 use crate::message::{
-    ClientMessage, ClientProfile, Established, Grant, Handshake, ListenerAddress, Listeners, ProfilePart,
-    ProfilingEnd, ServerMessage, SessionId, Task, VERSIONS,
+    Adjust, Adjusted, ClientMessage, ClientProfile, Established, FarStages, Grant, Handshake,
+    ListenerAddress, Listeners, ProfilePart, ProfilingEnd, ServerMessage, SessionId, Task, VERSIONS,
 };
 use crate::target::Target;
 
@@ -207,7 +208,17 @@ impl Play {
                 self.at_client
                     .push_back(ClientEvent::Collected(ClientProfile::default()));
             }
-            ClientAction::StopRun | ClientAction::Stage(_) | ClientAction::Notice(_) => {}
+            ClientAction::Adjust(change) if change.open.is_some() => {
+                let (missing, why) = (0, None);
+                self.at_client
+                    .push_front(ClientEvent::LateStreams { missing, why });
+            }
+            ClientAction::StopRun
+            | ClientAction::Adjust(_)
+            | ClientAction::Adjusted(_)
+            | ClientAction::Stages(_)
+            | ClientAction::Stage(_)
+            | ClientAction::Notice(_) => {}
         }
     }
 
@@ -230,6 +241,11 @@ impl Play {
                 self.at_server.clear();
                 self.at_server.push_back(ServerEvent::Collected(Box::default()));
             }
+            ServerAction::Adjust(change) => self.at_server.push_front(ServerEvent::Adjusted(Adjusted {
+                number: change.number,
+                first_stream: 5,
+                ..Adjusted::default()
+            })),
             ServerAction::StopRun => {}
         }
     }
@@ -274,7 +290,15 @@ fn grant(spec: RunSpec) -> Box<Grant> {
 }
 
 fn client_event(choice: u8) -> ClientEvent {
-    match choice % 7 {
+    match choice % 9 {
+        7 => ClientEvent::Adjust(AdjustRequest {
+            streams: StreamCount::new(u16::from(choice / 9) + 1).ok(),
+            ..AdjustRequest::default()
+        }),
+        8 => ClientEvent::LateStreams {
+            missing: u16::from(choice / 9),
+            why: None,
+        },
         0 => ClientEvent::StreamsOpen,
         1 => ClientEvent::SendersDone,
         2 => ClientEvent::AllDone,
@@ -286,9 +310,11 @@ fn client_event(choice: u8) -> ClientEvent {
 }
 
 fn server_event(choice: u8) -> ServerEvent {
-    match choice % 8 {
+    match choice % 10 {
+        8 => ServerEvent::Adjusted(Adjusted::default()),
+        9 => ServerEvent::Stages(FarStages::default()),
         0 => ServerEvent::Admitted {
-            grant: grant(spec(choice / 8)),
+            grant: grant(spec(choice / 10)),
             duration_limit: None,
         },
         1 => ServerEvent::Bound(Listeners {
@@ -309,8 +335,14 @@ fn server_event(choice: u8) -> ServerEvent {
 }
 
 fn server_message(choice: u8) -> ServerMessage {
-    let more = choice / 8;
-    match choice % 8 {
+    let more = choice / 10;
+    match choice % 10 {
+        8 => ServerMessage::Adjusted(Adjusted {
+            number: u32::from(more % 3),
+            first_stream: u16::from(more),
+            ..Adjusted::default()
+        }),
+        9 => ServerMessage::Stages(FarStages::default()),
         0 => ServerMessage::CtrlChanEst(Established {
             min_version: u32::from(more % 3),
             max_version: u32::from(more % 5),
@@ -360,8 +392,13 @@ fn profile_part(choice: u8) -> ProfilePart {
 }
 
 fn client_message(choice: u8) -> ClientMessage {
-    let more = choice / 7;
-    match choice % 7 {
+    let more = choice / 8;
+    match choice % 8 {
+        7 => ClientMessage::Adjust(Adjust {
+            number: u32::from(more),
+            open: u16::from(more),
+            ..Adjust::default()
+        }),
         0 => ClientMessage::Handshake(Box::new(Handshake {
             version: u32::from(more % 3),
             ticket: None,

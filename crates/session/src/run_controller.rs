@@ -5,15 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, bounded, unbounded};
+use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, unbounded};
 use farline_spec::{CopyProgress, Failure, FailureKind, MoverSamples, RunSpec, Samples};
 use farline_sys::wake::Waker;
-use tracing::Span;
+use farline_transport::SharedRate;
+use tracing::{Span, debug};
 
-use crate::copy::{CopyPlan, Copying, prepare};
+use crate::copy::{CopyPlan, Copying, prepare, prepare_data};
+use crate::machine::LocalChange;
 use crate::message::profile::MAX_ROWS;
-use crate::run::{End, OpenStream, Run, RunEvent, RunOutcome, RunRequest};
-use crate::streams::data_total;
+use crate::run::{End, OpenStream, OwnStages, Run, RunEvent, RunOutcome, RunRequest};
+use crate::streams::is_data;
 
 /// What happened to the streams and the run since the last look.
 #[allow(
@@ -32,6 +34,10 @@ pub enum SeatEvent {
     MoverSamples(MoverSamples),
     /// How far a copy is.
     Progress(CopyProgress),
+    /// How far this end's stages of it are.
+    Stages(OwnStages),
+    /// Streams that were to come while a copy runs are there, all but so many, which failed for this reason.
+    LateStreams(u16, Option<String>),
     /// The run's senders have sent all they had.
     SendersDone,
     /// All streams of the run have ended.
@@ -56,6 +62,11 @@ pub struct RunController {
     opening: Option<Opening>,
     streams: Vec<OpenStream>,
     run: Option<(Run, Receiver<RunEvent>)>,
+    /// The copy that the run carries, and the rate of its data streams.
+    copy: Option<(Arc<Copying>, Option<Arc<SharedRate>>)>,
+    late: Option<Late>,
+    /// What gives way to other traffic sets the rate.
+    gives_way: bool,
     bytes_allowed: Option<u64>,
     bytes_moved: u64,
 }
@@ -67,6 +78,31 @@ struct Opening {
     thread: JoinHandle<()>,
 }
 
+/// Data streams of a copy that come while it runs.
+struct Late {
+    cancelled: Arc<AtomicBool>,
+    streams: Receiver<Result<OpenStream, Failure>>,
+    /// Streams that have not come yet.
+    missing: u16,
+    why: Option<String>,
+}
+
+/// Where streams go that come while a copy runs, one by one.
+#[derive(Clone)]
+pub struct LateSink {
+    into: Sender<Result<OpenStream, Failure>>,
+    waker: Arc<Waker>,
+}
+
+impl LateSink {
+    /// One more, or why one did not come.
+    pub fn put(&self, stream: Result<OpenStream, Failure>) {
+        // Whoever waits no longer closes it.
+        let _ = self.into.send(stream);
+        self.waker.wake();
+    }
+}
+
 impl RunController {
     /// An empty seat whose events wake `waker`.
     pub fn new(end: End, waker: Arc<Waker>) -> Self {
@@ -76,6 +112,9 @@ impl RunController {
             opening: None,
             streams: Vec::new(),
             run: None,
+            copy: None,
+            late: None,
+            gives_way: false,
             bytes_allowed: None,
             bytes_moved: 0,
         }
@@ -121,6 +160,8 @@ impl RunController {
     ) -> Result<(), Failure> {
         let (events, inbox) = unbounded();
         let prepared = prepare(std::mem::take(&mut self.streams), spec)?;
+        let rate = prepared.rate.clone();
+        self.gives_way = prepared.give_way.is_some();
         let copy = plan
             .map(|plan| Copying::start(spec, self.end, plan))
             .transpose()?;
@@ -134,15 +175,126 @@ impl RunController {
             events,
             wake: Arc::clone(&self.waker),
             copy: copy.clone(),
-            rate: prepared.rate,
+            rate: rate.clone(),
             give_way: prepared.give_way,
         });
         let run = started.inspect_err(|failure| {
             copy.iter().for_each(|copy| copy.abort(failure));
         })?;
+        self.copy = copy.map(|copy| (copy, rate));
         self.bytes_allowed = bounds.bytes;
         self.run = Some((run, inbox));
         Ok(())
+    }
+
+    /// Opens `count` data streams more on another thread, while the copy runs: `open` puts each into its argument as it comes,
+    /// and gives up soon after its flag becomes true. At the end comes [`SeatEvent::LateStreams`].
+    ///
+    /// # Errors
+    /// [`FailureKind::System`] when no thread can be made.
+    pub fn open_late(
+        &mut self,
+        count: u16,
+        open: impl FnOnce(&LateSink, &AtomicBool) + Send + 'static,
+    ) -> Result<(), Failure> {
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let (into, streams) = unbounded();
+        let sink = LateSink {
+            into,
+            waker: Arc::clone(&self.waker),
+        };
+        let (flag, session, waker) = (Arc::clone(&cancelled), Span::current(), Arc::clone(&self.waker));
+        if let Some((copy, _)) = &self.copy {
+            copy.expect_streams(count);
+        }
+        let body = move || {
+            session.in_scope(|| open(&sink, &flag));
+            drop(sink);
+            waker.wake();
+        };
+        let begun = std::thread::Builder::new().name("fl-open".into()).spawn(body);
+        if let Err(error) = begun {
+            self.give_up_late(count);
+            return Err(Failure::system("starting thread fl-open", &error));
+        }
+        self.late = Some(Late {
+            cancelled,
+            streams,
+            missing: count,
+            why: None,
+        });
+        Ok(())
+    }
+
+    /// Data streams of the copy that runs, without those that are to end.
+    pub fn streams(&self) -> u32 {
+        self.copy.as_ref().map_or(0, |(copy, _)| copy.streams())
+    }
+
+    /// Whether streams are being opened for an earlier change.
+    pub fn is_opening_late(&self) -> bool {
+        self.late.is_some()
+    }
+
+    /// Changes this end of the copy, as far as it is the sending one; streams to be opened are others' business.
+    pub fn change(&self, change: &LocalChange) {
+        let (Some((copy, rate)), Some((run, _))) = (&self.copy, &self.run) else {
+            return;
+        };
+        copy.dismiss_streams(change.dismiss);
+        if let Some(files) = change.concurrency {
+            copy.set_concurrency(files.get());
+        }
+        let (Some(wanted), Some(rate)) = (change.total_rate_bps, rate) else {
+            return;
+        };
+        let most_bps = Some(wanted.get()).filter(|&rate| rate > 0);
+        match (self.gives_way, most_bps) {
+            (true, most_bps) => run.set_most_rate(most_bps),
+            (false, Some(most_bps)) => rate.set(most_bps),
+            (false, None) => rate.lift(),
+        }
+    }
+
+    fn give_up_late(&self, count: u16) {
+        if let Some((copy, _)) = &self.copy {
+            copy.give_up_streams(count);
+        }
+    }
+
+    /// Takes the streams that have come; tells once there will be no more.
+    fn poll_late(&mut self) -> Option<SeatEvent> {
+        loop {
+            let late = self.late.as_mut()?;
+            match late.streams.try_recv() {
+                Ok(Ok(stream)) => {
+                    late.missing = late.missing.saturating_sub(1);
+                    self.join(stream);
+                }
+                Ok(Err(failure)) => late.why = Some(failure.message),
+                Err(TryRecvError::Empty) => return None,
+                Err(TryRecvError::Disconnected) => {
+                    let Late { missing, why, .. } = self.late.take()?;
+                    self.give_up_late(missing);
+                    return Some(SeatEvent::LateStreams(missing, why));
+                }
+            }
+        }
+    }
+
+    /// A stream that came while the copy runs becomes part of the run.
+    fn join(&self, stream: OpenStream) {
+        let (Some((_, rate)), Some((run, _))) = (&self.copy, &self.run) else {
+            return;
+        };
+        match prepare_data(stream, rate.as_ref()) {
+            Ok(stream) => run.join(stream),
+            // A thread that cannot be made: the copy goes on without the stream, whose other end sees it closed.
+            Err(failure) => {
+                debug!(reason = failure.message, "stream not used");
+                self.give_up_late(1);
+            }
+        }
     }
 
     /// Lets the run's senders stop.
@@ -168,6 +320,9 @@ impl RunController {
                 Err(failure) => SeatEvent::NotOpen(failure),
             });
         }
+        if let Some(event) = self.poll_late() {
+            return Some(event);
+        }
         let event = self.run.as_ref()?.1.try_recv().ok()?;
         Some(self.weigh(event))
     }
@@ -189,6 +344,7 @@ impl RunController {
             }
             RunEvent::MoverSamples(samples) => SeatEvent::MoverSamples(samples),
             RunEvent::Progress(progress) => SeatEvent::Progress(progress),
+            RunEvent::Stages(stages) => SeatEvent::Stages(stages),
             RunEvent::SendersDone => SeatEvent::SendersDone,
             RunEvent::AllDone => SeatEvent::AllDone,
             RunEvent::Failed(failure) => SeatEvent::RunFailed(failure),
@@ -198,6 +354,7 @@ impl RunController {
     /// Joins the run, at the latest after `within`, and gives what it came to and the samples and progress
     /// that [`Self::poll`] has not given yet. Without a run nothing comes.
     pub fn finish(&mut self, within: Duration) -> (RunOutcome, Vec<SeatEvent>) {
+        self.cancel_late();
         let Some((run, inbox)) = self.run.take() else {
             return (RunOutcome::default(), Vec::new());
         };
@@ -232,7 +389,15 @@ impl RunController {
         outcome
     }
 
+    /// Streams that are still being opened come too late.
+    fn cancel_late(&mut self) {
+        if let Some(late) = self.late.take() {
+            late.cancelled.store(true, Ordering::Release);
+        }
+    }
+
     fn give_up(&mut self) -> Option<JoinHandle<()>> {
+        self.cancel_late();
         let opening = self.opening.take()?;
         opening.cancelled.store(true, Ordering::Release);
         Some(opening.thread)
@@ -261,12 +426,12 @@ pub fn check_rows(spec: &RunSpec) -> Result<(), Failure> {
 
 /// Payload bytes that an end of a run of `spec` sent and received; a copy's messages are no payload.
 pub fn payload_bytes(spec: &RunSpec, outcome: &RunOutcome) -> (u64, u64) {
-    let data = u32::from(data_total(spec));
+    let carries_data = |stream: u32| u16::try_from(stream).is_ok_and(|stream| is_data(spec, stream));
     let total = |role| {
         outcome
             .streams
             .iter()
-            .filter(|record| record.role == role && record.stream < data)
+            .filter(|record| record.role == role && carries_data(record.stream))
             .map(|record| record.bytes)
             .sum()
     };

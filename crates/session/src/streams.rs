@@ -21,6 +21,10 @@ impl End {
 
 /// Message streams of a copy.
 const MESSAGE_STREAMS: u16 = 2;
+/// Data streams of one copy at once, at most.
+pub const MOST_STREAMS: u16 = StreamCount::MAX.get();
+/// Data streams that may come while one copy runs, over all of its session: each leaves a record at either end.
+pub const MOST_LATE: u16 = 4_096;
 
 /// What a stream carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,17 +37,28 @@ pub enum Part {
     Feedback,
 }
 
-/// What `stream` carries: data first, then the messages of a copy.
+/// What `stream` carries: data first, then the messages of a copy, then data streams that came while it ran.
 pub fn part(spec: &RunSpec, stream: u16) -> Part {
     let data = data_total(spec);
     match &spec.copy {
         Some(_) if stream == data => Part::Catalogue,
-        Some(_) if stream > data => Part::Feedback,
+        Some(_) if stream == data + 1 => Part::Feedback,
         _ => Part::Data,
     }
 }
 
-/// Streams that carry data.
+/// Whether `stream` carries data.
+pub fn is_data(spec: &RunSpec, stream: u16) -> bool {
+    part(spec, stream) == Part::Data
+}
+
+/// Number of the first data stream that comes while a copy of `spec` runs. No number is used twice in a session: the key of a
+/// stream's cipher follows from it.
+pub fn first_late(spec: &RunSpec) -> u16 {
+    numbers(spec).end
+}
+
+/// Streams that carry data from the start.
 pub fn data_total(spec: &RunSpec) -> u16 {
     // 256 streams each way at most: the type of `streams` says so.
     spec.stream_total() as u16
@@ -221,6 +236,19 @@ mod tests {
             }
             assert_eq!(own_spec(&spec, 2).transport, Transport::Rbudp);
         }
+    }
+
+    #[test]
+    fn streams_that_come_later_have_numbers_behind_the_messages_and_carry_data() {
+        let spec = spec(r#"{"streams":3,"copy":{"sources":["s"],"destination":"d"}}"#);
+        let first = first_late(&spec);
+        assert_eq!(first, 5);
+        for stream in [first, first + MOST_LATE] {
+            assert_eq!(part(&spec, stream), Part::Data);
+            assert_eq!(role(&spec, End::Client, stream), Role::Sender);
+        }
+        let most = u32::from(MOST_STREAMS) + 2 + u32::from(MOST_LATE);
+        assert!(most <= u32::from(u16::MAX), "no number comes twice");
     }
 
     #[test]

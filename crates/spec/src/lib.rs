@@ -17,6 +17,7 @@
 //! number gets its unit and range. One word means one thing everywhere: a
 //! field's name here is its name in Rust, Python, JSON, plan files and columns.
 
+mod adjust;
 mod columns;
 mod copy;
 mod copy_report;
@@ -33,6 +34,7 @@ mod topology;
 mod tuning;
 pub mod unit;
 
+pub use adjust::{AdjustKnob, AdjustRequest, Adjustment, CopyStages};
 pub use columns::{
     LINK_SAMPLE_COLUMNS, LinkSamples, MOVER_SAMPLE_COLUMNS, MoverSamples, SAMPLE_COLUMNS, SampleColumn,
     Samples,

@@ -322,7 +322,10 @@ impl RunSpec {
         if self.tool.is_native() {
             return Ok(());
         }
-        Err(refused("tool", "the engine runs native only: a driver runs other tools"))
+        Err(refused(
+            "tool",
+            "the engine runs native only: a driver runs other tools",
+        ))
     }
 
     fn check(&self) -> Result<(), Failure> {

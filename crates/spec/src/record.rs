@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CopyReport, DrivenRun, EmulatedPath, Failure, HostFacts, RunSpec};
+use crate::{Adjustment, CopyReport, DrivenRun, EmulatedPath, Failure, HostFacts, RunSpec};
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -336,4 +336,7 @@ pub struct RunRecord {
     /// What is known of the run where another tool did it; such a run has no streams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driven: Option<DrivenRun>,
+    /// What was changed while it ran, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub adjustments: Vec<Adjustment>,
 }

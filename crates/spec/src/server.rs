@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::unit::{DurationS, Port, RateBps, SessionCount, TotalBytes};
+use crate::unit::{DurationS, Port, RateBps, SessionCount, StreamCount, TotalBytes};
 
 /// What the holder of a ticket may do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -38,6 +38,9 @@ pub struct Limits {
     /// Payload bytes of one run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_bytes: Option<TotalBytes>,
+    /// Data streams of one run at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub streams: Option<StreamCount>,
     /// Sessions in all, over the ticket's life.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sessions: Option<SessionCount>,

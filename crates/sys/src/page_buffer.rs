@@ -83,6 +83,8 @@ pub struct PageBuffers {
     /// alone.
     mapping: Option<(Arc<Mapping>, usize)>,
     most: usize,
+    /// How many may be taken now.
+    allowed: AtomicUsize,
     length: usize,
     given: AtomicUsize,
 }
@@ -94,14 +96,37 @@ impl PageBuffers {
         Self {
             mapping: each.checked_mul(most).and_then(map_large_pages),
             most,
+            allowed: AtomicUsize::new(most),
             length,
             given: AtomicUsize::new(0),
         }
     }
 
+    /// As [`Self::new`], of which at first only `allowed` may be taken.
+    pub fn with_room(most: usize, allowed: usize, length: usize) -> Self {
+        let buffers = Self::new(most.max(allowed), length);
+        buffers.allowed.store(allowed, Ordering::Relaxed);
+        buffers
+    }
+
+    /// How many may be taken now, those that were taken with them.
+    pub fn allowed(&self) -> usize {
+        self.allowed.load(Ordering::Relaxed)
+    }
+
+    /// Lets `more` be taken besides, as far as there is room for them.
+    pub fn allow(&self, more: usize) {
+        let grown = |allowed: usize| Some(allowed.saturating_add(more).min(self.most));
+        // The closure always gives a value.
+        let _ = self
+            .allowed
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown);
+    }
+
     /// The next buffer, its bytes written once; `None` after the last. None is ever given twice.
     pub fn take(&self) -> Option<PageBuffer> {
-        let next = |given: usize| (given < self.most).then_some(given + 1);
+        let allowed = self.allowed();
+        let next = |given: usize| (given < allowed).then_some(given + 1);
         let given = self
             .given
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
@@ -127,7 +152,7 @@ impl PageBuffers {
 
     /// Whether there is another one.
     pub fn has_more(&self) -> bool {
-        self.given.load(Ordering::Relaxed) < self.most
+        self.given.load(Ordering::Relaxed) < self.allowed()
     }
 }
 

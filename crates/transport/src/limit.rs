@@ -256,6 +256,7 @@ impl Stream for Limited {
         Arc::new(LimitedProbe {
             inner: self.inner.probe(),
             tally: Arc::clone(&self.tally),
+            is_shared: matches!(self.hold, Hold::Shared(_)),
         })
     }
 
@@ -271,11 +272,16 @@ impl Stream for Limited {
 struct LimitedProbe {
     inner: Arc<dyn Probe>,
     tally: Arc<Tally>,
+    /// A rate that others share may be none: then nobody is paced.
+    is_shared: bool,
 }
 
 impl Probe for LimitedProbe {
     fn sample(&self) -> Counters {
         let inner = self.inner.sample();
+        if self.is_shared && self.tally.paced_wait_us.get() <= 0 {
+            return inner;
+        }
         Counters {
             paced_wait_us: inner.paced_wait_us.max(0) + self.tally.paced_wait_us.get(),
             ..inner

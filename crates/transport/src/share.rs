@@ -7,6 +7,8 @@ use farline_sys::{thread, time};
 
 use crate::tally::as_i64;
 
+/// As a rate: none.
+const UNLIMITED_BPS: u64 = u64::MAX;
 /// Longest wait inside one call, so that the caller can look at its stop flag.
 const SLICE_NS: u64 = 100_000_000;
 /// Lateness that is made up for, for senders that are off their CPU now and then: what was missed before has been missed.
@@ -35,6 +37,21 @@ impl SharedRate {
             memory_ns: AtomicU64::new(MEMORY_NS),
             next_ns: AtomicU64::new(0),
         }
+    }
+
+    /// No rate at all, until one is set.
+    pub fn unlimited() -> Self {
+        Self::new(UNLIMITED_BPS)
+    }
+
+    /// Whether there is no rate.
+    pub fn is_unlimited(&self) -> bool {
+        self.rate_bps() == UNLIMITED_BPS
+    }
+
+    /// Lifts the rate.
+    pub fn lift(&self) {
+        self.set(UNLIMITED_BPS);
     }
 
     /// From now on the rate is even rather than exact: hardly anything that was missed is made up for.
@@ -139,6 +156,10 @@ impl Share {
         if most == 0 {
             return 0;
         }
+        if self.rate.is_unlimited() {
+            self.turn = None;
+            return most;
+        }
         let now_ns = time::now_ns();
         self.turn = self.rate.take(now_ns, most);
         let until_ns = self.turn.map_or(now_ns + SLICE_NS, |turn| turn.begin_ns);
@@ -201,6 +222,19 @@ mod tests {
         assert_eq!(rate.take(3 * S, 1_000).unwrap().begin_ns, 3 * S - MEMORY_NS);
         rate.keep_even();
         assert_eq!(rate.take(6 * S, 1_000).unwrap().begin_ns, 6 * S - EVEN_MEMORY_NS);
+    }
+
+    #[test]
+    fn without_a_rate_nobody_waits_until_there_is_one() {
+        let rate = Arc::new(SharedRate::unlimited());
+        let mut share = Share::of(Arc::clone(&rate));
+        assert_eq!((share.wait(usize::MAX), share.waited_us()), (usize::MAX, 0));
+        share.sent(1 << 30);
+        rate.set(8_000_000_000);
+        assert_eq!(share.wait(1 << 20), 262_144);
+        share.sent(262_144);
+        rate.lift();
+        assert_eq!((rate.is_unlimited(), share.wait(1 << 30)), (true, 1 << 30));
     }
 
     #[test]

@@ -12,6 +12,7 @@ from farline.api.job import BackgroundJob, Status
 from farline.api.options import copy_spec_of
 from farline.api.stores import StoreLike, folder_of
 from farline.copying import CopyJob, CopyRequest, CopyResult
+from farline.copying.adjusting import request_of
 from farline.copying.request import RETRY_FOR_S
 from farline.errors import FarlineError, SystemFailure, UsageError
 from farline.spec._failures import PARTIAL_EXIT_CODE
@@ -19,7 +20,13 @@ from farline.tools.events import DeletionPlanned, Event, Progress
 
 if TYPE_CHECKING:
     from farline.copying import DataPath
-    from farline.spec._types import CopyProgress, CopyReport, RunRecord
+    from farline.spec._types import (
+        Adjustment,
+        CopyProgress,
+        CopyReport,
+        CopyStages,
+        RunRecord,
+    )
     from farline.tools.ssh import SshCommand
 
 Location = str | PathLike[str]
@@ -57,6 +64,51 @@ class Copy(BackgroundJob[Event]):
         if result.exit_code:
             raise PartialCopy(_failed_text(result))
         return "complete"
+
+    def set_streams(self, streams: int) -> None:
+        """Has it go on over so many data streams; returns at once.
+
+        The event `Adjusted` tells when they are in force, or why they are not; nothing pauses
+        meanwhile. Where no session runs now, the next one begins with it.
+
+        Raises:
+            UsageError: for a number out of range, or a copy that is over.
+        """
+        self._job.adjusting.want(request_of(streams=streams))
+
+    def set_concurrency(self, files: int) -> None:
+        """Has it send so many files at once, at most; as `set_streams`."""
+        self._job.adjusting.want(request_of(concurrency=files))
+
+    def set_rate(self, rate_bps: int | None) -> None:
+        """Holds it to so many bits per second in all, or to none; as `set_streams`."""
+        self._job.adjusting.want(request_of(rate_bps=rate_bps or 0))
+
+    def adjust(
+        self,
+        *,
+        streams: int | None = None,
+        concurrency: int | None = None,
+        rate_bps: int | None = None,
+        timeout_s: float = 30.0,
+    ) -> list[Adjustment]:
+        """Changes several things at once and waits: what came of each, in force or `refused`.
+
+        A rate of 0 is without limit. Empty where no session runs: the next begins with it.
+
+        Raises:
+            UsageError: as `set_streams`; also when nothing was heard within `timeout_s`.
+        """
+        return self._job.adjusting.change(request_of(streams, concurrency, rate_bps), timeout_s)
+
+    @property
+    def stages(self) -> CopyStages | None:
+        """How far reading, network and writing are at both ends; None before it is known.
+
+        Counters run from the start of the session: a controller takes differences. The event
+        `Stages` tells the same once an interval.
+        """
+        return self._job.adjusting.stages
 
     @property
     def result(self) -> CopyResult:

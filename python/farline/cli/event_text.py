@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from farline.cli.shown import shown
-from farline.tools.events import Event, Notice, NoticeKind, ServerKey, Stage
+from farline.copying.adjusting import change_text
+from farline.tools.events import Adjusted, Event, Notice, NoticeKind, ServerKey, Stage
 
 _ON_DEMAND = (NoticeKind.CIPHER, NoticeKind.CHOICE)
 """Notices that are for who wants to know each step."""
@@ -34,6 +35,8 @@ def event_text(event: Event, verbose: bool) -> str | None:
             return f"farline: {shown(text)}"
         case Stage(name) if verbose:
             return f"farline: {shown(stage_text(name))}"
+        case Adjusted(change):
+            return f"farline: {shown(change_text(change))}"
         case ServerKey(fingerprint) if verbose:
             return f"farline: server key {shown(fingerprint)}"
     return None

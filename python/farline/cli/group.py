@@ -37,6 +37,7 @@ _PLAN = "Predict and emulate"
 
 COMMANDS: dict[str, Verb] = {
     "copy": Verb("farline.cli.copy.command", "Copy files and folders between hosts.", _COPY),
+    "adjust": Verb("farline.cli.adjust", "Change a copy while it runs.", _COPY),
     "estimate": Verb("farline.cli.estimate", "Estimate how long a copy will take.", _COPY),
     "serve": Verb("farline.cli.serve", "Serve copies and measurements to other hosts.", _COPY),
     "ticket": Verb("farline.cli.ticket", "Make, list and revoke tickets of this server.", _COPY),

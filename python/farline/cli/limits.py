@@ -41,13 +41,19 @@ SIZE = UnitType("size", units.parse_size)
 
 
 def limit_options(command: _Command) -> _Command:
-    """`--limit-rate`, `--limit-time`, `--limit-bytes`, `--limit-sessions`."""
+    """`--limit-rate`, `--limit-time`, `--limit-bytes`, `--limit-streams`, `--limit-sessions`."""
     for decorate in (
         click.option(
             "--limit-sessions",
             type=click.IntRange(1, 1_000_000),
             metavar="N",
             help="Limit the ticket to N sessions in all.",
+        ),
+        click.option(
+            "--limit-streams",
+            type=click.IntRange(1, 256),
+            metavar="N",
+            help="Limit each session of the ticket to N data streams at once.",
         ),
         click.option(
             "--limit-bytes", type=SIZE, help="Limit each session of the ticket to this many bytes."
@@ -72,6 +78,8 @@ def limits_from(options: dict[str, Any]) -> Limits:
         limits["duration_s"] = duration_s
     if (total_bytes := options["limit_bytes"]) is not None:
         limits["total_bytes"] = int(total_bytes)
+    if (streams := options["limit_streams"]) is not None:
+        limits["streams"] = streams
     if (sessions := options["limit_sessions"]) is not None:
         limits["sessions"] = sessions
     return limits

@@ -20,6 +20,8 @@ from farline.cli.files_text import receipt_lines
 from farline.cli.path_text import queue_lines
 from farline.cli.perfmon_text import print_perfmon
 from farline.cli.selection import store_option
+from farline.cli.shown import shown
+from farline.copying.adjusting import change_text
 from farline.errors import UsageError
 from farline.profiles.blasts import blast_rows
 from farline.profiles.perfmon import json_columns
@@ -173,6 +175,8 @@ def _print_run(
         click.echo(f"campaign {row['campaign']}: {place}")
     if record.get("error"):
         click.echo(f"{record['status']}: {record['error']['message']}")
+    for change in record.get("adjustments") or []:
+        click.echo(f"at {change['at_us'] / 1e6:.1f} s: {shown(change_text(change))}")
     queues = queue_lines(links, record["path"]) if links is not None else []
     for line in [*lines.summary_lines(record), *queues, *lines.verdict_lines(record)]:
         click.echo(line)

@@ -92,6 +92,8 @@ def limits_text(limits: Limits) -> str:
         words.append(f"at most {time_text(duration_s)} per session")
     if (total_bytes := limits.get("total_bytes")) is not None:
         words.append(f"at most {size_text(total_bytes)} per session")
+    if (streams := limits.get("streams")) is not None:
+        words.append(f"at most {streams} streams at once")
     if (sessions := limits.get("sessions")) is not None:
         words.append(f"at most {sessions} sessions")
     return ", ".join(words)

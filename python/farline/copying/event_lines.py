@@ -2,6 +2,7 @@
 
 ```text
 progress  a CopyProgress          file   a ReceiptLine
+adjusted  an Adjustment           stages a CopyStages
 notice    {kind, about, text}     error  a failure; with again_in_s one that is not the last word
 estimate  what had been estimated of a complete copy: {estimated_s, low_s, high_s, took_s}
 ```
@@ -17,6 +18,7 @@ from typing import Any
 
 from farline.errors import from_failure
 from farline.tools.events import (
+    Adjusted,
     EstimateChecked,
     Event,
     FileSettled,
@@ -26,6 +28,7 @@ from farline.tools.events import (
     RetryScheduled,
     ServerKey,
     Stage,
+    Stages,
 )
 
 ORDER_SCHEMA = 1
@@ -46,6 +49,10 @@ def line_of(event: Event) -> tuple[str, Any] | None:
     match event:
         case Progress(report):
             return "progress", report
+        case Adjusted(change):
+            return "adjusted", change
+        case Stages(report):
+            return "stages", report
         case FileSettled(line):
             return "file", line
         case RetryScheduled(error, wait_s):
@@ -70,6 +77,10 @@ def event_of(name: str, data: Mapping[str, Any]) -> Event | None:
     """
     if name == "progress":
         return Progress(data)  # type: ignore[arg-type]
+    if name == "adjusted":
+        return Adjusted(data)  # type: ignore[arg-type]
+    if name == "stages":
+        return Stages(data)  # type: ignore[arg-type]
     if name == "file":
         return FileSettled(data)  # type: ignore[arg-type]
     if name == "error" and "again_in_s" in data:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from farline.copying.adjusting import Adjusting
 from farline.copying.connector import connector_to
 from farline.copying.exit_code import exit_code
 from farline.copying.locations import ThisHost
@@ -15,6 +17,7 @@ from farline.copying.request import CopyRequest, listed
 from farline.copying.retry import RepeatedSessions, RetryPolicy
 from farline.copying.session import Attempt, DirectSessions, Sessions
 from farline.errors import FarlineError, InterruptedRun, UsageError
+from farline.logs import Log
 from farline.tools import Stop, StopQuestion, never_stop
 from farline.tools.events import (
     DeletionPlanned,
@@ -27,9 +30,16 @@ from farline.tools.events import (
 from farline.tools.job import Job
 
 if TYPE_CHECKING:
+    from farline.copying.control_socket import ControlSocket
     from farline.copying.receipt_tail import ReceiptTail
     from farline.spec._types import RunRecord
     from farline.tools.events import Steps
+
+
+_LOG = Log(__name__)
+
+CONTROL_AFTER_S = 0.2
+"""Seconds of a session before it listens for changes: a copy of small files is over by then."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,6 +101,11 @@ class CopyJob(Job[CopyResult]):
         limits = (0.0, 0) if self._sessions.repeat else (request.retry_for_s, request.retries)
         self._policy = RetryPolicy(*limits)
         self._is_confirmed = False
+        self._control: ControlSocket | None = None
+        self._begun_s = 0.0
+        self.adjusting = Adjusting(request.most_streams)
+        """Changes it while it runs, from any thread."""
+        self._sessions.adjusting = self.adjusting
 
     def confirm_deletion(self) -> None:
         """Says yes to `DeletionPlanned`, before the next event is asked for."""
@@ -104,6 +119,8 @@ class CopyJob(Job[CopyResult]):
         with ExitStack() as stack:
             stack.callback(self._keeper.close)
             stack.callback(self._sessions.close)
+            stack.callback(self._close_control)
+            stack.callback(self.adjusting.over)
             document = self._request.document()
             document = stack.enter_context(listed(self._request.name_list, document))
             document = yield from self._confirmed(document)
@@ -130,8 +147,11 @@ class CopyJob(Job[CopyResult]):
                 event = next(steps)
                 if isinstance(event, SessionBegun):
                     # What the end needs is imported while the data flow.
+                    self._close_control()
+                    self._begun_s = time.monotonic()
                     self._keeper.prepare()
                 if isinstance(event, Progress):
+                    self._open_control()
                     yield from self._settled()
                 yield event
                 self._keeper.meanwhile()
@@ -140,6 +160,26 @@ class CopyJob(Job[CopyResult]):
             return attempt
         finally:
             steps.close()
+
+    def _open_control(self) -> None:
+        """Listens for changes from outside, once the session has gone on for a moment."""
+        run_id = self.adjusting.run_id
+        is_due = time.monotonic() >= self._begun_s + CONTROL_AFTER_S
+        if self._control is not None or not is_due or run_id is None:
+            return
+        from farline.copying.control_socket import ControlSocket
+
+        try:
+            self._control = ControlSocket(run_id, self.adjusting)
+        except FarlineError as error:
+            # The copy goes on; who wants to change it will be told that there is nobody.
+            _LOG.debug("no control socket", reason=error.message)
+            self._begun_s = float("inf")
+
+    def _close_control(self) -> None:
+        if self._control is not None:
+            self._control.close()
+            self._control = None
 
     def _settled(self) -> Iterator[Event]:
         while self._tail is not None and (lines := self._tail.lines()):

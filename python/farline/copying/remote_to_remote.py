@@ -35,6 +35,7 @@ from farline.tools.events import FileSettled
 from farline.tools.ssh import RemoteCommand
 
 if TYPE_CHECKING:
+    from farline.copying.adjusting import Adjusting
     from farline.tools.events import Event, Steps
     from farline.tools.native import Target
     from farline.tools.ssh import SshCommand
@@ -57,6 +58,7 @@ class RemoteToRemote:
     endpoints: Endpoints
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What that host is told of retries and ports: `retries`, `retry_for_s`, `most_streams`."""
+    adjusting: Adjusting | None = None
     repeat = True
 
     @property
@@ -68,6 +70,8 @@ class RemoteToRemote:
         self, document: Mapping[str, Any], receipt: Path | None, should_stop: StopQuestion
     ) -> Steps[Attempt]:
         """One order, to its end."""
+        if self.adjusting is not None:
+            self.adjusting.elsewhere = str(self.host)
         try:
             order = self._order(document, (yield from self.connector.open(should_stop)))
             command = RemoteCommand(self.ssh, self.host.target, ["copy", "--order"])

@@ -15,10 +15,19 @@ from farline.copying.connector import Connector, ReverseConnector
 from farline.copying.stream_choice import StreamChoice
 from farline.errors import FarlineError, InterruptedRun, from_failure
 from farline.logs import Log
-from farline.tools.events import Listening, Notice, NoticeKind, SessionBegun, SessionEnded
+from farline.tools.events import (
+    Adjusted,
+    Listening,
+    Notice,
+    NoticeKind,
+    SessionBegun,
+    SessionEnded,
+    Stages,
+)
 from farline.tools.native import RunFollower
 
 if TYPE_CHECKING:
+    from farline.copying.adjusting import Adjusting
     from farline.spec._types import RunRecord
     from farline.tools import StopQuestion
     from farline.tools.events import Columns, Steps
@@ -43,6 +52,8 @@ class Sessions(Protocol):
     """Makes one attempt after the other; those that `repeat` begin broken ones again themselves."""
 
     repeat: bool
+    adjusting: Adjusting | None
+    """What changes while they run, where somebody may change it."""
 
     def attempt(
         self, document: Mapping[str, Any], receipt: Path | None, should_stop: StopQuestion
@@ -66,6 +77,7 @@ class DirectSessions:
     """Most streams for which there are ports at the other end."""
     paths: Path | None = None
     """Folder of the settings that were found for paths before; None uses none."""
+    adjusting: Adjusting | None = None
     repeat = False
 
     def attempt(
@@ -87,13 +99,20 @@ class DirectSessions:
             for reason in choice.settle(spec, contact):
                 _LOG.debug("streams and rate chosen", reason=reason)
                 yield Notice(NoticeKind.CHOICE, reason)
+            if self.adjusting is not None:
+                spec = self.adjusting.applied(spec)
             run = self._begun(target, spec, None if receipt is None else str(receipt), contact)
         except FarlineError as error:
             return Attempt(None, self.connector.names().error(error))
         try:
+            if self.adjusting is not None:
+                self.adjusting.begun(run)
             yield SessionBegun()
-            record = self.connector.names().record((yield from _followed(run, should_stop)))
+            followed = _followed(run, should_stop, self.adjusting)
+            record = self.connector.names().record((yield from followed))
         finally:
+            if self.adjusting is not None:
+                self.adjusting.ended()
             run.close()
         return Attempt(record, self._error(record), run.samples, run.file_samples)
 
@@ -134,9 +153,13 @@ class DirectSessions:
         self.connector.close()
 
 
-def _followed(run: RunFollower, should_stop: StopQuestion) -> Steps[RunRecord]:
+def _followed(
+    run: RunFollower, should_stop: StopQuestion, adjusting: Adjusting | None
+) -> Steps[RunRecord]:
     """Follows one session to its record. That it ended is told by whoever keeps the record."""
     for event in run.events(should_stop, POLL_S):
+        if adjusting is not None and isinstance(event, Adjusted | Stages):
+            adjusting.note(event)
         if not isinstance(event, SessionEnded):
             yield event
     assert run.record is not None

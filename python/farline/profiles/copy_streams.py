@@ -1,7 +1,8 @@
 """The streams of a copy that carry files: the two that carry messages count for nothing.
 
 A copy over N streams has two more, number N (the catalogue) and N + 1 (the feedback). Their bytes
-are names and answers; what is summed up and judged is the N streams of data.
+are names and answers; what is summed up and judged is the N streams of data, and those that came
+while it ran, which have the numbers behind.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ def data_streams(record: Mapping[str, Any]) -> list[StreamRecord]:
     streams: list[StreamRecord] = record["streams"]
     if not is_copy(record):
         return streams
-    count = _count(record)
-    return [stream for stream in streams if stream["stream"] < count]
+    first = _count(record)
+    messages = (first, first + 1)
+    return [stream for stream in streams if stream["stream"] not in messages]
 
 
 def is_copy(record: Mapping[str, Any]) -> bool:
@@ -38,7 +40,8 @@ def data_only(record: RunRecord, samples: Columns) -> tuple[RunRecord, Columns]:
     kept = cast("RunRecord", {**record, "streams": data_streams(record)})
     if "stream" not in samples:
         return kept, samples
-    rows = samples["stream"] < _count(record)
+    first = _count(record)
+    rows = (samples["stream"] != first) & (samples["stream"] != first + 1)
     return kept, {name: column[rows] for name, column in samples.items()}
 
 

@@ -162,6 +162,9 @@ LimitedBy: TypeAlias = Literal[
 # How far the destination of a mover was looked at.
 Proof: TypeAlias = Literal["hash", "size", "none"]
 
+# What of a copy can change while it runs.
+AdjustKnob: TypeAlias = Literal["streams", "concurrency", "total-rate"]
+
 # What an estimate rests on.
 EstimateBasis: TypeAlias = Literal["own-path", "probes", "sample", "like-paths", "model"]
 
@@ -499,6 +502,8 @@ class Limits(TypedDict, total=False):
     duration_s: float | None
     # Payload bytes of one run.
     total_bytes: int | None
+    # Data streams of one run at once.
+    streams: int | None
     # Sessions in all, over the ticket's life.
     sessions: int | None
 
@@ -729,6 +734,17 @@ class LinkChange(TypedDict):
     change: PipeChange
 
 
+class AdjustRequest(TypedDict, total=False):
+    """A change that is wanted of a copy that runs; what is absent stays as it is."""
+
+    # Data streams from now on.
+    streams: int | None
+    # Files that are sent at once from now on, at most.
+    concurrency: int | None
+    # Payload rate over all data streams from now on; 0 is without limit.
+    total_rate_bps: int | None
+
+
 class RunRecord(TypedDict):
     """One run: what was asked, what was granted, what happened."""
 
@@ -768,6 +784,8 @@ class RunRecord(TypedDict):
     copy: NotRequired[CopyReport | None]
     # What is known of the run where another tool did it; such a run has no streams.
     driven: NotRequired[DrivenRun | None]
+    # What was changed while it ran, in order.
+    adjustments: NotRequired[list[Adjustment]]
 
 
 class Failure(TypedDict):
@@ -1305,6 +1323,21 @@ class DrivenFlow(TypedDict):
     own_rate_bps: float | None
 
 
+class Adjustment(TypedDict):
+    """One change of a copy while it ran, or one that was refused."""
+
+    # Microseconds from the start of the run at the client until the change was in force.
+    at_us: int
+    # What changed.
+    knob: AdjustKnob
+    # The value before; absent where farline itself chose it, or where a rate had no limit.
+    before: NotRequired[int | None]
+    # The value from then on, or the one that was refused; absent for a rate without limit.
+    after: NotRequired[int | None]
+    # Why it was refused, or not made in full; absent for a change that was made.
+    refused: NotRequired[str | None]
+
+
 class Samples(TypedDict):
     """Interval samples of one end, as columns of equal length."""
 
@@ -1594,6 +1627,38 @@ class NetworkReservation(TypedDict):
     start: str
     # When it ends, RFC 3339 with an offset.
     end: str
+
+
+class CopyStages(TypedDict):
+    """How far the three stages of a copy (reading, network, writing) are, told once an interval
+    while it runs. Counters run from its start, so that a reader takes differences; what the
+    other end has not told yet is absent.
+    """
+
+    # Microseconds since this end started the run.
+    at_us: int
+    # Data streams in force.
+    streams: int
+    # Data streams that are being opened and count already.
+    opening_streams: int
+    # Bytes read from files by the end that has them.
+    read_bytes: int | None
+    # Payload bytes that its streams took.
+    sent_bytes: int | None
+    # Payload bytes that the other end's streams brought.
+    received_bytes: int | None
+    # Bytes written to files there.
+    written_bytes: int | None
+    # Frames that wait between reading and the network, and how many fit.
+    send_queue_frames: int | None
+    # How many fit; 0 where streams read for themselves.
+    send_room_frames: int | None
+    # Frames that wait between the network and writing.
+    receive_queue_frames: int | None
+    # How many fit; 0 where streams write for themselves.
+    receive_room_frames: int | None
+    # Segments or packets sent again by the sending end, over its data streams.
+    retransmits: int | None
 
 
 # What the holder of a ticket may do.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from array import array
 
     from farline.errors import FarlineError
-    from farline.spec._types import CopyProgress, ReceiptLine, RunRecord
+    from farline.spec._types import Adjustment, CopyProgress, CopyStages, ReceiptLine, RunRecord
 
     _Value = TypeVar("_Value")
 
@@ -73,6 +73,18 @@ class Progress(NamedTuple):
     """How far a copy is at this end; ten times a second."""
 
     report: CopyProgress
+
+
+class Stages(NamedTuple):
+    """How far reading, network and writing of a copy are at both ends; once an interval."""
+
+    report: CopyStages
+
+
+class Adjusted(NamedTuple):
+    """A running copy was changed, or a change was refused."""
+
+    change: Adjustment
 
 
 class StreamSamples(NamedTuple):
@@ -170,6 +182,8 @@ Event = (
     | Listening
     | Notice
     | Progress
+    | Stages
+    | Adjusted
     | StreamSamples
     | FileSamples
     | FileSettled

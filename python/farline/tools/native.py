@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     # Making these types takes longer than starting a run.
     from farline.spec._types import (
+        AdjustRequest,
         HostFacts,
         Limits,
         RunRecord,
@@ -312,6 +313,19 @@ class RunFollower:
         """Rows of both ends' files so far; no column for what is no copy."""
         return self._file_samples
 
+    @property
+    def run_id(self) -> str:
+        """Name of the run, as in its record."""
+        return self._handle.run_id
+
+    def adjust(self, request: AdjustRequest) -> None:
+        """Wants a copy to go on in another way, from any thread; `Adjusted` tells what comes of it.
+
+        Raises:
+            FarlineError: when the run is over, or too many changes wait.
+        """
+        checked(self._handle.adjust, json.dumps(request))
+
     def ask(self, wanted: Stop) -> None:
         """Passes a wish to stop on, once."""
         if wanted > self._asked:
@@ -355,6 +369,10 @@ class RunFollower:
                 return events.Notice(about, document)
             case "progress":
                 return events.Progress(document)
+            case "stages":
+                return events.Stages(document)
+            case "adjusted":
+                return events.Adjusted(document)
             case "done":
                 self.record = self._remembered(document)
                 return events.SessionEnded(self.record)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from farline.copying.adjusting import Adjusting
 from farline.copying.retry import LONGEST_WAIT_S, RepeatedSessions, RetryPolicy
 from farline.copying.session import Attempt
 from farline.errors import (
@@ -88,6 +89,7 @@ class FullDisk:
     """Sessions that find again what is there, move a little of the rest, and fail."""
 
     found: int = 0
+    adjusting: Adjusting | None = None
     repeat = False
 
     def attempt(self, document: Any, receipt: Any, should_stop: Any) -> Steps[Attempt]:

@@ -1,9 +1,9 @@
 //! Types to schemas.
 
 use farline_spec::{
-    CopyProgress, Failure, FailureKind, HostFacts, LinkChange, LinkSamples, MoverSamples, ReceiptLine,
-    RunRecord, RunSpec, Samples, ServerConfig, TicketClaims, TicketRecord, Topology, TransferEstimate,
-    VersionInfo,
+    AdjustRequest, CopyProgress, CopyStages, Failure, FailureKind, HostFacts, LinkChange, LinkSamples,
+    MoverSamples, ReceiptLine, RunRecord, RunSpec, Samples, ServerConfig, TicketClaims, TicketRecord,
+    Topology, TransferEstimate, VersionInfo,
 };
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
@@ -50,6 +50,7 @@ pub fn documents() -> Vec<Document> {
         Document::of::<TicketClaims>("ticket-claims", as_read()),
         Document::of::<Topology>("topology", as_read()),
         Document::of::<LinkChange>("link-change", as_read()),
+        Document::of::<AdjustRequest>("adjust-request", as_read()),
         Document::of::<RunRecord>("run-record", as_written()),
         Document::of::<Samples>("samples", as_written()),
         Document::of::<TicketRecord>("ticket-record", as_written()),
@@ -58,6 +59,7 @@ pub fn documents() -> Vec<Document> {
         Document::of::<ReceiptLine>("receipt-line", as_written()),
         Document::of::<CopyProgress>("copy-progress", as_written()),
         Document::of::<TransferEstimate>("transfer-estimate", as_written()),
+        Document::of::<CopyStages>("copy-stages", as_written()),
         Document::of::<HostFacts>("host-facts", as_written()),
         Document::of::<Failure>("failure", as_written()),
         Document::of::<VersionInfo>("version-info", as_written()),
@@ -78,6 +80,7 @@ impl Definitions {
         register::<TicketClaims>(&mut inputs);
         register::<Topology>(&mut inputs);
         register::<LinkChange>(&mut inputs);
+        register::<AdjustRequest>(&mut inputs);
         let mut records = as_written().into_generator();
         register::<RunRecord>(&mut records);
         register::<Samples>(&mut records);
@@ -87,6 +90,7 @@ impl Definitions {
         register::<ReceiptLine>(&mut records);
         register::<CopyProgress>(&mut records);
         register::<TransferEstimate>(&mut records);
+        register::<CopyStages>(&mut records);
         register::<FailureKind>(&mut records);
         let mut by_name = inputs.take_definitions(true);
         for (name, schema) in records.take_definitions(true) {

@@ -32,14 +32,17 @@ pub struct WriteQueue {
 }
 
 impl WriteQueue {
-    /// A line for so many streams and so many threads that write: two frames for each of them, and what an engine has under
-    /// way, as far as they do not take too much memory. They are made when they are needed.
-    pub fn new(streams: u16, writers: u16, depth: usize, frame_bytes: usize) -> Self {
-        let threads = usize::from(streams) + usize::from(writers);
-        let frames = usize::from(streams) + threads + usize::from(writers) * depth;
-        let frames = frames.min(MOST_FRAME_BYTES / frame_bytes).max(threads);
-        let (to, from) = bounded(frames);
-        let frames = Frames::new(frames, frame_bytes);
+    /// A line for so many streams, as many as there may be later, and so many threads that write: two frames for each of them,
+    /// and what an engine has under way, as far as they do not take too much memory. They are made when they are needed.
+    pub fn new((streams, most_streams): (u16, u16), writers: u16, depth: usize, frame_bytes: usize) -> Self {
+        let frames_of = |streams: u16| {
+            let threads = usize::from(streams) + usize::from(writers);
+            let frames = usize::from(streams) + threads + usize::from(writers) * depth;
+            frames.min(MOST_FRAME_BYTES / frame_bytes).max(threads)
+        };
+        let (frames, room) = (frames_of(streams), frames_of(streams.max(most_streams)));
+        let (to, from) = bounded(room);
+        let frames = Frames::with_room(room, frames, frame_bytes);
         Self { to, from, frames }
     }
 
@@ -212,10 +215,10 @@ mod tests {
     #[test]
     fn frames_of_all_threads_do_not_take_all_memory() {
         let frames = |line: &WriteQueue| line.to.capacity().unwrap_or_default();
-        assert_eq!(frames(&WriteQueue::new(2, 1, 3, 1024)), 2 * 2 + 1 + 3);
-        let large = WriteQueue::new(10, 100, 64, 16 << 20);
+        assert_eq!(frames(&WriteQueue::new((2, 2), 1, 3, 1024)), 2 * 2 + 1 + 3);
+        let large = WriteQueue::new((10, 10), 100, 64, 16 << 20);
         assert_eq!(frames(&large), 110, "one for each at least");
-        let wide = WriteQueue::new(10, 4, 64, 16 << 20);
+        let wide = WriteQueue::new((10, 10), 4, 64, 16 << 20);
         assert_eq!(frames(&wide), 64, "a gibibyte");
     }
 }

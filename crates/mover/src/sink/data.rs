@@ -24,6 +24,8 @@ pub struct Stream<'a> {
     /// Where packs go, unless nobody is free there.
     crew: Option<PackWorkerPool>,
     small: Small<'a>,
+    /// It cannot be read any more.
+    is_lost: bool,
 }
 
 impl<'a> Stream<'a> {
@@ -47,6 +49,7 @@ impl<'a> Stream<'a> {
             line,
             crew,
             small: Small::new(shared),
+            is_lost: false,
         })
     }
 
@@ -67,7 +70,10 @@ impl<'a> Stream<'a> {
                 }
                 Arrived::Void => self.shared.count_moved(frame.payload().len() as u64)?,
                 Arrived::Unopened { record } => self.shared.unopened(self.number, record),
-                Arrived::OutOfStep { record } => self.shared.out_of_step(self.number, record)?,
+                Arrived::OutOfStep { record } => {
+                    self.is_lost = true;
+                    self.shared.out_of_step(self.number, record)?;
+                }
                 Arrived::Nothing => self.drain()?,
                 Arrived::End => {
                     self.drain()?;
@@ -75,6 +81,11 @@ impl<'a> Stream<'a> {
                 }
             }
         }
+    }
+
+    /// Whether it could not be read to its end.
+    pub const fn is_lost(&self) -> bool {
+        self.is_lost
     }
 
     fn drain(&mut self) -> Result<(), Failure> {

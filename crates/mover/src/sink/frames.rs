@@ -19,12 +19,27 @@ pub struct Frames {
 impl Frames {
     /// At most `most` frames with room for `frame_bytes`.
     pub fn new(most: usize, frame_bytes: usize) -> Self {
-        let (used, free) = bounded(most);
+        Self::with_room(most, most, frame_bytes)
+    }
+
+    /// As [`Self::new`], with room for up to `room` once more streams want them ([`Self::allow`]).
+    pub fn with_room(room: usize, most: usize, frame_bytes: usize) -> Self {
+        let (used, free) = bounded(room.max(most));
         Self {
             used,
             free,
-            maker: Arc::new(FrameMaker::new(most, frame_bytes)),
+            maker: Arc::new(FrameMaker::with_room(room, most, frame_bytes)),
         }
+    }
+
+    /// Frames there may be now.
+    pub fn room(&self) -> usize {
+        self.maker.allowed()
+    }
+
+    /// Lets `more` frames be made besides, as far as there is room.
+    pub fn allow(&self, more: usize) {
+        self.maker.allow(more);
     }
 
     /// A frame, if one is free.

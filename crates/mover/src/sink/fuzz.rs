@@ -87,6 +87,7 @@ pub fn play(destination: &Path, data: &[u8]) {
         root: Root::own(),
         origin: String::new(),
         streams: 1,
+        most_streams: 1,
         receipt: None,
         most_bytes: Some(1 << 20),
         gauges: Arc::new(Gauges::default()),

@@ -140,8 +140,7 @@ impl Shared {
     /// # Errors
     /// [`FailureKind::Protocol`](farline_spec::FailureKind::Protocol) where it was the last.
     pub fn out_of_step(&self, stream: u16, record: u64) -> Result<(), Failure> {
-        let before = self.streams_lost.fetch_add(1, Ordering::AcqRel);
-        if before + 1 >= u32::from(self.streams) {
+        if self.lanes.lose() {
             return Err(broken(format!(
                 "stream {stream} cannot be read from frame {record} on, and no other stream is left: its data were modified in \
                  transit"

@@ -36,6 +36,7 @@ mod frames;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod journal;
+mod lanes;
 mod large;
 mod lock;
 mod make;
@@ -56,7 +57,7 @@ mod way;
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -70,6 +71,7 @@ use self::chunk_writer::WriteQueue;
 use self::data::Stream;
 use self::entry::{Parts, Table};
 use self::finalize_queue::FinalizeQueue;
+use self::lanes::Lanes;
 use self::outbox::Outbox;
 use self::owner::Owners;
 use self::pack_workers::PackWorkerPool;
@@ -93,6 +95,9 @@ pub fn has_staging(folder: BorrowedFd<'_>, spec: &CopySpec, origin: &str) -> boo
 const NAMERS: usize = 2;
 /// Streams that have ended and nothing in hand for so long: nothing more comes. A fuzzer has nobody to wait for.
 const LONG_QUIET: Duration = Duration::from_millis(if cfg!(feature = "fuzzing") { 5 } else { 1_000 });
+
+/// Frames that each stream needs where others write: one in hand, one on its way.
+const FRAMES_OF_STREAM: usize = 2;
 
 /// The receiving end of one copy. Clones are the same end.
 #[derive(Debug, Clone)]
@@ -130,9 +135,12 @@ impl ReceiveEnd {
                     _ => engine::writer(shared.choice)?.depth(),
                 };
                 let frame_bytes = most_frame_bytes(&shared.spec);
-                Some(WriteQueue::new(shared.streams, writers, depth, frame_bytes))
+                let streams = (shared.streams, shared.most_streams);
+                Some(WriteQueue::new(streams, writers, depth, frame_bytes))
             }
         };
+        let room = line.as_ref().map_or(0, |line| line.frames.room());
+        shared.gauges.room_frames.set(room as u64);
         let crew = PackWorkerPool::new(shared.helpers, most_frame_bytes(&shared.spec));
         let end = Self {
             inner: Arc::new(Inner {
@@ -209,13 +217,33 @@ impl ReceiveEnd {
     pub fn data(&self, stream: u16, inlet: &mut dyn Inlet) -> Result<(), Failure> {
         let shared = &self.inner.shared;
         let (line, crew) = (self.inner.line.clone(), self.inner.crew.clone());
-        let taken = Stream::new(shared, stream, line, crew).and_then(|mut stream| stream.run(inlet));
-        shared.or_fail(taken)?;
-        let ended = shared.streams_ended.fetch_add(1, Ordering::AcqRel) + 1;
-        if ended == u32::from(shared.streams) && !shared.finished.load(Ordering::Acquire) {
+        let taken = Stream::new(shared, stream, line, crew).and_then(|mut stream| {
+            stream.run(inlet)?;
+            Ok(stream.is_lost())
+        });
+        let was_lost = shared.or_fail(taken)?;
+        if shared.lanes.end(was_lost) && !shared.finished.load(Ordering::Acquire) {
             self.wait_for_the_rest()?;
         }
         Ok(())
+    }
+
+    /// So many data streams more will come, each with a number of its own. Before the other end may open them.
+    pub fn expect_streams(&self, count: u16) {
+        self.inner.shared.lanes.expect(count);
+        if let Some(line) = &self.inner.line {
+            line.frames.allow(FRAMES_OF_STREAM * usize::from(count));
+        }
+    }
+
+    /// Data streams that are there or on their way.
+    pub fn streams(&self) -> u32 {
+        self.inner.shared.lanes.open()
+    }
+
+    /// So many of those will not come after all.
+    pub fn give_up_streams(&self, count: u16) {
+        self.inner.shared.lanes.give_up(count);
     }
 
     /// No more data will come: what is not settled by what is here never will be.
@@ -229,6 +257,10 @@ impl ReceiveEnd {
                 quiet_since = Instant::now();
             }
             // Quiet for a while: what one thread has in its hand is nowhere else.
+            if !shared.lanes.is_over() {
+                // More were asked for meanwhile: the last of them waits.
+                return Ok(());
+            }
             if quiet_since.elapsed() >= LONG_QUIET && shared.table.open() > 0 {
                 return shared.or_fail(Err(broken("the data streams ended before all files were sent")));
             }
@@ -371,6 +403,7 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         origin,
         is_own_request,
         streams,
+        most_streams,
         receipt,
         most_bytes,
         gauges,
@@ -399,6 +432,8 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         over: Over::default(),
         most_bytes: most_bytes.unwrap_or(u64::MAX),
         streams,
+        most_streams,
+        lanes: Lanes::new(streams),
         reach,
         owners: Owners::new(&spec),
         top_owner: OnceLock::new(),
@@ -421,8 +456,6 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         finished: AtomicBool::new(false),
         lost: AtomicBool::new(false),
         has_stragglers: AtomicBool::new(false),
-        streams_ended: AtomicU32::new(0),
-        streams_lost: AtomicU32::new(0),
         hole_bytes: AtomicU64::new(0),
         parts: Parts::default(),
         handed_bytes: AtomicU64::new(0),

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use super::entry::{Entry, Parts, Table};
 use super::finalize_queue::FinalizeQueue;
 use super::fold::Fold;
 use super::journal::{Journal, Memory, Resumable};
+use super::lanes::Lanes;
 use super::outbox::Outbox;
 use super::owner::{Belongs, Owners};
 use super::place::{DestinationLookup, Folders, Reach};
@@ -149,8 +150,12 @@ pub struct Shared {
     pub counts_updates: bool,
     /// Whether the other end knows of further names that come by themselves.
     pub takes_names_apart: bool,
-    /// Data streams there are.
+    /// Data streams at first.
     pub streams: u16,
+    /// Data streams that there may be at once later.
+    pub most_streams: u16,
+    /// Data streams now.
+    pub lanes: Lanes,
     /// Who asks.
     pub origin: String,
     pub gauges: Arc<Gauges>,
@@ -180,9 +185,6 @@ pub struct Shared {
     pub lost: AtomicBool,
     /// Data may still be on their way that nobody waits for: of files that were given up while they came.
     pub has_stragglers: AtomicBool,
-    pub streams_ended: AtomicU32,
-    /// Streams that cannot be read any more.
-    pub streams_lost: AtomicU32,
     pub hole_bytes: AtomicU64,
     /// Parts of all files under way.
     pub parts: Parts,
@@ -267,7 +269,7 @@ impl Shared {
 
     /// Threads that write chunks for streams, or beside them.
     pub fn writers(&self) -> u16 {
-        let relief = chunk_writer::relief(&self.spec, self.choice, self.streams);
+        let relief = chunk_writer::relief(&self.spec, self.choice, self.most_streams.max(self.streams));
         self.choice.threads.max(relief)
     }
 

@@ -1,10 +1,10 @@
 //! What the last frames of each stream of data carried: one that does not open at the other end is known by its number
 //! alone, and what was in it is sent again.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::mem;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use farline_spec::{Failure, FailureKind};
 
@@ -67,8 +67,10 @@ impl Cargo {
 /// What the streams of one copy carried.
 #[derive(Debug, Default)]
 pub(super) struct Carried {
-    /// By number of the stream; none where nothing is asked for again.
-    streams: Vec<Mutex<Recent>>,
+    /// Whether anything may be asked for again.
+    remembers: bool,
+    /// By number of the stream.
+    streams: RwLock<HashMap<u16, Arc<Mutex<Recent>>>>,
     /// Streams that were given up.
     closed: AtomicU32,
     unopened: AtomicU32,
@@ -125,23 +127,36 @@ impl Recent {
 }
 
 impl Carried {
-    /// Nothing yet, of `streams` streams.
-    pub(super) fn new(streams: u16) -> Self {
-        Self {
-            streams: (0..streams).map(|_| Mutex::default()).collect(),
+    /// Nothing yet, of `streams` streams; `remembers` whether anything may be asked for again.
+    pub(super) fn new(streams: u16, remembers: bool) -> Self {
+        let carried = Self {
+            remembers,
             ..Self::default()
+        };
+        (0..streams).for_each(|stream| carried.add(stream));
+        carried
+    }
+
+    /// One stream more.
+    pub(super) fn add(&self, stream: u16) {
+        if self.remembers {
+            let mut streams = self.streams.write().unwrap_or_else(PoisonError::into_inner);
+            streams.entry(stream).or_default();
         }
     }
 
-    fn of(&self, stream: u16) -> Option<MutexGuard<'_, Recent>> {
-        let recent = self.streams.get(usize::from(stream))?;
-        Some(recent.lock().unwrap_or_else(PoisonError::into_inner))
+    fn of<T>(&self, stream: u16, look: impl FnOnce(&mut Recent) -> T) -> Option<T> {
+        let streams = self.streams.read().unwrap_or_else(PoisonError::into_inner);
+        let recent = Arc::clone(streams.get(&stream)?);
+        drop(streams);
+        let mut recent = recent.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(look(&mut recent))
     }
 
     /// Whether `stream` was given up.
     pub(super) fn is_closed(&self, stream: u16) -> bool {
         let any = self.closed.load(Ordering::Acquire) > 0;
-        any && self.of(stream).is_some_and(|recent| recent.is_closed)
+        any && self.of(stream, |recent| recent.is_closed).unwrap_or_default()
     }
 }
 
@@ -151,11 +166,11 @@ impl Shared {
     /// # Errors
     /// [`FailureKind::Internal`] for a frame that this end did not fill.
     pub(super) fn may_carry(&self, stream: u16, frame: &Frame) -> Result<bool, Failure> {
-        if self.carried.streams.is_empty() {
+        if !self.carried.remembers {
             return Ok(true);
         }
         let cargo = Cargo::of(frame)?;
-        let refused = self.carried.of(stream).and_then(|mut recent| recent.note(cargo));
+        let refused = self.carried.of(stream, |recent| recent.note(cargo)).flatten();
         match refused {
             None => Ok(true),
             Some(cargo) => self.carry_again(&cargo).map(|()| false),
@@ -175,7 +190,7 @@ impl Shared {
     /// # Errors
     /// [`FailureKind::Protocol`] for a frame that was not sent or is not remembered, or for one too many.
     pub(super) fn unopened(&self, stream: u16, record: u64) -> Result<(), Failure> {
-        let cargo = self.carried.of(stream).and_then(|mut recent| recent.take(record));
+        let cargo = self.carried.of(stream, |recent| recent.take(record)).flatten();
         let Some(cargo) = cargo else {
             return self.broken(forgotten(stream, record));
         };
@@ -191,15 +206,12 @@ impl Shared {
     /// # Errors
     /// [`FailureKind::Protocol`] where no other stream is left, or as of [`Self::unopened`].
     pub(super) fn out_of_step(&self, stream: u16, record: u64) -> Result<(), Failure> {
-        let left = self
-            .carried
-            .of(stream)
-            .and_then(|mut recent| recent.close(record));
+        let left = self.carried.of(stream, |recent| recent.close(record)).flatten();
         let Some(left) = left else {
             return self.broken(forgotten(stream, record));
         };
-        let closed = self.carried.closed.fetch_add(1, Ordering::AcqRel) + 1;
-        if closed >= u32::from(self.streams) {
+        self.carried.closed.fetch_add(1, Ordering::AcqRel);
+        if self.lanes.lose() == 0 {
             return self.broken(format!(
                 "the other end cannot read stream {stream} from frame {record} on, and no other stream is left"
             ));

@@ -28,6 +28,7 @@ mod folders;
 mod found;
 mod halt;
 mod held;
+mod lanes;
 mod origin;
 mod owners;
 mod packing;
@@ -60,6 +61,9 @@ use crate::{EndSetup, Inlet, Outlet};
 use found::Found;
 pub(crate) use origin::name as source_name;
 use shared::Shared;
+
+/// Frames between reader threads and streams that each stream needs.
+const FRAMES_OF_STREAM: usize = 2;
 
 /// The sending end of one copy. Clones are the same end.
 #[derive(Debug, Clone)]
@@ -117,6 +121,59 @@ impl SendEnd {
     /// As [`Self::data`]; [`FailureKind::Protocol`](farline_spec::FailureKind::Protocol) for feedback that makes no sense.
     pub fn feedback(&self, inlet: &mut dyn Inlet) -> Result<(), Failure> {
         self.job("copy feedback", || feedback::run(&self.inner.shared, inlet))
+    }
+
+    /// One data stream more, which has a number of its own, before its job begins.
+    pub fn join_stream(&self, stream: u16) {
+        let shared = &self.inner.shared;
+        shared.carried.add(stream);
+        if let Some(queue) = &shared.queue {
+            queue.pool.allow(FRAMES_OF_STREAM);
+        }
+        let streams = shared.lanes.join();
+        self.follow_streams(streams);
+    }
+
+    /// So many data streams are to end, whichever: they send what they have begun and take nothing new. Gives how many do,
+    /// since one stays.
+    pub fn dismiss_streams(&self, count: u16) -> u16 {
+        let shared = &self.inner.shared;
+        let dismissed = shared.lanes.dismiss(count.into());
+        shared.supply.ring();
+        // No more than was asked for.
+        u16::try_from(dismissed).unwrap_or(count)
+    }
+
+    /// Data streams that go on.
+    pub fn streams(&self) -> u32 {
+        self.inner.shared.lanes.staying()
+    }
+
+    /// Sends so many files at once from now on; those that are under way beyond that are finished. Gives what was said before,
+    /// if anything was.
+    pub fn set_concurrency(&self, files: u32) -> Option<u32> {
+        let shared = &self.inner.shared;
+        let was_said = shared.is_concurrency_said.swap(true, Ordering::AcqRel);
+        let before = shared.supply.most_under_way();
+        shared.supply.set_most_under_way(files as usize);
+        was_said.then_some(u32::try_from(before).unwrap_or(u32::MAX))
+    }
+
+    /// Whether all is done, and well: what happens to streams from now on means nothing.
+    pub fn is_done(&self) -> bool {
+        let halt = &self.inner.shared.halt;
+        halt.is_over() && halt.outcome().is_ok()
+    }
+
+    /// Where nobody said how many files are sent at once, each stream that reads for itself has one.
+    fn follow_streams(&self, streams: u32) {
+        let shared = &self.inner.shared;
+        if shared.choice.threads == 0 && !shared.is_concurrency_said.load(Ordering::Acquire) {
+            let most = streams as usize + shared.helpers;
+            shared
+                .supply
+                .set_most_under_way(most.max(shared.supply.most_under_way()));
+        }
     }
 
     /// Makes every job return soon with `why`; threads of this end's own end with it.

@@ -22,14 +22,31 @@ struct Inner {
 impl Pool {
     /// At most `most` frames with room for `frame_bytes`.
     pub(super) fn new(most: usize, frame_bytes: usize) -> Self {
+        Self::with_room(most, most, frame_bytes)
+    }
+
+    /// As [`Self::new`], with room for up to `room` once more streams want them ([`Self::allow`]).
+    pub(super) fn with_room(room: usize, most: usize, frame_bytes: usize) -> Self {
         Self {
-            maker: FrameMaker::new(most, frame_bytes),
+            maker: FrameMaker::with_room(room, most, frame_bytes),
             inner: Mutex::new(Inner {
                 free: Vec::new(),
                 is_over: false,
             }),
             bell: Condvar::new(),
         }
+    }
+
+    /// Frames there may be now.
+    pub(super) fn room(&self) -> usize {
+        self.maker.allowed()
+    }
+
+    /// Lets `more` frames be made besides, as far as there is room.
+    pub(super) fn allow(&self, more: usize) {
+        self.maker.allow(more);
+        drop(self.lock());
+        self.bell.notify_all();
     }
 
     /// A frame, if one is free.

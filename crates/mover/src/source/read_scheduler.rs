@@ -8,7 +8,7 @@
 //! Files of which chunks are handed out and packs being filled are together at most `concurrency`.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ const AGAIN_BYTES: usize = 64 * 1024;
 /// The supply of one copy.
 #[derive(Debug)]
 pub(super) struct ReadScheduler {
-    most_under_way: usize,
+    most_under_way: AtomicUsize,
     pack_bytes: usize,
     inner: Mutex<Inner>,
     bell: Condvar,
@@ -66,11 +66,23 @@ impl ReadScheduler {
     /// An empty one; packs are up to `pack_bytes` long.
     pub(super) fn new(most_under_way: usize, pack_bytes: usize) -> Self {
         Self {
-            most_under_way,
+            most_under_way: AtomicUsize::new(most_under_way),
             pack_bytes,
             inner: Mutex::default(),
             bell: Condvar::new(),
         }
+    }
+
+    /// Files and packs at once, at most.
+    pub(super) fn most_under_way(&self) -> usize {
+        // Relaxed: the figure stands for itself.
+        self.most_under_way.load(Ordering::Relaxed)
+    }
+
+    /// From now on so many. What is under way beyond that is finished.
+    pub(super) fn set_most_under_way(&self, most: usize) {
+        self.most_under_way.store(most.max(1), Ordering::Relaxed);
+        self.ring();
     }
 
     /// Longest pack of all.
@@ -114,7 +126,7 @@ impl ReadScheduler {
         if let Some(own) = still {
             return Some(Work::File(Arc::clone(own)));
         }
-        if inner.under_way < self.most_under_way {
+        if inner.under_way < self.most_under_way() {
             if let Some(batch) = inner.again() {
                 return Some(Work::Pack(batch));
             }
@@ -151,7 +163,7 @@ impl ReadScheduler {
     }
 
     fn can_pack(&self, inner: &Inner) -> bool {
-        inner.under_way < self.most_under_way && !(inner.small.is_empty() && inner.again.is_empty())
+        inner.under_way < self.most_under_way() && !(inner.small.is_empty() && inner.again.is_empty())
     }
 
     fn batch(&self, inner: &mut Inner) -> Batch {
@@ -193,7 +205,7 @@ impl ReadScheduler {
     /// Waits until there may be something, or until `is_due` after a [`Self::ring`], for at most `time`.
     pub(super) fn wait(&self, time: Duration, is_due: impl Fn() -> bool) {
         self.wait_for(time, |inner| {
-            let can_begin = inner.under_way < self.most_under_way && !inner.waiting.is_empty();
+            let can_begin = inner.under_way < self.most_under_way() && !inner.waiting.is_empty();
             can_begin || self.can_pack(inner) || !inner.active.is_empty() || is_due()
         });
     }

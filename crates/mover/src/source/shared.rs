@@ -13,6 +13,7 @@ use super::filter::Filters;
 use super::found::Found;
 use super::halt::Halt;
 use super::held::Room;
+use super::lanes::Lanes;
 use super::origin::Origin;
 use super::pool::Pool;
 use super::producer::Filled;
@@ -88,8 +89,12 @@ pub(super) struct Shared {
     pub(super) queue: Option<Queue>,
     /// Threads that fill packs while streams, which read for themselves, are at others.
     pub(super) helpers: usize,
-    /// Data streams.
+    /// Data streams at the start.
     pub(super) streams: u16,
+    /// Data streams now.
+    pub(super) lanes: Lanes,
+    /// Whether it was said how many files are sent at once; otherwise that follows from the streams.
+    pub(super) is_concurrency_said: AtomicBool,
     /// Requests that each reader may have under way.
     pub(super) depth: usize,
     /// Whether every folder could be read so far.

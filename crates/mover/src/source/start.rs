@@ -18,6 +18,7 @@ use super::carried::Carried;
 use super::filter::Filters;
 use super::found::Found;
 use super::halt::Halt;
+use super::lanes::Lanes;
 use super::origin::{Missing, Origin};
 use super::pool::Pool;
 use super::read_scheduler::ReadScheduler;
@@ -80,6 +81,9 @@ pub(super) fn start(setup: EndSetup) -> Result<SendEnd, Failure> {
     let (into, found) = bounded(BATCHES_AHEAD);
     let mut threads = Vec::new();
     let begun = begin_threads(&shared, list, &into, &mut threads);
+    let queue = shared.queue.as_ref().filter(|_| shared.choice.threads > 0);
+    let room = queue.map_or(0, |queue| queue.pool.room());
+    shared.gauges.room_frames.set(room as u64);
     let end = SendEnd {
         inner: Arc::new(Inner {
             shared,
@@ -152,6 +156,7 @@ fn share(setup: EndSetup, origins: Vec<Origin>, open_files: u64) -> Result<Share
         .map_or(workers + helpers, |files| files.get() as usize);
     let depth = depth(choice, setup.streams, workers, frame_bytes)?;
     let most_live = crate::most_entries_under_way(&spec);
+    let most_streams = setup.most_streams;
     let top_facts = top(&spec, &origins);
     Ok(Shared {
         request: Request::new(&spec, setup.is_own_request)?,
@@ -169,11 +174,13 @@ fn share(setup: EndSetup, origins: Vec<Origin>, open_files: u64) -> Result<Share
         supply: ReadScheduler::new(under_way, pack_bytes),
         queue: match choice.threads {
             // Helpers fill packs alone.
-            0 => queue(helpers, 1, setup.streams, pack_bytes),
-            threads => queue(threads.into(), depth, setup.streams, frame_bytes),
+            0 => queue(helpers, 1, (setup.streams, most_streams), pack_bytes),
+            threads => queue(threads.into(), depth, (setup.streams, most_streams), frame_bytes),
         },
         helpers,
         streams: setup.streams,
+        lanes: Lanes::new(setup.streams),
+        is_concurrency_said: AtomicBool::new(spec.concurrency.is_some()),
         depth,
         waits_for_device: !device.is_memory
             && !matches!(choice.engine, FileEngine::Null | FileEngine::Memory),
@@ -189,7 +196,7 @@ fn share(setup: EndSetup, origins: Vec<Origin>, open_files: u64) -> Result<Share
         work: AtomicU64::new(0),
         hole_bytes: AtomicU64::new(0),
         repeated_chunks: AtomicU64::new(0),
-        carried: Carried::new(if setup.heals_frames { setup.streams } else { 0 }),
+        carried: Carried::new(setup.streams, setup.heals_frames),
         straight: (choice.engine == FileEngine::Sendfile)
             .then(|| Straight::new(open_files, choice.is_auto.then_some(device.number))),
         spec,
@@ -270,16 +277,25 @@ fn depth(choice: Choice, streams: u16, workers: usize, frame_bytes: usize) -> Re
 }
 
 /// Frames between reader threads and streams: two for each stream, and what the readers have under way; fewer where memory
-/// is short, but none of the readers may hold all while it waits for one more.
-fn queue(readers: usize, depth: usize, streams: u16, frame_bytes: usize) -> Option<Queue> {
+/// is short, but none of the readers may hold all while it waits for one more. There is room for those of so many streams as
+/// there may be later.
+fn queue(
+    readers: usize,
+    depth: usize,
+    (streams, most_streams): (u16, u16),
+    frame_bytes: usize,
+) -> Option<Queue> {
     if readers == 0 {
         return None;
     }
-    let wanted = 2 * usize::from(streams) + readers * stream::frames_of_reader(depth);
-    let frames = wanted.min((MOST_FRAMES_BYTES / frame_bytes).max(readers * depth));
-    let (into, out_of) = bounded(frames);
+    let frames_of = |streams: u16| {
+        let wanted = 2 * usize::from(streams) + readers * stream::frames_of_reader(depth);
+        wanted.min((MOST_FRAMES_BYTES / frame_bytes).max(readers * depth))
+    };
+    let (frames, room) = (frames_of(streams), frames_of(streams.max(most_streams)));
+    let (into, out_of) = bounded(room);
     Some(Queue {
-        pool: Arc::new(Pool::new(frames, frame_bytes)),
+        pool: Arc::new(Pool::with_room(room, frames, frame_bytes)),
         into,
         out_of,
     })
@@ -362,7 +378,7 @@ mod tests {
                 // No io_uring here.
                 return;
             };
-            let frames = match queue(threads.into(), depth, streams, chunk) {
+            let frames = match queue(threads.into(), depth, (streams, streams), chunk) {
                 Some(queue) => queue.into.capacity().expect("a bound"),
                 None => workers * stream::frames_of_reader(depth),
             };

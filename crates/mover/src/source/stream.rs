@@ -40,10 +40,14 @@ fn read_and_send(shared: &Arc<Shared>, helped: Option<&Queue>, lane: &mut Lane<'
     let mut needs_flush = false;
     let lane_number = lane.number;
     let is_closed = || shared.carried.is_closed(lane_number);
-    let is_due = || is_closed() || helped.is_some_and(|queue| !queue.out_of.is_empty());
+    let is_due =
+        || is_closed() || shared.lanes.is_due() || helped.is_some_and(|queue| !queue.out_of.is_empty());
     while !shared.halt.is_over() {
         if is_closed() {
             return hand_back(shared, producer, &pool);
+        }
+        if shared.lanes.may_leave() {
+            return send_begun(shared, producer, &pool, lane);
         }
         if let Some((queue, filled)) = helped.and_then(|queue| Some((queue, queue.out_of.try_recv().ok()?))) {
             shared.gauges.queued_frames.take(1);
@@ -68,6 +72,20 @@ fn read_and_send(shared: &Arc<Shared>, helped: Option<&Queue>, lane: &mut Lane<'
     Ok(())
 }
 
+/// What `producer` has begun for a stream that is to end goes over it still; then there is nothing of that stream's anywhere.
+fn send_begun(
+    shared: &Shared,
+    mut producer: Producer,
+    pool: &Pool,
+    lane: &mut Lane<'_>,
+) -> Result<(), Failure> {
+    producer.leave();
+    while let Some(filled) = producer.next()? {
+        shared.send(filled, pool, lane)?;
+    }
+    lane.outlet.flush()
+}
+
 /// What `producer` has begun for a stream that was given up goes over the others.
 fn hand_back(shared: &Shared, mut producer: Producer, pool: &Pool) -> Result<(), Failure> {
     producer.leave();
@@ -81,6 +99,9 @@ fn hand_back(shared: &Shared, mut producer: Producer, pool: &Pool) -> Result<(),
 fn send_queued(shared: &Shared, queue: &Queue, lane: &mut Lane<'_>) -> Result<(), Failure> {
     let mut needs_flush = false;
     while !shared.halt.is_over() && !shared.carried.is_closed(lane.number) {
+        if shared.lanes.may_leave() {
+            return lane.outlet.flush();
+        }
         let next = queue.out_of.try_recv().ok();
         let next = match next {
             Some(filled) => Some(filled),

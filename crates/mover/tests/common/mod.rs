@@ -202,6 +202,7 @@ pub fn setup(spec: &CopySpec, streams: u16, receipt: Option<&Path>) -> EndSetup 
         root: Root::own(),
         origin: String::new(),
         streams,
+        most_streams: streams,
         may_go_straight: spec.may_go_straight(Transport::Tcp),
         is_vacant: false,
         is_own_request: true,

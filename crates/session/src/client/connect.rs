@@ -14,6 +14,7 @@ use tracing::{Span, debug, error_span};
 
 use crate::message::Listeners;
 use crate::run::OpenStream;
+use crate::run_controller::LateSink;
 use crate::streams::{End, Part, cpu, own_spec, pair, part, role};
 use crate::target::Target;
 
@@ -208,6 +209,26 @@ impl StreamPlan {
             .unwrap_or_else(std::sync::PoisonError::into_inner)?;
         streams.sort_by_key(|open: &OpenStream| open.stream);
         Ok(streams)
+    }
+
+    /// As [`Self::open`], of streams that come while a copy runs: each is put into `sink` as it is open, and one that fails
+    /// closes no other.
+    pub fn open_late(&self, cancelled: &AtomicBool, sink: &LateSink) {
+        let next = AtomicUsize::new(0);
+        let session = Span::current();
+        let work = || {
+            while !cancelled.load(Ordering::Acquire) {
+                let Some(key) = self.keys.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                    return;
+                };
+                sink.put(self.open_one(key));
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..WORKERS.min(self.keys.len()) {
+                scope.spawn(|| session.in_scope(work));
+            }
+        });
     }
 
     fn work(

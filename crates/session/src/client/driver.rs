@@ -1,13 +1,16 @@
 //! Does what the client's machine says.
 
+mod changes;
+
 use std::collections::VecDeque;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
 use crossbeam_channel::{Sender, unbounded};
 use farline_mover::Root;
-use farline_spec::{Cipher, Failure, FailureKind, RunSpec};
+use farline_spec::{Adjustment, Cipher, Failure, FailureKind, RunSpec};
 use tracing::{debug, error_span, field};
 
 use super::back::ReverseListener;
@@ -18,8 +21,8 @@ use crate::channel::{Arrival, Channel};
 use crate::copy::{CopyPlan, origin};
 use crate::machine::{ClientAction, ClientEvent, ClientMachine, ClientPlan, ClientState, Timing};
 use crate::message::{
-    COUNTS_UPDATES, ClientMessage, ClientProfile, HEALS_FRAMES, Listeners, ServerMessage, SessionId,
-    TAKES_NAMES_APART,
+    ADJUSTS, COUNTS_UPDATES, ClientMessage, ClientProfile, FarStages, HEALS_FRAMES, Listeners, ServerMessage,
+    SessionId, TAKES_NAMES_APART,
 };
 use crate::run::RunOutcome;
 use crate::run_controller::{Bounds, RunController, SeatEvent, check_rows, payload_bytes};
@@ -43,10 +46,20 @@ const BUSY_LOOK: Duration = Duration::from_millis(10);
 const MAX_GUESTS: usize = 16;
 
 /// One run from the first step to the record.
-pub(super) fn run(target: &Target, spec: RunSpec, local: Local, events: &Sender<Event>, orders: RunControl) {
+pub(super) fn run(
+    target: &Target,
+    spec: RunSpec,
+    local: Local,
+    events: &Sender<Event>,
+    orders: RunControl,
+    run_id: String,
+) {
     let began = Instant::now();
     let _within = error_span!("session", session = field::Empty).entered();
-    let mut ending = Ending::new(target.address(), spec.clone());
+    let mut ending = Ending {
+        run_id,
+        ..Ending::new(target.address(), spec.clone())
+    };
     let connected = prepare(target, spec, &local).and_then(|spec| {
         ending.spec = spec.clone();
         Driver::connect(target, spec, local, events, orders, began)
@@ -148,6 +161,11 @@ struct Driver<'a> {
     outcome: RunOutcome,
     last_words: Option<ClientMessage>,
     told_to_stop: bool,
+    /// When the run began.
+    run_zero: Option<Instant>,
+    /// How far the server's end of a copy is.
+    far_stages: Option<FarStages>,
+    adjustments: Vec<Adjustment>,
 }
 
 impl<'a> Driver<'a> {
@@ -208,6 +226,9 @@ impl<'a> Driver<'a> {
             outcome: RunOutcome::default(),
             last_words: None,
             told_to_stop: false,
+            run_zero: None,
+            far_stages: None,
+            adjustments: Vec::new(),
         })
     }
 
@@ -257,6 +278,9 @@ impl<'a> Driver<'a> {
             let failure = Failure::new(FailureKind::Interrupted, "the run was aborted by the client");
             self.event(ClientEvent::Failed(failure));
         }
+        while let Ok(request) = self.orders.wishes.try_recv() {
+            self.event(ClientEvent::Adjust(request));
+        }
         if self.orders.is_stopped() && !std::mem::replace(&mut self.told_to_stop, true) {
             self.event(ClientEvent::Stop);
         }
@@ -269,6 +293,10 @@ impl<'a> Driver<'a> {
                 SeatEvent::NotOpen(failure) => self.event(ClientEvent::Failed(failure)),
                 seen @ (SeatEvent::Samples(_) | SeatEvent::MoverSamples(_) | SeatEvent::Progress(_)) => {
                     self.emit_seen([seen]);
+                }
+                SeatEvent::Stages(own) => self.tell_stages(&own),
+                SeatEvent::LateStreams(missing, why) => {
+                    self.event(ClientEvent::LateStreams { missing, why });
                 }
                 SeatEvent::SendersDone => self.event(ClientEvent::SendersDone),
                 SeatEvent::AllDone => self.event(ClientEvent::AllDone),
@@ -308,8 +336,12 @@ impl<'a> Driver<'a> {
                 emit(self.events, Event::Notice(line));
             }
             ClientAction::OpenStreams { session, listeners } => self.open_streams(session, listeners)?,
+            ClientAction::Adjust(change) => self.change(&change)?,
+            ClientAction::Adjusted(change) => self.tell_adjusted(change),
+            ClientAction::Stages(stages) => self.far_stages = Some(stages),
             ClientAction::StartRun(watchdog) => {
                 self.run_began = Some(SystemTime::now());
+                self.run_zero = Some(Instant::now());
                 let plan = self.copy_plan()?;
                 self.seat
                     .start(self.machine.spec(), watchdog, Bounds::default(), plan)?;
@@ -372,6 +404,7 @@ impl<'a> Driver<'a> {
             counts_updates: self.machine.version() >= COUNTS_UPDATES,
             heals_frames: self.machine.version() >= HEALS_FRAMES,
             takes_names_apart: self.machine.version() >= TAKES_NAMES_APART,
+            adjusts: self.machine.version() >= ADJUSTS,
             receipt: self.receipt.take(),
             most_bytes: None,
             seals: seal_keys(self.channel.tls(), session, copy.cipher)?,
@@ -393,6 +426,12 @@ impl<'a> Driver<'a> {
     }
 
     fn close(mut self, ending: &mut Ending) {
+        self.orders.is_deaf.store(true, Ordering::Release);
+        while let Ok(request) = self.orders.wishes.try_recv() {
+            self.machine.want_too_late(request);
+        }
+        self.machine.end_adjusting();
+        self.act();
         let (mut aborted, mut rest) = (RunOutcome::default(), Vec::new());
         let abort = || (aborted, rest) = self.seat.abort();
         self.channel.farewell(self.last_words.as_ref(), abort);
@@ -404,6 +443,7 @@ impl<'a> Driver<'a> {
             aborted
         };
         ending.server = self.machine.take_server_profile();
+        ending.adjustments = self.adjustments;
         ending.server_notes = self.machine.notes().to_vec();
         ending.version = self.machine.version();
         ending.spec = self.machine.spec().clone();

@@ -24,14 +24,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
-use farline_spec::{CopyProgress, Failure, MoverSamples, RunRecord, RunSpec, Samples};
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded, unbounded};
+use farline_spec::{
+    AdjustRequest, Adjustment, CopyProgress, CopyStages, Failure, FailureKind, MoverSamples, RunRecord,
+    RunSpec, Samples,
+};
 
 use crate::channel::Interrupt;
 use crate::message::VersionRange;
 use crate::target::Target;
 use crate::tls::Fingerprint;
 use record::Ending;
+
+/// Wishes that nobody has looked at yet, at most.
+const MOST_WISHES: usize = 1_024;
 
 /// What happens to a run, in order.
 #[allow(
@@ -54,6 +60,10 @@ pub enum Event {
     MoverSamples(MoverSamples),
     /// How far a copy is at this end; ten times a second.
     Progress(CopyProgress),
+    /// How far the stages of a copy are at both ends; once an interval.
+    Stages(CopyStages),
+    /// What came of a wish to change a copy: it is in force from now on, or refused.
+    Adjusted(Adjustment),
     /// It is over; nothing follows.
     Done(Box<RunRecord>),
 }
@@ -64,11 +74,13 @@ pub struct RunHandle {
     events: Receiver<Event>,
     /// Absent when nothing could be started; the events say why.
     running: Option<Running>,
+    run_id: String,
 }
 
 #[derive(Debug)]
 struct Running {
     orders: RunControl,
+    wishes: Sender<AdjustRequest>,
     thread: JoinHandle<()>,
 }
 
@@ -77,6 +89,10 @@ struct Running {
 struct RunControl {
     stop: Arc<AtomicBool>,
     interrupt: Interrupt,
+    /// Changes that are wanted.
+    wishes: Receiver<AdjustRequest>,
+    /// Nobody looks at them any more.
+    is_deaf: Arc<AtomicBool>,
 }
 
 impl RunControl {
@@ -106,25 +122,44 @@ pub fn start_run(target: Target, spec: RunSpec) -> RunHandle {
 /// As [`start_run`], with what concerns this machine alone.
 pub fn start_run_with(target: Target, spec: RunSpec, local: Local) -> RunHandle {
     let (sender, events) = unbounded();
-    let spare = (target.address(), spec.clone(), sender.clone());
+    let run_id = ulid::Ulid::new().to_string();
+    let (wishes, wanted) = bounded(MOST_WISHES);
+    let spare = (target.address(), spec.clone(), sender.clone(), run_id.clone());
+    let name = run_id.clone();
     let started = Interrupt::new().and_then(|interrupt| {
         let orders = RunControl {
             stop: Arc::default(),
             interrupt,
+            wishes: wanted,
+            is_deaf: Arc::default(),
         };
         let own = orders.clone();
         let thread = std::thread::Builder::new()
             .name("fl-client".into())
-            .spawn(move || driver::run(&target, spec, local, &sender, own))
+            .spawn(move || driver::run(&target, spec, local, &sender, own, name))
             .map_err(|error| Failure::system("starting thread fl-client", &error))?;
-        Ok(Running { orders, thread })
+        Ok(Running {
+            orders,
+            wishes,
+            thread,
+        })
     });
     let running = started.map_err(|failure| fail_at_once(spare, failure)).ok();
-    RunHandle { events, running }
+    RunHandle {
+        events,
+        running,
+        run_id,
+    }
 }
 
-fn fail_at_once((server_address, spec, events): (String, RunSpec, Sender<Event>), failure: Failure) {
-    let mut ending = Ending::new(server_address, spec);
+fn fail_at_once(
+    (server_address, spec, events, run_id): (String, RunSpec, Sender<Event>, String),
+    failure: Failure,
+) {
+    let mut ending = Ending {
+        run_id,
+        ..Ending::new(server_address, spec)
+    };
     ending.failure = Some(failure);
     // The receiver is on its way to the caller.
     let _ = events.send(Event::Done(Box::new(ending.into_record())));
@@ -134,6 +169,37 @@ impl RunHandle {
     /// The next event; `None` when `timeout` has passed, or after [`Event::Done`].
     pub fn poll(&self, timeout: Duration) -> Option<Event> {
         self.events.recv_timeout(timeout).ok()
+    }
+
+    /// Name of the run, as in its record.
+    pub fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    /// Wants a copy to go on in another way. What comes of it is told as [`Event::Adjusted`], once for each thing that `request`
+    /// names; a later wish for the same thing takes the place of one that has not been asked for yet.
+    ///
+    /// # Errors
+    /// [`FailureKind::Usage`] for an empty wish, or a run that is over; [`FailureKind::Busy`] while too many wait.
+    pub fn adjust(&self, request: AdjustRequest) -> Result<(), Failure> {
+        if request.is_empty() {
+            let line = "nothing to change: give streams, concurrency or a rate";
+            return Err(Failure::new(FailureKind::Usage, line));
+        }
+        let over = || Failure::new(FailureKind::Usage, "the run is over: nothing changes any more");
+        let running = self.running.as_ref().ok_or_else(over)?;
+        if running.orders.is_deaf.load(Ordering::Acquire) || self.is_over() {
+            return Err(over());
+        }
+        match running.wishes.try_send(request) {
+            Ok(()) => running.orders.interrupt.waker().wake(),
+            Err(TrySendError::Full(_)) => {
+                let line = "too many changes at once: wait until earlier ones are in force";
+                return Err(Failure::new(FailureKind::Busy, line));
+            }
+            Err(TrySendError::Disconnected(_)) => return Err(over()),
+        }
+        Ok(())
     }
 
     /// Ends the run early but in order: both ends stop, their profiles are exchanged, the record is partial.

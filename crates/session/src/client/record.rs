@@ -2,7 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use farline_spec::{EndReport, Failure, FailureKind, RunRecord, RunSpec, RunStatus, SCHEMA_VERSION};
+use farline_spec::{
+    Adjustment, EndReport, Failure, FailureKind, RunRecord, RunSpec, RunStatus, SCHEMA_VERSION,
+};
 use time::OffsetDateTime;
 
 use crate::copy::merged;
@@ -31,6 +33,10 @@ pub struct Ending {
     pub server: Option<ServerProfile>,
     /// Why it failed or was stopped.
     pub failure: Option<Failure>,
+    /// Name of the run.
+    pub run_id: String,
+    /// What was changed while it ran.
+    pub adjustments: Vec<Adjustment>,
 }
 
 impl Ending {
@@ -46,6 +52,8 @@ impl Ending {
             outcome: RunOutcome::default(),
             server: None,
             failure: None,
+            run_id: ulid::Ulid::new().to_string(),
+            adjustments: Vec::new(),
         }
     }
 
@@ -65,7 +73,7 @@ impl Ending {
             .map(|own| merged(own, far, client_sends));
         RunRecord {
             schema: SCHEMA_VERSION,
-            run_id: ulid::Ulid::new().to_string(),
+            run_id: self.run_id,
             status: status(self.failure.as_ref()),
             error: self.failure,
             started_at: rfc3339(self.started_at),
@@ -87,6 +95,7 @@ impl Ending {
             path: None,
             copy,
             driven: None,
+            adjustments: self.adjustments,
         }
     }
 }

@@ -107,6 +107,12 @@ impl Controller {
         }
     }
 
+    /// No more than `most_bps` from now on.
+    pub fn set_most(&mut self, most_bps: Option<u64>) {
+        self.most_bps = most_bps.map_or(MOST_BPS, |most| most as f64).max(1.0);
+        self.rate_bps = self.bounded(self.rate_bps);
+    }
+
     /// The rate for the time until the next look.
     pub fn rate_bps(&self) -> f64 {
         self.rate_bps
@@ -233,12 +239,15 @@ fn has_lost(look: &Look, last: &Look) -> bool {
 pub struct ScavengerController {
     rate: Arc<SharedRate>,
     streams: Vec<Watched>,
+    /// Streams that have ended, as they were last.
+    gone: Vec<(Counters, Option<(i64, i64)>)>,
     controller: Controller,
     began: Option<Instant>,
 }
 
 /// One stream and the shortest round trip it has had.
 struct Watched {
+    stream: u16,
     probe: Arc<dyn Probe>,
     least_us: i64,
     last_us: VecDeque<i64>,
@@ -246,27 +255,42 @@ struct Watched {
 
 impl ScavengerController {
     /// Holds the streams that `probes` look at, and that share `rate`, to what the path bears, and to `most_bps`.
-    pub fn new(rate: Arc<SharedRate>, probes: Vec<Arc<dyn Probe>>, most_bps: Option<u64>) -> Self {
+    pub fn new(rate: Arc<SharedRate>, probes: Vec<(u16, Arc<dyn Probe>)>, most_bps: Option<u64>) -> Self {
         let controller = Controller::new(most_bps);
         rate.set(controller.rate_bps() as u64);
         rate.keep_even();
-        let watched = |probe| Watched {
-            probe,
-            least_us: i64::MAX,
-            last_us: VecDeque::new(),
-        };
         Self {
             rate,
-            streams: probes.into_iter().map(watched).collect(),
+            streams: probes.into_iter().map(Watched::new).collect(),
+            gone: Vec::new(),
             controller,
             began: None,
         }
     }
 
+    /// Looks at one stream more.
+    pub fn join(&mut self, stream: u16, probe: Arc<dyn Probe>) {
+        self.streams.push(Watched::new((stream, probe)));
+    }
+
+    /// A stream has ended: what it sent counts on, and its queue no more.
+    pub fn part(&mut self, stream: u16) {
+        if let Some(place) = self.streams.iter().position(|watched| watched.stream == stream) {
+            let (counters, _) = self.streams.swap_remove(place).look();
+            self.gone.push((counters, None));
+        }
+    }
+
+    /// Holds the streams to `most_bps` from now on, or to no more than the path bears.
+    pub fn set_most(&mut self, most_bps: Option<u64>) {
+        self.controller.set_most(most_bps);
+    }
+
     /// Looks at the streams and sets their rate. To be called every [`INTERVAL`].
     pub fn look(&mut self, now: Instant) {
         let began = *self.began.get_or_insert(now);
-        let counters: Vec<_> = self.streams.iter_mut().map(Watched::look).collect();
+        let mut counters: Vec<_> = self.streams.iter_mut().map(Watched::look).collect();
+        counters.extend(self.gone.iter().copied());
         let look = summed(now.duration_since(began).as_secs_f64(), &counters);
         self.rate.set(self.controller.step(look) as u64);
     }
@@ -278,6 +302,15 @@ impl ScavengerController {
 }
 
 impl Watched {
+    fn new((stream, probe): (u16, Arc<dyn Probe>)) -> Self {
+        Self {
+            stream,
+            probe,
+            least_us: i64::MAX,
+            last_us: VecDeque::new(),
+        }
+    }
+
     /// Counters now, and the shortest round trip of the last looks with that of the run.
     fn look(&mut self) -> (Counters, Option<(i64, i64)>) {
         let counters = self.probe.sample();

@@ -321,7 +321,8 @@ fn streams_are_held_to_what_their_probes_show() {
     let rate = Arc::new(SharedRate::new(1));
     let probes = streams
         .iter()
-        .map(|stream| Arc::<Seen>::clone(stream) as Arc<dyn Probe>)
+        .zip(0..)
+        .map(|(stream, number)| (number, Arc::<Seen>::clone(stream) as Arc<dyn Probe>))
         .collect();
     let mut give_way = ScavengerController::new(Arc::clone(&rate), probes, Some(500_000_000));
     let start = Instant::now();

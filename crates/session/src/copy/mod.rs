@@ -38,12 +38,12 @@ use farline_spec::{
 use farline_transport::{Role, Stream};
 use tracing::debug;
 
-use crate::streams::{self, Part};
+use crate::streams::{self, MOST_STREAMS, Part};
 pub use give_way::{INTERVAL as GIVE_WAY_INTERVAL, ScavengerController};
 use link::{EndSignal, Line, Receiving, Sending};
 pub use origin::origin;
 use pieces::Pieces;
-pub use prepare::{messages_bps, prepare};
+pub use prepare::{messages_bps, prepare, prepare_data};
 pub use report::{for_the_wire, merged};
 use spoiled::Spoiled;
 
@@ -67,6 +67,8 @@ pub struct CopyPlan {
     pub heals_frames: bool,
     /// Whether both ends know of further names that come by themselves where their file could not be copied.
     pub takes_names_apart: bool,
+    /// Whether its streams may come and go.
+    pub adjusts: bool,
     /// Where its receipt goes.
     pub receipt: Option<PathBuf>,
     /// Most payload bytes that may move.
@@ -117,6 +119,11 @@ impl Copying {
             origin: copy.origin.clone().unwrap_or_default(),
             is_own_request: end == streams::End::Client,
             streams: spec.streams.get(),
+            most_streams: if plan.adjusts {
+                MOST_STREAMS
+            } else {
+                spec.streams.get()
+            },
             may_go_straight: copy.may_go_straight(spec.transport),
             is_vacant: plan.is_vacant,
             counts_updates: plan.counts_updates,
@@ -153,6 +160,58 @@ impl Copying {
     /// Whether this end has the files.
     pub fn sends(&self) -> bool {
         matches!(self.mover, Mover::Sends(_))
+    }
+
+    /// So many data streams more will come to this end; before the other may open them.
+    pub fn expect_streams(&self, count: u16) {
+        if let Mover::Receives(end) = &self.mover {
+            end.expect_streams(count);
+        }
+    }
+
+    /// So many of those will not come after all.
+    pub fn give_up_streams(&self, count: u16) {
+        if let Mover::Receives(end) = &self.mover {
+            end.give_up_streams(count);
+        }
+    }
+
+    /// A data stream has come on which this end has `role`, and is about to begin.
+    pub fn join_stream(&self, stream: u16, role: Role) {
+        if let (Mover::Sends(end), Role::Sender) = (&self.mover, role) {
+            end.join_stream(stream);
+        }
+    }
+
+    /// So many data streams are to end, if this end sends; gives how many do.
+    pub fn dismiss_streams(&self, count: u16) -> u16 {
+        match &self.mover {
+            Mover::Sends(end) => end.dismiss_streams(count),
+            Mover::Receives(_) => 0,
+        }
+    }
+
+    /// Data streams that this end knows of, without those that are to end.
+    pub fn streams(&self) -> u32 {
+        match &self.mover {
+            Mover::Sends(end) => end.streams(),
+            Mover::Receives(end) => end.streams(),
+        }
+    }
+
+    /// Sends so many files at once from now on, if this end sends.
+    pub fn set_concurrency(&self, files: u32) {
+        if let Mover::Sends(end) = &self.mover {
+            end.set_concurrency(files);
+        }
+    }
+
+    /// Whether all that this end has to do is done: what happens to streams from now on means nothing.
+    pub fn is_done(&self) -> bool {
+        match &self.mover {
+            Mover::Sends(end) => end.is_done(),
+            Mover::Receives(_) => self.has_all(),
+        }
     }
 
     /// Whether this end gets the files, has them all and has said so.
@@ -273,7 +332,8 @@ impl Copying {
 
     /// What a job of a stopped copy complains about is the stop, and once all is here nothing can go wrong with the rest.
     fn in_order(&self, done: Result<(), Failure>) -> Result<(), Failure> {
-        if self.has_all() {
+        let is_late = |failure: &Failure| self.is_done() && is_echo(failure.kind);
+        if self.has_all() || done.as_ref().is_err_and(is_late) {
             return Ok(());
         }
         match self.with_the_word(done) {

@@ -9,7 +9,7 @@ use farline_transport::{Limited, Role, SharedRate};
 use super::background_poller::BackgroundPoller;
 use super::give_way::ScavengerController;
 use crate::run::OpenStream;
-use crate::streams::{Part, part};
+use crate::streams::is_data;
 
 /// Share of a rate that the messages of a copy may have besides its data, and the least in bit/s.
 const MESSAGES_SHARE: (u64, u64) = (10, 10_000_000);
@@ -23,7 +23,7 @@ pub fn messages_bps(data_bps: u64) -> u64 {
 pub struct Prepared {
     /// All of them, in their order.
     pub streams: Vec<OpenStream>,
-    /// Rate of the data streams that send together, where they are held to one.
+    /// Rate of the data streams that send files, none at first where none was asked for.
     pub rate: Option<Arc<SharedRate>>,
     /// What gives way to other traffic, where that is asked for and this end sends.
     pub give_way: Option<ScavengerController>,
@@ -41,21 +41,13 @@ pub fn prepare(streams: Vec<OpenStream>, spec: &RunSpec) -> Result<Prepared, Fai
             give_way: None,
         });
     };
-    let sends = |open: &OpenStream| open.role == Role::Sender && part(spec, open.stream) == Part::Data;
+    let sends = |open: &OpenStream| open.role == Role::Sender && is_data(spec, open.stream);
     let total_bps = copy.total_rate_bps.map(RateBps::get).filter(|&rate| rate > 0);
-    let is_held = (total_bps.is_some() || copy.give_way) && streams.iter().any(sends);
-    let rate = is_held.then(|| Arc::new(SharedRate::new(total_bps.unwrap_or(u64::MAX))));
-    let ready = |open: OpenStream| {
-        if part(spec, open.stream) != Part::Data {
-            return Ok(messages(open, total_bps));
-        }
-        // A stream waits for its turn outside of what tends it: it is looked after meanwhile.
-        let io = BackgroundPoller::wrap(open.io)?;
-        let io = match &rate {
-            Some(rate) if open.role == Role::Sender => Box::new(Limited::with_rate(io, Arc::clone(rate))),
-            _ => io,
-        };
-        Ok(OpenStream { io, ..open })
+    let shared = || total_bps.map_or_else(SharedRate::unlimited, SharedRate::new);
+    let rate = streams.iter().any(sends).then(|| Arc::new(shared()));
+    let ready = |open: OpenStream| match is_data(spec, open.stream) {
+        true => prepare_data(open, rate.as_ref()),
+        false => Ok(messages(open, total_bps)),
     };
     let streams = streams
         .into_iter()
@@ -65,7 +57,7 @@ pub fn prepare(streams: Vec<OpenStream>, spec: &RunSpec) -> Result<Prepared, Fai
         let probes = streams
             .iter()
             .filter(|open| sends(open))
-            .map(|open| open.io.probe());
+            .map(|open| (open.stream, open.io.probe()));
         ScavengerController::new(rate, probes.collect(), total_bps)
     });
     Ok(Prepared {
@@ -73,6 +65,20 @@ pub fn prepare(streams: Vec<OpenStream>, spec: &RunSpec) -> Result<Prepared, Fai
         rate,
         give_way,
     })
+}
+
+/// A data stream; one that sends shares `rate` with the others.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_data(open: OpenStream, rate: Option<&Arc<SharedRate>>) -> Result<OpenStream, Failure> {
+    // A stream waits for its turn outside of what tends it: it is looked after meanwhile.
+    let io = BackgroundPoller::wrap(open.io)?;
+    let io = match rate {
+        Some(rate) if open.role == Role::Sender => Box::new(Limited::with_rate(io, Arc::clone(rate))),
+        _ => io,
+    };
+    Ok(OpenStream { io, ..open })
 }
 
 /// A message stream; of a copy that is held to a rate it has its half of what messages may have.

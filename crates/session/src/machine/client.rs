@@ -3,17 +3,18 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use farline_spec::{Failure, FailureKind, RunSpec};
+use farline_spec::{AdjustRequest, Failure, FailureKind, RunSpec};
 
+use super::adjust::Adjusting;
 pub use super::client_parts::{ClientAction, ClientEvent, ClientPlan};
+pub use super::client_state::{ClientInput, ClientState};
 use super::grant::check_grant;
-use super::table::state_table;
 use super::timing::Clock;
 use super::{misplaced, out_of_place, overdue};
 use crate::message::profile::ProfileAssembler;
 use crate::message::{
-    ClientMessage, ClientProfile, Established, Grant, Handshake, Listeners, ProfilePart, ProfilingEnd,
-    ServerMessage, ServerProfile, SessionId, Task, VersionRange, tame_failure, tame_line,
+    ADJUSTS, Adjusted, ClientMessage, ClientProfile, Established, Grant, Handshake, Listeners, ProfilePart,
+    ProfilingEnd, ServerMessage, ServerProfile, SessionId, Task, VersionRange, tame_failure, tame_line,
 };
 use crate::streams::{End, destinations};
 
@@ -21,82 +22,6 @@ use crate::streams::{End, destinations};
 const MAX_NOTES: usize = 64;
 /// A whole profile may take so many times what one message may.
 const MOST_EXCHANGE_WAITS: u32 = 20;
-
-state_table! {
-    /// Where the client stands.
-    ClientState,
-    /// What may happen to the client.
-    ClientInput;
-
-    inputs {
-        Established = "CTRL_CHAN_EST",
-        Granted = "HANDSHAKE",
-        Listening = "CREATE_STREAMS",
-        StreamsOpen = "streams open",
-        Started = "PROFILING_START",
-        SendersDone = "senders done",
-        AllDone = "all done",
-        PeerEnded = "PROFILING_END",
-        Stop = "stop",
-        RunFailed = "run failed",
-        Collected = "collected",
-        ProfilePart = "EXCHANGE_PROFILE",
-        ProfileEnd = "EXCHANGE_PROFILE (last)",
-        PeerDone = "TPG_DONE",
-        PeerError = "ERROR",
-        Elapsed = "time over",
-        Broken = "failure",
-    }
-    states {
-        Greeting [Message] "waits for the server's first word" { Established => Handshaking }
-        Handshaking [Message] "has asked for its task" { Granted => CreatingStreams }
-        CreatingStreams [Message] "has asked for listeners" { Listening => OpeningStreams }
-        OpeningStreams [Connect] "opens the data streams" { StreamsOpen => Starting }
-        Starting [Message] "has asked for the start; the streams of a copy begin" {
-            Started => Running, SendersDone => Starting, AllDone => Starting, RunFailed => Failing,
-        }
-        Running [Watchdog] "data flow" {
-            SendersDone => Ending, AllDone => Ending, Stop => Ending, PeerEnded => Draining, RunFailed => Failing,
-        }
-        Ending [PeerEnd] "sends no more and has said so" {
-            SendersDone => Ending, AllDone => Ending, Stop => Ending, PeerEnded => Collecting, RunFailed => Failing,
-        }
-        Draining [Drain] "the other end sends no more; reads what is under way" {
-            SendersDone => Draining, AllDone => Collecting, Stop => Draining, Elapsed => Collecting,
-            RunFailed => Failing, ProfilePart => Draining, ProfileEnd => Draining,
-        }
-        Collecting [Own] "joins its streams" {
-            Collected => Exchanging, Stop => Collecting, ProfilePart => Collecting, ProfileEnd => Collecting,
-        }
-        Exchanging [Message] "takes the server's profile" {
-            ProfilePart => Exchanging, ProfileEnd => Finishing, Stop => Exchanging,
-        }
-        Finishing [Message] "has all and has said so" { PeerDone => Done, Stop => Finishing }
-        Failing [Grace] "its run failed; listens whether the other end knows why" {
-            SendersDone => Failing, AllDone => Failing, Stop => Failing, PeerEnded => Failing, RunFailed => Failing,
-            Started => Failing, ProfilePart => Failing, ProfileEnd => Failing,
-        }
-        Done [Nothing] "the session is over" {}
-        Failed [Nothing] "the session is over and failed" {}
-    }
-    from_any { PeerError => Failed, Stop => Failed, Elapsed => Failed, Broken => Failed }
-}
-
-impl ClientState {
-    /// The state of Yun et al. 2015 that it belongs to.
-    pub const fn stage(self) -> &'static str {
-        match self {
-            Self::Greeting => "CTRL_CHAN_EST",
-            Self::Handshaking => "HANDSHAKE",
-            Self::CreatingStreams | Self::OpeningStreams => "CREATE_STREAMS",
-            Self::Starting | Self::Running => "PROFILING_START",
-            Self::Ending | Self::Draining => "PROFILING_END",
-            Self::Collecting | Self::Exchanging => "EXCHANGE_PROFILE",
-            Self::Finishing | Self::Done => "TPG_DONE",
-            Self::Failing | Self::Failed => "ERROR",
-        }
-    }
-}
 
 /// The client's machine; see the [module](super) for the order of calls.
 #[derive(Debug)]
@@ -114,6 +39,8 @@ pub struct ClientMachine {
     /// What the run of a copy came to before the other end's had begun.
     early: Vec<ClientInput>,
     assembler: ProfileAssembler,
+    /// What changes while the copy runs.
+    adjusting: Adjusting,
     /// When all of the server's profile must be here.
     exchange_until: Option<Duration>,
     server_profile: Option<ServerProfile>,
@@ -134,6 +61,7 @@ impl ClientMachine {
             deadline: clock.deadline(state.wait(), now),
             actions: VecDeque::from([ClientAction::Stage(state.stage())]),
             assembler: ProfileAssembler::new(&plan.spec),
+            adjusting: Adjusting::new(&plan.spec),
             state,
             plan,
             clock,
@@ -178,6 +106,11 @@ impl ClientMachine {
         self.failure.as_ref()
     }
 
+    /// Data streams in force, and those of them that are being opened.
+    pub fn streams(&self) -> (u16, u16) {
+        self.adjusting.streams()
+    }
+
     /// Takes out the server's profile, once it came.
     pub fn take_server_profile(&mut self) -> Option<ServerProfile> {
         self.server_profile.take()
@@ -217,6 +150,11 @@ impl ClientMachine {
             ServerMessage::CreateStreams(listeners) => self.on_listening(listeners),
             ServerMessage::ProfilingStart => {
                 self.on_started(now);
+                Ok(())
+            }
+            ServerMessage::Adjusted(answer) => self.on_adjusted(answer),
+            ServerMessage::Stages(stages) => {
+                self.actions.push_back(ClientAction::Stages(stages));
                 Ok(())
             }
             ServerMessage::ProfilingEnd(end) => {
@@ -260,6 +198,14 @@ impl ClientMachine {
             ClientEvent::RunFailed(failure) => {
                 if self.advance_own(now, ClientInput::RunFailed) {
                     self.failure.get_or_insert(failure);
+                }
+            }
+            ClientEvent::Adjust(request) => self.on_adjust(now, request),
+            ClientEvent::LateStreams { missing, why } => {
+                // Of a run that is joined nobody needs them.
+                if self.advance(now, ClientInput::LateStreams) {
+                    self.adjusting.opened(missing, why.as_deref());
+                    self.adjust();
                 }
             }
             ClientEvent::Collected(profile) => self.on_collected(now, profile),
@@ -376,8 +322,83 @@ impl ClientMachine {
         if !self.is_copy() {
             self.start_run(now);
         }
+        self.adjust();
         for input in std::mem::take(&mut self.early) {
             self.on_run_ended(now, input);
+        }
+    }
+
+    /// A wish: it goes to the server once the run is under way at both ends, and is refused once nothing can change any more.
+    fn on_adjust(&mut self, now: Duration, request: AdjustRequest) {
+        self.adjusting.want(request);
+        let is_early = !self.state.has_started();
+        if is_early {
+            return;
+        }
+        let (before, deadline) = (self.state, self.deadline);
+        if !self.advance(now, ClientInput::AdjustAsked) {
+            return self.refuse_adjusting("the copy is ending");
+        }
+        debug_assert_eq!(self.state, before);
+        self.deadline = deadline;
+        self.adjust();
+    }
+
+    /// Sends the next change, or says why there is none.
+    fn adjust(&mut self) {
+        match self.state {
+            ClientState::Running if !self.is_copy() => {
+                self.refuse_adjusting("only a copy of files can change while it runs");
+            }
+            ClientState::Running if self.version < ADJUSTS => {
+                let line = format!(
+                    "the other end has an older farline (protocol {}, needed: {ADJUSTS}): update it to change a copy while it runs",
+                    self.version
+                );
+                self.refuse_adjusting(&line);
+            }
+            ClientState::Running => {
+                if let Some(message) = self.adjusting.next_message() {
+                    self.send(ClientMessage::Adjust(message));
+                }
+                self.tell_adjusted();
+            }
+            // It waits for the server's start.
+            ClientState::Starting => self.tell_adjusted(),
+            _ => self.refuse_adjusting("the copy is ending"),
+        }
+    }
+
+    fn on_adjusted(&mut self, answer: Adjusted) -> Result<(), Failure> {
+        if let Some(local) = self.adjusting.answered(answer)? {
+            if let Some((first, count)) = local.open {
+                self.assembler
+                    .expect_streams(usize::from(first) + usize::from(count));
+            }
+            self.actions.push_back(ClientAction::Adjust(local));
+        }
+        self.adjust();
+        Ok(())
+    }
+
+    /// A wish that came after the end; [`Self::end_adjusting`] refuses it.
+    pub fn want_too_late(&mut self, request: AdjustRequest) {
+        self.adjusting.want(request);
+    }
+
+    /// The session is over for its driver: wishes that nobody answered are refused.
+    pub fn end_adjusting(&mut self) {
+        self.refuse_adjusting("the copy is over");
+    }
+
+    fn refuse_adjusting(&mut self, why: &str) {
+        self.adjusting.refuse(why);
+        self.tell_adjusted();
+    }
+
+    fn tell_adjusted(&mut self) {
+        while let Some(change) = self.adjusting.next_told() {
+            self.actions.push_back(ClientAction::Adjusted(change));
         }
     }
 
@@ -500,8 +521,13 @@ impl ClientMachine {
     }
 
     fn report(&mut self, failure: Failure) {
-        self.actions
-            .retain(|action| matches!(action, ClientAction::Stage(_) | ClientAction::Notice(_)));
+        self.actions.retain(|action| {
+            matches!(
+                action,
+                ClientAction::Stage(_) | ClientAction::Notice(_) | ClientAction::Adjusted(_)
+            )
+        });
+        self.refuse_adjusting("the copy is over");
         self.send(ClientMessage::Error(failure.clone().for_the_wire()));
         self.note_failure(failure);
     }
@@ -547,6 +573,8 @@ fn input_of(message: &ServerMessage) -> ClientInput {
         ServerMessage::CreateStreams(_) => ClientInput::Listening,
         ServerMessage::ProfilingStart => ClientInput::Started,
         ServerMessage::ProfilingEnd(_) => ClientInput::PeerEnded,
+        ServerMessage::Adjusted(_) => ClientInput::PeerAdjusted,
+        ServerMessage::Stages(_) => ClientInput::PeerStages,
         ServerMessage::ExchangeProfile(ProfilePart::End(_)) => ClientInput::ProfileEnd,
         ServerMessage::ExchangeProfile(_) => ClientInput::ProfilePart,
         ServerMessage::TpgDone => ClientInput::PeerDone,

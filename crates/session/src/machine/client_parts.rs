@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use farline_spec::{Failure, RunSpec};
+use farline_spec::{AdjustRequest, Failure, RunSpec};
 
+use super::adjust::{KnobChange, LocalChange};
 use super::timing::Timing;
-use crate::message::{ClientMessage, ClientProfile, Listeners, SessionId, VersionRange};
+use crate::message::{ClientMessage, ClientProfile, FarStages, Listeners, SessionId, VersionRange};
 
 /// What the client wants of the session.
 #[derive(Debug, Clone)]
@@ -33,6 +34,15 @@ pub enum ClientEvent {
     RunFailed(Failure),
     /// The run is joined; this is what it came to.
     Collected(ClientProfile),
+    /// The user wants the copy to go on in another way.
+    Adjust(AdjustRequest),
+    /// The streams of a change are open, all but so many, the last of which failed for this reason.
+    LateStreams {
+        /// Streams that are not open.
+        missing: u16,
+        /// Why.
+        why: Option<String>,
+    },
     /// The user wants it to end, with a record of what there is.
     Stop,
     /// Something else failed at this end.
@@ -57,6 +67,12 @@ pub enum ClientAction {
     },
     /// Start the run with this watchdog.
     StartRun(Duration),
+    /// Change this end of the copy; for streams that are opened then [`ClientEvent::LateStreams`].
+    Adjust(LocalChange),
+    /// Tell what came of a wish.
+    Adjusted(KnobChange),
+    /// How far the server's end is.
+    Stages(FarStages),
     /// Let the run's senders stop.
     StopRun,
     /// Join the run within this time; then [`ClientEvent::Collected`]. No event of the run may follow.

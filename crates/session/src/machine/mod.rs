@@ -21,12 +21,14 @@
 //! Nothing a peer sends can make a machine panic, leave its table or stay for
 //! ever: every state but the last ones has a deadline.
 //!
-//! Start with [`client`] and its `state_table!`; [`server`] mirrors it;
-//! [`timing`] has the deadlines; [`table`] turns the rules into code, a text
+//! Start with [`client`] and the `state_table!` in `client_state.rs`; [`server`] mirrors it;
+//! [`adjust`] keeps what changes while a copy runs; [`timing`] has the deadlines; [`table`] turns the rules into code, a text
 //! table and a graph (`docs/design/session.md`).
 
+pub mod adjust;
 pub mod client;
 mod client_parts;
+mod client_state;
 mod grant;
 pub mod server;
 pub mod table;
@@ -35,6 +37,7 @@ pub mod timing;
 #[cfg(test)]
 mod tests;
 
+pub use adjust::{Adjusting, KnobChange, LocalChange};
 pub use client::{ClientAction, ClientEvent, ClientMachine, ClientPlan, ClientState};
 pub use server::{ServerAction, ServerEvent, ServerMachine, ServerPlan};
 pub use timing::{Timing, watchdog};

@@ -10,8 +10,8 @@ use super::table::state_table;
 use super::timing::{Clock, Timing};
 use super::{misplaced, out_of_place, overdue};
 use crate::message::{
-    ClientMessage, ClientProfile, Established, Grant, Handshake, Listeners, ProfilingEnd, ServerMessage,
-    ServerProfile, SessionId, VersionRange, tame_failure,
+    ADJUSTS, Adjust, Adjusted, ClientMessage, ClientProfile, Established, FarStages, Grant, Handshake,
+    Listeners, ProfilingEnd, ServerMessage, ServerProfile, SessionId, VersionRange, tame_failure,
 };
 use crate::streams::End;
 
@@ -34,6 +34,7 @@ state_table! {
         SendersDone = "senders done",
         AllDone = "all done",
         FilesDone = "all files done",
+        AdjustAsked = "ADJUST",
         PeerEnded = "PROFILING_END",
         RunFailed = "run failed",
         Collected = "collected",
@@ -53,11 +54,11 @@ state_table! {
         Ready [Message] "all data streams are open" { StartAsked => Running }
         Running [Watchdog] "data flow" {
             SendersDone => Ending, AllDone => Ending, FilesDone => Collecting, PeerEnded => Draining,
-            RunFailed => Failing,
+            RunFailed => Failing, AdjustAsked => Running,
         }
         Ending [PeerEnd] "sends no more and has said so" {
             SendersDone => Ending, AllDone => Ending, FilesDone => Collecting, PeerEnded => Collecting,
-            RunFailed => Failing,
+            RunFailed => Failing, AdjustAsked => Ending,
         }
         Draining [Drain] "the other end sends no more; reads what is under way" {
             SendersDone => Draining, AllDone => Collecting, FilesDone => Collecting, PeerEnded => Draining,
@@ -65,13 +66,16 @@ state_table! {
         }
         Collecting [Own] "joins its streams" {
             Collected => Reporting, ProfileAsked => CollectingAsked, PeerEnded => Collecting,
+            AdjustAsked => Collecting,
         }
         CollectingAsked [Own] "joins its streams; the client waits" { Collected => Finishing }
-        Reporting [Message] "has its profile ready" { ProfileAsked => Finishing, PeerEnded => Reporting }
+        Reporting [Message] "has its profile ready" {
+            ProfileAsked => Finishing, PeerEnded => Reporting, AdjustAsked => Reporting,
+        }
         Finishing [Message] "has sent its profile" { PeerDone => Done }
         Failing [Grace] "its run failed; listens whether the other end knows why" {
             SendersDone => Failing, AllDone => Failing, FilesDone => Failing, PeerEnded => Failing,
-            RunFailed => Failing,
+            RunFailed => Failing, AdjustAsked => Failing,
         }
         Done [Nothing] "the session is over; the server is free for the next" {}
         Failed [Nothing] "the session is over and failed; the server is free for the next" {}
@@ -112,6 +116,10 @@ pub enum ServerEvent {
     RunFailed(Failure),
     /// The run is joined; this is what it came to.
     Collected(Box<ServerProfile>),
+    /// What became of the client's change.
+    Adjusted(Adjusted),
+    /// How far this end of a copy is.
+    Stages(FarStages),
     /// Something else failed at this end, or the session is refused.
     Failed(Failure),
 }
@@ -129,6 +137,8 @@ pub enum ServerAction {
     Accept(Duration),
     /// Start the run with this watchdog.
     StartRun(Duration),
+    /// Judge this change of the copy and do it; then [`ServerEvent::Adjusted`].
+    Adjust(Adjust),
     /// Let the run's senders stop.
     StopRun,
     /// Join the run within this time; then [`ServerEvent::Collected`]. No event of the run may follow.
@@ -150,6 +160,8 @@ pub struct ServerMachine {
     profile: Option<Box<ServerProfile>>,
     client_profile: Option<ClientProfile>,
     client_stopped: bool,
+    /// Version that the client chose; 0 before.
+    version: u32,
     failure: Option<Failure>,
 }
 
@@ -179,6 +191,7 @@ impl ServerMachine {
             profile: None,
             client_profile: None,
             client_stopped: false,
+            version: 0,
             failure: None,
         }
     }
@@ -241,6 +254,7 @@ impl ServerMachine {
             ClientMessage::Handshake(handshake) => self.on_asked(now, handshake),
             ClientMessage::CreateStreams => self.on_streams_asked(now),
             ClientMessage::ProfilingStart => self.start_if_ready(now),
+            ClientMessage::Adjust(change) => self.on_adjust(now, change),
             ClientMessage::ProfilingEnd(end) => self.on_peer_ended(now, before, end),
             ClientMessage::ExchangeProfile(profile) => {
                 let failure = profile.failure.map(tame_failure);
@@ -287,6 +301,12 @@ impl ServerMachine {
                     self.report_if_wanted();
                 }
             }
+            ServerEvent::Adjusted(answer) => self.send(ServerMessage::Adjusted(answer)),
+            ServerEvent::Stages(stages) => {
+                if self.version >= ADJUSTS && self.is_copy() && self.state == ServerState::Running {
+                    self.send(ServerMessage::Stages(stages));
+                }
+            }
             ServerEvent::Failed(failure) => self.fail(now, failure),
         }
     }
@@ -323,6 +343,7 @@ impl ServerMachine {
 
     fn on_asked(&mut self, now: Duration, handshake: Box<Handshake>) {
         if self.plan.versions.holds(handshake.version) {
+            self.version = handshake.version;
             return self.actions.push_back(ServerAction::Admit(handshake));
         }
         let line = format!(
@@ -369,6 +390,22 @@ impl ServerMachine {
         self.deadline = self.clock.deadline(self.state.wait(), now);
         self.actions.push_back(ServerAction::StartRun(watchdog));
         self.send(ServerMessage::ProfilingStart);
+    }
+
+    /// A change is judged while data flow; what comes later is too late, and no fault: the client cannot know.
+    fn on_adjust(&mut self, now: Duration, change: Adjust) {
+        if self.version < ADJUSTS || !self.is_copy() {
+            let allowed = self.state.allowed();
+            return self.fail(now, out_of_place("ADJUST", self.state.name(), &allowed));
+        }
+        if self.state == ServerState::Running {
+            return self.actions.push_back(ServerAction::Adjust(change));
+        }
+        self.send(ServerMessage::Adjusted(Adjusted {
+            number: change.number,
+            refused: Some("the copy is ending".to_owned()),
+            ..Adjusted::default()
+        }));
     }
 
     /// A client says so once, and a second time if it is stopped while this end still sends.
@@ -472,6 +509,7 @@ fn input_of(message: &ClientMessage) -> ServerInput {
         ClientMessage::CreateStreams => ServerInput::StreamsAsked,
         ClientMessage::ProfilingStart => ServerInput::StartAsked,
         ClientMessage::ProfilingEnd(_) => ServerInput::PeerEnded,
+        ClientMessage::Adjust(_) => ServerInput::AdjustAsked,
         ClientMessage::ExchangeProfile(_) => ServerInput::ProfileAsked,
         ClientMessage::TpgDone => ServerInput::PeerDone,
         ClientMessage::Error(_) => ServerInput::PeerError,

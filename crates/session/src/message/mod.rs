@@ -15,6 +15,9 @@
 //! PROFILING_START ───────────────────►  the client's streams of a copy begin with it
 //!        ◄───────── PROFILING_START ──
 //!        ═════════ data flow ═════════
+//! ADJUST ────────────────────────────►  of a copy: more or fewer streams, another rate; one at a time
+//!        ◄──────────────── ADJUSTED ──  numbers of the streams that may come, or why not
+//!        ◄────────────────── STAGES ──  of a copy: how far the server's end is, once an interval
 //! PROFILING_END ─────────────────────►  each end says once that it sends no more
 //!        ◄─────────── PROFILING_END ──
 //! EXCHANGE_PROFILE ──────────────────►  totals
@@ -30,6 +33,7 @@
 //! is `machine`'s. Unknown fields are refused everywhere but in CTRL_CHAN_EST,
 //! which is read before a version is agreed on.
 
+mod adjust;
 pub mod frame;
 pub mod profile;
 
@@ -39,16 +43,20 @@ use std::net::IpAddr;
 use farline_spec::{Failure, FailureKind, RunSpec, plain_line};
 use serde::{Deserialize, Serialize};
 
+pub use adjust::{Adjust, Adjusted, FarStages};
 pub use profile::{ProfilePart, ServerProfile};
 
 /// Versions of the control protocol that this build speaks.
-pub const VERSIONS: VersionRange = VersionRange { min: 1, max: 3 };
+pub const VERSIONS: VersionRange = VersionRange { min: 1, max: 4 };
 /// First version in which the receiving end of a copy tells names whose attributes alone it updates.
 pub const COUNTS_UPDATES: u32 = 2;
 /// First version in which the receiving end of a copy asks again for sealed frames that do not open.
 pub const HEALS_FRAMES: u32 = 3;
 /// First version in which it asks for further names by themselves where their file could not be copied.
 pub const TAKES_NAMES_APART: u32 = 3;
+
+/// First version in which a copy can change while it runs, and its server says how far its stages are.
+pub const ADJUSTS: u32 = 4;
 
 /// Longest line taken over from a peer, in bytes.
 const MAX_LINE_BYTES: usize = 1024;
@@ -145,6 +153,9 @@ pub enum ClientMessage {
     /// All streams are open; the run may begin.
     #[serde(rename = "PROFILING_START")]
     ProfilingStart,
+    /// Changes the copy that runs; the next only after the answer.
+    #[serde(rename = "ADJUST")]
+    Adjust(Adjust),
     /// This end sends no more.
     #[serde(rename = "PROFILING_END")]
     ProfilingEnd(ProfilingEnd),
@@ -174,6 +185,12 @@ pub enum ServerMessage {
     /// The server's end of the run has begun.
     #[serde(rename = "PROFILING_START")]
     ProfilingStart,
+    /// What became of a change.
+    #[serde(rename = "ADJUSTED")]
+    Adjusted(Adjusted),
+    /// How far the server's end of a copy is.
+    #[serde(rename = "STAGES")]
+    Stages(FarStages),
     /// This end sends no more.
     #[serde(rename = "PROFILING_END")]
     ProfilingEnd(ProfilingEnd),

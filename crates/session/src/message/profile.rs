@@ -135,6 +135,11 @@ impl ProfileAssembler {
         }
     }
 
+    /// Streams up to number `total` may have come while the copy ran.
+    pub fn expect_streams(&mut self, total: usize) {
+        self.stream_total = self.stream_total.max(total);
+    }
+
     /// Takes one part; gives the whole profile with the last one.
     ///
     /// # Errors

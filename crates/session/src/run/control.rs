@@ -1,7 +1,8 @@
 //! The one word by which the threads of a run tell each other to end.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use farline_spec::{Failure, FailureKind};
 use farline_transport::Probe;
@@ -15,15 +16,18 @@ const ABORTED: u8 = 2;
 /// Phase of a run; it only ever moves forward.
 pub(super) struct Control {
     phase: AtomicU8,
-    probes: Vec<Arc<dyn Probe>>,
+    probes: Mutex<HashMap<u16, Arc<dyn Probe>>>,
     copy: Option<Arc<Copying>>,
 }
 
 impl Control {
-    pub(super) fn new(probes: impl Iterator<Item = Arc<dyn Probe>>, copy: Option<Arc<Copying>>) -> Self {
+    pub(super) fn new(
+        probes: impl Iterator<Item = (u16, Arc<dyn Probe>)>,
+        copy: Option<Arc<Copying>>,
+    ) -> Self {
         Self {
             phase: AtomicU8::new(RUNNING),
-            probes: probes.collect(),
+            probes: Mutex::new(probes.collect()),
             copy,
         }
     }
@@ -53,7 +57,24 @@ impl Control {
         if let Some(copy) = &self.copy {
             copy.abort(why);
         }
-        self.probes.iter().for_each(|probe| probe.abort());
+        self.probes().values().for_each(|probe| probe.abort());
+    }
+
+    /// One stream more; aborted at once where the run is.
+    pub(super) fn join(&self, stream: u16, probe: Arc<dyn Probe>) {
+        self.probes().insert(stream, Arc::clone(&probe));
+        if self.is_aborted() {
+            probe.abort();
+        }
+    }
+
+    /// A stream has ended long ago, and is closed.
+    pub(super) fn part(&self, stream: u16) {
+        self.probes().remove(&stream);
+    }
+
+    fn probes(&self) -> MutexGuard<'_, HashMap<u16, Arc<dyn Probe>>> {
+        self.probes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn may_send(&self) -> bool {

@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 use farline_mover::Gauges;
 use farline_spec::{CopyProgress, MoverSamples};
 
+use super::OwnStages;
 use super::cpu::micros;
 use super::rows::Interval;
 use crate::copy::Copying;
+use crate::message::FarStages;
 
 /// How often to look at a copy between two samples.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -106,6 +108,22 @@ impl Files {
             starved_us: us(was.starved_ns, is.starved_ns),
             queued_frames: count(0, gauges.queued_frames.get()),
             held_rate_bps: vec![if held_rate_bps == 0 { -1 } else { held_rate_bps }],
+        }
+    }
+
+    /// How far this end's stages are.
+    pub(super) fn stages(&self, now: Instant, retransmits: u64) -> OwnStages {
+        let gauges = self.copy.gauges();
+        OwnStages {
+            at_us: micros(now.saturating_duration_since(self.zero)).unsigned_abs(),
+            sends: self.copy.sends(),
+            figures: FarStages {
+                file_bytes: gauges.file_bytes.get(),
+                moved_bytes: gauges.moved_bytes.get(),
+                queued_frames: gauges.queued_frames.get(),
+                room_frames: gauges.room_frames.get(),
+                retransmits,
+            },
         }
     }
 

@@ -16,12 +16,22 @@ use super::{End, OpenStream};
 /// A stream, its thread, and what was last seen of both.
 pub(super) struct Lane {
     name: Name,
-    probe: Arc<dyn Probe>,
+    /// Until the stream is closed.
+    probe: Option<Arc<dyn Probe>>,
     clock: Option<CpuClock>,
     thread: Option<JoinHandle<()>>,
     first: Look,
     before: Look,
     end: Option<(Look, Box<WorkerEnd>)>,
+    retired: Option<Retired>,
+}
+
+/// A data stream that ended while others go on.
+#[derive(Debug, Clone, Copy)]
+struct Retired {
+    since: Instant,
+    /// Its last row is there.
+    is_told: bool,
 }
 
 impl Lane {
@@ -40,12 +50,13 @@ impl Lane {
                 stream: open.stream,
                 role,
             },
-            probe: open.io.probe(),
+            probe: Some(open.io.probe()),
             clock: None,
             thread: None,
             first: unknown,
             before: unknown,
             end: None,
+            retired: None,
         }
     }
 
@@ -78,7 +89,7 @@ impl Lane {
     /// The worker has ended: nothing of this stream changes after this look.
     pub(super) fn finish(&mut self, end: Box<WorkerEnd>) -> Result<(), Failure> {
         let look = Look {
-            counters: self.probe.sample(),
+            counters: self.sample(),
             cpu_us: end.cpu_us,
             wait_us: end.wait_us,
         };
@@ -101,13 +112,13 @@ impl Lane {
         if self.end.is_some() || !self.is_sender() {
             return 0;
         }
-        self.probe.sample().unacknowledged_bytes.max(0).unsigned_abs()
+        self.sample().unacknowledged_bytes.max(0).unsigned_abs()
     }
 
     /// The other end has said that it was all.
     pub(super) fn end_receiving(&self) {
         if self.end.is_none() && !self.is_sender() {
-            self.probe.end_receiving();
+            self.probe.iter().for_each(|probe| probe.end_receiving());
         }
     }
 
@@ -120,8 +131,47 @@ impl Lane {
         }
     }
 
+    /// The stream has ended and the run goes on without it: after one row more there is nothing to tell.
+    pub(super) fn retire(&mut self) {
+        self.retired = Some(Retired {
+            since: Instant::now(),
+            is_told: false,
+        });
+    }
+
+    /// Closes a stream that has been without its thread for so long that the other end needs no answer of it; whether it did.
+    pub(super) fn close_if_old(&mut self, linger: Duration) -> bool {
+        let is_old = self
+            .retired
+            .is_some_and(|retired| retired.since.elapsed() >= linger);
+        match &mut self.end {
+            Some((_, end)) if is_old && self.probe.take().is_some() => {
+                end.io = None;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Segments or packets sent again so far.
+    pub(super) fn retransmits(&self) -> u64 {
+        let look = self.look();
+        look.counters.retransmits.max(0).unsigned_abs()
+    }
+
+    fn sample(&self) -> Counters {
+        self.probe
+            .as_ref()
+            .map_or(Counters::UNKNOWN, |probe| probe.sample())
+    }
+
     /// Appends the row of this interval.
     pub(super) fn push_row(&mut self, samples: &mut Samples, interval: &Interval) {
+        if let Some(retired) = &mut self.retired
+            && std::mem::replace(&mut retired.is_told, true)
+        {
+            return;
+        }
         let now = self.look();
         rows::push(samples, interval, self.name, &self.before, &now);
         self.before = now;
@@ -136,7 +186,7 @@ impl Lane {
         let cpu = clock.and_then(CpuClock::read).map(micros);
         let wait = clock.and_then(CpuClock::waited).map(micros);
         Look {
-            counters: self.probe.sample(),
+            counters: self.sample(),
             cpu_us: cpu.unwrap_or(self.before.cpu_us),
             wait_us: wait.unwrap_or(self.before.wait_us),
         }

@@ -57,6 +57,7 @@ use farline_transport::{Role, SharedRate, Stream};
 use tracing::Span;
 
 use crate::copy::{Copying, ScavengerController};
+use crate::message::FarStages;
 use budget::Budget;
 use control::Control;
 use lane::Lane;
@@ -134,6 +135,8 @@ pub enum RunEvent {
     MoverSamples(MoverSamples),
     /// How far a copy is.
     Progress(CopyProgress),
+    /// How far this end's stages of it are.
+    Stages(OwnStages),
     /// Every sender of this end has sent what it had and the transport has delivered what it could.
     /// An end without senders never says so.
     SendersDone,
@@ -141,6 +144,17 @@ pub enum RunEvent {
     Failed(Failure),
     /// Every stream has ended. Always the last event.
     AllDone,
+}
+
+/// How far one end of a copy is, of the stages that it has: counters since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OwnStages {
+    /// Microseconds since this end started the run.
+    pub at_us: u64,
+    /// Whether this end has the files.
+    pub sends: bool,
+    /// What the other end would be told.
+    pub figures: FarStages,
 }
 
 /// What a run came to at this end.
@@ -178,7 +192,7 @@ impl Run {
     /// [`FailureKind::System`] when a thread cannot be made. Nothing runs then.
     pub fn start(request: RunRequest) -> Result<Self, Failure> {
         check(&request)?;
-        let probes = request.streams.iter().map(|open| open.io.probe());
+        let probes = request.streams.iter().map(|open| (open.stream, open.io.probe()));
         let control = Arc::new(Control::new(probes, request.copy));
         let (notes, inbox) = unbounded();
         let (gate, barrier) = crossbeam_channel::bounded(0);
@@ -193,6 +207,7 @@ impl Run {
                 control.abort();
             })?;
         let (finished, outcome) = crossbeam_channel::bounded(1);
+        let late = notes.clone();
         let plan = Plan {
             end: request.end,
             spec: request.spec,
@@ -207,7 +222,7 @@ impl Run {
         };
         let shared = Arc::clone(&control);
         let sampler = spawn("fl-sampler", move || {
-            let sampler = Sampler::new(plan, lanes, shared, outlet);
+            let sampler = Sampler::new(plan, lanes, shared, outlet, late);
             // The channel holds one outcome and has one writer: there is always room.
             let _ = finished.send(sampler.run(&inbox, gate));
         })
@@ -218,6 +233,17 @@ impl Run {
             outcome,
             sampler,
         })
+    }
+
+    /// One data stream of a copy more: it begins at once. Closed where the run has ended.
+    pub fn join(&self, open: OpenStream) {
+        let _ = self.notes.send(Note::Join(Box::new(open)));
+    }
+
+    /// What gives way to other traffic may have at most this rate from now on.
+    pub fn set_most_rate(&self, most_bps: Option<u64>) {
+        // A sampler that has already ended needs no telling.
+        let _ = self.notes.send(Note::MostRate(most_bps));
     }
 
     /// Senders send no more and say so to the other end; receivers read on until the end

@@ -2,13 +2,14 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 use farline_spec::{CopyReport, CpuUse, Failure, FailureKind, MoverSamples, RunSpec, Samples, Transport};
 use farline_sys::thread::set_finest_timer_slack;
 use farline_sys::wake::Waker;
-use farline_transport::SharedRate;
+use farline_transport::{Role, SharedRate};
 
 use super::control::Control;
 use super::cpu::{CpuMark, micros};
@@ -17,16 +18,19 @@ use super::files::{Files, LOOK_EVERY};
 use super::lane::Lane;
 use super::rows::Interval;
 use super::timetable::{Timetable, sending_time, take_due};
-use super::worker::{Note, WorkerEnd};
-use super::{End, MAX_ROWS, RunEvent, RunOutcome};
+use super::worker::{Note, Worker, WorkerEnd};
+use super::{End, MAX_ROWS, OpenStream, RunEvent, RunOutcome, spawn};
 use crate::copy::{GIVE_WAY_INTERVAL, ScavengerController, messages_bps};
-use crate::streams::data_total;
+use crate::streams::is_data;
 
 /// Time in which an aborted stream must return: many times what a transport waits at once.
 const ABORT_GRACE: Duration = Duration::from_millis(if cfg!(test) { 300 } else { 2_000 });
 /// As [`ABORT_GRACE`], of a copy: a disk may be at it.
 const COPY_ABORT_GRACE: Duration = Duration::from_millis(if cfg!(test) { 300 } else { 10_000 });
 
+/// How long the stream of a thread that has ended stays open while others go on: the other end may want to hear its last word
+/// once more.
+const LINGER: Duration = Duration::from_secs(5);
 /// Rows after which a copy, whose end nobody knows, is sampled half as often; again after as many more.
 const ROWS_BEFORE_HALF: usize = 20_000;
 
@@ -60,6 +64,8 @@ pub(super) struct Sampler {
     lanes: Vec<Lane>,
     control: Arc<Control>,
     outlet: Outlet,
+    /// For the threads of streams that come later.
+    notes: Sender<Note>,
     times: Timetable,
     guard: Option<RateGuard>,
     messages_guard: Option<RateGuard>,
@@ -75,7 +81,13 @@ pub(super) struct Sampler {
 
 impl Sampler {
     /// Takes the first look at everything; zero comes last, so no byte moves before it.
-    pub(super) fn new(plan: Plan, mut lanes: Vec<Lane>, control: Arc<Control>, outlet: Outlet) -> Self {
+    pub(super) fn new(
+        plan: Plan,
+        mut lanes: Vec<Lane>,
+        control: Arc<Control>,
+        outlet: Outlet,
+        notes: Sender<Note>,
+    ) -> Self {
         set_finest_timer_slack();
         lanes.iter_mut().for_each(Lane::start);
         let cpu = CpuMark::now();
@@ -99,6 +111,7 @@ impl Sampler {
             lanes,
             control,
             outlet,
+            notes,
             times,
             guard,
             messages_guard,
@@ -142,12 +155,93 @@ impl Sampler {
         match note {
             Note::Ended { index, end } => self.worker_ended(index, end),
             Note::Cut if !self.control.is_aborted() => self.cut(),
-            Note::Cut | Note::Look | Note::Ready { .. } => {}
+            Note::Join(open) => self.join(*open),
+            Note::MostRate(most_bps) => self
+                .plan
+                .give_way
+                .iter_mut()
+                .for_each(|give_way| give_way.set_most(most_bps)),
+            // Of a stream that came later; the others are known before the run begins.
+            Note::Ready { index, clock } => match clock {
+                Ok(clock) => self.lanes[index].set_clock(clock),
+                Err(failure) => self.fail(failure),
+            },
+            Note::Cut | Note::Look => {}
+        }
+    }
+
+    /// One data stream more: its thread begins at once.
+    fn join(&mut self, open: OpenStream) {
+        let (stream, is_sender) = (open.stream, open.role == Role::Sender);
+        let Some(files) = &self.files else { return };
+        if self.control.is_stopping() || files.copy().is_done() {
+            return;
+        }
+        files.copy().join_stream(stream, open.role);
+        let probe = open.io.probe();
+        self.control.join(stream, Arc::clone(&probe));
+        if is_sender && let Some(give_way) = &mut self.plan.give_way {
+            give_way.join(stream, probe);
+        }
+        let mut lane = Lane::new(&open);
+        lane.start();
+        let begun = self.begin(open);
+        self.lanes.push(lane);
+        match (begun, self.lanes.last_mut()) {
+            (Ok(thread), Some(lane)) => lane.set_thread(thread),
+            (Err(failure), _) => {
+                // There is no thread that could end.
+                self.lanes.pop();
+                self.fail(failure);
+            }
+            (Ok(_), None) => {}
+        }
+    }
+
+    fn begin(&self, open: OpenStream) -> Result<JoinHandle<()>, Failure> {
+        // Nobody holds it back: the other side is gone.
+        let (_, barrier) = crossbeam_channel::bounded(0);
+        let worker = Worker {
+            index: self.lanes.len(),
+            open,
+            control: Arc::clone(&self.control),
+            budget: None,
+            block_bytes: usize::MAX,
+            watchdog: self.plan.watchdog,
+            ends_when_stopped: false,
+            notes: self.notes.clone(),
+            barrier,
+        };
+        let name = worker.name();
+        spawn(&name, move || worker.run())
+    }
+
+    /// A data stream of a copy has ended; if others go on, it is told of and looked at no more.
+    fn retire(&mut self, index: usize) {
+        let spec = &self.plan.spec;
+        let goes_on = |lane: &Lane| !lane.has_ended() && is_data(spec, lane.stream());
+        let stream = self.lanes[index].stream();
+        if self.files.is_none() || !is_data(spec, stream) || !self.lanes.iter().any(goes_on) {
+            return;
+        }
+        self.lanes[index].retire();
+        if let Some(give_way) = &mut self.plan.give_way {
+            give_way.part(stream);
+        }
+    }
+
+    /// Streams that ended long ago are closed: there may be many.
+    fn close_retired(&mut self) {
+        for lane in &mut self.lanes {
+            if lane.close_if_old(LINGER) {
+                self.control.part(lane.stream());
+            }
         }
     }
 
     fn worker_ended(&mut self, index: usize, end: Box<WorkerEnd>) {
         let result = self.lanes[index].finish(end);
+        self.retire(index);
         // What an aborted stream complains about is the abort.
         if self.control.is_aborted() {
             return;
@@ -208,9 +302,9 @@ impl Sampler {
     /// Looks at the copy: it must not stand still, and its owner wants to see how far it is.
     fn look_at_copy(&mut self, now: Instant) {
         let Some(files) = &mut self.files else { return };
-        let data = data_total(&self.plan.spec);
+        let spec = &self.plan.spec;
         files.note_received(self.lanes.iter().map(Lane::received_packets).sum());
-        let lanes = || self.lanes.iter().filter(|lane| lane.stream() < data);
+        let lanes = || self.lanes.iter().filter(|lane| is_data(spec, lane.stream()));
         let under_way_bytes = lanes().map(Lane::unacknowledged_bytes).sum();
         let progress = files.progress(now, lanes().map(Lane::bytes).collect(), under_way_bytes);
         let stalled = files.copy().check_stall();
@@ -289,9 +383,10 @@ impl Sampler {
     }
 
     fn check_rate(&mut self, now: Instant) {
-        let data = data_total(&self.plan.spec);
-        let bytes = |is_data: bool| -> u64 {
-            let lanes = self.lanes.iter().filter(|lane| (lane.stream() < data) == is_data);
+        let spec = &self.plan.spec;
+        let bytes = |carries_data: bool| -> u64 {
+            let lanes = self.lanes.iter();
+            let lanes = lanes.filter(|lane| is_data(spec, lane.stream()) == carries_data);
             lanes.map(Lane::bytes).sum()
         };
         let guards = [
@@ -331,12 +426,18 @@ impl Sampler {
         self.outlet.say(RunEvent::Samples(batch.clone()));
         self.samples.append(&mut batch);
         if let Some(files) = &mut self.files {
-            let held = self.plan.rate.as_ref().map_or(0, |rate| rate.rate_bps());
+            let rate = self.plan.rate.as_ref().filter(|rate| !rate.is_unlimited());
+            let held = rate.map_or(0, |rate| rate.rate_bps());
             files.copy().gauges().held_rate_bps.set(held);
             let mut row = files.row(&interval);
             self.outlet.say(RunEvent::MoverSamples(row.clone()));
+            let spec = &self.plan.spec;
+            let data = self.lanes.iter().filter(|lane| is_data(spec, lane.stream()));
+            let retransmits = data.map(Lane::retransmits).sum();
+            self.outlet.say(RunEvent::Stages(files.stages(now, retransmits)));
             self.mover_samples.append(&mut row);
         }
+        self.close_retired();
         self.bound_rows();
     }
 

@@ -341,9 +341,10 @@ fn a_run_beyond_its_rate_is_ended() {
 fn messages_of_a_copy_have_a_limit_of_their_own() {
     let (mut senders, receivers) = healthy(1);
     let far = start("{}", End::Server, receivers);
-    // Beyond the streams of data.
+    // Behind the streams of data.
     senders[0].stream = 1;
-    let bench = start_with("{}", End::Client, senders, |request| {
+    let copy = r#"{"copy":{"sources":["s"],"destination":"d"}}"#;
+    let bench = start_with(copy, End::Client, senders, |request| {
         request.max_rate_bps = Some(1_000_000)
     });
     let (outcome, failure) = failure_of(bench);
@@ -384,7 +385,7 @@ fn what_cannot_run_is_refused_and_leaves_nothing_behind() {
     assert!(
         failure
             .message
-            .contains("120960000 rows of samples; the limit is 8000000"),
+            .contains("120960000 rows of samples (streams: 1); allowed: 8000000"),
         "{failure}"
     );
     let failure = refusal(

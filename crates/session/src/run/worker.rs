@@ -26,6 +26,10 @@ pub(super) enum Note {
     },
     /// Worker `index` has ended.
     Ended { index: usize, end: Box<WorkerEnd> },
+    /// One data stream of a copy more.
+    Join(Box<OpenStream>),
+    /// The copy gives way to other traffic, and may have at most this rate from now on.
+    MostRate(Option<u64>),
     /// Something changed: look at the phase.
     Look,
     /// The one who waits for the run waits no longer.
@@ -34,8 +38,8 @@ pub(super) enum Note {
 
 /// What a worker leaves behind.
 pub(super) struct WorkerEnd {
-    /// The stream, kept open until the whole run has ended: closing is not the engine's business.
-    pub(super) _io: Box<dyn Stream>,
+    /// The stream, kept open until the whole run has ended, or for a while where others go on.
+    pub(super) io: Option<Box<dyn Stream>>,
     pub(super) result: Result<(), Failure>,
     /// When the last byte moved; `None` if none ever did.
     pub(super) last_byte: Option<Instant>,
@@ -105,7 +109,7 @@ impl Worker {
         let cpu_us = micros(thread::cpu_time());
         let wait_us = thread::wait_time().map_or(-1, micros);
         let end = WorkerEnd {
-            _io: self.open.io,
+            io: Some(self.open.io),
             result,
             last_byte: last_byte.at,
             cpu_us,

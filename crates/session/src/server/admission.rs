@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use farline_mover::Root;
-use farline_spec::unit::{DurationS, RateBps, TotalBytes};
+use farline_spec::unit::{DurationS, RateBps, StreamCount, TotalBytes};
 use farline_spec::{Cipher, CopySpec, Direction, Failure, FailureKind, Limits, RunSpec, ServerConfig};
 
 use crate::machine::watchdog;
 use crate::message::{Grant, Handshake, Task};
 use crate::run_controller::{Bounds, check_rows};
+use crate::streams::MOST_STREAMS;
 use crate::ticket::{TicketOffice, check_scope, now_s};
 
 /// Slack on a limit of bytes: the last blocks of all streams.
@@ -37,8 +38,37 @@ pub struct Admission {
     pub root: Option<(String, Root)>,
     /// Most payload bytes that a copy may move.
     pub most_bytes: Option<u64>,
+    /// Data streams that it may have at once.
+    pub most_streams: u16,
     /// Its place among the sessions; free again when dropped.
     pub slot: Slot,
+}
+
+impl Admission {
+    /// The rate over all data streams that a running copy may have where `asked` is wanted of it, if anything is; `streams` are
+    /// those that it is to have.
+    ///
+    /// # Errors
+    /// Why it may not be.
+    pub fn judge_rate(&self, asked: Option<RateBps>, streams: u32) -> Result<Option<RateBps>, String> {
+        let Some(limit_bps) = self.bounds.rate_bps else {
+            return Ok(asked);
+        };
+        let each_bps = self.grant.spec.rate_bps.map_or(0, RateBps::get);
+        let most = format!("the server allows up to {limit_bps} bit/s in total");
+        if each_bps.saturating_mul(streams.into()) > limit_bps {
+            return Err(format!(
+                "{each_bps} bit/s on each of {streams} streams requested, but {most}"
+            ));
+        }
+        match asked.map(RateBps::get) {
+            Some(asked_bps) if asked_bps > limit_bps => {
+                Err(format!("{asked_bps} bit/s requested, but {most}"))
+            }
+            Some(0) => Ok(RateBps::new(limit_bps).ok()),
+            _ => Ok(asked),
+        }
+    }
 }
 
 /// Decides who gets in.
@@ -124,6 +154,7 @@ impl AdmissionControl {
             },
             root,
             most_bytes: limits.total_bytes.map(TotalBytes::get),
+            most_streams: limits.streams.map_or(MOST_STREAMS, StreamCount::get),
             ticket: claims.map(|claims| claims.id),
             slot,
         })
@@ -183,6 +214,9 @@ fn expected(spec: &RunSpec, limits: &Limits) -> Duration {
 
 /// Holds `spec` to `limits`: what is stated and too much is refused, a rate left open is set.
 fn apply(limits: &Limits, mut spec: RunSpec) -> Result<Grant, Failure> {
+    if let Some(limit) = limits.streams {
+        check_streams(limit, &spec)?;
+    }
     let rate = limits.rate_bps.filter(|limit| limit.get() > 0);
     let rate_note = rate.map_or(Ok(None), |limit| apply_rate(limit, &mut spec))?;
     let duration_note = limits
@@ -194,6 +228,14 @@ fn apply(limits: &Limits, mut spec: RunSpec) -> Result<Grant, Failure> {
     }
     let notes = rate_note.into_iter().chain(duration_note).collect();
     Ok(Grant { spec, notes })
+}
+
+fn check_streams(limit: StreamCount, spec: &RunSpec) -> Result<(), Failure> {
+    let (asked, limit) = (spec.stream_total(), limit.get());
+    if asked <= usize::from(limit) {
+        return Ok(());
+    }
+    Err(over("streams", &asked.to_string(), &limit.to_string()))
 }
 
 fn check_duration(limit: DurationS, spec: &RunSpec) -> Result<Option<String>, Failure> {

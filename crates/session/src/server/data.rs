@@ -16,6 +16,7 @@ use tracing::{Span, debug};
 use super::one_port::Handed;
 use crate::message::{ListenerAddress, Listeners};
 use crate::run::OpenStream;
+use crate::run_controller::LateSink;
 use crate::streams::{End, Part, cpu, data_total, destinations, messages_spec, pair, part, role};
 
 /// How often a wait for streams looks whether the session still wants them.
@@ -63,7 +64,7 @@ pub struct DataListeners {
     doors: Vec<Door>,
     end: End,
     /// Kept until all streams are accepted: without it nothing is handed over any more.
-    _handed: Option<Handed>,
+    handed: Option<Handed>,
 }
 
 struct Door {
@@ -102,12 +103,33 @@ impl DataListeners {
         ports: &PortRange,
         handed: Option<Handed>,
     ) -> Result<Self, Failure> {
+        let mut all = Self::open_data(spec, local, ports, handed)?;
+        if spec.copy.is_some() {
+            let destination = pair(spec, data_total(spec)).destination;
+            all.doors.push(match &all.handed {
+                Some(handed) => Door::of_messages(spec, local, handed),
+                None => Door::own(&messages_spec(spec), destination, Carries::Messages, local, ports)?,
+            });
+        }
+        Ok(all)
+    }
+
+    /// As [`Self::open`], for data streams alone.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_data(
+        spec: &RunSpec,
+        local: SocketAddr,
+        ports: &PortRange,
+        handed: Option<Handed>,
+    ) -> Result<Self, Failure> {
         let destinations = destinations(spec);
         destinations
             .iter()
             .flatten()
             .try_for_each(|&destination| check_local(destination))?;
-        let mut doors = match &handed {
+        let doors = match &handed {
             Some(handed) if spec.transport == farline_spec::Transport::Tcp => {
                 vec![Door::of_data(spec, local, handed)?]
             }
@@ -116,17 +138,10 @@ impl DataListeners {
                 destinations.into_iter().map(own).collect::<Result<_, _>>()?
             }
         };
-        if spec.copy.is_some() {
-            let destination = pair(spec, data_total(spec)).destination;
-            doors.push(match &handed {
-                Some(handed) => Door::of_messages(spec, local, handed),
-                None => Door::own(&messages_spec(spec), destination, Carries::Messages, local, ports)?,
-            });
-        }
         Ok(Self {
             doors,
             end: End::Server,
-            _handed: handed,
+            handed,
         })
     }
 
@@ -144,7 +159,7 @@ impl DataListeners {
         Ok(Self {
             doors,
             end,
-            _handed: Some(handed),
+            handed: Some(handed),
         })
     }
 
@@ -187,16 +202,49 @@ impl DataListeners {
                 let accepted = &accepted;
                 scope.spawn(move || {
                     let _within = session.enter();
-                    let streams = door.accept((spec, end), &mut expected, deadline, &|| {
-                        gone(cancelled, accepted)
-                    });
-                    merge(accepted, streams);
+                    let mut streams = Vec::with_capacity(expected.len());
+                    let is_gone = || gone(cancelled, accepted);
+                    let mut put = |open| streams.push(open);
+                    let done = door.accept((spec, end), &mut expected, deadline, &is_gone, &mut put);
+                    merge(accepted, done.map(|()| streams));
                 });
             }
         });
         let mut streams = accepted.into_inner().unwrap_or_else(PoisonError::into_inner)?;
         streams.sort_by_key(|open: &OpenStream| open.stream);
         Ok(streams)
+    }
+}
+
+impl DataListeners {
+    /// Accepts data streams of `keys` that come while a copy runs; each is put into `sink` at once. Those that have not come by
+    /// `deadline`, or once `cancelled`, do not count.
+    pub fn accept_late(
+        self,
+        spec: &RunSpec,
+        keys: &[StreamKey],
+        deadline: Instant,
+        cancelled: &AtomicBool,
+        sink: &LateSink,
+    ) {
+        let end = self.end;
+        let session = &Span::current();
+        let is_gone = || cancelled.load(Ordering::Acquire);
+        std::thread::scope(|scope| {
+            for mut door in self.doors {
+                let mut expected = door.own_keys(spec, keys);
+                if expected.is_empty() {
+                    continue;
+                }
+                let is_gone = &is_gone;
+                scope.spawn(move || {
+                    let _within = session.enter();
+                    let mut put = |open| sink.put(Ok(open));
+                    let done = door.accept((spec, end), &mut expected, deadline, is_gone, &mut put);
+                    done.unwrap_or_else(|failure| sink.put(Err(failure)));
+                });
+            }
+        });
     }
 }
 
@@ -270,13 +318,13 @@ impl Door {
         expected: &mut Vec<StreamKey>,
         deadline: Instant,
         gone: &dyn Fn() -> bool,
-    ) -> Result<Vec<OpenStream>, Failure> {
+        put: &mut dyn FnMut(OpenStream),
+    ) -> Result<(), Failure> {
         let role_of = |stream| role(spec, end, stream);
         let own_spec = match self.carries {
             Carries::Data => Cow::Borrowed(spec),
             Carries::Messages => Cow::Owned(messages_spec(spec)),
         };
-        let mut streams = Vec::with_capacity(expected.len());
         while !expected.is_empty() {
             if gone() {
                 return Err(Failure::new(
@@ -292,14 +340,14 @@ impl Door {
             };
             debug!(stream, role = ?role_of(stream), "stream opened");
             expected.retain(|key| key.stream != stream);
-            streams.push(OpenStream {
+            put(OpenStream {
                 stream,
                 role: role_of(stream),
                 cpu: cpu(spec, end, stream),
                 io,
             });
         }
-        Ok(streams)
+        Ok(())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::TcpStream;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -9,7 +10,7 @@ use farline_spec::{Failure, FailureKind, RunSpec};
 use farline_transport::{session_of_preamble, stream_of_preamble};
 
 use crate::message::SessionId;
-use crate::streams::data_total;
+use crate::streams::{data_total, first_late};
 
 /// Bytes that tell which stream of which session begins.
 pub const NAME_BYTES: usize = 58;
@@ -24,7 +25,7 @@ pub struct Arrivals(Arc<Mutex<HashMap<[u8; 16], Waiting>>>);
 struct Waiting {
     data: Sender<TcpStream>,
     messages: Sender<TcpStream>,
-    first_message: u16,
+    messages_at: Range<u16>,
 }
 
 /// What comes for one session, until it is dropped.
@@ -46,7 +47,7 @@ impl Arrivals {
         let waiting = Waiting {
             data: data_in,
             messages: messages_in,
-            first_message: data_total(spec),
+            messages_at: data_total(spec)..first_late(spec),
         };
         self.waiting().insert(session.0, waiting);
         Handed {
@@ -73,10 +74,9 @@ impl Arrivals {
         let stream = stream_of_preamble(name).ok_or_else(missing)?;
         let all = self.waiting();
         let waiting = all.get(&session).ok_or_else(missing)?;
-        let way = if stream < waiting.first_message {
-            &waiting.data
-        } else {
-            &waiting.messages
+        let way = match waiting.messages_at.contains(&stream) {
+            false => &waiting.data,
+            true => &waiting.messages,
         };
         way.try_send(socket).map_err(|_| missing())
     }
@@ -127,12 +127,12 @@ mod tests {
         let arrivals = Arrivals::default();
         let one = arrivals.expect(SessionId([1; 16]), &copy());
         let two = arrivals.expect(SessionId([2; 16]), &copy());
-        for (session, stream) in [(1, 0), (2, 1), (2, 2), (2, 3)] {
+        for (session, stream) in [(1, 0), (2, 1), (2, 2), (2, 3), (2, 4)] {
             let (_near, far) = opened(&preamble(session, stream));
             arrivals.deliver(far, &name(session, stream)).unwrap();
         }
         let waiting = [&one.data, &one.messages, &two.data, &two.messages].map(Receiver::len);
-        assert_eq!(waiting, [1, 0, 1, 2]);
+        assert_eq!(waiting, [1, 0, 2, 2], "one that comes later carries data");
         let mut first = [0; 8];
         two.messages.recv().unwrap().peek(&mut first).unwrap();
         assert_eq!(&first, b"farline\x01");

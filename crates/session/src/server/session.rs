@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use farline_spec::unit::{FileCount, RateBps};
 use farline_spec::{EndReport, Failure, FailureKind, RunSpec};
 use farline_sys::wake::poll_readable;
 use tracing::{Span, debug, error_span, field};
@@ -20,16 +21,20 @@ use crate::client::connect::{StreamPlan, Way};
 use crate::client::record::status;
 use crate::copy::CopyPlan;
 use crate::facts::{host_facts, version_info};
-use crate::machine::{ServerAction, ServerEvent, ServerMachine, ServerPlan};
+use crate::machine::server::MAX_ACCEPT;
+use crate::machine::{LocalChange, ServerAction, ServerEvent, ServerMachine, ServerPlan};
 use crate::message::{
-    COUNTS_UPDATES, ClientMessage, HEALS_FRAMES, Handshake, ListenerAddress, Listeners, ServerMessage,
-    ServerProfile, SessionId, TAKES_NAMES_APART, VERSIONS,
+    ADJUSTS, Adjust, Adjusted, COUNTS_UPDATES, ClientMessage, HEALS_FRAMES, Handshake, ListenerAddress,
+    Listeners, ServerMessage, ServerProfile, SessionId, TAKES_NAMES_APART, VERSIONS,
 };
-use crate::run::RunOutcome;
+use crate::run::{OwnStages, RunOutcome};
 use crate::run_controller::{RunController, SeatEvent, payload_bytes};
 use crate::state_dir::random;
-use crate::streams::{End, destinations, has_files, numbers};
+use crate::streams::{End, MOST_LATE, destinations, first_late, has_files, numbers};
 use crate::tls::{StreamKeys, seal_keys};
+
+/// Least time between two words about how far this end of a copy is.
+const LEAST_STAGES: Duration = Duration::from_millis(100);
 
 /// Who is at the other end of a connection.
 #[derive(Debug, Clone, Copy)]
@@ -87,10 +92,14 @@ struct Session<'a> {
     permit: Option<HandshakePermit>,
     admitted: Option<Admitted>,
     doors: Option<DataListeners>,
+    /// Number of the next data stream that comes while a copy runs.
+    next_stream: u16,
     seat: RunController,
     /// What machine time counts from: the TCP connection.
     began: Instant,
     last_words: Option<ServerMessage>,
+    /// When the client was told last how far this end of a copy is.
+    told_stages: Option<Instant>,
 }
 
 impl<'a> Session<'a> {
@@ -136,8 +145,10 @@ impl<'a> Session<'a> {
             permit: Some(permit),
             admitted: None,
             doors: None,
+            next_stream: 0,
             began,
             last_words: None,
+            told_stages: None,
         }))
     }
 
@@ -208,10 +219,23 @@ impl<'a> Session<'a> {
                 }
                 // They are in what the run comes to as well.
                 SeatEvent::Samples(_) | SeatEvent::MoverSamples(_) | SeatEvent::Progress(_) => {}
+                SeatEvent::Stages(stages) => self.tell_stages(&stages),
+                SeatEvent::LateStreams(missing, why) => {
+                    debug!(missing, reason = why, "streams of a change have come");
+                }
                 SeatEvent::SendersDone => self.event(ServerEvent::SendersDone),
                 SeatEvent::AllDone => self.event(ServerEvent::AllDone),
                 SeatEvent::RunFailed(failure) => self.event(ServerEvent::RunFailed(failure)),
             }
+        }
+    }
+
+    /// The client hears how far this end is, a few times a second at most.
+    fn tell_stages(&mut self, stages: &OwnStages) {
+        let is_due = self.told_stages.is_none_or(|at| at.elapsed() >= LEAST_STAGES);
+        if is_due {
+            self.told_stages = Some(Instant::now());
+            self.event(ServerEvent::Stages(stages.figures));
         }
     }
 
@@ -242,10 +266,12 @@ impl<'a> Session<'a> {
             ServerAction::Accept(within) => self.accept(within)?,
             ServerAction::StartRun(watchdog) => {
                 let plan = self.copy_plan()?;
+                self.next_stream = first_late(&self.admitted()?.admission.grant.spec);
                 let admission = &self.admitted()?.admission;
                 let (spec, bounds) = (admission.grant.spec.clone(), admission.bounds);
                 self.seat.start(&spec, watchdog, bounds, plan)?;
             }
+            ServerAction::Adjust(change) => return self.adjust(&change).map(Some),
             ServerAction::StopRun => self.seat.stop(),
             ServerAction::FinishRun(within) => return self.finish_run(within).map(Some),
         }
@@ -338,6 +364,94 @@ impl<'a> Session<'a> {
             .open(move |cancelled| doors.accept(&spec, &expected, deadline, cancelled))
     }
 
+    /// Changes the copy as the client wants it, if it may.
+    fn adjust(&mut self, change: &Adjust) -> Result<ServerEvent, Failure> {
+        let mut answer = Adjusted {
+            number: change.number,
+            first_stream: self.next_stream,
+            ..Adjusted::default()
+        };
+        match self
+            .judge(change)?
+            .and_then(|rate| Ok((rate, self.listen_late(change.open)?)))
+        {
+            Err(why) => {
+                debug!(reason = why, "change of the copy refused");
+                answer.refused = Some(why);
+            }
+            Ok((rate, listeners)) => {
+                (answer.total_rate_bps, answer.listeners) = (rate, listeners);
+                self.seat.change(&LocalChange {
+                    dismiss: change.dismiss,
+                    concurrency: change.concurrency,
+                    total_rate_bps: rate,
+                    ..LocalChange::default()
+                });
+                debug!(
+                    opening = change.open,
+                    ending = change.dismiss,
+                    concurrency = change.concurrency.map(FileCount::get),
+                    total_rate_bps = rate.map(RateBps::get),
+                    "copy changed"
+                );
+            }
+        }
+        Ok(ServerEvent::Adjusted(answer))
+    }
+
+    /// The rate that a change brings, if it brings one; or why it may not be.
+    fn judge(&mut self, change: &Adjust) -> Result<Result<Option<RateBps>, String>, Failure> {
+        let (streams, opening) = (self.seat.streams(), self.seat.is_opening_late());
+        let (connects_back, next) = (self.back.is_some(), self.next_stream);
+        let admission = &self.admitted()?.admission;
+        let after = streams + u32::from(change.open);
+        let first = first_late(&admission.grant.spec);
+        Ok(if change.open == 0 {
+            admission.judge_rate(change.total_rate_bps, after)
+        } else if connects_back {
+            Err("streams cannot be added where the server connects to the client".to_owned())
+        } else if opening {
+            Err("streams are still being opened for an earlier change".to_owned())
+        } else if u32::from(change.open) + u32::from(next - first) > u32::from(MOST_LATE) {
+            Err(format!(
+                "more than {MOST_LATE} streams opened while one copy runs"
+            ))
+        } else if after > u32::from(admission.most_streams) {
+            let most = admission.most_streams;
+            Err(format!(
+                "{after} streams requested, but the server allows up to {most}"
+            ))
+        } else {
+            admission.judge_rate(change.total_rate_bps, after)
+        })
+    }
+
+    /// Listens for so many data streams more, while the copy runs; where, or why not.
+    fn listen_late(&mut self, count: u16) -> Result<Vec<ListenerAddress>, String> {
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        self.accept_late(count).map_err(|failure| failure.message)
+    }
+
+    fn accept_late(&mut self, count: u16) -> Result<Vec<ListenerAddress>, Failure> {
+        let spec = self.admitted()?.admission.grant.spec.clone();
+        let arrivals = self.shared.arrivals.as_ref();
+        let handed = arrivals.map(|arrivals| arrivals.expect(self.id, &spec));
+        let doors = DataListeners::open_data(&spec, self.local, &self.shared.ports, handed)?;
+        let listeners = doors.addresses().listeners;
+        let keys = StreamKeys::new(self.channel.tls(), self.id)?;
+        let numbers = self.next_stream..self.next_stream + count;
+        let expected: Vec<_> = numbers.clone().map(|stream| keys.key(stream)).collect();
+        let within = Duration::from_millis(spec.connect_timeout_ms.get().into()).min(MAX_ACCEPT);
+        let deadline = Instant::now() + within;
+        self.seat.open_late(count, move |sink, cancelled| {
+            doors.accept_late(&spec, &expected, deadline, cancelled, sink);
+        })?;
+        self.next_stream = numbers.end;
+        Ok(listeners)
+    }
+
     /// The server's end of a copy, held to the folder of the ticket.
     fn copy_plan(&mut self) -> Result<Option<CopyPlan>, Failure> {
         let client = self.peer.ip();
@@ -366,6 +480,7 @@ impl<'a> Session<'a> {
             counts_updates: version >= COUNTS_UPDATES,
             heals_frames: version >= HEALS_FRAMES,
             takes_names_apart: version >= TAKES_NAMES_APART,
+            adjusts: version >= ADJUSTS,
             receipt: None,
             most_bytes,
             seals: seal_keys(self.channel.tls(), self.id, copy.cipher)?,

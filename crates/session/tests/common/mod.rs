@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use farline_session::machine::Timing;
 use farline_session::{AuditEvent, Event, RunHandle, Server, SessionEnd, Target, start_run};
 use farline_spec::{
-    CopyProgress, Failure, MoverSamples, RunRecord, RunSpec, Samples, ServerConfig, from_json,
+    CopyProgress, CopyStages, Failure, MoverSamples, RunRecord, RunSpec, Samples, ServerConfig, from_json,
 };
 
 /// Longest that anything in a test may take.
@@ -107,6 +107,7 @@ pub struct Run {
     pub stages: Vec<&'static str>,
     pub notices: Vec<String>,
     pub keys: Vec<String>,
+    pub stages_of_copy: Vec<CopyStages>,
 }
 
 /// Does one run to its end.
@@ -117,7 +118,7 @@ pub fn complete(target: Target, text: &str) -> Run {
 /// Takes all events of `handle` up to the record.
 pub fn follow(handle: &RunHandle) -> Run {
     let (mut samples, mut stages, mut notices, mut keys) = (Samples::default(), vec![], vec![], vec![]);
-    let (mut mover_samples, mut progress) = (MoverSamples::default(), vec![]);
+    let (mut mover_samples, mut progress, mut stages_of_copy) = (MoverSamples::default(), vec![], vec![]);
     let until = Instant::now() + 2 * PATIENCE;
     while Instant::now() < until {
         match handle.poll(Duration::from_millis(200)) {
@@ -136,9 +137,11 @@ pub fn follow(handle: &RunHandle) -> Run {
                     stages,
                     notices,
                     keys,
+                    stages_of_copy,
                 };
             }
-            Some(Event::Listening(_)) | None => {}
+            Some(Event::Stages(now)) => stages_of_copy.push(now),
+            Some(Event::Adjusted(_) | Event::Listening(_)) | None => {}
         }
     }
     panic!("the run did not end; it said {stages:?}");

@@ -1,4 +1,4 @@
-"""The page of `farline copy`."""
+"""The pages of `farline copy` and `farline adjust`."""
 
 from __future__ import annotations
 
@@ -73,6 +73,30 @@ PAGES = {
             (23, "Some files were not copied; the output names each with the reason."),
             (24, "Some source files vanished during the copy; nothing else failed."),
         ),
-        see_also=("farline serve", "farline ticket", "docs/guide/copy.md", "docs/guide/rsync.md"),
+        see_also=(
+            "farline adjust",
+            "farline serve",
+            "farline ticket",
+            "docs/guide/copy.md",
+            "docs/guide/rsync.md",
+        ),
+    ),
+    "adjust": Page(
+        options=(
+            Options("What to change", "--streams --concurrency --rate"),
+            Options("Output", "--json"),
+        ),
+        examples=(
+            ("Use eight streams for the copy begun last", "farline adjust last --streams 8"),
+            (
+                "Leave a part of the line to others",
+                "farline adjust last --streams 2 --rate 200Mbit/s",
+            ),
+        ),
+        exits=(
+            (4, "The copy belongs to another user."),
+            (8, "The change exceeds the limits of the server, or the copy refused it."),
+        ),
+        see_also=("farline copy", "farline show", "docs/guide/copy.md"),
     ),
 }

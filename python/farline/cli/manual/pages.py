@@ -13,6 +13,7 @@ from farline.cli.manual.page import Page
 _FILES = {
     "": "start",
     "copy": "copy",
+    "adjust": "copy",
     "estimate": "estimate",
     "serve": "serve",
     "ticket": "serve",

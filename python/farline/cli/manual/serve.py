@@ -5,7 +5,8 @@ from __future__ import annotations
 from farline.cli.manual.page import NETWORK_EXITS, Options, Page
 
 _GUIDE = "docs/guide/tickets.md"
-_LIMITS = Options("Limits", "--limit-rate --limit-time --limit-bytes --limit-sessions")
+_LIMIT_FLAGS = "--limit-rate --limit-time --limit-bytes --limit-streams --limit-sessions"
+_LIMITS = Options("Limits", _LIMIT_FLAGS)
 _TICKET_OUTPUT = Options("Output", "--json --state-dir")
 
 PAGES = {
@@ -21,7 +22,7 @@ PAGES = {
             Options(
                 "Limits of printed tickets",
                 "",
-                "--limit-rate --limit-time --limit-bytes --limit-sessions",
+                _LIMIT_FLAGS,
             ),
             Options("Server", "--max-sessions -1", "--stop-after --state-dir --metrics"),
             Options("Output", "--json"),

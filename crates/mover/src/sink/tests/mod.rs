@@ -177,6 +177,7 @@ pub fn setup_of(spec: &CopySpec) -> EndSetup {
         root: Root::own(),
         origin: String::new(),
         streams: 1,
+        most_streams: 1,
         receipt: None,
         most_bytes: None,
         gauges: Arc::default(),

@@ -1,5 +1,6 @@
 //! Both machines against each other in virtual time, over a modelled path and run.
 
+mod adjust;
 mod page;
 mod steps;
 
@@ -9,10 +10,10 @@ use farline_spec::{RunSpec, from_json};
 
 use super::*;
 use crate::message::{
-    ClientMessage, ClientProfile, Grant, ListenerAddress, Listeners, ServerMessage, ServerProfile, SessionId,
-    Task, VERSIONS,
+    Adjusted, ClientMessage, ClientProfile, Grant, ListenerAddress, Listeners, ServerMessage, ServerProfile,
+    SessionId, Task, VERSIONS,
 };
-use crate::streams::{End, destinations, sends};
+use crate::streams::{End, destinations, first_late, sends};
 
 pub(super) fn spec(text: &str) -> RunSpec {
     from_json::<RunSpec>(text).unwrap().resolved().unwrap()
@@ -66,6 +67,15 @@ pub(super) struct Pair {
     server_spec: Option<RunSpec>,
     started: [bool; 2],
     finished: [bool; 2],
+    /// What the client's end was told to change, and when.
+    pub changes: Vec<(Duration, LocalChange)>,
+    /// What came of wishes, and when.
+    pub adjusted: Vec<(Duration, KnobChange)>,
+    /// Streams of each change that fail to open.
+    pub missing: u16,
+    /// Streams that the server lets one change open.
+    pub most_open: u16,
+    next_stream: u16,
 }
 
 impl Pair {
@@ -83,6 +93,11 @@ impl Pair {
             server_spec: None,
             started: [false; 2],
             finished: [false; 2],
+            changes: Vec::new(),
+            adjusted: Vec::new(),
+            missing: 0,
+            most_open: 256,
+            next_stream: first_late(&spec(text)),
         }
     }
 
@@ -142,7 +157,19 @@ impl Pair {
         match action {
             ClientAction::Send(message) => self.later(self.latency, Item::ToServer(message)),
             ClientAction::Stage(stage) => self.stages.push(stage),
-            ClientAction::Notice(_) => {}
+            ClientAction::Notice(_) | ClientAction::Stages(_) => {}
+            ClientAction::Adjust(change) => {
+                let opens = change.open.is_some();
+                self.changes.push((self.now, change));
+                if opens {
+                    let (missing, why) = (self.missing, Some("refused".to_owned()));
+                    self.later(
+                        2 * self.latency,
+                        Item::AtClient(ClientEvent::LateStreams { missing, why }),
+                    );
+                }
+            }
+            ClientAction::Adjusted(change) => self.adjusted.push((self.now, change)),
             ClientAction::OpenStreams { .. } => {
                 self.later(2 * self.latency, Item::AtClient(ClientEvent::StreamsOpen));
                 self.later(2 * self.latency, Item::AtServer(ServerEvent::StreamsOpen));
@@ -178,6 +205,18 @@ impl Pair {
                 }));
             }
             ServerAction::Accept(_) => {}
+            ServerAction::Adjust(change) => {
+                let first_stream = self.next_stream;
+                self.next_stream += change.open;
+                let refused = (change.open > self.most_open).then(|| "too many".to_owned());
+                self.at_server(ServerEvent::Adjusted(Adjusted {
+                    number: change.number,
+                    first_stream,
+                    total_rate_bps: change.total_rate_bps,
+                    refused,
+                    ..Adjusted::default()
+                }));
+            }
             ServerAction::StartRun(_) => self.start(End::Server),
             ServerAction::StopRun => self.end_sending(End::Server, Duration::ZERO),
             ServerAction::FinishRun(_) => {

@@ -20,6 +20,34 @@ fn transition_tables_and_graphs() {
     insta::assert_snapshot!("server_graph", dot(SERVER));
 }
 
+/// What the tables do not say of changes while a copy runs.
+const CHANGES: &str = "\
+## Changes while a copy runs
+
+From version 4 on a client may say ADJUST while data flow: so many data streams more, so many fewer, how many files are sent at
+once, which rate all data streams share. One change is under way at a time; what is wanted meanwhile becomes one change
+(`machine/adjust.rs`). ADJUSTED says that it is in force at the server, or why not; nothing of a change that is refused is done.
+
+| what | who does it | how |
+|---|---|---|
+| more streams | the client opens them, whichever way data flow | their numbers follow the last ones: no number comes twice in a session, since the key of a stream's cipher follows from it. Both ends expect a stream before it may come; each joins the run as it is open, and the others go on meanwhile |
+| fewer streams | the end that has the files | whichever stream comes first between two frames sends what it has begun to read and then its end, which is in band: nothing is lost, sent again or asked for. One always stays |
+| files at once, rate | the end that has the files | at once |
+
+A change takes one round trip, and streams that are to be opened one or two more; no stream that is there waits for any of it.
+Streams that cannot be opened are told of and do not count. A stream that breaks ends the session, as at any time.
+
+The server listens for the streams of a change alone, on ports of the same range or on its single port, and says where in ADJUSTED;
+who comes there must name a stream that is expected just then and prove it by the session's secret, as at the start. When all are
+there, or connecting has taken too long, the ports are free again. A server
+refuses more than the ticket's streams and rate, 256 streams at once, 4,096 opened while one copy runs, and a change while streams
+of another are being opened. ADJUST after the server has all files is refused and no error: the client could not know.
+
+STAGES is how far the server's end is (bytes at its files and on its streams, frames that wait between them), once an interval and
+no more than ten times a second. With its own figures the client makes one `CopyStages` of it, from which a controller takes
+differences. Nobody says ADJUST to an end of version 3 or less, and such a client is an error.
+";
+
 /// Set `FARLINE_WRITE_DOCS` to write the page instead of comparing it.
 #[test]
 fn the_page_of_the_design_is_the_code() {
@@ -42,7 +70,7 @@ fn page() -> String {
     let (server_table, server_graph) = (table(SERVER), dot(SERVER));
     format!(
         "# The control session\n\n\
-         This page is made from `crates/session/src/machine/client.rs` and `server.rs`; a test compares it with them. \
+         This page is made from `crates/session/src/machine/client_state.rs` and `server.rs`; a test compares it with them. \
          Messages go by the names of TPG (Yun et al. 2015), section III.A.\n\n\
          How long a state lasts at most: *setup* 5 s from the whole first message of TLS, which has 2 s from the TCP \
          connection; *message* 30 s since the last message; \
@@ -53,7 +81,7 @@ fn page() -> String {
          *grace* 1 s. Any input that is not named is an error: from the other end it is a `protocol` failure, \
          from this end an `internal` one; both are sent as ERROR before the channel is closed.\n\n\
          ## Client\n\n{client_table}\n```dot\n{client_graph}```\n\n\
-         ## Server\n\n{server_table}\n```dot\n{server_graph}```\n"
+         ## Server\n\n{server_table}\n```dot\n{server_graph}```\n\n{CHANGES}"
     )
 }
 
