@@ -100,6 +100,8 @@ pub struct DrivenRun {
     pub tool: Tool,
     /// Version of its client, as it says it.
     pub version: Option<String>,
+    /// Options of the spec, by dotted path, that the tool was told; the others say nothing of this run.
+    pub told: Vec<String>,
     /// Command line of the client; a secret in it is `***`.
     pub client_command: Vec<String>,
     /// Command line of the server that farline started.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING
 
 from farline.api.path_here import inside_testbed
@@ -14,26 +13,31 @@ if TYPE_CHECKING:
     from farline.tools.ssh import SshCommand
 
 
-def tool_chooser(port: int | None = None, ssh: SshCommand | None = None) -> ToolChooser:
+def tool_chooser(
+    port: int | None = None, ssh: SshCommand | None = None, login: str | None = None
+) -> ToolChooser:
     """What makes the tool of a spec; servers start on the hosts of the testbed around this process.
 
-    `port` is that of a server that runs already, `ssh` how ssh is called where servers start there.
+    `port` is that of a server that runs already, `ssh` how ssh is called where servers start there,
+    and `login` what it logs in at, if not the target.
     """
-    return ToolChooser(_bed_host if inside_testbed() else no_testbed, ssh, port)
+    return ToolChooser(_BedHosts() if inside_testbed() else no_testbed, ssh, port, login)
 
 
-def _bed_host(address: str) -> Host | None:
-    """The testbed's host that an address belongs to, if it is another than this one."""
-    here = _current()
-    name = here.host_of(address)
-    return None if name is None or name == here.host else here.bed.hosts[name]
+class _BedHosts:
+    """The hosts of the testbed around this process, asked for when the first is needed."""
 
+    def __init__(self) -> None:
+        self._here: CurrentBed | None = None
 
-@functools.cache
-def _current() -> CurrentBed:
-    from farline.testbeds import current_bed
+    def __call__(self, address: str) -> Host | None:
+        """The host that an address belongs to, if it is another than this one."""
+        if self._here is None:
+            from farline.testbeds import current_bed
 
-    here = current_bed()
-    if here is None:
-        raise UsageError("the testbed around this process is gone")
-    return here
+            self._here = current_bed()
+        here = self._here
+        if here is None:
+            raise UsageError("the testbed around this process is gone")
+        name = here.host_of(address)
+        return None if name is None or name == here.host else here.bed.hosts[name]

@@ -42,8 +42,11 @@ def spec_line(spec: RunSpec, address: str) -> str:
     transport = spec.get("transport", "tcp")
     streams = spec.get("streams", 1)
     tool = spec.get("tool", "native")
-    by = "" if tool == "native" else f"{tool}, "
-    words = [f"{by}{transport} to {address}", spec.get("direction", "forward")]
+    by, where = "", address
+    if tool != "native":
+        # farline's own port says nothing of another tool's server.
+        by, where = f"{tool}, ", address.removesuffix(":5470")
+    words = [f"{by}{transport} to {where}", spec.get("direction", "forward")]
     words.append(f"{streams} stream{'s' if streams != 1 else ''}")
     files = bool(spec.get("copy"))
     if not files and transport not in ("udp", "rbudp") and (block := spec.get("block_bytes")):

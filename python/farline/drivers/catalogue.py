@@ -24,7 +24,11 @@ _CLASSES = {
     "rsync": "Rsync",
     "scp": "Scp",
     "rclone": "Rclone",
+    "globus": "Globus",
     "fdt": "Fdt",
+    "bbcp": "Bbcp",
+    "uftp": "Uftp",
+    "udt": "Udt",
     "iperf2": "Iperf2",
     "command": "Command",
 }

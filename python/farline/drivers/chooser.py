@@ -33,12 +33,15 @@ class ToolChooser:
 
     def __init__(
         self, find_host: FindHost = no_testbed, ssh: SshCommand | None = None,
-        port: int | None = None,
+        port: int | None = None, login: str | None = None,
     ) -> None:  # fmt: skip
-        """`port` is that of a server that runs already, if not the tool's usual one."""
+        """`port` is that of a server that runs already, if not the tool's usual one.
+
+        `login` is what ssh logs in at, if not the target.
+        """
         self._find_host = find_host
         self._ssh = ssh or SshCommand()
-        self._port = port
+        self._port, self._login = port, login
 
     def tool(self, spec: Mapping[str, Any], target: str) -> SteppedTool:
         """What does the run of `spec` towards `target`.
@@ -60,7 +63,7 @@ class ToolChooser:
         """Where the server is, by the word of `tool_server`."""
         bed_host = self._find_host(host)
         if wanted == "ssh":
-            return OverSsh(host, self._ssh)
+            return OverSsh(self._login or host, self._ssh)
         if wanted == "here" and not is_here(host):
             raise SpecError(f"tool_server: here, but {host} is not this host; use ssh or standing")
         if wanted == "standing":

@@ -143,12 +143,16 @@ class Driver(ABC):
     package: ClassVar[str]
     """What brings it: `Debian: iperf3`."""
     usual_port: ClassVar[int] = 0
-    listens: ClassVar[Listens] = "tcp"
+    listens: Listens = "tcp"
     ready_s: ClassVar[float] = 20.0
     version_words: ClassVar[tuple[str, ...]] = ("--version",)
     version_pattern: ClassVar[str] = r"(\d+(?:\.\d+)+\S*)"
     skips_present: ClassVar[bool] = False
     """Whether files that are there already are not sent again: its own count of bytes holds."""
+    both_ends_far: ClassVar[bool] = False
+    """Whether neither end is this host: paths are the tool's own, `COLLECTION:path`."""
+    verifies_itself: ClassVar[bool] = False
+    """Whether the tool compares hashes of both ends of a server that runs already."""
     watches_stalls: ClassVar[bool] = True
     """Whether a mover's client itself reads or writes the data, so that a stall can be seen."""
 
@@ -251,6 +255,11 @@ class Driver(ABC):
 def version_of(place: Place, words: Sequence[str], pattern: str) -> str | None:
     """The version that a program says of itself at a place, remembered."""
     return _version(tuple(place.command(words)), pattern)
+
+
+def package_version(name: str) -> str | None:
+    """Version of a Debian package, for programs that do not say their own."""
+    return _version(("dpkg-query", "-W", "-f", "${Version}", name), r"^(\S+)")
 
 
 @lru_cache

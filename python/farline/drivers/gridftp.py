@@ -110,7 +110,7 @@ class Gridftp(Driver):
         if not self._is_third_party(task):
             return []
         port = self.helper_port(task)
-        return self._server(task, program, port, _own_address(task), far=False, log=False)
+        return self._server(task, program, port, own_address(task), far=False, log=False)
 
     def helper_port(self, task: Task) -> int:
         """Where that one listens."""
@@ -128,7 +128,7 @@ class Gridftp(Driver):
         if far and isinstance(task.server, OverSsh):
             script = _FROM_SSH + script
         elif isinstance(task.client, Here) and isinstance(task.server, Here):
-            words += ["-allow-from", f"{_own_address(task)},{task.address}"]
+            words += ["-allow-from", f"{own_address(task)},{task.address}"]
         nodes = [port + _NODE_PORT + number for number in range(task.get("tool_stripes", 1))]
         if len(nodes) > 1:
             started = [
@@ -183,7 +183,7 @@ class Gridftp(Driver):
         """A path of the far end, or of the client's: a file, or one of the second server."""
         if not far and not self._is_third_party(task):
             return f"file://{quote(_absolute(path))}"
-        host, port = (task.host, task.port) if far else (_own_address(task), self.helper_port(task))
+        host, port = (task.host, task.port) if far else (own_address(task), self.helper_port(task))
         place = f"{host}:{port}" if far or ":" not in host else f"[{host}]:{port}"
         return f"ftp://{place}{quote(_absolute(path) if not far else _far(path))}"
 
@@ -238,7 +238,7 @@ def _far(path: str) -> str:
     return path if path.startswith("/") else f"/~/{path}"
 
 
-def _own_address(task: Task) -> str:
+def own_address(task: Task) -> str:
     """The client's address on the way to the server."""
     if not isinstance(task.client, Here):
         known: list[str] = getattr(getattr(task.client, "host", None), "addresses", [])

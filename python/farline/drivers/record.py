@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from farline.drivers.driver import Driver, Figures, Flow, Task
 from farline.drivers.processes import CpuTime, Ended
-from farline.drivers.words import recorded_spec
+from farline.drivers.words import told_options
 from farline.errors import FarlineError, InterruptedRun
 from farline.tools import RunResult
 from farline.tools.native import as_arrays, host_facts, version_info
@@ -77,7 +77,7 @@ def result_of(
         "session_s": session_s,
         "run_s": course.ended.wall_s if course.ended is not None else 0.0,
         "server_address": server_address,
-        "spec": recorded_spec(known, task.spec),
+        "spec": dict(task.spec),
         "server_notes": [],
         "client": _end(course, course.ended.cpu if course.ended is not None else None),
         "server": _end(course, course.server_cpu),
@@ -120,6 +120,7 @@ def _driven(known: Driver, task: Task, course: Course) -> dict[str, Any]:
     document: dict[str, Any] = {
         "tool": known.name,
         "version": course.version,
+        "told": told_options(known, task.spec),
         "client_command": _without(task.secret, course.client_words),
         "server_command": _without(task.secret, course.server_words),
         "server": str(task.server),

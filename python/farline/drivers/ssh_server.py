@@ -84,8 +84,8 @@ def server_words(task: Task, program: str) -> list[str]:
 
 
 def cipher_of(task: Task) -> str:
-    """The cipher in ssh's words."""
-    return CIPHERS[task.get("copy.cipher", DEFAULT_CIPHER)]
+    """The cipher in ssh's words; where the data do not go through ssh, that of its login."""
+    return CIPHERS.get(task.get("copy.cipher"), CIPHERS[DEFAULT_CIPHER])
 
 
 def login_options(task: Task) -> list[str]:

@@ -125,12 +125,10 @@ def _with(
     return whole
 
 
-def recorded_spec(known: Driver, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a resolved spec held for the tool: defaults of farline's own engine say nothing."""
-    kept: dict[str, Any] = {}
+def told_options(known: Driver, spec: Mapping[str, Any]) -> list[str]:
+    """Options of a resolved spec that held for the tool, by dotted path.
+
+    Defaults of farline's own engine are in a resolved spec, too, and say nothing of the tool.
+    """
     also = (*_NEUTRAL, "copy.cipher")
-    for path, value in flat(spec):
-        if path in also or path in known.abilities.takes:
-            section, dot, name = path.rpartition(".")
-            (kept.setdefault(section, {}) if dot else kept)[name] = value
-    return kept
+    return [path for path, _ in flat(spec) if path in also or path in known.abilities.takes]

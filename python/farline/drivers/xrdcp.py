@@ -60,10 +60,12 @@ class Xrdcp(Driver):
     def prepare(self, task: Task) -> None:
         """The server's configuration: the folders of the copy, and its own."""
         (task.folder / "admin").mkdir(exist_ok=True)
+        if (link := self._named(task)) is not None and not link.is_symlink():
+            link.symlink_to(task.files[0].source)
         exported = {str(Path(pair.destination if task.forward else pair.source).parent)
                     for pair in task.files}  # fmt: skip
         exported |= {pair.destination if task.forward else pair.source for pair in task.files}
-        lines = [f"all.export {path}" for path in sorted(exported)]
+        lines = [f"all.export {path}" for path in sorted({*exported, str(task.folder)})]
         lines += [f"all.{name}path {task.folder / 'admin'}" for name in ("admin", "pid")]
         lines += [f"xrd.port {task.port}", "xrd.allow host *"]
         (task.folder / "xrootd.cf").write_text("\n".join([*lines, ""]), "utf-8")
@@ -88,10 +90,22 @@ class Xrdcp(Driver):
             far = [self._far(task, destination if task.forward else source)]
             return [*words, *([source, *far] if task.forward else [*far, destination])]
         # By its name a folder would become a folder of that name.
+        if (link := self._named(task)) is not None:
+            return [
+                *words,
+                "-r",
+                f"{self._far(task, str(link))}/",
+                f"{Path(pair.destination).parent}/",
+            ]
         inside = sorted(str(path) for path in Path(pair.source).iterdir())
-        sources = inside if task.forward else [self._far(task, path) for path in inside]
-        into = self._far(task, pair.destination) if task.forward else pair.destination
-        return [*words, "-r", *sources, f"{into}/"]
+        return [*words, "-r", *inside, f"{self._far(task, pair.destination)}/"]
+
+    def _named(self, task: Task) -> Path | None:
+        """A folder that is pulled keeps its name: so it is pulled by one that it is to have."""
+        (pair,) = task.files
+        if task.forward or not pair.is_folder:
+            return None
+        return task.folder / Path(pair.destination).name
 
     def _far(self, task: Task, path: str) -> str:
         return f"root://{task.host}:{task.port}/{path if path.startswith('/') else '/' + path}"

@@ -1269,6 +1269,9 @@ class DrivenRun(TypedDict):
     tool: Tool
     # Version of its client, as it says it.
     version: str | None
+    # Options of the spec, by dotted path, that the tool was told; the others say nothing of this
+    # run.
+    told: list[str]
     # Command line of the client; a secret in it is `***`.
     client_command: list[str]
     # Command line of the server that farline started.

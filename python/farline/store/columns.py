@@ -170,6 +170,7 @@ def run_row(entry: Entry) -> dict[str, Any]:
     row.update({name: record.get(name) for name in _RUN})
     row.update({name: labels.get(name) for name in _LABELS})
     row.update(_ends(record), **run_results(record), **_options(record["spec"]))
+    row.update(dict.fromkeys(_untold(record)))
     row.update(_granted(record))
     row.update(path_columns(record))
     error = record.get("error") or {}
@@ -297,6 +298,16 @@ def _options(spec: Mapping[str, Any]) -> dict[str, Any]:
         value = place.get(name)
         row[column_of(path)] = _json(value) if isinstance(value, list | dict) else value
     return {**row, "tool": spec.get("tool") or NATIVE}
+
+
+def _untold(record: Mapping[str, Any]) -> list[str]:
+    """Columns of options that say nothing of a run, since its tool was not told them."""
+    driven = record.get("driven")
+    if driven is None:
+        return []
+    told = {column_of(path) for path in driven["told"]}
+    places = (column for column, _, _ in _option_places())
+    return [column_of(path) for path in places if column_of(path) not in told | {"tool"}]
 
 
 def _json(value: object) -> str:

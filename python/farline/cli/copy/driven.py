@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 HERE = "127.0.0.1"
 """Where a tool's server is of a copy between two folders of this host."""
 
+GLOBUS = "globus"
+"""The one tool whose two ends are both far: collections."""
+
 _OWN = {
     "archive": "-a", "source_list": "--files-from", "tunnel": "--tunnel",
     "connect_back": "--connect-back", "single_port": "--single-port",
@@ -44,20 +47,23 @@ def carry_out(
     tool = document["tool"]
     _refuse_own(tool, options)
     host, is_push, over_ssh = _far_end(ends, tool)
+    login, host = host, host.rpartition("@")[2]
     server = {"tool_server": "ssh"} if over_ssh else {}
-    copy = {
-        **document.get("copy", {}),
-        "sources": list(ends.sources),
-        "destination": ends.destination,
-    }
+    if over_ssh and ssh is not None and document.get("tool_server") != "standing":
+        # Its data connections know no alias of ssh's configuration.
+        host = ssh.host_name(login, host)
+    sources, destination = list(ends.sources), ends.destination
+    if tool == GLOBUS:
+        sources = [f"{ends.source_host}:{path}" for path in sources]
+        destination, server = f"{ends.destination_host}:{destination}", {"tool_server": "standing"}
+    copy = {**document.get("copy", {}), "sources": sources, "destination": destination}
     direction = "forward" if is_push else "reverse"
     spec = sampled_spec({**server, **document, "direction": direction, "copy": copy})
     is_standing = spec.get("tool_server") == "standing"
-    chooser = tool_chooser(options["port"] if is_standing else None, ssh)
+    chooser = tool_chooser(options["port"] if is_standing else None, ssh, login)
     store = open_store(options["store_path"], options["no_store"])
     with interruptible(options["quiet"]) as asked:
-        made = chooser.tool(spec, host)
-        job = ProbeJob(host, spec, store, tool=made, should_stop=asked)
+        job = ProbeJob(host, spec, store, tool=chooser.tool(spec, host), should_stop=asked)
         return exit_code(show(job, _view(options), spec, host).record)
 
 
@@ -73,6 +79,10 @@ def _far_end(ends: Endpoints, tool: str) -> tuple[str, bool, bool]:
     far = [host for host in (source, target) if not isinstance(host, ThisHost)]
     if any(isinstance(host, StandingServer) for host in far):
         raise UsageError(f"--tool {tool}: a ticket is for farline's own copies: write HOST:PATH")
+    if tool == GLOBUS:
+        if len(far) < 2:
+            raise UsageError("--tool globus: write COLLECTION:path for both ends")
+        return str(target), True, False
     if len(far) > 1:
         raise UsageError(f"--tool {tool}: one end must be on this host")
     if not far:

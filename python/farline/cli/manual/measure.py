@@ -10,6 +10,12 @@ _RUN = Options(
     "--transport -t -n -P -R -b -O",
     "--duration --direction --bidir -u --rate --block -l -k -i --seed",
 )
+TOOL = Options(
+    "Other tools",
+    "--tool",
+    "--tool-server --tool-timeout --tool-stripes --tool-command --tool-server-command"
+    " --tool-result",
+)
 _TCP = Options("Transport", "-C -w -Z", "--skip-rx-copy --gsro")
 _NETWORK = Options(
     "Network",
@@ -26,11 +32,20 @@ _LINK = " ".join(
 )  # fmt: skip
 
 PAGES = {
+    "tools": Page(
+        options=(Options("Output", "--json"),),
+        examples=(
+            ("List them, with what is installed here", "farline tools"),
+            ("Show what GridFTP takes, and what it calls it", "farline tools gridftp"),
+        ),
+        see_also=("farline copy", "farline probe", "farline profile", "docs/guide/tools.md"),
+    ),
     "probe": Page(
         options=(
             _TARGET,
             _RUN,
             _TCP,
+            TOOL,
             _NETWORK,
             Options("Output", "--json -J -V", "--json-stream -T --extra-data --store --no-store"),
         ),
@@ -72,6 +87,7 @@ PAGES = {
             Options("Rounds", "--rounds"),
             _RUN,
             _TCP,
+            TOOL,
             _NETWORK,
             Options("Output", "--json -V", "-T --extra-data --store --no-store"),
         ),
@@ -99,6 +115,7 @@ PAGES = {
                 f"--client-host --server-host --link --host-cpus --count-invalid {_LINK}",
             ),
             _TCP,
+            TOOL,
             _NETWORK,
             Options("Output", "--report --json", "--name -T --extra-data --store"),
         ),
@@ -131,6 +148,7 @@ PAGES = {
                 f"--background-rtt --link-loss --link --host-cpus --count-invalid {_LINK}",
             ),
             _TCP,
+            TOOL,
             _NETWORK,
             Options("Output", "--report --json", "--name -T --extra-data --store"),
         ),

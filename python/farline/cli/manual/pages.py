@@ -24,6 +24,7 @@ _FILES = {
     "profile": "measure",
     "fairness": "measure",
     "host": "measure",
+    "tools": "measure",
     "model": "model",
     "testbed": "testbed",
     "analyze": "analyze",
