@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from farline.cli.manual.measure import TOOL
 from farline.cli.manual.page import NETWORK_EXITS, Options, Page
 
 PAGES = {
@@ -29,6 +30,7 @@ PAGES = {
                 "--no-encrypt --fsync --rate --bitrate --interval --chunk --concurrency --pipeline"
                 " --readers --writers --read-engine --write-engine",
             ),
+            TOOL,
             Options(
                 "Failures",
                 "--retry-for",
