@@ -24,7 +24,7 @@ from farline.drivers import DrivenTool, Here
 from farline.tools import ignore_event, never_stop
 
 MOST_ADDED_S = 0.1
-TOTAL_BYTES = 1 << 20
+TOTAL_BYTES = 64 << 20
 
 
 def _driven(document: dict[str, object]) -> float:
@@ -46,11 +46,16 @@ def _free_port() -> int:
         return port
 
 
+def _listens(port: int) -> bool:
+    tables = [Path(f"/proc/net/{name}").read_text(encoding="ascii") for name in ("tcp", "tcp6")]
+    return any(f":{port:04X} " in table for table in tables)
+
+
 def _by_hand(server: list[str], client: list[str], port: int) -> float:
     """Seconds of the same by a script."""
     begun = time.perf_counter()
     running = subprocess.Popen(server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while f":{port:04X} " not in Path("/proc/net/tcp").read_text(encoding="ascii"):
+    while not _listens(port):
         time.sleep(0.005)
     subprocess.run(client, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     running.terminate()
@@ -107,4 +112,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    program(main)
+    program(main, any_build=True)  # nothing of the engine runs in it
