@@ -147,7 +147,7 @@ def estimate_transfer(
     rows = [row for row in rows if (row.ended_s or 0.0) <= question.now_s]
     own = [row for row in rows if ends.fit(row)]
     done, of_files = history.usable(own)
-    load = _workload(question, own, rows)
+    load = _workload(question, own, rows, done)
     like = [] if len(done) >= ENOUGH else _like(rows, ends)
     level, weight = level_of(load, like)
     asked = cover_of(question.confidence)
@@ -165,7 +165,10 @@ def estimate_transfer(
 
 
 def _workload(
-    question: Question, own: Sequence[PastTransfer], rows: Sequence[PastTransfer]
+    question: Question,
+    own: Sequence[PastTransfer],
+    rows: Sequence[PastTransfer],
+    done: Sequence[Finished],
 ) -> Workload:
     """What was asked for, with the path and the settings of its newest transfer where not said."""
     files = max(1, question.files)
@@ -177,8 +180,7 @@ def _workload(
         streams = streams or used.streams
         concurrency = concurrency or used.concurrency
     at_once, per_file = history.settings(files, streams or STREAMS, concurrency, None)
-    levelled = history.levelled(done for row in own if (done := history.finished_of(row)))
-    rtt_s = levelled[-1].workload.rtt_s if levelled else last.rtt_s
+    rtt_s = done[-1].workload.rtt_s if done else last.rtt_s
     return replace(
         last, total_bytes=float(question.total_bytes), files=files, concurrency=at_once,
         parallelism=per_file, pipelining=pipelining or 1,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from farline.estimating.finished import Finished
-from farline.estimating.path_estimator import IDLE_VARIANCE, PathEstimator
+from farline.estimating.path_estimator import IDLE_VARIANCE, MOST_TRANSFERS, PathEstimator
 from farline.estimating.workload import Workload
 
 if TYPE_CHECKING:
@@ -113,7 +113,8 @@ def usable(rows: Sequence[PastTransfer]) -> tuple[list[Finished], bool]:
     files = [row for row in rows if row.modality == "E"]
     probes = [row for row in rows if row.modality == "T" and not row.short]
     chosen = probes if probes and not files else files
-    return levelled(done for row in chosen if (done := finished_of(row))), chosen is not probes
+    is_of_files, chosen = chosen is not probes, chosen[-MOST_TRANSFERS:]
+    return levelled(done for row in chosen if (done := finished_of(row))), is_of_files
 
 
 def learnt(
