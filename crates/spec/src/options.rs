@@ -117,7 +117,7 @@ pub struct RunSpec {
     /// Version of this document.
     #[schemars(range(min = 1, max = 1), extend("x-sweep" = false))]
     pub schema: u32,
-    /// Measure or copy with this tool instead of farline's own engine (default native).
+    /// Measure or copy with this tool instead of farline's own engine: farline tools lists them (default native).
     #[serde(skip_serializing_if = "Tool::is_native")]
     #[schemars(extend("x-flags" = ["--tool"]))]
     pub tool: Tool,
@@ -137,7 +137,7 @@ pub struct RunSpec {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-sweep" = false))]
     pub tool_args: Vec<String>,
-    /// Run this command line as the client of the tool `command`; `{host}`, `{port}`, `{source}` and options by name are filled in.
+    /// Run this command line as the client, with --tool command; {host}, {port}, {source} and options by name are filled in.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096), extend("x-flags" = ["--tool-command"], "x-sweep" = false))]
     pub tool_command: Option<String>,
@@ -145,7 +145,7 @@ pub struct RunSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096), extend("x-flags" = ["--tool-server-command"], "x-sweep" = false))]
     pub tool_server_command: Option<String>,
-    /// Find its figures by this regular expression with named groups, or by JSON paths (`bits_per_second=$.end.rate`).
+    /// Find its figures by this regular expression with named groups, or by JSON paths (bits_per_second=$.end.rate).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096), extend("x-flags" = ["--tool-result"], "x-sweep" = false))]
     pub tool_result: Option<String>,

@@ -81,8 +81,8 @@ class Gridftp(Driver):
         if task.get("copy.cipher", "none") != "none":
             raise refuse(
                 self.name, "copy.cipher",
-                "seals data (-dcpriv) only with certificates on both ends, and sends them in clear "
-                "text to an anonymous server all the same; use none, or a tool over ssh",
+                "encrypts data (-dcpriv) only with certificates on both ends, and an anonymous "
+                "server gets them not encrypted; use none, or a tool over ssh",
             )  # fmt: skip
         if self._is_third_party(task) and not task.is_started:
             raise refuse(
@@ -194,7 +194,7 @@ class Gridftp(Driver):
         log = task.folder / "transfers"
         if not log.exists():
             size_bytes = task.get("total_bytes")
-            note = "the far end's log was not read: bytes are what was asked for"
+            note = "the far end's log was not read: the bytes are those requested"
             flow = Flow(bytes=size_bytes)
             return Figures({task.way: flow}, notes=() if task.files else (note,))
         rows = [row for row in rows_of(log, "gridftp") if row["complete"]]

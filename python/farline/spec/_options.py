@@ -37,7 +37,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": None,
-        "help": "Measure or copy with this tool instead of farline's own engine (default native).",
+        "help": "Measure or copy with this tool instead of farline's own engine: farline tools lists them (default native).",
         "sweep": True,
     },
     {
@@ -93,7 +93,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 1,
         "maximum": 4096,
         "default": None,
-        "help": "Run this command line as the client of the tool `command`; `{host}`, `{port}`, `{source}` and options by name are filled in.",
+        "help": "Run this command line as the client, with --tool command; {host}, {port}, {source} and options by name are filled in.",
         "sweep": False,
     },
     {
@@ -121,7 +121,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 1,
         "maximum": 4096,
         "default": None,
-        "help": "Find its figures by this regular expression with named groups, or by JSON paths (`bits_per_second=$.end.rate`).",
+        "help": "Find its figures by this regular expression with named groups, or by JSON paths (bits_per_second=$.end.rate).",
         "sweep": False,
     },
     {

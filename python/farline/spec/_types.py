@@ -174,7 +174,8 @@ class RunSpec(TypedDict, total=False):
 
     # Version of this document.
     schema: int
-    # Measure or copy with this tool instead of farline's own engine (default native).
+    # Measure or copy with this tool instead of farline's own engine: farline tools lists them
+    # (default native).
     tool: Tool
     # Start the tool's server here, over ssh, or use one that runs (default auto: on a testbed's
     # host or this one, else one that runs).
@@ -186,13 +187,13 @@ class RunSpec(TypedDict, total=False):
     tool_stripes: int | None
     # Add these words to the tool's command line.
     tool_args: list[str]
-    # Run this command line as the client of the tool `command`; `{host}`, `{port}`, `{source}` and
-    # options by name are filled in.
+    # Run this command line as the client, with --tool command; {host}, {port}, {source} and options
+    # by name are filled in.
     tool_command: str | None
     # Run this command line as its server.
     tool_server_command: str | None
     # Find its figures by this regular expression with named groups, or by JSON paths
-    # (`bits_per_second=$.end.rate`).
+    # (bits_per_second=$.end.rate).
     tool_result: str | None
     # Send the data by this protocol.
     transport: Transport

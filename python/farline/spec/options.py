@@ -326,6 +326,8 @@ def _flag_help(options: Sequence[Option], bare: bool, peer: str | None) -> str:
 
 def _flag_metavar(options: Sequence[Option]) -> str:
     """One metavar for all that share a flag: their words together."""
+    if options[0].path == "tool":
+        return "TOOL"
     if all(option.choices for option in options):
         return "|".join(dict.fromkeys(word for one in options for word in one.choices))
     return _metavar(options[0])

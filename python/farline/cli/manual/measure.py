@@ -148,7 +148,6 @@ PAGES = {
                 f"--background-rtt --link-loss --link --host-cpus --count-invalid {_LINK}",
             ),
             _TCP,
-            TOOL,
             _NETWORK,
             Options("Output", "--report --json", "--name -T --extra-data --store"),
         ),
