@@ -60,7 +60,7 @@ def _question(this: PastTransfer) -> Question:
     assert this.started_s is not None
     return Question(
         this.bytes or 0, this.files or 1, this.started_s, streams=this.streams,
-        concurrency=this.concurrency, pipelining=this.pipelining, own_kernel=None,
+        concurrency=this.concurrency, pipelining=this.pipelining, own_kernel=this.from_kernel,
     )  # fmt: skip
 
 

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from farline.cli.copy.end import summary_lines
+from farline.copying.event_lines import event_of, line_of
 from farline.copying.look_back import look_back
 from farline.store import RunBundle, Store
 from farline.store.paths import path_history
+from farline.tools.events import EstimateChecked
 from tests.support.kept_copies import make_copy_record, make_tally
 from tests.support.records import make_samples, make_summary
 
@@ -51,6 +54,30 @@ def test_a_slow_copy_has_a_score_that_says_so_and_is_kept_for_later(store: Store
     kept = path_history(store)[-1].estimate
     assert kept is not None
     assert kept["score"] == found.label["score"]
+
+
+def test_a_kernel_that_changed_meanwhile_makes_the_estimate_wider(store: Store) -> None:
+    record = copy_record(20, 10.0)
+    usual = look_back(record, store.path)
+    record["client"]["host"]["kernel"] = "7.0.1"
+    wide = look_back(record, store.path)
+    assert usual is not None
+    assert wide is not None
+    assert wide.checked.high_s > 1.2 * usual.checked.high_s
+
+
+def test_the_end_of_a_copy_has_it_in_one_row_and_a_stream_as_an_event() -> None:
+    checked = EstimateChecked(6720.0, 5400.0, 8400.0, 6000.0)
+    shown = summary_lines(copy_record(1), False, {}, checked)
+    at = next(number for number, line in enumerate(shown) if line.startswith("estimate"))
+    assert " ".join(" ".join(shown[at : at + 2]).split()) == (
+        "estimate 1 h 52 min from earlier copies, 8 in 10 between 1 h 30 min and 2 h 20 min; "
+        "it took 1 h 40 min"
+    )
+    assert not any(line.startswith("estimate") for line in summary_lines(copy_record(1), False, {}))
+    line = line_of(checked)
+    assert line is not None
+    assert event_of(*line) == checked
 
 
 def test_copies_that_came_later_do_not_help(store: Store) -> None:
