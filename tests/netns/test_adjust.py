@@ -65,25 +65,24 @@ def longest_silence_s(rows: list[list[int]], first_us: int, last_us: int) -> flo
     for end, role, stream, _start_us, end_us, bytes_ in rows:
         if (end, role) == (0, 0) and stream not in (2, 3) and first_us <= end_us <= last_us:
             sent[end_us] = sent.get(end_us, 0) + max(bytes_, 0)
-    moments = [at for at, bytes_ in sorted(sent.items()) if bytes_ > 0]
+    moments = [at for at, amount in sorted(sent.items()) if amount > 0]
     ends = [first_us, *moments, last_us]
     return max(after - before for before, after in pairwise(ends)) / 1e6
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"transport": "udt"}, {"transport": "rbudp", "rate_bps": 50_000_000}],
-    ids=["tcp", "udt", "rbudp"],
-)
+@pytest.mark.parametrize("transport", ["tcp", "udt"])
 def test_streams_that_come_and_go_stop_nothing_for_two_round_trips(
-    testbed: MakeBed, server: Callable[[Host], Server], tmp_path: Path, options: dict[str, object]
+    testbed: MakeBed,
+    server: Callable[[Host], Server],
+    tmp_path: Path,
+    transport: str,
 ) -> None:
     bed = testbed("back-to-back", rtt_s="200ms", rate_bps="1Gbit")
     there = server(bed.hosts["server"])
     volume = tmp_path / "volume"
     volume.write_bytes(os.urandom(BYTES))
     ticket = f"{there.tickets['write']}#{tmp_path / 'target'}/"
-    words = [str(volume), ticket, json.dumps({"streams": 2, **options})]
+    words = [str(volume), ticket, json.dumps({"streams": 2, "transport": transport})]
     environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config")}
     done = bed.hosts["client"].run(
         [sys.executable, "-c", SCRIPT, *words], timeout=60, env=environment

@@ -228,7 +228,7 @@ class Reader:
     def _filled(self, text: str) -> str:
         if self.address is None and re.search(r"\bHOST\b|farline://", text):
             self._share_server()
-        kind = "write" if re.search(r"farline copy [^|]*farline://\S*'?$", text) else "read"
+        kind = "write" if re.search(r"farline copy [^|]*farline://\S*'?( &|$)", text) else "read"
         if not re.match(r"(\S*/)?farline copy", text):
             kind = "profile"
 
