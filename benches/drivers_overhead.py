@@ -8,13 +8,14 @@ script would. Rows: seconds a run, and seconds that driving added, of 0.1 that i
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import socket
 import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from _contract import Row, finish, interleave, row
@@ -72,7 +73,9 @@ def _iperf3() -> float:
 def _rsync(folder: Path) -> float:
     port = _free_port()
     config = folder / "rsyncd"
-    config.write_text(f"use chroot=no\n[m]\npath={folder}\nread only=no\n", encoding="ascii")
+    owner = f"uid={os.getuid()}\ngid={os.getgid()}\n" if os.getuid() == 0 else ""
+    module = f"[m]\npath={folder}\nread only=no\n"
+    config.write_text(f"use chroot=no\n{owner}{module}", encoding="ascii")
     server = ["rsync", "--daemon", "--no-detach", f"--config={config}", f"--port={port}"]
     shutil.rmtree(folder / "hand", ignore_errors=True)
     client = ["rsync", "-rltpW", f"{folder}/source/", f"rsync://127.0.0.1:{port}/m/hand/"]
@@ -91,7 +94,7 @@ def rows(pairs: int) -> Iterator[Row]:
         folder = Path(name)
         (folder / "source").mkdir()
         (folder / "source" / "file").write_bytes(bytes(TOTAL_BYTES))
-        cases = {
+        cases: dict[str, tuple[Callable[[], float], Callable[[], float]]] = {
             "iperf3": (lambda: _driven({"tool": "iperf3", "total_bytes": TOTAL_BYTES}), _iperf3),
             "rsync": (lambda: _rsync_driven(folder), lambda: _rsync(folder)),
         }

@@ -87,9 +87,14 @@ def copy(source: Path | str, destination: Path | str, **more: Any) -> dict[str, 
 
 def failed(result: RunResult) -> tuple[str, str]:
     """Kind and line of a run that failed."""
-    error = result.record["error"]  # type: ignore[typeddict-item]
+    error = result.record["error"]
     assert error is not None and result.record["status"] == "failed"
     return error["kind"], error["message"]
+
+
+def driven_of(result: RunResult) -> Any:
+    """What a record has of the tool."""
+    return result.record["driven"]
 
 
 def same(one: Path, other: Path) -> bool:
@@ -103,9 +108,9 @@ def test_a_tester_measures(
     name: str, direction: str, tools_here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     provide(name, tools_here, monkeypatch)
-    more = {"rate_bps": 40_000_000} if name != "iperf2" else {}
+    more: dict[str, Any] = {"rate_bps": 40_000_000} if name != "iperf2" else {}
     result = run(name, duration_s=1, streams=2, direction=direction, **more)
-    driven: Any = result.record["driven"]  # type: ignore[typeddict-item]
+    driven = driven_of(result)
     assert result.record["status"] == "complete", result.record.get("error")
     flow = driven[direction]
     assert flow["bytes"] > 0 and driven["version"] and driven["exit_code"] == 0
@@ -123,7 +128,7 @@ def test_a_mover_pushes_a_folder(
     if name == "bbcp":
         (source / "below" / "two words").rename(source / "below" / "two")
     result = run(name, copy=copy(f"{source}/", tmp_path / "copy"))
-    driven: Any = result.record["driven"]  # type: ignore[typeddict-item]
+    driven = driven_of(result)
     assert result.record["status"] == "complete", result.record.get("error")
     assert same(source, tmp_path / "copy")
     assert (driven["proof"], driven["files"]) == ("hash", 2)
@@ -162,7 +167,7 @@ def test_a_wrong_host_is_unreachable(
     name: str, tools_here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     provide(name, tools_here, monkeypatch)
-    what = {"total_bytes": 1 << 20} if name == "gridftp" else {"duration_s": 1}
+    what: dict[str, Any] = {"total_bytes": 1 << 20} if name == "gridftp" else {"duration_s": 1}
     kind, line = failed(run(name, Standing(), target="no-such-host.invalid", **what))
     assert kind == "unreachable", line
 
@@ -242,7 +247,7 @@ def test_a_tool_that_says_it_went_well_is_not_believed(
     kind, line = failed(result)
     assert kind == "protocol"
     assert str(target) in line
-    assert result.record["driven"]["exit_code"] == 0  # type: ignore[typeddict-item]
+    assert driven_of(result)["exit_code"] == 0
 
 
 def test_what_differs_is_not_replaced_unasked(source: Path, tmp_path: Path) -> None:
@@ -296,7 +301,7 @@ def test_any_program_is_driven_by_a_template(source: Path, tmp_path: Path) -> No
         tool_command="sh -c 'echo sent {total_bytes} to {host}: 12.5 MB/s 3.5 s'",
         tool_result=r"sent (?P<bytes>\d+) .* (?P<seconds>[\d.]+) s",
     )  # fmt: skip
-    flow = result.record["driven"]["forward"]  # type: ignore[typeddict-item]
+    flow = driven_of(result)["forward"]
     assert (flow["bytes"], flow["elapsed_s"]) == (1_000_000, 3.5)
     moved = run(
         "command", copy=copy(source / "one", tmp_path / "out" / "one"),
@@ -312,7 +317,7 @@ def test_globus_asks_for_a_task_and_waits(
 ) -> None:
     provide("globus", tools_here, monkeypatch)
     result = run("globus", Standing(), target="destination", copy=copy("src:/a/", "dst:/b/"))
-    driven: Any = result.record["driven"]  # type: ignore[typeddict-item]
+    driven = driven_of(result)
     assert result.record["status"] == "complete", result.record.get("error")
     assert (driven["forward"]["bytes"], driven["proof"]) == (1000, "none")
     fake_tools.fake_globus(tools_here, "FAILED")
@@ -322,7 +327,7 @@ def test_globus_asks_for_a_task_and_waits(
 
 def test_no_secret_is_on_a_command_line(source: Path, tmp_path: Path) -> None:
     result = run("rsync", copy=copy(source / "one", tmp_path / "copy" / "one"))
-    driven: Any = result.record["driven"]  # type: ignore[typeddict-item]
+    driven = driven_of(result)
     words = " ".join([*driven["client_command"], *driven["server_command"]])
     assert "***" not in words, "it is in files and in the environment"
 

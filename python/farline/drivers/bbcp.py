@@ -70,7 +70,7 @@ class Bbcp(Driver):
 
     def client_words(self, task: Task, program: str) -> list[str]:
         """One file or folder; the control connection is ssh's, the data are not sealed."""
-        there = task.server.find(self.program) if not isinstance(task.server, OverSsh) else None
+        there = task.client.find(self.program) if not isinstance(task.server, OverSsh) else None
         login = ["ssh", "-x", *ssh_server.login_options(task), "%H", there or self.program]
         words = [program, "-f", "-v", "-S", shlex.join(login), "-T", shlex.join(login)]
         words += task.flag("-s", "streams") + task.flag("-B", "block_bytes")
