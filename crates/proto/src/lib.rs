@@ -10,11 +10,12 @@
 //! several of one size at once, ready to be handed to the kernel in one call; bytes for the application. Every time
 //! is nanoseconds (`u64`) of a monotonic clock of the caller's choice.
 //!
-//! Start with [`udt`] or [`rbudp`]; with [`copy`] for what carries files over any of them.
+//! Start with [`udt`] or [`rbudp`]; with [`copy`] for what carries files over any of them; with [`iperf3`] for other people's.
 
 pub mod copy;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
+pub mod iperf3;
 pub mod pace;
 pub mod rbudp;
 pub mod udt;

@@ -11,10 +11,12 @@
 mod blasts;
 mod connection;
 mod datagrams;
+mod iperf3;
 
 pub use blasts::{rbudp_machines, rbudp_wire};
 pub use connection::udt_connection;
 pub use datagrams::udt_datagrams;
+pub use iperf3::{iperf3_documents, iperf3_machines};
 
 use crate::udt::handshake::{Offer, Opening};
 use crate::udt::wire::{
