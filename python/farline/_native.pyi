@@ -12,6 +12,7 @@ __all__ = [
     "Columns",
     "Contact",
     "Emulator",
+    "Iperf3Server",
     "NativeError",
     "Run",
     "Server",
@@ -27,6 +28,7 @@ __all__ = [
     "reopen_log",
     "revoke_ticket",
     "start_emulator",
+    "start_iperf3_server",
     "start_log",
     "start_run",
     "start_server",
@@ -91,6 +93,22 @@ class Server:
 
     def stop(self) -> None:
         """Takes no more sessions and ends those that run."""
+
+    def join(self) -> None:
+        """Waits until the server has ended."""
+
+@final
+class Iperf3Server:
+    """A server for iperf3's clients; dropping it stops it."""
+
+    def addresses(self) -> list[str]:
+        """Addresses it listens on, `host:port`."""
+
+    def poll(self, timeout_s: float) -> tuple[str, str] | None:
+        """Next event as (kind, JSON), or None after `timeout_s` or when the server has ended."""
+
+    def stop(self) -> None:
+        """Takes no more clients and ends the tests that run."""
 
     def join(self) -> None:
         """Waits until the server has ended."""
@@ -180,6 +198,9 @@ def start_server(config_json: str, connect_to: str | None = None) -> Server:
     With `connect_to` (`address:port`) it listens nowhere, connects to a client that waits there,
     and ends after that session.
     """
+
+def start_iperf3_server(config_json: str) -> Iperf3Server:
+    """Starts a server for iperf3's clients."""
 
 @final
 class Emulator:

@@ -2,9 +2,9 @@
 
 use farline_session::Target;
 use farline_spec::{
-    AdjustRequest, CopyProgress, CopyStages, Failure, FailureKind, HostFacts, Limits, LinkChange,
-    MoverSamples, ReceiptLine, RunRecord, RunSpec, Samples, Scope, ServerConfig, TicketClaims, TicketRecord,
-    Topology, VersionInfo, from_json,
+    AdjustRequest, CopyProgress, CopyStages, Failure, FailureKind, HostFacts, Iperf3Config, Limits,
+    LinkChange, MoverSamples, ReceiptLine, RunRecord, RunSpec, Samples, Scope, ServerConfig, TicketClaims,
+    TicketRecord, Topology, VersionInfo, from_json,
 };
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -38,12 +38,13 @@ pub fn parse_target(py: Python<'_>, text: &str) -> PyResult<String> {
 
 type Check = fn(&str) -> Result<String, Failure>;
 
-const CHECKS: [(&str, Check); 18] = [
+const CHECKS: [(&str, Check); 19] = [
     ("adjust-request", checked::<AdjustRequest>),
     ("copy-progress", checked::<CopyProgress>),
     ("copy-stages", checked::<CopyStages>),
     ("failure", checked::<Failure>),
     ("host-facts", checked::<HostFacts>),
+    ("iperf3-config", checked::<Iperf3Config>),
     ("limits", checked::<Limits>),
     ("link-change", checked::<LinkChange>),
     ("mover-samples", checked::<MoverSamples>),

@@ -1,7 +1,7 @@
 //! Python's door: JSON in, JSON and columns out.
 //!
 //! What it does: turns Python's arguments into the types of `farline_session`,
-//! `farline_emulator`, `farline_logs` and `farline_spec` and back, and lets every call that may take time through
+//! `farline_iperf3`, `farline_emulator`, `farline_logs` and `farline_spec` and back, and lets every call that may take time through
 //! one gate ([`gate`]): without the GIL, with signals looked at, failures as
 //! `NativeError`, panics as failures of kind "internal", and nothing at all in
 //! a forked child, whose threads and sockets are the parent's.
@@ -46,7 +46,10 @@ mod _native {
     #[pymodule_export]
     use crate::run::{Contact, Run, make_contact, start_run};
     #[pymodule_export]
-    use crate::server::{Server, inspect_ticket, list_tickets, mint_ticket, revoke_ticket, start_server};
+    use crate::server::{
+        Iperf3Server, Server, inspect_ticket, list_tickets, mint_ticket, revoke_ticket, start_iperf3_server,
+        start_server,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

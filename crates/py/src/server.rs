@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use farline_session::Server as SessionServer;
-use farline_spec::{Limits, Scope, ServerConfig, TicketClaims, from_json};
+use farline_iperf3::Iperf3Server as ProtocolServer;
+use farline_session::{Server as SessionServer, ServerEvent};
+use farline_spec::{Failure, Iperf3Config, Limits, Scope, ServerConfig, TicketClaims, from_json};
 use pyo3::prelude::*;
 
 use crate::gate::{gate, gate_wait, is_forked_child, seconds, socket_address, to_json};
@@ -98,7 +99,7 @@ impl Server {
         gate_wait(py, seconds("timeout_s", timeout_s)?, |slice| {
             self.server()
                 .poll_event(slice)
-                .map(|event| Ok((event.kind().to_owned(), to_json(&event)?)))
+                .map(|event| told(&event))
                 .transpose()
         })
     }
@@ -122,6 +123,79 @@ impl Server {
 
 impl Drop for Server {
     /// In a forked child the server's threads are not there to be joined: it is left alone.
+    fn drop(&mut self) {
+        if is_forked_child() {
+            std::mem::forget(self.server.take());
+        }
+    }
+}
+
+/// An event as Python takes it: its kind, and the whole of it as JSON.
+fn told(event: &ServerEvent) -> Result<(String, String), Failure> {
+    Ok((event.kind().to_owned(), to_json(event)?))
+}
+
+/// A server for iperf3's clients; dropping it stops it.
+#[pyclass(frozen, module = "farline._native")]
+pub struct Iperf3Server {
+    server: Option<ProtocolServer>,
+}
+
+impl Iperf3Server {
+    fn server(&self) -> &ProtocolServer {
+        self.server.as_ref().expect("held until it is dropped")
+    }
+}
+
+/// Starts a server for iperf3's clients.
+#[pyfunction]
+pub fn start_iperf3_server(py: Python<'_>, config_json: &str) -> PyResult<Iperf3Server> {
+    let server = gate(py, || {
+        ProtocolServer::start(from_json::<Iperf3Config>(config_json)?)
+    })?;
+    Ok(Iperf3Server { server: Some(server) })
+}
+
+#[pymethods]
+impl Iperf3Server {
+    /// Addresses it listens on, `host:port`.
+    fn addresses(&self) -> Vec<String> {
+        self.server()
+            .addresses()
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    }
+
+    /// Next event as (kind, JSON), or None after `timeout_s` or when the server has ended.
+    fn poll(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<(String, String)>> {
+        gate_wait(py, seconds("timeout_s", timeout_s)?, |slice| {
+            self.server()
+                .poll_event(slice)
+                .map(|event| told(&event))
+                .transpose()
+        })
+    }
+
+    /// Takes no more clients and ends the tests that run.
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        gate(py, || {
+            self.server().stop();
+            Ok(())
+        })
+    }
+
+    /// Waits until the server has ended.
+    fn join(&self, py: Python<'_>) -> PyResult<()> {
+        gate(py, || {
+            self.server().join();
+            Ok(())
+        })
+    }
+}
+
+impl Drop for Iperf3Server {
+    /// As for [`Server`].
     fn drop(&mut self) {
         if is_forked_child() {
             std::mem::forget(self.server.take());

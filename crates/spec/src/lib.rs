@@ -58,7 +58,7 @@ pub use record::{
     Blast, CpuUse, EndReport, Granted, LimitedBy, PathCheck, RunRecord, RunStatus, StreamRecord, Summary,
     Throughput, Verdict, VersionInfo,
 };
-pub use server::{Limits, Scope, ServerConfig, TicketClaims, TicketRecord};
+pub use server::{Iperf3Config, Limits, Scope, ServerConfig, TicketClaims, TicketRecord};
 pub use topology::{
     BurstLoss, EmulatedPath, EmulatorMode, HostSpec, JitterShape, LinkChange, LinkDirection, LinkSpec,
     LossSpec, PipeChange, PipeSpec, QueueDiscipline, QueueSpec, ScheduledChange, Topology, ValidityStamp,

@@ -136,3 +136,56 @@ impl Default for ServerConfig {
         }
     }
 }
+
+/// How `farline serve --iperf3` answers iperf3's clients: memory to memory, for whoever asks, within limits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Iperf3Config {
+    /// Addresses to listen on; every one of the machine if empty.
+    #[schemars(length(max = 64))]
+    pub listen: Vec<IpAddr>,
+    /// Port for TCP and UDP; 0 lets the kernel choose.
+    pub port: Port,
+    /// Sessions at once; one more is told that the server is busy.
+    pub max_sessions: SessionCount,
+    /// Sessions at once of one client address (an IPv4 address, an IPv6 network of 64 bits).
+    pub max_sessions_per_address: SessionCount,
+    /// Streams of one session.
+    pub max_streams: StreamCount,
+    /// Bounds on one client address: the rate over all its sessions, the length and the bytes of each of them, and how many it may
+    /// have while the server runs.
+    pub limits: Limits,
+    /// File with the RSA key by which clients encrypt who they are; then only users may come.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub private_key: Option<String>,
+    /// File with those users, one `name,sha256` a line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub users: Option<String>,
+    /// Seconds by which a client's clock may differ from the server's, where it says who it is.
+    #[schemars(range(max = 86400))]
+    pub time_skew_s: u32,
+    /// Expect the older padding of clients before 3.17.
+    pub pkcs1_padding: bool,
+    /// Stop after this many sessions; never if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_after_sessions: Option<SessionCount>,
+}
+
+impl Default for Iperf3Config {
+    fn default() -> Self {
+        let sessions = |number| SessionCount::new(number).expect("in range");
+        Self {
+            listen: Vec::new(),
+            port: Port::new(5201).expect("in range"),
+            max_sessions: sessions(4),
+            max_sessions_per_address: sessions(2),
+            max_streams: StreamCount::new(128).expect("in range"),
+            limits: ServerConfig::default().anonymous_limits,
+            private_key: None,
+            users: None,
+            time_skew_s: 10,
+            pkcs1_padding: false,
+            stop_after_sessions: None,
+        }
+    }
+}

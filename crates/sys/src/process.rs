@@ -21,10 +21,22 @@ pub struct CpuTime {
 /// # Errors
 /// The kernel's.
 pub fn cpu_time() -> io::Result<CpuTime> {
+    usage_of(libc::RUSAGE_SELF)
+}
+
+/// CPU time of the calling thread alone (`getrusage`).
+///
+/// # Errors
+/// The kernel's.
+pub fn cpu_time_of_thread() -> io::Result<CpuTime> {
+    usage_of(libc::RUSAGE_THREAD)
+}
+
+fn usage_of(who: libc::c_int) -> io::Result<CpuTime> {
     // SAFETY: rusage is plain integers for which all zeros is valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel writes one rusage into `usage`.
-    check(unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) })?;
+    check(unsafe { libc::getrusage(who, &mut usage) })?;
     Ok(CpuTime {
         user: from_timeval(usage.ru_utime),
         system: from_timeval(usage.ru_stime),

@@ -129,7 +129,7 @@ struct Turn {
 
 /// One stream's dealings with a rate that is shared.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub struct Share {
     rate: Arc<SharedRate>,
     turn: Option<Turn>,
     waited_ns: u64,
@@ -137,7 +137,8 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    pub(crate) fn of(rate: Arc<SharedRate>) -> Self {
+    /// Begins to deal with `rate`.
+    pub fn of(rate: Arc<SharedRate>) -> Self {
         Self {
             rate,
             turn: None,
@@ -148,7 +149,7 @@ impl Share {
 
     /// Waits for the next turn; gives how many of `most` bytes may go in it, 0 if it is not within the next 100 ms, which
     /// have then passed.
-    pub(crate) fn wait(&mut self, most: usize) -> usize {
+    pub fn wait(&mut self, most: usize) -> usize {
         if !std::mem::replace(&mut self.is_started, true) {
             // Here, not in `of`: it is the thread that sends that has to wake in time.
             thread::set_finest_timer_slack();
@@ -171,7 +172,7 @@ impl Share {
     }
 
     /// Notes that `bytes` went in the turn that was waited for.
-    pub(crate) fn sent(&mut self, bytes: usize) {
+    pub fn sent(&mut self, bytes: usize) {
         if let Some(turn) = self.turn.take() {
             self.rate.give_back(&turn, bytes);
         }

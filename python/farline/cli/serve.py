@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from farline.cli.command import Command
 from farline.cli.limits import RATE, SECONDS, limit_options, limits_from
-from farline.cli.listen import read_listen
+from farline.cli.listen import Listen, read_listen
 from farline.cli.mark_option import MARK_OPTION
+from farline.cli.serve_iperf3 import iperf3_config, iperf3_options
 from farline.cli.shown import shown
 from farline.errors import UsageError
 from farline.spec.units import counted, size_human
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from farline.cli.common import Interruption
     from farline.spec._types import Scope, ServerConfig
     from farline.tools.metrics import MetricsServer
-    from farline.tools.native import Server
+    from farline.tools.native import Iperf3Server, Server
 
+_AnyServer = TypeVar("_AnyServer", "Server", "Iperf3Server")
 
 _POLL_S = 0.25
 
@@ -108,6 +110,7 @@ ROOT = click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=Tru
     help="Let the printed tickets expire after this time (default 1d).",
 )  # fmt: skip
 @limit_options
+@iperf3_options
 @STATE_DIR_OPTION
 @click.option(
     "--metrics", metavar="HOST:PORT", help="Serve metrics for Prometheus at this address."
@@ -134,7 +137,7 @@ def command(
     nothing outside its folder.
     """
     from farline.cli.common import interruptible
-    from farline.tools.native import Server
+    from farline.tools.native import Iperf3Server, Server
 
     if copy_session is not None:
         from farline.cli.serve_copy import serve_copy_back, serve_copy_session
@@ -146,18 +149,37 @@ def command(
         own = {**options, "keep_owners": True}
         return serve(lambda folder: _config(folder, own), copy_session, mark)
     state = state_dir or default_state_dir()
-    config = _config(state, options)
+    config = None if options["iperf3_only"] else _config(state, options)
+    iperf3 = iperf3_config(options, list(_listen(options).addresses))
+    if iperf3 is not None and (stop_after := _stop_after(options)) is not None and config is None:
+        iperf3["stop_after_sessions"] = stop_after
     with ExitStack() as stack:
         asked = stack.enter_context(interruptible(quiet=True))
         figures = stack.enter_context(_metrics(metrics)) if metrics else None
-        server = Server(config)
-        try:
+        servers: list[Server | Iperf3Server] = []
+        if config is not None:
+            server = Server(config)
+            servers.append(_ended_by(stack, server))
             _announce(server, state, ticket_host, ticket_lifetime, options, as_json)
-            _serve(server, asked, as_json, figures)
-        finally:
-            server.stop()
-            server.join()
+        if iperf3 is not None:
+            servers.append(_ended_by(stack, Iperf3Server(iperf3)))
+            _announce_iperf3(servers[-1].addresses(), as_json)
+        _serve(servers, asked, as_json, figures)
     return 0
+
+
+def _ended_by(stack: ExitStack, server: _AnyServer) -> _AnyServer:
+    """`server`, which ends when the stack does."""
+    stack.callback(server.join)
+    stack.callback(server.stop)
+    return server
+
+
+def _announce_iperf3(addresses: list[str], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"event": "iperf3_ready", "addresses": addresses}))
+        return
+    click.echo(f"listening on {', '.join(addresses)} for iperf3")
 
 
 def _metrics(address: str) -> MetricsServer:
@@ -168,7 +190,7 @@ def _metrics(address: str) -> MetricsServer:
 
 def _config(state: Path, options: dict[str, Any]) -> ServerConfig:
     first, last = ports_of(options["data_ports"])
-    listen = read_listen(options["listen"], options["port"])
+    listen = _listen(options)
     config: ServerConfig = {
         "listen": list(listen.addresses),
         "port": listen.port,
@@ -186,10 +208,17 @@ def _config(state: Path, options: dict[str, Any]) -> ServerConfig:
             "rate_bps": options["anonymous_rate"] or 10_000_000_000,
             "duration_s": options["anonymous_time"] or 60.0,
         }
-    stop_after = 1 if options["one_off"] else options["stop_after"]
-    if stop_after is not None:
+    if (stop_after := _stop_after(options)) is not None:
         config["stop_after_sessions"] = stop_after
     return config
+
+
+def _listen(options: dict[str, Any]) -> Listen:
+    return read_listen(options["listen"], options["port"])
+
+
+def _stop_after(options: dict[str, Any]) -> int | None:
+    return 1 if options["one_off"] else options["stop_after"]
 
 
 def ports_of(text: str | None) -> tuple[int, int]:
@@ -267,19 +296,23 @@ def file_scopes(options: dict[str, Any]) -> list[Scope]:
 
 
 def _serve(
-    server: Server, asked: Interruption, as_json: bool, figures: MetricsServer | None
+    servers: Sequence[Server | Iperf3Server],
+    asked: Interruption,
+    as_json: bool,
+    figures: MetricsServer | None,
 ) -> None:
-    """Prints events until a signal comes or the server ends by itself."""
+    """Prints events until a signal comes or the first server ends by itself."""
     while not asked():
-        event = server.poll(_POLL_S)
-        if event is None:
-            continue
-        kind, document = event
-        if figures is not None:
-            figures.take(kind, document)
-        click.echo(json.dumps(document) if as_json else event_line(kind, document))
-        if kind == "stopped":
-            return
+        for server in servers:
+            event = server.poll(_POLL_S / len(servers))
+            if event is None:
+                continue
+            kind, document = event
+            if figures is not None:
+                figures.take(kind, document)
+            click.echo(json.dumps(document) if as_json else event_line(kind, document))
+            if kind == "stopped":
+                return
 
 
 def event_line(kind: str, event: dict[str, Any]) -> str:

@@ -509,6 +509,36 @@ class Limits(TypedDict, total=False):
     sessions: int | None
 
 
+class Iperf3Config(TypedDict, total=False):
+    """How `farline serve --iperf3` answers iperf3's clients: memory to memory, for whoever asks,
+    within limits.
+    """
+
+    # Addresses to listen on; every one of the machine if empty.
+    listen: list[str]
+    # Port for TCP and UDP; 0 lets the kernel choose.
+    port: int
+    # Sessions at once; one more is told that the server is busy.
+    max_sessions: int
+    # Sessions at once of one client address (an IPv4 address, an IPv6 network of 64 bits).
+    max_sessions_per_address: int
+    # Streams of one session.
+    max_streams: int
+    # Bounds on one client address: the rate over all its sessions, the length and the bytes of each
+    # of them, and how many it may have while the server runs.
+    limits: Limits
+    # File with the RSA key by which clients encrypt who they are; then only users may come.
+    private_key: str | None
+    # File with those users, one `name,sha256` a line.
+    users: str | None
+    # Seconds by which a client's clock may differ from the server's, where it says who it is.
+    time_skew_s: int
+    # Expect the older padding of clients before 3.17.
+    pkcs1_padding: bool
+    # Stop after this many sessions; never if absent.
+    stop_after_sessions: int | None
+
+
 class TicketClaims(TypedDict):
     """What a ticket says. The server signs it; whoever holds it may use it."""
 

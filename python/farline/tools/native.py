@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from farline.spec._types import (
         AdjustRequest,
         HostFacts,
+        Iperf3Config,
         Limits,
         RunRecord,
         RunSpec,
@@ -200,6 +201,36 @@ class Server:
 
     def stop(self) -> None:
         """Takes no more sessions and ends those that run."""
+        self._server.stop()
+
+    def join(self) -> None:
+        """Waits until it has ended."""
+        checked(self._server.join)
+
+
+class Iperf3Server:
+    """A server for iperf3's clients in this process; ends with `stop` and `join`."""
+
+    def __init__(self, config: Iperf3Config) -> None:
+        """Starts to listen.
+
+        Raises:
+            FarlineError: when the configuration is not allowed, a port is taken or a file is not
+                what it should be.
+        """
+        self._server = checked(_native.start_iperf3_server, json.dumps(config))
+
+    def addresses(self) -> list[str]:
+        """Addresses it listens on, over TCP and UDP."""
+        return self._server.addresses()
+
+    def poll(self, timeout_s: float) -> tuple[str, Any] | None:
+        """Next event, of the kinds that `Server` has, or None after `timeout_s`."""
+        event = checked(self._server.poll, timeout_s)
+        return None if event is None else (event[0], json.loads(event[1]))
+
+    def stop(self) -> None:
+        """Takes no more clients and ends the tests that run."""
         self._server.stop()
 
     def join(self) -> None:

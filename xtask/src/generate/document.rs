@@ -1,9 +1,9 @@
 //! Types to schemas.
 
 use farline_spec::{
-    AdjustRequest, CopyProgress, CopyStages, Failure, FailureKind, HostFacts, LinkChange, LinkSamples,
-    MoverSamples, ReceiptLine, RunRecord, RunSpec, Samples, ServerConfig, TicketClaims, TicketRecord,
-    Topology, TransferEstimate, VersionInfo,
+    AdjustRequest, CopyProgress, CopyStages, Failure, FailureKind, HostFacts, Iperf3Config, LinkChange,
+    LinkSamples, MoverSamples, ReceiptLine, RunRecord, RunSpec, Samples, ServerConfig, TicketClaims,
+    TicketRecord, Topology, TransferEstimate, VersionInfo,
 };
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
@@ -47,6 +47,7 @@ pub fn documents() -> Vec<Document> {
     vec![
         Document::of::<RunSpec>("run-spec", as_read()),
         Document::of::<ServerConfig>("server-config", as_read()),
+        Document::of::<Iperf3Config>("iperf3-config", as_read()),
         Document::of::<TicketClaims>("ticket-claims", as_read()),
         Document::of::<Topology>("topology", as_read()),
         Document::of::<LinkChange>("link-change", as_read()),
@@ -77,6 +78,7 @@ impl Definitions {
         let mut inputs = as_read().into_generator();
         register::<RunSpec>(&mut inputs);
         register::<ServerConfig>(&mut inputs);
+        register::<Iperf3Config>(&mut inputs);
         register::<TicketClaims>(&mut inputs);
         register::<Topology>(&mut inputs);
         register::<LinkChange>(&mut inputs);

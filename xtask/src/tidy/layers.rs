@@ -6,7 +6,7 @@ use super::checkout::Checkout;
 const RULE: &str = "layers";
 
 /// Crates of ours that each room may depend on: the edges of ARCHITECTURE.md.
-const MAY_KNOW: [(&str, &[&str]); 12] = [
+const MAY_KNOW: [(&str, &[&str]); 13] = [
     ("features", &[]),
     ("spec", &["features"]),
     ("sys", &[]),
@@ -14,10 +14,11 @@ const MAY_KNOW: [(&str, &[&str]); 12] = [
     ("transport", &["spec", "sys", "proto"]),
     ("mover", &["spec", "sys", "proto"]),
     ("session", &["spec", "sys", "transport", "mover"]),
+    ("iperf3", &["spec", "sys", "proto", "transport", "session"]),
     ("emulator", &["spec", "sys"]),
     ("logs", &["spec"]),
     ("sim", &["spec", "emulator", "proto"]),
-    ("py", &["spec", "sys", "session", "emulator", "logs"]),
+    ("py", &["spec", "sys", "session", "iperf3", "emulator", "logs"]),
     ("xtask", &["spec"]),
 ];
 

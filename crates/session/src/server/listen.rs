@@ -2,36 +2,35 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
-use farline_spec::{Failure, FailureKind, ServerConfig};
+use farline_spec::{Failure, FailureKind};
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// Connections that the kernel may hold ready for us (it caps this at net.core.somaxconn).
 const BACKLOG: i32 = 1024;
 const MAX_ADDRESSES: usize = 64;
 
-/// Listens as `config` says: on one socket for both versions of IP if it names no address, otherwise on one per address.
+/// Listens on `port` of `addresses`: on one socket for both versions of IP if there is none, otherwise on one per address.
 ///
 /// # Errors
 /// [`FailureKind::Spec`] for too many addresses, [`FailureKind::System`] that names the address that cannot be had.
-pub fn bind(config: &ServerConfig) -> Result<Vec<TcpListener>, Failure> {
-    let port = config.port.get();
-    if config.listen.len() > MAX_ADDRESSES {
+pub fn bind(wanted: &[IpAddr], port: u16) -> Result<Vec<TcpListener>, Failure> {
+    if wanted.len() > MAX_ADDRESSES {
         let line = format!(
             "listen: {} addresses; allowed: 0 to {MAX_ADDRESSES}",
-            config.listen.len()
+            wanted.len()
         );
         return Err(Failure::new(FailureKind::Spec, line));
     }
-    if config.listen.is_empty() {
+    if wanted.is_empty() {
         let any = bind_any(port);
         return any.map(|listener| vec![listener]);
     }
-    let dual = !config.listen.contains(&IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let dual = !wanted.contains(&IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let bind = |address: &IpAddr| {
         let address = SocketAddr::new(*address, port);
         bind_one(address, dual).map_err(|error| failed(address, &error))
     };
-    config.listen.iter().map(bind).collect()
+    wanted.iter().map(bind).collect()
 }
 
 /// Where `listeners` listen, with the ports that the kernel chose.
@@ -92,12 +91,11 @@ fn failed(address: SocketAddr, error: &std::io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farline_spec::from_json;
     use std::net::TcpStream;
 
     fn bound(listen: &str) -> Result<Vec<SocketAddr>, Failure> {
-        let config = from_json::<ServerConfig>(&format!(r#"{{"port":0,"listen":{listen}}}"#)).unwrap();
-        let listeners = bind(&config)?;
+        let wanted: Vec<IpAddr> = serde_json::from_str(listen).unwrap();
+        let listeners = bind(&wanted, 0)?;
         for address in addresses(&listeners)? {
             if address.ip().is_unspecified() {
                 TcpStream::connect((Ipv4Addr::LOCALHOST, address.port())).unwrap();

@@ -18,7 +18,7 @@
 pub mod admission;
 pub mod data;
 pub mod events;
-mod listen;
+pub mod listen;
 mod lobby;
 pub(crate) mod one_port;
 mod permits;
@@ -105,7 +105,7 @@ impl Server {
     /// As [`Self::start`].
     #[doc(hidden)]
     pub fn start_with(config: &ServerConfig, timing: Timing) -> Result<Self, Failure> {
-        let listeners = listen::bind(config)?;
+        let listeners = listen::bind(&config.listen, config.port.get())?;
         let addresses = listen::addresses(&listeners)?;
         Self::launch(config, timing, addresses, move |shared| {
             reception::run(shared, listeners)

@@ -24,6 +24,12 @@ PAGES = {
                 "",
                 _LIMIT_FLAGS,
             ),
+            Options(
+                "Clients of iperf3",
+                "--iperf3",
+                "--iperf3-only --iperf3-sessions --iperf3-per-address --iperf3-streams --iperf3-rate"
+                " --iperf3-time --iperf3-bytes --iperf3-key --iperf3-users --iperf3-skew --iperf3-pkcs1",
+            ),
             Options("Server", "--max-sessions -1", "--stop-after --state-dir --metrics"),
             Options("Output", "--json"),
         ),
@@ -33,6 +39,7 @@ PAGES = {
                 "farline serve --anonymous --listen 127.0.0.1",
             ),
             ("Accept files into a folder", "mkdir -p incoming && farline serve --write incoming"),
+            ("Answer iperf3's clients on this host, nobody else", "farline serve --iperf3-only"),
             ("Serve on one port behind a firewall", "farline serve --single-port -p 5470"),
         ),
         see_also=("farline probe", "farline copy", "farline ticket", _GUIDE),
