@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use farline_session::{Event, Local, RunHandle, Target};
+use farline_session::{Event, Local, Protocol, RunHandle, Target};
 use farline_spec::{AdjustRequest, Failure, FailureKind, IpVersion, RunSpec, from_json};
 use pyo3::prelude::*;
 
@@ -76,6 +76,14 @@ pub fn start_run(
             .transpose()?;
         let target: Target = from_json(target_json)?;
         let spec: RunSpec = from_json(spec_json)?;
+        if target.protocol == Protocol::Iperf3 {
+            let others = receipt.is_some() || listen.is_some();
+            if others || spec.copy.is_some() {
+                let line = "an iperf3 server takes measurements alone: no copies, and no connection back";
+                return Err(Failure::new(FailureKind::Usage, line));
+            }
+            return Ok(farline_iperf3::start_run(target, spec));
+        }
         Ok(farline_session::start_run_with(
             target,
             spec,

@@ -36,10 +36,10 @@ mod ticket;
 mod ticket_records;
 mod tls;
 
-pub use client::{Contact, Event, Local, RunHandle, start_run, start_run_with};
+pub use client::{Contact, Event, Local, RunControl, RunHandle, start_run, start_run_with};
 pub use facts::{host_facts, version_info};
 pub use server::{AuditEvent, RefusalSummary, Server, ServerEvent, SessionEnd, SessionStart};
-pub use target::{DEFAULT_PORT, Target};
+pub use target::{DEFAULT_PORT, Protocol, Target};
 pub use ticket::mint_ticket;
 pub use ticket_records::{inspect_ticket, list_tickets, revoke_ticket};
 pub use tls::Fingerprint;

@@ -13,7 +13,27 @@ use crate::tls::Fingerprint;
 pub const DEFAULT_PORT: u16 = 5470;
 
 const SCHEME: &str = "farline://";
+const IPERF3_SCHEME: &str = "iperf3://";
+/// Port of an iperf3 server that names none.
+const IPERF3_PORT: u16 = 5201;
 const MAX_HOST_BYTES: usize = 253;
+
+/// What a server speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// farline's own control protocol.
+    #[default]
+    Farline,
+    /// iperf3's: measurements alone.
+    Iperf3,
+}
+
+impl Protocol {
+    fn is_farline(&self) -> bool {
+        *self == Self::Farline
+    }
+}
 
 /// A server as it is addressed, and what a client knows of it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,35 +49,48 @@ pub struct Target {
     /// Key that the server must show.
     #[serde(default)]
     pub pin: Option<Fingerprint>,
+    /// What it speaks.
+    #[serde(default, skip_serializing_if = "Protocol::is_farline")]
+    pub protocol: Protocol,
 }
 
 impl Target {
-    /// Reads `host`, `host:port`, `[ipv6]:port`, `ipv6`, or `farline://host:port/TICKET?key=FINGERPRINT`
-    /// (ticket and key may be absent).
+    /// Reads `host`, `host:port`, `[ipv6]:port`, `ipv6`, `iperf3://` and one of these, or
+    /// `farline://host:port/TICKET?key=FINGERPRINT` (ticket and key may be absent).
     ///
     /// # Errors
     /// [`FailureKind::Usage`] that says which part is wrong. The ticket is not repeated in it.
     pub fn parse(text: &str) -> Result<Self, Failure> {
-        let Some(rest) = text.strip_prefix(SCHEME) else {
-            let (host, port) = parse_address(text)?;
+        if let Some(rest) = text.strip_prefix(IPERF3_SCHEME) {
+            let address = rest.strip_suffix('/').unwrap_or(rest);
             return Ok(Self {
-                host,
-                port,
-                ticket: None,
-                pin: None,
+                protocol: Protocol::Iperf3,
+                ..Self::at(parse_address(address, IPERF3_PORT)?)
             });
+        }
+        let Some(rest) = text.strip_prefix(SCHEME) else {
+            return Ok(Self::at(parse_address(text, DEFAULT_PORT)?));
         };
         let (rest, query) = rest
             .split_once('?')
             .map_or((rest, None), |(rest, query)| (rest, Some(query)));
         let (address, ticket) = rest.split_once('/').unwrap_or((rest, ""));
-        let (host, port) = parse_address(address)?;
         Ok(Self {
-            host,
-            port,
             ticket: parse_ticket(ticket)?,
             pin: query.map(parse_query).transpose()?,
+            ..Self::at(parse_address(address, DEFAULT_PORT)?)
         })
+    }
+
+    /// A farline server of which nothing else is known.
+    fn at((host, port): (String, u16)) -> Self {
+        Self {
+            host,
+            port,
+            ticket: None,
+            pin: None,
+            protocol: Protocol::default(),
+        }
     }
 
     /// `host:port`, with brackets around an IPv6 address.
@@ -76,7 +109,11 @@ impl Target {
             .map(|ticket| format!("/{ticket}"))
             .unwrap_or_default();
         let key = self.pin.map(|pin| format!("?key={pin}")).unwrap_or_default();
-        format!("{SCHEME}{}{ticket}{key}", self.address())
+        let scheme = match self.protocol {
+            Protocol::Farline => SCHEME,
+            Protocol::Iperf3 => IPERF3_SCHEME,
+        };
+        format!("{scheme}{}{ticket}{key}", self.address())
     }
 }
 
@@ -92,9 +129,9 @@ impl fmt::Debug for Target {
     }
 }
 
-fn parse_address(text: &str) -> Result<(String, u16), Failure> {
+fn parse_address(text: &str, usual_port: u16) -> Result<(String, u16), Failure> {
     if text.parse::<Ipv6Addr>().is_ok() {
-        return Ok((text.to_owned(), DEFAULT_PORT));
+        return Ok((text.to_owned(), usual_port));
     }
     let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, "")) => (host, None),
@@ -119,7 +156,7 @@ fn parse_address(text: &str) -> Result<(String, u16), Failure> {
         ));
     }
     let port = port.map(parse_port).transpose()?;
-    Ok((host.to_owned(), port.unwrap_or(DEFAULT_PORT)))
+    Ok((host.to_owned(), port.unwrap_or(usual_port)))
 }
 
 fn parse_port(text: &str) -> Result<u16, Failure> {
@@ -164,6 +201,24 @@ mod tests {
         assert_eq!(address("[2001:db8::1]:99"), "[2001:db8::1]:99");
         assert_eq!(address("[fe80::1%eth0]"), "[fe80::1%eth0]:5470");
         assert_eq!(address("farline://[::1]:7/"), "[::1]:7");
+    }
+
+    #[test]
+    fn an_iperf3_server_is_told_from_ours() {
+        let target = Target::parse("iperf3://host").unwrap();
+        assert_eq!(
+            (target.address().as_str(), target.protocol),
+            ("host:5201", Protocol::Iperf3)
+        );
+        assert_eq!(
+            Target::parse("iperf3://[::1]:9/").unwrap().url(),
+            "iperf3://[::1]:9"
+        );
+        assert_eq!(Target::parse("host").unwrap().protocol, Protocol::Farline);
+        assert!(
+            Target::parse("iperf3://host/v1.a.b").is_err(),
+            "it has no tickets"
+        );
     }
 
     #[test]
@@ -212,7 +267,8 @@ mod tests {
         fn a_url_is_read_as_it_is_written(host in "[a-z][a-z0-9.]{0,20}|[0-9a-f]{1,4}::[0-9a-f]{1,4}", port in 1u16..,
                                           ticket in proptest::option::of("v1\\.[A-Za-z0-9_-]{1,30}\\.[A-Za-z0-9_-]{43}"),
                                           pinned in any::<bool>()) {
-            let target = Target { host, port, ticket, pin: pinned.then(|| Fingerprint::of(b"p")) };
+            let pin = pinned.then(|| Fingerprint::of(b"p"));
+            let target = Target { ticket, pin, ..Target::at((host, port)) };
             prop_assert_eq!(Target::parse(&target.url()).unwrap(), target);
         }
 

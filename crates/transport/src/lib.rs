@@ -37,6 +37,7 @@ pub use limit::Limited;
 pub use payload::{MAX_PAYLOAD_BYTES, payload};
 pub use preamble::{is_data_preamble, session_of_preamble, stream_of_preamble};
 pub use share::{Share, SharedRate};
+pub use tcp::connect_with as connect_tcp;
 pub use tcp::handoff::{handoff_listener, needs_own_listener};
 
 use std::net::{IpAddr, SocketAddr};

@@ -61,7 +61,8 @@ def command(
 
     HOST is a name or address with an optional :PORT, or a ticket
     (farline://...). It must run `farline serve`, or the server of the --tool
-    that measures instead. One-letter options mean the same as in iperf3.
+    that measures instead; with iperf3://HOST[:PORT] it runs iperf3's server.
+    One-letter options mean the same as in iperf3.
     `farline runs` lists the run afterwards.
     """
     # `farline probe --help` answers before these could be imported.

@@ -57,6 +57,10 @@ def checked(call: Callable[..., _Value], *arguments: Any) -> _Value:
         raise from_failure(str(error.args[0])) from None
 
 
+FARLINE = "farline"
+"""farline's own control protocol."""
+
+
 @dataclass(frozen=True)
 class Target:
     """Where a run goes, and by which right: the ticket is sent only to the pinned key."""
@@ -65,6 +69,8 @@ class Target:
     port: int
     ticket: str | None = None
     pin: str | None = None
+    protocol: str = FARLINE
+    """What it speaks: `farline`, or `iperf3` for measurements alone."""
 
     @property
     def address(self) -> str:
@@ -74,24 +80,27 @@ class Target:
 
     def to_json(self) -> str:
         """As the extension takes it."""
-        known = {"ticket": self.ticket, "pin": self.pin}
+        other = None if self.protocol == FARLINE else self.protocol
+        known = {"ticket": self.ticket, "pin": self.pin, "protocol": other}
         present = {name: value for name, value in known.items() if value is not None}
         return json.dumps({"host": self.host, "port": self.port, **present})
 
 
 def parse_target(text: str) -> Target:
-    """A target from `farline://…` or `host[:port]`, as written.
+    """A target from `farline://…`, `iperf3://host[:port]` or `host[:port]`, as written.
 
     Raises:
         UsageError: when the text is neither.
     """
     document = json.loads(checked(_native.parse_target, text))
-    return Target(document["host"], document["port"], document.get("ticket"), document.get("pin"))
+    right = document.get("ticket"), document.get("pin")
+    protocol = document.get("protocol", FARLINE)
+    return Target(document["host"], document["port"], *right, protocol)
 
 
 def find_right(target: Target, known: KnownServers) -> Target:
     """Adds what is known about the target: a ticket from the environment or remembered, a key."""
-    if target.ticket is not None:
+    if target.ticket is not None or target.protocol != FARLINE:
         return target
     text = os.environ.get(TICKET_VARIABLE, "")
     if text:

@@ -40,7 +40,25 @@ impl Contact {
     /// # Errors
     /// [`FailureKind::Unreachable`] with the last address's reason, and [`FailureKind::Timeout`].
     pub fn make(target: &Target, version: IpVersion, timeout: Duration) -> Result<Self, Failure> {
-        control(target, version, Instant::now() + timeout, &|| false)
+        Self::make_unless(target, version, timeout, &|| false)
+    }
+
+    /// As [`Self::make`], for as long as `unwanted` does not say otherwise.
+    ///
+    /// # Errors
+    /// As [`Self::make`], and [`FailureKind::Interrupted`].
+    pub fn make_unless(
+        target: &Target,
+        version: IpVersion,
+        timeout: Duration,
+        unwanted: &dyn Fn() -> bool,
+    ) -> Result<Self, Failure> {
+        control(target, version, Instant::now() + timeout, unwanted)
+    }
+
+    /// The connection, which does not block.
+    pub fn into_socket(self) -> TcpStream {
+        self.socket
     }
 
     /// The address of this end.

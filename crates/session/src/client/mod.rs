@@ -29,6 +29,7 @@ use farline_spec::{
     AdjustRequest, Adjustment, CopyProgress, CopyStages, Failure, FailureKind, MoverSamples, RunRecord,
     RunSpec, Samples,
 };
+use farline_sys::wake::Waker;
 
 use crate::channel::Interrupt;
 use crate::message::VersionRange;
@@ -86,7 +87,7 @@ struct Running {
 
 /// What the owner of a run wants of its driver.
 #[derive(Debug, Clone)]
-struct RunControl {
+pub struct RunControl {
     stop: Arc<AtomicBool>,
     interrupt: Interrupt,
     /// Changes that are wanted.
@@ -96,8 +97,24 @@ struct RunControl {
 }
 
 impl RunControl {
-    fn is_stopped(&self) -> bool {
+    /// Whether the run is to end early but in order.
+    pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
+    }
+
+    /// Whether the run is to end now.
+    pub fn is_aborted(&self) -> bool {
+        self.interrupt.is_raised()
+    }
+
+    /// Refuses wishes to go on in another way: this run never looks at them.
+    pub fn refuse_wishes(&self) {
+        self.is_deaf.store(true, Ordering::Release);
+    }
+
+    /// Woken when either changes.
+    pub fn waker(&self) -> &Arc<Waker> {
+        self.interrupt.waker()
     }
 }
 
@@ -121,35 +138,9 @@ pub fn start_run(target: Target, spec: RunSpec) -> RunHandle {
 
 /// As [`start_run`], with what concerns this machine alone.
 pub fn start_run_with(target: Target, spec: RunSpec, local: Local) -> RunHandle {
-    let (sender, events) = unbounded();
-    let run_id = ulid::Ulid::new().to_string();
-    let (wishes, wanted) = bounded(MOST_WISHES);
-    let spare = (target.address(), spec.clone(), sender.clone(), run_id.clone());
-    let name = run_id.clone();
-    let started = Interrupt::new().and_then(|interrupt| {
-        let orders = RunControl {
-            stop: Arc::default(),
-            interrupt,
-            wishes: wanted,
-            is_deaf: Arc::default(),
-        };
-        let own = orders.clone();
-        let thread = std::thread::Builder::new()
-            .name("fl-client".into())
-            .spawn(move || driver::run(&target, spec, local, &sender, own, name))
-            .map_err(|error| Failure::system("starting thread fl-client", &error))?;
-        Ok(Running {
-            orders,
-            wishes,
-            thread,
-        })
-    });
-    let running = started.map_err(|failure| fail_at_once(spare, failure)).ok();
-    RunHandle {
-        events,
-        running,
-        run_id,
-    }
+    RunHandle::drive(target.address(), spec.clone(), move |events, orders, run_id| {
+        driver::run(&target, spec, local, events, orders, run_id);
+    })
 }
 
 fn fail_at_once(
@@ -166,6 +157,44 @@ fn fail_at_once(
 }
 
 impl RunHandle {
+    /// A run of `spec` against `server_address` that `driver` carries out in a thread of its own under the name it is given: its
+    /// last event must be [`Event::Done`]. If there is no thread to be had, that event says so.
+    pub fn drive(
+        server_address: String,
+        spec: RunSpec,
+        driver: impl FnOnce(&Sender<Event>, RunControl, String) + Send + 'static,
+    ) -> Self {
+        let (sender, events) = unbounded();
+        let run_id = ulid::Ulid::new().to_string();
+        let (wishes, wanted) = bounded(MOST_WISHES);
+        let spare = (server_address, spec, sender.clone(), run_id.clone());
+        let name = run_id.clone();
+        let started = Interrupt::new().and_then(|interrupt| {
+            let orders = RunControl {
+                stop: Arc::default(),
+                interrupt,
+                wishes: wanted,
+                is_deaf: Arc::default(),
+            };
+            let own = orders.clone();
+            let thread = std::thread::Builder::new()
+                .name("fl-client".into())
+                .spawn(move || driver(&sender, own, name))
+                .map_err(|error| Failure::system("starting thread fl-client", &error))?;
+            Ok(Running {
+                orders,
+                wishes,
+                thread,
+            })
+        });
+        let running = started.map_err(|failure| fail_at_once(spare, failure)).ok();
+        Self {
+            events,
+            running,
+            run_id,
+        }
+    }
+
     /// The next event; `None` when `timeout` has passed, or after [`Event::Done`].
     pub fn poll(&self, timeout: Duration) -> Option<Event> {
         self.events.recv_timeout(timeout).ok()

@@ -52,29 +52,37 @@ impl Transport for Tcp {
     }
 
     fn connect(&self, request: &Connect<'_>) -> Result<Box<dyn Stream>, Failure> {
-        let (spec, remote) = (request.spec, canonical(request.remote));
-        bytes::check(spec)?;
-        let socket = options::open(remote, spec)?;
-        options::before_connection(&socket, spec, request.role)?;
-        set_tos(&socket, spec, family(remote))?;
-        // Saves ports when many streams leave from one address; without it they are only fewer.
-        let _ = bind_address_without_port(socket.as_fd());
-        bind_source(&socket, request, remote)?;
-        let target = labelled(&socket, spec, remote)?;
-        let left =
-            time_left(request.deadline).ok_or_else(|| timed_out(format!("data stream to {remote}")))?;
-        socket
-            .connect_timeout(&target, left)
-            .map_err(|error| while_connecting(remote, &error))?;
-        let local = socket.local_addr().ok().and_then(|local| local.as_socket());
-        debug!(local = ?local, remote = %remote, "TCP connected");
-        (&socket)
-            .write_all(&preamble::encode(request.key))
-            .map_err(|error| while_connecting(remote, &error))?;
-        let notes = Vec::new();
-        let stream = stream::TcpStream::new(socket, spec, request.role, request.key.stream, notes)?;
-        Ok(held_to_rate(Box::new(stream), spec, request.role))
+        connect_with(request, &preamble::encode(request.key))
     }
+}
+
+/// As [`Transport::connect`] of TCP, with `first` as the bytes that name the stream to the other end: for ends that are not
+/// farline. Of the key of `request` the number alone counts.
+///
+/// # Errors
+/// As [`Transport::connect`].
+pub fn connect_with(request: &Connect<'_>, first: &[u8]) -> Result<Box<dyn Stream>, Failure> {
+    let (spec, remote) = (request.spec, canonical(request.remote));
+    bytes::check(spec)?;
+    let socket = options::open(remote, spec)?;
+    options::before_connection(&socket, spec, request.role)?;
+    set_tos(&socket, spec, family(remote))?;
+    // Saves ports when many streams leave from one address; without it they are only fewer.
+    let _ = bind_address_without_port(socket.as_fd());
+    bind_source(&socket, request, remote)?;
+    let target = labelled(&socket, spec, remote)?;
+    let left = time_left(request.deadline).ok_or_else(|| timed_out(format!("data stream to {remote}")))?;
+    socket
+        .connect_timeout(&target, left)
+        .map_err(|error| while_connecting(remote, &error))?;
+    let local = socket.local_addr().ok().and_then(|local| local.as_socket());
+    debug!(local = ?local, remote = %remote, "TCP connected");
+    (&socket)
+        .write_all(first)
+        .map_err(|error| while_connecting(remote, &error))?;
+    let notes = Vec::new();
+    let stream = stream::TcpStream::new(socket, spec, request.role, request.key.stream, notes)?;
+    Ok(held_to_rate(Box::new(stream), spec, request.role))
 }
 
 /// `stream`, held to the rate of `spec` if it sends and there is one.
