@@ -12,6 +12,7 @@ from farline.plots.contention_values import ContentionData
 from farline.plots.labels import rate_unit
 from farline.plots.style import (
     FAINT,
+    INK,
     MARKERS,
     PAGE_INCHES,
     new_figure,
@@ -25,60 +26,72 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _IDEAL_PLACES = 200
+_ROOM = 1.12
+"""Top of axes of shares and of the line's rate: intervals that reach beyond are cut there."""
+_LEAST_HARM = -0.12
 
 Drawer = Callable[[ContentionData], "Figure"]
 
 
 def draw_rates(data: ContentionData) -> Figure:
-    """Throughput of each transfer (solid) and of its background (dashed), beside the ideal."""
+    """A panel per transfer: its throughput (solid) and the background's (dashed), and the ideal."""
     factor, unit = rate_unit([data.capacity_bps])
-    figure, (panel,) = new_figure(1, PAGE_INCHES, 3.5)
-    for contest, colour, marker in _styled(data):
-        name = data.names[contest.subject]
-        _draw(panel, contest, "subject_bps", factor, factor, colour, marker, "-", name)
-        text = f"background beside {name}"
-        _draw(panel, contest, "background_bps", factor, factor, colour, marker, (0, (4, 2)), text)
-    _draw_ideal(panel, data, factor)
-    _finish(figure, panel, data, factor, unit, f"Throughput {data.kind} ({unit})")
+    styled = _styled(data)
+    figure, panels = new_figure(len(styled), PAGE_INCHES, 1.3 + 1.45 * len(styled))
+    for panel, (contest, colour, marker) in zip(panels, styled, strict=True):
+        _draw(panel, contest, "subject_bps", factor, factor, colour, marker, "-", "transfer")
+        dashes = (0, (4, 2))
+        _draw(panel, contest, "background_bps", factor, factor, INK, "o", dashes, "background")
+        _draw_ideal(panel, data, contest, factor)
+        panel.set_title(data.names[contest.subject], color=colour)
+        panel.set_ylim(0, _ROOM * data.capacity_bps / factor)
+        panel.set_ylabel(unit)
+    _finish(figure, panels, data, factor, unit)
     return figure
 
 
 def draw_use(data: ContentionData) -> Figure:
     """What both use of the line together, and Jain's index over demands."""
     factor, unit = rate_unit([data.capacity_bps])
-    figure, (panel,) = new_figure(1, PAGE_INCHES, 2.6)
+    figure, panels = new_figure(1, PAGE_INCHES, 2.9)
+    panel = panels[0]
     for contest, colour, marker in _styled(data):
         name = data.names[contest.subject]
         for measure, line, text in (
             ("utilisation", "-", f"utilisation with {name}"),
-            ("jain_demand", (0, (4, 2)), "Jain's index over demands"),
+            ("jain_demand", (0, (4, 2)), f"Jain's index with {name}"),
         ):
             _draw(panel, contest, measure, factor, 1.0, colour, marker, line, text)
     panel.axhline(1.0, color=FAINT, lw=0.7, zorder=1)
-    _finish(figure, panel, data, factor, unit, "Share of the line, index")
+    panel.set_ylim(0, _ROOM)
+    panel.set_ylabel("Share of the line, index")
+    _finish(figure, panels, data, factor, unit)
     return figure
 
 
 def draw_harm(data: ContentionData) -> Figure:
     """Harm of each transfer to the background, beside what a fair sharer would do."""
     factor, unit = rate_unit([data.capacity_bps])
-    figure, (panel,) = new_figure(1, PAGE_INCHES, 2.6)
+    figure, panels = new_figure(1, PAGE_INCHES, 2.9)
+    panel = panels[0]
     first = next(iter(data.contests.values()))
     for contest, colour, marker in _styled(data):
         _draw(panel, contest, "harm", factor, 1.0, colour, marker, "-", data.names[contest.subject])
     loads = [point.load_bps / factor for point in first.points]
     fair = [point.measures["harm_fair"].mean for point in first.points]
     panel.plot(loads, fair, color=FAINT, ls=(0, (1, 1.2)), label="a fair sharer", zorder=2)
-    _finish(figure, panel, data, factor, unit, "Harm to the background's rate")
+    panel.set_ylim(_LEAST_HARM, _ROOM)
+    panel.set_ylabel("Harm to the background's rate")
+    _finish(figure, panels, data, factor, unit)
     return figure
 
 
 FIGURES: Mapping[str, tuple[Drawer, str]] = {
     "share": (
         draw_rates,
-        "Throughput of the transfer and of the background against the applied background load. Dots"
-        " are means over repetitions, whiskers their confidence intervals. Dotted: max-min fair"
-        " shares per flow.",
+        "Throughput of each transfer and of its background against the applied background load. Dots"
+        " are means over repetitions, whiskers their confidence intervals, cut at the axis. Dotted:"
+        " max-min fair shares per flow.",
     ),
     "utilisation": (
         draw_use,
@@ -147,26 +160,25 @@ def _draw(
     )  # fmt: skip
 
 
-def _draw_ideal(panel: Axes, data: ContentionData, factor: float) -> None:
-    """The ideal curve for each number of flows that there is."""
-    last = max(point.load_bps for one in data.contests.values() for point in one.points)
+def _draw_ideal(panel: Axes, data: ContentionData, contest: Contest, factor: float) -> None:
+    """The ideal curves for the flows of both sides."""
+    last = contest.points[-1].load_bps
     loads = [last * index / _IDEAL_PLACES for index in range(1, _IDEAL_PLACES + 1)]
-    for flows in sorted(set(data.flows.values())):
-        rates = [ideal_rates(x, data.capacity_bps, flows, data.background_flows) for x in loads]
-        text = f"ideal, {flows} to {data.background_flows}"
-        style: dict[str, Any] = {"color": FAINT, "ls": (0, (1, 1.2)), "zorder": 2, "lw": 1.0}
-        x = [load / factor for load in loads]
-        panel.plot(x, [rate[0] / factor for rate in rates], label=text, **style)
-        panel.plot(x, [rate[1] / factor for rate in rates], **style)
+    flows = data.flows[contest.subject], data.background_flows
+    rates = [ideal_rates(x, data.capacity_bps, *flows) for x in loads]
+    style: dict[str, Any] = {"color": FAINT, "ls": (0, (1, 1.2)), "zorder": 2, "lw": 1.0}
+    x = [load / factor for load in loads]
+    text = "fair shares per flow"
+    panel.plot(x, [rate[0] / factor for rate in rates], label=text, **style)
+    panel.plot(x, [rate[1] / factor for rate in rates], **style)
 
 
 def _finish(
-    figure: Figure, panel: Axes, data: ContentionData, factor: float, unit: str, label: str
+    figure: Figure, panels: Sequence[Axes], data: ContentionData, factor: float, unit: str
 ) -> None:
+    """Axis of the load, and one legend for what all panels have."""
     last = max(point.load_bps for one in data.contests.values() for point in one.points)
-    panel.set_xlim(0, 1.03 * last / factor)
-    panel.set_ylim(bottom=0)
-    panel.set_xlabel(f"Applied background load ({unit}): {data.background}")
-    panel.set_ylabel(label)
-    handles, texts = panel.get_legend_handles_labels()
-    figure.legend(handles, texts, loc="outside upper left", ncols=2, columnspacing=1.0)
+    panels[-1].set_xlim(0, 1.03 * last / factor)
+    panels[-1].set_xlabel(f"Applied background load ({unit}): {data.background}")
+    handles, texts = panels[0].get_legend_handles_labels()
+    figure.legend(handles, texts, loc="outside upper left", ncols=3, columnspacing=1.0)
