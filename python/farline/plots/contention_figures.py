@@ -89,7 +89,7 @@ def draw_harm(data: ContentionData) -> Figure:
 FIGURES: Mapping[str, tuple[Drawer, str]] = {
     "share": (
         draw_rates,
-        "Throughput of each transfer and of its background against the applied background load. Dots"
+        "Throughput of each transfer and its background against the applied background load. Dots"
         " are means over repetitions, whiskers their confidence intervals, cut at the axis. Dotted:"
         " max-min fair shares per flow.",
     ),
