@@ -1,9 +1,10 @@
 """What is lost by a chosen number of streams: farline's searches beside rules and constants.
 
-On sweeps with the noise of production (`_tuning/sweeps.py`) and on 60 paths of a modelled wide area
+On sweeps and grids with the noise of production (`_tuning/sweeps.py`,
+`knob_grids.py`) and on 60 paths of a modelled wide area
 (`_tuning/wan.py`), both seeded. `ours` is farline's mean latent regret in percent, `peer` what it
-may be, or what another policy loses on the same runs; a ratio of 1 is as good. Needs no network and
-a minute. `--seed N` draws others.
+may be, or what another policy loses on the same runs; a ratio of 1 is as good. Needs no network,
+and some minutes. `--seed N` draws others.
 """
 
 from __future__ import annotations
@@ -18,17 +19,18 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from _contract import Row, finish
-from _tuning import policies
+from _tuning import knob_grids, policies
 from _tuning.sweeps import COUNTS, KINDS, Load, Sweep, make_sweeps, past_transfers
 from _tuning.wan import COUNTS as WAN_COUNTS
 from _tuning.wan import NOISE_SD, Wan, make_wans
 from farline.store.paths import PastTransfer, PathEnds
 from farline.tuning.grids import stream_grid
-from farline.tuning.situation import Situation
+from farline.tuning.situation import Setting, Situation
 
 NOW_S = 1_790_000_000.0
 PATHS, OTHER_PATHS, ROUNDS = 40, 12, 3
 WANS = 60
+KNOB_PATHS = 20
 
 Policy = Callable[[Sweep, policies.Sampler, list[PastTransfer], Situation], policies.Answer]
 
@@ -135,6 +137,28 @@ def over_wans(seed: int) -> dict[str, tuple[float, float, float]]:
     }
 
 
+def over_knobs(seed: int) -> dict[str, tuple[float, float, float]]:
+    """Concurrency, streams a file and pipelining together."""
+    grids = knob_grids.make_grids(KNOB_PATHS, seed)
+    found: dict[str, list[tuple[int, float]]] = {}
+    for number, one in enumerate(grids):
+        others = [o for o in grids if o.path != one.path][::2][:10]
+        far = [r for n, o in enumerate(others) for r in knob_grids.past_transfers(o, seed + n, 60)]
+        beside = [o for o in grids if o.path == one.path and o.kind != one.kind]
+        path = far + [r for o in beside for r in knob_grids.past_transfers(o, seed + 999 + number)]
+        kind = path + knob_grids.past_transfers(one, seed + 5000 + number)
+        found.setdefault("constant 32, 32, 1", []).append((0, one.regret(Setting(32, 32, 32))))
+        found.setdefault("textbook rule", []).append((0, one.regret(knob_grids.by_the_book(one))))
+        for name, rows in (("no history", []), ("other paths", far), ("same path", path),
+                           ("same kind", kind)):  # fmt: skip
+            setting, taken = knob_grids.searched(one, rows, seed + number)
+            found.setdefault(f"farline, {name}", []).append((taken, one.regret(setting)))
+    return {
+        name: _figures([taken for taken, _ in rows], [100 * lost for _, lost in rows])
+        for name, rows in found.items()
+    }
+
+
 def _noisy(wan: Wan, rng: np.random.Generator) -> policies.Sampler:
     return lambda streams: wan.rate_bps(streams) * float(np.exp(rng.normal(0, NOISE_SD)))
 
@@ -157,9 +181,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=28)
     seed = parser.parse_args().seed
-    sweeps, wans = swept(seed), over_wans(seed)
+    sweeps, wans, knobs = swept(seed), over_wans(seed), over_knobs(seed)
     print_policies("recorded sweeps", sweeps)
     print_policies("modelled wide area", wans)
+    print_policies("three knobs", knobs)
     cold, warm = sweeps["farline, other paths"], sweeps["farline, same kind"]
     rows = [
         bound("sweeps: no history of the path", cold[1], 5.0),
@@ -167,6 +192,8 @@ def main() -> int:
         bound("sweeps: history of path and kind", warm[1], 3.5),
         bound("sweeps: its samples (of 1.5)", warm[0], 1.5),
         bound("sweeps: against constant 32", cold[1], sweeps["constant 32"][1]),
+        bound("three knobs: no history of the path", knobs["farline, other paths"][1], 9.0),
+        bound("three knobs: history of the kind", knobs["farline, same kind"][1], 5.0),
         bound("wide area: mean", wans["farline"][1], 5.0),
         bound("wide area: 90th percentile", wans["farline"][2], 12.0),
         bound("wide area: samples", wans["farline"][0], 5.0),

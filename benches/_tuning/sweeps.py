@@ -85,7 +85,7 @@ def past_transfers(sweep: Sweep, now_s: float, seed: int, repeats: int = 2) -> l
     """A sweep as it was run before: every count `repeats` times, a few days ago."""
     load = Load(seed)
     ended_s = now_s - 3 * DAY_S
-    rows = []
+    rows: list[PastTransfer] = []
     for repeat in range(repeats):
         for streams in COUNTS:
             rate_bps = 1e6 * float(np.exp(load.log_rate(sweep, streams)))

@@ -28,10 +28,11 @@ from farline.tuning.grids import (
     stream_grid,
     stream_prior,
 )
-from farline.tuning.history import Evidence, belief_after, evidence_for
+from farline.tuning.history import KIND, Evidence, belief_after, evidence_for
 from farline.tuning.sampling import Sampler, Surroundings, Taken, sample_seconds
 from farline.tuning.search import (
     KNOB_LIMITS,
+    KNOWN_KNOB_LIMITS,
     REASON_TEXT,
     STREAM_LIMITS,
     BeliefSearch,
@@ -154,7 +155,8 @@ class TuneJob(Job[TuneResult]):
     def _prepared(self, around: Surroundings) -> tuple[Search, Grid, Belief]:
         grid = _with_default(self._grid(around), around.default)
         belief = self._believed(grid, around.situation)
-        bound = STREAM_LIMITS if self._request.knobs == "streams" else KNOB_LIMITS
+        bound = KNOWN_KNOB_LIMITS if self._known[1].count(KIND) else KNOB_LIMITS
+        bound = STREAM_LIMITS if self._request.knobs == "streams" else bound
         limits = replace(
             bound,
             most_samples=self._request.most_samples or bound.most_samples,
@@ -162,7 +164,14 @@ class TuneJob(Job[TuneResult]):
         )
         if self._request.method == "bracket":
             return BracketSearch(limits), grid, belief
-        return BeliefSearch(grid, belief, limits), grid, belief
+        return BeliefSearch(grid, belief, limits, self._anchor(grid, around)), grid, belief
+
+    def _anchor(self, grid: Grid, around: Surroundings) -> Setting | None:
+        """What several knobs are set to where nothing sure is known: the prior's best."""
+        if self._request.knobs == "streams":
+            return None
+        at = int(knob_prior(grid, around.situation).mean.argmax())
+        return grid.settings[at]
 
     def _believed(self, grid: Grid, now: Situation) -> Belief:
         """The prior and history, as far as hosts and route are known."""
@@ -220,7 +229,8 @@ class TuneJob(Job[TuneResult]):
         reason: Reason = search.reason or "budget"
         now, evidence = self._known
         basis = _basis(search.samples, evidence)
-        answer = search.answer if isinstance(search, BracketSearch) else None
+        by_search = isinstance(search, BracketSearch) or self._request.knobs == "files"
+        answer = search.answer if by_search and search.samples else None
         choice = make_choice(
             grid, belief, search.samples, default=around.default, goal=self._request.goal,
             reason=reason, basis=basis, answer=answer,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
@@ -84,12 +84,19 @@ class SearchLimits:
     """Expected improvement instead of the knowledge gradient, for several knobs."""
     only_where_broad: bool = False
     """Sample at all only where history leaves more than `least_gain` open."""
+    anchor_z: float | None = None
+    """The prior's best setting is left only for one that is better by so many standard deviations;
+    None takes the best mean whatever it was."""
 
 
 STREAM_LIMITS = SearchLimits()
 KNOB_LIMITS = SearchLimits(
-    most_samples=8, least_gain=0.05, by_improvement=True, only_where_broad=True
-)
+    most_samples=2, least_gain=0.05, within=0.0, by_improvement=True, only_where_broad=True,
+    anchor_z=1.0,
+)  # fmt: skip
+"""Of several knobs more samples only add noise, as do differences that are not sure."""
+KNOWN_KNOB_LIMITS = replace(KNOB_LIMITS, anchor_z=0.5)
+"""The same where this path has past transfers of this kind: what they show is believed sooner."""
 
 
 class Search(Protocol):
@@ -123,6 +130,8 @@ class BeliefSearch:
     grid: Grid
     belief: Belief
     limits: SearchLimits = STREAM_LIMITS
+    anchor: Setting | None = None
+    """The prior's best, for limits with an `anchor_z`."""
     samples: list[Sample] = field(default_factory=list)
     reason: Reason | None = None
     _wanted: Reason | None = field(default=None, init=False)
@@ -182,7 +191,13 @@ class BeliefSearch:
 
     @property
     def answer(self) -> Setting:
-        """The fewest streams within `within` of the best mean."""
+        """The fewest streams within `within` of the best mean; the anchor if that is not sure."""
+        anchor = None if self.anchor is None else self.grid.index(self.anchor)
+        if anchor is not None and self.limits.anchor_z is not None:
+            best = int(np.argmax(self.belief.mean))
+            gain = self.belief.mean[best] - self.belief.mean[anchor]
+            if gain <= self.limits.anchor_z * self.belief.difference_sd(best, anchor):
+                return self.grid.settings[anchor]
         good = self.belief.mean >= self.belief.mean.max() + math.log1p(-self.limits.within)
         return min(s for s, fits in zip(self.grid.settings, good, strict=True) if fits)
 

@@ -127,7 +127,22 @@ def test_whatever_the_path_an_answer_is_sampled_within_the_budget(truth: list[fl
 
 def knob_search() -> BeliefSearch:
     grid = knob_grid(KnobLimits(16, 16, 8))
-    return BeliefSearch(grid, knob_prior(grid, WAN), KNOB_LIMITS)
+    belief = knob_prior(grid, WAN)
+    anchor = grid.settings[int(np.argmax(belief.mean))]
+    return BeliefSearch(grid, belief, KNOB_LIMITS, anchor)
+
+
+def test_the_prior_s_best_is_left_only_for_what_is_surely_better() -> None:
+    search = knob_search()
+    anchor, few = search.answer, Setting(4, 4, 8)
+    at, there = search.grid.index(few), search.grid.index(anchor)
+    assert at is not None
+    assert there is not None
+    base = search.belief.with_sample(there, 7.0, sd=0.25)
+    search.belief = base.with_sample(at, 7.05, sd=0.25)
+    assert search.answer == anchor
+    search.belief = base.with_sample(there, 7.0, sd=0.02).with_sample(at, 9.0, sd=0.02)
+    assert search.answer != anchor
 
 
 def test_three_knobs_are_searched_in_few_samples() -> None:
