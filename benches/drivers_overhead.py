@@ -26,6 +26,7 @@ from farline.tools import ignore_event, never_stop
 
 MOST_ADDED_S = 0.1
 TOTAL_BYTES = 64 << 20
+FILE_BYTES = 1 << 20
 
 
 def _driven(document: dict[str, object]) -> float:
@@ -93,7 +94,7 @@ def rows(pairs: int) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="farline-bench-") as name:
         folder = Path(name)
         (folder / "source").mkdir()
-        (folder / "source" / "file").write_bytes(bytes(TOTAL_BYTES))
+        (folder / "source" / "file").write_bytes(bytes(FILE_BYTES))
         cases: dict[str, tuple[Callable[[], float], Callable[[], float]]] = {
             "iperf3": (lambda: _driven({"tool": "iperf3", "total_bytes": TOTAL_BYTES}), _iperf3),
             "rsync": (lambda: _rsync_driven(folder), lambda: _rsync(folder)),

@@ -139,3 +139,37 @@ pub struct DrivenRun {
     /// The last lines that the client printed, of a run that failed.
     pub output: Vec<String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{FailureKind, RunSpec, Tool, from_json};
+
+    #[test]
+    fn another_tool_is_named_in_a_spec_and_left_to_its_driver() {
+        let spec = from_json::<RunSpec>(r#"{"tool":"gridftp","tool_stripes":2,"transport":"udt"}"#)
+            .unwrap()
+            .resolved()
+            .unwrap();
+        assert_eq!(spec.tool, Tool::Gridftp);
+        assert_eq!(spec.check_native().unwrap_err().kind, FailureKind::Spec);
+    }
+
+    #[test]
+    fn farlines_own_engine_is_not_written_down() {
+        let text = serde_json::to_string(&RunSpec::default()).unwrap();
+        assert!(
+            !text.contains("tool"),
+            "settings of older campaigns keep their keys"
+        );
+        assert!(RunSpec::default().check_native().is_ok());
+    }
+
+    #[test]
+    fn a_copy_by_another_tool_may_go_by_any_transport() {
+        let copy = r#""copy":{"sources":["a"],"destination":"b","cipher":"none"}"#;
+        let udp = format!(r#"{{"transport":"udp",{copy}}}"#);
+        assert!(from_json::<RunSpec>(&udp).unwrap().resolved().is_err());
+        let uftp = format!(r#"{{"tool":"uftp","transport":"udp",{copy}}}"#);
+        assert!(from_json::<RunSpec>(&uftp).unwrap().resolved().is_ok());
+    }
+}
