@@ -17,13 +17,24 @@ WAN_RTT_MS = 1.0
 """Round-trip time from which a path behaves as a long one: one stream no longer fills it."""
 
 
-@dataclass(frozen=True, order=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Setting:
-    """How a path is used. A knob that is None is left to whoever transfers."""
+    """How a path is used. A knob that is None is left to whoever transfers.
+
+    The smaller setting takes less: fewer streams, then fewer files at once.
+    """
 
     streams: int
     concurrency: int | None = None
     pipelining: int | None = None
+
+    def __lt__(self, other: Setting) -> bool:
+        """Whether it takes less; a knob that is left open comes first."""
+        return self._order < other._order
+
+    @property
+    def _order(self) -> tuple[int, int, int]:
+        return self.streams, self.concurrency or 0, self.pipelining or 0
 
     @property
     def text(self) -> str:

@@ -93,6 +93,15 @@ def test_the_bracket_is_a_way_to_search() -> None:
     assert choice.setting == Setting(8)
 
 
+def test_files_at_once_are_searched_beside_streams() -> None:
+    path = PlayedPath(RISING)
+    choice = TuneJob(TuneRequest(knobs="files"), path).wait().checked()
+    assert 1 <= len(path.tried) <= 2
+    assert choice.default == Setting(8)
+    assert choice.setting == choice.default or choice.setting.concurrency is not None
+    assert Setting(8) < Setting(8, 1) < Setting(8, 4) < Setting(16)
+
+
 def test_a_sample_that_fails_is_the_job_s_error(tmp_path: Path) -> None:
     store, path = Store(tmp_path), PlayedPath(RISING, fails_at=1)
     result = TuneJob(TuneRequest(), path, store).wait()
