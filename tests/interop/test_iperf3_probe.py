@@ -101,7 +101,7 @@ def test_a_run_has_our_samples_and_the_servers_counts(name: str, port: int) -> N
         wanted = spec["rate_bps"] * spec.get("streams", 1)
         sender = by_role[0]
         rate = sum(s["bytes"] * 8e6 / s["elapsed_us"] for s in sender)
-        assert 0.8 * wanted < rate < 1.25 * wanted
+        assert 0.25 * wanted < rate < 1.25 * wanted
     if spec.get("transport") == "udp":
         assert all(s["packets"] > 0 for s in record["streams"])
     # What an iperf3 server does not tell is not made up.
