@@ -147,6 +147,37 @@ def test_a_mover_pulls_a_file(
     assert target.read_bytes() == (source / "one").read_bytes()
 
 
+def sent_datagrams() -> int:
+    """Datagrams that this machine has sent so far."""
+    lines = Path("/proc/net/snmp").read_text("ascii").splitlines()
+    names, values = (line.split() for line in lines if line.startswith("Udp:"))
+    return int(values[names.index("OutDatagrams")])
+
+
+def test_gridftp_really_goes_by_udt(source: Path, tmp_path: Path) -> None:
+    before = sent_datagrams()
+    what = copy(source / "one", tmp_path / "copy" / "one")
+    result = run("gridftp", transport="udt", copy=what, tool_timeout_s=30)
+    assert result.record["status"] == "complete", result.record.get("error")
+    assert sent_datagrams() - before > BYTES / 1500, "it fell back to TCP without a word"
+
+
+@pytest.mark.parametrize(
+    "more", [{"tool_stripes": 2}, {"pipeline": 20, "concurrency": 2}, {"streams": 3}], ids=str
+)
+def test_gridftp_takes_its_stripes_and_pipelines(
+    more: dict[str, int], source: Path, tmp_path: Path
+) -> None:
+    of_copy = {name: value for name, value in more.items() if name in ("pipeline", "concurrency")}
+    of_run: dict[str, Any] = {name: more[name] for name in more if name not in of_copy}
+    result = run("gridftp", copy=copy(f"{source}/", tmp_path / "copy", **of_copy), **of_run)
+    assert result.record["status"] == "complete", result.record.get("error")
+    assert same(source, tmp_path / "copy")
+    words = driven_of(result)["client_command"]
+    flags = {"tool_stripes": "-stripe", "pipeline": "-pp", "concurrency": "-cc", "streams": "-p"}
+    assert all(flags[name] in words for name in more)
+
+
 @pytest.mark.parametrize("name", STANDING)
 def test_nobody_there_is_told_at_once(
     name: str, source: Path, tools_here: Path, monkeypatch: pytest.MonkeyPatch
