@@ -1,29 +1,26 @@
 //! The catalogue: entries are answered in the order in which they come, folders and links are made at once.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
+use farline_proto::copy::receiver::{Heard, Key, Looked};
 use farline_spec::{CopySpec, Failure, FailureKind, FileKind as Kind, FileStatus, ReceiptLine};
 use tracing::debug;
 
 use super::decide::{Announced, Verdict};
-use super::entry::{End, Entry};
+use super::driver::Receiver;
+use super::entry::Entry;
 use super::journal::{Source, path_key};
 use super::owner::Resolved;
 use super::place::{self, Folders};
 use super::settle::line;
-use super::shared::{Mode, POISONED, Shared, broken, one_line};
+use super::shared::{Mode, Shared, broken, one_line};
 use crate::frame::FrameKind;
-use crate::message::{self, Catalogue, EntryKind, MOST_XATTR_BYTES, Wants, Xattr};
+use crate::message::{self, Catalogue, EntryKind, MOST_XATTR_BYTES, Proved, Wants, Xattr};
 use crate::path_text::Shown;
 use crate::{Arrived, Frame, Inlet, most_entries_under_way, path_text};
 
-/// Chunks there may be.
-const CHUNKS: std::ops::RangeInclusive<u64> = 64 * 1024..=16 << 20;
 /// Entries beyond those agreed on: a file that is tried again may be announced before the word that its first try is lost.
 const SPARE_ENTRIES: usize = 1_024;
-/// Bytes of paths and attributes of entries under way.
-const MOST_OPEN_BYTES: usize = 64 << 20;
 /// Bytes of what is remembered of all entries.
 const MOST_SEEN_BYTES: usize = if cfg!(test) { 2 << 20 } else { 1 << 30 };
 
@@ -33,8 +30,8 @@ pub struct Reading<'a> {
     pub folders: Option<Folders>,
     /// To whom entries are to belong.
     pub owner: Resolved,
-    answers: Vec<(u64, Wants)>,
-    most_under_way: usize,
+    /// Of the file that is looked at: what its path is known by, and whether it is there now.
+    settled_file: Option<(Key, bool)>,
     has_ended: bool,
     /// Called when it is settled where things go.
     is_settled: &'a mut dyn FnMut() -> Result<(), Failure>,
@@ -47,8 +44,7 @@ impl<'a> Reading<'a> {
             shared,
             folders: None,
             owner: Resolved::default(),
-            answers: Vec::new(),
-            most_under_way: most_entries_under_way(&shared.spec) + SPARE_ENTRIES,
+            settled_file: None,
             has_ended: false,
             is_settled,
         }
@@ -81,88 +77,78 @@ impl<'a> Reading<'a> {
         for said in message::messages(frame.payload())? {
             self.hear(said)?;
         }
-        self.shared.table.tell();
-        self.shared.outbox.answer(self.answers.drain(..));
-        self.shared.close_if_over();
+        self.shared.machine.tell();
         self.check_memory()?;
-        let most = 2 * self.most_under_way;
-        self.shared.outbox.wait_for_room(most, || self.shared.check())
+        let most = 2 * most_under_way(&self.shared.spec);
+        self.shared.machine.wait_for_room(most, || self.shared.check())
     }
 
     /// What another host says may not take all the memory of this one.
     fn check_memory(&self) -> Result<(), Failure> {
-        let too_much = |what: &str, most: usize| {
-            let line = format!(
-                "{what} need more than the {} MiB allowed for one copy",
-                most >> 20
-            );
-            Err(Failure::new(FailureKind::Limit, line))
-        };
-        if self.shared.table.bytes() > MOST_OPEN_BYTES {
-            return too_much("paths and extended attributes in flight", MOST_OPEN_BYTES);
-        }
         if self.shared.remembered_bytes() > MOST_SEEN_BYTES {
-            return too_much("names to remember", MOST_SEEN_BYTES);
+            let line = format!(
+                "names to remember need more than the {} MiB allowed for one copy",
+                MOST_SEEN_BYTES >> 20
+            );
+            return Err(Failure::new(FailureKind::Limit, line));
         }
         Ok(())
     }
 
     fn hear(&mut self, said: Catalogue) -> Result<(), Failure> {
-        let chunk = self.shared.chunk_bytes.get();
-        match said {
-            Catalogue::Begin {
-                chunk_bytes,
-                top,
-                asks_whole,
-            } => {
-                check_chunk(&self.shared.spec, chunk_bytes)?;
-                self.shared.request().check_top(top.as_ref())?;
-                self.shared.says_whole.store(asks_whole, Ordering::Release);
+        let shared = self.shared;
+        let (heard, is_full) = shared.machine.quietly(|machine| {
+            let heard = machine.handle_message(said)?;
+            Ok::<_, Failure>((heard, machine.is_full_of_holes()))
+        })?;
+        if is_full {
+            shared.machine.tell();
+            shared
+                .machine
+                .wait_while(|machine: &Receiver| machine.is_full_of_holes());
+        }
+        match heard {
+            Heard::Nothing => {}
+            Heard::Begin(top) => {
+                shared.request().check_top(top.as_ref())?;
                 if let Some(top) = top {
-                    // Once: what follows fails where the file list starts twice.
-                    let _ = self.shared.top.set(top);
+                    // The file list starts once.
+                    let _ = shared.top.set(top);
                 }
-                let set = self.shared.chunk_bytes.set(chunk_bytes);
-                set.map_err(|_| broken("the file list starts twice"))
             }
-            _ if chunk.is_none() => Err(broken("a file list without a chunk size")),
-            Catalogue::Entry(entry) => self.entry(entry).map(|()| self.shared.table.announced()),
-            Catalogue::Hole { file, offset, bytes } => self.hole(file, offset, bytes),
-            Catalogue::Settled { file, hash } => match self.known(file)? {
-                Some(entry) => self.shared.settled(&entry, hash),
-                None => Ok(()),
-            },
-            Catalogue::Lost { file, reason, again } => self.lost(file, &reason, again),
-            Catalogue::Unannounced {
+            Heard::Look(number, entry) => self.entry(number, entry)?,
+            Heard::Owner(owner, is_first) => {
+                self.owner = shared.owners.resolve(&owner)?;
+                if is_first {
+                    // The first is the destination folder's, if it is anybody's.
+                    let _ = shared.top_owner.set(self.owner.belongs);
+                }
+            }
+            Heard::Unannounced(Catalogue::Unannounced {
                 path,
                 kind,
                 status,
                 reason,
-            } => self.unannounced(&path, kind, status, &reason),
-            Catalogue::Owner(said) => {
-                self.owner = self.shared.owners.resolve(&said)?;
-                if self.shared.table.count() == 0 {
-                    // The first is the destination folder's, if it is anybody's.
-                    let _ = self.shared.top_owner.set(self.owner.belongs);
-                }
-                Ok(())
-            }
-            Catalogue::AllAnnounced => {
-                self.shared.gauges.all_found.set(1);
-                Ok(())
-            }
-            Catalogue::End { entries, whole } => {
+            }) => self.unannounced(&path, kind, status, &reason)?,
+            Heard::Unannounced(_) => {}
+            Heard::AllAnnounced => shared.gauges.all_found.set(1),
+            Heard::Lost {
+                kept,
+                counted,
+                reason,
+                again,
+                ..
+            } => shared.lost(&kept, counted, &reason, again)?,
+            Heard::End(entries) => {
                 if entries == 0 {
                     self.nothing_came()?;
                 }
-                debug!(entries, whole, "catalogue ended");
-                self.shared.table.end(End { entries, whole })?;
-                self.shared.gauges.all_found.set(1);
+                debug!(entries, "catalogue ended");
+                shared.gauges.all_found.set(1);
                 self.has_ended = true;
-                self.shared.works.hurry();
-                Ok(())
             }
         }
+        Ok(())
     }
 
     /// A folder with nothing in it to copy is a folder at the destination too.
@@ -174,36 +160,6 @@ impl<'a> Reading<'a> {
             (self.is_settled)()?;
         }
         Ok(())
-    }
-
-    /// The entry of this number, if it is not settled.
-    fn known(&self, file: u64) -> Result<Option<Arc<Entry>>, Failure> {
-        if file >= self.shared.table.count() {
-            return Err(broken(format!("number {file} was not announced")));
-        }
-        let found = self.shared.table.get(&[file], || self.shared.check())?;
-        Ok(found.into_iter().next().flatten())
-    }
-
-    fn hole(&self, file: u64, offset: u64, bytes: u64) -> Result<(), Failure> {
-        let Some(entry) = self.known(file)? else {
-            return Ok(());
-        };
-        if !message::is_part(offset, bytes, entry.source.bytes) {
-            return Err(broken(format!("an invalid hole in file {file}")));
-        }
-        self.shared.works.hole(entry, offset, bytes);
-        Ok(())
-    }
-
-    fn lost(&self, file: u64, reason: &str, again: bool) -> Result<(), Failure> {
-        if !again {
-            self.shared.lost.store(true, Ordering::Relaxed);
-        }
-        match self.known(file)? {
-            Some(entry) => self.shared.lost(&entry, reason, again),
-            None => Ok(()),
-        }
     }
 
     /// A name that does not come. It counts at this end too: whoever asked for the copy may be here.
@@ -218,10 +174,8 @@ impl<'a> Reading<'a> {
                 ));
             }
         };
-        if self.has_ended || path.len() > message::MAX_PATH_BYTES {
-            return Err(broken(
-                "a missing name is too long, or was reported after the end",
-            ));
+        if path.len() > message::MAX_PATH_BYTES {
+            return Err(broken("a missing name is too long"));
         }
         self.shared.request().check_unannounced(path)?;
         // A path that may not be is none of the destination's.
@@ -235,14 +189,8 @@ impl<'a> Reading<'a> {
         self.shared.receipt.settle(&line)
     }
 
-    fn entry(&mut self, mut said: message::Entry) -> Result<(), Failure> {
+    fn entry(&mut self, number: u64, mut said: message::Entry) -> Result<(), Failure> {
         let shared = self.shared;
-        if self.has_ended || shared.table.open() >= self.most_under_way {
-            return Err(broken(format!(
-                "more than {} entries in flight, or one after the end",
-                self.most_under_way
-            )));
-        }
         // Before anything else: what was not asked for leaves no trace.
         let unwelcome = shared.request().check(&said)?;
         let mut refusal = unwelcome.or_else(|| place::refusal(&said.path));
@@ -263,7 +211,6 @@ impl<'a> Reading<'a> {
             }
             taken = shared.taken_by(&said.path);
         }
-        let number = shared.table.count();
         let bytes = match said.kind {
             EntryKind::File { bytes, .. } => bytes,
             EntryKind::Folder | EntryKind::Link { .. } | EntryKind::HardLink { .. } => 0,
@@ -281,10 +228,10 @@ impl<'a> Reading<'a> {
             shared.seen.number(if is_file { &said.path } else { b"" });
         }
         if let Err(reason) = renamed {
-            return self.refuse(number, &said.path, kind_of(&said.kind), bytes, reason);
+            return self.refuse(&said.path, kind_of(&said.kind), bytes, reason);
         }
         if shared.spec.existing && matches!(self.facts_of(&said.path), Ok(None)) {
-            return self.leave_out(number, &said.path, kind_of(&said.kind), bytes);
+            return self.leave_out(&said.path, kind_of(&said.kind), bytes);
         }
         self.answer(number, said)
     }
@@ -317,8 +264,8 @@ impl<'a> Reading<'a> {
 
     fn answer(&mut self, number: u64, said: message::Entry) -> Result<(), Failure> {
         match said.kind {
-            EntryKind::Folder => self.folder(number, &said),
-            EntryKind::Link { ref target } => self.link(number, &said, target),
+            EntryKind::Folder => self.folder(&said),
+            EntryKind::Link { ref target } => self.link(&said, target),
             EntryKind::File { bytes, hash } => self.file(number, said, bytes, hash),
             EntryKind::HardLink { to } => self.hard_link(number, said, to),
         }
@@ -348,28 +295,26 @@ impl<'a> Reading<'a> {
         let replaces = match shared.verdict(&mut self.folders, announced)? {
             Verdict::Make(replaces) => replaces,
             Verdict::Updated(hash) => {
-                shared.release(&source.path, true);
-                return self.updated(number, &source.path, Kind::File, bytes, hash);
+                self.file_is_there(&source.path, true);
+                return self.updated(&source.path, Kind::File, bytes, hash);
             }
             Verdict::Present(hash) => {
-                shared.release(&source.path, true);
-                return self.present(number, &source.path, Kind::File, bytes, hash);
+                self.file_is_there(&source.path, true);
+                return self.present(&source.path, Kind::File, bytes, hash);
             }
             Verdict::Refused(reason) => {
-                // Where nothing was to be there it may come unasked.
-                shared.has_stragglers.store(true, Ordering::Release);
-                shared.release(&source.path, false);
-                return self.refuse(number, &source.path, Kind::File, bytes, reason);
+                self.file_is_there(&source.path, false);
+                return self.refuse(&source.path, Kind::File, bytes, reason);
             }
         };
         if shared.mode == Mode::Dry {
             if let Some(reason) = self.unwritable(&source.path) {
-                shared.release(&source.path, false);
-                return self.refuse(number, &source.path, Kind::File, bytes, reason);
+                self.file_is_there(&source.path, false);
+                return self.refuse(&source.path, Kind::File, bytes, reason);
             }
-            shared.release(&source.path, true);
+            self.file_is_there(&source.path, true);
             let line = line(&source.path, Kind::File, FileStatus::WouldCopy, bytes);
-            return self.settle(number, line, Wants::All);
+            return self.settle(line, Wants::All);
         }
         let mut entry = Entry::new(number, source, said.mode, said.xattrs);
         entry.replaces = replaces;
@@ -378,30 +323,44 @@ impl<'a> Reading<'a> {
         if bytes == 0 {
             return self.empty_file(&entry);
         }
-        let wants = match shared.left_of(&entry.source)? {
+        let proved = match shared.left_of(&entry.source)? {
             Some(left) => shared.resumed(&entry, left)?,
-            None => Wants::All,
+            None => Vec::new(),
         };
-        if shared.spec.hard_links {
-            let mut parked = shared.parked.lock().expect(POISONED);
-            parked.awaited.entry(path_key(&entry.source.path)).or_default();
-        }
-        shared.count_wanted(bytes - entry.proved_bytes())?;
-        tell_wanted(&entry);
-        shared.table.keep(&entry);
-        self.answers.push((number, wants));
+        tell_wanted(&entry, &proved);
+        let trusted_bytes = self.looked(Looked::Wanted {
+            bytes,
+            facts_bytes: entry.facts_bytes(),
+            key: shared.spec.hard_links.then(|| path_key(&entry.source.path)),
+            kept: entry,
+            proved,
+        })?;
+        shared.gauges.settled_bytes.add(trusted_bytes);
+        shared.gauges.spared_bytes.add(trusted_bytes);
         Ok(())
+    }
+
+    /// Tells the machine what was found out about an entry; bytes of it that are proved already.
+    fn looked(&mut self, looked: Looked<Arc<Entry>>) -> Result<u64, Failure> {
+        self.shared.machine.quietly(|machine| machine.looked(looked))
+    }
+
+    /// The file that is looked at is there now, or will not be: further names of it need not wait.
+    pub fn file_is_there(&mut self, path: &[u8], is_there: bool) {
+        if self.shared.spec.hard_links {
+            self.settled_file = Some((path_key(path), is_there));
+        }
     }
 
     fn hard_link(&mut self, number: u64, said: message::Entry, to: u64) -> Result<(), Failure> {
         let shared = self.shared;
         let Some(target) = shared.seen.path_of(to).filter(|_| to < number) else {
             let reason = "a further name of what is no file of this copy".to_owned();
-            return self.refuse(number, &said.path, Kind::HardLink, 0, reason);
+            return self.refuse(&said.path, Kind::HardLink, 0, reason);
         };
         if shared.mode == Mode::Dry {
             let line = line(&said.path, Kind::HardLink, FileStatus::WouldCopy, 0);
-            return self.settle(number, line, Wants::Made);
+            return self.settle(line, Wants::Made);
         }
         let source = Source {
             path: said.path,
@@ -410,23 +369,19 @@ impl<'a> Reading<'a> {
             ctime_ns: said.ctime_ns,
         };
         let mut entry = Entry::new(number, source, said.mode, Vec::new());
-        let key = path_key(&target);
+        let of = path_key(&target);
         entry.link_to = Some(target);
-        let entry = Arc::new(entry);
-        shared.table.keep(&entry);
-        // Answered when its file is settled.
-        let mut parked = shared.parked.lock().expect(POISONED);
-        match parked.awaited.get_mut(&key) {
-            Some(waiting) => waiting.push(entry),
-            None => shared.works.link(entry),
-        }
+        self.looked(Looked::FurtherName {
+            facts_bytes: entry.facts_bytes(),
+            kept: Arc::new(entry),
+            of,
+        })?;
         Ok(())
     }
 
     /// The name was there.
     pub fn present(
         &mut self,
-        number: u64,
         path: &[u8],
         kind: Kind,
         bytes: u64,
@@ -435,20 +390,19 @@ impl<'a> Reading<'a> {
         let mut line = line(path, kind, FileStatus::Present, bytes);
         line.blake3 = hash.map(|hash| blake3::Hash::from_bytes(hash).to_hex().to_string());
         self.shared.gauges.spared_bytes.add(bytes);
-        self.settle(number, line, Wants::Present(hash))
+        self.settle(line, Wants::Present(hash))
     }
 
     /// The name was there, and its attributes were set to the source's, or would be.
     pub fn updated(
         &mut self,
-        number: u64,
         path: &[u8],
         kind: Kind,
         bytes: u64,
         hash: Option<[u8; 32]>,
     ) -> Result<(), Failure> {
         if !self.shared.counts_updates {
-            return self.present(number, path, kind, bytes, hash);
+            return self.present(path, kind, bytes, hash);
         }
         let status = match self.shared.mode {
             Mode::Dry => FileStatus::WouldUpdate,
@@ -457,36 +411,29 @@ impl<'a> Reading<'a> {
         let mut line = line(path, kind, status, bytes);
         line.blake3 = hash.map(|hash| blake3::Hash::from_bytes(hash).to_hex().to_string());
         self.shared.gauges.spared_bytes.add(bytes);
-        self.settle(number, line, Wants::Updated(hash))
+        self.settle(line, Wants::Updated(hash))
     }
 
     /// The destination has no such name, and only what it has is wanted.
-    fn leave_out(&mut self, number: u64, path: &[u8], kind: Kind, bytes: u64) -> Result<(), Failure> {
-        self.shared.release(path, false);
+    fn leave_out(&mut self, path: &[u8], kind: Kind, bytes: u64) -> Result<(), Failure> {
+        self.file_is_there(path, false);
         let reason = "is not at the destination, and --existing makes nothing new".to_owned();
         let mut line = line(path, kind, FileStatus::Skipped, bytes);
         line.reason = Some(reason.clone());
-        self.settle(number, line, Wants::LeftOut(reason))
+        self.settle(line, Wants::LeftOut(reason))
     }
 
     /// The name may not be, or could not be made.
-    pub fn refuse(
-        &mut self,
-        number: u64,
-        path: &[u8],
-        kind: Kind,
-        bytes: u64,
-        reason: String,
-    ) -> Result<(), Failure> {
+    pub fn refuse(&mut self, path: &[u8], kind: Kind, bytes: u64, reason: String) -> Result<(), Failure> {
         let reason = one_line(&reason);
         self.shared.protect(path);
         let mut line = line(path, kind, FileStatus::Failed, bytes);
         line.reason = Some(reason.clone());
-        self.settle(number, line, Wants::Refused(reason))
+        self.settle(line, Wants::Refused(reason))
     }
 
     /// An entry is settled by its answer.
-    pub fn settle(&mut self, number: u64, line: ReceiptLine, wants: Wants) -> Result<(), Failure> {
+    pub fn settle(&mut self, line: ReceiptLine, wants: Wants) -> Result<(), Failure> {
         match line.status {
             FileStatus::Failed => self.shared.gauges.failed_files.add(1),
             _ => {
@@ -496,7 +443,8 @@ impl<'a> Reading<'a> {
         }
         self.shared.receipt.settle(&line)?;
         self.shared.pulse.beat();
-        self.answers.push((number, wants));
+        let file = self.settled_file.take();
+        self.looked(Looked::Answered { wants, file })?;
         Ok(())
     }
 }
@@ -513,26 +461,20 @@ impl Shared {
     }
 }
 
-fn tell_wanted(entry: &Entry) {
+fn tell_wanted(entry: &Entry, proved: &[Proved]) {
     debug!(
         entry = %Shown(&entry.source.path),
         number = entry.number,
         bytes = entry.source.bytes,
-        trusted_bytes = entry.proved_bytes(),
+        trusted_bytes = proved.iter().map(|part| part.bytes).sum::<u64>(),
         replaces = entry.replaces,
         "entry wanted"
     );
 }
 
-fn check_chunk(spec: &CopySpec, chunk_bytes: u64) -> Result<(), Failure> {
-    let is_asked = spec.chunk_bytes.is_none_or(|asked| asked.get() == chunk_bytes);
-    if is_asked && chunk_bytes.is_power_of_two() && CHUNKS.contains(&chunk_bytes) {
-        return Ok(());
-    }
-    Err(Failure::new(
-        FailureKind::Protocol,
-        format!("chunks of {chunk_bytes} bytes were not agreed on"),
-    ))
+/// Entries that may be under way.
+pub fn most_under_way(spec: &CopySpec) -> usize {
+    most_entries_under_way(spec) + SPARE_ENTRIES
 }
 
 fn kind_of(kind: &EntryKind) -> Kind {

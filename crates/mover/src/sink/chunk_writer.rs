@@ -107,7 +107,9 @@ impl ChunkWriter {
                 };
             }
         };
-        let is_last = self.shared.is_all_claimed(&chunk.entry);
+        let number = chunk.entry.number;
+        let all = |machine: &mut super::driver::Receiver| machine.is_all_claimed(number);
+        let is_last = self.shared.machine.quietly(all);
         let tag = self
             .under_way
             .iter()

@@ -1,13 +1,15 @@
 //! The threads that do what is not writing, and what comes when every entry is settled.
 
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use farline_proto::copy::naming::{Last, closing};
+use farline_proto::copy::receiver::Action;
 use farline_spec::{Attribute, Failure};
 use tracing::debug;
 
-use super::entry::End;
-use super::finalize_queue::Work;
+use super::entry::Entry;
 use super::place::Folders;
 use super::shared::{Destination, Mode, POISONED, Shared, in_words};
 use super::staging;
@@ -19,49 +21,44 @@ impl Shared {
     /// What ends the copy.
     pub fn work(&self, namer: usize) -> Result<(), Failure> {
         let mut folders = None;
-        while let Some(work) = self.works.next() {
+        while let Some(action) = self.machine.next_action() {
             if folders.is_none() && self.site.get().is_some() {
                 folders = self.folders_of(namer);
             }
-            let worked = self.do_one(&mut folders, work);
-            self.works.did();
+            let worked = self.do_one(&mut folders, action);
+            self.machine.with(|machine| machine.did());
             worked?;
         }
         Ok(())
     }
 
-    fn do_one(&self, folders: &mut Option<Folders>, work: Work) -> Result<(), Failure> {
-        match work {
-            Work::Finish(batch) => self.finish_large(folders, batch),
-            Work::Hole(entry, offset, bytes) => self.hole(&entry, offset, bytes),
-            Work::Link(entry) => self.make_further_name(folders, &entry),
-            Work::Group(files) => match folders {
-                Some(folders) => self.finish_group(folders, files),
+    fn do_one(&self, folders: &mut Option<Folders>, action: Action<Arc<Entry>>) -> Result<(), Failure> {
+        match action {
+            Action::GiveUp(entry, reason) => self.failed(&entry, reason),
+            Action::Link(entry) => self.make_further_name(folders, &entry),
+            Action::Finish(batch) => self.finish_large(folders, batch),
+            Action::Group(files) => match folders {
+                Some(folders) => self.finish_group(folders, &files),
                 None => Ok(()),
             },
-            Work::Close => self.close(folders.as_ref()),
+            Action::Hole(entry, offset, bytes) => self.hole(&entry, offset, bytes),
+            Action::Close { whole } => self.close(folders.as_ref(), whole),
         }
     }
 
-    /// Every entry is settled: deletion, times of folders, names to the device, the staging folder away.
-    fn close(&self, folders: Option<&Folders>) -> Result<(), Failure> {
-        let Some(end) = self.table.said_end() else {
-            return Ok(());
-        };
+    /// Every entry is settled; `whole` if the sending end could read all of its sources.
+    fn close(&self, folders: Option<&Folders>, whole: bool) -> Result<(), Failure> {
         let mut problems = self.problems();
         if let (Some(folders), Some(site)) = (folders, self.site.get()) {
-            self.say_displaced()?;
-            problems.extend(self.delete(folders, end)?);
-            if self.mode == Mode::Real {
-                problems.extend(self.finish_folders(folders)?);
-            }
-            if self.durable {
-                // Nothing proves a file any more once the journal is gone.
-                self.sync_all(Some(folders))?;
-            }
-            if self.mode == Mode::Real {
-                problems.extend(self.end_staging(site, end)?);
-                problems.extend(self.finish_top(site));
+            for last in closing(self.mode == Mode::Real, self.durable) {
+                match last {
+                    Last::SayDisplaced => self.say_displaced()?,
+                    Last::Delete => problems.extend(self.delete(folders, whole)?),
+                    Last::Folders => problems.extend(self.finish_folders(folders)?),
+                    Last::Sync => self.sync_all(Some(folders))?,
+                    Last::EndStaging => problems.extend(self.end_staging(site, whole)?),
+                    Last::Top => problems.extend(self.finish_top(site)),
+                }
             }
         }
         self.tell_end(problems.len());
@@ -69,8 +66,8 @@ impl Shared {
         self.note_problems(&problems)?;
         self.finished.store(true, Ordering::Release);
         self.over.tell();
-        self.outbox.finish(problems);
-        self.works.stop();
+        self.machine.with(|machine| machine.finish(problems));
+        self.machine.stop();
         Ok(())
     }
 
@@ -88,9 +85,9 @@ impl Shared {
     }
 
     /// Removes what is kept beside the files, unless a file that could not be looked at now may go on from it.
-    fn end_staging(&self, site: &Destination, end: End) -> Result<Option<String>, Failure> {
+    fn end_staging(&self, site: &Destination, whole: bool) -> Result<Option<String>, Failure> {
         let kept = site.kept();
-        let is_wanted = !end.whole && !kept.left.lock().expect(POISONED).is_empty();
+        let is_wanted = !whole && !kept.left.lock().expect(POISONED).is_empty();
         let Some(base) = site.base.as_ref().filter(|_| !is_wanted) else {
             kept.journal.close();
             return kept.journal.flush().map(|()| None);
@@ -111,7 +108,7 @@ impl Shared {
 
     /// Whether this end is at work that the other end cannot see; if so, that is no stall.
     pub fn is_at_work(&self) -> bool {
-        let works = self.works.is_busy();
+        let works = self.machine.quietly(|machine| machine.is_busy());
         if works {
             self.pulse.beat();
         }

@@ -69,10 +69,18 @@ impl<'a> Stream<'a> {
                     }
                 }
                 Arrived::Void => self.shared.count_moved(frame.payload().len() as u64)?,
-                Arrived::Unopened { record } => self.shared.unopened(self.number, record),
+                Arrived::Unopened { record } => {
+                    let stream = self.number;
+                    self.shared
+                        .machine
+                        .with(|machine| machine.handle_unopened(stream, record));
+                }
                 Arrived::OutOfStep { record } => {
                     self.is_lost = true;
-                    self.shared.out_of_step(self.number, record)?;
+                    let (stream, is_last) = (self.number, self.shared.lanes.lose());
+                    self.shared
+                        .machine
+                        .with(|machine| machine.handle_out_of_step(stream, record, is_last))?;
                 }
                 Arrived::Nothing => self.drain()?,
                 Arrived::End => {

@@ -4,11 +4,10 @@ use std::collections::HashSet;
 use std::io;
 use std::os::fd::AsFd;
 
-use farline_spec::unit::DeleteCount;
+use farline_proto::copy::naming::deletion;
 use farline_spec::{Failure, FileKind as Kind, FileStatus};
 use farline_sys::file::{self, FileKind, OpenFlags};
 
-use super::entry::End;
 use super::place::{Folders, split};
 use super::settle::line;
 use super::shared::{Mode, Shared, in_words};
@@ -41,14 +40,14 @@ impl Shared {
     ///
     /// # Errors
     /// What ended the copy.
-    pub fn delete(&self, folders: &Folders, end: End) -> Result<Vec<String>, Failure> {
+    pub fn delete(&self, folders: &Folders, whole: bool) -> Result<Vec<String>, Failure> {
         let Some(wanted) = self.spec.delete else {
             return Ok(Vec::new());
         };
         if self.site().single.is_some() {
             return Ok(Vec::new());
         }
-        if !end.whole || self.lost.load(std::sync::atomic::Ordering::Relaxed) {
+        if !whole {
             let line = "nothing was deleted: some of the sources could not be read";
             return Ok(vec![line.to_owned()]);
         }
@@ -57,23 +56,10 @@ impl Shared {
             Err(error) => return Ok(vec![format!("nothing was deleted: {}", in_words(&error))]),
         };
         let count = found.names.len() as u64;
-        if let Some(most) = self
-            .spec
-            .max_delete
-            .map(DeleteCount::get)
-            .filter(|most| count > *most)
-        {
-            return Ok(vec![format!(
-                "nothing was deleted: {count} names to delete exceed --max-delete={most}"
-            )]);
+        match deletion(count, wanted, self.spec.max_delete, self.mode == Mode::Real) {
+            Ok(()) => self.remove_all(folders, &found),
+            Err(reason) => Ok(vec![reason]),
         }
-        if self.mode == Mode::Real && count != wanted.get() {
-            return Ok(vec![format!(
-                "nothing was deleted: {count} names to delete, but {} were confirmed",
-                wanted.get()
-            )]);
-        }
-        self.remove_all(folders, &found)
     }
 
     fn remove_all(&self, folders: &Folders, found: &Extraneous) -> Result<Vec<String>, Failure> {
@@ -93,8 +79,10 @@ impl Shared {
                 Mode::Dry | Mode::Nothing => FileStatus::WouldDelete,
             };
             self.receipt.settle(&line(path, *kind, status, 0))?;
-            self.outbox.wait_for_room(MOST_SAID, || self.check())?;
-            self.outbox.say([Feedback::Deleted { path: path.clone() }]);
+            self.machine.wait_for_room(MOST_SAID, || self.check())?;
+            let path = path.clone();
+            self.machine
+                .with(|machine| machine.say(Feedback::Deleted { path }));
         }
         Ok(problems)
     }

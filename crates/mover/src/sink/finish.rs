@@ -4,11 +4,13 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use farline_proto::copy::naming::{Naming, Step};
+use farline_proto::copy::receiver::Ready;
 use farline_spec::Failure;
 use farline_sys::file;
 use tracing::debug;
 
-use super::entry::{Body, Entry};
+use super::entry::Entry;
 use super::large::Chunk;
 use super::name::{named, reason_of, tell_named};
 use super::place::{Folders, split};
@@ -16,7 +18,7 @@ use super::shared::Shared;
 use super::staging::Partial;
 use crate::message::GRAIN_BYTES;
 use crate::path_text::Shown;
-use crate::tree_hash::{TreeHash, hole_hash, subtree_bytes};
+use crate::tree_hash::{hole_hash, subtree_bytes};
 
 /// From so many files on, all of a file system is flushed to the device at once.
 const MANY_FILES: usize = 4;
@@ -28,12 +30,14 @@ impl Shared {
     /// What ends the copy.
     pub fn hole(&self, entry: &Arc<Entry>, offset: u64, bytes: u64) -> Result<(), Failure> {
         // Claimed before anything is punched: what came as data is not touched.
-        let claimed = self.with_large(entry, |large| {
-            let gaps = large.claimed.claim_gaps(offset, bytes);
-            self.check_parts(large).map(|()| (large.partial.clone(), gaps))
-        })?;
-        let Some((partial, gaps)) = claimed.transpose()? else {
+        let claim = |machine: &mut super::driver::Receiver| machine.claim_hole(entry.number, offset, bytes);
+        let gaps = self.machine.with(claim)?;
+        if gaps.is_empty() {
             return Ok(());
+        }
+        let partial = match self.begun(entry) {
+            Ok(partial) => partial,
+            Err(error) => return self.hurt(entry, "new file", &error),
         };
         for (offset, bytes) in gaps {
             if let Some(partial) = &partial
@@ -49,10 +53,13 @@ impl Shared {
     }
 
     fn hash_hole(&self, entry: &Arc<Entry>, offset: u64, bytes: u64) -> Result<(), Failure> {
-        let (most, length) = (self.chunk_bytes(), entry.source.bytes);
-        let end = offset + bytes;
+        let most = self
+            .machine
+            .quietly(|machine| machine.chunk_bytes())
+            .unwrap_or(GRAIN_BYTES);
+        let (length, end) = (entry.source.bytes, offset + bytes);
         let mut at = offset;
-        while at < end && !entry.over.load(Ordering::Acquire) {
+        while at < end && !entry.store().is_over {
             self.check()?;
             let part = subtree_bytes(at, end, length, most);
             let hash = self
@@ -78,102 +85,114 @@ impl Shared {
     ///
     /// # Errors
     /// What ends the copy.
-    pub fn finish_large(&self, folders: &mut Option<Folders>, batch: Vec<Arc<Entry>>) -> Result<(), Failure> {
-        if self.durable && batch.len() >= MANY_FILES {
+    pub fn finish_large(
+        &self,
+        folders: &mut Option<Folders>,
+        batch: Vec<Ready<Arc<Entry>>>,
+    ) -> Result<(), Failure> {
+        let is_synced = self.durable && batch.len() >= MANY_FILES;
+        if is_synced {
             self.sync_all(folders.as_ref())?;
         }
-        let is_synced = !self.durable || batch.len() >= MANY_FILES;
         let mut done = Vec::with_capacity(batch.len());
-        for entry in batch {
-            if let Some(hash) = self.finish_one(folders, &entry, is_synced)? {
-                done.push((entry, hash));
+        for ready in batch {
+            if self.finish_one(folders, &ready, is_synced)? {
+                done.push(ready);
             }
         }
         self.done(&done)
     }
 
-    /// The hash of a file that got its name; `None` if it failed.
+    /// Whether a file got its name.
     fn finish_one(
         &self,
         folders: &mut Option<Folders>,
-        entry: &Arc<Entry>,
+        ready: &Ready<Arc<Entry>>,
         is_synced: bool,
-    ) -> Result<Option<Option<[u8; 32]>>, Failure> {
-        let (hash, said, partial) = match &mut *entry.body() {
-            Body::Large(large) => {
-                // The engine's own descriptor is not needed any more.
-                large.file = None;
-                let hash = large.tree.as_ref().and_then(TreeHash::root);
-                (hash, large.settled.flatten(), large.partial.clone())
-            }
-            Body::Expected(_) | Body::Packed => return Ok(None),
+    ) -> Result<bool, Failure> {
+        let entry = &ready.kept;
+        let partial = {
+            let mut store = entry.store();
+            // The engine's own descriptor is not needed any more.
+            store.file = None;
+            store.partial.clone()
         };
-        if said.is_some_and(|said| hash.is_some_and(|hash| hash != said))
-            || (self.is_hashed() && hash.is_none())
-        {
-            self.failed(entry, "its parts do not add up to the file that was read")?;
-            return Ok(None);
-        }
         let (Some(partial), Some(folders)) = (partial, folders.as_mut()) else {
-            return Ok(Some(hash));
+            return Ok(true);
         };
-        if !is_synced && let Err(error) = self.gauges.sync_ns.time(|| partial.sync()) {
-            return self.hurt(entry, "flushing to the device", &error).map(|()| None);
+        let mut naming = Naming::new(self.naming_rules(), entry.replaces, is_synced);
+        while let Some(step) = naming.next() {
+            let done = self
+                .large_step(folders, ready, &partial, step)
+                .inspect_err(|_| self.leave_unnamed(&mut naming, entry))?;
+            naming.did(done.is_ok());
+            if let Err(reason) = done {
+                self.leave_unnamed(&mut naming, entry);
+                return self.failed(entry, &reason).map(|()| false);
+            }
         }
-        if partial.is_broken() {
-            self.failed(entry, "the device reported a write error")?;
-            return Ok(None);
-        }
-        if let Err(reason) = self.read_back(partial.fd(), entry.source.bytes, hash)? {
-            self.failed(entry, &reason)?;
-            return Ok(None);
-        }
-        debug!(entry = %Shown(&entry.source.path), synced = self.durable, "entry is whole, hashed and written");
-        let named = self
-            .gauges
-            .name_ns
-            .time(|| self.name_large(folders, entry, &partial, hash))?;
-        match named {
-            Ok(()) => Ok(Some(hash)),
-            Err(reason) => self.failed(entry, &reason).map(|()| None),
+        Ok(true)
+    }
+
+    /// Takes back that a file is done that will not be named.
+    fn leave_unnamed(&self, naming: &mut Naming, entry: &Entry) {
+        naming.did(false);
+        if let Some(step) = naming.next()
+            && let Err(why) = self.note(entry, None, None, step)
+        {
+            self.fail(why);
         }
     }
 
-    fn name_large(
+    fn large_step(
         &self,
         folders: &mut Folders,
-        entry: &Entry,
+        ready: &Ready<Arc<Entry>>,
         partial: &Partial,
-        hash: Option<[u8; 32]>,
+        step: Step,
     ) -> Result<Result<(), String>, Failure> {
-        let kept = self.site().kept();
-        let (parent, name) = split(&entry.source.path);
-        let dressed = self.dress(partial.fd(), entry).and_then(|()| folders.get(parent));
-        let folder = match dressed {
-            Ok(folder) => folder,
-            Err(error) => return reason_of(Err(error)),
-        };
-        self.check()?;
-        let key = entry.source.key();
-        let is_before = self.is_noted_before(entry);
-        if is_before {
-            kept.journal.done(key, hash, Some(partial))?;
-            kept.journal.hand_over()?;
-        }
-        let renamed = named(match entry.replaces {
-            true => self.put_in_place(partial.name(), folder.as_fd(), name, &entry.source.path),
-            false => file::rename(kept.staging.fd(), partial.name(), folder.as_fd(), name, false),
-        });
-        tell_named(entry, &renamed);
-        match &renamed {
-            Ok(()) if is_before => {}
-            Ok(()) => {
-                kept.journal.done(key, hash, Some(partial))?;
-                kept.journal.placed(&entry.source)?;
+        let entry = &ready.kept;
+        match step {
+            Step::Sync => self.bring_to_device(partial),
+            Step::ReadBack => self.read_back(partial.fd(), entry.source.bytes, ready.hash),
+            Step::Dress if partial.is_broken() => Ok(Err("the device reported a write error".to_owned())),
+            Step::Dress => {
+                debug!(entry = %Shown(&entry.source.path), synced = self.durable, "entry is whole, hashed and written");
+                reason_of(self.gauges.name_ns.time(|| self.dress(partial.fd(), entry)))
             }
-            Err(_) if is_before => kept.journal.undone(key)?,
-            Err(_) => {}
+            Step::Name => {
+                self.check()?;
+                let renamed = self
+                    .gauges
+                    .name_ns
+                    .time(|| self.name_large(folders, entry, partial));
+                tell_named(entry, &renamed);
+                reason_of(renamed)
+            }
+            Step::NoteDone | Step::HandOver | Step::NotePlaced | Step::TakeBack => {
+                self.note(entry, ready.hash, Some(partial), step).map(Ok)
+            }
         }
-        reason_of(renamed)
+    }
+
+    fn bring_to_device(&self, partial: &Partial) -> Result<Result<(), String>, Failure> {
+        match self.gauges.sync_ns.time(|| partial.sync()) {
+            Ok(()) => Ok(Ok(())),
+            Err(error) => {
+                super::shared::ends_all(&error)?;
+                let reason = super::shared::in_words(&error);
+                Ok(Err(format!("flushing to the device: {reason}")))
+            }
+        }
+    }
+
+    fn name_large(&self, folders: &mut Folders, entry: &Entry, partial: &Partial) -> std::io::Result<()> {
+        let staging = &self.site().kept().staging;
+        let (parent, name) = split(&entry.source.path);
+        let folder = folders.get(parent)?;
+        named(match entry.replaces {
+            true => self.put_in_place(partial.name(), folder.as_fd(), name, &entry.source.path),
+            false => file::rename(staging.fd(), partial.name(), folder.as_fd(), name, false),
+        })
     }
 }

@@ -1,31 +1,23 @@
 //! Files that come in chunks: any chunk by any stream, each proved by its own hash before it counts.
 
-use std::collections::HashMap;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use farline_proto::copy::{Claim, Ranges};
-use farline_spec::{Failure, FailureKind};
+use farline_proto::copy::receiver::{self, Admission, Known, Proof};
+use farline_spec::Failure;
 use farline_sys::file::{self, OpenFlags};
 use tracing::debug;
 
-use super::entry::{Body, Entry, Large};
+use super::entry::{Entry, Store};
 use super::journal::Resumable;
-use super::shared::{Mode, Shared, broken};
+use super::shared::{Mode, Shared};
+use super::staging::Partial;
 use crate::engine::{OpenFile, Writer};
 use crate::frame::Header;
-use crate::message::{Feedback, GRAIN_BYTES, Wants, is_chunk};
+use crate::message::{GRAIN_BYTES, Proved};
 use crate::path_text::Shown;
-use crate::tree_hash::{TreeHash, chunk_hash};
-
-/// How often a chunk may come damaged before its file is given up.
-const MOST_SPOILED: u8 = 3;
-/// Chunks of one copy that may come damaged: a path that spoils more carries no copy.
-const MOST_REPEATED_CHUNKS: u64 = 65_536;
-/// Parts that do not touch of all files under way; each takes about a hundred bytes with its hash.
-const MOST_PARTS: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
+use crate::tree_hash::chunk_hash;
 
 /// A chunk that was proved and is to be written.
 #[derive(Debug)]
@@ -40,192 +32,85 @@ pub struct Chunk {
     pub hash: Option<[u8; 32]>,
 }
 
+impl Chunk {
+    fn facts(&self) -> receiver::Chunk {
+        receiver::Chunk {
+            file: self.entry.number,
+            offset: self.offset,
+            bytes: self.bytes,
+            hash: self.hash,
+        }
+    }
+}
+
 impl Shared {
     /// Checks a chunk that came; `None` if it is not to be written.
     ///
     /// # Errors
     /// [`FailureKind::Protocol`](farline_spec::FailureKind::Protocol) for a chunk that no file has; what ends the copy.
     pub fn admit(&self, header: &Header, content: &[u8]) -> Result<Option<Chunk>, Failure> {
-        let found = self.table.get(&[header.file], || self.check())?;
-        let Some(entry) = found.into_iter().next().flatten() else {
-            return Ok(None);
-        };
         let (offset, bytes) = (header.offset, content.len() as u64);
-        let length = entry.source.bytes;
-        if entry.link_to.is_some() || !is_chunk(offset, bytes, length, self.chunk_bytes()) {
-            return Err(broken(format!("an invalid chunk of file {}", header.file)));
-        }
-        if self.is_hashed() {
-            let Some(said) = header.hash else {
-                return Err(broken("a chunk without its hash"));
-            };
-            let is_whole_file = bytes == length;
-            let found = self
-                .gauges
-                .hash_ns
-                .time(|| chunk_hash(offset, content, is_whole_file));
-            if found != said {
-                return self.spoiled(&entry, offset, bytes).map(|()| None);
-            }
-        }
-        let hash = header.hash.filter(|_| self.is_hashed());
-        let claimed = self.with_large(&entry, |large| {
-            let claim = large.claimed.claim(offset, bytes);
-            self.check_parts(large).map(|()| claim)
-        })?;
-        let Some(claim) = claimed.transpose()? else {
+        let chunk = receiver::Chunk {
+            file: header.file,
+            offset,
+            bytes,
+            hash: header.hash,
+        };
+        let known = |receiver: &super::driver::Receiver| match receiver.check_chunk(&chunk)? {
+            Known::NotYet => Ok(None),
+            Known::Over => Ok(Some(None)),
+            Known::Open(entry) => Ok(Some(Some(entry))),
+        };
+        let Some(entry) = self.machine.wait_for(known, || self.check())? else {
             return Ok(None);
         };
-        match claim {
-            Claim::Torn => Err(broken(format!("chunks of file {} overlap", header.file))),
-            Claim::Known => Ok(None),
-            Claim::Taken => Ok(Some(Chunk {
-                entry,
-                offset,
-                bytes,
-                hash,
-            })),
-        }
+        let is_whole_file = bytes == entry.source.bytes;
+        let hashed = || chunk_hash(offset, content, is_whole_file);
+        let found = self.is_hashed().then(|| self.gauges.hash_ns.time(hashed));
+        let admission = self.machine.with(|machine| machine.take_chunk(&chunk, found))?;
+        Ok(self.admitted(&entry, admission)?.then_some(Chunk {
+            entry,
+            offset,
+            bytes,
+            hash: found,
+        }))
     }
 
-    /// A chunk came damaged: once more, or the file is given up.
-    fn spoiled(&self, entry: &Arc<Entry>, offset: u64, bytes: u64) -> Result<(), Failure> {
-        let count = self.with_large(entry, |large| {
-            let count = large.spoiled.entry(offset).or_default();
-            *count += 1;
-            *count
-        })?;
-        match count {
-            Some(count) => self.once_more(entry, offset, bytes, count),
-            None => Ok(()),
-        }
-    }
-
-    /// Asks for the chunk of `bytes` bytes at `offset` again, which came damaged `count` times.
+    /// Whether data that came for `entry` are to be written.
     ///
     /// # Errors
     /// As of [`Shared::failed`].
-    pub fn once_more(&self, entry: &Arc<Entry>, offset: u64, bytes: u64, count: u8) -> Result<(), Failure> {
-        if self.repeated_chunks.fetch_add(1, Ordering::Relaxed) >= MOST_REPEATED_CHUNKS {
-            return Err(broken(format!(
-                "more than {MOST_REPEATED_CHUNKS} chunks arrived corrupted"
-            )));
-        }
-        if count > MOST_SPOILED {
-            let line = format!("the chunk at byte {offset} arrived corrupted {count} times");
-            return self.failed(entry, &line);
-        }
-        let file = entry.number;
-        debug!(
-            entry = %Shown(&entry.source.path),
-            offset,
-            bytes,
-            times = count,
-            "chunk came damaged and is asked for again"
-        );
-        self.outbox.say([Feedback::Again { file, offset, bytes }]);
-        Ok(())
-    }
-
-    /// Frame `record` of `stream` did not open: what it carried is asked for again, whatever it was.
-    pub fn unopened(&self, stream: u16, record: u64) {
-        self.repeated_chunks.fetch_add(1, Ordering::Relaxed);
-        // What comes once more may come to a file that is over.
-        self.has_stragglers.store(true, Ordering::Release);
-        self.outbox.say([Feedback::Unopened { stream, record }]);
-    }
-
-    /// `stream` cannot be read from frame `record` on: the others take over, if there are any.
-    ///
-    /// # Errors
-    /// [`FailureKind::Protocol`](farline_spec::FailureKind::Protocol) where it was the last.
-    pub fn out_of_step(&self, stream: u16, record: u64) -> Result<(), Failure> {
-        if self.lanes.lose() {
-            return Err(broken(format!(
-                "stream {stream} cannot be read from frame {record} on, and no other stream is left: its data were modified in \
-                 transit"
-            )));
-        }
-        self.has_stragglers.store(true, Ordering::Release);
-        self.outbox.say([Feedback::OutOfStep { stream, record }]);
-        Ok(())
-    }
-
-    /// Parts that do not touch are few where both ends are sound.
-    ///
-    /// # Errors
-    /// [`FailureKind::Limit`](farline_spec::FailureKind::Limit) for too many.
-    pub fn check_parts(&self, large: &mut Large) -> Result<(), Failure> {
-        let own = large.claimed.count();
-        match large.parts.set(own) > MOST_PARTS {
-            true => Err(Failure::new(
-                FailureKind::Limit,
-                format!(
-                    "more than {MOST_PARTS} parts of files that do not touch: the other end cuts them too small"
-                ),
-            )),
-            false => Ok(()),
+    pub fn admitted(&self, entry: &Arc<Entry>, admission: Admission) -> Result<bool, Failure> {
+        match admission {
+            Admission::Write => Ok(true),
+            Admission::Drop => Ok(false),
+            Admission::GiveUp(reason) => self.failed(entry, &reason).map(|()| false),
         }
     }
 
-    /// Does `work` with the file's parts, which begin to exist here; `None` if the file failed or is over.
-    ///
-    /// # Errors
-    /// What ends the copy.
-    pub fn with_large<T>(
-        &self,
-        entry: &Arc<Entry>,
-        work: impl FnOnce(&mut Large) -> T,
-    ) -> Result<Option<T>, Failure> {
-        let mut body = entry.body();
-        if entry.over.load(Ordering::Acquire) {
+    /// Where a file grows, made when it is first needed; `None` where nothing is kept, or the file is over.
+    fn partial_of(&self, entry: &Entry, store: &mut Store) -> io::Result<Option<Arc<Partial>>> {
+        if store.is_over || self.mode != Mode::Real {
             return Ok(None);
         }
-        match &mut *body {
-            Body::Packed => {
-                return Err(broken(format!(
-                    "file {} was sent both in a pack and in chunks",
-                    entry.number
-                )));
-            }
-            Body::Expected(_) => match self.begin(entry) {
-                Ok(large) => *body = Body::Large(Box::new(large)),
-                Err(error) => {
-                    drop(body);
-                    return self.hurt(entry, "new file", &error).map(|()| None);
-                }
-            },
-            Body::Large(_) => {}
+        if let Some(partial) = &store.partial {
+            return Ok(Some(Arc::clone(partial)));
         }
-        match &mut *body {
-            Body::Large(large) => Ok(Some(work(large))),
-            Body::Expected(_) | Body::Packed => Ok(None),
-        }
+        let partial = Arc::new(self.begin(entry)?);
+        store.partial = Some(Arc::clone(&partial));
+        Ok(Some(partial))
     }
 
-    /// Parts of a file of which nothing is there.
-    fn nothing_of(&self, length: u64) -> Large {
-        Large {
-            partial: None,
-            file: None,
-            tree: self.is_hashed().then(|| TreeHash::new(length)),
-            claimed: Ranges::default(),
-            parts: self.parts.of_file(),
-            proved: Ranges::default(),
-            proved_bytes: 0,
-            resumed_bytes: 0,
-            settled: None,
-            spoiled: HashMap::new(),
-            is_finishing: false,
-        }
+    /// As the file of a hole, of which nothing is written.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn begun(&self, entry: &Entry) -> io::Result<Option<Arc<Partial>>> {
+        self.partial_of(entry, &mut entry.store())
     }
 
-    fn begin(&self, entry: &Entry) -> io::Result<Large> {
+    fn begin(&self, entry: &Entry) -> io::Result<Partial> {
         let length = entry.source.bytes;
-        let mut large = self.nothing_of(length);
-        if self.mode != Mode::Real {
-            return Ok(large);
-        }
         let staging = &self.site().kept().staging;
         let partial = self
             .gauges
@@ -244,62 +129,47 @@ impl Shared {
             }
             // A file of holes needs less than its length.
         }
-        large.partial = Some(Arc::new(partial));
-        Ok(large)
+        Ok(partial)
     }
 
     /// Gives back the room of what did not come, of all files under way: a session that broke off keeps what it proved, and
-    /// no more. A file of which nothing is proved goes.
+    /// no more. A file of which nothing is proved goes, and so does what waits for its name.
     pub fn give_back_rest(&self) {
-        for entry in self.table.all() {
-            let body = entry.body();
-            let Body::Large(large) = &*body else { continue };
-            let Some(partial) = &large.partial else { continue };
-            if large.proved.count() == 0 && !self.site().kept().journal.has(partial) {
+        let kept = self.site().kept();
+        for entry in self.machine.quietly(|machine| machine.all()) {
+            let store = entry.store();
+            if let Some(staged) = store.small.as_ref().and_then(|small| small.staged.as_deref()) {
+                kept.staging.discard(staged);
+            }
+            let Some(partial) = &store.partial else { continue };
+            let (parts, gaps) = self
+                .machine
+                .quietly(|machine| machine.proved_and_gaps(entry.number));
+            if parts == 0 && !kept.journal.has(partial) {
                 // Whoever goes on sweeps away what could not be removed now.
-                let _ = self.site().kept().staging.remove(partial.name());
+                let _ = kept.staging.remove(partial.name());
                 continue;
             }
-            give_back(partial.fd(), &large.proved, entry.source.bytes);
+            give_back(partial.fd(), &gaps);
         }
-        self.site().kept().journal.give_back();
-        self.works
-            .discard_group(|name| self.site().kept().staging.discard(name));
+        kept.journal.give_back();
     }
 
-    /// Goes on with what an earlier session left of a file.
+    /// Goes on with what an earlier session left of a file; what of it is proved.
     ///
     /// # Errors
     /// [`FailureKind::System`](farline_spec::FailureKind::System) when a part that cannot be used cannot be removed.
-    pub fn resumed(&self, entry: &Entry, left: Resumable) -> Result<Wants, Failure> {
-        let staging = &self.site().kept().staging;
-        let Ok(partial) = staging.resume(left.id, left.source.clone()) else {
-            let removed = staging.remove_left(left.id, &left.source);
+    pub fn resumed(&self, entry: &Entry, left: Resumable) -> Result<Vec<Proved>, Failure> {
+        let kept = self.site().kept();
+        let Ok(partial) = kept.staging.resume(left.id, left.source.clone()) else {
+            let removed = kept.staging.remove_left(left.id, &left.source);
             return removed
-                .map(|()| Wants::All)
+                .map(|()| Vec::new())
                 .map_err(|error| Failure::system("staging folder .farline-partial", &error));
         };
-        let mut large = self.nothing_of(entry.source.bytes);
-        self.site().kept().journal.resumed(&partial);
-        large.partial = Some(Arc::new(partial));
-        let parts = left.proved(self.is_hashed());
-        for part in &parts {
-            large.claimed.claim(part.offset, part.bytes);
-            large.proved.claim(part.offset, part.bytes);
-            large.proved_bytes += part.bytes;
-            if let (Some(tree), Some(hash)) = (&mut large.tree, part.hash) {
-                tree.insert(part.offset, part.bytes, hash);
-            }
-        }
-        large.resumed_bytes = large.proved_bytes;
-        self.check_parts(&mut large)?;
-        self.gauges.settled_bytes.add(large.proved_bytes);
-        self.gauges.spared_bytes.add(large.proved_bytes);
-        *entry.body() = Body::Large(Box::new(large));
-        match parts.is_empty() {
-            true => Ok(Wants::All),
-            false => Ok(Wants::Rest(parts)),
-        }
+        kept.journal.resumed(&partial);
+        entry.store().partial = Some(Arc::new(partial));
+        Ok(left.proved(self.is_hashed()))
     }
 
     /// The file of a chunk as `writer` takes it; `None` where nothing is written, or the file is over.
@@ -307,107 +177,57 @@ impl Shared {
     /// # Errors
     /// The kernel's.
     pub fn file_of(&self, writer: &dyn Writer, entry: &Entry) -> io::Result<Option<Arc<OpenFile>>> {
-        let mut body = entry.body();
-        let Body::Large(large) = &mut *body else {
-            return Ok(None);
-        };
-        if let Some(file) = &large.file {
+        let mut store = entry.store();
+        if let Some(file) = &store.file {
             return Ok(Some(Arc::clone(file)));
         }
-        let opened = match &large.partial {
-            Some(partial) => self.site().kept().staging.open_again(partial)?,
+        if store.is_over {
+            return Ok(None);
+        }
+        let opened = match self.partial_of(entry, &mut store)? {
+            Some(partial) => self.site().kept().staging.open_again(&partial)?,
             None => file::open_at(None, b"/dev/null", OpenFlags::WRITE, 0)?,
         };
         let file = writer.adopt(opened)?;
-        large.file = Some(Arc::clone(&file));
+        store.file = Some(Arc::clone(&file));
         Ok(Some(file))
     }
 
     /// Whether one stream has found another one writing to the file.
     pub fn is_shared(&self, entry: &Entry) -> bool {
-        match &*entry.body() {
-            Body::Large(large) => large.file.as_ref().is_some_and(|file| file.is_shared()),
-            Body::Expected(_) | Body::Packed => false,
-        }
+        let store = entry.store();
+        store.file.as_ref().is_some_and(|file| file.is_shared())
     }
 
-    /// Whether every part of the file has come, though not all may be written.
-    pub fn is_all_claimed(&self, entry: &Entry) -> bool {
-        match &*entry.body() {
-            Body::Large(large) => large.claimed.is_all(entry.source.bytes),
-            Body::Expected(_) | Body::Packed => false,
-        }
-    }
-
-    /// A part of a file is proved and written. `may_wait`: not on a thread that gives names.
+    /// A part of a file is written. `may_wait`: not on a thread that gives names.
     ///
     /// # Errors
     /// [`FailureKind::Protocol`](farline_spec::FailureKind::Protocol) for a part that is none of its tree.
     pub fn proved(&self, chunk: &Chunk, may_wait: bool) -> Result<(), Failure> {
-        let Chunk {
-            entry, offset, bytes, ..
-        } = chunk;
-        let mut body = entry.body();
-        let Body::Large(large) = &mut *body else {
+        let entry = &chunk.entry;
+        if let Some(partial) = entry.partial() {
+            // Before it counts: what is named next needs no notes of its parts.
+            let part = (chunk.offset, chunk.bytes, chunk.hash);
+            self.site().kept().journal.part(&partial, part);
+        }
+        let proof = self.machine.with(|machine| machine.written(&chunk.facts()))?;
+        if proof == Proof::Late {
             return Ok(());
-        };
-        if entry.over.load(Ordering::Acquire) {
-            return Ok(());
         }
-        if let (Some(tree), Some(hash)) = (&mut large.tree, chunk.hash)
-            && !tree.insert(*offset, *bytes, hash)
-        {
-            return Err(broken(format!("an invalid part of file {}", entry.number)));
-        }
-        large.proved_bytes += bytes;
-        large.proved.claim(*offset, *bytes);
-        self.gauges.settled_bytes.add(*bytes);
-        if let Some(partial) = &large.partial {
-            self.site()
-                .kept()
-                .journal
-                .part(partial, (*offset, *bytes, chunk.hash));
-        }
-        let is_ready = large.is_ready(entry.source.bytes);
-        let is_whole = large.proved_bytes == entry.source.bytes && large.settled.is_none();
-        drop(body);
-        if is_whole || is_ready {
+        self.gauges.settled_bytes.add(chunk.bytes);
+        if proof == Proof::All {
             debug!(entry = %Shown(&entry.source.path), bytes = entry.source.bytes, "all of entry proved");
-        }
-        if is_ready {
-            self.works.finish(Arc::clone(entry), may_wait);
-        } else if is_whole && self.says_whole.load(Ordering::Acquire) {
-            let file = entry.number;
-            self.outbox.say([Feedback::Whole { file }]);
-        }
-        Ok(())
-    }
-
-    /// The sending end has read all of a file, and it did not change.
-    ///
-    /// # Errors
-    /// What ends the copy.
-    pub fn settled(&self, entry: &Arc<Entry>, hash: Option<[u8; 32]>) -> Result<(), Failure> {
-        if entry.link_to.is_some() {
-            return Err(broken(format!("entry {} has no content", entry.number)));
-        }
-        if matches!(&*entry.body(), Body::Packed) {
-            return Ok(());
-        }
-        let ready = self.with_large(entry, |large| {
-            large.settled.get_or_insert(hash);
-            large.is_ready(entry.source.bytes)
-        })?;
-        if ready == Some(true) {
-            self.works.finish(Arc::clone(entry), true);
+            if may_wait {
+                self.machine.wait_while(|machine| machine.is_full_of_files());
+            }
         }
         Ok(())
     }
 }
 
-/// Gives back the room of all of a file of `bytes` bytes but what is `proved`. Where it cannot be done it stays taken.
-fn give_back(file: BorrowedFd<'_>, proved: &Ranges, bytes: u64) {
-    for (offset, length) in proved.gaps(bytes) {
+/// Gives back the room of these parts of a file. Where it cannot be done it stays taken.
+fn give_back(file: BorrowedFd<'_>, gaps: &[(u64, u64)]) {
+    for &(offset, length) in gaps {
         // A block is given back only if all of it is named, the last of the file too.
         let _ = file::punch(file, offset, length.next_multiple_of(GRAIN_BYTES));
     }

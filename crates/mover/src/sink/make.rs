@@ -3,8 +3,9 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
+use farline_proto::copy::receiver::Parting;
+use farline_proto::copy::receiver::table::Event;
 use farline_spec::{Attribute, Failure, FileKind as Kind, FileStatus, SyncLevel};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
@@ -13,13 +14,12 @@ use super::attributes::{Attributes, FOLDER_BITS};
 use super::catalogue::Reading;
 use super::decide::Verdict;
 use super::entry::Entry;
-use super::journal::path_key;
 use super::name::named;
 use super::owner::Belongs;
 use super::place::{Folders, split, word};
 use super::settle::line;
-use super::shared::{Destination, Mode, POISONED, Shared, ends_all, in_words};
-use crate::message::{self, Feedback, Wants};
+use super::shared::{Destination, Mode, Shared, ends_all, in_words};
+use crate::message::{self, Wants};
 
 /// What is copied at once of a file that becomes two.
 const COPIED_BYTES: usize = 1 << 20;
@@ -28,25 +28,25 @@ pub const OWNER: u32 = 0o700;
 
 impl Reading<'_> {
     /// A folder: made or there. What it should be like in the end is done when all that is in it is.
-    pub fn folder(&mut self, number: u64, said: &message::Entry) -> Result<(), Failure> {
+    pub fn folder(&mut self, said: &message::Entry) -> Result<(), Failure> {
         let shared = self.shared;
         let facts = match self.facts_of(&said.path) {
             Ok(facts) => facts,
-            Err(error) => return self.refused_by(number, said, Kind::Folder, &error),
+            Err(error) => return self.refused_by(said, Kind::Folder, &error),
         };
         let is_there = match facts {
             Some(facts) if facts.kind == FileKind::Folder => true,
             Some(facts) if self.is_kept_link(&said.path, &facts) => true,
             Some(facts) => match self.clear_for_folder(&said.path, &facts) {
                 Ok(None) => false,
-                Ok(Some(reason)) => return self.refuse(number, &said.path, Kind::Folder, 0, reason),
-                Err(error) => return self.refused_by(number, said, Kind::Folder, &error),
+                Ok(Some(reason)) => return self.refuse(&said.path, Kind::Folder, 0, reason),
+                Err(error) => return self.refused_by(said, Kind::Folder, &error),
             },
             None => false,
         };
         let differs = match self.make_folder(said, is_there) {
             Ok(differs) => differs,
-            Err(error) => return self.refused_by(number, said, Kind::Folder, &error),
+            Err(error) => return self.refused_by(said, Kind::Folder, &error),
         };
         let has_more = shared.spec.times || shared.spec.modes || self.owner.belongs != Belongs::default();
         if shared.mode == Mode::Real && has_more {
@@ -55,9 +55,9 @@ impl Reading<'_> {
                 .folder(&said.path, said.mode, said.mtime_ns, self.owner.belongs);
         }
         match is_there {
-            true if differs => self.updated(number, &said.path, Kind::Folder, 0, None),
-            true => self.present(number, &said.path, Kind::Folder, 0, None),
-            false => self.made(number, &said.path, Kind::Folder),
+            true if differs => self.updated(&said.path, Kind::Folder, 0, None),
+            true => self.present(&said.path, Kind::Folder, 0, None),
+            false => self.made(&said.path, Kind::Folder),
         }
     }
 
@@ -140,15 +140,15 @@ impl Reading<'_> {
     }
 
     /// A symbolic link.
-    pub fn link(&mut self, number: u64, said: &message::Entry, target: &[u8]) -> Result<(), Failure> {
+    pub fn link(&mut self, said: &message::Entry, target: &[u8]) -> Result<(), Failure> {
         let verdict = match self.link_verdict(said, target) {
             Ok(verdict) => verdict,
-            Err(error) => return self.refused_by(number, said, Kind::Link, &error),
+            Err(error) => return self.refused_by(said, Kind::Link, &error),
         };
         let replaces = match verdict {
-            Verdict::Present(_) => return self.present(number, &said.path, Kind::Link, 0, None),
-            Verdict::Updated(_) => return self.updated(number, &said.path, Kind::Link, 0, None),
-            Verdict::Refused(reason) => return self.refuse(number, &said.path, Kind::Link, 0, reason),
+            Verdict::Present(_) => return self.present(&said.path, Kind::Link, 0, None),
+            Verdict::Updated(_) => return self.updated(&said.path, Kind::Link, 0, None),
+            Verdict::Refused(reason) => return self.refuse(&said.path, Kind::Link, 0, reason),
             Verdict::Make(replaces) => replaces,
         };
         if self.shared.mode == Mode::Real
@@ -157,11 +157,11 @@ impl Reading<'_> {
             if file::is_unsupported(&error) {
                 let reason = "the file system takes no symbolic links: --links follow copies what they point at, \
                               --links skip leaves them out";
-                return self.refuse(number, &said.path, Kind::Link, 0, reason.to_owned());
+                return self.refuse(&said.path, Kind::Link, 0, reason.to_owned());
             }
-            return self.refused_by(number, said, Kind::Link, &error);
+            return self.refused_by(said, Kind::Link, &error);
         }
-        self.made(number, &said.path, Kind::Link)
+        self.made(&said.path, Kind::Link)
     }
 
     fn link_verdict(&mut self, said: &message::Entry, target: &[u8]) -> io::Result<Verdict> {
@@ -239,33 +239,27 @@ impl Reading<'_> {
                 None => Ok(Ok(())),
             };
             if let Err(reason) = named? {
-                shared.release(&entry.source.path, false);
-                return self.refuse(entry.number, &entry.source.path, Kind::File, 0, reason);
+                self.file_is_there(&entry.source.path, false);
+                return self.refuse(&entry.source.path, Kind::File, 0, reason);
             }
         }
-        shared.release(&entry.source.path, true);
+        self.file_is_there(&entry.source.path, true);
         let mut line = line(&entry.source.path, Kind::File, FileStatus::Copied, 0);
         line.blake3 = hash.map(|hash| blake3::Hash::from_bytes(hash).to_hex().to_string());
-        self.settle(entry.number, line, Wants::Made)
+        self.settle(line, Wants::Made)
     }
 
-    fn made(&mut self, number: u64, path: &[u8], kind: Kind) -> Result<(), Failure> {
+    fn made(&mut self, path: &[u8], kind: Kind) -> Result<(), Failure> {
         let status = match self.shared.mode {
             Mode::Dry => FileStatus::WouldCopy,
             Mode::Real | Mode::Nothing => FileStatus::Copied,
         };
-        self.settle(number, line(path, kind, status, 0), Wants::Made)
+        self.settle(line(path, kind, status, 0), Wants::Made)
     }
 
-    fn refused_by(
-        &mut self,
-        number: u64,
-        said: &message::Entry,
-        kind: Kind,
-        error: &io::Error,
-    ) -> Result<(), Failure> {
+    fn refused_by(&mut self, said: &message::Entry, kind: Kind, error: &io::Error) -> Result<(), Failure> {
         ends_all(error)?;
-        self.refuse(number, &said.path, kind, 0, in_words(error))
+        self.refuse(&said.path, kind, 0, in_words(error))
     }
 }
 
@@ -280,21 +274,6 @@ impl Shared {
         entry: &Arc<Entry>,
     ) -> Result<(), Failure> {
         let target = entry.link_to.as_deref().unwrap_or_default();
-        let is_lost = self
-            .parked
-            .lock()
-            .expect(POISONED)
-            .failed
-            .contains(&path_key(target));
-        if is_lost && self.takes_names_apart {
-            // It stays under way until the other end says what becomes of it.
-            let file = entry.number;
-            self.outbox.say([Feedback::Apart { file }]);
-            return Ok(());
-        }
-        if is_lost {
-            return self.failed(entry, "it is a hard link to a file that could not be copied");
-        }
         let made = match folders.as_mut() {
             Some(folders) if self.mode == Mode::Real => self.further_name(folders, entry, target),
             _ => Ok(Verdict::Make(false)),
@@ -305,15 +284,16 @@ impl Shared {
             Ok(Verdict::Refused(reason)) => return self.failed(entry, &reason),
             Err(error) => return self.hurt(entry, "further name", &error),
         };
-        if entry.over.swap(true, Ordering::AcqRel) {
+        let file = entry.number;
+        let conclude = |machine: &mut super::driver::Receiver| machine.conclude(file, Event::Name);
+        if self.machine.with(conclude).is_none() {
             return Ok(());
         }
         self.gauges.settled_files.add(1);
         let line = line(&entry.source.path, Kind::HardLink, status, 0);
         self.receipt.settle(&line)?;
-        self.leave([entry.number].into_iter(), || {
-            self.outbox.answer([(entry.number, wants)]);
-        });
+        self.machine
+            .with(|machine| machine.leave(file, Parting::Linked(wants)));
         Ok(())
     }
 

@@ -1,15 +1,16 @@
-//! The receiving end: answers for entries, writes what comes, proves it, gives it its name.
+//! The receiving end: looks at the destination, writes what comes, gives it its name, as the machine of `farline_proto::copy` says.
 //!
-//! What it does: decides where things go (rsync's rules) and what is wanted of each file; writes chunks in any order into
-//! partials and small files without a name; remembers in a journal what is proved; names a file when it is whole, proved and,
-//! where asked for, on the device; deletes and ends what an earlier session began.
-//! What it must not do: believe a name, length, count or hash of the other end; write outside the destination; give a name
-//! to a file of which anything is not proved; wait for the sending end on a thread that gives names.
+//! What it does: finds out where things go (rsync's rules) and what is there; writes chunks in any order into partials and small
+//! files without a name; keeps the journal; brings to the device, names, deletes, and ends what an earlier session began.
+//! What it must not do: believe a name, length, count or hash of the other end; write outside the destination; decide when
+//! something is proved or ready for its name (the machine does); wait for the sending end on a thread that gives names.
 //!
 //! ```text
-//! catalogue ─► answers ─► outbox ─► feedback          decide: what is there?   journal: what was proved?
-//!     └─► table ◄─ data streams ─► small files ──► groups ──► device ─► names ─┐
-//!              ◄─ data streams ─► chunks ─► pens ─► partials ─► device ─► names ┴─► outbox: Done
+//!                       ┌───────────┐
+//! catalogue ─► decide ─►│           │─► outbox ─► feedback
+//! data ─► large, small ─►  machine  │─► finish, name, close: device ─► names
+//!          └► pens ────►│           │
+//!                       └───────────┘      journal: what was proved?
 //! ```
 //!
 //! In: three kinds of streams, a thread of the session's on each. Out: files, a receipt, a report.
@@ -17,7 +18,8 @@
 //! that writes what several streams bring of one file, and where there are processors without a stream, those that help with
 //! small files.
 //!
-//! Start with `catalogue` (what is announced), then `data`, `large` and `name`; `site` and `close` are first and last.
+//! Start with `driver` and `farline_proto::copy::receiver`, then `catalogue` (what is announced), `data`, `large` and `finish`;
+//! `site` and `close` are first and last.
 
 mod able;
 mod attributes;
@@ -28,8 +30,8 @@ mod close;
 mod data;
 mod decide;
 mod delete;
+mod driver;
 mod entry;
-mod finalize_queue;
 mod finish;
 mod fold;
 mod frames;
@@ -62,22 +64,21 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use farline_spec::{CopyEnd, CopyProgress, CopyReport, CopySpec, Failure, FailureKind, FileEngine};
+use farline_proto::copy::receiver::Config;
+use farline_spec::{CopyEnd, CopyProgress, CopyReport, CopySpec, Failure, FailureKind, FileEngine, Verify};
 use farline_sys::process;
 use tracing::{Span, debug};
 
 use self::catalogue::Reading;
 use self::chunk_writer::WriteQueue;
 use self::data::Stream;
-use self::entry::{Parts, Table};
-use self::finalize_queue::FinalizeQueue;
+use self::driver::Machine;
 use self::lanes::Lanes;
-use self::outbox::Outbox;
 use self::owner::Owners;
 use self::pack_workers::PackWorkerPool;
 use self::place::{DestinationLookup, Reach};
 use self::seen::Seen;
-use self::shared::{Mode, Over, POISONED, Parked, Shared, broken};
+use self::shared::{Mode, Over, POISONED, Shared, broken};
 use crate::engine::{self, Choice, Device};
 use crate::receipt::Receipt;
 use crate::request::Request;
@@ -98,6 +99,8 @@ const LONG_QUIET: Duration = Duration::from_millis(if cfg!(feature = "fuzzing") 
 
 /// Frames that each stream needs where others write: one in hand, one on its way.
 const FRAMES_OF_STREAM: usize = 2;
+/// Parts that do not touch of all files under way; each takes about a hundred bytes with its hash.
+const MOST_PARTS: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
 /// The receiving end of one copy. Clones are the same end.
 #[derive(Debug, Clone)]
@@ -126,7 +129,7 @@ impl ReceiveEnd {
     pub fn start(setup: EndSetup) -> Result<Self, Failure> {
         let shared = Arc::new(shared_of(setup)?);
         let fresh = shared.is_fresh()?;
-        shared.outbox.ready(fresh);
+        shared.machine.with(|machine| machine.start(fresh));
         let line = match shared.writers() {
             0 => None,
             writers => {
@@ -249,7 +252,8 @@ impl ReceiveEnd {
     /// No more data will come: what is not settled by what is here never will be.
     fn wait_for_the_rest(&self) -> Result<(), Failure> {
         let shared = &self.inner.shared;
-        let is_quiet = || !shared.works.is_busy() && shared.gauges.queued_frames.get() == 0;
+        let is_busy = || shared.machine.quietly(|machine| machine.is_busy());
+        let is_quiet = || !is_busy() && shared.gauges.queued_frames.get() == 0;
         let mut quiet_since = Instant::now();
         while !shared.over.wait(entry::TICK.min(LONG_QUIET)) {
             shared.check()?;
@@ -261,7 +265,7 @@ impl ReceiveEnd {
                 // More were asked for meanwhile: the last of them waits.
                 return Ok(());
             }
-            if quiet_since.elapsed() >= LONG_QUIET && shared.table.open() > 0 {
+            if quiet_since.elapsed() >= LONG_QUIET && shared.machine.quietly(|machine| machine.open()) > 0 {
                 return shared.or_fail(Err(broken("the data streams ended before all files were sent")));
             }
         }
@@ -285,15 +289,17 @@ impl ReceiveEnd {
     pub fn feedback(&self, outlet: &mut dyn Outlet) -> Result<(), Failure> {
         let shared = &self.inner.shared;
         let beat = crate::heartbeat(&shared.spec);
-        let sent = shared
-            .outbox
-            .send(outlet, beat, || shared.check(), || shared.is_at_work());
+        let (check, works) = (|| shared.check(), || shared.is_at_work());
+        let sent = outbox::send_all(&shared.machine, outlet, beat, check, works);
         shared.or_fail(sent)
     }
 
     /// Whether data may still come once all is settled: who closes the streams before their end breaks the other end's.
     pub fn has_stragglers(&self) -> bool {
-        self.inner.shared.has_stragglers.load(Ordering::Acquire)
+        self.inner
+            .shared
+            .machine
+            .quietly(|machine| machine.has_stragglers())
     }
 
     /// Makes every job return soon with `why`; threads of this end's own end with it.
@@ -330,10 +336,11 @@ impl ReceiveEnd {
         report.found.files = gauges.found_files.get();
         report.found.bytes = gauges.found_bytes.get();
         report.hole_bytes = shared.hole_bytes.load(Ordering::Relaxed);
-        report.repeated_chunks = shared.repeated_chunks.load(Ordering::Relaxed);
+        report.repeated_chunks = shared.machine.quietly(|machine| machine.repeated_chunks());
         report.not_kept = shared.losses.told();
         (report.unset_owners, report.unset_groups) = shared.owners.unset();
-        report.chunk_bytes = shared.chunk_bytes.get().copied().unwrap_or_default();
+        let chunk_bytes = shared.machine.quietly(|machine| machine.chunk_bytes());
+        report.chunk_bytes = chunk_bytes.unwrap_or_default();
         let us = |gauge: &crate::gauges::Gauge| gauge.get() / 1_000;
         report.receiver = CopyEnd {
             engine: shared.choice.engine.word().to_owned(),
@@ -372,7 +379,7 @@ impl Inner {
             let line = "the copy ended before it was complete";
             self.shared.fail(Failure::new(FailureKind::Interrupted, line));
         }
-        self.shared.works.stop();
+        self.shared.machine.stop();
         self.close_journal();
         let threads = std::mem::take(&mut *self.threads.lock().expect(POISONED));
         for thread in threads {
@@ -418,15 +425,26 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
     let (device, outlook) = look(&root, &spec, mode)?;
     let choice = choose(&spec, mode, &device, streams)?;
     let reach = reach(&spec, root)?;
+    let durable = mode == Mode::Real && spec.fsync && !device.is_memory;
+    let config = Config {
+        is_hashed: spec.verify != Verify::None,
+        is_durable: durable,
+        has_further_names: spec.hard_links,
+        takes_names_apart,
+        chunk_bytes: spec.chunk_bytes.map(|chunk| chunk.get()),
+        most_entries: catalogue::most_under_way(&spec),
+        most_bytes: most_bytes.unwrap_or(u64::MAX),
+        most_open_files: usize::try_from(open_files / 8).unwrap_or(usize::MAX),
+        most_parts: MOST_PARTS,
+    };
     Ok(Shared {
         helpers: pack_workers::helpers(&spec, streams),
         mode,
         request: Mutex::new(Request::new(&spec, is_own_request)?),
-        durable: mode == Mode::Real && spec.fsync && !device.is_memory,
+        durable,
         device,
         choice,
         origin,
-        wanted_bytes: AtomicU64::new(0),
         problems: Mutex::default(),
         losses: able::Losses::default(),
         over: Over::default(),
@@ -438,28 +456,18 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         owners: Owners::new(&spec),
         top_owner: OnceLock::new(),
         counts_updates,
-        takes_names_apart,
         displaced: Mutex::default(),
         gauges,
         pulse,
         receipt: Receipt::open(receipt.as_deref())?,
-        says_whole: AtomicBool::new(false),
-        chunk_bytes: OnceLock::new(),
+        machine: Machine::new(config),
         top: OnceLock::new(),
         outlook: Mutex::new(outlook),
         site: OnceLock::new(),
-        table: Table::default(),
-        outbox: Outbox::default(),
-        works: FinalizeQueue::new(open_files),
         seen: Seen::default(),
-        parked: Mutex::new(Parked::default()),
         finished: AtomicBool::new(false),
-        lost: AtomicBool::new(false),
-        has_stragglers: AtomicBool::new(false),
         hole_bytes: AtomicU64::new(0),
-        parts: Parts::default(),
         handed_bytes: AtomicU64::new(0),
-        repeated_chunks: AtomicU64::new(0),
         failure: OnceLock::new(),
         spec,
     })

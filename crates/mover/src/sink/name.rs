@@ -4,16 +4,18 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use farline_proto::copy::naming::{Naming, Rules, Step};
+use farline_proto::copy::receiver::Ready;
 use farline_spec::{Attribute, Failure, kernel_words};
 use farline_sys::file::{self, OpenFlags};
 use farline_sys::page_buffer::PAGE_BYTES;
 use tracing::{debug, debug_span};
 
 use super::able::synced;
-use super::entry::Entry;
-use super::finalize_queue::Written;
+use super::entry::{Entry, Small};
 use super::place::{Folders, split};
 use super::shared::{Shared, ends_all, in_words};
+use super::staging::Partial;
 use crate::path_text::Shown;
 
 /// Permission bits of a file: the bits that lend its owner's rights are not taken from another host.
@@ -21,36 +23,40 @@ pub const FILE_BITS: u32 = 0o777;
 /// What is read at once to read a file back.
 const READ_BACK_BYTES: usize = 1 << 20;
 
+/// A small file that is being named.
+struct OnItsWay {
+    ready: Ready<Arc<Entry>>,
+    small: Small,
+    naming: Naming,
+    /// Whether the journal is handed over before it gets its name.
+    waits: bool,
+    /// Why it does not get its name.
+    failed: Option<String>,
+}
+
 impl Shared {
-    /// Makes a small file: written, but without its name.
+    /// Makes a small file: written, but without its name. Nothing is left of it where its entry is over.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn write_small(
-        &self,
-        folders: &mut Folders,
-        entry: &Arc<Entry>,
-        content: &[u8],
-        hash: Option<[u8; 32]>,
-    ) -> io::Result<Written> {
+    pub fn write_small(&self, folders: &mut Folders, entry: &Entry, content: &[u8]) -> io::Result<()> {
         let (parent, _) = split(&entry.source.path);
         let (file, staged) = self
             .gauges
             .name_ns
             .time(|| self.nameless(folders, parent, entry.mode))?;
-        let entry = Arc::clone(entry);
-        let written = Written {
-            entry,
-            file,
-            staged,
-            hash,
-        };
+        let small = Small { file, staged };
         self.gauges
             .file_ns
-            .time(|| file::write_all_at(written.file.as_fd(), content, 0))
-            .inspect_err(|_| self.unstage(&written))?;
+            .time(|| file::write_all_at(small.file.as_fd(), content, 0))
+            .inspect_err(|_| self.unstage(&small))?;
         self.gauges.file_bytes.add(content.len() as u64);
-        Ok(written)
+        let mut store = entry.store();
+        match store.is_over {
+            true => self.unstage(&small),
+            false => store.small = Some(small),
+        }
+        Ok(())
     }
 
     /// A file without a name in the folder `parent`, or one in the staging folder where there are none.
@@ -80,37 +86,23 @@ impl Shared {
         Ok((file, Some(name)))
     }
 
-    /// Gives a small file what it should be like, and its name; in its place where it `replaces`. The reason where that cannot be.
-    ///
-    /// # Errors
-    /// What ends the copy.
-    pub fn name_small(
-        &self,
-        folders: &mut Folders,
-        written: &Written,
-    ) -> Result<Result<(), String>, Failure> {
-        let began = std::time::Instant::now();
-        let named = self.dress(written.file.as_fd(), &written.entry).and_then(|()| {
-            let path = &written.entry.source.path;
-            let (parent, name) = split(path);
-            let folder = folders.get(parent)?;
-            let staging = || &self.site().kept().staging;
-            let replaces = written.entry.replaces;
-            match &written.staged {
-                None if !replaces => named(file::link_fd(written.file.as_fd(), folder.as_fd(), name)),
-                None => {
-                    let new = staging().new_name();
-                    file::link_fd(written.file.as_fd(), staging().fd(), &new)?;
-                    self.put_in_place(&new, folder.as_fd(), name, path)
-                        .inspect_err(|_| staging().discard(&new))
-                }
-                Some(staged) if replaces => named(self.put_in_place(staged, folder.as_fd(), name, path)),
-                Some(staged) => named(file::rename(staging().fd(), staged, folder.as_fd(), name, false)),
+    /// Gives a small file its name; in its place where it `replaces`.
+    fn name_small(&self, folders: &mut Folders, entry: &Entry, small: &Small) -> io::Result<()> {
+        let path = &entry.source.path;
+        let (parent, name) = split(path);
+        let folder = folders.get(parent)?;
+        let staging = &self.site().kept().staging;
+        match &small.staged {
+            None if !entry.replaces => named(file::link_fd(small.file.as_fd(), folder.as_fd(), name)),
+            None => {
+                let new = staging.new_name();
+                file::link_fd(small.file.as_fd(), staging.fd(), &new)?;
+                self.put_in_place(&new, folder.as_fd(), name, path)
+                    .inspect_err(|_| staging.discard(&new))
             }
-        });
-        self.gauges.name_ns.add(began.elapsed().as_nanos() as u64);
-        tell_named(&written.entry, &named);
-        reason_of(named)
+            Some(staged) if entry.replaces => named(self.put_in_place(staged, folder.as_fd(), name, path)),
+            Some(staged) => named(file::rename(staging.fd(), staged, folder.as_fd(), name, false)),
+        }
     }
 
     /// Attributes, time and permission bits of a file that is whole: these last, they may forbid the others.
@@ -145,95 +137,161 @@ impl Shared {
         content: &[u8],
         hash: Option<[u8; 32]>,
     ) -> Result<Result<(), String>, Failure> {
-        let written = match self.write_small(folders, entry, content, hash) {
-            Ok(written) => written,
-            Err(error) => return reason_of(Err(error)),
+        if let Err(error) = self.write_small(folders, entry, content) {
+            return reason_of(Err(error));
+        }
+        let ready = Ready {
+            file: entry.number,
+            kept: Arc::clone(entry),
+            hash,
         };
-        let mut named = self.name_group(folders, std::slice::from_ref(&written))?;
-        Ok(match named.pop() {
-            Some((_, Err(reason))) => {
-                self.unstage(&written);
-                Err(reason)
-            }
-            _ => Ok(()),
-        })
+        let mut named = self.name_group(folders, &[ready])?;
+        Ok(named.pop().map_or(Ok(()), |(_, named)| named))
     }
 
-    /// Whether the journal says that a file is done before it has its name: where times do not tell, only that says whose
-    /// file it is. Where another file has the name until then it would speak of that one.
-    pub fn is_noted_before(&self, entry: &Entry) -> bool {
-        !self.spec.times && !entry.replaces
+    /// How files get their names here.
+    pub fn naming_rules(&self) -> Rules {
+        Rules {
+            is_durable: self.durable,
+            reads_back: self.reads_back(),
+            keeps_times: self.spec.times,
+        }
     }
 
     /// Names small files whose content is where it should be, with a record of each; what came of each.
-    ///
-    /// # Errors
-    /// What ends the copy.
     #[expect(clippy::type_complexity, reason = "the results stand beside their files")]
-    pub fn name_group<'a>(
+    fn name_group(
         &self,
         folders: &mut Folders,
-        files: &'a [Written],
-    ) -> Result<Vec<(&'a Written, Result<(), String>)>, Failure> {
+        files: &[Ready<Arc<Entry>>],
+    ) -> Result<Vec<(Ready<Arc<Entry>>, Result<(), String>)>, Failure> {
+        let rules = self.naming_rules();
+        let on_its_way = |ready: &Ready<Arc<Entry>>| {
+            let small = ready.kept.store().small.take()?;
+            Some(OnItsWay {
+                naming: Naming::new(rules, ready.kept.replaces, true),
+                ready: ready.clone(),
+                small,
+                waits: false,
+                failed: None,
+            })
+        };
+        let mut group: Vec<OnItsWay> = files.iter().filter_map(on_its_way).collect();
+        let named = self.name_all(folders, &mut group);
+        if named.is_err() {
+            // The copy is over: those that were noted and have no names are taken back.
+            group.iter_mut().try_for_each(|one| self.break_off(one))?;
+        }
+        named?;
+        let result = |one: OnItsWay| {
+            if one.failed.is_some() {
+                self.unstage(&one.small);
+            }
+            (one.ready, one.failed.map_or(Ok(()), Err))
+        };
+        Ok(group.into_iter().map(result).collect())
+    }
+
+    fn name_all(&self, folders: &mut Folders, group: &mut [OnItsWay]) -> Result<(), Failure> {
+        let mut hands_over = false;
+        for one in &mut *group {
+            one.waits = self.take_steps(folders, one)?;
+            hands_over |= one.waits;
+        }
+        if hands_over {
+            // Once for all of them.
+            self.site().kept().journal.hand_over()?;
+        }
+        for one in group {
+            if one.waits {
+                one.naming.did(true);
+            }
+            self.take_steps(folders, one)?;
+        }
+        Ok(())
+    }
+
+    /// Does what is to be done with a small file, as far as to where the journal is handed over; whether that is next.
+    fn take_steps(&self, folders: &mut Folders, one: &mut OnItsWay) -> Result<bool, Failure> {
+        while let Some(step) = one.naming.next() {
+            if step == Step::HandOver {
+                return Ok(true);
+            }
+            let done = self.small_step(folders, one, step)?;
+            one.naming.did(done.is_ok());
+            one.failed = one.failed.take().or(done.err());
+        }
+        Ok(false)
+    }
+
+    fn small_step(
+        &self,
+        folders: &mut Folders,
+        one: &OnItsWay,
+        step: Step,
+    ) -> Result<Result<(), String>, Failure> {
+        let (entry, file) = (&one.ready.kept, one.small.file.as_fd());
+        match step {
+            Step::ReadBack => self.read_back(file, entry.source.bytes, one.ready.hash),
+            Step::Dress => reason_of(self.gauges.name_ns.time(|| self.dress(file, entry))),
+            Step::Name => {
+                self.check()?;
+                let name = || self.name_small(folders, entry, &one.small);
+                let named = self.gauges.name_ns.time(name);
+                tell_named(entry, &named);
+                reason_of(named)
+            }
+            Step::Sync | Step::HandOver => Ok(Ok(())),
+            Step::NoteDone | Step::NotePlaced | Step::TakeBack => {
+                self.note(entry, one.ready.hash, None, step).map(Ok)
+            }
+        }
+    }
+
+    /// Notes in the journal what a step says of a file.
+    ///
+    /// # Errors
+    /// Those of the journal.
+    pub fn note(
+        &self,
+        entry: &Entry,
+        hash: Option<[u8; 32]>,
+        partial: Option<&Partial>,
+        step: Step,
+    ) -> Result<(), Failure> {
         let journal = &self.site().kept().journal;
-        let before = |written: &&Written| self.is_noted_before(&written.entry);
-        for written in files.iter().filter(before) {
-            journal.done(written.entry.source.key(), written.hash, None)?;
+        match step {
+            Step::NoteDone => journal.done(entry.source.key(), hash, partial),
+            Step::NotePlaced => journal.placed(&entry.source),
+            Step::HandOver => journal.hand_over(),
+            Step::TakeBack => journal.undone(entry.source.key()),
+            Step::Sync | Step::ReadBack | Step::Dress | Step::Name => Ok(()),
         }
-        if !self.spec.times {
-            journal.hand_over()?;
+    }
+
+    /// The copy is over: a file that was noted and is not named is taken back.
+    fn break_off(&self, one: &mut OnItsWay) -> Result<(), Failure> {
+        one.naming.did(false);
+        match one.naming.next() {
+            Some(step) => self.note(&one.ready.kept, None, None, step),
+            None => Ok(()),
         }
-        let mut named = Vec::with_capacity(files.len());
-        for (place, written) in files.iter().enumerate() {
-            let key = written.entry.source.key();
-            let result = self.check().and_then(|()| self.name_small(folders, written));
-            match (&result, before(&written)) {
-                (Ok(Ok(())), true) | (Ok(Err(_)), false) | (Err(_), _) => {}
-                (Ok(Ok(())), false) => {
-                    journal.done(key, written.hash, None)?;
-                    journal.placed(&written.entry.source)?;
-                }
-                (Ok(Err(_)), true) => journal.undone(key)?,
-            }
-            if result.is_err() {
-                // The copy is over: this one and those behind it have no names.
-                for unnamed in files[place..].iter().filter(before) {
-                    journal.undone(unnamed.entry.source.key())?;
-                }
-            }
-            named.push((written, result?));
-        }
-        Ok(named)
     }
 
     /// A group of small files: to the device, read back where asked for, named.
     ///
     /// # Errors
     /// What ends the copy.
-    pub fn finish_group(&self, folders: &mut Folders, files: Vec<Written>) -> Result<(), Failure> {
+    pub fn finish_group(&self, folders: &mut Folders, files: &[Ready<Arc<Entry>>]) -> Result<(), Failure> {
         if self.durable {
             self.sync_all(Some(folders))?;
         }
-        let mut sound = Vec::with_capacity(files.len());
-        for written in files {
-            let bytes = written.entry.source.bytes;
-            match self.read_back(written.file.as_fd(), bytes, written.hash)? {
-                Ok(()) => sound.push(written),
-                Err(reason) => {
-                    self.unstage(&written);
-                    self.failed(&written.entry, &reason)?;
-                }
-            }
-        }
-        let named = self.name_group(folders, &sound)?;
+        let named = self.name_group(folders, files)?;
         let mut done = Vec::with_capacity(named.len());
-        for (written, result) in named {
+        for (ready, result) in named {
             match result {
-                Ok(()) => done.push((Arc::clone(&written.entry), written.hash)),
-                Err(reason) => {
-                    self.unstage(written);
-                    self.failed(&written.entry, &reason)?;
-                }
+                Ok(()) => done.push(ready),
+                Err(reason) => self.failed(&ready.kept, &reason)?,
             }
         }
         self.done(&done)
@@ -253,8 +311,9 @@ impl Shared {
         self.check()
     }
 
-    fn unstage(&self, written: &Written) {
-        if let Some(staged) = &written.staged {
+    /// What there is of a small file goes.
+    pub fn unstage(&self, small: &Small) {
+        if let Some(staged) = &small.staged {
             // What is left there goes with the folder.
             let _ = self.site().kept().staging.remove(staged);
         }

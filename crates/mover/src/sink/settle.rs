@@ -2,48 +2,53 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
+use farline_proto::copy::receiver::table::Event;
+use farline_proto::copy::receiver::{Counted, Parting, Ready};
 use farline_spec::{Failure, FileKind, FileStatus, ReceiptLine, kernel_words};
 use tracing::debug;
 
-use super::entry::{Body, Entry};
-use super::journal::path_key;
-use super::shared::{POISONED, Shared, ends_all, in_words, one_line};
-use crate::message::Feedback;
+use super::driver::Receiver;
+use super::entry::Entry;
+use super::shared::{Shared, ends_all, in_words, one_line};
 use crate::path_text::{self, Shown};
 
 impl Shared {
-    /// The file has its name.
+    /// The files have their names.
     ///
     /// # Errors
     /// As of [`Receipt::settle`].
-    pub fn done(&self, files: &[(Arc<Entry>, Option<[u8; 32]>)]) -> Result<(), Failure> {
-        let mut said = Vec::with_capacity(files.len());
-        let mut numbers = Vec::with_capacity(files.len());
-        for (entry, hash) in files {
-            if entry.over.swap(true, Ordering::AcqRel) {
+    pub fn done(&self, files: &[Ready<Arc<Entry>>]) -> Result<(), Failure> {
+        let conclude = |machine: &mut Receiver| -> Vec<Option<Counted>> {
+            let each = files.iter();
+            each.map(|ready| machine.conclude(ready.file, Event::Name))
+                .collect()
+        };
+        let counted = self.machine.with(conclude);
+        for (ready, counted) in files.iter().zip(&counted) {
+            let (entry, Some(counted)) = (&ready.kept, counted) else {
                 continue;
-            }
-            let file = entry.number;
-            said.push(Feedback::Done { file, hash: *hash });
-            numbers.push(file);
-            let (resumed, counted) = match &*entry.body() {
-                Body::Large(large) => (large.resumed_bytes, large.proved_bytes),
-                _ => (0, 0),
             };
+            let bytes = entry.source.bytes;
             self.gauges.settled_files.add(1);
             self.gauges
                 .settled_bytes
-                .add(entry.source.bytes - counted.min(entry.source.bytes));
+                .add(bytes - counted.proved_bytes.min(bytes));
             let mut line = self.line(entry, FileStatus::Copied);
-            line.resumed_bytes = resumed;
-            line.blake3 = hash.map(|hash| blake3::Hash::from_bytes(hash).to_hex().to_string());
+            line.resumed_bytes = counted.resumed_bytes;
+            line.blake3 = ready
+                .hash
+                .map(|hash| blake3::Hash::from_bytes(hash).to_hex().to_string());
             self.receipt.settle(&line)?;
-            self.release(&entry.source.path, true);
         }
         self.pulse.beat();
-        self.leave(numbers.into_iter(), || self.outbox.say(said));
+        self.machine.with(|machine| {
+            let concluded = files
+                .iter()
+                .zip(&counted)
+                .filter(|(_, counted)| counted.is_some());
+            concluded.for_each(|(ready, _)| machine.leave(ready.file, Parting::Named(ready.hash)));
+        });
         Ok(())
     }
 
@@ -52,22 +57,19 @@ impl Shared {
     /// # Errors
     /// As of [`Receipt::settle`].
     pub fn failed(&self, entry: &Arc<Entry>, reason: &str) -> Result<(), Failure> {
-        if entry.over.swap(true, Ordering::AcqRel) {
+        let file = entry.number;
+        let Some(counted) = self.machine.with(|machine| machine.conclude(file, Event::GiveUp)) else {
             return Ok(());
-        }
+        };
         let reason = one_line(reason);
-        self.has_stragglers.store(true, Ordering::Release);
-        self.give_up(entry)?;
+        self.give_up(entry, counted)?;
         self.protect(&entry.source.path);
         let mut line = self.line(entry, FileStatus::Failed);
         line.reason = Some(reason.clone());
         self.gauges.failed_files.add(1);
         self.receipt.settle(&line)?;
-        let file = entry.number;
-        self.leave([file].into_iter(), || {
-            self.outbox.say([Feedback::Failed { file, reason }]);
-            self.release(&entry.source.path, false);
-        });
+        self.machine
+            .with(|machine| machine.leave(file, Parting::Failed(reason)));
         Ok(())
     }
 
@@ -75,27 +77,27 @@ impl Shared {
     ///
     /// # Errors
     /// As of [`Receipt::settle`].
-    pub fn lost(&self, entry: &Arc<Entry>, reason: &str, again: bool) -> Result<(), Failure> {
-        if entry.over.swap(true, Ordering::AcqRel) {
-            return Ok(());
-        }
+    pub fn lost(
+        &self,
+        entry: &Arc<Entry>,
+        counted: Counted,
+        reason: &str,
+        again: bool,
+    ) -> Result<(), Failure> {
         debug!(entry = %Shown(&entry.source.path), reason, again, "entry lost at its source");
-        self.has_stragglers.store(true, Ordering::Release);
-        self.give_up(entry)?;
+        self.give_up(entry, counted)?;
         if again {
             // Counted anew when it is announced anew.
             self.gauges.found_files.take(1);
             self.gauges.found_bytes.take(entry.source.bytes);
-            let wanted = entry.source.bytes - entry.resumed_bytes();
-            self.wanted_bytes.fetch_sub(wanted, Ordering::Relaxed);
         } else {
             let mut line = self.line(entry, FileStatus::Failed);
             line.reason = Some(one_line(reason));
             self.gauges.failed_files.add(1);
             self.receipt.settle(&line)?;
-            self.release(&entry.source.path, false);
         }
-        self.leave([entry.number].into_iter(), || ());
+        self.machine
+            .with(|machine| machine.leave(entry.number, Parting::Lost(again)));
         Ok(())
     }
 
@@ -134,50 +136,23 @@ impl Shared {
     }
 
     /// What is kept of a file goes.
-    fn give_up(&self, entry: &Entry) -> Result<(), Failure> {
-        self.gauges.settled_bytes.take(entry.proved_bytes());
-        let Some(partial) = entry.partial() else {
+    fn give_up(&self, entry: &Entry, counted: Counted) -> Result<(), Failure> {
+        self.gauges.settled_bytes.take(counted.proved_bytes);
+        let mut store = entry.store();
+        store.is_over = true;
+        if let Some(small) = store.small.take() {
+            self.unstage(&small);
+        }
+        let Some(partial) = &store.partial else {
             return Ok(());
         };
         let kept = self.site().kept();
-        kept.journal.dropped(&partial)?;
+        kept.journal.dropped(partial)?;
         match kept.staging.remove(partial.name()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(Failure::system("staging folder .farline-partial", &error))
             }
             _ => Ok(()),
-        }
-    }
-
-    /// Further names of the file at `path` need not wait any longer.
-    pub fn release(&self, path: &[u8], is_there: bool) {
-        if !self.spec.hard_links {
-            return;
-        }
-        let key = path_key(path);
-        let waiting = {
-            let mut parked = self.parked.lock().expect(POISONED);
-            if !is_there {
-                parked.failed.insert(key);
-            }
-            parked.awaited.remove(&key)
-        };
-        waiting
-            .into_iter()
-            .flatten()
-            .for_each(|entry| self.works.link(entry));
-    }
-
-    /// Entries are settled, which `tell` tells the other end; if they were the last, what comes after all of them begins.
-    pub fn leave(&self, numbers: impl Iterator<Item = u64>, tell: impl FnOnce()) {
-        self.table.leave(numbers, tell);
-        self.close_if_over();
-    }
-
-    /// Begins what comes after all entries, if all are settled.
-    pub fn close_if_over(&self) {
-        if self.table.is_over().is_some() {
-            self.works.close();
         }
     }
 

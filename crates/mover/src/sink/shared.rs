@@ -1,6 +1,6 @@
 //! What the threads of the receiving end have in common.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,12 +13,10 @@ use tracing::{debug, trace};
 
 use super::able::{Able, Losses};
 use super::chunk_writer;
-use super::entry::{Entry, Parts, Table};
-use super::finalize_queue::FinalizeQueue;
+use super::driver::Machine;
 use super::fold::Fold;
 use super::journal::{Journal, Memory, Resumable};
 use super::lanes::Lanes;
-use super::outbox::Outbox;
 use super::owner::{Belongs, Owners};
 use super::place::{DestinationLookup, Folders, Reach};
 use super::seen::Seen;
@@ -148,8 +146,6 @@ pub struct Shared {
     pub top_owner: OnceLock<Belongs>,
     /// Whether the other end knows of names whose attributes alone are updated.
     pub counts_updates: bool,
-    /// Whether the other end knows of further names that come by themselves.
-    pub takes_names_apart: bool,
     /// Data streams at first.
     pub streams: u16,
     /// Data streams that there may be at once later.
@@ -163,36 +159,20 @@ pub struct Shared {
     pub receipt: Receipt,
     /// What was asked for.
     pub request: Mutex<Request>,
-    /// Chunk in use, told first by the other end.
-    pub chunk_bytes: OnceLock<u64>,
-    /// Whether the other end wants to hear of files that are whole before it settles them.
-    pub says_whole: AtomicBool,
+    /// What is said, wanted, proved and to be done.
+    pub machine: Machine,
     /// What the destination folder itself should be like, if there is such a thing.
     pub top: OnceLock<Top>,
     pub outlook: Mutex<Option<DestinationLookup>>,
     pub site: OnceLock<Destination>,
-    pub table: Table,
-    pub outbox: Outbox,
-    pub works: FinalizeQueue,
     pub seen: Seen,
-    /// Further names that wait for their files, by the file's path.
-    pub parked: Mutex<Parked>,
     /// What was in folders that made way for files, or would.
     pub displaced: Mutex<Vec<(Vec<u8>, farline_spec::FileKind)>>,
     /// Everything is settled and was said.
     pub finished: AtomicBool,
-    /// Files that the sending end gave up.
-    pub lost: AtomicBool,
-    /// Data may still be on their way that nobody waits for: of files that were given up while they came.
-    pub has_stragglers: AtomicBool,
     pub hole_bytes: AtomicU64,
-    /// Parts of all files under way.
-    pub parts: Parts,
-    pub repeated_chunks: AtomicU64,
     /// Tells those who wait for the end.
     pub over: Over,
-    /// Bytes of the files that were asked for.
-    pub wanted_bytes: AtomicU64,
     /// What went wrong besides files, a line each.
     pub problems: Mutex<Problems>,
     /// What the destination could not keep.
@@ -238,24 +218,6 @@ pub struct Problems {
     count: u64,
 }
 
-/// Further names and what they wait for.
-#[derive(Debug, Default)]
-pub struct Parked {
-    /// Files that are not settled, by key of their path.
-    pub awaited: HashMap<[u8; 16], Vec<Arc<Entry>>>,
-    /// Files that are not there.
-    pub failed: HashSet<[u8; 16]>,
-}
-
-impl Parked {
-    /// Bytes that it takes besides the entries, about.
-    pub fn bytes(&self) -> usize {
-        const AWAITED_BYTES: usize = 64;
-        const FAILED_BYTES: usize = 24;
-        self.awaited.len() * AWAITED_BYTES + self.failed.len() * FAILED_BYTES
-    }
-}
-
 impl Shared {
     /// Whether anything is hashed.
     pub fn is_hashed(&self) -> bool {
@@ -297,17 +259,6 @@ impl Shared {
             .expect("an entry is known only at a known destination")
     }
 
-    /// Chunk in use.
-    ///
-    /// # Panics
-    /// Before the first entry.
-    pub fn chunk_bytes(&self) -> u64 {
-        *self
-            .chunk_bytes
-            .get()
-            .expect("an entry comes after the chunk's length")
-    }
-
     /// Folders for one thread.
     pub fn folders(&self) -> Option<Folders> {
         let base = self.site().base.as_ref()?;
@@ -337,18 +288,6 @@ impl Shared {
         lines
     }
 
-    /// A file is asked for: a limit of the ticket ends the copy before there is a byte of it.
-    ///
-    /// # Errors
-    /// [`FailureKind::Limit`].
-    pub fn count_wanted(&self, bytes: u64) -> Result<(), Failure> {
-        let before = self.wanted_bytes.fetch_add(bytes, Ordering::Relaxed);
-        match before.checked_add(bytes).filter(|sum| *sum <= self.most_bytes) {
-            Some(_) => Ok(()),
-            None => Err(self.too_many_bytes()),
-        }
-    }
-
     fn too_many_bytes(&self) -> Failure {
         let line = format!("exceeds the {} bytes that the ticket allows", self.most_bytes);
         Failure::new(FailureKind::Limit, line)
@@ -369,8 +308,8 @@ impl Shared {
 
     /// Bytes of what is remembered of all that was announced.
     pub fn remembered_bytes(&self) -> usize {
-        let parked_bytes = self.parked.lock().expect(POISONED).bytes();
-        self.seen.bytes() + self.request().bytes() + self.owners.bytes() + parked_bytes
+        let names_bytes = self.machine.quietly(|machine| machine.names_bytes());
+        self.seen.bytes() + self.request().bytes() + self.owners.bytes() + names_bytes
     }
 
     /// What was asked for, to hold something against it.
@@ -400,8 +339,7 @@ impl Shared {
                 );
             }
         }
-        self.works.stop();
-        self.table.tell();
+        self.machine.stop();
         self.over.tell();
     }
 

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use farline_proto::copy::receiver::{self, Known, Ready};
 use farline_spec::Failure;
 
-use super::entry::{Body, Entry};
-use super::finalize_queue::Written;
+use super::driver::Receiver;
+use super::entry::Entry;
 use super::place::Folders;
-use super::shared::{Mode, Shared, broken};
+use super::shared::{Mode, Shared};
 use crate::Frame;
 use crate::pack::{self, Item};
 
@@ -15,6 +16,13 @@ use crate::pack::{self, Item};
 pub struct Small<'a> {
     shared: &'a Arc<Shared>,
     folders: Option<Folders>,
+}
+
+/// A file of a pack that is to be written.
+struct Taken<'a> {
+    entry: Arc<Entry>,
+    content: &'a [u8],
+    hash: Option<[u8; 32]>,
 }
 
 impl<'a> Small<'a> {
@@ -34,87 +42,107 @@ impl<'a> Small<'a> {
         let items = pack::items(frame.payload()).collect::<Result<Vec<_>, _>>()?;
         let bytes = items.iter().map(|item| item.content.len() as u64).sum();
         self.shared.count_moved(bytes)?;
-        let numbers: Vec<u64> = items.iter().map(|item| item.file).collect();
-        let entries = self.shared.table.get(&numbers, || self.shared.check())?;
-        if self.folders.is_none() && entries.iter().any(Option::is_some) {
+        let taken = self.take(&items)?;
+        if self.folders.is_none() && !taken.is_empty() {
             self.folders = self.shared.folders();
         }
-        let mut written = Vec::with_capacity(items.len());
-        let mut done = Vec::new();
-        for (item, entry) in items.iter().zip(&entries) {
-            let Some(entry) = entry else {
+        let mut written = Vec::with_capacity(taken.len());
+        for one in taken {
+            let Some(folders) = self.folders.as_mut().filter(|_| self.shared.mode == Mode::Real) else {
+                written.push(ready(&one.entry, one.hash));
                 continue;
             };
-            let Some(hash) = self.admit(item, entry)? else {
-                continue;
-            };
-            match self.folders.as_mut() {
-                Some(folders) if self.shared.mode == Mode::Real => {
-                    match self.shared.write_small(folders, entry, item.content, hash) {
-                        Ok(small) => written.push(small),
-                        Err(error) => self.shared.hurt(entry, "new file", &error)?,
-                    }
-                }
-                _ => done.push((Arc::clone(entry), hash)),
+            match self.shared.write_small(folders, &one.entry, one.content) {
+                Ok(()) => written.push(ready(&one.entry, one.hash)),
+                Err(error) => self.shared.hurt(&one.entry, "new file", &error)?,
             }
         }
-        self.shared.done(&done)?;
-        self.hand_on(written)
+        self.hand_on(&written)
     }
 
-    /// Small files wait for their group where a device is to be waited for.
-    fn hand_on(&mut self, written: Vec<Written>) -> Result<(), Failure> {
+    /// Those of the items that are wanted and whole.
+    fn take<'b>(&self, items: &[Item<'b>]) -> Result<Vec<Taken<'b>>, Failure> {
+        let shared = self.shared;
+        let facts: Vec<receiver::Item> = items.iter().map(facts).collect();
+        let known = |receiver: &Receiver| known(receiver, &facts);
+        let entries = shared.machine.wait_for(known, || shared.check())?;
+        let hashed = |item: &Item<'_>| *blake3::hash(item.content).as_bytes();
+        let is_hashed = |entry: &Option<Arc<Entry>>| shared.is_hashed() && entry.is_some();
+        let hashes: Vec<Option<[u8; 32]>> = items
+            .iter()
+            .zip(&entries)
+            .map(|(item, entry)| is_hashed(entry).then(|| shared.gauges.hash_ns.time(|| hashed(item))))
+            .collect();
+        let admissions = shared.machine.with(|machine| {
+            let pairs = facts.iter().zip(&hashes);
+            pairs
+                .map(|(item, found)| machine.take_item(item, *found))
+                .collect::<Result<Vec<_>, _>>()
+        })?;
+        let mut taken = Vec::with_capacity(items.len());
+        for (((item, entry), admission), hash) in items.iter().zip(entries).zip(admissions).zip(hashes) {
+            if let Some(entry) = entry
+                && shared.admitted(&entry, admission)?
+            {
+                let content = item.content;
+                taken.push(Taken { entry, content, hash });
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Small files wait for their group where a device is to be waited for; others are named now.
+    fn hand_on(&mut self, written: &[Ready<Arc<Entry>>]) -> Result<(), Failure> {
+        let shared = self.shared;
         if written.is_empty() {
             return Ok(());
         }
-        if self.shared.durable {
-            self.shared
-                .gauges
-                .starved_ns
-                .time(|| self.shared.works.group(written));
+        let numbers: Vec<u64> = written.iter().map(|ready| ready.file).collect();
+        let now_ns = shared.machine.now_ns();
+        let to_name = shared
+            .machine
+            .with(|machine| machine.items_written(&numbers, now_ns))?;
+        if shared.durable {
+            let full = |machine: &Receiver| machine.is_full_of_small();
+            shared.gauges.starved_ns.time(|| shared.machine.wait_while(full));
             return Ok(());
         }
+        // In the same order, without those that were settled meanwhile.
+        let mut to_name = to_name.into_iter().peekable();
+        let is_to_name = |ready: &&Ready<Arc<Entry>>| to_name.next_if_eq(&ready.file).is_some();
+        let ready: Vec<_> = written.iter().filter(is_to_name).cloned().collect();
         match self.folders.as_mut() {
-            Some(folders) => self.shared.finish_group(folders, written),
-            None => Ok(()),
+            Some(folders) if shared.mode == Mode::Real => shared.finish_group(folders, &ready),
+            _ => shared.done(&ready),
         }
     }
+}
 
-    /// The hash of a file that came whole; `None` if it is not to be written.
-    #[expect(clippy::option_option, reason = "a file may have no hash")]
-    fn admit(&self, item: &Item<'_>, entry: &Arc<Entry>) -> Result<Option<Option<[u8; 32]>>, Failure> {
-        let shared = self.shared;
-        if entry.link_to.is_some() || item.content.len() as u64 != entry.source.bytes {
-            return Err(broken(format!(
-                "file {} arrived with a different length",
-                entry.number
-            )));
-        }
-        let hash = match shared.is_hashed() {
-            true => Some(
-                shared
-                    .gauges
-                    .hash_ns
-                    .time(|| *blake3::hash(item.content).as_bytes()),
-            ),
-            false => None,
-        };
-        let mut body = entry.body();
-        let Body::Expected(spoiled) = &mut *body else {
-            return Err(broken(format!("file {} was sent twice", entry.number)));
-        };
-        if shared.is_hashed() && item.hash.is_none() {
-            return Err(broken("a file without its hash"));
-        }
-        if hash.is_some() && item.hash != hash {
-            *spoiled += 1;
-            let count = *spoiled;
-            drop(body);
-            return shared
-                .once_more(entry, 0, entry.source.bytes, count)
-                .map(|()| None);
-        }
-        *body = Body::Packed;
-        Ok(Some(hash))
+fn facts(item: &Item<'_>) -> receiver::Item {
+    receiver::Item {
+        file: item.file,
+        bytes: item.content.len() as u64,
+        hash: item.hash,
+    }
+}
+
+/// The entries of items, `None` for those that are settled, as soon as all of them were announced.
+fn known(receiver: &Receiver, items: &[receiver::Item]) -> Result<Option<Vec<Option<Arc<Entry>>>>, Failure> {
+    let mut entries = Vec::with_capacity(items.len());
+    for item in items {
+        entries.push(match receiver.check_item(item)? {
+            Known::NotYet => return Ok(None),
+            Known::Over => None,
+            Known::Open(entry) => Some(entry),
+        });
+    }
+    Ok(Some(entries))
+}
+
+fn ready(entry: &Arc<Entry>, hash: Option<[u8; 32]>) -> Ready<Arc<Entry>> {
+    Ready {
+        file: entry.number,
+        kept: Arc::clone(entry),
+        hash,
     }
 }

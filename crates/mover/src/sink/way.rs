@@ -180,8 +180,9 @@ impl Shared {
         let displaced = std::mem::take(&mut *self.displaced.lock().expect(POISONED));
         for (path, kind) in displaced {
             self.receipt.settle(&line(&path, kind, status, 0))?;
-            self.outbox.wait_for_room(MOST_SAID, || self.check())?;
-            self.outbox.say([Feedback::Deleted { path }]);
+            self.machine.wait_for_room(MOST_SAID, || self.check())?;
+            self.machine
+                .with(|machine| machine.say(Feedback::Deleted { path }));
         }
         Ok(())
     }

@@ -1,15 +1,31 @@
-//! What the two ends of a copy say to each other, and what a journal of it says: rules without files.
+//! What the two ends of a copy say to each other, and what the receiving end makes of it: a machine without files.
 //!
-//! What it does: messages and their limits, packs, the hash of a file from those of its parts; which parts of a file are
-//! claimed or proved; what a journal says, in which order it is written down, and what of it is believed ([`journal`]).
-//! What it must not do: see `lib.rs`; touch a file, or know what a file system is.
+//! What it does: messages and their limits, packs, the hash of a file from those of its parts; of each entry what is wanted,
+//! claimed, proved, ready and named ([`receiver`]); the order in which what is whole is brought to the device, noted and
+//! named ([`naming`]); what a journal says and what of it is believed ([`journal`]).
+//! What it must not do: see `lib.rs`; touch a file, wait, or know what a file system is.
 //!
-//! Start with [`message`].
+//! ```text
+//!             handle_message                  poll_message
+//! catalogue ───────────────► ┌──────────────┐ ─────────────► feedback
+//!   entry ◄─── Heard::Look ─ │ CopyReceiver │
+//!   looked ────────────────► │  an entry:   │   poll_action
+//!    data ──── take_chunk ─► │  table.rs    │ ─────────────► hash holes, sync, name, close ([`naming`] says in which order)
+//!         ◄──── Admission ── └──────────────┘ ◄───────────── conclude, leave
+//!  writes ──── written ────────────┘
+//! ```
+//!
+//! `farline-mover` carries out what it asks for, `farline-sim` does so with a modelled disk that loses power.
+//!
+//! Start with [`message`], then [`receiver`].
 
 pub mod journal;
 pub mod message;
+pub mod naming;
 pub mod pack;
 mod ranges;
+pub mod receiver;
 pub mod tree_hash;
 
 pub use ranges::{Claim, Ranges};
+pub use receiver::CopyReceiver;

@@ -10,11 +10,13 @@
 
 mod blasts;
 mod connection;
+mod copies;
 mod datagrams;
 mod iperf3;
 
 pub use blasts::{rbudp_machines, rbudp_wire};
 pub use connection::udt_connection;
+pub use copies::copy_receiver;
 pub use datagrams::udt_datagrams;
 pub use iperf3::{iperf3_documents, iperf3_machines};
 

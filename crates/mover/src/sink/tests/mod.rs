@@ -273,11 +273,9 @@ impl Session {
         let since = std::time::Instant::now();
         loop {
             assert!(since.elapsed() < PATIENCE, "the file is not opened");
-            let found = shared.table.get(&[file], || shared.check()).unwrap();
-            let entry = found.into_iter().next().flatten().unwrap();
-            if let super::entry::Body::Large(large) = &*entry.body()
-                && let Some(open) = &large.file
-            {
+            let all = shared.machine.quietly(|machine| machine.all());
+            let entry = all.iter().find(|entry| entry.number == file);
+            if let Some(open) = entry.and_then(|entry| entry.store().file.clone()) {
                 return open.share();
             }
             std::thread::sleep(std::time::Duration::from_millis(1));
