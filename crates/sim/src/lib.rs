@@ -12,9 +12,12 @@
 //!
 //! A new protocol implements [`Endpoint`] and needs no change here; two kinds share a world through [`Either`].
 //!
+//! Copies have a disk beside the network, and one trial instead of a world: [`copy`].
+//!
 //! Start with [`Endpoint`], then [`World`], then `tests/tables/` for how a question becomes a table.
 //! What is compared with what, and what the machines leave out: `docs/design/simulator.md`.
 
+pub mod copy;
 pub mod datagram;
 mod endpoint;
 pub mod formula;
