@@ -25,7 +25,7 @@ HEADS = ("load", "few", "many", "others", "harm of few", "measured", "harm of ma
 def rows(trials: list[Trial], few: tuple[str, int], many: tuple[str, int]) -> Iterator[list[str]]:
     """A row per load and repetition in which both transfers and the background alone were run."""
     at = {(one.subject, one.load_bps, one.repetition): one for one in trials}
-    for subject, load, repetition in sorted(
+    for _subject, load, repetition in sorted(
         (key for key in at if key[0] == few[0] and key[1] is not None), key=lambda key: key[1:]
     ):
         both = [at.get((name, load, repetition)) for name, _ in (few, many)]

@@ -27,8 +27,9 @@ PAGES = {
             Options(
                 "Clients of iperf3",
                 "--iperf3",
-                "--iperf3-only --iperf3-sessions --iperf3-per-address --iperf3-streams --iperf3-rate"
-                " --iperf3-time --iperf3-bytes --iperf3-key --iperf3-users --iperf3-skew --iperf3-pkcs1",
+                "--iperf3-only --iperf3-sessions --iperf3-per-address --iperf3-streams"
+                " --iperf3-rate --iperf3-time --iperf3-bytes --iperf3-key --iperf3-users"
+                " --iperf3-skew --iperf3-pkcs1",
             ),
             Options("Server", "--max-sessions -1", "--stop-after --state-dir --metrics"),
             Options("Output", "--json"),
