@@ -138,9 +138,10 @@ def test_a_busy_server_is_said_to_be_busy(port: int) -> None:
     try:
         time.sleep(0.5)
         result = NativeTool().run(
-            f"iperf3://{LOOPBACK}:{port}", {"duration_s": 1.0}, lambda _: None, lambda: 0
-        )  # type: ignore[arg-type, return-value]
-        assert result.record["error"]["kind"] == "busy"
+            f"iperf3://{LOOPBACK}:{port}", {"duration_s": 1.0}, lambda _: None, never_stop
+        )
+        error = result.record["error"]
+        assert error is not None and error["kind"] == "busy"
     finally:
         other.wait()
 

@@ -96,13 +96,12 @@ def iperf3_config(options: dict[str, Any], addresses: list[str]) -> Iperf3Config
         flag = "--iperf3-pkcs1" if options["iperf3_pkcs1"] else "--iperf3-skew"
         raise click.UsageError(f"{flag} needs --iperf3-key and --iperf3-users")
     config: Iperf3Config = {"listen": addresses, "port": port, "limits": _limits(options)}
-    for name, option in (
-        ("max_sessions", "iperf3_sessions"),
-        ("max_sessions_per_address", "iperf3_per_address"),
-        ("max_streams", "iperf3_streams"),
-    ):
-        if options[option] is not None:
-            config[name] = options[option]
+    if options["iperf3_sessions"] is not None:
+        config["max_sessions"] = options["iperf3_sessions"]
+    if options["iperf3_per_address"] is not None:
+        config["max_sessions_per_address"] = options["iperf3_per_address"]
+    if options["iperf3_streams"] is not None:
+        config["max_streams"] = options["iperf3_streams"]
     if options["iperf3_key"] is not None:
         config["private_key"] = str(options["iperf3_key"])
         config["users"] = str(options["iperf3_users"])

@@ -45,4 +45,4 @@ def _cpu_s_per_gb(record: Mapping[str, Any]) -> float | None:
     if not moved or None in ends:
         return None
     used_s = sum(end["cpu"]["user_s"] + end["cpu"]["system_s"] for end in ends if end)
-    return used_s / (moved / 1e9)
+    return float(used_s / (moved / 1e9))
