@@ -184,7 +184,9 @@ impl Opened {
         let streams = spec.streams.get();
         let pairs = u16::try_from(spec.pairs.len().max(1)).unwrap_or(u16::MAX);
         let place = stream % streams;
-        if options_of(spec).shared_path == SharedPath::Allow || place >= pairs {
+        // Beside streams that run already it would measure those, and disturb them.
+        let is_late = usize::from(stream) >= spec.stream_total();
+        if options_of(spec).shared_path == SharedPath::Allow || place >= pairs || is_late {
             return Ok(None);
         }
         let on_this_pair = (place..streams).step_by(usize::from(pairs)).count() as u64;
