@@ -97,10 +97,15 @@ pub fn play(destination: &Path, data: &[u8]) {
         return;
     };
     std::thread::scope(|scope| {
-        // Whatever they come to: they come to an end.
-        scope.spawn(|| end.catalogue(&mut Frames(catalogue.into_iter())).is_ok());
-        scope.spawn(|| end.data(0, &mut Frames(chunks.into_iter())).is_ok());
-        scope.spawn(|| end.feedback(&mut Taken).is_ok());
+        let threads = [
+            scope.spawn(|| end.catalogue(&mut Frames(catalogue.into_iter())).is_ok()),
+            scope.spawn(|| end.data(0, &mut Frames(chunks.into_iter())).is_ok()),
+            scope.spawn(|| end.feedback(&mut Taken).is_ok()),
+        ];
+        // Whatever they come to: they come to an end. The scope alone does not wait for what a thread gives back as it exits.
+        for thread in threads {
+            assert!(thread.join().is_ok(), "no thread panics");
+        }
     });
     end.finish()
         .map_or_else(|failure| assert!(!failure.message.contains("defect")), drop);
