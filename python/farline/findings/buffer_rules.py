@@ -11,9 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from farline.findings.finding import STREAMS_MAX
 from farline.findings.host_finding import HostFinding, HostView
 from farline.models.buffer_need import (
     BUFFER_PER_WINDOW,
+    MAX_BUFFER_BYTES,
     asked_bytes,
     buffer_bytes,
     is_beyond_kernel,
@@ -84,13 +86,27 @@ def send_buffer(view: HostView) -> Iterator[HostFinding]:
 def _bound(view: HostView, window: int) -> str:
     rate = rate_human(window * 8 / view.path.rtt_s)
     rtt, need = time_human(view.path.rtt_s * 1e6), size_human(view.path.stream_bdp_bytes)
-    return f"each stream needs {need}; over {rtt} this allows {rate} per stream"
+    bound = f"each stream needs {need}; over {rtt} this allows {rate} per stream"
+    if _is_out_of_reach(view):
+        return f"{bound}; no number of streams up to {STREAMS_MAX} fills this path"
+    return bound
+
+
+def _is_out_of_reach(view: HostView) -> bool:
+    """Whether the most streams with the largest buffers do not fill the path."""
+    path = view.path
+    beyond = is_beyond_kernel(path.stream_bdp_bytes)
+    return beyond and streams_for(path.stream_bdp_bytes, path.streams) > STREAMS_MAX
 
 
 def _raise(view: HostView, name: str) -> str:
     """A larger maximum; where the kernel itself bounds it below, more streams to share the path."""
     need = view.path.stream_bdp_bytes
-    if is_beyond_kernel(need):
+    if _is_out_of_reach(view):
+        now = view.triple(name)
+        if now is not None and now[2] >= MAX_BUFFER_BYTES:
+            return ""
+    elif is_beyond_kernel(need):
         return f"farline probe HOST -P {streams_for(need, view.path.streams)}"
     # Of a send buffer half is always the window; an old kernel may keep more of a receive buffer.
     share = window_share(view) if name.endswith("rmem") else 1 / BUFFER_PER_WINDOW

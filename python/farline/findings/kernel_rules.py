@@ -15,6 +15,9 @@ segment lifetime that RFC 9293 assumes, as delays on real paths are far below it
 BACKLOG_S = 0.005
 """Time for which the backlog should hold the packets of a full path: a few scheduler ticks."""
 
+BBR_LOSS = 0.02
+"""Share of losses up to which no version of BBR slows down: `BBR.LossThresh` of its draft."""
+
 WANTED_CONTROLS = ("cubic", "bbr", "htcp")
 """Congestion controls a profile of a long path compares."""
 
@@ -162,6 +165,11 @@ def loss_bound(view: HostView) -> Iterator[HostFinding]:
     what = f"a loss rate of {loss:g} limits a Reno-like stream to {rate_human(stream_bps)}"
     if total_bps >= view.path.rate_bps:
         yield HostFinding("ok", "loss", what, f"{view.path.streams} streams can fill the path")
+        return
+    default = view.facts["sysctls"].get("net.ipv4.tcp_congestion_control", "")
+    if default.startswith("bbr") and loss < BBR_LOSS:
+        why = f"{default}, the default here, is not limited by such losses"
+        yield HostFinding("ok", "loss", what, why)
         return
     streams = math.ceil(view.path.rate_bps / stream_bps)
     why = (

@@ -342,6 +342,16 @@ def test_loss_bounds_a_stream_as_mathis_says() -> None:
     assert "loss" not in [item.subject for item in worse(host({"eth0.mtu_bytes": 1512}), enough)]
 
 
+def test_losses_do_not_limit_bbr_where_it_is_the_default() -> None:
+    facts = host({"net.ipv4.tcp_congestion_control": "bbr"})
+    few = StatedPath(1_000_000_000, 0.1, loss=1e-4)
+    assert "loss" not in [item.subject for item in worse(facts, few)]
+    (found,) = [item for item in findings(facts, few) if item.subject == "loss"]
+    assert found.why == "bbr, the default here, is not limited by such losses"
+    many = StatedPath(1_000_000_000, 0.1, loss=0.1)
+    assert "loss" in [item.subject for item in worse(facts, many)]
+
+
 def test_more_streams_than_processors() -> None:
     (found,) = worse(GOOD, StatedPath(10_000_000_000, 0.1, streams=9))
     assert (found.subject, found.command) == ("CPUs", "farline probe HOST -P 8")
@@ -381,8 +391,11 @@ def test_any_path_is_judged_and_a_raised_buffer_suffices(
     path = StatedPath(rate_bps, rtt_s, streams, loss)
     found = findings(host({"net.ipv4.tcp_rmem": f"1 2 {maximum}"}), path, memory_copy_bps=1e10)
     (buffer,) = [item for item in found if item.subject == "net.ipv4.tcp_rmem"]
-    assert buffer.command or buffer.severity == "ok"
-    if buffer.command.startswith("sysctl"):
+    out_of_reach = "no number of streams up to 256 fills" in buffer.why
+    assert buffer.command or buffer.severity == "ok" or (out_of_reach and maximum == 2**31 - 1)
+    if proposed := re.search(r"-P (\d+)$", buffer.command):
+        assert int(proposed[1]) <= 256
+    if not out_of_reach and buffer.command.startswith("sysctl"):
         raised = re.search(r"(\d+)\"$", buffer.command)
         assert raised is not None
         again = findings(host({"net.ipv4.tcp_rmem": f"1 2 {raised[1]}"}), path)
@@ -403,3 +416,13 @@ def test_beyond_the_largest_buffer_more_streams_share_the_path() -> None:
 def test_round_up_is_the_next_power_of_two(size: int) -> None:
     power = round_up(size)
     assert power >= size > power // 2 and power & (power - 1) == 0
+
+
+def test_no_more_streams_are_proposed_than_a_run_can_have() -> None:
+    path = StatedPath(10**13, 6.0)
+    (buffer,) = [item for item in worse(GOOD, path) if item.subject == "net.ipv4.tcp_rmem"]
+    assert buffer.command == 'sysctl -w net.ipv4.tcp_rmem="4096 131072 2147483647"'
+    assert buffer.why.endswith("no number of streams up to 256 fills this path")
+    largest = host({"net.ipv4.tcp_rmem": "4096 131072 2147483647"})
+    (buffer,) = [item for item in worse(largest, path) if item.subject == "net.ipv4.tcp_rmem"]
+    assert buffer.command == ""

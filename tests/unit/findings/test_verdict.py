@@ -318,6 +318,12 @@ def test_the_null_transport_shows_the_harness() -> None:
     assert "800 Mbit/s" in found["line"]
 
 
+def test_a_rate_that_was_set_is_the_limit_before_the_harness() -> None:
+    found = judged(run_record(spec={"transport": "null", "rate_bps": 800_000_000}))
+    assert found["limit"] == "rate"
+    assert judged(run_record(spec={"transport": "null", "rate_bps": 10**10}))["limit"] == "harness"
+
+
 def test_a_failed_run_has_no_limit() -> None:
     record = run_record(status="failed", error={"kind": "busy", "message": "no room"})
     found = judged(record)
@@ -481,14 +487,18 @@ def test_a_link_that_was_full_after_the_start_up_is_the_limit() -> None:
         "rate_bps is 800000000 bit/s on each stream: the server allows 800000000 bit/s over all",
     ],
 )
-def test_a_rate_that_the_ticket_sets_is_not_answered_with_a_higher_one(note: str) -> None:
+def test_a_rate_that_the_server_sets_is_not_answered_with_a_higher_one(note: str) -> None:
     record = run_record(
         stream(CLIENT, SENDER), stream(SERVER, RECEIVER),
         spec={"rate_bps": 800_000_000}, server_notes=[note],
     )  # fmt: skip
     found = judged(record)
-    assert found["limit"] == "rate" and "ticket" in found["line"]
+    assert found["limit"] == "rate"
+    assert found["line"] == "rate: reached the server's limit of 800 Mbit/s"
     assert not any("higher rate" in remedy for remedy in found["remedies"])
+    with_ticket, without = found["remedies"]
+    assert with_ticket.endswith("farline ticket --limit-rate RATE")
+    assert without.endswith("farline serve --anonymous-rate RATE")
 
 
 def test_a_run_of_a_few_bytes_names_no_limit_and_no_share_of_a_cpu() -> None:

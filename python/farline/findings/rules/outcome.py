@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from farline.findings.figures import Figures
 from farline.findings.finding import Finding, percent
 from farline.findings.rules.limits import limits_of
 from farline.findings.rules.losses import is_lossy
 from farline.spec.units import rate_human, time_human
+
+_TOTAL = re.compile(r"the server allows (\d+) bit/s")
+"""How a server's word names its limit over all streams."""
 
 
 def failed(figures: Figures) -> Finding | None:
@@ -46,9 +51,9 @@ def rate(figures: Figures) -> Finding | None:
     lossy = figures.transport == "udp" and is_lossy(figures)
     if reached < limits_of(figures).rate_reached or lossy:
         return None
+    if figures.rate_note and figures.asked_by == "-b":
+        return _rate_of_server(figures)
     line = f"rate: {percent(reached)} of the requested {rate_human(figures.asked_bps)} reached"
-    if figures.rate_note:
-        return _rate_of_ticket(figures, line)
     total = (f"requested rate: {rate_human(figures.asked_bps)} in total",)
     return Finding("rate", line, total, _higher_rate(figures))
 
@@ -63,11 +68,17 @@ def _higher_rate(figures: Figures) -> tuple[str, ...]:
     return (alone,)
 
 
-def _rate_of_ticket(figures: Figures, line: str) -> Finding:
-    """The server holds the run to that rate: a higher one would be refused."""
-    line += ", which is the most that the server allows with this ticket"
+def _rate_of_server(figures: Figures) -> Finding:
+    """The server holds the run to its limit: a higher rate would be refused.
+
+    A record does not say whether a ticket was used, so both ways to a higher limit are named.
+    """
+    total = _TOTAL.search(figures.rate_note)
+    limit_bps = float(total[1]) if total else figures.asked_bps
+    line = f"rate: reached the server's limit of {rate_human(limit_bps)}"
     remedies = (
-        "ask the server's operator for a ticket that allows more: farline ticket --limit-rate RATE,"
-        " farline serve --limit-rate RATE (without a ticket: --anonymous-rate RATE)",
+        "with a ticket: one from the server's operator that allows more: farline ticket"
+        " --limit-rate RATE",
+        "without a ticket: a server that allows more: farline serve --anonymous-rate RATE",
     )
     return Finding("rate", line, (f"the server: {figures.rate_note}",), remedies)

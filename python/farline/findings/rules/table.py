@@ -39,9 +39,11 @@ class Rule:
 RULES: tuple[Rule, ...] = (
     Rule(outcome.failed),
     Rule(outcome.nothing_moved),
+    # Without a network, a rate that was set is the limit before farline itself is.
+    Rule(outcome.rate, ("null",)),
     Rule(outcome.harness),
     Rule(outcome.too_short),
-    Rule(outcome.rate),
+    Rule(outcome.rate, ("tcp", "udp", "udt", "rbudp")),
     Rule(path.full_emulated_link, ("tcp", "udp", "udt")),
     # Datagrams that nobody sends again: what was lost is the story.
     Rule(receivers.slow_receiver, ("udp", "rbudp")),
