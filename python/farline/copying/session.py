@@ -98,7 +98,8 @@ class DirectSessions:
             spec = self._spec(document)
             for reason in choice.settle(spec, contact):
                 _LOG.debug("streams and rate chosen", reason=reason)
-                yield Notice(NoticeKind.CHOICE, reason)
+                passed_over = reason == choice.passed_over
+                yield Notice(NoticeKind.NOT_USED if passed_over else NoticeKind.CHOICE, reason)
             if self.adjusting is not None:
                 spec = self.adjusting.applied(spec)
             run = self._begun(target, spec, None if receipt is None else str(receipt), contact)

@@ -43,6 +43,8 @@ class StreamChoice:
     """Folder of the settings that were found for paths before; None uses none."""
     _far: str = field(default="", init=False)
     """The other host as it is addressed, once it is known."""
+    passed_over: str = field(default="", init=False)
+    """Of what was said, the line on a setting that is kept for this path and was not used."""
 
     def contact(self, document: Mapping[str, Any], target: Target) -> Contact | None:
         """The connection to the other end, where something is to be found out about the path."""
@@ -95,7 +97,9 @@ class StreamChoice:
         plural = "" if streams == 1 else "s"
         changes = tuned.changes(_hosts_now(contact))
         if changes:
-            return False, [f"{streams} stream{plural} as tuned are not used: {changes[0]}"]
+            are = "is" if streams == 1 else "are"
+            self.passed_over = f"the tuned {streams} stream{plural} {are} not used: {changes[0]}"
+            return False, [self.passed_over]
         copy = spec.setdefault("copy", {})
         if tuned.concurrency is not None:
             copy.setdefault("concurrency", tuned.concurrency)

@@ -36,6 +36,8 @@ class NoticeKind(Enum):
     """How a copy's files are sealed; the record has it as well."""
     CHOICE = "choice"
     """What farline chose where nothing was stated, and why."""
+    NOT_USED = "not_used"
+    """A setting that was tuned for the path and does not hold any more."""
     WAITING = "waiting"
     """Something that takes long for a person, such as a start over ssh."""
     NOT_KEPT = "not_kept"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +201,12 @@ def test_a_choice_with_an_impossible_count_is_no_choice(store: Store) -> None:
 def test_a_changed_host_or_route_is_noticed(now: HostsNow, word: str) -> None:
     (change,) = CHOICE.changes(now, NOW_S)
     assert word in change
+
+
+@pytest.mark.parametrize(("then_ms", "now_ms"), [(0.001, 1.0), (2.0, 3.5), (40.0, 59.0)])
+def test_a_small_difference_of_round_trips_is_the_same_path(then_ms: float, now_ms: float) -> None:
+    choice = replace(CHOICE, rtt_ms=then_ms)
+    assert choice.changes(HostsNow(rtt_ms=now_ms), NOW_S) == ()
 
 
 def test_an_unchanged_path_is_trusted_for_a_month() -> None:
