@@ -19,6 +19,7 @@ from farline.spec.values import option_at
 
 if TYPE_CHECKING:
     from farline.api.samplers import CopySampler, ProbeSampler
+    from farline.cli.tune_text import View
     from farline.store import Store
     from farline.tuning.job import TuneJob, TuneResult
 
@@ -108,7 +109,7 @@ def command(places: tuple[str, ...], **options: Any) -> int:
     store = open_store(options["store_path"], options["no_store"])
     if (told := _told(places, store, options)) is not None:
         return told
-    from farline.cli.tune_text import print_result, view_of
+    from farline.cli.tune_text import View, print_result
     from farline.tuning.job import TuneJob, TuneRequest
 
     sampler = _sampler(places, store, options)
@@ -117,7 +118,7 @@ def command(places: tuple[str, ...], **options: Any) -> int:
         method=options["method"], knobs=options["knobs"],
     )  # fmt: skip
     with interruptible(options["as_json"]) as asked:
-        result = _driven(TuneJob(request, sampler, store, asked), view_of(options["as_json"]))
+        result = _driven(TuneJob(request, sampler, store, asked), View(options["as_json"]))
     choice = result.checked()
     if options["report"] is not None:
         from farline.cli.tune_report import save_report
@@ -127,12 +128,15 @@ def command(places: tuple[str, ...], **options: Any) -> int:
     return 0
 
 
-def _driven(job: TuneJob, view: Any) -> TuneResult:
+def _driven(job: TuneJob, view: View) -> TuneResult:
     """The job's result, shown while it goes on."""
-    with job:
-        for event in job:
-            view(event)
-    return job.wait()
+    try:
+        with job:
+            for event in job:
+                view.show(event)
+        return job.wait()
+    finally:
+        view.end_line()
 
 
 def _check(places: tuple[str, ...], options: Mapping[str, Any]) -> None:

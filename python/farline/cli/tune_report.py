@@ -75,6 +75,6 @@ def _tiles(result: TuneResult, choice: Choice) -> list[Tile]:
         note = f"80 % interval {low} to {high}"
         tiles.append(Tile("Expected", rate_human(choice.expected.rate_bps), note))
     if result.cost is not None and choice.samples:
-        note = cost_text(result.cost)
+        note = cost_text(result.cost, choice.within_noise)
         tiles.append(Tile("Samples", str(len(choice.samples)), note))
     return tiles

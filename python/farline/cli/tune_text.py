@@ -7,8 +7,8 @@ import shlex
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,26 +29,47 @@ _BAR = 40
 """Widest bar, in letters."""
 
 
-def view_of(quiet: bool) -> Callable[[Event], None]:
+@dataclass(eq=False, repr=False)
+class View:
     """Shows events as they come; nothing where one document at the end is all that is wanted."""
-    return _pass_over if quiet else _show
+
+    quiet: bool
+    _in_line: bool = field(default=False, init=False)
+    """Whether the line of a sample waits for its result."""
+
+    def show(self, event: Event) -> None:
+        """Shows one event, if it is one of those that are shown."""
+        if self.quiet:
+            return
+        if isinstance(event, PathKnown):
+            self.end_line()
+            for line in _known_lines(event):
+                click.echo(line)
+        elif isinstance(event, SampleBegun):
+            begun = f"sample {event.number}: {event.setting}, {event.seconds:.1f} s ..."
+            click.echo(begun, nl=False)
+            self._in_line = True
+        elif isinstance(event, SampleTaken):
+            click.echo(f" {rate_human(event.rate_bps)}{_limit_text(event.limit)}")
+            self._in_line = False
+        elif isinstance(event, Notice):
+            self.end_line()
+            click.echo(f"farline: {shown(event.text)}", err=True)
+
+    def end_line(self) -> None:
+        """Ends the line of a sample that has no result, before something else is said."""
+        if self._in_line:
+            click.echo()
+        self._in_line = False
 
 
-def _pass_over(_event: Event) -> None:
-    """Shows nothing."""
+def _limit_text(limit: str | None) -> str:
+    """What a sample's verdict names, in the words of tables and pages."""
+    from farline.plots.labels import LIMIT_TEXT
 
-
-def _show(event: Event) -> None:
-    if isinstance(event, PathKnown):
-        for line in _known_lines(event):
-            click.echo(line)
-    elif isinstance(event, SampleBegun):
-        click.echo(f"sample {event.number}: {event.setting}, {event.seconds:.1f} s ...", nl=False)
-    elif isinstance(event, SampleTaken):
-        limit = f", limited by {event.limit}" if event.limit not in (None, "unknown") else ""
-        click.echo(f" {rate_human(event.rate_bps)}{limit}")
-    elif isinstance(event, Notice):
-        click.echo(f"farline: {shown(event.text)}", err=True)
+    if limit in (None, "unknown"):
+        return ""
+    return f", limited by {LIMIT_TEXT.get(limit, limit.replace('-', ' '))}"
 
 
 def _known_lines(event: PathKnown) -> Iterator[str]:
@@ -98,9 +119,9 @@ def choice_lines(
     yield f"choice: {choice.setting.text}{_expected(choice.expected)}"
     yield f"  use: {command_line(choice, places, more)}"
     yield f"  default: {choice.default.text}{_expected(choice.default_expected)}{_gain(choice)}"
-    yield f"  why: {REASON_TEXT[choice.reason]} ({choice.reason}); {choice.basis}"
+    yield f"  why: {REASON_TEXT[choice.reason]}; {choice.basis}"
     if result.cost is not None and choice.samples:
-        yield f"  cost: {cost_text(result.cost)}"
+        yield f"  cost: {cost_text(result.cost, choice.within_noise)}"
     if result.kept is not None:
         yield f"  kept: copies {_way(result)} {far} that state no streams use it"
 
@@ -121,13 +142,15 @@ def command_line(choice: Choice, places: Sequence[str], more: Sequence[str] = ()
     return f"{shlex.join(words)} SRC... DST"
 
 
-def cost_text(cost: Cost) -> str:
-    """What the samples took, and from when on that pays."""
+def cost_text(cost: Cost, within_noise: bool = False) -> str:
+    """What the samples took, and from when on that pays; a gain within the noise may be none."""
     moved = size_human(cost.size_bytes)
     what = f"{moved} of the copy moved" if cost.is_own_data else f"{moved} sent for it alone"
     line = f"{cost.seconds:.0f} s, {what}"
     if cost.pays_from_bytes is None:
         return f"{line}; nothing is gained over the default"
+    if within_noise:
+        return f"{line}; the gain over the default is within the noise"
     if cost.pays_from_bytes == 0:
         return f"{line}; it has paid already"
     return f"{line}; pays from {size_human(cost.pays_from_bytes)} on"
@@ -200,15 +223,16 @@ def known_lines(known: KnownPath) -> Iterator[str]:
 
 
 def _transfer_lines(known: KnownPath) -> Iterator[str]:
-    rows: dict[tuple[str, int], list[Any]] = defaultdict(list)
+    """A row for each kind, transport and number of streams: what they reach is not alike."""
+    rows: dict[tuple[str, str, int], list[Any]] = defaultdict(list)
     for row in known.transfers:
-        rows[row.kind, knob_streams(row) or 0].append(row)
-    for (kind, streams), found in sorted(rows.items()):
+        rows[row.kind, row.transport or "unknown", knob_streams(row) or 0].append(row)
+    for (kind, transport, streams), found in sorted(rows.items()):
         rates = [reached_bps(row) for row in found]
         newest = max((row.ended_s or 0.0) for row in found)
         yield (
-            f"  {kind:<8} {counted(streams, 'stream'):>10}: {rate_human(statistics.median(rates))}"
-            f" median of {len(found)}, newest {age_text(newest)}"
+            f"  {kind:<8} {transport:<7} {counted(streams, 'stream'):>10}:"
+            f" {rate_human(statistics.median(rates))} median of {len(found)}, newest {age_text(newest)}"
         )
 
 

@@ -115,15 +115,18 @@ def make_choice(
     if doubtful and grid.settings[at].streams > default.streams:
         at, gain, sd = reference, 0.0, 0.0
     noise = _noise(grid, belief, samples, sample_sd)
+    cap_bps = _cap_bps(samples, reason)
     return Choice(
         setting=grid.settings[at], default=default, goal=goal, reason=reason, basis=basis,
-        expected=_expected(belief, at, noise),
-        default_expected=_expected(belief, reference, noise),
+        expected=_expected(belief, at, noise, cap_bps),
+        default_expected=_expected(belief, reference, noise, cap_bps),
         gain=math.exp(gain),
         gain_low=math.exp(gain - INTERVAL_Z * sd), gain_high=math.exp(gain + INTERVAL_Z * sd),
         within_noise=doubtful,
         samples=tuple(samples),
-        believed=tuple((s, _expected(belief, i, noise)) for i, s in enumerate(grid.settings)),
+        believed=tuple(
+            (s, _expected(belief, i, noise, cap_bps)) for i, s in enumerate(grid.settings)
+        ),
         fit=_curve(samples),
     )  # fmt: skip
 
@@ -189,13 +192,19 @@ def _fairest(grid: Grid, belief: Belief, samples: Sequence[Sample]) -> int:
     return at
 
 
-def _expected(belief: Belief, at: int, noise: float) -> Expectation | None:
+def _cap_bps(samples: Sequence[Sample], reason: Reason) -> float:
+    """The most that any setting can reach: of samples that met a set rate or a full interface."""
+    met = reason in ("cap:rate", "cap:nic") or any(sample.limit == "rate" for sample in samples)
+    return max((sample.rate_bps for sample in samples), default=math.inf) if met else math.inf
+
+
+def _expected(belief: Belief, at: int, noise: float, cap_bps: float) -> Expectation | None:
     sd = math.sqrt(float(belief.covariance[at, at]) + noise**2)
     if sd > KNOWN_SD:
         return None
     middle = float(belief.mean[at])
-    ends = (rate_of(middle + side * INTERVAL_Z * sd) for side in (-1, 1))
-    return Expectation(rate_of(middle), *ends)
+    rates = (rate_of(middle + side * INTERVAL_Z * sd) for side in (0, -1, 1))
+    return Expectation(*(min(rate, cap_bps) for rate in rates))
 
 
 def _noise(grid: Grid, belief: Belief, samples: Sequence[Sample], usual: float) -> float:

@@ -54,6 +54,9 @@ if TYPE_CHECKING:
 BUDGET_S = 60.0
 """Time that samples may take unless said otherwise."""
 
+SHORTEST_S = 1.0
+"""Shortest time for the one sample that is always taken."""
+
 Method = Literal["history", "bracket"]
 METHODS: tuple[Method, ...] = ("history", "bracket")
 KnobNames = Literal["streams", "files"]
@@ -117,11 +120,14 @@ class TuneJob(Job[TuneResult]):
         """Prepares; nothing is begun.
 
         Raises:
-            UsageError: for a budget that is not positive.
+            UsageError: for a budget below the shortest sample.
         """
         super().__init__(should_stop)
-        if request.budget_s <= 0:
-            raise UsageError(f"budget: {request.budget_s:g} s is out of range: allow some time")
+        if request.budget_s < SHORTEST_S:
+            raise UsageError(
+                f"budget: {request.budget_s:g} s is out of range: allow at least {SHORTEST_S:g} s, "
+                "the shortest sample"
+            )
         self._request, self._sampler, self._store = request, sampler, store
         self._rows: tuple[PastTransfer, ...] = ()
         self._known: tuple[Situation | None, Evidence] = (None, Evidence())
@@ -192,7 +198,7 @@ class TuneJob(Job[TuneResult]):
             if self.stop_wanted is not Stop.GO_ON or (search.samples and seconds > left):
                 search.stop("budget")
                 break
-            seconds = min(seconds, max(left, 1.0))
+            seconds = min(seconds, max(left, SHORTEST_S))
             number = len(search.samples) + 1
             yield SampleBegun(number, setting.text, seconds)
             taken = yield from self._sampler.sample(setting, seconds, self._should_stop)

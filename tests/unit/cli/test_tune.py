@@ -12,9 +12,10 @@ from click.testing import CliRunner, Result
 
 from farline.cli.group import cli, run
 from farline.cli.tune_report import save_report
-from farline.cli.tune_text import age_text, chart_lines, choice_lines, command_line, document
+from farline.cli.tune_text import View, age_text, chart_lines, choice_lines, command_line, document
 from farline.store import RunBundle, Store
 from farline.store.paths.choices import StoredChoice, read_choice, write_choice
+from farline.tools.events import SampleBegun, SampleTaken
 from farline.tuning.choice import cost_of, make_choice
 from farline.tuning.grids import stream_grid, stream_prior
 from farline.tuning.history import Evidence
@@ -44,7 +45,7 @@ def test_a_choice_is_told_with_its_default_reason_and_cost(result: TuneResult) -
     assert lines[1] == "  use: farline copy --streams 32 SRC... DST"
     assert lines[2].startswith("  default: 8 streams: 1.18 Gbit/s expected")
     assert "the choice is x1." in lines[2]
-    assert lines[3].endswith("(budget); 5 samples, no past transfer")
+    assert lines[3] == "  why: the budget of samples is used up; 5 samples, no past transfer"
     assert "sent for it alone; pays from" in lines[4]
     assert lines[5] == "  kept: copies to far that state no streams use it"
     bars = list(chart_lines(result.checked()))
@@ -58,6 +59,26 @@ def test_the_command_to_paste_is_quoted_and_has_what_samples_had(result: TuneRes
     assert line == (
         "farline copy --congestion cubic --streams 16 --concurrency 4 'my data' far:x"
     )  # fmt: skip
+
+
+def test_a_gain_within_the_noise_pays_from_no_size_on(result: TuneResult) -> None:
+    noisy = replace(result.checked(), within_noise=True)
+    cost = list(choice_lines(result, noisy, ("far",), "far"))[4]
+    assert "pays from" not in cost
+    assert cost.endswith("the gain over the default is within the noise")
+
+
+def test_a_sample_without_a_result_ends_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    view = View(quiet=False)
+    view.show(SampleBegun(1, "8 streams", 2.0))
+    view.show(SampleTaken(1, "8 streams", 8, 1e9, 2.0, 250, "receiver-cpu"))
+    view.show(SampleBegun(2, "16 streams", 2.0))
+    view.end_line()
+    view.end_line()
+    assert capsys.readouterr().out == (
+        "sample 1: 8 streams, 2.0 s ... 1.00 Gbit/s, limited by receiver CPU\n"
+        "sample 2: 16 streams, 2.0 s ...\n"
+    )
 
 
 def test_the_document_says_the_same(result: TuneResult) -> None:
@@ -85,16 +106,16 @@ def farline(*words: str) -> Result:
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    """Two runs to far.example and a choice for it."""
+    """Three runs to far.example, one of another transport, and a choice for it."""
     monkeypatch.setenv("FARLINE_STORE", str(tmp_path / "store"))
     store = Store()
     way = {
         "total_bps": 8e8, "steady_bps": 9e8, "omitted_s": 1.0, "warmup_rule": "none",
         "bytes": 10**9, "elapsed_s": 10.0,
     }  # fmt: skip
-    for number in (1, 2):
+    for number, transport in ((1, "tcp"), (2, "tcp"), (3, "udt")):
         record = run_record(
-            run_id=f"01JD{number:022d}", spec={"streams": 4},
+            run_id=f"01JD{number:022d}", spec={"streams": 4, "transport": transport},
             summary={"forward": way, "reverse": None, "min_rtt_us": 40_000},
         )  # fmt: skip
         store.append(RunBundle(record, {}))
@@ -107,8 +128,9 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 def test_what_is_known_of_a_path_is_shown(store: Store) -> None:
     output = farline("far.example", "--explain").output
-    assert "path to far.example: 2 past transfers" in output
-    assert "4 streams: 900 Mbit/s median of 2" in output
+    assert "path to far.example: 3 past transfers" in output
+    assert "  probe    tcp      4 streams: 900 Mbit/s median of 2" in output
+    assert "  probe    udt      4 streams: 900 Mbit/s median of 1" in output
     assert "choice: 4 streams for throughput: 900 Mbit/s" in output
     assert "nothing is known" in farline("elsewhere", "--explain").output
     assert "nothing is known" in farline("far.example", "--explain", "-R").output
@@ -118,7 +140,7 @@ def test_what_is_known_is_exported_without_files_or_users(store: Store, tmp_path
     target = tmp_path / "path.json"
     assert farline("far.example:5470", "--export", str(target)).exit_code == 0
     found = json.loads(target.read_text())
-    assert (found["host"], len(found["transfers"])) == ("far.example", 2)
+    assert (found["host"], len(found["transfers"])) == ("far.example", 3)
     assert found["choice"]["streams"] == 4
     assert not {"sources", "user", "paths"} & set(found["transfers"][0])
     assert json.loads(farline("far.example", "--export", "-").output)["host"] == "far.example"
@@ -126,11 +148,11 @@ def test_what_is_known_is_exported_without_files_or_users(store: Store, tmp_path
 
 def test_a_path_is_forgotten_and_its_runs_stay(store: Store) -> None:
     output = farline("data/", "user@far.example:data/", "--forget").output
-    assert "2 past transfers put aside" in output
+    assert "3 past transfers put aside" in output
     assert "the choice is deleted" in output
     assert "nothing is known" in farline("far.example", "--explain").output
     assert read_choice(store.layout.paths, "far.example", True) is None
-    assert len(store.runs()) == 2
+    assert len(store.runs()) == 3
 
 
 @pytest.mark.parametrize(
@@ -142,6 +164,7 @@ def test_a_path_is_forgotten_and_its_runs_stay(store: Store) -> None:
         (["far", "--knobs", "files"], "needs files"),
         (["a", "far:b", "-R"], "-R: works only with HOST"),
         (["far", "--budget", "0s"], "--budget"),
+        (["far", "--budget", "1ms"], "at least 1 s"),
         (["far", "--budget", "5"], "unit"),
         (["far", "--report", "x.pdf"], "must end in .html, .png, .svg"),
         (["far", "--for", "speed"], "speed"),

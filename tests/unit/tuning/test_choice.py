@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -71,6 +72,19 @@ def test_the_default_stands_beside_the_choice_with_its_expectation() -> None:
     assert choice.gain == pytest.approx(1.5, rel=0.05)
     assert choice.gain_low < choice.gain < choice.gain_high
     assert [setting.streams for setting, _ in choice.believed] == [1, 2, 4, 8, 16, 32]
+
+
+def test_no_more_is_promised_than_a_cap_that_samples_met() -> None:
+    samples = [replace(one, limit="rate") for one in sampled([300, 600, 1000, 1000, 1000, 1000])]
+    choice = make_choice(
+        GRID, believed(samples), samples, default=Setting(8), reason="cap:rate"
+    )  # fmt: skip
+    assert choice.expected is not None
+    assert choice.expected.high_bps == 1e9
+    assert choice.expected.low_bps < 1e9
+    free = chosen(sampled([300, 600, 1000, 1000, 1000, 1000]))
+    assert free.expected is not None
+    assert free.expected.high_bps > 1e9
 
 
 def test_without_a_level_no_rate_is_promised() -> None:

@@ -84,6 +84,8 @@ def test_the_budget_bounds_the_samples() -> None:
     assert result.checked().reason == "budget"
     with pytest.raises(UsageError, match="budget"):
         TuneJob(TuneRequest(budget_s=0), path)
+    with pytest.raises(UsageError, match=r"budget: 0\.001 s .* at least 1 s"):
+        TuneJob(TuneRequest(budget_s=0.001), path)
 
 
 def test_the_bracket_is_a_way_to_search() -> None:
