@@ -15,6 +15,7 @@ use crate::iperf3::{COOKIE_BYTES, cookie};
 
 /// Actions in a row that a machine may ask for without any input.
 const MOST_ACTIONS: usize = 16;
+/// Longer than any deadline.
 const FAR: Duration = Duration::from_secs(1_000_000);
 
 /// Bytes as documents: whatever is accepted is within its ranges and comes back as it went.
@@ -79,13 +80,15 @@ pub fn iperf3_machines(data: &[u8]) {
         play_client(&mut client, *operation, now, &bytes);
         data = rest;
     }
-    for _ in 0..8 {
-        server.handle_timeout(FAR);
-        client.handle_enough(FAR);
-        client.handle_results(FAR, results());
-        client.handle_timeout(FAR);
+    // Every wait begins anew with what is done last.
+    for far in (1..9).map(|step| FAR * step) {
+        server.handle_timeout(far);
+        client.handle_enough(far);
+        client.handle_results(far, results());
         drain(&mut server, &mut client);
     }
+    client.handle_timeout(FAR * 9);
+    drain(&mut server, &mut client);
     if allowed.duration.is_some() {
         assert!(server.ending().is_some() && server.poll_timeout().is_none());
     }
