@@ -35,7 +35,7 @@ pub fn run(shared: &Arc<Shared>, listeners: Vec<TcpListener>, openings: Openings
         guests: Vec::new(),
         rests_until: None,
     };
-    while !shared.is_stopping() && !(shared.register.is_used_up() && reception.guests.is_empty()) {
+    while !reception.is_over() {
         reception.turn();
         reception.reap();
         shared.log.summarise();
@@ -61,6 +61,12 @@ struct Reception<'a> {
 }
 
 impl Reception<'_> {
+    /// Whether the server was stopped, or the last of the sessions it should serve has ended.
+    fn is_over(&self) -> bool {
+        let has_served = self.shared.register.is_used_up() && self.guests.is_empty();
+        has_served || self.shared.is_stopping()
+    }
+
     fn turn(&mut self) {
         let now = Instant::now();
         let is_resting = self.rests_until.is_some_and(|until| until > now);

@@ -31,7 +31,7 @@ impl Arrivals {
             self.errors = self.errors.saturating_sub(1);
         }
         // The clocks need not agree: only differences count, and they wrap together.
-        let transit_us = arrived_us.wrapping_sub(header.sent_us).cast_signed();
+        let transit_us = arrived_us.wrapping_sub(header.sent_us) as i64;
         let before_us = self.transit_us.replace(transit_us).unwrap_or(transit_us);
         let difference_us = transit_us.wrapping_sub(before_us).unsigned_abs() as f64;
         self.jitter_us += (difference_us - self.jitter_us) / 16.0;

@@ -50,7 +50,7 @@ impl Word {
 
     /// As it is sent.
     pub const fn byte(self) -> u8 {
-        (self as i8).cast_unsigned()
+        self as i8 as u8
     }
 
     /// The word that a byte stands for.
