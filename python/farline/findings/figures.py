@@ -88,6 +88,10 @@ class Figures:
     gso: bool | None
     gro: bool | None
     batch_packets: int | None
+    fastest_stream_bps: float
+    """Rate of the stream that was fastest, over its own time."""
+    slowest_stream_bps: float
+    """The same of the slowest; 0 where a stream moved nothing."""
     settled_bps: float | None
     """Rate at the receiver after the first third of the run."""
     late_retransmit_share: float | None
@@ -234,6 +238,15 @@ def _rates(
         "asked_bps": float(rate * streams),
         "asked_by": flag,
         "moved_s": elapsed_us / 1e6,
+        **_stream_rates(receivers or senders),
+    }
+
+
+def _stream_rates(streams: list[StreamRecord]) -> dict[str, float]:
+    rates = [s["bytes"] * 8e6 / s["elapsed_us"] if s["elapsed_us"] else 0.0 for s in streams]
+    return {
+        "fastest_stream_bps": max(rates, default=0.0),
+        "slowest_stream_bps": min(rates, default=0.0),
     }
 
 

@@ -110,6 +110,7 @@ def _common_evidence(figures: Figures) -> list[str]:
     lines = []
     if figures.throughput_bps > 0:
         lines.append(f"throughput {rate_human(figures.throughput_bps)}, {figures.direction}")
+    lines += _unequal_streams(figures)
     lines += _path_evidence(figures)
     if figures.moved_s >= limits_of(figures).short_s:
         lines.append(
@@ -117,6 +118,19 @@ def _common_evidence(figures: Figures) -> list[str]:
             f"busiest receiver thread {percent(figures.receiver_cpu)}"
         )
     return lines + udt_text.evidence(figures) + rbudp_text.evidence(figures) + _warnings(figures)
+
+
+def _unequal_streams(figures: Figures) -> list[str]:
+    """Rates far apart, whatever limits the run: a mean of them, and `-P`, say little then."""
+    limits, fastest = limits_of(figures), figures.fastest_stream_bps
+    if figures.streams < limits.streams_compared or figures.moved_s < limits.short_s:
+        return []
+    if not fastest or fastest < limits.streams_unequal * figures.slowest_stream_bps:
+        return []
+    return [
+        f"rates of the {figures.streams} streams are unequal: "
+        f"{rate_human(figures.slowest_stream_bps)} to {rate_human(fastest)}"
+    ]
 
 
 def _path_evidence(figures: Figures) -> list[str]:

@@ -420,6 +420,34 @@ def test_every_verdict_carries_the_common_figures_and_warnings() -> None:
         assert part in evidence
 
 
+def evidence_of_streams(times: float, streams: int = 4, elapsed_us: int = 10_000_000) -> list[str]:
+    """Streams alike but for the last, which moved one of `times`."""
+    moved = [1_000_000_000] * (streams - 1) + [round(1_000_000_000 / times)]
+    ends = ((CLIENT, SENDER), (SERVER, RECEIVER))
+    record = run_record(
+        *(
+            stream(*end, number, bytes=each, elapsed_us=elapsed_us)
+            for end in ends
+            for number, each in enumerate(moved)
+        ),
+        spec={"streams": streams},
+    )
+    return [line for line in judged(record)["evidence"] if "unequal" in line]
+
+
+def test_streams_of_very_different_rates_are_said_to_be_unequal() -> None:
+    line = "rates of the 4 streams are unequal: 160 Mbit/s to 800 Mbit/s"
+    assert evidence_of_streams(5) == [line]
+    assert evidence_of_streams(4.9) == []
+    assert evidence_of_streams(5, streams=3) == []
+    assert evidence_of_streams(5, elapsed_us=40_000) == []
+
+
+def test_a_stream_that_moved_nothing_is_told() -> None:
+    line = "rates of the 8 streams are unequal: 0.00 bit/s to 800 Mbit/s"
+    assert evidence_of_streams(1e12, streams=8) == [line]
+
+
 def test_when_nothing_stands_out_it_says_so() -> None:
     found = judged(cwnd_limited_us=10_000)
     assert (found["limit"], found["remedies"]) == ("unknown", [])

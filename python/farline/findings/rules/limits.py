@@ -76,6 +76,10 @@ class Limits:
     """Whether a run within one host may have a standing queue."""
 
     # Congestion control and losses.
+    streams_unequal: float = 5.0
+    """Rate of the fastest stream over that of the slowest from which a verdict tells both,"""
+    streams_compared: int = 4
+    """if there are this many: two or three differ by chance."""
     growth: float = 1.25
     """Growth of the window or rate over the last third from which it had not settled."""
     loss: float = 1e-5
