@@ -47,10 +47,10 @@ fmt: present ## Put sources into form.
 	@.venv/bin/ruff check --quiet --fix-only .
 	@.venv/bin/ruff format --quiet .
 
-help-pages: setup ## Write tests/unit/cli/help anew: what every --help prints, for review.
+help-pages: present ## Write tests/unit/cli/help anew: what every --help prints, for review.
 	@FARLINE_WRITE_HELP=1 .venv/bin/python -m pytest -q tests/unit/cli/test_manual.py -k reviewed
 
-words: setup ## Write the catalogue of printed texts anew, for review.
+words: present ## Write the catalogue of printed texts anew, for review.
 	@.venv/bin/python -m tests.support.printed_texts
 
 gen: ## Write what follows from crates/spec.

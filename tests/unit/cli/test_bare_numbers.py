@@ -52,7 +52,7 @@ def test_no_option_of_any_verb_takes_a_time_or_a_rate_without_its_unit() -> None
             if set(option.opts) & (PEER_FLAGS | RSYNC_FLAGS | IN_ITS_NAME):
                 continue
             if option.type is click.STRING:  # read later, with what else was given
-                assert option.name in ("rate_bps", "deadline"), (name, option.opts)
+                assert option.name in ("rate_bps", "deadline", "start"), (name, option.opts)
                 continue
             seen.add(f"{name} {option.opts[-1]}")
             with pytest.raises(click.BadParameter, match=r"100 could be 100\S+ or 100\S+; write"):
