@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from farline.estimating.path_estimator import Interval
 
 BAR_WIDTH = 20
+SPANS_WIDTH = 22
+"""Least width of the column of durations."""
 WIDTH = 80
 _SHORT_S = 3600.0
 """Reservations below it are told to the second."""
@@ -42,11 +44,15 @@ def lines(
 def _table(estimate: TransferEstimate) -> Iterator[str]:
     """A row for each interval: durations, rates, and where it lies between the widest's ends."""
     widest = estimate.intervals[-1]
-    for one in estimate.intervals:
-        spans = f"{span_words(one.duration_low_s)} to {span_words(one.duration_high_s)}"
+    told = [
+        f"{span_words(one.duration_low_s)} to {span_words(one.duration_high_s)}"
+        for one in estimate.intervals
+    ]
+    width = max(SPANS_WIDTH, *map(len, told))
+    for one, spans in zip(estimate.intervals, told, strict=True):
         rates = f"{rate_human(one.rate_low_bps)} to {rate_human(one.rate_high_bps)}"
         bar = _bar(one, estimate.duration_s, widest)
-        yield f"{SHARES[one.cover]:<9} {spans:<22} {bar} {rates}"
+        yield f"{SHARES[one.cover]:<9} {spans:<{width}} {bar} {rates}"
 
 
 def _bar(one: Interval, middle_s: float, widest: Interval) -> str:
@@ -78,13 +84,17 @@ def _deadline(estimate: TransferEstimate, zone: tzinfo | None) -> Iterator[str]:
     when = time_text(at(asked.deadline_s, zone))
     sure = _sure(estimate.deadline_confidence)
     start = "now" if asked.start_s is None else f"at {time_text(at(asked.start_s, zone))}"
-    yield f"{'deadline':<10}{when}: {sure} sure to be kept when started {start}"
+    yield f"{'deadline':<10}{when}: {sure} sure to be met if started {start}"
     latest = time_text(at(latest_s, zone))
     confidence = f"{100 * asked.confidence:.3g} %"
     if estimate.meets_deadline:
         yield f"{'':<10}start by {latest} to be {confidence} sure"
         return
     needed = span_words(estimate.sure_duration_s)
+    if latest_s < asked.now_s:
+        late = f"the latest start, {latest}, is past"
+        yield f"{'':<10}to be {confidence} sure, allow {needed}: {late}"
+        return
     yield f"{'':<10}to be {confidence} sure, start by {latest}: allow {needed}"
 
 

@@ -108,9 +108,10 @@ def format_of(output: Path) -> str:
         raise click.UsageError(f"-o -: standard output: add --format {'|'.join(FORMATS)}")
     kind = _ENDINGS.get(output.suffix.lower())
     if kind is None:
-        endings = ", ".join(_ENDINGS)
+        *endings, last = _ENDINGS
         raise click.UsageError(
-            f"-o {output}: no format ends so; end the name in {endings}, or add --format"
+            f"-o {output}: unknown file type; name the file {', '.join(endings)} or {last},"
+            " or add --format"
         )
     return kind
 

@@ -147,12 +147,12 @@ def _topology_here(plan: Plan) -> Mapping[str, Any] | None:
 def _over_testbed(plan: Plan, plan_path: str | None) -> Mapping[str, Any]:
     """The testbed that stands for the target where there is no host, checked."""
     if inside_testbed():
-        raise click.UsageError("no host given: inside a testbed, name one or use a ticket")
+        raise click.UsageError("no host is named: inside a testbed, give one or a ticket")
     if not plan.over_path:
         said = f"{plan_path} has no table [path]: write farline profile HOST {plan_path}, or add"
         raise click.UsageError(
-            "no host given: "
-            f"{said if plan_path else 'Name one, or vary an emulated path with'} --rtt"
+            "no host is named: "
+            f"{said if plan_path else 'give one, or vary an emulated path with'} --rtt"
         )
     from farline.cli.emulated import planned_topology
 

@@ -92,6 +92,9 @@ def _print_campaigns(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"schema": 1, "campaigns": list(rows)}, indent=2))
         return
+    if not rows:
+        click.echo("no campaign yet; farline profile starts one")
+        return
     _print_table(campaigns_table(rows))
 
 

@@ -187,7 +187,7 @@ def _split(words: tuple[str, ...]) -> tuple[list[str], list[str]]:
     else:
         place, program = given[:1], given[1:]
     if len(place) not in (1, 2):
-        raise click.UsageError("no host given: write [NAME] HOST -- COMMAND...")
+        raise click.UsageError("no host is named: write [NAME] HOST -- COMMAND...")
     return place, program
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -24,10 +24,9 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     Each has a line: whether it is installed here and in which version, or which
     package brings it. With TOOL, show what it takes and what it calls it.
     """
-    from farline.drivers import drivers, find_driver
+    from farline.drivers import drivers
 
-    chosen = [find_driver(name) for name in names] or list(drivers().values())
-    documents = [_document(one) for one in chosen]
+    documents = [_named(name) for name in names or drivers()]
     if as_json:
         click.echo(json.dumps({"schema": 1, "tools": documents}, indent=2))
     elif names:
@@ -35,6 +34,33 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
             _print_one(document)
     else:
         _print_list(documents)
+
+
+def _named(name: str) -> dict[str, Any]:
+    """What is known of the tool of that name, farline's own engine among them."""
+    from farline.drivers import NATIVE, find_driver
+
+    return _own_engine() if name == NATIVE else _document(find_driver(name))
+
+
+def _own_engine() -> dict[str, Any]:
+    """farline's own engine, which needs no driver: every option of the spec is its own."""
+    from farline.drivers import NATIVE
+    from farline.spec._types import Direction, Transport
+    from farline.tools.native import version_info
+
+    return {
+        "name": NATIVE,
+        "title": "farline's own engine, where no tool is named",
+        "kind": "mover and tester",
+        "installed": True,
+        "version": version_info()["farline"],
+        "package": "farline",
+        "transports": list(get_args(Transport)),
+        "directions": list(get_args(Direction)),
+        "takes": {},
+        "server": list(_PLACES),
+    }
 
 
 def _document(known: Driver) -> dict[str, Any]:
@@ -98,6 +124,8 @@ def _print_one(one: dict[str, Any]) -> None:
     ]
     for name, text in rows:
         click.echo(f"{name:<12}{text}")
+    if not one["takes"]:
+        return
     click.echo("takes")
     for path, flag in one["takes"].items():
         click.echo(f"  {path:<28}{flag}".rstrip())

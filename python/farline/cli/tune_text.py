@@ -229,10 +229,10 @@ def _transfer_lines(known: KnownPath) -> Iterator[str]:
         rows[row.kind, row.transport or "unknown", knob_streams(row) or 0].append(row)
     for (kind, transport, streams), found in sorted(rows.items()):
         rates = [reached_bps(row) for row in found]
-        newest = max((row.ended_s or 0.0) for row in found)
+        newest = age_text(max((row.ended_s or 0.0) for row in found))
         yield (
             f"  {kind:<8} {transport:<7} {counted(streams, 'stream'):>10}:"
-            f" {rate_human(statistics.median(rates))} median of {len(found)}, newest {age_text(newest)}"
+            f" {rate_human(statistics.median(rates))} median of {len(found)}, newest {newest}"
         )
 
 

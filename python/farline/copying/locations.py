@@ -155,7 +155,9 @@ def read_endpoints(words: Sequence[str]) -> Endpoints:
     Raises:
         UsageError: when there are fewer than two, or the sources are not all in one place.
     """
-    if len(words) < 2:
+    if len(words) == 1:
+        raise UsageError("no destination: name at least one source and a destination")
+    if not words:
         raise UsageError("no source or destination: name at least one source and a destination")
     locations = [read_location(word) for word in words]
     hosts = list(dict.fromkeys(location.host for location in locations[:-1]))

@@ -8,6 +8,8 @@ _CLOSE = 0.6
 """Least likeness of a suggestion, as difflib counts it: 1 is the same word."""
 _AS_GOOD = 0.05
 """Two suggestions are made only where they are about as like."""
+_CLOSE_FROM_OTHER_LETTER = 0.85
+"""The same where the first letters differ: few mistype that one."""
 _MOST = 2
 _LISTED = 16
 """Most words that are listed beside a suggestion."""
@@ -21,7 +23,8 @@ def near(word: str, known: Iterable[str]) -> list[str]:
     # A word is compared behind its dashes: they are alike in all options.
     bare = {name.lstrip("-"): one for name, one in by_small.items()}
     matcher = SequenceMatcher()
-    matcher.set_seq2(word.lower().lstrip("-"))
+    asked = word.lower().lstrip("-")
+    matcher.set_seq2(asked)
     likeness = {}
     for name in bare:
         matcher.set_seq1(name)
@@ -29,12 +32,17 @@ def near(word: str, known: Iterable[str]) -> list[str]:
     best = max(likeness.values(), default=0.0)
     least = max(_CLOSE, best - _AS_GOOD)
     found = sorted(likeness, key=lambda name: -likeness[name])[:_MOST]
-    return [bare[name] for name in found if likeness[name] >= least]
+    close = [name for name in found if likeness[name] >= least]
+    return [
+        bare[name]
+        for name in close
+        if name[:1] == asked[:1] or likeness[name] >= _CLOSE_FROM_OTHER_LETTER
+    ]
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`did you mean X?`, or nothing where no known word is near."""
-    found = near(word, known)
+    """`did you mean X?`, or nothing where no known word is near, or only the word itself."""
+    found = [one for one in near(word, known) if one != word]
     return f"did you mean {' or '.join(found)}?" if found else ""
 
 

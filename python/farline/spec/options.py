@@ -72,6 +72,7 @@ _COPY_CHOICES = {
 _COPY_HELP = {
     "rbudp.loss_bound": "Reduce the rate while more than this share of packets is lost, then raise"
     " it again up to --rate (default 0.01 without --rate, never with it).",
+    "streams": "Use this many parallel streams (default: as tuned, or by RTT and buffers).",
     "rate_bps": "Limit each stream's payload rate; 0 means no limit (default: no limit; RBUDP"
     " starts at the interface's rate and yields to loss).",
     "copy.modify_window_s": "Treat modification times this close as equal; a bare number is"

@@ -347,7 +347,8 @@ def _why_not_up(name: str) -> str:
     names = [info.name for info in state.list_beds()]
     if name in names:
         return f"testbed {name!r} does not answer: remove it with `farline testbed down {name}`"
-    known = f"there are {', '.join(names)}" if names else "no testbed is"
+    none = "no testbed is up; `farline testbed up PRESET` brings one up"
+    known = f"there are {', '.join(names)}" if names else none
     return f"testbed {name!r} is not up: {known}"
 
 

@@ -27,6 +27,7 @@ from farline.tools.events import Event, Notice, NoticeKind
 from farline.tools.native import Target
 from tests.support.copies import (
     PlayedEngine,
+    copy_end,
     copy_record,
     copy_report,
     failed_lines,
@@ -448,11 +449,46 @@ def test_a_dry_run_and_what_drops_its_data_say_so() -> None:
     dry = copy_record(report)
     dry["spec"]["copy"]["dry_run"] = True
     text = " ".join(" ".join(summary_lines(dry, False, {})).split())
-    assert "2 would be copied, 5 would be deleted, 1 folders and links would be created" in text
+    assert "2 would be copied, 5 would be deleted, 1 folder or link would be created" in text
+    assert "verified" not in text and "disks" not in text and "copying" not in text
     assert "bit/s" not in text and "1.00 MiB would be copied" in text
     dropped = copy_record()
     dropped["spec"]["copy"]["write_engine"] = "null"
     assert "2 received, nothing written" in summary_lines(dropped, False, {})[0]
+
+
+def test_a_copy_of_no_files_names_no_means() -> None:
+    nothing = copy_record(copy_report(copied=tally(0, 0), present=tally(2, 1 << 20)), streams=[])
+    rows = [line.split()[0] for line in summary_lines(nothing, False, {})]
+    assert rows[:2] == ["files", "bytes"] and not {"time", "by", "disks"} & set(rows)
+
+
+def test_of_an_end_that_has_not_said_no_disk_is_told() -> None:
+    silent = copy_end(engine="", file_system="")
+    lines = summary_lines(copy_record(copy_report(receiver=silent)), False, {})
+    assert "disks     buffered on tmpfs at the sender" in lines
+    neither = summary_lines(copy_record(copy_report(sender=silent, receiver=silent)), False, {})
+    assert not any(line.startswith("disks") for line in neither)
+
+
+@pytest.mark.parametrize(
+    ("message", "host"),
+    [
+        ("user@dtn: /d/x: No space left on device", "user@dtn"),
+        ("/d/x: Permission denied", "this host"),
+        ("far: /d/x: Permission denied", "far"),
+        ("other: /d/x: Permission denied", "that host"),
+    ],
+)
+def test_after_a_failure_of_a_system_the_host_is_named(message: str, host: str) -> None:
+    record = copy_record(
+        error={"kind": "system", "message": message}, status="failed", server_address="far:5470"
+    )
+    text = " ".join(" ".join(summary_lines(record, False, {})).split())
+    assert (
+        f"try fix the problem on {host} (space, permissions, path), then repeat the command;"
+        " it resumes" in text
+    )
 
 
 def test_names_that_were_written_nowhere_say_so(copy: Copy, engine: PlayedEngine) -> None:

@@ -83,10 +83,13 @@ def test_copies_over_the_path_are_learnt_from(store: Path) -> None:
 def test_a_deadline_says_when_to_start_and_what_to_reserve(store: Path) -> None:
     words = ("data", f"{OTHER}:x", "--size", "100GB", "--deadline")
     said = told(*words, "48h", "--confidence", "95%").stdout
-    assert "% sure to be kept when started now" in said
+    assert "% sure to be met if started now" in said
+    assert "is past" not in said
     assert "to be 95 % sure" in said
     assert "for 95 % confidence" in said
     too_near = told(*words, "2s").stdout
+    assert ": the latest start, " in too_near and ", is past\n" in too_near
+    assert "start by" not in too_near
     assert "reserve   none: for 90 % confidence the copy needs more time than there is" in too_near
 
 

@@ -41,7 +41,7 @@ def test_what_may_have_been_meant_is_said(
 
 
 @pytest.mark.parametrize(
-    "words", [["frobnicate"], ["probe", "--frobnicate"], ["copy", "--xyzzy", "a", "b"]]
+    "words", [["frobnicate"], ["nofile"], ["probe", "--frobnicate"], ["copy", "--xyzzy", "a", "b"]]
 )
 def test_where_nothing_is_near_nothing_is_suggested(
     words: list[str], capsys: pytest.CaptureFixture[str]
@@ -63,12 +63,18 @@ def test_no_hidden_option_is_suggested(
 ) -> None:
     command = cli.get_command(click.Context(cli), verb)
     assert command is not None
-    context = click.Context(command, info_name=verb)
+    # A command keeps the help option of the first context that asks for it.
+    names = cli.context_settings["help_option_names"]
+    context = click.Context(command, info_name=verb, help_option_names=names)
     assert flag not in visible_flags(command, context)
     # A letter left out in the middle, so that the hidden one would be the nearest.
     assert run([verb, flag[:3] + flag[4:], "a", "b"]) == 1
     asked = capsys.readouterr().err.partition("did you mean")[2]
     assert flag not in asked.split("?")[0].replace(" or ", " ").split()
+
+
+def test_what_was_typed_is_not_suggested() -> None:
+    assert unknown("native", ["native", "iperf3"]) == "allowed: native, iperf3"
 
 
 def test_a_long_list_is_not_printed_beside_a_suggestion() -> None:

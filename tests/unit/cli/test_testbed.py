@@ -119,7 +119,7 @@ def test_what_runs_where(words: tuple[str, ...], place: list[str], program: list
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["testbed", "exec"], "no host given"),
+        (["testbed", "exec"], "no host is named"),
         (["testbed", "change"], "nothing to change"),
         (["testbed", "change", "--rtt", "5ms", "--delay", "2ms"], "both set the delay"),
         (["testbed", "change", "--rtt", "5ms", "--direction", "forward"], "use --delay"),

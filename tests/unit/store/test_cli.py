@@ -42,6 +42,12 @@ def farline(*arguments: str) -> Result:
     return result
 
 
+def test_without_campaigns_it_is_said_how_one_begins(tmp_path: Path) -> None:
+    empty = Store(tmp_path / "empty")
+    said = farline("runs", "--campaigns", "--store", str(empty.path)).stdout
+    assert said == "no campaign yet; farline profile starts one\n"
+
+
 def test_runs_lists_oldest_first(store: Store) -> None:
     lines = farline("runs").stdout.splitlines()
     rows = [line for line in lines if "01JD" in line]
@@ -243,6 +249,7 @@ def test_export_perfmon_has_the_udt_runs_alone(store: Store, tmp_path: Path) -> 
         (["runs", "--campaign", "nigh"], "campaign 'nigh' is not in"),
         (["runs", "--store", "/nonexistent/store"], "no store here"),
         (["export", "--format", "xml", "-o", "x"], "csv"),
+        (["export", "-o", "runs.xyz"], "unknown file type; name the file .csv, .parquet or .json"),
         (["export", "--format", "csv", "-o", "/nonexistent/x.csv"], "No such file"),
     ],
 )

@@ -20,6 +20,7 @@ REMEDIES_SHOWN = 3
 """Remedies that are listed; `farline show` has all of them."""
 
 _CONTINUES = ": it continues with what is missing"
+_RESUMES = "; it resumes"
 _AGAIN = f"run the same command again{_CONTINUES}"
 _AFTER_FAILURE = {
     "auth": "a new ticket from the operator of the server: farline ticket --write FOLDER",
@@ -27,7 +28,8 @@ _AFTER_FAILURE = {
     "interrupted": _AGAIN,
     "limit": "smaller values of the options in the error, or a ticket with higher limits",
     "protocol": f"the same version of farline on both hosts; {_AGAIN}",
-    "system": f"remove the cause on that host (space, permissions, path), then {_AGAIN}",
+    "system": "fix the problem on HOST (space, permissions, path), then repeat the command"
+    f"{_RESUMES}",
     "timeout": f"check the path (farline probe HOST), or use a longer --stall-timeout; {_AGAIN}",
     "unreachable": f"check host, port and firewall; {_AGAIN}",
     "version": "the same version of farline on both hosts",
@@ -97,16 +99,16 @@ def summary_lines(
     report = record.get("copy")
     if report is None:
         return []
+    is_idle = _is_idle(record, report)
     rows = [
         ("files", _files_text(record, report)),
         ("bytes", _bytes_text(record, report)),
-        *_time_row(report),
+        *([] if is_idle else _time_row(report)),
         *_estimate_row(estimate),
         *_more_rows(report),
         *_not_kept_rows(report),
         *_missing_rows(record, report),
-        ("by", _means_text(record, report)),
-        ("disks", _disks_text(report)),
+        *([] if is_idle else [("by", _means_text(record, report)), *_disks_row(report)]),
     ]
     if stats:
         rows += [(name, _end_text(report[name])) for name in ("sender", "receiver")]
@@ -119,15 +121,29 @@ def _verdict_rows(record: RunRecord, report: CopyReport) -> list[tuple[str, str]
     """What limited the copy and what to try; of a failed one, only the latter."""
     verdict, error = record.get("verdict"), record.get("error")
     if error is not None and error["kind"] in _AFTER_FAILURE:
-        text = _AFTER_FAILURE[error["kind"]]
+        text = _AFTER_FAILURE[error["kind"]].replace("on HOST", f"on {_host_of(record)}")
         # Where no name was found, there is nothing to continue.
-        return [("try", text if report["found"]["files"] else text.removesuffix(_CONTINUES))]
+        if not report["found"]["files"]:
+            text = text.removesuffix(_CONTINUES).removesuffix(_RESUMES)
+        return [("try", text)]
     if not verdict:
         return []
     limited = "" if verdict["limit"] == "unknown" else "limited by "
     remedies = verdict.get("remedies", [])[:REMEDIES_SHOWN]
     tries = [("try" if at == 0 else "", text) for at, text in enumerate(remedies)]
     return [("verdict", limited + verdict["line"]), *tries]
+
+
+def _host_of(record: RunRecord) -> str:
+    """The host that an error names before its colon; this one, where it begins with a path."""
+    error, server = record.get("error"), record["server"]
+    name = (error["message"] if error else "").partition(": ")[0]
+    address = record["server_address"]
+    known = {address, address.rpartition(":")[0].strip("[]")}
+    known |= {server["host"]["hostname"]} if server else set()
+    if name in known or "@" in name or name.startswith("farline://"):
+        return shown(name)
+    return "this host" if "/" in name or " " in name else "that host"
 
 
 def _wrapped(name: str, text: str) -> list[str]:
@@ -153,7 +169,8 @@ def _files_text(record: RunRecord, report: CopyReport) -> str:
     if removed := report.get("removed"):
         words.append(f"{removed} removed at the source")
     if report["made"]:
-        words.append(f"{report['made']} folders and links {would}created")
+        one = "folder or link" if report["made"] == 1 else "folders and links"
+        words.append(f"{report['made']} {one} {would}created")
     return ", ".join(words)
 
 
@@ -168,6 +185,12 @@ def _bytes_text(record: RunRecord, report: CopyReport) -> str:
 
 def _is_dry(record: RunRecord) -> bool:
     return bool((record["spec"].get("copy") or {}).get("dry_run"))
+
+
+def _is_idle(record: RunRecord, report: CopyReport) -> bool:
+    """Whether no data of files moved: then nothing has copied, verified or written."""
+    nothing = not report["copied"]["files"] and not payload_bytes(record)
+    return _is_dry(record) or nothing
 
 
 def _drops(record: RunRecord) -> bool:
@@ -296,11 +319,17 @@ def _means_text(record: RunRecord, report: CopyReport) -> str:
     return f"{spec.get('transport', 'tcp')}, {streams} stream{plural}{rate}, {sealed}, {verified}"
 
 
-def _disks_text(report: CopyReport) -> str:
-    return " -> ".join(_disk_text(report[name]) for name in ("sender", "receiver"))
+def _disks_row(report: CopyReport) -> list[tuple[str, str]]:
+    """What reads and what writes; of an end that has not said, nothing."""
+    told = {name: _disk_text(report[name]) for name in ("sender", "receiver")}
+    if all(told.values()):
+        return [("disks", " -> ".join(told.values()))]
+    return [("disks", f"{text} at the {name}") for name, text in told.items() if text]
 
 
 def _disk_text(end: CopyEnd) -> str:
+    if not end["engine"] and not end["file_system"]:
+        return ""
     threads = f" x {end['threads']}" if end["threads"] else ""
     return f"{end['engine'] or 'unknown'}{threads} on {end['file_system'] or 'unknown'}"
 
