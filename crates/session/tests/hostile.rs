@@ -43,7 +43,7 @@ fn the_wire_is_what_its_description_says() {
     let offer = &greeting["CTRL_CHAN_EST"];
     assert_eq!(
         (offer["min_version"].clone(), offer["max_version"].clone()),
-        (json!(1), json!(3))
+        (json!(1), json!(4))
     );
     assert_eq!(offer["session"].as_str().unwrap().len(), 32);
     wire.say(&handshake(None, 1));
@@ -229,12 +229,12 @@ fn messages_that_are_none_or_out_of_place_end_the_session_with_the_reason() {
 #[test]
 fn another_version_is_refused_by_name() {
     let server = serve(OPEN);
-    let error = answer(&server, &handshake(None, 4));
+    let error = answer(&server, &handshake(None, 5));
     assert_eq!(
         (error["kind"].as_str(), error["message"].as_str()),
         (
             Some("version"),
-            Some("unsupported protocol version 4; supported: 1 to 3")
+            Some("unsupported protocol version 5; supported: 1 to 4")
         )
     );
 }
@@ -359,9 +359,9 @@ fn a_client_holds_a_server_to_the_protocol() {
     let listener = json!({"CREATE_STREAMS": {"listeners": [{"destination": "10.0.0.1", "port": 1}]}});
     for (lines, kind, reason) in [
         (
-            vec![greeting(4, 9)],
+            vec![greeting(5, 9)],
             FailureKind::Version,
-            "this end supports 1 to 3",
+            "this end supports 1 to 4",
         ),
         (
             vec![json!("TPG_DONE")],

@@ -68,7 +68,7 @@ fn the_record_says_who_and_what_and_when() {
     assert!(record.session_s >= record.run_s && record.run_s > 0.0);
     assert_eq!(record.spec.title.as_deref(), Some("t"));
     let (client, far) = (record.client.unwrap(), record.server.unwrap());
-    assert_eq!((client.version.protocol, far.version.protocol), (3, 3));
+    assert_eq!((client.version.protocol, far.version.protocol), (4, 4));
     assert_eq!(client.host, far.host, "both ends are this host");
     assert_eq!(run.keys, [server.server.fingerprint().to_string()]);
     let names = [

@@ -53,4 +53,4 @@ def main(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    raise SystemExit(main(Path(sys.argv[1])))
