@@ -12,6 +12,7 @@ __all__ = [
     "Columns",
     "Contact",
     "Emulator",
+    "FileSum",
     "Iperf3Server",
     "NativeError",
     "Run",
@@ -51,6 +52,16 @@ class Columns:
     def __len__(self) -> int: ...
     def column(self, name: str) -> bytes:
         """One column as little-endian 64-bit integers."""
+
+@final
+class FileSum:
+    """The sum of one file, a piece at a time."""
+
+    def __new__(cls, path: str | bytes | PathLike[str], kind: str) -> FileSum:
+        """Opens the regular file at `path`; `kind` is `blake3` or `xxh3`."""
+
+    def advance(self, bytes: int) -> str | None:
+        """Reads about `bytes` more; the sum in hexadecimal once the end of the file was seen."""
 
 @final
 class Run:

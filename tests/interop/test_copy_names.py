@@ -1,4 +1,5 @@
-"""Other tools agree with `farline copy`: rsync finds nothing to do after it, b3sum the same hashes.
+"""Other tools agree with `farline copy`: rsync finds nothing to do after it, b3sum and xxhsum print
+the same sums.
 
 The tree has names in any bytes, sparse files, empty folders, symbolic and hard links, extended
 attributes and times to the nanosecond.
@@ -10,6 +11,8 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,12 +23,14 @@ from _copy.faults import plan, tree
 from _copy.faults.check import Receipt, read_receipt
 from tests.support.serving import farline, serving
 
-RSYNC, B3SUM = "rsync", "b3sum"
+RSYNC, B3SUM, XXHSUM = "rsync", "b3sum", "xxhsum"
+ROOT = Path(__file__).parents[2]
 LIMIT_S = 60
 SCALE = replace(plan.SHORT, most_file_bytes=3 << 20, most_tree_bytes=12 << 20)
 
 pytestmark = pytest.mark.skipif(
-    shutil.which(RSYNC) is None or shutil.which(B3SUM) is None, reason=f"needs {RSYNC} and {B3SUM}"
+    any(shutil.which(tool) is None for tool in (RSYNC, B3SUM, XXHSUM)),
+    reason=f"needs {RSYNC}, {B3SUM} and {XXHSUM}",
 )
 
 
@@ -86,17 +91,42 @@ def test_a_copy_finds_nothing_to_do_after_rsync(tmp_path: Path, source: tree.Sou
     assert {receipt.lines[name]["status"] for name in tree.files(source.root)} == {"present"}
 
 
-def test_hashes_in_a_receipt_are_those_that_b3sum_prints(
-    tmp_path: Path, source: tree.Source
+def b3sums(paths: list[bytes]) -> list[str]:
+    done = subprocess.run([B3SUM.encode(), "--no-names", *paths], capture_output=True, check=True)
+    return done.stdout.decode().split()
+
+
+def xxh3_trees(paths: list[bytes]) -> list[str]:
+    """By xxhsum and the shell, as the page of decisions says."""
+    page = (ROOT / "docs/decisions/0011-sums.md").read_text()
+    function = page.partition("```sh\n")[2].partition("```")[0]
+    script = f'{function}\nfor path; do xxh3_tree "$path"; done'
+    with tempfile.TemporaryDirectory() as folder:
+        words = [b"bash", b"-euc", script.encode(), b"bash", *paths]
+        done = subprocess.run(words, cwd=folder, capture_output=True, check=True)
+    return done.stdout.decode().split()
+
+
+@pytest.mark.parametrize(
+    ("options", "field", "sums"),
+    [(["--hash", "blake3"], "blake3", b3sums), (["--no-encrypt"], "blake3", b3sums),
+     ([], "xxh3_tree", xxh3_trees)],
+)  # fmt: skip
+def test_sums_in_a_receipt_are_those_that_other_tools_print(
+    tmp_path: Path,
+    source: tree.Source,
+    options: list[str],
+    field: str,
+    sums: Callable[[list[bytes]], list[str]],
 ) -> None:
     target = tmp_path / "target"
     with serving(tmp_path, "--write", "/") as server:
-        _, receipt = copy(tmp_path, f"{source.root}/", f"{server.tickets['write']}#{target}/")
+        words = (f"{source.root}/", f"{server.tickets['write']}#{target}/")
+        _, receipt = copy(tmp_path, *words, *options)
     names = list(tree.files(source.root))
     paths = [os.fsencode(source.path(name)) for name in names]
-    done = subprocess.run([B3SUM.encode(), "--no-names", *paths], capture_output=True, check=True)
-    stated = [receipt.lines[name].get("blake3") for name in names]
-    hashed = dict(zip(names, done.stdout.decode().split(), strict=True))
+    stated = [receipt.lines[name].get(field) for name in names]
+    hashed = dict(zip(names, sums(paths), strict=True))
     one_of = {source.path(name).lstat().st_ino for name in names}
     assert len([one for one in stated if one]) >= len(one_of), "each file has its hash once"
     for name, said in zip(names, stated, strict=True):

@@ -165,7 +165,7 @@ def test_the_receipt_lists_every_file_and_the_run_is_kept(tmp_path: Path, tree: 
     content = {line["path"]: line for line in lines if line["kind"] == "file"}
     regular = [path for path in tree.rglob("*") if path.is_file() and not path.is_symlink()]
     assert len(content) == len(regular)
-    assert all(len(line["blake3"]) == 64 for line in content.values())
+    assert all(len(line["xxh3_tree"]) == 32 for line in content.values())
     assert "sub/deeper/\\xff\\xfe" in content and "sub/deeper/new\\x0aline" in content
     rows = rows_of(tmp_path / "data" / "farline" / "store")
     assert [row["run_id"] for row in rows] == [record["run_id"]]

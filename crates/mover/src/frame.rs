@@ -8,7 +8,7 @@
 //! ```
 //! All four lie one behind the other, so that a frame is sent with one call and sealed where it stands.
 //!
-//! Header, little-endian: kind 1, flags 1, zero 2, payload bytes 4, file 8, offset 8, BLAKE3 32, check 8.
+//! Header, little-endian: kind 1, flags 1, zero 2, payload bytes 4, file 8, offset 8, sum 32, check 8.
 //! The check is XXH3-64 of what is before it; it finds damage where there is no cipher.
 
 use std::io;
@@ -17,7 +17,9 @@ use std::os::fd::BorrowedFd;
 use farline_spec::{Failure, FailureKind};
 use farline_sys::file;
 use farline_sys::page_buffer::{PAGE_BYTES, PageBuffer, PageBuffers};
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
+
+use crate::sum::Sum;
 
 /// Bytes before the header that belong to the session.
 pub const PREFIX_BYTES: usize = 8;
@@ -65,8 +67,8 @@ pub struct Header {
     pub file: u64,
     /// Where in the file a chunk belongs; 0 otherwise.
     pub offset: u64,
-    /// Chaining value of the chunk in the file's BLAKE3 tree ([`crate::tree_hash`]); `None` where nothing is hashed.
-    pub hash: Option<[u8; 32]>,
+    /// Sum of the chunk, a part of the file's ([`crate::tree_hash`]); `None` where nothing is hashed.
+    pub hash: Option<Sum>,
     /// Length of the payload.
     pub payload_bytes: u32,
 }
@@ -90,8 +92,8 @@ impl Header {
         bytes[4..8].copy_from_slice(&self.payload_bytes.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.file.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.offset.to_le_bytes());
-        bytes[24..CHECKED_BYTES].copy_from_slice(&self.hash.unwrap_or_default());
-        let check = xxh3_64(&bytes[..CHECKED_BYTES]);
+        bytes[24..CHECKED_BYTES].copy_from_slice(&self.hash.map_or([0; 32], |hash| *hash.as_bytes()));
+        let check = XxHash3_64::oneshot(&bytes[..CHECKED_BYTES]);
         bytes[CHECKED_BYTES..].copy_from_slice(&check.to_le_bytes());
         bytes
     }
@@ -102,7 +104,7 @@ impl Header {
             eight[..range.len()].copy_from_slice(&bytes[range]);
             u64::from_le_bytes(eight)
         };
-        if number(CHECKED_BYTES..HEADER_BYTES) != xxh3_64(&bytes[..CHECKED_BYTES]) {
+        if number(CHECKED_BYTES..HEADER_BYTES) != XxHash3_64::oneshot(&bytes[..CHECKED_BYTES]) {
             return Err(broken("the header of a frame arrived corrupted"));
         }
         let kind = FrameKind::ALL.into_iter().find(|kind| kind.number() == bytes[0]);
@@ -117,7 +119,7 @@ impl Header {
             kind,
             file: number(8..16),
             offset: number(16..24),
-            hash: (bytes[1] == 1).then_some(hash),
+            hash: (bytes[1] == 1).then_some(Sum::from_bytes(hash)),
             payload_bytes: number(4..8) as u32,
         })
     }
@@ -294,7 +296,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn header(hash: Option<[u8; 32]>) -> Header {
+    fn header(hash: Option<Sum>) -> Header {
         Header {
             kind: FrameKind::Chunk,
             file: 7,
@@ -306,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_header_is_read_as_it_was_written_and_damage_is_found() {
-        for hash in [None, Some([3; 32])] {
+        for hash in [None, Some(Sum::from_bytes([3; 32]))] {
             let mut frame = Frame::new(100);
             frame.set(&header(hash));
             assert_eq!(frame.header().unwrap(), header(hash));

@@ -18,6 +18,7 @@
 //! Start with [`message`] (what the ends say), [`frame`] and [`pack`] (what data look like), then [`source`] and [`sink`].
 
 pub mod engine;
+mod file_sum;
 pub mod frame;
 pub mod gauges;
 pub mod link;
@@ -32,15 +33,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farline_spec::{CopySpec, MOST_CHOSEN_CHUNK_BYTES};
+use farline_spec::{CopySpec, MOST_CHOSEN_CHUNK_BYTES, SumKind};
 
-pub use farline_proto::copy::{message, pack, tree_hash};
+pub use farline_proto::copy::{message, pack, sum, tree_hash};
+pub use file_sum::FileSum;
 pub use frame::Frame;
 pub use gauges::{ActivityMonitor, Gauges};
 pub use link::{Arrived, Inlet, Outlet};
 pub use root::Root;
 pub use sink::{ReceiveEnd, is_vacant};
 pub use source::SendEnd;
+pub use sum::Sum;
 
 /// Largest payload that any frame of a copy can have; the chunk in use is told by [`message::Catalogue::Begin`].
 pub fn most_frame_bytes(spec: &CopySpec) -> usize {
@@ -91,6 +94,8 @@ pub struct EndSetup {
     /// Whether the other end knows of further names that come by themselves where their file could not be copied
     /// ([`message::Feedback::Apart`]).
     pub takes_names_apart: bool,
+    /// What content is proved with, as both ends understand it; `None` where nothing is hashed.
+    pub sum: Option<SumKind>,
     /// Whether sources may be patterns: those that another host names; on this one its shell has expanded them.
     pub expands_patterns: bool,
     /// Where the receipt goes, a JSON document a line ([`farline_spec::ReceiptLine`]); nowhere if absent.

@@ -80,6 +80,8 @@ impl Receipt {
             bytes: 0,
             resumed_bytes: 0,
             blake3: None,
+            xxh3_tree: None,
+            hash: None,
             reason: Some(problem.to_owned()),
         };
         self.write(&mut inner, &line)
@@ -161,6 +163,8 @@ mod tests {
             bytes: 10,
             resumed_bytes: 3,
             blake3: None,
+            xxh3_tree: None,
+            hash: None,
             reason: (status == FileStatus::Failed).then(|| "no space".into()),
         }
     }

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use farline_spec::{CopySpec, Failure, SymbolicLinks};
-use xxhash_rust::xxh3::xxh3_128;
+use twox_hash::XxHash3_128;
 
 use crate::message::{Entry, EntryKind, MAX_PATH_BYTES, Top};
 use crate::path_text;
@@ -115,7 +115,7 @@ impl Request {
                     "is a symbolic link that leads outside the destination; --links follow copies its target",
                 ));
             }
-            self.announced_links.insert(xxh3_128(&said.path));
+            self.announced_links.insert(XxHash3_128::oneshot(&said.path));
         }
         Ok(None)
     }
@@ -268,7 +268,7 @@ impl Request {
     }
 
     fn is_behind_link(&self, said: &Entry) -> bool {
-        let is_link = |path: &[u8]| self.announced_links.contains(&xxh3_128(path));
+        let is_link = |path: &[u8]| self.announced_links.contains(&XxHash3_128::oneshot(path));
         let (parent, _) = split(&said.path);
         !self.announced_links.is_empty()
             && (folders_above(parent).any(is_link) || (said.kind == EntryKind::Folder && is_link(&said.path)))

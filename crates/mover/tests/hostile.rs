@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use common::{Weather, drive_sender, link, setup, spec, straight, tree};
 use farline_mover::frame::{FrameKind, Header};
 use farline_mover::message::{self, Feedback, Proved, Wants};
-use farline_mover::{Arrived, Frame, Inlet, Outlet, SendEnd};
+use farline_mover::{Arrived, Frame, Inlet, Outlet, SendEnd, Sum};
 use farline_spec::unit::ChunkBytes;
 use farline_spec::{CopySpec, Failure, FailureKind};
 use proptest::prelude::*;
@@ -74,7 +74,7 @@ fn wants() -> impl Strategy<Value = Wants> {
     let proved = (offset(), offset(), any::<bool>()).prop_map(|(offset, bytes, hashed)| Proved {
         offset,
         bytes,
-        hash: hashed.then_some([7; 32]),
+        hash: hashed.then_some(Sum::from_bytes([7; 32])),
     });
     prop_oneof![
         Just(Wants::All),
@@ -90,7 +90,8 @@ fn feedback() -> impl Strategy<Value = Feedback> {
         any::<bool>().prop_map(|fresh| Feedback::Ready { fresh }),
         (number(), prop::collection::vec(wants(), 0..9))
             .prop_map(|(first, wants)| Feedback::Answers { first, wants }),
-        (number(), prop::option::of(Just([3; 32]))).prop_map(|(file, hash)| Feedback::Done { file, hash }),
+        (number(), prop::option::of(Just(Sum::from_bytes([3; 32]))))
+            .prop_map(|(file, hash)| Feedback::Done { file, hash }),
         number().prop_map(|file| Feedback::Failed {
             file,
             reason: "full".into()

@@ -13,10 +13,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use common::taker::{Manner, Outcome, assert_all_came, copy, take_from};
 use common::{setup, sources, spec, straight, tree, with_chunk};
 use farline_mover::message::{self, EntryKind, Proved, Wants};
-use farline_mover::tree_hash::chunk_hash;
+use farline_mover::sum::{chunk_sum, content_sum};
 use farline_mover::{EndSetup, SendEnd};
 use farline_spec::unit::ThreadCount;
-use farline_spec::{CopySpec, FailureKind, FileStatus, SymbolicLinks};
+use farline_spec::{CopySpec, FailureKind, FileStatus, SumKind, SymbolicLinks};
+
+/// What a copy is proved with unless it says otherwise.
+const KIND: SumKind = SumKind::Xxh3;
 
 /// Files of all sizes around the limits of chunks and packs, and names of any bytes.
 fn variety(top: &Path) {
@@ -331,7 +334,12 @@ fn what_was_proved_is_not_sent_again_and_the_hash_is_of_the_whole() {
     let proved = [(0, 2 << 20), (3 << 20, 1 << 20)].map(|(offset, bytes)| Proved {
         offset: offset as u64,
         bytes: bytes as u64,
-        hash: Some(chunk_hash(offset as u64, &content[offset..offset + bytes], false)),
+        hash: Some(chunk_sum(
+            KIND,
+            offset as u64,
+            &content[offset..offset + bytes],
+            false,
+        )),
     });
     let manner = Manner {
         is_fresh: false,
@@ -345,7 +353,7 @@ fn what_was_proved_is_not_sent_again_and_the_hash_is_of_the_whole() {
         taken.parts.keys().copied().collect::<Vec<_>>(),
         [2 << 20, 4 << 20]
     );
-    assert_eq!(taken.hash, Some(*blake3::hash(&content).as_bytes()));
+    assert_eq!(taken.hash, Some(content_sum(KIND, &content)));
     assert_eq!(outcome.sent.report.resumed_bytes, 3 << 20);
 }
 
@@ -361,7 +369,7 @@ fn a_destination_said_to_be_vacant_gets_everything_before_it_has_spoken_and_may_
             is_vacant: true,
             ..setup(&spec, 2, None)
         });
-        let hash = chunk_hash(0, &content[..1 << 20], false);
+        let hash = chunk_sum(KIND, 0, &content[..1 << 20], false);
         let proved = Proved {
             offset: 0,
             bytes: 1 << 20,
@@ -385,7 +393,7 @@ fn a_destination_said_to_be_vacant_gets_everything_before_it_has_spoken_and_may_
         for (path, whole) in [(&b"large"[..], &content[..]), (b"small", b"small")] {
             let taken = &outcome.taken[path];
             assert!(taken.parts.values().flatten().eq(whole), "{is_fresh}");
-            assert_eq!(taken.hash, Some(*blake3::hash(whole).as_bytes()));
+            assert_eq!(taken.hash, Some(content_sum(KIND, whole)));
         }
     }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use common::follow;
 use common::site::{Site, assert_same, make_tree, spec, wait_for_partial};
+use farline_session::message::VersionRange;
 use farline_session::{AuditEvent, Event, Local, RunHandle, Server, Target, start_run, start_run_with};
 use farline_spec::{FailureKind, RunStatus, Scope, from_json};
 use serde_json::{Value, json};
@@ -37,6 +38,88 @@ fn a_tree_is_pushed_and_pulled_whole_over_every_transport_and_cipher() {
         let pulled = site.run(site.reader(), &spec(Path::new(&far), &near, &way));
         assert_eq!(pulled.record.error, None, "{way}");
         assert_same(&site.near().join("data"), &near);
+    }
+}
+
+#[test]
+fn a_copy_is_proved_as_asked_for_in_both_directions_and_with_every_engine() {
+    let site = Site::new("");
+    make_tree(&site.near().join("data"), 3_000_000);
+    make_tree(&site.far().join("data"), 3_000_000);
+    let mut number = 0;
+    const ALL: &[&str] = &["buffered", "direct", "uring"];
+    const CHOSEN: &[&str] = &["auto"];
+    let asked = [
+        (json!({"hash": "xxh3"}), "xxh3", ALL),
+        (json!({"hash": "blake3"}), "blake3", ALL),
+        (json!({"hash": "none"}), "none", ALL),
+        (json!({}), "xxh3", CHOSEN),
+        (json!({"cipher": "none"}), "blake3", CHOSEN),
+        (json!({"hash": "xxh3", "cipher": "none"}), "xxh3", CHOSEN),
+        (json!({"sync_level": "checksum"}), "blake3", CHOSEN),
+        (json!({"verify": "none"}), "none", CHOSEN),
+        (json!({"verify": "read-back"}), "xxh3", CHOSEN),
+    ];
+    for (more, hash, engines) in asked {
+        for engine in engines {
+            number += 1;
+            let mut way = json!({"copy": {"read_engine": engine, "write_engine": engine}});
+            common::site::merge(&mut way["copy"], &more);
+            let far = format!("/pushed-{number}");
+            let pushed = spec(&site.near().join("data"), Path::new(&far), &way);
+            let near = site.near().join(format!("pulled-{number}"));
+            way["direction"] = "reverse".into();
+            let pulled = spec(Path::new("/data"), &near, &way);
+            for (target, spec) in [(site.writer(), pushed), (site.reader(), pulled)] {
+                let record = site.run(target, &spec).record;
+                assert_eq!(record.error, None, "{way}");
+                assert_eq!(record.copy.unwrap().hash, hash, "{way}");
+            }
+            assert_same(&site.near().join("data"), &site.far().join(&far[1..]));
+            assert_same(&site.far().join("data"), &near);
+        }
+    }
+}
+
+#[test]
+fn ends_of_versions_that_know_blake3_alone_use_it_and_refuse_what_they_do_not_know() {
+    let site = Site::new("");
+    make_tree(&site.near().join("data"), 300_000);
+    make_tree(&site.far().join("data"), 300_000);
+    for version in 1..=3 {
+        for (hash, used) in [
+            ("auto", "blake3"),
+            ("blake3", "blake3"),
+            ("none", "none"),
+            ("xxh3", ""),
+        ] {
+            for direction in ["forward", "reverse"] {
+                let (source, destination, target) = match direction {
+                    "forward" => (site.near().join("data"), "/copy".into(), site.writer()),
+                    _ => ("/data".into(), site.near().join("copy"), site.reader()),
+                };
+                let way = json!({"direction": direction, "copy": {"hash": hash}});
+                let asked = spec(&source, &destination, &way).to_string();
+                let versions = VersionRange { min: 1, max: version };
+                let local = Local {
+                    versions,
+                    ..Local::default()
+                };
+                let record = follow(&start_run_with(target, from_json(&asked).unwrap(), local)).record;
+                if hash == "xxh3" {
+                    let error = record.error.unwrap();
+                    assert_eq!(error.kind, FailureKind::Version, "{error}");
+                    assert!(error.message.contains("knows no xxh3"), "{error}");
+                    continue;
+                }
+                assert_eq!(record.error, None, "{version} {hash}");
+                assert_eq!(record.copy.unwrap().hash, used, "{version} {hash}");
+            }
+        }
+        for copy in [site.far().join("copy"), site.near().join("copy")] {
+            assert_same(&site.near().join("data"), &copy);
+            fs::remove_dir_all(copy).unwrap();
+        }
     }
 }
 
@@ -83,8 +166,8 @@ fn the_record_says_what_came_of_it_and_how() {
     let large = lines.lines().find(|line| line.contains("deep/er/large")).unwrap();
     let line: Value = serde_json::from_str(large).unwrap();
     assert_eq!(
-        (&line["status"], line["blake3"].as_str().unwrap().len()),
-        (&json!("copied"), 64)
+        (&line["status"], line["xxh3_tree"].as_str().unwrap().len()),
+        (&json!("copied"), 32)
     );
     let end = site.server.session_end();
     assert_eq!(end.copy.unwrap().copied.files, 302);

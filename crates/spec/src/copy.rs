@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::unit::{
     ChunkBytes, DeleteCount, DurationS, FileCount, ModifyWindowS, RateBps, StreamCount, ThreadCount,
 };
-use crate::{Direction, Failure, FailureKind, Transport};
+use crate::{Direction, Failure, FailureKind, Hash, Transport};
 
 /// A path with its bytes written as text; see the head of this file.
 pub type PathText = String;
@@ -54,7 +54,7 @@ pub enum SyncLevel {
     Size,
     /// Its size and time of last change.
     Time,
-    /// Its BLAKE3 hash: both ends read it.
+    /// Its BLAKE3, whatever the copy itself is proved with: both ends read it.
     Checksum,
 }
 
@@ -76,7 +76,7 @@ pub enum SymbolicLinks {
 pub enum Verify {
     /// Nothing beyond what the transport and the cipher check.
     None,
-    /// BLAKE3 of every chunk where it was read against where it was written, and the file's tree hash from them.
+    /// The sum of every chunk (`copy.hash`) where it was read against where it was written, and the file's from them.
     Tree,
     /// As tree, and the file is read back from the device before it takes its name.
     ReadBack,
@@ -239,6 +239,13 @@ pub struct CopySpec {
     /// Verify contents not at all, by checksums, or by checksums after reading files back.
     #[schemars(extend("x-flags" = ["--verify"]))]
     pub verify: Verify,
+    /// Verify with this checksum: auto is xxh3 for encrypted data, blake3 for clear text; none verifies nothing.
+    ///
+    /// xxh3 finds damage by chance at a fraction of the processor time. blake3 is for receipts that `b3sum` checks and for data
+    /// that others may have changed. auto is blake3 with `--sync-level checksum` too, and xxh3 between two folders of one host.
+    #[serde(skip_serializing_if = "Hash::is_auto")]
+    #[schemars(extend("x-flags" = ["--hash"]))]
+    pub hash: Hash,
     /// Encrypt the data with this cipher; none sends them in clear text.
     #[schemars(extend("x-flags" = ["--cipher"]))]
     pub cipher: Cipher,
@@ -311,6 +318,7 @@ impl Default for CopySpec {
             remove_source_files: false,
             dry_run: false,
             verify: Verify::Tree,
+            hash: Hash::Auto,
             cipher: Cipher::Aes128Gcm,
             fsync: true,
             chunk_bytes: None,
@@ -368,6 +376,7 @@ impl CopySpec {
         if self.delete.is_some() && (!self.recursive || self.source_list.is_some()) {
             return refused("delete: works only with a recursive copy");
         }
+        self.check_hash()?;
         self.check_removal()?;
         if self
             .chunk_bytes
@@ -396,7 +405,7 @@ impl CopySpec {
 
     /// Whether bytes may go straight from files to streams of `transport` with nobody between who hashes or seals them.
     pub fn may_go_straight(&self, transport: Transport) -> bool {
-        let nobody_looks = self.cipher == Cipher::None && self.verify == Verify::None;
+        let nobody_looks = self.cipher == Cipher::None && self.sum().is_none();
         let no_readers = self.readers.is_none_or(|readers| readers.get() == 0);
         transport == Transport::Tcp && nobody_looks && no_readers
     }
@@ -404,13 +413,13 @@ impl CopySpec {
     /// What is removed here has to be there: proved, kept, and under the name that was read.
     fn check_removal(&self) -> Result<(), Failure> {
         let is_kept = !matches!(self.write_engine, FileEngine::Null | FileEngine::Memory);
-        let is_safe = self.fsync && is_kept && self.verify != Verify::None;
+        let is_safe = self.fsync && is_kept && self.sum().is_some();
         if !self.remove_source_files || (is_safe && self.links != SymbolicLinks::Follow) {
             return Ok(());
         }
         Err(Failure::new(
             FailureKind::Spec,
-            "copy.remove_source_files: needs fsync, a verify other than none, a write engine that stores files, and links that are not followed",
+            "copy.remove_source_files: needs fsync, a verify and a hash other than none, a write engine that stores files, and links that are not followed",
         ))
     }
 

@@ -95,9 +95,16 @@ pub struct ReceiptLine {
     /// Bytes that did not have to be sent, because a journal proved them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resumed_bytes: u64,
-    /// BLAKE3 of the content in hexadecimal; absent where nothing was hashed.
+    /// BLAKE3 of the content in hexadecimal, as `b3sum` prints it; absent where it was not made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blake3: Option<String>,
+    /// XXH3-128 of the content in hexadecimal, over pieces of 64 KiB and then over pairs of sums; of a file of at most 64 KiB
+    /// what `xxhsum -H128` prints. Absent where it was not made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub xxh3_tree: Option<String>,
+    /// `none` where content was copied without any sum of it; absent where there is one, or nothing was copied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
     /// Why it failed or was skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -213,6 +220,9 @@ pub struct CopyReport {
     pub repeated_chunks: u64,
     /// Cipher in use.
     pub cipher: String,
+    /// Sum in use: the word of `hash` that was settled on. Empty in records of versions that knew BLAKE3 alone.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub hash: String,
     /// Chunk in use, in bytes.
     pub chunk_bytes: u64,
     /// The first hundred names that failed.

@@ -30,6 +30,7 @@ mod parse;
 mod plain;
 mod record;
 mod server;
+mod sum;
 mod topology;
 mod tuning;
 pub mod unit;
@@ -59,6 +60,7 @@ pub use record::{
     Throughput, Verdict, VersionInfo,
 };
 pub use server::{Iperf3Config, Limits, Scope, ServerConfig, TicketClaims, TicketRecord};
+pub use sum::{Hash, SumKind};
 pub use topology::{
     BurstLoss, EmulatedPath, EmulatorMode, HostSpec, JitterShape, LinkChange, LinkDirection, LinkSpec,
     LossSpec, PipeChange, PipeSpec, QueueDiscipline, QueueSpec, ScheduledChange, Topology, ValidityStamp,

@@ -294,6 +294,9 @@ impl RunSpec {
     /// [`FailureKind::Spec`] when options contradict each other.
     pub fn resolved(mut self) -> Result<Self, Failure> {
         self.check()?;
+        if let Some(copy) = &mut self.copy {
+            copy.resolve_hash();
+        }
         if self.duration_s.is_none() && self.total_bytes.is_none() && self.copy.is_none() {
             self.duration_s = Some(DurationS::new(10.0).expect("in range"));
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from farline.cli.sum_words import sum_name
 from farline.findings.finding import counted
 from farline.profiles.copy_streams import payload_rate_bps
 from farline.spec.units import rate_human, size_human, size_text
@@ -78,7 +79,10 @@ def _sealed_line(record: Mapping[str, Any], report: Mapping[str, Any]) -> str:
     copy = record["spec"]["copy"]
     cipher = report["cipher"] or copy.get("cipher", "aes128-gcm")
     sealed = "not encrypted" if cipher == "none" else f"encrypted with {cipher}"
-    words = [sealed, f"verify {copy.get('verify', 'tree')}"]
+    verify = copy.get("verify", "tree")
+    words = [sealed, f"verify {verify}"]
+    if verify != "none":
+        words.append(sum_name(report.get("hash")))
     if report["chunk_bytes"]:
         words.append(f"chunks of {size_text(report['chunk_bytes'])}")
     return ", ".join(words)
@@ -130,8 +134,8 @@ def failure_lines(record: Mapping[str, Any]) -> list[str]:
 
 
 def receipt_lines(batches: Iterable[pa.RecordBatch]) -> Iterable[str]:
-    """A receipt for people: what became of each name, its length and the beginning of its hash."""
-    yield f"{'status':<13}{'bytes':>16}  {'BLAKE3':<16}  path"
+    """A receipt for people: what became of each name, its length and the beginning of its sum."""
+    yield f"{'status':<13}{'bytes':>16}  {'checksum':<23}  path"
     for batch in batches:
         for row in batch.to_pylist():
             yield _receipt_line(row)
@@ -141,5 +145,12 @@ def _receipt_line(row: Mapping[str, Any]) -> str:
     status = _STATUS.get(row["status"], row["status"])
     kind = "" if row["kind"] == "file" else f" ({row['kind']})"
     reason = f": {row['reason']}" if row["reason"] else ""
-    begin = (row["blake3"] or "-")[:16]
-    return f"{status:<13}{row['bytes']:>16,}  {begin:<16}  {row['path']}{kind}{reason}"
+    return f"{status:<13}{row['bytes']:>16,}  {_sum_text(row):<23}  {row['path']}{kind}{reason}"
+
+
+def _sum_text(row: Mapping[str, Any]) -> str:
+    """Which sum a line has, and its beginning; `not hashed` where content came without one."""
+    for name, word in (("blake3", "blake3"), ("xxh3_tree", "xxh3")):
+        if row[name]:
+            return f"{word}:{row[name][:16]}"
+    return "not hashed" if row["hash"] == "none" else "-"

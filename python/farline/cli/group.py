@@ -39,6 +39,7 @@ COMMANDS: dict[str, Verb] = {
     "copy": Verb("farline.cli.copy.command", "Copy files and folders between hosts.", _COPY),
     "adjust": Verb("farline.cli.adjust", "Change a copy while it runs.", _COPY),
     "estimate": Verb("farline.cli.estimate", "Estimate how long a copy will take.", _COPY),
+    "check": Verb("farline.cli.check", "Check files against the receipt of their copy.", _COPY),
     "serve": Verb("farline.cli.serve", "Serve copies and measurements to other hosts.", _COPY),
     "ticket": Verb("farline.cli.ticket", "Make, list and revoke tickets of this server.", _COPY),
     "trust": Verb("farline.cli.trust", "Remember or forget another host's server.", _COPY),

@@ -68,6 +68,9 @@ Overwrite: TypeAlias = Literal["never", "older", "different", "always"]
 # How far a file's content is proved.
 Verify: TypeAlias = Literal["none", "tree", "read-back"]
 
+# The sum that content is proved with from where it is read to where it is written.
+Hash: TypeAlias = Literal["auto", "xxh3", "blake3", "none"]
+
 # What payload is sealed with between the two ends.
 Cipher: TypeAlias = Literal["aes128-gcm", "aes256-gcm", "none"]
 
@@ -433,6 +436,9 @@ class CopySpec(TypedDict, total=False):
     dry_run: bool
     # Verify contents not at all, by checksums, or by checksums after reading files back.
     verify: Verify
+    # Verify with this checksum: auto is xxh3 for encrypted data, blake3 for clear text; none
+    # verifies nothing.
+    hash: Hash
     # Encrypt the data with this cipher; none sends them in clear text.
     cipher: Cipher
     # Write each file to disk before it gets its name, so that it survives a power failure.
@@ -973,6 +979,9 @@ class CopyReport(TypedDict):
     repeated_chunks: int
     # Cipher in use.
     cipher: str
+    # Sum in use: the word of `hash` that was settled on. Empty in records of versions that knew
+    # BLAKE3 alone.
+    hash: NotRequired[str]
     # Chunk in use, in bytes.
     chunk_bytes: int
     # The first hundred names that failed.
@@ -1020,8 +1029,14 @@ class ReceiptLine(TypedDict):
     bytes: int
     # Bytes that did not have to be sent, because a journal proved them.
     resumed_bytes: NotRequired[int]
-    # BLAKE3 of the content in hexadecimal; absent where nothing was hashed.
+    # BLAKE3 of the content in hexadecimal, as `b3sum` prints it; absent where it was not made.
     blake3: NotRequired[str | None]
+    # XXH3-128 of the content in hexadecimal, over pieces of 64 KiB and then over pairs of sums; of
+    # a file of at most 64 KiB what `xxhsum -H128` prints. Absent where it was not made.
+    xxh3_tree: NotRequired[str | None]
+    # `none` where content was copied without any sum of it; absent where there is one, or nothing
+    # was copied.
+    hash: NotRequired[str | None]
     # Why it failed or was skipped.
     reason: NotRequired[str | None]
 

@@ -37,6 +37,8 @@ COLUMNS = {
     "bytes": "UBIGINT",
     "resumed_bytes": "UBIGINT",
     "blake3": "VARCHAR",
+    "xxh3_tree": "VARCHAR",
+    "hash": "VARCHAR",
     "reason": "VARCHAR",
 }
 """Columns of a receipt, with the engine's types; null is "not said"."""
@@ -90,8 +92,10 @@ def receipt(store: Store, run_id: str, *, failed: bool = False) -> Iterator[pa.R
         _turn(layout, lines)
     if not table.exists():
         return None
-    read_footer(table)
-    return _batches("read_parquet(?)", [str(table)], failed)
+    known = read_footer(table).columns
+    # One of an older version has fewer columns.
+    columns = ", ".join(name if name in known else f"NULL AS {name}" for name in COLUMNS)
+    return _batches(f"(SELECT {columns} FROM read_parquet(?))", [str(table)], failed)
 
 
 def settle_receipts(layout: Layout) -> None:

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from farline import _native
-from farline.errors import AuthError, FarlineError, InternalError, from_failure
+from farline.errors import AuthError, FarlineError, InternalError, InterruptedRun, from_failure
 from farline.logs import Log
 from farline.tools import Capabilities, EventSink, RunResult, Stop, StopQuestion, events
 from farline.tools.known_servers import KnownServers
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from farline._native import Contact as Contact
 
     # Making these types takes longer than starting a run.
@@ -42,6 +44,8 @@ TICKET_VARIABLE = "FARLINE_TICKET"
 _LOG = Log(__name__)
 
 _POLL_S = 0.1
+_SUM_BYTES = 64 << 20
+"""Read of a file before it is asked whether to go on."""
 _Value = TypeVar("_Value")
 
 
@@ -126,6 +130,21 @@ def resolve_spec(spec: RunSpec | Mapping[str, Any]) -> RunSpec:
     """
     resolved: RunSpec = json.loads(checked(_native.validate_run_spec, json.dumps(spec)))
     return resolved
+
+
+def file_sum(path: Path, kind: str, goes_on: Callable[[], bool]) -> str:
+    """The sum of a file in hexadecimal, by a word of `--hash`; `goes_on` is asked now and then.
+
+    Raises:
+        SystemFailure: when it cannot be read.
+        InterruptedRun: when it is not to go on.
+    """
+    sums = checked(_native.FileSum, path, kind)
+    while goes_on():
+        digits: str | None = checked(sums.advance, _SUM_BYTES)
+        if digits is not None:
+            return digits
+    raise InterruptedRun("stopped")
 
 
 def host_facts() -> HostFacts:

@@ -61,8 +61,20 @@ def test_an_archive_keeps_owners_except_by_a_ticket() -> None:
 def test_only_between_two_folders_of_this_host_nothing_is_sealed() -> None:
     assert request("a", "b").document()["copy"]["cipher"] == "none"
     assert "cipher" not in request().document()["copy"]
+    assert "hash" not in request().document()["copy"]
     asked = {"copy": {"cipher": "aes256-gcm"}}
     assert request("a", "b", spec=asked).document()["copy"]["cipher"] == "aes256-gcm"
+
+
+@pytest.mark.parametrize(
+    ("asked", "used"),
+    [({}, "xxh3"), ({"hash": "auto"}, "xxh3"), ({"hash": "blake3"}, "blake3"),
+     ({"verify": "none"}, None), ({"sync_level": "checksum"}, None)],
+)  # fmt: skip
+def test_what_stays_on_this_host_needs_no_sum_that_holds_against_others(
+    asked: dict[str, str], used: str | None
+) -> None:
+    assert request("a", "b", spec={"copy": asked}).document()["copy"].get("hash") == used
 
 
 def test_samples_come_twice_a_second_unless_stated() -> None:

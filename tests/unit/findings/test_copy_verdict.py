@@ -150,7 +150,7 @@ def test_a_thread_that_hashes_and_seals() -> None:
         "97 % of one CPU (hashing 40 % and encryption 30 % of its threads' time)" in found["line"]
     )
     assert any("--cipher none" in remedy for remedy in found["remedies"])
-    assert any("--verify none" in remedy for remedy in found["remedies"])
+    assert any("--hash xxh3" in remedy for remedy in found["remedies"])
     assert "more streams on other CPUs: --streams 4" in found["remedies"]
 
 

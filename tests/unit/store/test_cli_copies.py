@@ -80,7 +80,7 @@ def test_show_says_what_became_of_the_files(store: Store) -> None:
     assert "1,200 copied, 954 MiB in 1.00 s: 1,200 files/s" in text
     assert "4 already present, 30 failed" in text
     assert "5.00 MiB verified by the journal" in text
-    assert "encrypted with aes128-gcm, verify tree, chunks of 1MiB" in text
+    assert "encrypted with aes128-gcm, verify tree, BLAKE3, chunks of 1MiB" in text
     assert "read uring on ext4; written buffered on ext4" in text
     assert "sender's threads, 4 s" in text
     assert f"and 10 more: farline show {RUN_ID} --files --failed" in text
@@ -99,9 +99,9 @@ def test_show_has_the_samples_of_files(store: Store) -> None:
 
 def test_show_lists_the_receipt(store: Store) -> None:
     head, *lines = farline("show", RUN_ID, "--files").stdout.splitlines()
-    assert head.split() == ["status", "bytes", "BLAKE3", "path"]
+    assert head.split() == ["status", "bytes", "checksum", "path"]
     assert len(lines) == 3
-    assert lines[0].split() == ["copied", "1", "0" * 16, "folder/file-0000001"]
+    assert lines[0].split() == ["copied", "1", f"blake3:{'0' * 16}", "folder/file-0000001"]
     assert lines[2].endswith("na\\xffme (link)")
     (failed,) = farline("show", RUN_ID, "--files", "--failed").stdout.splitlines()[1:]
     assert failed.endswith("folder/file-0000002: was changed while it was read")

@@ -41,6 +41,8 @@ LINES = [
     receipt_line(3, path="b\\\\ck\\xff 'quoted' \"…\"", resumed_bytes=7),
     {"path": "empty", "kind": "folder", "status": "copied", "bytes": 0},
     receipt_line(2**63, kind="hard-link"),
+    receipt_line(4, blake3=None, xxh3_tree="0f" * 16),
+    receipt_line(5, blake3=None, hash="none"),
 ]
 
 
@@ -52,6 +54,17 @@ def test_a_receipt_comes_back_in_its_order(store: Store, tmp_path: Path) -> None
     assert [path.name for path in store.layout.receipts.iterdir()] == [f"{RUN_ID}.parquet"]
     assert rows(store) == [full(line) for line in LINES]
     assert rows(store, failed=True) == [full(LINES[1])]
+
+
+def test_a_receipt_of_a_version_that_knew_blake3_alone_is_read(
+    store: Store, tmp_path: Path
+) -> None:
+    keep_receipt(store, RUN_ID, write_receipt(tmp_path / "lines", LINES[:5]))
+    rows(store)
+    (path,) = store.layout.receipts.iterdir()
+    table = pq.read_table(path)
+    pq.write_table(table.drop_columns(["xxh3_tree", "hash"]), path)
+    assert rows(store) == [full(line) for line in LINES[:5]]
 
 
 def test_the_users_own_file_stays(store: Store, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ use super::shared::{Mode, Shared, broken, one_line};
 use crate::frame::FrameKind;
 use crate::message::{self, Catalogue, EntryKind, MOST_XATTR_BYTES, Proved, Wants, Xattr};
 use crate::path_text::Shown;
+use crate::sum::{Sum, note_sum};
 use crate::{Arrived, Frame, Inlet, most_entries_under_way, path_text};
 
 /// Entries beyond those agreed on: a file that is tried again may be announced before the word that its first try is lost.
@@ -276,7 +277,7 @@ impl<'a> Reading<'a> {
         number: u64,
         said: message::Entry,
         bytes: u64,
-        hash: Option<[u8; 32]>,
+        hash: Option<Sum>,
     ) -> Result<(), Failure> {
         let shared = self.shared;
         let source = Source {
@@ -380,27 +381,15 @@ impl<'a> Reading<'a> {
     }
 
     /// The name was there.
-    pub fn present(
-        &mut self,
-        path: &[u8],
-        kind: Kind,
-        bytes: u64,
-        hash: Option<[u8; 32]>,
-    ) -> Result<(), Failure> {
+    pub fn present(&mut self, path: &[u8], kind: Kind, bytes: u64, hash: Option<Sum>) -> Result<(), Failure> {
         let mut line = line(path, kind, FileStatus::Present, bytes);
-        line.blake3 = hash.map(|hash| blake3::Hash::from_bytes(hash).to_hex().to_string());
+        note_sum(&mut line, hash);
         self.shared.gauges.spared_bytes.add(bytes);
         self.settle(line, Wants::Present(hash))
     }
 
     /// The name was there, and its attributes were set to the source's, or would be.
-    pub fn updated(
-        &mut self,
-        path: &[u8],
-        kind: Kind,
-        bytes: u64,
-        hash: Option<[u8; 32]>,
-    ) -> Result<(), Failure> {
+    pub fn updated(&mut self, path: &[u8], kind: Kind, bytes: u64, hash: Option<Sum>) -> Result<(), Failure> {
         if !self.shared.counts_updates {
             return self.present(path, kind, bytes, hash);
         }
@@ -409,7 +398,7 @@ impl<'a> Reading<'a> {
             Mode::Real | Mode::Nothing => FileStatus::Updated,
         };
         let mut line = line(path, kind, status, bytes);
-        line.blake3 = hash.map(|hash| blake3::Hash::from_bytes(hash).to_hex().to_string());
+        note_sum(&mut line, hash);
         self.shared.gauges.spared_bytes.add(bytes);
         self.settle(line, Wants::Updated(hash))
     }

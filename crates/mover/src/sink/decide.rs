@@ -3,15 +3,16 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use farline_spec::{Failure, Overwrite, SyncLevel, kernel_words};
+use farline_spec::{Failure, Overwrite, SumKind, SyncLevel, kernel_words};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
 use super::attributes::Attributes;
 use super::journal::{Resumable, Source, path_key};
 use super::owner::Belongs;
 use super::place::{Folders, split, word};
-use super::shared::{Mode, POISONED, Shared, in_words};
+use super::shared::{Mode, POISONED, ResumeState, Shared, in_words};
 use crate::message::Xattr;
+use crate::sum::{Hasher, Sum};
 
 /// What is read at once to hash a file.
 const READ_BYTES: usize = 1 << 20;
@@ -22,9 +23,9 @@ pub enum Verdict {
     /// It is made; `true`: in the place of what has its name.
     Make(bool),
     /// It is there; its hash where that is known.
-    Present(Option<[u8; 32]>),
+    Present(Option<Sum>),
     /// It is there, and attributes that differed were set to the source's, or would be; its hash where that is known.
-    Updated(Option<[u8; 32]>),
+    Updated(Option<Sum>),
     /// It may not be.
     Refused(String),
 }
@@ -41,7 +42,7 @@ pub struct Announced<'a> {
     /// Extended attributes.
     pub xattrs: &'a [Xattr],
     /// Its hash, where the sync level asks for it.
-    pub hash: Option<[u8; 32]>,
+    pub hash: Option<Sum>,
 }
 
 impl Shared {
@@ -64,7 +65,7 @@ impl Shared {
             Err(error) => return Ok(Verdict::Refused(in_words(&error))),
         };
         let verdict = if let Some(kept) = site.kept_if_any()
-            && let Some(hash) = kept.memory.done(&source.key())
+            && let Some(hash) = self.done_before(kept, source)
             && facts.kind == FileKind::File
             && facts.bytes == source.bytes
             && (!self.spec.times || self.is_same_time(facts.mtime_ns, source))
@@ -92,6 +93,14 @@ impl Shared {
             }
             verdict => verdict,
         })
+    }
+
+    /// The sum of a file that an earlier session was done with; `Some(None)` where it was proved by another kind of sum than is
+    /// in use now, or by none: it is there, and not proved here.
+    #[expect(clippy::option_option, reason = "a file that is done may have no sum")]
+    fn done_before(&self, kept: &ResumeState, source: &Source) -> Option<Option<Sum>> {
+        let known = kept.memory.done(&source.key())?;
+        Some(known.filter(|sum| Some(sum.kind()) == self.sum))
     }
 
     fn compared(
@@ -158,7 +167,7 @@ impl Shared {
     }
 
     /// BLAKE3 of a file at the destination; the copy may end meanwhile.
-    fn hash_of(&self, folders: &mut Folders, path: &[u8]) -> Result<io::Result<[u8; 32]>, Failure> {
+    fn hash_of(&self, folders: &mut Folders, path: &[u8]) -> Result<io::Result<Sum>, Failure> {
         let (parent, name) = split(path);
         let flags = OpenFlags::READ | OpenFlags::NO_FOLLOW | OpenFlags::NO_WAIT;
         let opened = folders
@@ -168,7 +177,7 @@ impl Shared {
             Ok(file) => file,
             Err(error) => return Ok(Err(error)),
         };
-        let mut hasher = blake3::Hasher::new();
+        let mut hasher = Hasher::new(SumKind::Blake3);
         let mut buffer = vec![0; READ_BYTES];
         let mut offset = 0;
         loop {
@@ -179,7 +188,7 @@ impl Shared {
                 .file_ns
                 .time(|| file::read_at(file.as_fd(), &mut buffer, offset))
             {
-                Ok(0) => return Ok(Ok(*hasher.finalize().as_bytes())),
+                Ok(0) => return Ok(Ok(hasher.sum())),
                 Ok(read) => read,
                 Err(error) => return Ok(Err(error)),
             };

@@ -18,7 +18,8 @@ use super::shared::Shared;
 use super::staging::Partial;
 use crate::message::GRAIN_BYTES;
 use crate::path_text::Shown;
-use crate::tree_hash::{hole_hash, subtree_bytes};
+use crate::sum::hole_sum;
+use crate::tree_hash::subtree_bytes;
 
 /// From so many files on, all of a file system is flushed to the device at once.
 const MANY_FILES: usize = 4;
@@ -62,9 +63,8 @@ impl Shared {
         while at < end && !entry.store().is_over {
             self.check()?;
             let part = subtree_bytes(at, end, length, most);
-            let hash = self
-                .is_hashed()
-                .then(|| self.gauges.hash_ns.time(|| hole_hash(at, part, part == length)));
+            let zeros = |kind| hole_sum(kind, at, part, part == length);
+            let hash = self.sum.map(|kind| self.gauges.hash_ns.time(|| zeros(kind)));
             self.pulse.beat();
             self.hole_bytes.fetch_add(part, Ordering::Relaxed);
             self.gauges.spared_bytes.add(part);

@@ -82,6 +82,7 @@ pub fn play(destination: &Path, data: &[u8]) {
         counts_updates: true,
         heals_frames: true,
         takes_names_apart: true,
+        sum: None,
         expands_patterns: false,
         spec,
         root: Root::own(),
@@ -289,7 +290,7 @@ mod tests {
         prop_oneof![
             (0u64..200_000, any::<bool>()).prop_map(|(bytes, hashed)| EntryKind::File {
                 bytes,
-                hash: hashed.then_some([1; 32])
+                hash: hashed.then_some(crate::Sum::from_bytes([1; 32]))
             }),
             Just(EntryKind::Folder),
             prop::collection::vec(any::<u8>(), 0..6).prop_map(|target| EntryKind::Link { target }),

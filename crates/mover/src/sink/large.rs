@@ -10,14 +10,14 @@ use farline_sys::file::{self, OpenFlags};
 use tracing::debug;
 
 use super::entry::{Entry, Store};
-use super::journal::Resumable;
+use super::journal::{Part, Resumable};
 use super::shared::{Mode, Shared};
 use super::staging::Partial;
 use crate::engine::{OpenFile, Writer};
 use crate::frame::Header;
 use crate::message::{GRAIN_BYTES, Proved};
 use crate::path_text::Shown;
-use crate::tree_hash::chunk_hash;
+use crate::sum::{Sum, chunk_sum};
 
 /// A chunk that was proved and is to be written.
 #[derive(Debug)]
@@ -28,8 +28,8 @@ pub struct Chunk {
     pub offset: u64,
     /// How long it is.
     pub bytes: u64,
-    /// Its chaining value, where it is hashed.
-    pub hash: Option<[u8; 32]>,
+    /// Its sum, where it is hashed.
+    pub hash: Option<Sum>,
 }
 
 impl Chunk {
@@ -65,8 +65,8 @@ impl Shared {
             return Ok(None);
         };
         let is_whole_file = bytes == entry.source.bytes;
-        let hashed = || chunk_hash(offset, content, is_whole_file);
-        let found = self.is_hashed().then(|| self.gauges.hash_ns.time(hashed));
+        let sum = |kind| chunk_sum(kind, offset, content, is_whole_file);
+        let found = self.sum.map(|kind| self.gauges.hash_ns.time(|| sum(kind)));
         let admission = self.machine.with(|machine| machine.take_chunk(&chunk, found))?;
         Ok(self.admitted(&entry, admission)?.then_some(Chunk {
             entry,
@@ -168,8 +168,24 @@ impl Shared {
                 .map_err(|error| Failure::system("staging folder .farline-partial", &error));
         };
         kept.journal.resumed(&partial);
+        let parts = left.proved(self.sum);
+        // What is not gone on with is written anew, and may be given back: from now on nothing says that it is there.
+        self.keep_only(&partial, &left, &parts)?;
         entry.store().partial = Some(Arc::new(partial));
-        Ok(left.proved(self.is_hashed()))
+        Ok(parts)
+    }
+
+    /// Takes back in the journal what it says of `partial` besides `parts`.
+    fn keep_only(&self, partial: &Partial, left: &Resumable, parts: &[Proved]) -> Result<(), Failure> {
+        let kept: Vec<Part> = parts
+            .iter()
+            .map(|part| (part.offset, part.bytes, part.hash))
+            .collect();
+        let length = |parts: &[Part]| parts.iter().map(|part| part.1).sum::<u64>();
+        match length(&left.parts) > length(&kept) {
+            true => self.site().kept().journal.begun_anew(partial, &kept),
+            false => Ok(()),
+        }
     }
 
     /// The file of a chunk as `writer` takes it; `None` where nothing is written, or the file is over.

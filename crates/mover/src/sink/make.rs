@@ -20,6 +20,7 @@ use super::place::{Folders, split, word};
 use super::settle::line;
 use super::shared::{Destination, Mode, Shared, ends_all, in_words};
 use crate::message::{self, Wants};
+use crate::sum::{content_sum, note_sum};
 
 /// What is copied at once of a file that becomes two.
 const COPIED_BYTES: usize = 1 << 20;
@@ -232,7 +233,7 @@ impl Reading<'_> {
     /// A file without content needs nothing to be sent.
     pub fn empty_file(&mut self, entry: &Arc<Entry>) -> Result<(), Failure> {
         let shared = self.shared;
-        let hash = shared.is_hashed().then(|| *blake3::hash(b"").as_bytes());
+        let hash = shared.sum.map(|kind| content_sum(kind, b""));
         if shared.mode == Mode::Real {
             let named = match self.folders.as_mut() {
                 Some(folders) => shared.make_small(folders, entry, b"", hash),
@@ -245,7 +246,7 @@ impl Reading<'_> {
         }
         self.file_is_there(&entry.source.path, true);
         let mut line = line(&entry.source.path, Kind::File, FileStatus::Copied, 0);
-        line.blake3 = hash.map(|hash| blake3::Hash::from_bytes(hash).to_hex().to_string());
+        note_sum(&mut line, hash);
         self.settle(line, Wants::Made)
     }
 

@@ -65,7 +65,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use farline_proto::copy::receiver::Config;
-use farline_spec::{CopyEnd, CopyProgress, CopyReport, CopySpec, Failure, FailureKind, FileEngine, Verify};
+use farline_spec::{CopyEnd, CopyProgress, CopyReport, CopySpec, Failure, FailureKind, FileEngine};
 use farline_sys::process;
 use tracing::{Span, debug};
 
@@ -417,6 +417,7 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         pulse,
         counts_updates,
         takes_names_apart,
+        sum,
         ..
     } = setup;
     let mode = mode_of(&spec);
@@ -424,10 +425,9 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         process::raise_open_files().map_err(|error| Failure::system("the limit of open files", &error))?;
     let (device, outlook) = look(&root, &spec, mode)?;
     let choice = choose(&spec, mode, &device, streams)?;
-    let reach = reach(&spec, root)?;
     let durable = mode == Mode::Real && spec.fsync && !device.is_memory;
     let config = Config {
-        is_hashed: spec.verify != Verify::None,
+        sum,
         is_durable: durable,
         has_further_names: spec.hard_links,
         takes_names_apart,
@@ -440,6 +440,7 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
     Ok(Shared {
         helpers: pack_workers::helpers(&spec, streams),
         mode,
+        sum,
         request: Mutex::new(Request::new(&spec, is_own_request)?),
         durable,
         device,
@@ -452,7 +453,7 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         streams,
         most_streams,
         lanes: Lanes::new(streams),
-        reach,
+        reach: reach(&spec, root)?,
         owners: Owners::new(&spec),
         top_owner: OnceLock::new(),
         counts_updates,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use farline_proto::copy::naming::{Naming, Rules, Step};
 use farline_proto::copy::receiver::Ready;
-use farline_spec::{Attribute, Failure, kernel_words};
+use farline_spec::{Attribute, Failure, SumKind, kernel_words};
 use farline_sys::file::{self, OpenFlags};
 use farline_sys::page_buffer::PAGE_BYTES;
 use tracing::{debug, debug_span};
@@ -17,6 +17,7 @@ use super::place::{Folders, split};
 use super::shared::{Shared, ends_all, in_words};
 use super::staging::Partial;
 use crate::path_text::Shown;
+use crate::sum::{Hasher, Sum};
 
 /// Permission bits of a file: the bits that lend its owner's rights are not taken from another host.
 pub const FILE_BITS: u32 = 0o777;
@@ -135,7 +136,7 @@ impl Shared {
         folders: &mut Folders,
         entry: &Arc<Entry>,
         content: &[u8],
-        hash: Option<[u8; 32]>,
+        hash: Option<Sum>,
     ) -> Result<Result<(), String>, Failure> {
         if let Err(error) = self.write_small(folders, entry, content) {
             return reason_of(Err(error));
@@ -255,7 +256,7 @@ impl Shared {
     pub fn note(
         &self,
         entry: &Entry,
-        hash: Option<[u8; 32]>,
+        hash: Option<Sum>,
         partial: Option<&Partial>,
         step: Step,
     ) -> Result<(), Failure> {
@@ -327,12 +328,12 @@ impl Shared {
         &self,
         file: BorrowedFd<'_>,
         bytes: u64,
-        hash: Option<[u8; 32]>,
+        hash: Option<Sum>,
     ) -> Result<Result<(), String>, Failure> {
         let Some(hash) = hash.filter(|_| self.reads_back()) else {
             return Ok(Ok(()));
         };
-        let read = self.hash_on_device(file, bytes)?;
+        let read = self.hash_on_device(file, bytes, hash.kind())?;
         Ok(match read {
             Ok(found) if found == hash => Ok(()),
             Ok(_) => Err("the data read back from the device differ from the data received".to_owned()),
@@ -340,7 +341,12 @@ impl Shared {
         })
     }
 
-    fn hash_on_device(&self, file: BorrowedFd<'_>, bytes: u64) -> Result<io::Result<[u8; 32]>, Failure> {
+    fn hash_on_device(
+        &self,
+        file: BorrowedFd<'_>,
+        bytes: u64,
+        kind: SumKind,
+    ) -> Result<io::Result<Sum>, Failure> {
         let opened = file::forget(file, 0, 0).and_then(|()| {
             let direct = file::reopen(file, OpenFlags::READ | OpenFlags::DIRECT);
             // Where nothing can be read past the page cache it was dropped just now, or memory is all there is.
@@ -351,7 +357,7 @@ impl Shared {
             Err(error) => return Ok(Err(error)),
         };
         let mut frame = crate::Frame::new(READ_BACK_BYTES);
-        let mut hasher = blake3::Hasher::new();
+        let mut hasher = Hasher::new(kind);
         let mut offset = 0;
         loop {
             self.check()?;
@@ -371,7 +377,7 @@ impl Shared {
             self.gauges.hash_ns.time(|| hasher.update(&room[..used]));
             offset += used as u64;
             if is_end || used == 0 {
-                return Ok(Ok(*hasher.finalize().as_bytes()));
+                return Ok(Ok(hasher.sum()));
             }
         }
     }

@@ -12,6 +12,7 @@ use super::driver::Receiver;
 use super::entry::Entry;
 use super::shared::{Shared, ends_all, in_words, one_line};
 use crate::path_text::{self, Shown};
+use crate::sum::note_sum;
 
 impl Shared {
     /// The files have their names.
@@ -36,9 +37,7 @@ impl Shared {
                 .add(bytes - counted.proved_bytes.min(bytes));
             let mut line = self.line(entry, FileStatus::Copied);
             line.resumed_bytes = counted.resumed_bytes;
-            line.blake3 = ready
-                .hash
-                .map(|hash| blake3::Hash::from_bytes(hash).to_hex().to_string());
+            note_sum(&mut line, ready.hash);
             self.receipt.settle(&line)?;
         }
         self.pulse.beat();
@@ -174,6 +173,8 @@ pub fn line(path: &[u8], kind: FileKind, status: FileStatus, bytes: u64) -> Rece
         bytes,
         resumed_bytes: 0,
         blake3: None,
+        xxh3_tree: None,
+        hash: None,
         reason: None,
     }
 }

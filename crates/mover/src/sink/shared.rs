@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use farline_spec::{CopySpec, Failure, FailureKind, kernel_words, plain_line};
+use farline_spec::{CopySpec, Failure, FailureKind, SumKind, kernel_words, plain_line};
 use tracing::{debug, trace};
 
 use super::able::{Able, Losses};
@@ -129,6 +129,8 @@ impl Destination {
 pub struct Shared {
     pub spec: CopySpec,
     pub mode: Mode,
+    /// What content is proved with, if it is.
+    pub sum: Option<SumKind>,
     /// Whether what is received reaches the device before it gets its name.
     pub durable: bool,
     pub device: Device,
@@ -219,11 +221,6 @@ pub struct Problems {
 }
 
 impl Shared {
-    /// Whether anything is hashed.
-    pub fn is_hashed(&self) -> bool {
-        self.spec.verify != farline_spec::Verify::None
-    }
-
     /// Whether what is on the device is read once more.
     pub fn reads_back(&self) -> bool {
         self.mode == Mode::Real && self.spec.verify == farline_spec::Verify::ReadBack

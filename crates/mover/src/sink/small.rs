@@ -11,6 +11,7 @@ use super::place::Folders;
 use super::shared::{Mode, Shared};
 use crate::Frame;
 use crate::pack::{self, Item};
+use crate::sum::{Sum, content_sum};
 
 /// A thread that writes the files of packs.
 pub struct Small<'a> {
@@ -22,7 +23,7 @@ pub struct Small<'a> {
 struct Taken<'a> {
     entry: Arc<Entry>,
     content: &'a [u8],
-    hash: Option<[u8; 32]>,
+    hash: Option<Sum>,
 }
 
 impl<'a> Small<'a> {
@@ -66,12 +67,12 @@ impl<'a> Small<'a> {
         let facts: Vec<receiver::Item> = items.iter().map(facts).collect();
         let known = |receiver: &Receiver| known(receiver, &facts);
         let entries = shared.machine.wait_for(known, || shared.check())?;
-        let hashed = |item: &Item<'_>| *blake3::hash(item.content).as_bytes();
-        let is_hashed = |entry: &Option<Arc<Entry>>| shared.is_hashed() && entry.is_some();
-        let hashes: Vec<Option<[u8; 32]>> = items
+        let sum = |item: &Item<'_>, kind| shared.gauges.hash_ns.time(|| content_sum(kind, item.content));
+        let kind = |entry: &Option<Arc<Entry>>| shared.sum.filter(|_| entry.is_some());
+        let hashes: Vec<Option<Sum>> = items
             .iter()
             .zip(&entries)
-            .map(|(item, entry)| is_hashed(entry).then(|| shared.gauges.hash_ns.time(|| hashed(item))))
+            .map(|(item, entry)| kind(entry).map(|kind| sum(item, kind)))
             .collect();
         let admissions = shared.machine.with(|machine| {
             let pairs = facts.iter().zip(&hashes);
@@ -139,7 +140,7 @@ fn known(receiver: &Receiver, items: &[receiver::Item]) -> Result<Option<Vec<Opt
     Ok(Some(entries))
 }
 
-fn ready(entry: &Arc<Entry>, hash: Option<[u8; 32]>) -> Ready<Arc<Entry>> {
+fn ready(entry: &Arc<Entry>, hash: Option<Sum>) -> Ready<Arc<Entry>> {
     Ready {
         file: entry.number,
         kept: Arc::clone(entry),

@@ -77,7 +77,8 @@ pub struct Partial {
 }
 
 impl Partial {
-    fn new(id: u64, name: Vec<u8>, source: Source, file: OwnedFd) -> Self {
+    /// A partial that is open.
+    pub fn new(id: u64, name: Vec<u8>, source: Source, file: OwnedFd) -> Self {
         Self {
             id,
             name,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, TryRecvError, never, select};
 use farline_spec::{Failure, FileKind, FileStatus};
 use tracing::debug;
-use xxhash_rust::xxh3::xxh3_128;
+use twox_hash::XxHash3_128;
 
 use super::found::{Found, What};
 use super::owners::Owners;
@@ -178,7 +178,7 @@ impl<'a> Announcer<'a> {
         let Some(said) = &mut self.said else {
             return false;
         };
-        !said.insert(xxh3_128(&found.path))
+        !said.insert(XxHash3_128::oneshot(&found.path))
     }
 
     /// A name was found again. A folder that two sources have is one folder; of two files the first is taken.

@@ -16,6 +16,7 @@ use super::table::Known;
 use crate::frame::{Frame, FrameKind};
 use crate::message::{self, Feedback, Proved, Wants, is_chunk};
 use crate::path_text::{Shown, to_text};
+use crate::sum::{Sum, content_sum};
 use crate::{Arrived, Inlet};
 
 /// Problems besides files that are taken at the end.
@@ -172,8 +173,8 @@ impl Shared {
                 } else {
                     FileStatus::Copied
                 };
-                let hash =
-                    (has_content && self.hashes && !self.spec.dry_run).then(|| *blake3::hash(&[]).as_bytes());
+                let is_made = has_content && !self.spec.dry_run;
+                let hash = self.sum.filter(|_| is_made).map(|kind| content_sum(kind, &[]));
                 self.settle_as(&file, status, None, hash, taken);
                 Ok(())
             }
@@ -241,7 +242,7 @@ impl Shared {
         Ok(())
     }
 
-    fn done(&self, number: u64, hash: Option<[u8; 32]>, taken: &mut Taken) -> Result<(), Failure> {
+    fn done(&self, number: u64, hash: Option<Sum>, taken: &mut Taken) -> Result<(), Failure> {
         let Some(file) = self.live(number)? else {
             return Ok(());
         };
@@ -272,7 +273,7 @@ impl Shared {
         file: &Arc<Sending>,
         status: FileStatus,
         reason: Option<&str>,
-        hash: Option<[u8; 32]>,
+        hash: Option<Sum>,
         taken: &mut Taken,
     ) {
         self.is_first_answer(file, taken);
@@ -407,6 +408,8 @@ impl Shared {
             bytes: 0,
             resumed_bytes: 0,
             blake3: None,
+            xxh3_tree: None,
+            hash: None,
             reason: None,
         });
         Ok(())

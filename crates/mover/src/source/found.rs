@@ -6,6 +6,7 @@ use farline_sys::file::FileFacts;
 
 use super::held::Held;
 use crate::message::{Entry, EntryKind, Xattr};
+use crate::sum::Sum;
 
 /// Names that a source of one copy may stand for once more because they changed while they were read.
 pub(super) const MOST_TRIES: u8 = 3;
@@ -39,7 +40,7 @@ pub(super) struct Found {
 #[derive(Debug)]
 pub(super) enum What {
     /// A regular file, with its hash where the sync level asks for it.
-    File(Option<Box<[u8; 32]>>),
+    File(Option<Box<Sum>>),
     /// A folder.
     Folder,
     /// A symbolic link to there.

@@ -17,7 +17,8 @@ use super::straight::Pointer;
 use crate::engine::{self, Completed, OpenFile, Reader, Request};
 use crate::frame::{Frame, FrameKind, Header};
 use crate::message::{Catalogue, GRAIN_BYTES};
-use crate::tree_hash::{chunk_hash, hole_hash, subtree_bytes};
+use crate::sum::{Sum, chunk_sum, hole_sum};
+use crate::tree_hash::subtree_bytes;
 
 /// How long a reader waits for something before it looks around.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
@@ -61,7 +62,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn header(&self, hash: Option<[u8; 32]>) -> Header {
+    fn header(&self, hash: Option<Sum>) -> Header {
         Header {
             kind: FrameKind::Chunk,
             file: self.file.number,
@@ -314,12 +315,12 @@ impl Producer {
         }
     }
 
-    fn hash(&self, asked: &Asked, frame: &mut Frame) -> Option<[u8; 32]> {
+    fn hash(&self, asked: &Asked, frame: &mut Frame) -> Option<Sum> {
         let is_whole = asked.bytes == asked.file.found.bytes();
-        self.shared.hashes.then(|| {
+        self.shared.sum.map(|kind| {
             let content = &frame.room()[..asked.bytes as usize];
-            let hash = || chunk_hash(asked.offset, content, is_whole);
-            self.shared.gauges.hash_ns.time(hash)
+            let sum = || chunk_sum(kind, asked.offset, content, is_whole);
+            self.shared.gauges.hash_ns.time(sum)
         })
     }
 
@@ -341,11 +342,12 @@ impl Producer {
             let file_bytes = span.file.found.bytes();
             let bytes = subtree_bytes(offset, span.end, file_bytes, shared.chunk_bytes);
             let is_whole = bytes == file_bytes;
-            let zeros = || hole_hash(offset, bytes, is_whole);
+            let zeros = |kind| hole_sum(kind, offset, bytes, is_whole);
+            let timed = |kind| shared.gauges.hash_ns.time(|| zeros(kind));
             let piece = Piece {
                 offset,
                 bytes,
-                hash: shared.hashes.then(|| shared.gauges.hash_ns.time(zeros)),
+                hash: shared.sum.map(timed),
                 is_repeat: false,
             };
             if let Err(trouble) = shared.has_read(&span.file, &span.open, &piece) {
@@ -363,12 +365,12 @@ pub(super) struct Piece {
     /// Where it begins.
     pub(super) offset: u64,
     bytes: u64,
-    hash: Option<[u8; 32]>,
+    hash: Option<Sum>,
     is_repeat: bool,
 }
 
 impl Piece {
-    const fn of(asked: &Asked, hash: Option<[u8; 32]>) -> Self {
+    const fn of(asked: &Asked, hash: Option<Sum>) -> Self {
         Self {
             offset: asked.offset,
             bytes: asked.bytes,
@@ -461,7 +463,7 @@ impl Shared {
         Box::new(Chunks::new(
             facts.bytes,
             self.chunk_bytes,
-            self.hashes,
+            self.sum,
             may_have_holes,
         ))
     }

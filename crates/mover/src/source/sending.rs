@@ -4,12 +4,14 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use farline_spec::SumKind;
 use farline_sys::file;
 
 use super::found::{Found, What};
 use super::straight::Place;
 use crate::engine::OpenFile;
 use crate::message::{GRAIN_BYTES, Proved, is_part};
+use crate::sum::Sum;
 use crate::tree_hash::TreeHash;
 
 /// How often one chunk is sent again before its file fails.
@@ -42,8 +44,8 @@ pub(super) struct State {
     pub(super) is_answered: bool,
     /// It counts among the files that may have to be read still.
     pub(super) is_unread: bool,
-    /// Its BLAKE3, once read.
-    pub(super) hash: Option<[u8; 32]>,
+    /// Its sum, once read.
+    pub(super) hash: Option<Sum>,
     /// Bytes of it that the progress counts as settled.
     pub(super) credited_bytes: u64,
     /// Bytes that a journal proved.
@@ -159,10 +161,10 @@ impl State {
 
 impl Chunks {
     /// A file of `bytes` bytes of which nothing has been read.
-    pub(super) fn new(bytes: u64, chunk_bytes: u64, hashes: bool, may_have_holes: bool) -> Self {
+    pub(super) fn new(bytes: u64, chunk_bytes: u64, sum: Option<SumKind>, may_have_holes: bool) -> Self {
         Self {
             chunk_bytes,
-            tree: hashes.then(|| TreeHash::new(bytes)),
+            tree: sum.map(|kind| TreeHash::new(kind, bytes)),
             open: None,
             place: None,
             cursor: 0,

@@ -13,6 +13,7 @@ use super::sending::{Phase, Sending};
 use super::shared::{CatalogueUpdate, Shared, one_line};
 use super::steady::{self, NO_FILE};
 use crate::path_text::{Shown, to_text};
+use crate::sum::{Sum, note_sum};
 
 /// What keeps a file from being read.
 #[derive(Debug)]
@@ -69,7 +70,7 @@ impl Shared {
         file: &Sending,
         status: FileStatus,
         reason: Option<&str>,
-        hash: Option<[u8; 32]>,
+        hash: Option<Sum>,
     ) {
         let (own_hash, credited, resumed_bytes) = {
             let state = file.lock();
@@ -88,7 +89,7 @@ impl Shared {
         let hash = hash
             .or(own_hash)
             .filter(|_| is_content && status != FileStatus::Failed);
-        self.note(&ReceiptLine {
+        let mut line = ReceiptLine {
             path: to_text(&file.found.path),
             kind: kind_of(file),
             status,
@@ -98,9 +99,13 @@ impl Shared {
             } else {
                 0
             },
-            blake3: hash.map(|hash| blake3::Hash::from_bytes(hash).to_hex().to_string()),
+            blake3: None,
+            xxh3_tree: None,
+            hash: None,
             reason: reason.map(one_line),
-        });
+        };
+        note_sum(&mut line, hash);
+        self.note(&line);
     }
 
     /// `file` cannot be sent as it was announced: it is looked at once more and announced as it is then, or fails by name.

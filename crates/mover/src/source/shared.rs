@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_channel::{Receiver, Sender, bounded, select};
-use farline_spec::{CopySpec, Failure, FailureKind, FileKind, FileStatus, ReceiptLine, plain_line};
+use farline_spec::{CopySpec, Failure, FailureKind, FileKind, FileStatus, ReceiptLine, SumKind, plain_line};
 use farline_sys::file::FileFacts;
 use tracing::debug;
 
@@ -59,8 +59,8 @@ pub(super) struct Shared {
     pub(super) top_facts: Option<FileFacts>,
     /// Sources that are to be removed.
     pub(super) removal: Removal,
-    /// Whether content is hashed.
-    pub(super) hashes: bool,
+    /// What content is proved with, if it is.
+    pub(super) sum: Option<SumKind>,
     /// Most payload bytes that may move.
     pub(super) most_bytes: Option<u64>,
     /// Figures.
@@ -242,6 +242,8 @@ impl Shared {
             bytes: 0,
             resumed_bytes: 0,
             blake3: None,
+            xxh3_tree: None,
+            hash: None,
             reason: Some(one_line(reason)),
         });
         Catalogue::Unannounced {

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Sender, bounded};
 use farline_spec::{
-    CopySpec, Failure, FailureKind, FileEngine, FileKind, FileStatus, MOST_CHOSEN_CHUNK_BYTES, Verify,
+    CopySpec, Failure, FailureKind, FileEngine, FileKind, FileStatus, MOST_CHOSEN_CHUNK_BYTES,
 };
 use farline_sys::file::{self, FileFacts, OpenFlags};
 use farline_sys::process::raise_open_files;
@@ -162,7 +162,7 @@ fn share(setup: EndSetup, origins: Vec<Origin>, open_files: u64) -> Result<Share
         request: Request::new(&spec, setup.is_own_request)?,
         deleted: AtomicU64::new(0),
         filters: Filters::new(&spec.filters)?,
-        hashes: spec.verify != Verify::None,
+        sum: setup.sum,
         receipt: Receipt::open(setup.receipt.as_deref())?,
         table: Table::new(
             spec.pipeline.get() as usize,

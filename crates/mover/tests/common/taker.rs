@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use farline_mover::frame::{FrameKind, Header};
 use farline_mover::message::{self, Catalogue, Entry, EntryKind, Feedback, Wants};
-use farline_mover::{Arrived, Frame, Inlet, Outlet, SendEnd, pack};
+use farline_mover::sum::content_sum;
+use farline_mover::{Arrived, Frame, Inlet, Outlet, SendEnd, Sum, pack};
 use farline_spec::{CopySpec, FileStatus};
 
 use super::{Into, OutOf, Sent, Weather, drive_sender, link, setup, tree};
@@ -61,7 +62,7 @@ pub struct Taken {
     /// Bytes that have come, holes and what it had before included.
     pub bytes: u64,
     /// Its hash, once settled.
-    pub hash: Option<[u8; 32]>,
+    pub hash: Option<Sum>,
 }
 
 impl Taken {
@@ -79,7 +80,7 @@ impl Taken {
 struct State {
     entries: HashMap<u64, Taken>,
     early: HashMap<u64, Vec<(u64, Vec<u8>)>>,
-    settled: HashMap<u64, Option<[u8; 32]>>,
+    settled: HashMap<u64, Option<Sum>>,
     /// Numbers done, lost or answered for good.
     over: HashMap<u64, bool>,
     end: Option<(u64, bool)>,
@@ -195,7 +196,7 @@ impl Taker {
                         continue;
                     }
                     if let Some(hash) = item.hash.filter(|_| self.manner.keeps) {
-                        assert_eq!(hash, *blake3::hash(item.content).as_bytes());
+                        assert_eq!(hash, content_sum(hash.kind(), item.content));
                     }
                     state.take(item.file, 0, item.content, self.manner.keeps);
                     state.settled.insert(item.file, item.hash);
@@ -436,7 +437,7 @@ pub fn assert_all_came(top: &Path, prefix: &[u8], outcome: &Outcome) {
             assert_eq!(taken.entry.mode, thing.mode);
             assert_eq!(taken.entry.mtime_ns, thing.mtime_ns);
             if let Some(hash) = taken.hash {
-                assert_eq!(hash, *blake3::hash(thing.content.as_ref().unwrap()).as_bytes());
+                assert_eq!(hash, content_sum(hash.kind(), thing.content.as_ref().unwrap()));
             }
         }
     }

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use farline_spec::{Failure, FailureKind, FileKind, FileStatus};
 
+use super::sum::Sum;
 use super::tree_hash::is_subtree;
 
 /// Longest path, in bytes (PATH_MAX).
@@ -97,7 +98,7 @@ pub enum EntryKind {
         /// Its length.
         bytes: u64,
         /// Its BLAKE3, where the sync level asks for it.
-        hash: Option<[u8; 32]>,
+        hash: Option<Sum>,
     },
     /// A folder.
     Folder,
@@ -167,8 +168,8 @@ pub enum Catalogue {
     Settled {
         /// Number of the file.
         file: u64,
-        /// Its BLAKE3 as the sending end knows it; `None` where nothing is hashed.
-        hash: Option<[u8; 32]>,
+        /// Its sum as the sending end knows it; `None` where nothing is hashed.
+        hash: Option<Sum>,
     },
     /// A file cannot be sent: it vanished, changed while it was read, cannot be read. Nothing that came under this number
     /// may take its name.
@@ -215,8 +216,8 @@ pub struct Proved {
     pub offset: u64,
     /// How long it is.
     pub bytes: u64,
-    /// Chaining value of this part in the file's BLAKE3 tree, where it is a subtree of it; `None` where nothing was hashed.
-    pub hash: Option<[u8; 32]>,
+    /// Sum of this part, where it is a subtree of the file's; `None` where nothing was hashed.
+    pub hash: Option<Sum>,
 }
 
 /// What the receiving end wants of an entry.
@@ -227,14 +228,14 @@ pub enum Wants {
     /// What is not among these parts.
     Rest(Vec<Proved>),
     /// Nothing: it is there already. The hash where a journal has it.
-    Present(Option<[u8; 32]>),
+    Present(Option<Sum>),
     /// Nothing: it was made (folders, links, further names, empty files) or would be (a dry run).
     Made,
     /// Nothing: it may not be there, or cannot be made; one line says why.
     Refused(String),
     /// Nothing: it is there already, and its attributes were set to the source's, or would be (a dry run); from version 2 of the
     /// control protocol on. The hash as of `Present`.
-    Updated(Option<[u8; 32]>),
+    Updated(Option<Sum>),
     /// Nothing: the spec leaves it out for what the destination has or has not; one line says why.
     LeftOut(String),
 }
@@ -263,8 +264,8 @@ pub enum Feedback {
     Done {
         /// Number of the file.
         file: u64,
-        /// Its BLAKE3 as the receiving end knows it; `None` where nothing is hashed.
-        hash: Option<[u8; 32]>,
+        /// Its sum as the receiving end knows it; `None` where nothing is hashed.
+        hash: Option<Sum>,
     },
     /// The file could not be made; nothing of it has its name.
     Failed {

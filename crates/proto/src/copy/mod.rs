@@ -1,6 +1,6 @@
 //! What the two ends of a copy say to each other, and what the receiving end makes of it: a machine without files.
 //!
-//! What it does: messages and their limits, packs, the hash of a file from those of its parts; of each entry what is wanted,
+//! What it does: messages and their limits, packs, sums and the sum of a file from those of its parts; of each entry what is wanted,
 //! claimed, proved, ready and named ([`receiver`]); the order in which what is whole is brought to the device, noted and
 //! named ([`naming`]); what a journal says and what of it is believed ([`journal`]).
 //! What it must not do: see `lib.rs`; touch a file, wait, or know what a file system is.
@@ -25,6 +25,7 @@ pub mod naming;
 pub mod pack;
 mod ranges;
 pub mod receiver;
+pub mod sum;
 pub mod tree_hash;
 
 pub use ranges::{Claim, Ranges};

@@ -1,9 +1,11 @@
 //! Packs: many whole small files in one frame, so that a small file costs no call of its own.
 //!
-//! Each item, little-endian: file 8, bytes 4, flags 4 (bit 0: hashed), BLAKE3 of the content 32, content. A file in a
+//! Each item, little-endian: file 8, bytes 4, flags 4 (bit 0: hashed), sum of the content 32, content. A file in a
 //! pack was read whole and had not changed when it had been read.
 
 use farline_spec::{Failure, FailureKind};
+
+use super::sum::Sum;
 
 /// Bytes before the content of an item.
 pub const ITEM_HEADER_BYTES: usize = 48;
@@ -13,8 +15,8 @@ pub const ITEM_HEADER_BYTES: usize = 48;
 pub struct Item<'a> {
     /// Number of the file.
     pub file: u64,
-    /// BLAKE3 of the content; `None` where nothing is hashed.
-    pub hash: Option<[u8; 32]>,
+    /// Sum of the content; `None` where nothing is hashed.
+    pub hash: Option<Sum>,
     /// The content.
     pub content: &'a [u8],
 }
@@ -23,11 +25,11 @@ pub struct Item<'a> {
 ///
 /// # Panics
 /// When `place` is shorter.
-pub fn write_item_header(place: &mut [u8], file: u64, bytes: u32, hash: Option<[u8; 32]>) {
+pub fn write_item_header(place: &mut [u8], file: u64, bytes: u32, hash: Option<Sum>) {
     place[..8].copy_from_slice(&file.to_le_bytes());
     place[8..12].copy_from_slice(&bytes.to_le_bytes());
     place[12..16].copy_from_slice(&u32::from(hash.is_some()).to_le_bytes());
-    place[16..ITEM_HEADER_BYTES].copy_from_slice(&hash.unwrap_or_default());
+    place[16..ITEM_HEADER_BYTES].copy_from_slice(&hash.map_or([0; 32], |hash| *hash.as_bytes()));
 }
 
 /// The items of a pack, one after the other.
@@ -70,7 +72,7 @@ fn take(payload: &[u8]) -> Result<(Item<'_>, &[u8]), Failure> {
     hash.copy_from_slice(&header[16..]);
     let hashed = match number(12, 16) {
         0 => None,
-        1 => Some(hash),
+        1 => Some(Sum::from_bytes(hash)),
         flags => {
             let line = format!("unknown pack flags {flags:#x}");
             return Err(Failure::new(FailureKind::Protocol, line));
@@ -92,13 +94,14 @@ mod tests {
     #[test]
     fn files_come_out_as_they_went_in() {
         let mut payload = vec![0; 2 * ITEM_HEADER_BYTES + 3];
-        write_item_header(&mut payload, 7, 3, Some([9; 32]));
+        let sum = Sum::from_bytes([9; 32]);
+        write_item_header(&mut payload, 7, 3, Some(sum));
         payload[ITEM_HEADER_BYTES..ITEM_HEADER_BYTES + 3].copy_from_slice(b"abc");
         write_item_header(&mut payload[ITEM_HEADER_BYTES + 3..], 8, 0, None);
         let found: Vec<_> = items(&payload).collect::<Result<_, _>>().unwrap();
         let first = Item {
             file: 7,
-            hash: Some([9; 32]),
+            hash: Some(sum),
             content: b"abc",
         };
         let second = Item {

@@ -67,7 +67,7 @@ pub fn copy_receiver(data: &[u8]) {
 
 fn config(flags: u8) -> Config {
     Config {
-        is_hashed: false,
+        sum: None,
         is_durable: flags & 1 != 0,
         has_further_names: flags & 2 != 0,
         takes_names_apart: flags & 4 != 0,

@@ -21,8 +21,8 @@ use crate::channel::{Arrival, Channel};
 use crate::copy::{CopyPlan, origin};
 use crate::machine::{ClientAction, ClientEvent, ClientMachine, ClientPlan, ClientState, Timing};
 use crate::message::{
-    ADJUSTS, COUNTS_UPDATES, ClientMessage, ClientProfile, FarStages, HEALS_FRAMES, Listeners, ServerMessage,
-    SessionId, TAKES_NAMES_APART,
+    ADJUSTS, COUNTS_UPDATES, ClientMessage, ClientProfile, FarStages, HEALS_FRAMES, KNOWS_SUMS, Listeners,
+    ServerMessage, SessionId, TAKES_NAMES_APART,
 };
 use crate::run::RunOutcome;
 use crate::run_controller::{Bounds, RunController, SeatEvent, check_rows, payload_bytes};
@@ -405,6 +405,7 @@ impl<'a> Driver<'a> {
             heals_frames: self.machine.version() >= HEALS_FRAMES,
             takes_names_apart: self.machine.version() >= TAKES_NAMES_APART,
             adjusts: self.machine.version() >= ADJUSTS,
+            knows_sums: self.machine.version() >= KNOWS_SUMS,
             receipt: self.receipt.take(),
             most_bytes: None,
             seals: seal_keys(self.channel.tls(), session, copy.cipher)?,

@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 
 use farline_mover::{ActivityMonitor, EndSetup, Gauges, Inlet, Outlet, ReceiveEnd, Root, SendEnd};
 use farline_spec::{
-    Cipher, CopyProgress, CopyReport, CopySpec, Failure, FailureKind, RunSpec, SyncLevel, Verify,
+    Cipher, CopyProgress, CopyReport, CopySpec, Failure, FailureKind, RunSpec, SumKind, SyncLevel, Verify,
 };
 use farline_transport::{Role, Stream};
 use tracing::debug;
@@ -47,6 +47,7 @@ pub use prepare::{messages_bps, prepare, prepare_data};
 pub use report::{for_the_wire, merged};
 use spoiled::Spoiled;
 
+pub use farline_mover::FileSum;
 pub use seal::{Seal, SealKeys};
 
 /// Time for the word that a copy was stopped to come after the end of its streams, by another connection.
@@ -69,6 +70,8 @@ pub struct CopyPlan {
     pub takes_names_apart: bool,
     /// Whether its streams may come and go.
     pub adjusts: bool,
+    /// Whether both ends know of other sums than BLAKE3.
+    pub knows_sums: bool,
     /// Where its receipt goes.
     pub receipt: Option<PathBuf>,
     /// Most payload bytes that may move.
@@ -82,6 +85,8 @@ pub struct Copying {
     mover: Mover,
     spec: RunSpec,
     copy: CopySpec,
+    /// What content is proved with, if it is.
+    sum: Option<SumKind>,
     seals: SealKeys,
     word: EndSignal,
     pieces: Pieces,
@@ -113,6 +118,10 @@ impl Copying {
         let copy = spec.copy.clone().ok_or_else(missing)?;
         let (gauges, pulse) = (Arc::<Gauges>::default(), Arc::<ActivityMonitor>::default());
         let heals_frames = plan.heals_frames && copy.cipher != Cipher::None;
+        let sum = match plan.knows_sums {
+            true => copy.sum(),
+            false => copy.sum_of_old(),
+        };
         let setup = EndSetup {
             spec: copy.clone(),
             root: plan.root,
@@ -129,6 +138,7 @@ impl Copying {
             counts_updates: plan.counts_updates,
             heals_frames,
             takes_names_apart: plan.takes_names_apart,
+            sum,
             expands_patterns: matches!(end, streams::End::Server),
             receipt: plan.receipt,
             most_bytes: plan.most_bytes,
@@ -153,6 +163,7 @@ impl Copying {
             pulse,
             stall_s: stall_s(&copy, end),
             is_still: AtomicBool::new(false),
+            sum,
             copy,
         })
     }
@@ -425,6 +436,7 @@ impl Copying {
             Mover::Receives(end) => end.finish()?,
         };
         report.cipher = self.copy.cipher.word().to_owned();
+        report.hash = self.sum.map_or("none", SumKind::word).to_owned();
         let own = if self.sends() {
             &mut report.sender
         } else {

@@ -43,6 +43,8 @@ pub fn merged(own: &CopyReport, far: Option<&CopyReport>, client_sends: bool) ->
 
 /// A report as it goes to the other end, or came from there: its names stay where they are, its words are short.
 pub fn for_the_wire(mut report: CopyReport) -> CopyReport {
+    // Both ends know it, and an older one has no such field.
+    report.hash.clear();
     report.failures.clear();
     report.skips.clear();
     report.problems.clear();
@@ -113,6 +115,8 @@ mod tests {
             bytes: 0,
             resumed_bytes: 0,
             blake3: None,
+            xxh3_tree: None,
+            hash: None,
             reason: None,
         });
         let tame = for_the_wire(long);

@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 
 use farline_mover::frame::{FrameKind, Header, PREFIX_BYTES, TRAILER_BYTES};
 use farline_mover::message::{self, Catalogue, Entry, EntryKind, Feedback, Wants};
+use farline_mover::sum::content_sum;
 use farline_mover::{Frame, pack};
-use farline_spec::{Failure, RunSpec, ServerConfig};
+use farline_spec::{Failure, RunSpec, ServerConfig, SumKind};
 use farline_transport::Received;
 use serde::de::DeserializeOwned;
 
@@ -289,7 +290,7 @@ impl Session {
 
     /// Sends a whole small file.
     pub fn pack(&mut self, file: u64, content: &[u8]) -> Step {
-        let hash = farline_mover::tree_hash::chunk_hash(0, content, true);
+        let hash = content_sum(SumKind::Blake3, content);
         let mut payload = vec![0; pack::ITEM_HEADER_BYTES];
         pack::write_item_header(&mut payload, file, content.len() as u32, Some(hash));
         payload.extend_from_slice(content);

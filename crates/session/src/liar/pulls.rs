@@ -210,7 +210,7 @@ fn chunk(session: &mut Session, file: u64, offset: u64, bytes: usize) -> Step {
     let header = Header {
         file,
         offset,
-        hash: Some([1; 32]),
+        hash: Some(farline_mover::Sum::from_bytes([1; 32])),
         ..Header::of_messages(FrameKind::Chunk)
     };
     session.frame(0, header, &vec![0; bytes])

@@ -27,7 +27,7 @@ fn part(offset: u64, bytes: u64) -> Wants {
     Wants::Rest(vec![Proved {
         offset,
         bytes,
-        hash: Some([1; 32]),
+        hash: Some(farline_mover::Sum::from_bytes([1; 32])),
     }])
 }
 

@@ -251,6 +251,7 @@ impl ClientMachine {
         };
         self.version = self.plan.versions.common(offered)?;
         self.session = offer.session;
+        self.plan.fit_to(self.version)?;
         let handshake = Handshake {
             version: self.version,
             ticket: self.plan.ticket.take(),

@@ -6,7 +6,9 @@ use farline_spec::{AdjustRequest, Failure, RunSpec};
 
 use super::adjust::{KnobChange, LocalChange};
 use super::timing::Timing;
-use crate::message::{ClientMessage, ClientProfile, FarStages, Listeners, SessionId, VersionRange};
+use crate::message::{
+    ClientMessage, ClientProfile, FarStages, KNOWS_SUMS, Listeners, SessionId, VersionRange,
+};
 
 /// What the client wants of the session.
 #[derive(Debug, Clone)]
@@ -19,6 +21,19 @@ pub struct ClientPlan {
     pub versions: VersionRange,
     /// Limits on waiting.
     pub timing: Timing,
+}
+
+impl ClientPlan {
+    /// Asks for what this version of the control protocol has words for, as it was meant.
+    ///
+    /// # Errors
+    /// [`FailureKind::Version`](farline_spec::FailureKind::Version) for what it does not know.
+    pub(super) fn fit_to(&mut self, version: u32) -> Result<(), Failure> {
+        match &mut self.spec.copy {
+            Some(copy) if version < KNOWS_SUMS => copy.fit_to_blake3_alone(),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// What happens at the client's own end.

@@ -24,8 +24,8 @@ use crate::facts::{host_facts, version_info};
 use crate::machine::server::MAX_ACCEPT;
 use crate::machine::{LocalChange, ServerAction, ServerEvent, ServerMachine, ServerPlan};
 use crate::message::{
-    ADJUSTS, Adjust, Adjusted, COUNTS_UPDATES, ClientMessage, HEALS_FRAMES, Handshake, ListenerAddress,
-    Listeners, ServerMessage, ServerProfile, SessionId, TAKES_NAMES_APART, VERSIONS,
+    ADJUSTS, Adjust, Adjusted, COUNTS_UPDATES, ClientMessage, HEALS_FRAMES, Handshake, KNOWS_SUMS,
+    ListenerAddress, Listeners, ServerMessage, ServerProfile, SessionId, TAKES_NAMES_APART, VERSIONS,
 };
 use crate::run::{OwnStages, RunOutcome};
 use crate::run_controller::{RunController, SeatEvent, payload_bytes};
@@ -481,6 +481,7 @@ impl<'a> Session<'a> {
             heals_frames: version >= HEALS_FRAMES,
             takes_names_apart: version >= TAKES_NAMES_APART,
             adjusts: version >= ADJUSTS,
+            knows_sums: version >= KNOWS_SUMS,
             receipt: None,
             most_bytes,
             seals: seal_keys(self.channel.tls(), self.id, copy.cipher)?,

@@ -20,6 +20,8 @@ use std::collections::HashMap;
 
 use farline_proto::copy::message::{Catalogue, Entry, EntryKind, GRAIN_BYTES};
 use farline_proto::copy::receiver::{Chunk, Item};
+use farline_proto::copy::sum::Sum;
+use farline_spec::SumKind;
 
 use crate::Random;
 use disk::Disk;
@@ -73,6 +75,11 @@ pub enum Careless {
 }
 
 impl Options {
+    /// With what content is proved: what [`source`] makes passes for BLAKE3.
+    fn sum(self) -> Option<SumKind> {
+        self.is_hashed.then_some(SumKind::Blake3)
+    }
+
     fn draw(random: &mut Random) -> Self {
         let mut coin = || random.bits() % 2 == 0;
         Self {
@@ -481,7 +488,7 @@ impl Liar {
             0..=7 if self.lengths.len() < 8 => self.entry(),
             0..=26 => Catalogue::Settled {
                 file,
-                hash: self.one_in(16).then_some([3; 32]),
+                hash: self.one_in(16).then_some(Sum::from_bytes([3; 32])),
             },
             27..=30 => Catalogue::Lost {
                 file,
@@ -526,7 +533,7 @@ impl Liar {
             false => GRAIN_BYTES.min(length - offset),
         };
         let tags = vec![7; bytes.div_ceil(GRAIN_BYTES) as usize];
-        let wrong = self.one_in(16).then_some([1; 32]);
+        let wrong = self.one_in(16).then_some(Sum::from_bytes([1; 32]));
         let hash = wrong.or_else(|| chunk_hash(length, offset, bytes, &tags));
         if is_pack {
             return Frame::Pack(vec![(Item { file, bytes, hash }, tags)]);

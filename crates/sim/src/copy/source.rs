@@ -3,6 +3,7 @@
 use farline_proto::copy::message::GRAIN_BYTES;
 use farline_proto::copy::receiver::Hash;
 use farline_proto::copy::tree_hash::TreeHash;
+use farline_spec::SumKind;
 
 use crate::Random;
 
@@ -76,7 +77,7 @@ impl SourceFile {
 /// The hash of the part of a file of `file_bytes` from `offset` on whose grains have these `tags`; `None` for one that is no
 /// subtree. Not BLAKE3 of anything, but joined as BLAKE3 is.
 pub fn chunk_hash(file_bytes: u64, offset: u64, bytes: u64, tags: &[u64]) -> Option<Hash> {
-    let mut tree = TreeHash::new(file_bytes);
+    let mut tree = TreeHash::new(SumKind::Blake3, file_bytes);
     for (place, tag) in tags.iter().enumerate() {
         let at = offset + place as u64 * GRAIN_BYTES;
         let length = GRAIN_BYTES.min(file_bytes - at);
@@ -95,7 +96,7 @@ fn leaf(tag: u64, offset: u64) -> Hash {
     for eight in hash.chunks_exact_mut(8) {
         eight.copy_from_slice(&random.bits().to_le_bytes());
     }
-    hash
+    Hash::from_bytes(hash)
 }
 
 #[cfg(test)]
@@ -114,7 +115,7 @@ mod tests {
         };
         let tags = file.tags();
         assert_eq!(tags[1], 0);
-        let mut tree = TreeHash::new(file.bytes);
+        let mut tree = TreeHash::new(SumKind::Blake3, file.bytes);
         for (first, grains) in [(4, 1), (0, 4), (5, 1)] {
             let offset = first as u64 * GRAIN_BYTES;
             let bytes = (grains as u64 * GRAIN_BYTES).min(file.bytes - offset);

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from farline.cli.shown import shown
+from farline.cli.sum_words import sum_name
 from farline.profiles.copy_streams import payload_bytes, payload_rate_bps
 from farline.spec.units import rate_human, size_human
 
@@ -300,10 +301,6 @@ def _estimate_row(estimate: EstimateChecked | None) -> list[tuple[str, str]]:
     return [("estimate", text)]
 
 
-_HASHES = {"tree": "a tree hash"}
-"""What proves a copy, by the value of `--verify`."""
-
-
 def _means_text(record: RunRecord, report: CopyReport) -> str:
     spec = record["spec"]
     streams, asked = spec.get("streams", 1), spec.get("copy") or {}
@@ -312,11 +309,16 @@ def _means_text(record: RunRecord, report: CopyReport) -> str:
     plural = "" if streams == 1 else "s"
     rate_bps = spec.get("rate_bps")
     rate = f" at {rate_human(rate_bps)}" if rate_bps else ""
-    verify = asked.get("verify", "tree")
-    verified = (
-        "not verified" if verify == "none" else f"verified with {_HASHES.get(verify, verify)}"
-    )
+    verified = _verified_text(asked.get("verify", "tree"), report.get("hash"))
     return f"{spec.get('transport', 'tcp')}, {streams} stream{plural}{rate}, {sealed}, {verified}"
+
+
+def _verified_text(verify: str, hash_word: str | None) -> str:
+    """What proved the content: which sum, and whether the device was asked once more."""
+    if verify == "none":
+        return "not verified (no checksums)"
+    read_back = ", read back" if verify == "read-back" else ""
+    return f"verified with {sum_name(hash_word)}{read_back}"
 
 
 def _disks_row(report: CopyReport) -> list[tuple[str, str]]:

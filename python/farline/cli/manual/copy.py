@@ -1,4 +1,4 @@
-"""The pages of `farline copy` and `farline adjust`."""
+"""The pages of `farline copy`, `farline adjust` and `farline check`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PAGES = {
             ),
             Options(
                 "How to send",
-                "--transport --streams --tune --bwlimit --yield --cipher --verify",
+                "--transport --streams --tune --bwlimit --yield --cipher --verify --hash",
                 "--no-encrypt --fsync --rate --bitrate --interval --chunk --concurrency --pipeline"
                 " --readers --writers --read-engine --write-engine",
             ),
@@ -77,6 +77,7 @@ PAGES = {
         ),
         see_also=(
             "farline adjust",
+            "farline check",
             "farline serve",
             "farline ticket",
             "docs/guide/copy.md",
@@ -101,4 +102,14 @@ PAGES = {
         ),
         see_also=("farline copy", "farline show", "docs/guide/copy.md"),
     ),
-}
+    "check": Page(
+        options=(Options("Output", "-q --json"),),
+        examples=(
+            ("Keep a receipt of a copy", "farline copy --receipt receipt.jsonl data/ archive/"),
+            ("Check later that the files are still the same",
+             "farline check receipt.jsonl archive/"),
+        ),
+        exits=((23, "Some files differ or are missing; the output names each."),),
+        see_also=("farline copy", "docs/guide/copy.md"),
+    ),
+}  # fmt: skip

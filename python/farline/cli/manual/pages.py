@@ -15,6 +15,7 @@ _FILES = {
     "copy": "copy",
     "adjust": "copy",
     "estimate": "estimate",
+    "check": "copy",
     "serve": "serve",
     "ticket": "serve",
     "trust": "serve",

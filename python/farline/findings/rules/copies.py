@@ -191,13 +191,19 @@ def _cheaper(figures: CopyFigures, end: EndFigures) -> tuple[str, ...]:
         elif figures.report["cipher"] == "aes128-gcm":
             remedies.append("no encryption, where nobody else can read the traffic: --cipher none")
     if end.of_all("hash") >= LIMITS_OF_COPIES.stage and figures.report["cipher"] != "none":
-        remedies.append("no tree hash, since the cipher checks the data on the path: --verify none")
+        remedies.append(_cheaper_sum(figures.report.get("hash", "blake3")))
     if not figures.same_host and figures.transport == "tcp":
         if figures.congestion_control == "bbr":
             # It sets a timer for each burst, unless the queueing discipline `fq` paces for it.
             remedies.extend(other_congestion_control(figures, "cubic"))
         remedies.append(JUMBO_REMEDY)
     return tuple(remedies)
+
+
+def _cheaper_sum(used: str) -> str:
+    if used == "blake3":
+        return "a cheaper checksum, since the cipher keeps others away from the data: --hash xxh3"
+    return "no checksums, where damage within the hosts need not be found: --hash none"
 
 
 def _cpu_parts(end: EndFigures) -> str:

@@ -22,7 +22,8 @@ use farline_spec::Failure;
 
 use self::pages::Pages;
 use super::staging::Partial;
-pub use rules::{Memory, Resumable, Source, path_key, sixteen};
+use crate::sum::Sum;
+pub use rules::{Memory, Part, Resumable, Source, path_key, sixteen};
 #[cfg(test)]
 pub use rules::{Record, record_at};
 
@@ -76,7 +77,7 @@ impl Journal {
     }
 
     /// Notes a part that was written and proved.
-    pub fn part(&self, partial: &Arc<Partial>, part: rules::Part) {
+    pub fn part(&self, partial: &Arc<Partial>, part: Part) {
         let mut inner = self.lock();
         if inner.notes.part(partial.id(), partial, partial.source(), part) >= EVERY_BYTES {
             self.wake.notify_all();
@@ -87,12 +88,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`FailureKind::Internal`](farline_spec::FailureKind::Internal) for a record that cannot be written down.
-    pub fn done(
-        &self,
-        key: [u8; 16],
-        hash: Option<[u8; 32]>,
-        partial: Option<&Partial>,
-    ) -> Result<(), Failure> {
+    pub fn done(&self, key: [u8; 16], hash: Option<Sum>, partial: Option<&Partial>) -> Result<(), Failure> {
         self.lock().notes.done(key, hash, partial.map(Partial::id))
     }
 
@@ -119,6 +115,16 @@ impl Journal {
     /// As [`Self::done`].
     pub fn dropped(&self, partial: &Partial) -> Result<(), Failure> {
         self.lock().notes.dropped(partial.id())
+    }
+
+    /// Of a partial that the journal has nothing but `parts` is proved from now on.
+    ///
+    /// # Errors
+    /// As [`Self::done`].
+    pub fn begun_anew(&self, partial: &Partial, parts: &[Part]) -> Result<(), Failure> {
+        self.lock()
+            .notes
+            .begun_anew(partial.id(), partial.source(), parts)
     }
 
     /// Writes down every note there is.

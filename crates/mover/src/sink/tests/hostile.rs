@@ -55,7 +55,7 @@ fn chunks_and_holes_that_no_file_has_end_the_copy() {
             let header = Header {
                 file,
                 offset,
-                hash: Some([0; 32]),
+                hash: Some(crate::Sum::from_bytes([0; 32])),
                 ..Header::of_messages(FrameKind::Chunk)
             };
             session.frame(0, header, &vec![0; bytes]);

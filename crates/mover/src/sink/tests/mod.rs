@@ -15,12 +15,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use farline_spec::{CopyReport, CopySpec, Failure, FailureKind};
+use farline_spec::{CopyReport, CopySpec, Failure, FailureKind, SumKind};
 
 use super::ReceiveEnd;
 use crate::frame::{FrameKind, HEADER_BYTES, Header, PREFIX_BYTES};
 use crate::message::{self, Catalogue, Entry, EntryKind, Feedback, Wants};
-use crate::tree_hash::{TreeHash, chunk_hash};
+use crate::sum::{Sum, chunk_sum, content_sum};
+use crate::tree_hash::TreeHash;
 use crate::{ActivityMonitor, Arrived, EndSetup, Frame, Gauges, Inlet, Outlet, Root, pack};
 
 /// Chunks of all tests.
@@ -75,6 +76,9 @@ impl Outlet for Said {
 pub struct Session {
     pub end: ReceiveEnd,
     pub gauges: Arc<Gauges>,
+    /// What content is proved with, where it is hashed.
+    pub kind: SumKind,
+    pub is_hashed: bool,
     catalogue: Option<Sender<Vec<u8>>>,
     data: Vec<Sender<Vec<u8>>>,
     said: Receiver<Feedback>,
@@ -125,6 +129,7 @@ pub fn start_limited(
 
 pub fn start_as(setup: EndSetup) -> Result<Session, Failure> {
     let (streams, gauges) = (setup.streams, Arc::clone(&setup.gauges));
+    let (kind, is_hashed) = (setup.sum.unwrap_or(SumKind::Blake3), setup.sum.is_some());
     let end = ReceiveEnd::start(setup)?;
     let mut jobs = Vec::new();
     let mut data = Vec::new();
@@ -146,6 +151,8 @@ pub fn start_as(setup: EndSetup) -> Result<Session, Failure> {
     let mut session = Session {
         end,
         gauges,
+        kind,
+        is_hashed,
         catalogue: Some(catalogue),
         data,
         said,
@@ -171,6 +178,7 @@ pub fn setup_of(spec: &CopySpec) -> EndSetup {
         counts_updates: true,
         heals_frames: true,
         takes_names_apart: true,
+        sum: spec.sum(),
         expands_patterns: false,
         is_own_request: true,
         spec: spec.clone(),
@@ -233,7 +241,7 @@ impl Session {
         for (file, content) in files {
             let start = payload.len();
             payload.resize(start + pack::ITEM_HEADER_BYTES, 0);
-            let hash = *blake3::hash(content).as_bytes();
+            let hash = content_sum(self.kind, content);
             pack::write_item_header(&mut payload[start..], *file, content.len() as u32, Some(hash));
             payload.extend_from_slice(content);
         }
@@ -244,7 +252,7 @@ impl Session {
     pub fn chunk(&self, stream: usize, file: u64, content: &[u8], offset: u64, spoiled: bool) {
         let end = (offset + CHUNK).min(content.len() as u64);
         let mut part = content[offset as usize..end as usize].to_vec();
-        let hash = chunk_hash(offset, &part, part.len() == content.len());
+        let hash = chunk_sum(self.kind, offset, &part, part.len() == content.len());
         part[0] ^= u8::from(spoiled);
         let header = Header {
             file,
@@ -283,7 +291,7 @@ impl Session {
     }
 
     pub fn settle(&mut self, file: u64, content: &[u8]) {
-        let hash = Some(*blake3::hash(content).as_bytes());
+        let hash = Some(content_sum(self.kind, content));
         self.say(&Catalogue::Settled { file, hash });
     }
 
@@ -318,7 +326,7 @@ impl Session {
         }
     }
 
-    pub fn until_done(&mut self, file: u64) -> Option<[u8; 32]> {
+    pub fn until_done(&mut self, file: u64) -> Option<Sum> {
         match self.until(|said| matches!(said, Feedback::Done { file: done, .. } if *done == file)) {
             Feedback::Done { hash, .. } => hash,
             _ => None,
@@ -407,9 +415,15 @@ pub fn send_wanted(session: &mut Session, file: u64, content: &[u8]) -> u64 {
         Wants::Rest(parts) => parts,
         other => panic!("{other:?} is no wish"),
     };
-    let mut tree = TreeHash::new(content.len() as u64);
+    let mut tree = TreeHash::new(session.kind, content.len() as u64);
+    // Where nothing is hashed parts have no sums, and there is none of all.
+    let is_hashed = session.is_hashed;
     for part in &parts {
-        assert!(tree.insert(part.offset, part.bytes, part.hash.unwrap()));
+        assert_eq!(part.hash.is_some(), is_hashed);
+        assert!(
+            part.hash
+                .is_none_or(|hash| tree.insert(part.offset, part.bytes, hash))
+        );
     }
     let mut sent = 0;
     for (place, offset) in offsets(content).enumerate() {
@@ -421,7 +435,8 @@ pub fn send_wanted(session: &mut Session, file: u64, content: &[u8]) -> u64 {
         }
         session.chunk(place % session.data.len(), file, content, offset, false);
         let end = (offset + CHUNK).min(content.len() as u64);
-        let hash = chunk_hash(
+        let hash = chunk_sum(
+            session.kind,
             offset,
             &content[offset as usize..end as usize],
             end - offset == content.len() as u64,
@@ -429,9 +444,8 @@ pub fn send_wanted(session: &mut Session, file: u64, content: &[u8]) -> u64 {
         assert!(tree.insert(offset, end - offset, hash));
         sent += end - offset;
     }
-    assert_eq!(
-        tree.root(),
-        Some(*blake3::hash(content).as_bytes()),
+    assert!(
+        !is_hashed || tree.root() == Some(content_sum(session.kind, content)),
         "what is told as proved makes the file"
     );
     session.settle(file, content);

@@ -3,9 +3,10 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
-use farline_spec::{Overwrite, SyncLevel};
+use farline_spec::{Overwrite, SumKind, SyncLevel};
 
 use super::*;
+use crate::sum::content_sum;
 
 fn refusal(session: &mut Session, number: u64) -> String {
     match session.wants(number) {
@@ -94,7 +95,7 @@ fn what_is_there_is_present_refused_or_replaced_as_asked() {
             .set_modified(time)
             .unwrap();
         let mut session = start(&spec).unwrap();
-        let hash = (sync_level == SyncLevel::Checksum).then(|| *blake3::hash(&at_source).as_bytes());
+        let hash = (sync_level == SyncLevel::Checksum).then(|| content_sum(SumKind::Blake3, &at_source));
         let file = session.announce(b"a", EntryKind::File { bytes: 3, hash });
         let found = match session.wants(file) {
             Wants::Present(_) | Wants::Updated(_) => "present",
@@ -123,7 +124,7 @@ fn the_same_content_is_present_whatever_its_time() {
     spec.sync_level = SyncLevel::Checksum;
     fs::write(place.path().join("a"), b"abc").unwrap();
     let mut session = start(&spec).unwrap();
-    let hash = Some(*blake3::hash(b"abc").as_bytes());
+    let hash = Some(content_sum(SumKind::Blake3, b"abc"));
     let file = session.announce(b"a", EntryKind::File { bytes: 3, hash });
     assert_eq!(session.wants(file), Wants::Updated(hash));
     let (_, report) = session.finish();
@@ -145,7 +146,7 @@ fn a_file_that_is_there_gets_its_mode_and_time_unless_only_its_name_was_looked_a
         fs::write(&path, b"abc").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         let mut session = start(&spec).unwrap();
-        let hash = Some(*blake3::hash(b"abc").as_bytes());
+        let hash = Some(content_sum(SumKind::Blake3, b"abc"));
         let file = session.announce(b"a", EntryKind::File { bytes: 3, hash });
         let is_updated = matches!(session.wants(file), Wants::Updated(_));
         assert_eq!(is_updated, is_dressed, "{sync_level:?}");

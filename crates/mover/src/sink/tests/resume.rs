@@ -5,9 +5,12 @@ use std::path::PathBuf;
 
 use proptest::prelude::*;
 
+use farline_spec::Hash;
+
 use super::super::journal::{Record, record_at};
 use super::super::staging::copy_key;
 use super::*;
+use crate::sum::content_sum;
 
 const BYTES: usize = 8 * CHUNK as usize + 7;
 
@@ -41,6 +44,19 @@ fn cut_session(spec: &CopySpec, all: &[u8], which: &[u64]) {
     for failure in session.cut() {
         assert_eq!(failure.kind, FailureKind::Interrupted);
     }
+}
+
+/// A session that goes on with what another left of the large file, brings one more chunk, and is cut.
+fn cut_again(spec: &CopySpec, all: &[u8], chunk: u64) {
+    let mut session = start(spec).unwrap();
+    let file = session.announce_file(b"d/large", all);
+    session.wants(file);
+    let before = session.gauges.settled_bytes.get();
+    session.chunk(0, file, all, chunk * CHUNK, false);
+    while session.gauges.settled_bytes.get() < before + CHUNK {
+        std::thread::yield_now();
+    }
+    session.cut();
 }
 
 /// Goes on; bytes that had to be sent.
@@ -199,7 +215,7 @@ fn files_done_are_known_by_the_journal_where_their_times_tell_nothing() {
         let small = session.announce_file(b"small", b"abc");
         assert_eq!(
             session.wants(small),
-            Wants::Present(Some(*blake3::hash(b"abc").as_bytes()))
+            Wants::Present(Some(content_sum(session.kind, b"abc")))
         );
         session.cut();
         fs::write(place.path().join("small"), b"other").unwrap();
@@ -207,6 +223,77 @@ fn files_done_are_known_by_the_journal_where_their_times_tell_nothing() {
         let small = session.announce_file(b"small", b"abc");
         assert!(matches!(session.wants(small), Wants::Refused(_)));
         session.cut();
+    }
+}
+
+/// Every way to prove a copy, with what its sum is.
+const HASHES: [Hash; 3] = [Hash::Xxh3, Hash::Blake3, Hash::None];
+
+fn with_hash(spec: &CopySpec, hash: Hash) -> CopySpec {
+    CopySpec { hash, ..spec.clone() }
+}
+
+#[test]
+fn what_one_sum_proved_is_not_believed_by_a_session_of_another_and_what_any_proved_by_one_of_none() {
+    let all = content(BYTES, 5);
+    for before in HASHES {
+        for now in HASHES {
+            let place = tempfile::tempdir_in("/dev/shm").unwrap();
+            let spec = spec(place.path());
+            cut_session(&with_hash(&spec, before), &all, &[0, 1, 2, 3, 5, 8]);
+            let (sent, report) = resumed_session(&with_hash(&spec, now), &all);
+            let is_believed = now == before || now == Hash::None;
+            let expected = if is_believed { 3 * CHUNK } else { BYTES as u64 };
+            assert_eq!(sent, expected, "{before:?}, then {now:?}");
+            assert_eq!(
+                report.present.files, 1,
+                "the small file is there, whatever proved it"
+            );
+            assert_eq!(report.resumed_bytes, BYTES as u64 - sent);
+        }
+    }
+}
+
+#[test]
+fn a_file_done_under_another_sum_is_present_and_has_no_sum() {
+    for (before, now, has_sum) in [
+        (Hash::Xxh3, Hash::Xxh3, true),
+        (Hash::Xxh3, Hash::Blake3, false),
+        (Hash::Blake3, Hash::Xxh3, false),
+        (Hash::Blake3, Hash::None, false),
+        (Hash::None, Hash::Xxh3, false),
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        // Where times tell nothing the journal alone knows whose file it is.
+        let spec = CopySpec {
+            times: false,
+            ..spec(place.path())
+        };
+        cut_session(&with_hash(&spec, before), &content(BYTES, 5), &[0]);
+        let mut session = start(&with_hash(&spec, now)).unwrap();
+        let small = session.announce_file(b"small", b"abc");
+        let sum = has_sum.then(|| content_sum(session.kind, b"abc"));
+        assert_eq!(
+            session.wants(small),
+            Wants::Present(sum),
+            "{before:?}, then {now:?}"
+        );
+        session.cut();
+    }
+}
+
+#[test]
+fn what_a_session_of_another_sum_gave_back_is_not_believed_by_a_third() {
+    let all = content(BYTES, 5);
+    for first in HASHES {
+        for second in HASHES {
+            let place = tempfile::tempdir_in("/dev/shm").unwrap();
+            let spec = spec(place.path());
+            cut_session(&with_hash(&spec, first), &all, &[0, 1, 2, 3]);
+            // It breaks off before it has all of that again, and gives back the room of what it does not believe.
+            cut_again(&with_hash(&spec, second), &all, 5);
+            resumed_session(&with_hash(&spec, first), &all);
+        }
     }
 }
 
@@ -390,12 +477,13 @@ proptest! {
     #[test]
     fn a_journal_with_any_damage_makes_a_whole_file(
         which in prop::collection::btree_set(0u64..9, 0..9),
+        hashes in [prop::sample::select(&HASHES), prop::sample::select(&HASHES[..2])],
         at in any::<prop::sample::Index>(),
         flips in any::<bool>(),
         seed in any::<u64>(),
     ) {
         let memory = tempfile::tempdir_in("/dev/shm").unwrap();
-        let spec = spec(memory.path());
+        let spec = with_hash(&spec(memory.path()), hashes[0]);
         let all = content(BYTES, seed);
         let which: Vec<u64> = which.into_iter().collect();
         let mut journal = snapshot(&spec, &all, &which);
@@ -407,6 +495,6 @@ proptest! {
         }
         fs::write(staging_of(&spec).join("journal"), &journal).unwrap();
         spoil_unproved(&staging_of(&spec), &journal);
-        resumed_session(&spec, &all);
+        resumed_session(&with_hash(&spec, hashes[1]), &all);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use farline_spec::unit::ThreadCount;
-use farline_spec::{FileEngine, Verify};
+use farline_spec::{FileEngine, Hash, Verify};
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn a_tree_arrives_with_its_modes_and_times_and_nothing_else_stays() {
         send_wanted(&mut session, large, &large_content);
         assert_eq!(
             session.until_done(large),
-            Some(*blake3::hash(&large_content).as_bytes())
+            Some(content_sum(session.kind, &large_content))
         );
         session.until_done(small);
         assert_eq!(session.wants(empty), Wants::Made);
@@ -144,7 +144,8 @@ fn a_chunk_that_came_damaged_is_asked_for_again_and_its_file_given_up_at_the_fou
         }
         assert!(session.until_failed(bad).contains("corrupted"));
         let mut payload = vec![0; pack::ITEM_HEADER_BYTES + 3];
-        pack::write_item_header(&mut payload, small, 3, Some([9; 32]));
+        let other = content_sum(session.kind, b"other");
+        pack::write_item_header(&mut payload, small, 3, Some(other));
         session.frame(0, Header::of_messages(FrameKind::Pack), &payload);
         session.until(|said| {
             *said
@@ -310,10 +311,65 @@ fn a_receipt_has_a_line_for_every_name() {
     assert_eq!(lines.len(), 2);
     assert_eq!(lines[0].status, farline_spec::FileStatus::Failed);
     assert_eq!(lines[1].path, "a\\x0a");
+    // `xxhsum -H128` of the same bytes.
     assert_eq!(
-        lines[1].blake3.as_deref(),
-        Some(blake3::hash(b"abc").to_hex().as_str())
+        lines[1].xxh3_tree.as_deref(),
+        Some("06b05ab6733a618578af5f94892f3950")
     );
+    assert_eq!(lines[1].blake3, None);
+}
+
+#[test]
+fn a_chunk_or_a_file_that_is_not_what_its_sum_says_is_asked_for_again_whatever_the_sum() {
+    for hash in [Hash::Xxh3, Hash::Blake3] {
+        let place = tempfile::tempdir().unwrap();
+        let spec = CopySpec {
+            hash,
+            ..spec(place.path())
+        };
+        let all = content(2 * CHUNK as usize + 5, 7);
+        let mut session = start(&spec).unwrap();
+        let (small, large) = (
+            session.announce_file(b"small", b"abc"),
+            session.announce_file(b"large", &all),
+        );
+        let mut payload = vec![0; pack::ITEM_HEADER_BYTES];
+        pack::write_item_header(&mut payload, small, 3, Some(content_sum(session.kind, b"abc")));
+        payload.extend_from_slice(b"abd");
+        session.frame(0, Header::of_messages(FrameKind::Pack), &payload);
+        session.chunk(0, large, &all, CHUNK, true);
+        for (file, offset, bytes) in [(small, 0, 3), (large, CHUNK, CHUNK)] {
+            let again = Feedback::Again { file, offset, bytes };
+            session.until(|said| *said == again);
+        }
+        session.pack(0, &[(small, b"abc")]);
+        send_wanted(&mut session, large, &all);
+        for (file, whole) in [(small, &b"abc"[..]), (large, &all)] {
+            assert_eq!(session.until_done(file), Some(content_sum(session.kind, whole)));
+        }
+        let (problems, report) = session.finish();
+        assert!(problems.is_empty() && report.repeated_chunks == 2, "{problems:?}");
+    }
+}
+
+#[test]
+fn a_sum_of_another_kind_than_was_agreed_on_ends_the_copy() {
+    for (agreed, sent) in [(Hash::Xxh3, SumKind::Blake3), (Hash::Blake3, SumKind::Xxh3)] {
+        let place = tempfile::tempdir().unwrap();
+        let spec = CopySpec {
+            hash: agreed,
+            ..spec(place.path())
+        };
+        let mut session = start(&spec).unwrap();
+        session.kind = sent;
+        let file = session.announce_file(b"a", b"abc");
+        session.pack(0, &[(file, b"abc")]);
+        let failures = session.failures();
+        let is_named = |why: &Failure| {
+            why.kind == FailureKind::Protocol && why.message.contains("of another kind than the agreed")
+        };
+        assert!(failures.iter().any(is_named), "{failures:?}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use farline_spec::{Failure, FileKind as Kind};
 use farline_sys::file::{self, FileKind, OpenFlags};
-use xxhash_rust::xxh3::xxh3_128;
+use twox_hash::XxHash3_128;
 
 use super::{Folder, Walker};
 use crate::Root;
@@ -138,7 +138,7 @@ impl Walker<'_> {
                 "has a path of more than 4096 bytes",
             );
         }
-        if !list.taken.insert(xxh3_128(&path)) {
+        if !list.taken.insert(XxHash3_128::oneshot(&path)) {
             return;
         }
         let slash = path.iter().rposition(|byte| *byte == b'/');
@@ -174,7 +174,7 @@ impl Walker<'_> {
         ends.extend((!parent.is_empty()).then_some(parent.len()));
         for end in ends {
             let path = &parent[..end];
-            if !list.said.insert(xxh3_128(path)) {
+            if !list.said.insert(XxHash3_128::oneshot(path)) {
                 continue;
             }
             let facts = file::stat_fd(open(path)?.as_fd())?;

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use farline_spec::{FileKind as Kind, FileStatus, SymbolicLinks, SyncLevel};
+use farline_spec::{FileKind as Kind, FileStatus, SumKind, SymbolicLinks, SyncLevel};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
 use super::{Folder, Walker};
@@ -15,6 +15,7 @@ use crate::source::origin::{is_link_loop, why};
 use crate::source::settle::{Trouble, VANISHED};
 use crate::source::shared::Shared;
 use crate::source::steady;
+use crate::sum::{Hasher, Sum};
 
 /// Folder of unfinished copies; never part of another copy.
 const STAGING: &[u8] = b".farline-partial";
@@ -284,16 +285,16 @@ impl Shared {
         Ok(())
     }
 
-    fn hash_all(&self, file: &OwnedFd) -> Result<[u8; 32], Trouble> {
+    fn hash_all(&self, file: &OwnedFd) -> Result<Sum, Trouble> {
         let mut buffer = vec![0; HASH_BYTES];
-        let mut hasher = blake3::Hasher::new();
+        let mut hasher = Hasher::new(SumKind::Blake3);
         let mut offset = 0;
         loop {
             let read = || file::read_at(file.as_fd(), &mut buffer, offset);
             let bytes = self.gauges.file_ns.time(read)?;
             offset += bytes as u64;
             if bytes == 0 || self.halt.is_over() {
-                return Ok(*hasher.finalize().as_bytes());
+                return Ok(hasher.sum());
             }
             self.gauges.file_bytes.add(bytes as u64);
             self.gauges.hash_ns.time(|| hasher.update(&buffer[..bytes]));

@@ -2,17 +2,22 @@
 
 use std::collections::{HashMap, HashSet};
 
+use farline_spec::SumKind;
+
 use super::super::message::{Proved, is_part};
 use super::super::ranges::Ranges;
+use super::super::sum::Sum;
 use super::super::tree_hash::TreeHash;
 use super::parts;
-use super::record::{self, Record, Source, VERSION};
+use super::record::{self, FIRST_VERSION, Record, Source, VERSION};
 
 /// Parts of a file that are told; the sending end reads the rest again.
 const MOST_PARTS: usize = 2_000;
+/// What stands for the sum of a file that was not hashed.
+const NO_SUM: [u8; 32] = [0; 32];
 
 /// A subtree that is on the device and proved: offset, bytes, hash.
-pub type Part = (u64, u64, Option<[u8; 32]>);
+pub type Part = (u64, u64, Option<Sum>);
 
 /// A partial of an earlier session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,10 +50,9 @@ impl Memory {
     }
 
     /// The hash of a file that is done (`Some(None)` where nothing was hashed); `None` if it is not known to be.
-    pub fn done(&self, key: &[u8; 16]) -> Option<Option<[u8; 32]>> {
+    pub fn done(&self, key: &[u8; 16]) -> Option<Option<Sum>> {
         let place = self.done.binary_search_by(|(known, _)| known.cmp(key)).ok()?;
-        let hash = self.done[place].1;
-        Some((hash != [0; 32]).then_some(hash))
+        Some(sum_of(self.done[place].1))
     }
 
     /// Whether this copy put the file there that lies at `path` with this length and time.
@@ -65,7 +69,7 @@ impl Memory {
     pub fn all_done(&self) -> impl Iterator<Item = Record> {
         self.done.iter().map(|(key, hash)| Record::Done {
             key: *key,
-            hash: (*hash != [0; 32]).then_some(*hash),
+            hash: sum_of(*hash),
             id: None,
         })
     }
@@ -73,19 +77,20 @@ impl Memory {
 
 impl Resumable {
     /// What is proved of it, by offset, as large as it can be joined and no more than can be told; where things are hashed only what has
-    /// a hash.
-    pub fn proved(&self, is_hashed: bool) -> Vec<Proved> {
+    /// a sum of that kind.
+    pub fn proved(&self, sum: Option<SumKind>) -> Vec<Proved> {
         let length = self.source.bytes;
         let parts = self.parts.iter().filter(|part| is_part(part.0, part.1, length));
-        if !is_hashed {
+        let Some(kind) = sum else {
             let mut ranges = Ranges::default();
             for &(offset, bytes, _) in parts {
                 ranges.claim(offset, bytes);
             }
             let plain = ranges.parts().into_iter().map(|(at, bytes)| (at, bytes, None));
             return told(plain.collect());
-        }
-        let mut tree = TreeHash::new(length);
+        };
+        // What another sum proved, or none, is not proved here.
+        let mut tree = TreeHash::new(kind, length);
         for &(offset, bytes, hash) in parts {
             if let Some(hash) = hash {
                 tree.insert(offset, bytes, hash);
@@ -105,6 +110,10 @@ fn told(mut parts: Vec<Part>) -> Vec<Proved> {
     }
     let proved = |(offset, bytes, hash)| Proved { offset, bytes, hash };
     parts.into_iter().map(proved).collect()
+}
+
+fn sum_of(bytes: [u8; 32]) -> Option<Sum> {
+    (bytes != NO_SUM).then_some(Sum::from_bytes(bytes))
 }
 
 /// A journal being read, piece by piece.
@@ -161,7 +170,7 @@ impl Reader {
             self.reading.take(record);
             return;
         }
-        self.has_header = matches!(record, Record::Header { version: VERSION, key, boot }
+        self.has_header = matches!(record, Record::Header { version: FIRST_VERSION..=VERSION, key, boot }
             if key == self.key && boot.as_deref().is_none_or(|at| at == self.boot));
         self.is_over |= !self.has_header;
     }
@@ -209,7 +218,8 @@ impl Reading {
                     self.becoming.push((id, self.done.len()));
                 }
                 self.undone.remove(&key);
-                self.done.push((key, hash.unwrap_or_default()));
+                self.done
+                    .push((key, hash.map_or(NO_SUM, |hash| *hash.as_bytes())));
             }
             Record::Dropped { id } => {
                 self.begun.remove(&id);

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use farline_spec::Failure;
 
+use super::super::sum::Sum;
 use super::load::Part;
 use super::record::{self, Record, Source, placed_key};
 use super::{part_record, parts};
@@ -70,7 +71,7 @@ impl<P: Clone> Notes<P> {
     ///
     /// # Errors
     /// [`FailureKind::Internal`](farline_spec::FailureKind::Internal) for a record that cannot be written down.
-    pub fn done(&mut self, key: [u8; 16], hash: Option<[u8; 32]>, id: Option<u64>) -> Result<(), Failure> {
+    pub fn done(&mut self, key: [u8; 16], hash: Option<Sum>, id: Option<u64>) -> Result<(), Failure> {
         let id = id.and_then(|id| self.forget(id));
         record::append(&mut self.records, &Record::Done { key, hash, id })
     }
@@ -101,6 +102,19 @@ impl<P: Clone> Notes<P> {
             Some(id) => record::append(&mut self.records, &Record::Dropped { id }),
             None => Ok(()),
         }
+    }
+
+    /// Of a partial that the journal has nothing but `parts` is proved from now on.
+    ///
+    /// # Errors
+    /// As [`Self::done`].
+    pub fn begun_anew(&mut self, id: u64, source: &Source, parts: &[Part]) -> Result<(), Failure> {
+        let source = source.clone();
+        record::append(&mut self.records, &Record::Dropped { id })?;
+        record::append(&mut self.records, &Record::Begun { id, source })?;
+        parts
+            .iter()
+            .try_for_each(|part| record::append(&mut self.records, &part_record(id, part)))
     }
 
     /// Takes all notes, to be written down.

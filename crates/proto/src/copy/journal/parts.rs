@@ -1,18 +1,20 @@
 //! Parts of a file that touch are remembered as one.
 
+use farline_spec::SumKind;
+
 use super::super::Ranges;
 use super::super::tree_hash::TreeHash;
 use super::load::Part;
 
 /// The same parts of a file of `file_bytes`, as few as they can be: subtrees joined, or ranges where nothing is hashed.
 pub fn joined(parts: &[Part], file_bytes: u64) -> Vec<Part> {
-    let mut tree = TreeHash::new(file_bytes);
+    let mut trees = [SumKind::Blake3, SumKind::Xxh3].map(|kind| TreeHash::new(kind, file_bytes));
     let mut ranges = Ranges::default();
     for &(offset, bytes, hash) in parts {
         match hash {
-            // What is no subtree proves nothing.
+            // Each takes its own kind; what is no subtree proves nothing.
             Some(hash) => {
-                tree.insert(offset, bytes, hash);
+                trees.iter_mut().any(|tree| tree.insert(offset, bytes, hash));
             }
             None if offset.checked_add(bytes).is_some_and(|end| end <= file_bytes) => {
                 ranges.claim(offset, bytes);
@@ -20,9 +22,9 @@ pub fn joined(parts: &[Part], file_bytes: u64) -> Vec<Part> {
             None => {}
         }
     }
-    let hashed = tree
-        .parts()
-        .into_iter()
+    let hashed = trees
+        .iter()
+        .flat_map(TreeHash::parts)
         .map(|(at, bytes, hash)| (at, bytes, Some(hash)));
     let plain = ranges.parts().into_iter().map(|(at, bytes)| (at, bytes, None));
     hashed.chain(plain).filter(|part| part.1 > 0).collect()

@@ -2,12 +2,15 @@
 
 use farline_spec::{Failure, FailureKind};
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use super::super::message::MAX_PATH_BYTES;
+use super::super::sum::Sum;
 
-/// Version of the records; a journal of another is not read.
-pub(super) const VERSION: u32 = 2;
+/// Version of the records that are written. Those before had sums of BLAKE3 alone, and do not know of others.
+pub(super) const VERSION: u32 = 3;
+/// The first version that is read, as this one; a journal of another is not.
+pub(super) const FIRST_VERSION: u32 = 2;
 /// Bytes before a record's content.
 const PREFIX_BYTES: usize = 12;
 /// Longest content of a record: a path and a few numbers.
@@ -93,15 +96,15 @@ pub enum Record {
         offset: u64,
         /// How long it is.
         bytes: u64,
-        /// Chaining value of the subtree; `None` where nothing is hashed.
-        hash: Option<[u8; 32]>,
+        /// Sum of the subtree; `None` where nothing is hashed.
+        hash: Option<Sum>,
     },
     /// A file is under its name or just about to be: if it is there, it is this one.
     Done {
         /// [`source_key`].
         key: [u8; 16],
-        /// BLAKE3 of the content; `None` where nothing is hashed.
-        hash: Option<[u8; 32]>,
+        /// Sum of the content; `None` where nothing is hashed.
+        hash: Option<Sum>,
         /// Number of the partial that becomes it.
         id: Option<u64>,
     },
@@ -132,7 +135,7 @@ pub fn append(bytes: &mut Vec<u8>, record: &Record) -> Result<(), Failure> {
         .map_err(|error| Failure::new(FailureKind::Internal, format!("journal record: {error}")))?;
     let content = &bytes[start + PREFIX_BYTES..];
     let length = (content.len() as u32).to_le_bytes();
-    let check = xxh3_64(content).to_le_bytes();
+    let check = XxHash3_64::oneshot(content).to_le_bytes();
     bytes[start..start + 4].copy_from_slice(&length);
     bytes[start + 4..start + PREFIX_BYTES].copy_from_slice(&check);
     Ok(())
@@ -156,7 +159,7 @@ pub fn take(bytes: &[u8]) -> Option<(Record, usize)> {
         return None;
     }
     let content = rest.get(..length)?;
-    if u64::from_le_bytes(*prefix.last_chunk::<8>()?) != xxh3_64(content) {
+    if u64::from_le_bytes(*prefix.last_chunk::<8>()?) != XxHash3_64::oneshot(content) {
         return None;
     }
     let (record, left) = postcard::take_from_bytes(content).ok()?;

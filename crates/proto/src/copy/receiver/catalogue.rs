@@ -5,7 +5,7 @@ use farline_spec::{Failure, FailureKind};
 use super::super::message::{Catalogue, Feedback, Proved, Wants, is_part};
 use super::entry::Entry;
 use super::table::{Event, Stage};
-use super::{CopyReceiver, End, Heard, Key, MOST_OPEN_BYTES, broken};
+use super::{CopyReceiver, End, Hash, Heard, Key, MOST_OPEN_BYTES, broken};
 
 /// Chunks there may be.
 const CHUNKS: std::ops::RangeInclusive<u64> = 64 * 1024..=16 << 20;
@@ -152,10 +152,10 @@ impl<T: Clone> CopyReceiver<T> {
 
     fn want(&mut self, number: u64, mut entry: Entry<T>, proved: Vec<Proved>) -> Result<u64, Failure> {
         entry.on(number, Event::Want)?;
-        let is_hashed = self.config.is_hashed;
+        let sum = self.config.sum;
         if !proved.is_empty() {
             entry.on(number, Event::Part)?;
-            entry.parts(is_hashed).resume(&proved);
+            entry.parts(sum).resume(&proved);
         }
         let counted = entry.counted();
         let parts = entry.parts.as_ref().map_or(0, |parts| parts.claimed.count());
@@ -237,14 +237,14 @@ impl<T: Clone> CopyReceiver<T> {
     }
 
     /// The sending end has read all of a file, and it did not change.
-    fn settle(&mut self, file: u64, hash: Option<[u8; 32]>) -> Result<(), Failure> {
+    fn settle(&mut self, file: u64, hash: Option<Hash>) -> Result<(), Failure> {
         self.known_in_catalogue(file)?;
-        let is_hashed = self.config.is_hashed;
+        let sum = self.config.sum;
         let Some(entry) = self.open.get_mut(&file) else {
             return Ok(());
         };
         if entry.on(file, Event::Settle)? && entry.stage == Stage::Proved {
-            entry.parts(is_hashed).settled.get_or_insert(hash);
+            entry.parts(sum).settled.get_or_insert(hash);
             self.complete(file)?;
         }
         Ok(())

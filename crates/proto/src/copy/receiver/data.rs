@@ -31,7 +31,7 @@ pub struct Chunk {
     pub offset: u64,
     /// How long it is.
     pub bytes: u64,
-    /// Its chaining value; `None` where nothing is hashed.
+    /// Its sum; `None` where nothing is hashed.
     pub hash: Option<Hash>,
 }
 
@@ -42,7 +42,7 @@ pub struct Item {
     pub file: u64,
     /// How long it is.
     pub bytes: u64,
-    /// Its BLAKE3 as the pack says it.
+    /// Its sum as the pack says it.
     pub hash: Option<Hash>,
 }
 
@@ -96,9 +96,7 @@ impl<T: Clone> CopyReceiver<T> {
         if entry.of.is_some() || !is_chunk(chunk.offset, chunk.bytes, entry.bytes, most) {
             return Err(broken(format!("an invalid chunk of file {}", chunk.file)));
         }
-        if self.config.is_hashed && chunk.hash.is_none() {
-            return Err(broken("a chunk without its hash"));
-        }
+        self.check_kind(chunk.hash, "a chunk")?;
         Ok(known)
     }
 
@@ -107,15 +105,15 @@ impl<T: Clone> CopyReceiver<T> {
     /// # Errors
     /// [`FailureKind::Protocol`] for one that overlaps others; [`FailureKind::Limit`] for too many parts.
     pub fn take_chunk(&mut self, chunk: &Chunk, found: Option<Hash>) -> Result<Admission, Failure> {
-        let (is_hashed, file) = (self.config.is_hashed, chunk.file);
+        let (sum, file) = (self.config.sum, chunk.file);
         let Some(entry) = self.open.get_mut(&file) else {
             return Ok(Admission::Drop);
         };
         if !entry.on(file, Event::Part)? {
             return Ok(Admission::Drop);
         }
-        let parts = entry.parts(is_hashed);
-        if is_hashed && found != chunk.hash {
+        let parts = entry.parts(sum);
+        if sum.is_some() && found != chunk.hash {
             let count = parts.spoiled.entry(chunk.offset).or_default();
             *count = count.saturating_add(1);
             let count = *count;
@@ -137,14 +135,14 @@ impl<T: Clone> CopyReceiver<T> {
     /// # Errors
     /// [`FailureKind::Protocol`] where the file came in a pack; [`FailureKind::Limit`] for too many parts.
     pub fn claim_hole(&mut self, file: u64, offset: u64, bytes: u64) -> Result<Vec<(u64, u64)>, Failure> {
-        let is_hashed = self.config.is_hashed;
+        let sum = self.config.sum;
         let Some(entry) = self.open.get_mut(&file) else {
             return Ok(Vec::new());
         };
         if !entry.on(file, Event::Part)? {
             return Ok(Vec::new());
         }
-        let parts = entry.parts(is_hashed);
+        let parts = entry.parts(sum);
         let before = parts.claimed.count();
         let gaps = parts.claimed.claim_gaps(offset, bytes);
         let after = parts.claimed.count();
@@ -218,10 +216,20 @@ impl<T: Clone> CopyReceiver<T> {
                 item.file
             )));
         }
-        if self.config.is_hashed && item.hash.is_none() {
-            return Err(broken("a file without its hash"));
-        }
+        self.check_kind(item.hash, "a file")?;
         Ok(known)
+    }
+
+    /// Whether `what` came with a sum of the kind that was agreed on, where content is hashed.
+    fn check_kind(&self, said: Option<Hash>, what: &str) -> Result<(), Failure> {
+        match (self.config.sum, said.map(|said| said.kind())) {
+            (Some(_), None) => Err(broken(format!("{what} without its hash"))),
+            (Some(agreed), Some(kind)) if kind != agreed => Err(broken(format!(
+                "{what} with a hash of another kind than the agreed {}",
+                agreed.word()
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Takes a file of a pack that [`Self::check_item`] let pass and whose content has the hash `found`.
@@ -229,7 +237,7 @@ impl<T: Clone> CopyReceiver<T> {
     /// # Errors
     /// [`FailureKind::Protocol`] for a file that came already.
     pub fn take_item(&mut self, item: &Item, found: Option<Hash>) -> Result<Admission, Failure> {
-        let (is_hashed, file) = (self.config.is_hashed, item.file);
+        let (is_hashed, file) = (self.config.sum.is_some(), item.file);
         let Some(entry) = self.open.get_mut(&file) else {
             return Ok(Admission::Drop);
         };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use farline_spec::Failure;
+use farline_spec::{Failure, SumKind};
 
 use super::super::message::Proved;
 use super::super::ranges::{Claim, Ranges};
@@ -46,10 +46,10 @@ impl<T> Entry<T> {
     }
 
     /// Its parts, which begin to exist here.
-    pub fn parts(&mut self, is_hashed: bool) -> &mut Parts {
+    pub fn parts(&mut self, sum: Option<SumKind>) -> &mut Parts {
         let bytes = self.bytes;
         self.parts
-            .get_or_insert_with(|| Box::new(Parts::of_file(bytes, is_hashed)))
+            .get_or_insert_with(|| Box::new(Parts::of_file(bytes, sum)))
     }
 
     /// Whether all of it is written, proved and settled.
@@ -87,9 +87,9 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    fn of_file(bytes: u64, is_hashed: bool) -> Self {
+    fn of_file(bytes: u64, sum: Option<SumKind>) -> Self {
         Self {
-            tree: is_hashed.then(|| TreeHash::new(bytes)),
+            tree: sum.map(|kind| TreeHash::new(kind, bytes)),
             claimed: Ranges::default(),
             proved: Ranges::default(),
             proved_bytes: 0,

@@ -32,9 +32,10 @@ mod tests;
 
 use std::collections::{HashMap, HashSet};
 
-use farline_spec::{Failure, FailureKind};
+use farline_spec::{Failure, FailureKind, SumKind};
 
 use super::message::{Feedback, Owner, Top};
+use super::sum::Sum;
 use entry::Entry;
 use outbox::Outbox;
 use queue::{Queue, Work};
@@ -43,8 +44,8 @@ pub use catalogue::Looked;
 pub use data::{Admission, Chunk, Item, Known, Proof};
 pub use settle::{Counted, Parting};
 
-/// BLAKE3 of a file, or the chaining value of a part of one.
-pub type Hash = [u8; 32];
+/// The sum of a file, or of a part of one.
+pub type Hash = Sum;
 /// Sixteen bytes that stand for a path ([`super::journal::path_key`]).
 pub type Key = [u8; 16];
 
@@ -54,8 +55,8 @@ const MOST_OPEN_BYTES: usize = 64 << 20;
 /// What a copy is to be like, as far as this end decides by it.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Whether anything is hashed.
-    pub is_hashed: bool,
+    /// With what content is proved; `None` where nothing is hashed.
+    pub sum: Option<SumKind>,
     /// Whether small files wait until a group of them is brought to the device.
     pub is_durable: bool,
     /// Whether further names of files are kept as such.
@@ -133,7 +134,7 @@ pub struct Ready<T> {
     pub file: u64,
     /// What is kept of it.
     pub kept: T,
-    /// Its BLAKE3; `None` where nothing is hashed.
+    /// Its sum; `None` where nothing is hashed.
     pub hash: Option<Hash>,
 }
 

@@ -10,7 +10,7 @@ const G: u64 = GRAIN_BYTES;
 
 fn config() -> Config {
     Config {
-        is_hashed: false,
+        sum: None,
         is_durable: false,
         has_further_names: true,
         takes_names_apart: true,

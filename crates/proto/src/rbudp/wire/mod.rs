@@ -22,7 +22,7 @@ mod message;
 pub use decoder::Decoder;
 pub use message::{Done, Message, Missing, Total, WireError, encode};
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use twox_hash::XxHash3_64;
 
 /// Bytes of a datagram before its payload.
 pub const HEADER_BYTES: usize = 16;
@@ -78,7 +78,7 @@ impl Header {
 /// XXH3-64 of `payload`, seeded by blast and packet, so that a packet in a wrong place does not match either.
 #[inline]
 pub fn packet_hash(blast: u32, packet: u32, payload: &[u8]) -> u64 {
-    xxh3_64_with_seed(payload, u64::from(blast) << 32 | u64::from(packet))
+    XxHash3_64::oneshot_with_seed(u64::from(blast) << 32 | u64::from(packet), payload)
 }
 
 /// Writes a DONE as a datagram, over what was in `out`.

@@ -1,5 +1,6 @@
 //! The thirteen steps and the ways out of them.
 
+use farline_spec::FailureKind;
 use farline_spec::unit::RateBps;
 
 use super::*;
@@ -31,6 +32,25 @@ fn greeting(min_version: u32, max_version: u32) -> ServerMessage {
         max_version,
         session: SessionId([1; 16]),
     })
+}
+
+#[test]
+fn a_server_that_knows_blake3_alone_is_asked_in_words_that_it_knows() {
+    for (hash, verify) in [("auto", "tree"), ("blake3", "tree"), ("none", "none")] {
+        for (version, is_said) in [(3, false), (4, hash != "auto")] {
+            let copy = format!(r#"{{"copy":{{"sources":["s"],"destination":"d","hash":"{hash}"}}}}"#);
+            let mut machine = client(spec(&copy));
+            machine.handle_message(Duration::ZERO, greeting(1, version));
+            let asked = serde_json::to_value(&sent(&mut machine)[0]).unwrap();
+            let copy = &asked["HANDSHAKE"]["task"]["profile"]["copy"];
+            assert_eq!(copy["verify"], verify, "{hash} {version}");
+            assert_eq!(copy.get("hash").is_some(), is_said, "{hash} {version}");
+        }
+    }
+    let copy = r#"{"copy":{"sources":["s"],"destination":"d","hash":"xxh3"}}"#;
+    let mut machine = client(spec(copy));
+    machine.handle_message(Duration::ZERO, greeting(1, 3));
+    assert_eq!(machine.failure().unwrap().kind, FailureKind::Version);
 }
 
 #[test]

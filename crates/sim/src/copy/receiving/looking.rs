@@ -73,7 +73,7 @@ impl ReceivingEnd<'_> {
             return None;
         }
         self.notes.resumed(left.id);
-        Some((left.id, left.proved(self.options.is_hashed)))
+        Some((left.id, left.proved(self.options.sum())))
     }
 
     pub(super) fn further_name(&mut self, number: u64, said: Entry, to: u64) -> Looked<u64> {

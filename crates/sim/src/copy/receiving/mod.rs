@@ -378,7 +378,7 @@ impl<'a> ReceivingEnd<'a> {
 
 fn config(options: Options) -> Config {
     Config {
-        is_hashed: options.is_hashed,
+        sum: options.sum(),
         is_durable: options.is_durable,
         has_further_names: true,
         takes_names_apart: options.takes_names_apart,
