@@ -19,6 +19,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from _contract import Row, finish
+from _program import program
 from _tuning import knob_grids, policies
 from _tuning.sweeps import COUNTS, KINDS, Load, Sweep, make_sweeps, past_transfers
 from _tuning.wan import COUNTS as WAN_COUNTS
@@ -204,4 +205,4 @@ def main() -> int:
 
 if __name__ == "__main__":
     # No speed is measured, so a debug build of the extension does as well.
-    sys.exit(main())
+    program(main, any_build=True)

@@ -11,7 +11,17 @@ from farline.errors import UsageError
 LEVELS = ("off", "error", "warn", "info", "debug", "trace")
 """From nothing to everything."""
 
-RUST_ROOMS = ("spec", "sys", "proto", "transport", "mover", "session", "emulator", "logs")
+RUST_ROOMS = (
+    "spec",
+    "sys",
+    "proto",
+    "transport",
+    "mover",
+    "session",
+    "iperf3",
+    "emulator",
+    "logs",
+)
 """Rust rooms."""
 
 PYTHON_ROOMS = tuple(

@@ -19,7 +19,7 @@ def test_the_ending_says_the_format(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("name", ["a", "a.txt", "csv", ".csv"])
 def test_another_ending_is_refused_with_those_that_there_are(name: str) -> None:
-    with pytest.raises(click.UsageError, match=r"\.csv, \.parquet, \.json"):
+    with pytest.raises(click.UsageError, match=r"\.csv, \.parquet or \.json"):
         format_of(Path(name))
 
 
