@@ -80,7 +80,8 @@ if ((${#failed[@]} == 0)); then
 fi
 # Side by side a test takes longer than alone.
 together=(-m "not alone" -o timeout=300)
-lane loopback "${pytest[@]}" "${together[@]}" -n 2 --dist loadfile tests/loopback tests/browser
+lane loopback "${pytest[@]}" "${together[@]}" -n 2 --dist loadfile tests/loopback
+lane browser "${pytest[@]}" "${together[@]}" tests/browser
 lane netns "${pytest[@]}" "${together[@]}" -n 2 --dist loadfile tests/netns
 lane interop "${pytest[@]}" "${together[@]}" tests/interop
 await

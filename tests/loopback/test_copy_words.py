@@ -140,6 +140,7 @@ def test_a_copy_says_how_long_it_moved_and_how_long_it_took(
     assert report["attempts"] == 1
     assert report["moving_us"] == round(1e6 * record["run_s"])
     assert report["command_us"] >= report["moving_us"] + 1_000_000
+    ends[1] = f"u@dtn:{tmp_path}/y"
     done = farline(tmp_path, "copy", *ends)
     told = re.search(r"^time +([\d.]+) s copying, ([\d.]+) s in total$", done.stdout, re.M)
     assert told is not None, done.stdout
