@@ -38,7 +38,7 @@ impl Sum {
         &self.0
     }
 
-    const fn of_xxh3(value: u128) -> Self {
+    fn of_xxh3(value: u128) -> Self {
         let (value, mut bytes) = (value.to_be_bytes(), [0; 32]);
         let (left, right) = bytes.split_at_mut(16);
         left.copy_from_slice(&value);
