@@ -22,6 +22,10 @@ class _Helpful(click.Command):
         own = {flag for param in params for flag in param.opts}
         return params if "--help-all" in own else [*params[:-1], _HELP_ALL, params[-1]]
 
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:
+        """`-h` and `--help`, whatever the context says: click keeps the first answer for ever."""
+        return ["-h", "--help"]
+
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The page of the manual, its common options only."""
         from farline.cli.manual.page import write_page

@@ -93,7 +93,6 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
 @click.group(
     cls=LazyGroup,
     help="Measure, explain and copy bulk data over long fat networks.",
-    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option(
     "--version",

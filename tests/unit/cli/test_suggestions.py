@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farline.cli.command import visible_flags
+from farline.cli.command import Command, visible_flags
 from farline.cli.group import cli, run
 from farline.spec.near import near, unknown
 
@@ -63,14 +63,20 @@ def test_no_hidden_option_is_suggested(
 ) -> None:
     command = cli.get_command(click.Context(cli), verb)
     assert command is not None
-    # A command keeps the help option of the first context that asks for it.
-    names = cli.context_settings["help_option_names"]
-    context = click.Context(command, info_name=verb, help_option_names=names)
+    context = click.Context(command, info_name=verb)
     assert flag not in visible_flags(command, context)
     # A letter left out in the middle, so that the hidden one would be the nearest.
     assert run([verb, flag[:3] + flag[4:], "a", "b"]) == 1
     asked = capsys.readouterr().err.partition("did you mean")[2]
     assert flag not in asked.split("?")[0].replace(" or ", " ").split()
+
+
+def test_help_has_both_spellings_whoever_asks_first() -> None:
+    command = Command("one")
+    click.Context(command, help_option_names=["--what"]).get_help()
+    assert [flag for flag in visible_flags(command, click.Context(command)) if flag != "--help-all"] == [
+        "-h", "--help",
+    ]  # fmt: skip
 
 
 def test_what_was_typed_is_not_suggested() -> None:
