@@ -11,6 +11,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,16 @@ def provide(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = find_driver(name)
     if known.find(Here()) is None or (known.server_program and known.find_server(Here()) is None):
         pytest.skip(f"{name} is not installed: install {known.package}")
+
+
+def commands_with(text: str) -> list[str]:
+    """Command lines of this machine's processes that have `text` in them."""
+    found = []
+    for one in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            words = one.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            found += [words] if text in words else []
+    return found
 
 
 @pytest.fixture
@@ -176,6 +187,10 @@ def test_gridftp_takes_its_stripes_and_pipelines(
     words = driven_of(result)["client_command"]
     flags = {"tool_stripes": "-stripe", "pipeline": "-pp", "concurrency": "-cc", "streams": "-p"}
     assert all(flags[name] in words for name in more)
+    until = time.monotonic() + 10
+    while left := commands_with(str(tmp_path)):
+        assert time.monotonic() < until, left
+        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("name", STANDING)

@@ -42,11 +42,20 @@ def far(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OverSsh]:
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(exist_ok=True)
     server = subprocess.Popen([SSHD, "-D", "-e", "-f", folder / "sshd"], stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 10
+    while not _listens(port):
+        assert server.poll() is None and time.monotonic() < until, "sshd does not listen"
+        time.sleep(0.02)
     try:
         yield OverSsh("far", SshCommand(config=str(folder / "ssh")))
     finally:
         server.terminate()
         server.wait()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
 
 
 def run(name: str, far: OverSsh, **document: object) -> RunResult:

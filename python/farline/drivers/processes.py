@@ -49,9 +49,12 @@ kind=$1 port=$2; shift 2
 exec 3<&0
 setsid "$@" </dev/null >&2 3<&- &
 p=$!
-{ cat <&3; kill -TERM -- -$p; kill -TERM $p; n=0
-  while kill -0 -- -$p && [ $n -lt 8 ]; do sleep 0.05; n=$((n+1)); done
-  kill -KILL -- -$p; kill -KILL $p; } >/dev/null 2>&1 &
+over() {
+  kill -TERM -$p; kill -TERM $p; n=0
+  while kill -0 -$p && [ $n -lt 8 ]; do sleep 0.05; n=$((n+1)); done
+  kill -KILL -$p; kill -KILL $p
+}
+{ cat <&3; over; } >/dev/null 2>&1 &
 w=$!
 while kill -0 $p 2>/dev/null; do
   case $kind in
@@ -61,11 +64,15 @@ while kill -0 $p 2>/dev/null; do
   sleep 0.02
 done
 wait $p; r=$?
+over >/dev/null 2>&1
 echo "ended $r"
 kill $w 2>/dev/null
 exit $r
 """
-"""Arguments: tcp, udp or no; the port in hexadecimal; the server's command."""
+"""Arguments: tcp, udp or no; the port in hexadecimal; the server's command.
+
+What the server started ends with it (GridFTP's stripes leave their data movers running). dash knows
+no `kill -- -GROUP`."""
 
 
 @dataclass(frozen=True)
