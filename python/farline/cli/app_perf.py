@@ -52,7 +52,7 @@ Runs = list[tuple[int, "RunRecord"]]
     short_help="Measure how fast a host can receive and use data.",
 )
 @target_options
-@run_options(sweep=False)
+@run_options(sweep=False, tools=False)
 @click.option(
     "--rounds", type=click.IntRange(1, 100), default=3, metavar="N",
     help="Run N pairs of one run of each kind (default 3).",

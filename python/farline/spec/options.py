@@ -185,14 +185,19 @@ class OptionType(click.ParamType[object]):
             self.fail(str(error), param, ctx)
 
 
-def run_options(sweep: bool) -> Callable[[_Command], _Command]:
-    """Adds every option of a run to a command; with `sweep`, lists and ranges are values too."""
+def run_options(sweep: bool, tools: bool = True) -> Callable[[_Command], _Command]:
+    """Adds every option of a run to a command.
+
+    With `sweep`, lists and ranges are values too; without `tools`, farline's own engine is the only
+    one.
+    """
 
     def decorate(command: _Command) -> _Command:
         for letter in reversed(LETTERS):
             if letter.sweeps or not sweep:
                 command = _letter_option(letter, sweep)(command)
-        for name, options in reversed(_by_name(_is_of_runs).items()):
+        is_wanted = _is_of_runs if tools else _is_of_own_runs
+        for name, options in reversed(_by_name(is_wanted).items()):
             command = _spelled_options(name, options, sweep, options[0].flags)(command)
         return _sweep_option(command) if sweep else command
 
@@ -215,6 +220,10 @@ def copy_options(command: _Command) -> _Command:
 
 def _is_of_runs(option: Option) -> bool:
     return option.section != COPY
+
+
+def _is_of_own_runs(option: Option) -> bool:
+    return _is_of_runs(option) and option.path.split("_")[0] != "tool"
 
 
 def _is_of_copies(option: Option) -> bool:

@@ -87,7 +87,6 @@ PAGES = {
             Options("Rounds", "--rounds"),
             _RUN,
             _TCP,
-            TOOL,
             _NETWORK,
             Options("Output", "--json -V", "-T --extra-data --store --no-store"),
         ),
