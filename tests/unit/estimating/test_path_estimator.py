@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from farline.estimating.calibration import Calibration
+from farline.estimating.calibration import OWN_ALONE, Calibration
 from farline.estimating.finished import Finished
 from farline.estimating.history import learnt
 from farline.estimating.path_estimator import COVERS, PathEstimator
@@ -140,9 +142,28 @@ def test_intervals_lie_within_each_other() -> None:
 
 
 def test_a_share_that_misses_too_often_is_widened() -> None:
-    steady = Calibration((0.8,), [1.0] * 200)
-    shaken = Calibration((0.8,), [1.0] * 100 + [1.0, 4.0] * 50)
-    assert shaken.quantile(0.8) > steady.quantile(0.8)
+    calm = np.abs(np.random.default_rng(1).normal(0, 1, 200))
+    shaken = [*calm[:150], *(3 * calm[150:])]
+    assert Calibration((0.8,), shaken).quantile(0.8) > 1.3 * Calibration((0.8,), calm).quantile(0.8)
+
+
+def test_start_scores_fade_once_a_path_has_its_own() -> None:
+    """Most paths are steadier than the start scores: kept, they widen every interval for good."""
+    own = [0.01, 0.02, 0.03, 0.04, 0.05] * 10
+    few, many = Calibration((0.5,), own[:12]), Calibration((0.5,), own)
+    # 12 scores beside 20 start scores: the 17th of 32, which is a start score.
+    assert few.quantile(0.5) == pytest.approx(0.311382)
+    assert many.quantile(0.5) <= max(own)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.floats(0.01, 5.0), max_size=60))
+def test_a_larger_share_is_never_a_shorter_interval(scores: list[float]) -> None:
+    found = Calibration(COVERS)
+    for score in scores[:OWN_ALONE]:
+        found.add(score)
+    reaches = [found.quantile(cover) for cover in COVERS]
+    assert reaches == sorted(reaches)
 
 
 def test_only_the_last_three_hundred_scores_count() -> None:
