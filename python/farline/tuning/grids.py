@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +31,9 @@ WAN_SHAPE = (-0.48, -0.23, -0.10, 0.0, 0.02, 0.03)
 """Prior of ln throughput at 1, 2, 4, 8, 16 and 32 streams, up to a level."""
 
 STREAM_COUNTS = (1, 2, 4, 8, 16, 32)
+
+UNBOUND = 0.5
+"""Share of what its windows carry below which a sample was held back by something else."""
 
 KNOB_LENGTHS = (2.0, 2.0, 3.0)
 """Octaves of concurrency, streams a file and pipelining over which settings behave alike."""
@@ -95,12 +98,22 @@ def stream_prior(grid: Grid, situation: Situation) -> Belief:
 
 def _window_shape(streams: Floats, situation: Situation) -> Floats:
     """ln of the share of the capacity that so many windows can carry; 0 where nothing is known."""
-    s = situation
-    if not (s.window_bytes and s.capacity_bps and s.rtt_ms):
+    one_bps = situation.window_bps
+    if not (one_bps and situation.capacity_bps):
         return np.zeros_like(streams)
-    # Half of a buffer becomes window: see models.buffer_need.
-    carried_bps = streams * s.window_bytes / 2 * 8000 / s.rtt_ms
-    return np.asarray(np.log(np.minimum(1.0, carried_bps / s.capacity_bps)))
+    return np.asarray(np.log(np.minimum(1.0, streams * one_bps / situation.capacity_bps)))
+
+
+def with_seen_capacity(situation: Situation, seen: Iterable[tuple[int, float]]) -> Situation:
+    """The same with the capacity that samples (streams, bit/s) show.
+
+    Where one stayed far below what its windows carry, something else held it back, and the own
+    interface's speed, as good as any guess before, is none any more: more windows bring nothing.
+    """
+    found, one_bps = list(seen), situation.window_bps
+    if not one_bps or all(rate > UNBOUND * streams * one_bps for streams, rate in found):
+        return situation
+    return replace(situation, capacity_bps=max(rate for _, rate in found))
 
 
 @dataclass(frozen=True, slots=True)

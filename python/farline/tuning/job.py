@@ -27,6 +27,7 @@ from farline.tuning.grids import (
     knob_prior,
     stream_grid,
     stream_prior,
+    with_seen_capacity,
 )
 from farline.tuning.history import KIND, Evidence, belief_after, evidence_for
 from farline.tuning.sampling import Sampler, Surroundings, Taken, sample_seconds
@@ -179,12 +180,13 @@ class TuneJob(Job[TuneResult]):
         at = int(knob_prior(grid, around.situation).mean.argmax())
         return grid.settings[at]
 
-    def _believed(self, grid: Grid, now: Situation) -> Belief:
+    def _believed(self, grid: Grid, now: Situation, samples: Sequence[Sample] = ()) -> Belief:
         """The prior and history, as far as hosts and route are known."""
         prior = stream_prior if self._request.knobs == "streams" else knob_prior
-        evidence = evidence_for(self._rows, now, grid)
-        self._known = now, evidence
-        return belief_after(prior(grid, now), evidence)
+        if self._known[0] != now:
+            self._known = now, evidence_for(self._rows, now, grid)
+        seen = with_seen_capacity(now, ((one.setting.streams, one.rate_bps) for one in samples))
+        return belief_after(prior(grid, seen), self._known[1])
 
     def _sampled(
         self, search: Search, around: Surroundings, grid: Grid, belief: Belief
@@ -204,13 +206,13 @@ class TuneJob(Job[TuneResult]):
             taken = yield from self._sampler.sample(setting, seconds, self._should_stop)
             search.learn(taken.sample)
             yield _told(number, taken.sample)
-            if number == 1 and (told := self._told_more(taken, now)) is not None:
-                before = self._known[1].text
-                belief = self._believed(grid, told)
-                if isinstance(search, BeliefSearch):
-                    search.belief = _after(belief, grid, search.samples)
-                if self._known[1].changed or self._known[1].text != before:
-                    yield self._path_known(around)
+            told = (self._told_more(taken, now) if number == 1 else None) or now
+            before = self._known[1].text
+            belief = self._believed(grid, told, search.samples)
+            if isinstance(search, BeliefSearch):
+                search.belief = _after(belief, grid, search.samples)
+            if self._known[1].text != before or (number == 1 and self._known[1].changed):
+                yield self._path_known(around)
         if self.stop_wanted is not Stop.GO_ON and not search.samples:
             raise InterruptedRun("stopped before the first sample ended")
         return _after(belief, grid, search.samples)

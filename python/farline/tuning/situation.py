@@ -78,6 +78,13 @@ class Situation:
         return self.rtt_ms is None or self.rtt_ms >= WAN_RTT_MS
 
     @property
+    def window_bps(self) -> float | None:
+        """What the window of one stream carries: half a buffer a round trip."""
+        if not (self.window_bytes and self.rtt_ms):
+            return None
+        return self.window_bytes / 2 * 8000 / self.rtt_ms
+
+    @property
     def kernels(self) -> tuple[str | None, str | None]:
         """Of the sender and of the receiver."""
         ends = (self.here_kernel, self.there_kernel)

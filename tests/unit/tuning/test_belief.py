@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.tuning.belief import Belief, Group, log_of, rate_of
-from farline.tuning.grids import KnobLimits, knob_grid, knob_prior, stream_grid, stream_prior
+from farline.tuning.grids import (
+    KnobLimits,
+    knob_grid,
+    knob_prior,
+    stream_grid,
+    stream_prior,
+    with_seen_capacity,
+)
 from farline.tuning.situation import Setting, Situation
 from tests.unit.tuning.histories import FAR, KIND, NEAR, PATH, WAN, group
 
@@ -120,3 +127,17 @@ def test_a_setting_beside_the_powers_of_two_takes_its_place_among_them() -> None
 def test_a_group_with_no_weight_changes_nothing() -> None:
     silent = Group(KIND.counts, KIND.sums, 0.0)
     assert prior().with_groups([silent]).mean == pytest.approx(prior().mean)
+
+
+def test_samples_show_where_windows_are_not_the_limit() -> None:
+    """A fast interface says little of a slow path: one sample far below its windows tells it."""
+    now = Situation(rtt_ms=20.0, capacity_bps=1e10, window_bytes=32 << 10)
+    assert now.window_bps == pytest.approx(6.5536e6)
+    assert with_seen_capacity(now, []) == now
+    assert with_seen_capacity(now, [(4, 25e6), (8, 50e6)]) == now
+    seen = with_seen_capacity(now, [(4, 25e6), (32, 30e6)])
+    assert seen.capacity_bps == 30e6
+    grid = stream_grid(64)
+    shape = stream_prior(grid, seen).shape
+    assert shape[grid.index(Setting(8)) or 0] > -0.05
+    assert stream_prior(grid, now).shape[3] < -2.0
