@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from farline.api import drawing
 from farline.api.job import BackgroundJob, Status
+from farline.api.live_tuner import StreamTuner
 from farline.api.options import copy_spec_of
 from farline.api.stores import StoreLike, folder_of
 from farline.copying import CopyJob, CopyRequest, CopyResult
@@ -46,7 +47,7 @@ class Copy(BackgroundJob[Event]):
 
     def __init__(self, request: CopyRequest, locations: tuple[str, ...]) -> None:
         """Begins; see `copy`."""
-        self._job = CopyJob(request, should_stop=self._should_stop)
+        self._job = CopyJob(request, should_stop=self._should_stop, make_tuner=StreamTuner)
         self.locations = locations
         self.progress: CopyProgress | None = None
         """How far it is, of the session that runs now."""
@@ -149,7 +150,7 @@ def copy(
     *,
     store: StoreLike = None,
     keep: bool = True,
-    use_tuned: bool = True,
+    tune: str | None = None,
     receipt: str | Path | None = None,
     retry_for_s: float = RETRY_FOR_S,
     retries: int | None = None,
@@ -171,8 +172,9 @@ def copy(
     their names in plans: docs/reference/options.md. `include` and `exclude` are patterns as of
     rsync, tried in this order, then the rules `filters` ("+ PATTERN", "- PATTERN"). With `delete`
     names that the source does not have go, at most `max_delete` of them. `tell_files` adds an
-    event for every name. Without `streams`, what `farline tune` found for the path is used, unless
-    `use_tuned` is false.
+    event for every name. Without `streams`, what was found for the path is used, and a copy of
+    more than half a minute changes its streams while it runs (event `Tuned`): `tune="stored"` does
+    only the former, `tune="off"` neither; `tune="auto"` says the latter of a copy with `streams`.
 
     Raises:
         UsageError: when the locations are no sources and a destination; for `max_delete` alone.
@@ -197,7 +199,7 @@ def copy(
         retry_for_s=retry_for_s,
         retries=retries,
         keep=keep,
-        use_tuned=use_tuned,
+        tune=tune,
         store_path=folder_of(store),
         receipt=None if receipt is None else fspath(receipt),
         tell_files=tell_files,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from farline.cli.shown import shown
 from farline.copying.adjusting import change_text
-from farline.tools.events import Adjusted, Event, Notice, NoticeKind, ServerKey, Stage
+from farline.copying.tuned_text import tuned_text
+from farline.tools.events import Adjusted, Event, Notice, NoticeKind, ServerKey, Stage, Tuned
 
 _ON_DEMAND = (NoticeKind.CIPHER, NoticeKind.CHOICE)
 """Notices that are for who wants to know each step."""
@@ -35,8 +36,10 @@ def event_text(event: Event, verbose: bool) -> str | None:
             return f"farline: {shown(text)}"
         case Stage(name) if verbose:
             return f"farline: {shown(stage_text(name))}"
-        case Adjusted(change):
+        case Adjusted(change, by_tuning) if verbose or not by_tuning:
             return f"farline: {shown(change_text(change))}"
+        case Tuned() if (line := tuned_text(event, verbose)) is not None:
+            return f"farline: {line}"
         case ServerKey(fingerprint) if verbose:
             return f"farline: server key {shown(fingerprint)}"
     return None

@@ -22,6 +22,7 @@ from farline.cli.perfmon_text import print_perfmon
 from farline.cli.selection import store_option
 from farline.cli.shown import shown
 from farline.copying.adjusting import change_text
+from farline.copying.tuned_text import tuning_lines
 from farline.errors import UsageError
 from farline.profiles.blasts import blast_rows
 from farline.profiles.perfmon import json_columns
@@ -175,8 +176,13 @@ def _print_run(
         click.echo(f"campaign {row['campaign']}: {place}")
     if record.get("error"):
         click.echo(f"{record['status']}: {record['error']['message']}")
+    tuning = json.loads(row["labels"]).get("tuning") if row["labels"] else None
     for change in record.get("adjustments") or []:
-        click.echo(f"at {change['at_us'] / 1e6:.1f} s: {shown(change_text(change))}")
+        # Streams that tuning tried are many: those that it kept are told below.
+        if everything or tuning is None or change["knob"] != "streams":
+            click.echo(f"at {change['at_us'] / 1e6:.1f} s: {shown(change_text(change))}")
+    for line in tuning_lines(tuning) if isinstance(tuning, dict) else ():
+        click.echo(shown(line))
     queues = queue_lines(links, record["path"]) if links is not None else []
     for line in [*lines.summary_lines(record), *queues, *lines.verdict_lines(record)]:
         click.echo(line)

@@ -5,6 +5,7 @@ progress  a CopyProgress          file   a ReceiptLine
 adjusted  an Adjustment           stages a CopyStages
 notice    {kind, about, text}     error  a failure; with again_in_s one that is not the last word
 estimate  what had been estimated of a complete copy: {estimated_s, low_s, high_s, took_s}
+tuned     {at_s, before, streams, reason, rate_before_bps, rate_bps}: what tuning decided
 ```
 
 `kind` is `stage`, `server_key`, `cipher`, `detail` (a choice of farline's) or `notice`; `about` is
@@ -29,6 +30,7 @@ from farline.tools.events import (
     ServerKey,
     Stage,
     Stages,
+    Tuned,
 )
 
 ORDER_SCHEMA = 1
@@ -49,10 +51,12 @@ def line_of(event: Event) -> tuple[str, Any] | None:
     match event:
         case Progress(report):
             return "progress", report
-        case Adjusted(change):
-            return "adjusted", change
+        case Adjusted(change, by_tuning):
+            return "adjusted", {**change, "by_tuning": True} if by_tuning else change
         case Stages(report):
             return "stages", report
+        case Tuned():
+            return "tuned", event._asdict()
         case FileSettled(line):
             return "file", line
         case RetryScheduled(error, wait_s):
@@ -78,7 +82,10 @@ def event_of(name: str, data: Mapping[str, Any]) -> Event | None:
     if name == "progress":
         return Progress(data)  # type: ignore[arg-type]
     if name == "adjusted":
-        return Adjusted(data)  # type: ignore[arg-type]
+        change = {name: value for name, value in data.items() if name != "by_tuning"}
+        return Adjusted(change, bool(data.get("by_tuning")))  # type: ignore[arg-type]
+    if name == "tuned":
+        return _tuned_of(data)
     if name == "stages":
         return Stages(data)  # type: ignore[arg-type]
     if name == "file":
@@ -88,6 +95,14 @@ def event_of(name: str, data: Mapping[str, Any]) -> Event | None:
     if name == "estimate":
         return EstimateChecked(*(float(data[key]) for key in EstimateChecked._fields))
     return _notice_of(str(data.get("kind")), data) if name == "notice" else None
+
+
+def _tuned_of(data: Mapping[str, Any]) -> Tuned:
+    before_bps = data["rate_before_bps"]
+    return Tuned(
+        float(data["at_s"]), int(data["before"]), int(data["streams"]), str(data["reason"]),
+        None if before_bps is None else float(before_bps), float(data["rate_bps"]),
+    )  # fmt: skip
 
 
 def _notice_of(kind: str, data: Mapping[str, Any]) -> Event:

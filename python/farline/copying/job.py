@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from farline.copying.adjusting import Adjusting
 from farline.copying.connector import connector_to
@@ -20,23 +20,31 @@ from farline.errors import FarlineError, InterruptedRun, UsageError
 from farline.logs import Log
 from farline.tools import Stop, StopQuestion, never_stop
 from farline.tools.events import (
+    Adjusted,
     DeletionPlanned,
     Event,
     FileSettled,
     Progress,
     SessionBegun,
     SessionEnded,
+    Tuned,
 )
 from farline.tools.job import Job
 
 if TYPE_CHECKING:
     from farline.copying.control_socket import ControlSocket
+    from farline.copying.live_tuning import LiveTuning, MakeTuner
     from farline.copying.receipt_tail import ReceiptTail
     from farline.spec._types import RunRecord
     from farline.tools.events import Steps
 
 
 _LOG = Log(__name__)
+
+_Told = TypeVar("_Told", bound="Event | None")
+
+TUNING_AFTER_S = 1.0
+"""Seconds of a session before anything is made ready to tune it."""
 
 CONTROL_AFTER_S = 0.2
 """Seconds of a session before it listens for changes: a copy of small files is over by then."""
@@ -84,10 +92,12 @@ class CopyJob(Job[CopyResult]):
         request: CopyRequest,
         sessions: Sessions | None = None,
         should_stop: StopQuestion = never_stop,
+        make_tuner: MakeTuner | None = None,
     ) -> None:
         """Prepares; nothing is begun. `sessions` are others than follow from the request's ends.
 
-        `should_stop` is asked beside what `cancel` was told.
+        `should_stop` is asked beside what `cancel` was told. `make_tuner` gives what tunes the
+        streams of a copy that lasts; without it they are tuned by another host, or not at all.
 
         Raises:
             UsageError: for what cannot be.
@@ -102,10 +112,32 @@ class CopyJob(Job[CopyResult]):
         self._policy = RetryPolicy(*limits)
         self._is_confirmed = False
         self._control: ControlSocket | None = None
+        self._may_listen = True
         self._begun_s = 0.0
         self.adjusting = Adjusting(request.most_streams)
         """Changes it while it runs, from any thread."""
         self._sessions.adjusting = self.adjusting
+        # A copy between two other hosts is tuned by the one that runs it.
+        is_tuned_here = request.tunes_live and not request.is_remote
+        self._make_tuner = make_tuner if is_tuned_here else None
+        self._tuning: LiveTuning | None = None
+        self._tuned: list[Tuned] = []
+
+    def _tune(self, event: Event | None) -> Iterator[Event]:
+        """Has the tuning take an event; begun once the copy has gone on for a moment."""
+        if self._make_tuner is not None and isinstance(event, Progress) and self._is_due():
+            from farline.copying.live_tuning import LiveTuning
+
+            sessions, most = self._sessions, self._request.most_streams
+            self._tuning = LiveTuning(
+                self._make_tuner, self.adjusting, most, lambda: sessions.is_known
+            )
+            self._make_tuner = None
+        if self._tuning is not None and event is not None:
+            yield from map(self._marked, self._tuning.note(event))
+
+    def _is_due(self) -> bool:
+        return time.monotonic() >= self._begun_s + TUNING_AFTER_S
 
     def confirm_deletion(self) -> None:
         """Says yes to `DeletionPlanned`, before the next event is asked for."""
@@ -148,12 +180,13 @@ class CopyJob(Job[CopyResult]):
                 if isinstance(event, SessionBegun):
                     # What the end needs is imported while the data flow.
                     self._close_control()
-                    self._begun_s = time.monotonic()
+                    self._begun_s, self._may_listen = time.monotonic(), True
                     self._keeper.prepare()
                 if isinstance(event, Progress):
                     self._open_control()
                     yield from self._settled()
-                yield event
+                yield self._marked(event)
+                yield from self._tune(event)
                 self._keeper.meanwhile()
         except StopIteration as end:
             attempt: Attempt = end.value
@@ -161,11 +194,20 @@ class CopyJob(Job[CopyResult]):
         finally:
             steps.close()
 
+    def _marked(self, event: _Told) -> _Told | Adjusted:
+        """Remembers what tuning decided, and knows its changes from those of people."""
+        if isinstance(event, Tuned):
+            self._tuned.append(event)
+        tuning = self._tuning
+        if isinstance(event, Adjusted) and tuning is not None and tuning.wants(event.change):
+            return Adjusted(event.change, by_tuning=True)
+        return event
+
     def _open_control(self) -> None:
         """Listens for changes from outside, once the session has gone on for a moment."""
         run_id = self.adjusting.run_id
         is_due = time.monotonic() >= self._begun_s + CONTROL_AFTER_S
-        if self._control is not None or not is_due or run_id is None:
+        if self._control is not None or not (is_due and self._may_listen) or run_id is None:
             return
         from farline.copying.control_socket import ControlSocket
 
@@ -174,7 +216,7 @@ class CopyJob(Job[CopyResult]):
         except FarlineError as error:
             # The copy goes on; who wants to change it will be told that there is nobody.
             _LOG.debug("no control socket", reason=error.message)
-            self._begun_s = float("inf")
+            self._may_listen = False
 
     def _close_control(self) -> None:
         if self._control is not None:
@@ -190,13 +232,36 @@ class CopyJob(Job[CopyResult]):
         yield from self._settled()
         if self._tail is not None:
             self._tail = type(self._tail)(self._tail.path)
+        self._note_tuning()
         notice = self._keeper.keep(attempt)
+        self._keep_settled(attempt)
         if attempt.record is not None and self._keeper.last is not None:
             yield SessionEnded(self._keeper.last)
         if self._keeper.estimate is not None:
             yield self._keeper.estimate.checked
         if notice is not None:
             yield notice
+
+    def _note_tuning(self) -> None:
+        """What tuning did in the session stands beside its record."""
+        if not self._tuned:
+            return
+        from farline.copying.tuned_record import tuning_label
+
+        settled = None if self._tuning is None else self._tuning.settled()
+        label = tuning_label(self._tuned, settled)
+        self._keeper.labels = {**self._keeper.labels, "tuning": label}
+        self._tuned = []
+
+    def _keep_settled(self, attempt: Attempt) -> None:
+        """Later copies over the path begin with what this one found."""
+        settled = None if self._tuning is None else self._tuning.settled()
+        paths, record = self._request.paths, attempt.record
+        if settled is None or paths is None or record is None or attempt.error is not None:
+            return
+        from farline.copying.tuned_record import keep_settled
+
+        keep_settled(record, settled, self._sessions.far, paths)
 
     def _confirmed(self, document: dict[str, Any]) -> Steps[dict[str, Any]]:
         """The document; for a deletion without a count, with the count that was confirmed."""
@@ -267,6 +332,7 @@ def _remote_to_remote(request: CopyRequest) -> Sessions:
         "retries": request.retries,
         "retry_for_s": request.retry_for_s,
         "most_streams": request.most_streams,
+        "tunes": request.tunes_live,
     }
     ssh = request.ssh or SshCommand()
     connector = connector_to(other, "write" if has_sources else "read", ssh, request.data_path)

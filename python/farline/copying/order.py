@@ -25,6 +25,7 @@ from farline.spec.path_text import from_path_text, to_path_text
 from farline.tools.native import Target
 
 if TYPE_CHECKING:
+    from farline.copying.live_tuning import MakeTuner
     from farline.tools import StopQuestion
     from farline.tools.events import Steps
 
@@ -75,8 +76,10 @@ def read_order(line: str) -> dict[str, Any]:
     return order
 
 
-def ordered_job(order: Mapping[str, Any]) -> CopyJob:
+def ordered_job(order: Mapping[str, Any], make_tuner: MakeTuner | None = None) -> CopyJob:
     """The job that carries the order out, on the host that got it. It keeps no record here.
+
+    `make_tuner` gives what tunes its streams, where that is ordered.
 
     Raises:
         ProtocolError: when the order makes no sense.
@@ -89,11 +92,12 @@ def ordered_job(order: Mapping[str, Any]) -> CopyJob:
             retry_for_s=float(order["retry_for_s"]),
             retries=order["retries"],
             keep=False,
+            tune="auto" if order.get("tunes") else "off",
             tell_files=True,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ProtocolError(f"--order: {error} is missing or invalid") from None
-    return CopyJob(request, sessions)
+    return CopyJob(request, sessions, make_tuner=make_tuner)
 
 
 def _ordered_sessions(order: Mapping[str, Any]) -> DirectSessions:

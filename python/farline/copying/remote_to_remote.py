@@ -57,8 +57,10 @@ class RemoteToRemote:
     """Leads to the other one."""
     endpoints: Endpoints
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """What that host is told of retries and ports: `retries`, `retry_for_s`, `most_streams`."""
+    """What that host is told besides: `retries`, `retry_for_s`, `most_streams`, `tunes`."""
     adjusting: Adjusting | None = None
+    is_known: bool = False
+    far: str | None = None
     repeat = True
 
     @property

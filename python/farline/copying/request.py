@@ -26,6 +26,10 @@ SAMPLING_S = 0.5
 RETRY_FOR_S = 600.0
 """A copy is given up when nothing has moved for so long, unless it is asked otherwise."""
 
+TUNE_WORDS = ("auto", "stored", "off")
+"""How the number of streams comes about where none is stated: from what was found for the path, and
+changed while the copy runs; from what was found alone; from neither."""
+
 MESSAGE_STREAMS = 2
 """Streams beside those of the data that carry what both ends say."""
 
@@ -92,8 +96,8 @@ class CopyRequest:
     """Whether records go to a store."""
     store_path: Path | None = None
     """Which one; None is the user's own."""
-    use_tuned: bool = True
-    """Whether the setting that was found for the path is used where no streams are stated."""
+    tune: str | None = None
+    """`auto`, `stored` or `off` (`TUNE_WORDS`); None is `auto` where no streams are stated."""
     receipt: str | None = None
     """File that is to have a JSON line per name."""
     tell_files: bool = False
@@ -125,7 +129,7 @@ class CopyRequest:
     @property
     def paths(self) -> Path | None:
         """Folder of the settings that were found for paths; None where none is to be used."""
-        if not (self.use_tuned and self.keep) or self.is_local:
+        if self.tune == "off" or not self.keep or self.is_local:
             return None
         from farline.store.default_folder import default_path
 
@@ -137,6 +141,21 @@ class CopyRequest:
         ports = self.data_path.data_ports
         return None if ports is None else ports[1] - ports[0] + 1 - MESSAGE_STREAMS
 
+    @property
+    def tunes_live(self) -> bool:
+        """Whether the number of streams is tuned while the copy runs.
+
+        Unless that is asked for, only where nothing else is said of streams and rates, over TCP and
+        between two hosts.
+        """
+        copy = self.spec.get("copy") or {}
+        if copy.get("dry_run") or self.tune not in (None, "auto"):
+            return False
+        if self.tune == "auto":
+            return True
+        is_said = "streams" in self.spec or copy.get("total_rate_bps") or copy.get("give_way")
+        return not (is_said or self.is_local or self.spec.get("transport", "tcp") != "tcp")
+
     def check(self) -> None:
         """Refuses what cannot be.
 
@@ -146,6 +165,7 @@ class CopyRequest:
         _check_removal(self)
         if self.name_list is not None and not isinstance(self.endpoints.source_host, ThisHost):
             raise UsageError("--files-from: works only with a source on this host")
+        _check_tuning(self)
         _check_ssh(self)
         _check_ports(self)
         _check_data_path(self)
@@ -183,6 +203,18 @@ def _check_removal(request: CopyRequest) -> None:
         raise UsageError(
             f"--remove-source-files: a server does not remove files; run farline copy on"
             f" {source}, to this host or by a ticket of farline serve --write"
+        )
+
+
+def _check_tuning(request: CopyRequest) -> None:
+    """RBUDP sends at a rate that is set, for each stream: more streams are more rate."""
+    if request.tune not in (None, *TUNE_WORDS):
+        words = ", ".join(TUNE_WORDS)
+        raise UsageError(f"--tune {request.tune}: unknown; allowed: {words}")
+    if request.tune == "auto" and request.spec.get("transport") == "rbudp":
+        raise UsageError(
+            "--tune auto: RBUDP sends at a set rate, which more streams would multiply; set --rate,"
+            " or leave --tune out"
         )
 
 

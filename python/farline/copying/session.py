@@ -54,6 +54,10 @@ class Sessions(Protocol):
     repeat: bool
     adjusting: Adjusting | None
     """What changes while they run, where somebody may change it."""
+    is_known: bool
+    """Whether the number of streams comes from what was found for the path."""
+    far: str | None
+    """The other host as it is addressed, once it is known."""
 
     def attempt(
         self, document: Mapping[str, Any], receipt: Path | None, should_stop: StopQuestion
@@ -78,6 +82,8 @@ class DirectSessions:
     paths: Path | None = None
     """Folder of the settings that were found for paths before; None uses none."""
     adjusting: Adjusting | None = None
+    is_known: bool = False
+    far: str | None = None
     repeat = False
 
     def attempt(
@@ -100,6 +106,7 @@ class DirectSessions:
                 _LOG.debug("streams and rate chosen", reason=reason)
                 passed_over = reason == choice.passed_over
                 yield Notice(NoticeKind.NOT_USED if passed_over else NoticeKind.CHOICE, reason)
+            self.is_known, self.far = choice.is_tuned, target.host
             if self.adjusting is not None:
                 spec = self.adjusting.applied(spec)
             run = self._begun(target, spec, None if receipt is None else str(receipt), contact)

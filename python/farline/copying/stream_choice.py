@@ -43,6 +43,8 @@ class StreamChoice:
     """Folder of the settings that were found for paths before; None uses none."""
     _far: str = field(default="", init=False)
     """The other host as it is addressed, once it is known."""
+    is_tuned: bool = field(default=False, init=False)
+    """Whether the number of streams is one that was found for this path."""
     passed_over: str = field(default="", init=False)
     """Of what was said, the line on a setting that is kept for this path and was not used."""
 
@@ -103,6 +105,7 @@ class StreamChoice:
         copy = spec.setdefault("copy", {})
         if tuned.concurrency is not None:
             copy.setdefault("concurrency", tuned.concurrency)
+        self.is_tuned = True
         line = f"{streams} stream{plural}: tuned for this path ({tuned.basis})"
         return True, [line + self._within_ports(spec, streams)]
 

@@ -38,6 +38,8 @@ class NoticeKind(Enum):
     """What farline chose where nothing was stated, and why."""
     NOT_USED = "not_used"
     """A setting that was tuned for the path and does not hold any more."""
+    NOT_TUNED = "not_tuned"
+    """The number of streams is not tuned any more while the copy runs, or only up to a limit."""
     WAITING = "waiting"
     """Something that takes long for a person, such as a start over ssh."""
     NOT_KEPT = "not_kept"
@@ -87,6 +89,28 @@ class Adjusted(NamedTuple):
     """A running copy was changed, or a change was refused."""
 
     change: Adjustment
+    by_tuning: bool = False
+    """Whether its tuning wanted it: `Tuned` tells why."""
+
+
+class Tuned(NamedTuple):
+    """The tuning of a running copy has decided something; `Adjusted` tells when it is in force.
+
+    `reason` is `probe` or `small` for a number of streams that is tried, `confirm` for one that is
+    measured against the one before once more, `keep`, `back` to the one before, and `alarm` where
+    the rate has changed by itself. Rates are means of the last seconds, in bit/s.
+    """
+
+    at_s: float
+    """Seconds since the session began."""
+    before: int
+    """Streams that were in force."""
+    streams: int
+    """Streams from now on."""
+    reason: str
+    rate_before_bps: float | None
+    """The rate before the number was tried; None when one begins to be, and for an alarm."""
+    rate_bps: float
 
 
 class StreamSamples(NamedTuple):
@@ -186,6 +210,7 @@ Event = (
     | Progress
     | Stages
     | Adjusted
+    | Tuned
     | StreamSamples
     | FileSamples
     | FileSettled

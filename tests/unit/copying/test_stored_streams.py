@@ -112,7 +112,7 @@ def test_what_large_files_gave_is_not_taken_for_many_small_ones(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("more", "used"),
-    [({}, True), ({"use_tuned": False}, False), ({"keep": False}, False)],
+    [({}, True), ({"tune": "off"}, False), ({"keep": False}, False)],
 )
 def test_a_request_says_whether_what_was_found_is_used(
     tmp_path: Path, more: dict[str, Any], used: bool

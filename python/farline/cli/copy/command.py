@@ -33,6 +33,7 @@ from farline.copying.locations import Endpoints, SshHost, read_endpoints
 from farline.errors import UsageError
 
 if TYPE_CHECKING:
+    from farline.copying.live_tuning import Tuner, TunerStart
     from farline.tools.ssh import SshCommand
 
 
@@ -57,7 +58,7 @@ def command(context: click.Context, /, places: tuple[str, ...], order: bool, **o
     if order:
         from farline.cli.copy.ordered import carry_out
 
-        return carry_out(options["mark"])
+        return carry_out(options["mark"], stream_tuner)
     # numpy comes beside a copy's streams: the threads of its linear algebra, which no copy uses,
     # would spin for a tenth of a second.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -75,8 +76,16 @@ def command(context: click.Context, /, places: tuple[str, ...], order: bool, **o
         ssh = ssh_command(options) if is_remote else None
         return drive(ends, settings.document, options, ssh)
     view = _view(options)
-    job = CopyJob(_request(ends, settings, options, view.wants_files))
+    request = _request(ends, settings, options, view.wants_files)
+    job = CopyJob(request, make_tuner=stream_tuner)
     return show(job, view, ends.destination)
+
+
+def stream_tuner(start: TunerStart) -> Tuner:
+    """What tunes a copy that lasts, imported when one does."""
+    from farline.api.live_tuner import StreamTuner
+
+    return StreamTuner(start)
 
 
 def _request(
@@ -95,7 +104,7 @@ def _request(
         retries=options["retries"],
         keep=not options["no_store"],
         store_path=options["store_path"],
-        use_tuned=options["tune"] == "stored",
+        tune=options["tune"],
         receipt=options["receipt"],
         tell_files=tell_files,
         spent_s=process_s(),

@@ -315,10 +315,10 @@ def manner_options(command: _Command) -> _Command:
             ),
             click.option(
                 "--tune",
-                type=Words(["stored", "off"]),
-                default="stored",
-                help="Without --streams: use what farline tune found for the path (stored), or"
-                " ignore it (off) (default stored).",
+                type=Words(["auto", "stored", "off"]),
+                help="Without --streams: use what was found for the path and change the number of"
+                " streams while a long copy runs (auto), only use what was found (stored), or"
+                " neither (off) (default auto).",
             ),
             click.option(
                 "--receipt", metavar="FILE", help="Write one JSON line for each name to FILE."

@@ -7,7 +7,7 @@ import select
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from farline.cli.copy.output import Output
 from farline.cli.copy.show_job import show
@@ -16,6 +16,9 @@ from farline.copying.event_lines import ALIVE, ORDER_SCHEMA, READY
 from farline.copying.order import ordered_job, read_order
 from farline.errors import FarlineError, TimeoutFailure
 from farline.tools.start_mark import mark_of
+
+if TYPE_CHECKING:
+    from farline.copying.live_tuning import MakeTuner
 
 ALIVE_S = 10.0
 """Seconds between two words that it goes on; the other host waits `SILENT_S` for one."""
@@ -41,7 +44,7 @@ class MarkedOutput(Output):
             super().line(text if err else self._mark + text, err)
 
 
-def carry_out(nonce: str | None) -> int:
+def carry_out(nonce: str | None, make_tuner: MakeTuner) -> int:
     """Carries out the order on standard input; events go to standard output, behind the mark.
 
     Raises:
@@ -53,7 +56,7 @@ def carry_out(nonce: str | None) -> int:
         if nonce is not None:
             _say(out, READY, {"schema": ORDER_SCHEMA})
             threading.Thread(target=_keep_alive, args=(out, ended), daemon=True).start()
-        job = ordered_job(_awaited_order())
+        job = ordered_job(_awaited_order(), make_tuner)
         _cancel_at_end_of_input(job.cancel)
         return show(job, StreamView(every_file=True, out=out))
     except FarlineError as error:

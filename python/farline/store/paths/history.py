@@ -169,7 +169,7 @@ def _of_run(row: Row) -> PastTransfer:
     sender, receiver = (_names(row, end) for end in _WAYS[way])
     record = json.loads(row["record"])
     started, duration_s = _seconds(row["started_at"]), row[f"{way}_elapsed_s"]
-    nic_bps, streams = _nic_bps(record), row["streams"]
+    nic_bps, streams = _nic_bps(record), _settled(row["labels"]) or row["streams"]
     rtt_s = row["path.rtt_s"]
     rtt_ms = 1000 * rtt_s if rtt_s is not None else _thousandth(row["min_rtt_us"])
     is_copy = row["copied_files"] is not None
@@ -205,6 +205,13 @@ def _of_run(row: Row) -> PastTransfer:
 def _estimate(labels: str | None) -> Row | None:
     found = json.loads(labels).get("estimate") if labels else None
     return found if isinstance(found, dict) else None
+
+
+def _settled(labels: str | None) -> int | None:
+    """Streams at which a copy that was tuned while it ran stayed."""
+    found = json.loads(labels).get("tuning") if labels else None
+    settled = found.get("settled") if isinstance(found, dict) else None
+    return settled if isinstance(settled, int) else None
 
 
 def _per_file(streams: int | None, concurrency: int | None) -> int | None:
