@@ -151,6 +151,7 @@ def copy(
     store: StoreLike = None,
     keep: bool = True,
     tune: str | None = None,
+    max_harm: float | None = None,
     receipt: str | Path | None = None,
     retry_for_s: float = RETRY_FOR_S,
     retries: int | None = None,
@@ -175,6 +176,7 @@ def copy(
     event for every name. Without `streams`, what was found for the path is used, and a copy of
     more than half a minute changes its streams while it runs (event `Tuned`): `tune="stored"` does
     only the former, `tune="off"` neither; `tune="auto"` says the latter of a copy with `streams`.
+    `max_harm=0.2` slows down before others on the path lose more than a fifth of their rate.
 
     Raises:
         UsageError: when the locations are no sources and a destination; for `max_delete` alone.
@@ -200,6 +202,7 @@ def copy(
         retries=retries,
         keep=keep,
         tune=tune,
+        max_harm=max_harm,
         store_path=folder_of(store),
         receipt=None if receipt is None else fspath(receipt),
         tell_files=tell_files,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from farline.copying.adjusting import Adjusting
 from farline.copying.connector import connector_to
@@ -16,35 +16,29 @@ from farline.copying.record_keeper import RecordKeeper
 from farline.copying.request import CopyRequest, listed
 from farline.copying.retry import RepeatedSessions, RetryPolicy
 from farline.copying.session import Attempt, DirectSessions, Sessions
+from farline.copying.steering import Steering
 from farline.errors import FarlineError, InterruptedRun, UsageError
 from farline.logs import Log
 from farline.tools import Stop, StopQuestion, never_stop
 from farline.tools.events import (
-    Adjusted,
     DeletionPlanned,
     Event,
     FileSettled,
     Progress,
     SessionBegun,
     SessionEnded,
-    Tuned,
 )
 from farline.tools.job import Job
 
 if TYPE_CHECKING:
     from farline.copying.control_socket import ControlSocket
-    from farline.copying.live_tuning import LiveTuning, MakeTuner
+    from farline.copying.live_tuning import MakeTuner
     from farline.copying.receipt_tail import ReceiptTail
     from farline.spec._types import RunRecord
     from farline.tools.events import Steps
 
 
 _LOG = Log(__name__)
-
-_Told = TypeVar("_Told", bound="Event | None")
-
-TUNING_AFTER_S = 1.0
-"""Seconds of a session before anything is made ready to tune it."""
 
 CONTROL_AFTER_S = 0.2
 """Seconds of a session before it listens for changes: a copy of small files is over by then."""
@@ -117,27 +111,7 @@ class CopyJob(Job[CopyResult]):
         self.adjusting = Adjusting(request.most_streams)
         """Changes it while it runs, from any thread."""
         self._sessions.adjusting = self.adjusting
-        # A copy between two other hosts is tuned by the one that runs it.
-        is_tuned_here = request.tunes_live and not request.is_remote
-        self._make_tuner = make_tuner if is_tuned_here else None
-        self._tuning: LiveTuning | None = None
-        self._tuned: list[Tuned] = []
-
-    def _tune(self, event: Event | None) -> Iterator[Event]:
-        """Has the tuning take an event; begun once the copy has gone on for a moment."""
-        if self._make_tuner is not None and isinstance(event, Progress) and self._is_due():
-            from farline.copying.live_tuning import LiveTuning
-
-            sessions, most = self._sessions, self._request.most_streams
-            self._tuning = LiveTuning(
-                self._make_tuner, self.adjusting, most, lambda: sessions.is_known
-            )
-            self._make_tuner = None
-        if self._tuning is not None and event is not None:
-            yield from map(self._marked, self._tuning.note(event))
-
-    def _is_due(self) -> bool:
-        return time.monotonic() >= self._begun_s + TUNING_AFTER_S
+        self._steering = Steering(request, self._sessions, self.adjusting, make_tuner)
 
     def confirm_deletion(self) -> None:
         """Says yes to `DeletionPlanned`, before the next event is asked for."""
@@ -185,23 +159,14 @@ class CopyJob(Job[CopyResult]):
                 if isinstance(event, Progress):
                     self._open_control()
                     yield from self._settled()
-                yield self._marked(event)
-                yield from self._tune(event)
+                yield self._steering.marked(event)
+                yield from self._steering.note(event)
                 self._keeper.meanwhile()
         except StopIteration as end:
             attempt: Attempt = end.value
             return attempt
         finally:
             steps.close()
-
-    def _marked(self, event: _Told) -> _Told | Adjusted:
-        """Remembers what tuning decided, and knows its changes from those of people."""
-        if isinstance(event, Tuned):
-            self._tuned.append(event)
-        tuning = self._tuning
-        if isinstance(event, Adjusted) and tuning is not None and tuning.wants(event.change):
-            return Adjusted(event.change, by_tuning=True)
-        return event
 
     def _open_control(self) -> None:
         """Listens for changes from outside, once the session has gone on for a moment."""
@@ -232,36 +197,15 @@ class CopyJob(Job[CopyResult]):
         yield from self._settled()
         if self._tail is not None:
             self._tail = type(self._tail)(self._tail.path)
-        self._note_tuning()
+        self._keeper.labels = {**self._keeper.labels, **self._steering.labels()}
         notice = self._keeper.keep(attempt)
-        self._keep_settled(attempt)
+        self._steering.learn(attempt)
         if attempt.record is not None and self._keeper.last is not None:
             yield SessionEnded(self._keeper.last)
         if self._keeper.estimate is not None:
             yield self._keeper.estimate.checked
         if notice is not None:
             yield notice
-
-    def _note_tuning(self) -> None:
-        """What tuning did in the session stands beside its record."""
-        if not self._tuned:
-            return
-        from farline.copying.tuned_record import tuning_label
-
-        settled = None if self._tuning is None else self._tuning.settled()
-        label = tuning_label(self._tuned, settled)
-        self._keeper.labels = {**self._keeper.labels, "tuning": label}
-        self._tuned = []
-
-    def _keep_settled(self, attempt: Attempt) -> None:
-        """Later copies over the path begin with what this one found."""
-        settled = None if self._tuning is None else self._tuning.settled()
-        paths, record = self._request.paths, attempt.record
-        if settled is None or paths is None or record is None or attempt.error is not None:
-            return
-        from farline.copying.tuned_record import keep_settled
-
-        keep_settled(record, settled, self._sessions.far, paths)
 
     def _confirmed(self, document: dict[str, Any]) -> Steps[dict[str, Any]]:
         """The document; for a deletion without a count, with the count that was confirmed."""

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 SAMPLING_S = 0.5
 """Seconds per sample unless the spec says otherwise."""
 
+LOOK_S = 0.2
+"""Seconds per sample where a budget of harm is kept: of several round trips one is on time."""
+
+MOST_LOOK_S = 1.0
+"""Longest time between two looks at the path with which a budget of harm can be kept."""
+
 RETRY_FOR_S = 600.0
 """A copy is given up when nothing has moved for so long, unless it is asked otherwise."""
 
@@ -98,6 +104,8 @@ class CopyRequest:
     """Which one; None is the user's own."""
     tune: str | None = None
     """`auto`, `stored` or `off` (`TUNE_WORDS`); None is `auto` where no streams are stated."""
+    max_harm: float | None = None
+    """The share of their rate that others on the path may lose by it, 0 to 1; None is no bound."""
     receipt: str | None = None
     """File that is to have a JSON line per name."""
     tell_files: bool = False
@@ -151,6 +159,8 @@ class CopyRequest:
         copy = self.spec.get("copy") or {}
         if copy.get("dry_run") or self.tune not in (None, "auto"):
             return False
+        if self.max_harm is not None:
+            return False
         if self.tune == "auto":
             return True
         is_said = "streams" in self.spec or copy.get("total_rate_bps") or copy.get("give_way")
@@ -166,6 +176,7 @@ class CopyRequest:
         if self.name_list is not None and not isinstance(self.endpoints.source_host, ThisHost):
             raise UsageError("--files-from: works only with a source on this host")
         _check_tuning(self)
+        _check_budget(self)
         _check_ssh(self)
         _check_ports(self)
         _check_data_path(self)
@@ -183,7 +194,8 @@ class CopyRequest:
             # Between two folders of one host nothing is sealed, unless that was asked for.
             copy["cipher"] = "none"
             _choose_sum(copy)
-        return {"interval_s": SAMPLING_S, **self.spec, "copy": copy}
+        interval_s = SAMPLING_S if self.max_harm is None else LOOK_S
+        return {"interval_s": interval_s, **self.spec, "copy": copy}
 
 
 def _choose_sum(copy: dict[str, Any]) -> None:
@@ -216,6 +228,29 @@ def _check_tuning(request: CopyRequest) -> None:
             "--tune auto: RBUDP sends at a set rate, which more streams would multiply; set --rate,"
             " or leave --tune out"
         )
+
+
+def _check_budget(request: CopyRequest) -> None:
+    """A budget of harm is kept by the rate, so by this host, and by no other rule beside it."""
+    if request.max_harm is None:
+        return
+    copy = request.spec.get("copy") or {}
+    if not 0 < request.max_harm < 1:
+        raise UsageError(
+            f"--max-harm {request.max_harm:g}: out of range; allowed: above 0, below 1"
+        )
+    if request.spec.get("transport", "tcp") != "tcp":
+        raise UsageError("--max-harm: works over TCP only; leave --transport out, or --max-harm")
+    if copy.get("give_way"):
+        raise UsageError("--max-harm and --yield cannot be combined: --yield harms nobody")
+    if request.tune == "auto":
+        raise UsageError("--max-harm and --tune auto cannot be combined: leave --tune out")
+    if request.is_remote:
+        raise UsageError(
+            "--max-harm: works where this host is one end; run farline copy on the other"
+        )
+    if request.spec.get("interval_s", SAMPLING_S) > MOST_LOOK_S:
+        raise UsageError(f"--max-harm: needs --interval {MOST_LOOK_S:g}s or less")
 
 
 def _check_ssh(request: CopyRequest) -> None:

@@ -15,13 +15,18 @@ _SEGMENT_BYTES = 1448
 
 
 class StageRates(NamedTuple):
-    """Mean rates since the last ones, payload bit/s, and the share of segments sent again."""
+    """Mean rates since the last ones, payload bit/s; `again_bps` is of segments sent again."""
 
     span_s: float
     read_bps: float
     network_bps: float
     write_bps: float
-    loss: float
+    again_bps: float
+
+    @property
+    def loss(self) -> float:
+        """Share of what was sent that was sent again."""
+        return self.again_bps / max(self.network_bps, self.again_bps, 1.0)
 
 
 @dataclass(eq=False, repr=False)
@@ -50,12 +55,13 @@ class StageMeter:
         read = _grown(last, report, ("read_bytes",))
         written = _grown(last, report, ("written_bytes", "received_bytes"))
         again = _grown(last, report, ("retransmits",)) or 0
-        loss = again / max(1.0, sent / _SEGMENT_BYTES)
+
+        again_bps = 8 * again * _SEGMENT_BYTES / span_s
 
         def rate_bps(grown: int | None) -> float:
             return 8 * (sent if grown is None else grown) / span_s
 
-        return StageRates(span_s, rate_bps(read), rate_bps(sent), rate_bps(written), loss)
+        return StageRates(span_s, rate_bps(read), rate_bps(sent), rate_bps(written), again_bps)
 
 
 def _grown(before: CopyStages, after: CopyStages, names: Iterable[str]) -> int | None:

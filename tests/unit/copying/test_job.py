@@ -227,3 +227,12 @@ def test_the_room_needs_no_command_line_and_nothing_heavy() -> None:
     code = f"import sys, farline.copying; print([n for n in {heavy!r} if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_copy_with_a_budget_of_harm_begins_slowly_and_looks_often(
+    engine: PlayedEngine, job: Job
+) -> None:
+    engine.play(copy_record(), progress())
+    assert job(max_harm=0.2).wait().exit_code == 0
+    (_, spec) = engine.asked[0]
+    assert (spec["copy"]["total_rate_bps"], spec["interval_s"]) == (10_000_000, 0.2)

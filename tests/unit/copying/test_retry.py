@@ -91,6 +91,8 @@ class FullDisk:
     found: int = 0
     adjusting: Adjusting | None = None
     repeat = False
+    is_known = False
+    far: str | None = None
 
     def attempt(self, document: Any, receipt: Any, should_stop: Any) -> Steps[Attempt]:
         """One session; each hears of the same files again, one after the other."""

@@ -105,6 +105,7 @@ def _request(
         keep=not options["no_store"],
         store_path=options["store_path"],
         tune=options["tune"],
+        max_harm=options["max_harm"],
         receipt=options["receipt"],
         tell_files=tell_files,
         spent_s=process_s(),

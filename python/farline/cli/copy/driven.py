@@ -24,7 +24,7 @@ _OWN = {
     "archive": "-a", "source_list": "--files-from", "tunnel": "--tunnel",
     "connect_back": "--connect-back", "single_port": "--single-port",
     "data_ports": "--data-ports", "retries": "--retries", "receipt": "--receipt",
-    "as_stream": "--json-stream", "stats": "--stats",
+    "as_stream": "--json-stream", "stats": "--stats", "max_harm": "--max-harm",
 }  # fmt: skip
 """Options of farline's own copies, by parameter."""
 

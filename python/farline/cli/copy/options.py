@@ -321,6 +321,13 @@ def manner_options(command: _Command) -> _Command:
                 " neither (off) (default auto).",
             ),
             click.option(
+                "--max-harm",
+                type=click.FloatRange(0, 1, min_open=True, max_open=True),
+                metavar="SHARE",
+                help="Slow down before others on the path lose more than this share of their rate,"
+                " such as 0.2, by what this copy sees of queues and losses.",
+            ),
+            click.option(
                 "--receipt", metavar="FILE", help="Write one JSON line for each name to FILE."
             ),
             click.option("--label", metavar="TEXT", help="Store this title with the record."),

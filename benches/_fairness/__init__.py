@@ -1,0 +1,1 @@
+"""What benches of sharing need."""
