@@ -28,7 +28,12 @@ has left is another question: `farline.models.copy_eta`. What a campaign has lef
 
 from __future__ import annotations
 
-from farline.estimating.estimate import Question, TransferEstimate, estimate_transfer
+from farline.estimating.estimate import (
+    PathHistory,
+    Question,
+    TransferEstimate,
+    estimate_transfer,
+)
 from farline.estimating.finished import Finished
 from farline.estimating.path_estimator import PathEstimator, Prediction
 from farline.estimating.workload import Workload
@@ -36,6 +41,7 @@ from farline.estimating.workload import Workload
 __all__ = [
     "Finished",
     "PathEstimator",
+    "PathHistory",
     "Prediction",
     "Question",
     "TransferEstimate",

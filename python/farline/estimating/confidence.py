@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from farline.spec.units import parse_probability
+
 if TYPE_CHECKING:
     from farline.estimating.path_estimator import Interval, PathEstimator, Prediction
 
@@ -18,6 +20,18 @@ LEAST, MOST = 0.5, 0.99
 
 CONFIDENCES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99)
 """Those between which it is interpolated how sure a duration is."""
+
+
+def parse_confidence(text: str) -> float:
+    """A confidence from a text such as `90%` or `0.9`.
+
+    Raises:
+        ValueError: when it is not one, or out of range.
+    """
+    confidence = parse_probability(text)
+    if not LEAST <= confidence <= MOST:
+        raise ValueError(f"{text!r} is out of range: {LEAST:.0%} to {MOST:.0%}")
+    return confidence
 
 
 def cover_of(confidence: float) -> float:

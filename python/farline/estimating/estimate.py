@@ -24,6 +24,9 @@ STREAMS = 4
 ENOUGH = 12
 """Transfers of a path from which on other paths say nothing that these do not."""
 
+MOST_LEARNT = 16
+"""Estimators that are kept of a path: one for each confidence and level that was asked for."""
+
 LEAST_LIKE = 0.1
 """Weight from which on like paths are what an estimate rests on."""
 
@@ -137,6 +140,72 @@ class TransferEstimate:
         raise KeyError(cover)
 
 
+class PathHistory:
+    """What is known of one path: gone through once, asked any number of times."""
+
+    def __init__(self, rows: Sequence[PastTransfer], ends: PathEnds) -> None:
+        """Looks at finished transfers of this path and of others, oldest first."""
+        self._own = [row for row in rows if ends.fit(row)]
+        self._done, self._of_files = history.usable(self._own)
+        self._like = [] if len(self._done) >= ENOUGH else _like(rows, ends)
+        newest_first = (*self._own[::-1], *rows[::-1])
+        self._used = next((row for row in newest_first if row.modality == "E"), None)
+        self._files = [row.source for row in self._own if row.modality == "E"]
+        self._learnt: dict[tuple[float, float], PathEstimator] = {}
+
+    def estimate(self, question: Question) -> TransferEstimate:
+        """Estimates a transfer; the question is asked after all transfers of this history."""
+        load = self._workload(question)
+        level, weight = level_of(load, self._like)
+        asked = cover_of(question.confidence)
+        estimator = self._estimator(asked, level)
+        prediction = estimator.predict(load, question.begins_s)
+        return TransferEstimate(
+            question,
+            prediction,
+            tuple(estimator.interval(prediction, cover) for cover in COVERS),
+            interval_of(estimator, prediction, asked),
+            *_basis(self._done, self._sort(question), self._like if weight >= LEAST_LIKE else []),
+            _deadline_confidence(question, estimator, prediction),
+        )
+
+    def _estimator(self, asked: float, level: float) -> PathEstimator:
+        """An estimator that has learnt the path: going through it takes longest of all."""
+        found = self._learnt.get((asked, level))
+        if found is None:
+            covers = dict.fromkeys((*COVERS, *map(cover_of, CONFIDENCES), asked))
+            found = history.learnt(self._done, covers, of_files=self._of_files, level=level)
+            if len(self._learnt) >= MOST_LEARNT:
+                self._learnt.clear()
+            self._learnt[asked, level] = found
+        return found
+
+    def _workload(self, question: Question) -> Workload:
+        """What was asked for, with the path and settings of its newest transfer where not said."""
+        own, used, files = self._own, self._used, max(1, question.files)
+        last = history.workload_of(own[-1]) if own else Workload(0.0, 1)
+        streams, concurrency = question.streams, question.concurrency
+        pipelining = question.pipelining or (used.pipelining if used is not None else None)
+        if used is not None:
+            streams = streams or used.streams
+            concurrency = concurrency or used.concurrency
+        at_once, per_file = history.settings(files, streams or STREAMS, concurrency, None)
+        rtt_s = self._done[-1].workload.rtt_s if self._done else last.rtt_s
+        return replace(
+            last, total_bytes=float(question.total_bytes), files=files, concurrency=at_once,
+            parallelism=per_file, pipelining=pipelining or 1,
+            rtt_s=question.rtt_s if rtt_s is None else rtt_s,
+            link_bps=last.link_bps or question.link_bps,
+            host_key=_host_key(question, own[-1]) if own else None,
+        )  # fmt: skip
+
+    def _sort(self, question: Question) -> EstimateBasis:
+        """What the transfers of the path itself are."""
+        if not self._of_files:
+            return "probes"
+        return "sample" if self._files == [question.sample] else "own-path"
+
+
 def estimate_transfer(
     question: Question, rows: Sequence[PastTransfer], ends: PathEnds
 ) -> TransferEstimate:
@@ -144,50 +213,8 @@ def estimate_transfer(
 
     Transfers that ended after the question was asked are not looked at.
     """
-    rows = [row for row in rows if (row.ended_s or 0.0) <= question.now_s]
-    own = [row for row in rows if ends.fit(row)]
-    done, of_files = history.usable(own)
-    load = _workload(question, own, rows, done)
-    like = [] if len(done) >= ENOUGH else _like(rows, ends)
-    level, weight = level_of(load, like)
-    asked = cover_of(question.confidence)
-    covers = dict.fromkeys((*COVERS, *map(cover_of, CONFIDENCES), asked))
-    estimator = history.learnt(done, covers, of_files=of_files, level=level)
-    prediction = estimator.predict(load, question.begins_s)
-    return TransferEstimate(
-        question,
-        prediction,
-        tuple(estimator.interval(prediction, cover) for cover in COVERS),
-        interval_of(estimator, prediction, asked),
-        *_basis(done, _sort(question, own, of_files), like if weight >= LEAST_LIKE else []),
-        _deadline_confidence(question, estimator, prediction),
-    )
-
-
-def _workload(
-    question: Question,
-    own: Sequence[PastTransfer],
-    rows: Sequence[PastTransfer],
-    done: Sequence[Finished],
-) -> Workload:
-    """What was asked for, with the path and the settings of its newest transfer where not said."""
-    files = max(1, question.files)
-    last = history.workload_of(own[-1]) if own else Workload(0.0, 1)
-    used = next((row for row in (*own[::-1], *rows[::-1]) if row.modality == "E"), None)
-    streams, concurrency = question.streams, question.concurrency
-    pipelining = question.pipelining or (used.pipelining if used is not None else None)
-    if used is not None:
-        streams = streams or used.streams
-        concurrency = concurrency or used.concurrency
-    at_once, per_file = history.settings(files, streams or STREAMS, concurrency, None)
-    rtt_s = done[-1].workload.rtt_s if done else last.rtt_s
-    return replace(
-        last, total_bytes=float(question.total_bytes), files=files, concurrency=at_once,
-        parallelism=per_file, pipelining=pipelining or 1,
-        rtt_s=question.rtt_s if rtt_s is None else rtt_s,
-        link_bps=last.link_bps or question.link_bps,
-        host_key=_host_key(question, own[-1]) if own else None,
-    )  # fmt: skip
+    before = [row for row in rows if (row.ended_s or 0.0) <= question.now_s]
+    return PathHistory(before, ends).estimate(question)
 
 
 def _host_key(question: Question, newest: PastTransfer) -> str | None:
@@ -203,14 +230,6 @@ def _like(rows: Sequence[PastTransfer], ends: PathEnds) -> list[list[Finished]]:
     """The transfers of other paths, a list for each, those between memories left out."""
     others = history.of_paths(row for row in rows if not ends.fit(row) and row.modality == "E")
     return [done for some in others.values() if (done := history.usable(some)[0])]
-
-
-def _sort(question: Question, own: Sequence[PastTransfer], of_files: bool) -> EstimateBasis:
-    """What the transfers of the path itself are."""
-    if not of_files:
-        return "probes"
-    files = [row.source for row in own if row.modality == "E"]
-    return "sample" if files == [question.sample] else "own-path"
 
 
 def _basis(
