@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import time
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,32 +15,16 @@ import click
 from farline.cli.command import Command
 from farline.cli.limits import RATE, SECONDS, SIZE, UnitType
 from farline.cli.selection import store_option
-from farline.spec.units import parse_probability
+from farline.spec.units import parse_file_count
 
 if TYPE_CHECKING:
     from farline.copying.locations import Endpoints
 
-MOST_FILES = 10**12
-
-
-def _read_files(text: str) -> float:
-    """A number of files, as `40000`, `40,000` or `1e6`."""
-    try:
-        count = Decimal(text.replace(",", "").replace("_", ""))
-    except InvalidOperation:
-        raise ValueError(f"{text!r} is not a number of files: write 40000 or 1e6") from None
-    if not count.is_finite() or count != count.to_integral_value() or not 1 <= count <= MOST_FILES:
-        raise ValueError(f"{text!r} is not a number of files: write a whole number from 1 on")
-    return int(count)
-
 
 def _read_confidence(text: str) -> float:
-    from farline.estimating.confidence import LEAST, MOST
+    from farline.estimating.confidence import parse_confidence
 
-    confidence = parse_probability(text)
-    if not LEAST <= confidence <= MOST:
-        raise ValueError(f"{text!r} is out of range: {LEAST:.0%} to {MOST:.0%}")
-    return confidence
+    return parse_confidence(text)
 
 
 @click.command(cls=Command, short_help="Estimate how long a copy will take.")
@@ -51,7 +34,7 @@ def _read_confidence(text: str) -> float:
 )
 @click.option(
     "--files",
-    type=UnitType("count", _read_files),
+    type=UnitType("count", parse_file_count),
     metavar="N",
     help="Assume this many files (default: count sources on this host; 1 with --size alone).",
 )

@@ -22,8 +22,8 @@ class Listen:
     port: int
 
 
-def read_listen(texts: Sequence[str], port: int | None) -> Listen:
-    """What `--listen` and `--port` say together.
+def read_listen(texts: Sequence[str], port: int | None, default: int = DEFAULT_PORT) -> Listen:
+    """What `--listen` and `--port` say together; `default` where neither names a port.
 
     Raises:
         click.UsageError: for what is no such address, and where two ports are named.
@@ -41,7 +41,7 @@ def read_listen(texts: Sequence[str], port: int | None) -> Listen:
         if port is not None and port != number:
             raise click.UsageError(f"--listen {text} and --port {port} name different ports")
     chosen = next(iter(stated), port)
-    return Listen(_addresses(texts, ends), DEFAULT_PORT if chosen is None else chosen)
+    return Listen(_addresses(texts, ends), default if chosen is None else chosen)
 
 
 def _addresses(

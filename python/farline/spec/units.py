@@ -20,6 +20,9 @@ Value = int | float | str | bool
 SWEEP_MAX_VALUES = 10_000
 """Values one sweep may name: more is a slip of the keyboard, not a plan."""
 
+MOST_FILES = 10**12
+"""Files of one copy: more is a slip of the keyboard, too."""
+
 _NUMBER = r"(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<exponent>[eE][+-]?\d{1,2})?"
 _SIZE = re.compile(rf"{_NUMBER}\s*(?P<prefix>[kKmMgGtT]?)(?P<unit>iB|B|)")
 _RATE = re.compile(
@@ -211,6 +214,21 @@ def parse_probability(text: str) -> float:
     if rest or not value.is_finite():
         raise ValueError(f"{text!r} is not a probability: write 0.001 or 0.1%")
     return float(value / 100 if percent else value)
+
+
+def parse_file_count(text: str) -> int:
+    """A number of files, as `40000`, `40,000` or `1e6`.
+
+    Raises:
+        ValueError: when it is not a whole number from 1 to `MOST_FILES`.
+    """
+    try:
+        count = Decimal(text.replace(",", "").replace("_", ""))
+    except InvalidOperation:
+        raise ValueError(f"{text!r} is not a number of files: write 40000 or 1e6") from None
+    if not count.is_finite() or count != count.to_integral_value() or not 1 <= count <= MOST_FILES:
+        raise ValueError(f"{text!r} is not a number of files: write a whole number from 1 on")
+    return int(count)
 
 
 def parse_switch(text: str) -> bool:
