@@ -41,6 +41,7 @@ COMMANDS: dict[str, Verb] = {
     "estimate": Verb("farline.cli.estimate", "Estimate how long a copy will take.", _COPY),
     "check": Verb("farline.cli.check", "Check files against the receipt of their copy.", _COPY),
     "serve": Verb("farline.cli.serve", "Serve copies and measurements to other hosts.", _COPY),
+    "portal": Verb("farline.cli.portal", "Serve a web portal and a REST API.", _COPY),
     "ticket": Verb("farline.cli.ticket", "Make, list and revoke tickets of this server.", _COPY),
     "trust": Verb("farline.cli.trust", "Remember or forget another host's server.", _COPY),
     "probe": Verb("farline.cli.probe", "Measure throughput to a host once.", _MEASURE),

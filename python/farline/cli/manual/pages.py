@@ -17,6 +17,7 @@ _FILES = {
     "estimate": "estimate",
     "check": "copy",
     "serve": "serve",
+    "portal": "portal",
     "ticket": "serve",
     "trust": "serve",
     "probe": "measure",

@@ -1,0 +1,59 @@
+"""What a service is told when it starts."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from farline.spec.infrastructure import Infrastructure
+
+HOLD_S = 900.0
+"""A reservation that is only held ends by itself after this time, as with OSCARS."""
+
+FARTHEST_S = 366 * 86_400.0
+"""How far ahead a reservation or a start may lie."""
+
+
+def default_state_dir() -> Path:
+    """Where a service keeps its database and its jobs: `$XDG_STATE_HOME/farline/portal`."""
+    state = os.environ.get("XDG_STATE_HOME")
+    return (Path(state) if state else Path.home() / ".local" / "state") / "farline" / "portal"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Folders, limits and what the service is called by."""
+
+    state_dir: Path
+    store_path: Path | None = None
+    """None is the user's own store."""
+    infrastructure: Infrastructure | None = None
+    """Sites, their hosts, and the capacities between them; without it nothing can be reserved."""
+    hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "[::1]")
+    """Names in the `Host` header that are answered."""
+    is_secure: bool = False
+    """Whether browsers reach it by https: cookies are then never sent without."""
+    parallel: int = 4
+    """Transfers that run at once."""
+    most_waiting: int = 1000
+    """Transfers of one user that have not ended."""
+    most_reservations: int = 100
+    """Reservations of one user that have not ended."""
+    requests_per_s: float = 300.0
+    """Of one user, over some seconds."""
+    hold_s: float = HOLD_S
+    now: Callable[[], float] = field(default=time.time, repr=False)
+    """POSIX seconds."""
+
+    @property
+    def database(self) -> Path:
+        """The SQLite file."""
+        return self.state_dir / "portal.sqlite"
+
+    @property
+    def jobs(self) -> Path:
+        """A folder for each transfer."""
+        return self.state_dir / "transfers"
