@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import time
+import urllib.error
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -89,22 +90,31 @@ def test_files_arrive_with_a_receipt_and_a_run(portal: Process, folder: Path) ->
 
 
 def test_a_running_copy_is_adjusted_paused_and_resumed(portal: Process, folder: Path) -> None:
-    where = begin(portal, "paused", SLOW_BPS // 4)
-    portal.until(where, "running")
-    deadline_s = time.monotonic() + 30
-    while not names(portal, where, "progress") and time.monotonic() < deadline_s:
-        time.sleep(0.1)
-    (change,) = portal.ask(f"{where}/adjust", {"rate_bps": SLOW_BPS // 2})
-    assert change["after"] == SLOW_BPS // 2
+    where = begin(portal, "paused", 200_000)
+    assert adjusted(portal, where, 300_000)["after"] == 300_000
     portal.ask(f"{where}/pause", {})
-    assert portal.until(where, "paused")["error"] is None
-    assert not is_partly_there(folder, "paused")
+    found = portal.until(where, "paused")
+    assert found["error"] is None and not is_partly_there(folder, "paused")
+    assert found["options"]["total_rate_bps"] == 300_000, "it holds after the pause too"
     portal.ask(f"{where}/resume", {})
-    portal.until(where, "running")
-    portal.ask(f"{where}/adjust", {"rate_bps": 0}) if names(portal, where, "session")[1:] else None
+    adjusted(portal, where, 0)
     found = portal.until(where, "succeeded", "failed")
     assert (found["state"], found["attempt"]) == ("succeeded", 2)
     assert is_whole(folder, "paused")
+
+
+def adjusted(portal: Process, where: str, rate_bps: int) -> dict[str, Any]:
+    """What came of another rate, once the copy runs."""
+    deadline_s = time.monotonic() + 60
+    while True:
+        try:
+            (change,) = portal.ask(f"{where}/adjust", {"rate_bps": rate_bps})
+        except urllib.error.HTTPError:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.2)
+            continue
+        found: dict[str, Any] = change
+        return found
 
 
 def is_partly_there(folder: Path, path: str) -> bool:
@@ -117,7 +127,7 @@ def test_a_cancelled_copy_stops(portal: Process, folder: Path) -> None:
     where = begin(portal, "cancelled", SLOW_BPS // 8)
     portal.until(where, "running")
     portal.ask(f"{where}/cancel", {})
-    assert portal.until(where, "cancelled")["run"] is None or True
+    portal.until(where, "cancelled")
     time.sleep(0.5)
     assert not is_partly_there(folder, "cancelled")
 
@@ -128,19 +138,11 @@ def test_a_copy_whose_process_is_killed_goes_on(portal: Process, folder: Path) -
     name, killed = where.rpartition("/")[2], 0
     deadline_s = time.monotonic() + 30
     while not killed and time.monotonic() < deadline_s:
-        killed = _kill_keeper(folder, name) if names_or_none(portal, where) else 0
+        killed = _kill_keeper(folder, name) if names(portal, where, "session") else 0
         time.sleep(0.05)
     assert killed == 1
     assert portal.until(where, "succeeded", "failed")["state"] == "succeeded"
     assert is_whole(folder, "killed") and len(names(portal, where, "start")) == 2
-
-
-def names_or_none(portal: Process, where: str) -> list[dict[str, Any]]:
-    """Its sessions, if it has any events yet."""
-    try:
-        return names(portal, where, "session")
-    except FileNotFoundError:
-        return []
 
 
 def _kill_keeper(folder: Path, name: str) -> int:
@@ -157,6 +159,7 @@ def _kill_keeper(folder: Path, name: str) -> int:
     return killed
 
 
+@pytest.mark.timeout(1800 if LONG else 400)
 def test_killed_at_any_moment_nothing_is_lost_and_nothing_is_done_twice(tmp_path: Path) -> None:
     sites = tmp_path / "sites.toml"
     sites.write_text(

@@ -1,7 +1,7 @@
 """Every address of `/v1` against its own description: made requests, sequences of them included.
 
-schemathesis makes requests from the description, good ones and bad ones, and checks that each answer
-is one that the description has, and none a defect.
+schemathesis makes requests from the description, good ones and bad ones, and checks that each
+answer is one that the description has, and none a defect.
 """
 
 from __future__ import annotations

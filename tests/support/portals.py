@@ -200,7 +200,8 @@ class Process:
     def events(self, name: str) -> list[dict[str, Any]]:
         """The events of a transfer, from its file."""
         file = self.folder / "home-state/farline/portal/transfers" / name / "events.jsonl"
-        return [json.loads(line) for line in file.read_text().splitlines() if line]
+        lines = file.read_text().splitlines() if file.exists() else []
+        return [json.loads(line) for line in lines if line]
 
 
 def portal_command(folder: Path, *words: str) -> str:

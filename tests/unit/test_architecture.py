@@ -11,7 +11,8 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "farline"
 DOORS = ("tools", "spec", "testbeds", "logs")
-HEAVY = ("numpy", "scipy", "pyarrow", "pandas", "duckdb", "ibis", "matplotlib", "rich", "jinja2")
+HEAVY = ("numpy", "scipy", "pyarrow", "pandas", "duckdb", "ibis", "matplotlib", "rich", "jinja2",
+         "fastapi", "pydantic", "uvicorn")  # fmt: skip
 
 
 def imported_modules(source: str) -> set[str]:

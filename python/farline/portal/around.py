@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from farline.errors import LimitError
@@ -50,11 +51,17 @@ class Around:
                 self._add_headers(message)
             await send(message)
 
+        async def unless_too_long(message: Message) -> None:
+            # What was made of half a body is no answer.
+            if length <= MOST_BODY:
+                await counted(message)
+
         try:
-            await self._app(scope, limited, counted)
-        except BodyTooLongError as error:
-            if not status:
-                await problems.answer(error)(scope, receive, counted)
+            with suppress(BodyTooLongError):
+                await self._app(scope, limited, unless_too_long)
+            if length > MOST_BODY and not status:
+                error = BodyTooLongError(f"the body is longer than {MOST_BODY} bytes")
+                await problems.answer(error, 413)(scope, receive, counted)
         finally:
             self._figures.count(status or 500, time.monotonic() - begun_s)
 

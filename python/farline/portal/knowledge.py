@@ -40,6 +40,10 @@ Path2 = tuple[str, str]
 """Sender and receiver: sites where they are known, else hosts."""
 
 
+class NoSuchRunError(SpecError):
+    """The store has no run of this name."""
+
+
 class NotYetError(BusyError):
     """An answer is being worked out."""
 
@@ -215,12 +219,12 @@ class Knowledge:
         """The whole record of a run.
 
         Raises:
-            SpecError: when there is none of that name.
+            NoSuchRunError: when there is none of that name.
         """
         store = self.store()
         table = None if store is None else store.runs(RunFilter(run_ids=(run,)))
         if table is None or not len(table):
-            raise SpecError(f"run {run[:80]!r}: there is no such run")
+            raise NoSuchRunError(f"run {run[:80]!r}: there is no such run")
         found: dict[str, Any] = json.loads(table["record"][0].as_py())
         return found
 

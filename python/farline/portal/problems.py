@@ -23,7 +23,7 @@ from farline.estimating.times import rfc3339
 from farline.logs import Log
 from farline.portal.access import ForbiddenError
 from farline.portal.job_folder import redacted
-from farline.portal.knowledge import NotYetError
+from farline.portal.knowledge import NoSuchRunError, NotYetError
 from farline.portal.reservations import NoCapacityError, NoSuchReservationError, WrongPhaseError
 from farline.portal.transfers import KeyReusedError, NoSuchTransferError, WrongStateError
 
@@ -45,6 +45,7 @@ STATUS: tuple[tuple[type[FarlineError], int], ...] = (
     (NotYetError, 503),
     (BusyError, 429),
     (NotFoundError, 404),
+    (NoSuchRunError, 404),
     (NoSuchReservationError, 404),
     (NoSuchTransferError, 404),
     (NoCapacityError, 409),
@@ -65,6 +66,7 @@ TITLES = {
     404: "Not found",
     405: "This address does not take this method",
     409: "Not possible now",
+    413: "The body is too long",
     422: "A value is not allowed",
     429: "Too many requests",
     500: "A defect in farline",

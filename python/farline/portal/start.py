@@ -15,8 +15,6 @@ from farline.portal.settings import Settings
 
 DEFAULT_PORT = 5480
 BACKLOG = 2048
-GRACE_S = 5
-"""Seconds that open requests have when the service is to stop; listeners are cut off then."""
 
 
 @dataclass(frozen=True)
@@ -72,19 +70,12 @@ def serve(
     Raises:
         SystemFailure: when the database or the store cannot be read.
     """
-    import uvicorn
-
     from farline.portal.app import create_service
+    from farline.portal.server import run
 
     service = create_service(settings)
     token, _ = service.access.make(LOGIN, user or getpass.getuser(), SCOPES, LOGIN_S)
-    config = uvicorn.Config(
-        service.app, log_config=None, access_log=False, server_header=False, http="h11", ws="none",
-        lifespan="on", timeout_graceful_shutdown=GRACE_S, limit_concurrency=4000,
-        proxy_headers=listener.family == socket.AF_UNIX, forwarded_allow_ips="*",
-    )  # fmt: skip
-    ready(token)
-    uvicorn.Server(config).run(sockets=[listener])
+    run(service.app, listener, lambda: ready(token))
 
 
 def with_port(address: Address, listener: socket.socket) -> Address:

@@ -63,6 +63,7 @@ class TransferDesk:
         """Changes one that runs."""
         found = self.own(caller, name)
         changes = adjust(self._runner.folder(name), **asked.model_dump())
+        self._transfers.keep_options(name, _in_force(asked, changes))
         self._note(caller, "adjust", found)
         return changes
 
@@ -115,6 +116,21 @@ class TransferDesk:
 
     def _note(self, caller: Caller, act: str, one: Transfer) -> None:
         self._audit.note(caller.user, caller.token_id, f"transfer.{act}", one.id)
+
+
+def _in_force(asked: Adjust, changes: list[Any]) -> dict[str, Any]:
+    """The options that hold from now on, after a pause too; None is without limit."""
+    refused = {change["knob"] for change in changes if change.get("refused")}
+    knobs = {
+        "streams": ("streams", asked.streams),
+        "concurrency": ("concurrency", asked.concurrency),
+        "total-rate": ("total_rate_bps", asked.rate_bps),
+    }
+    return {
+        name: value or None
+        for knob, (name, value) in knobs.items()
+        if value is not None and knob not in refused
+    }
 
 
 def order_of(asked: TransferWish) -> Order:

@@ -199,6 +199,13 @@ class Transfers:
                 raise WrongStateError(f"transfer {name} has {_ENDS[one.state]}: cannot be {word}")
         return self.get(name)
 
+    def keep_options(self, name: str, changed: Mapping[str, Any]) -> None:
+        """Has later attempts begin with changed options; None takes one away."""
+        with self._database.write() as write:
+            options = {**_of_row(_one(write, name)).order.options, **changed}
+            kept = {key: value for key, value in options.items() if value is not None}
+            write.execute("UPDATE transfers SET options = ? WHERE id = ?", (json.dumps(kept), name))
+
     def begun(self, one: Transfer) -> bool:
         """Notes that a process is started for its attempt; whether that is still wanted."""
         with self._database.write() as write:

@@ -140,7 +140,7 @@ def test_hostile_names_are_shown_and_do_not_run(browser: TestClient) -> None:
 
 
 def test_an_estimate_is_drawn_with_what_to_reserve(browser: TestClient) -> None:
-    page = browser.get("/estimate?source=ANL&destination=BNL&size=12TB&deadline=36h").text
+    page = browser.get("/estimate?source=ANL&destination=BNL&size=200GB&deadline=36h").text
     assert page.count("<rect") == 3 and "What to reserve" in page and "Deadline" in page
     wrong = browser.get("/estimate?source=ANL&destination=BNL&size=12")
     assert browser.get("/estimate?source=ANL&destination=BNL").status_code == 422

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -37,14 +38,16 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def make(tmp_path: Path, clock: Clock) -> Callable[..., Reservations]:
-    """Makes the reservations of a service; all over one file."""
+def make(clock: Clock) -> Iterator[Callable[..., Reservations]]:
+    """Makes the reservations of a service; all over one file, in memory where that is possible."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
 
-    def made(**more: int) -> Reservations:
-        settings = Settings(tmp_path, infrastructure=made_sites(), now=clock, **more)  # type: ignore[arg-type]
-        return Reservations(Database(settings.database), settings)
+        def made(**more: int) -> Reservations:
+            settings = Settings(Path(folder), infrastructure=made_sites(), now=clock, **more)  # type: ignore[arg-type]
+            return Reservations(Database(settings.database), settings)
 
-    return made
+        yield made
 
 
 def wish(rate_bps: int, start_h: float = 1, hours: float = 2, to: str = "BNL") -> Wish:

@@ -76,7 +76,7 @@ def test_text_that_is_no_json_is_a_bad_request(portal: Portal) -> None:
     answer = portal.client.post("/v1/estimates", content=b"{", headers=headers)
     assert problem(answer, 400)["kind"] == "spec"
     huge = portal.client.post("/v1/estimates", content=b" " * (1 << 21), headers=headers)
-    assert "longer than" in problem(huge, 409)["detail"]
+    assert "longer than" in problem(huge, 413)["detail"]
 
 
 def test_a_reservation_from_hold_to_release(portal: Portal) -> None:

@@ -10,7 +10,7 @@ _STATE = Options("Output", "--state-dir --json")
 PAGES = {
     "portal": Page(
         examples=(
-            ("Start it for this host alone, and print the address to open", "farline portal"),
+            ("Start it for this host alone, and print the address to open", "farline portal start"),
             (
                 "Make a token for a colleague",
                 "farline portal token --user ada --scope see --scope estimate --scope move",

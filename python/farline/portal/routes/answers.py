@@ -20,7 +20,7 @@ def content(media_type: str, *more: int) -> Answers:
 
 def problems(*more: int) -> Answers:
     """The problems that a route may answer: those of every route, and `more`."""
-    statuses = sorted({400, 401, 403, 422, 429, 503, *more})
+    statuses = sorted({400, 401, 403, 413, 422, 429, 503, *more})
     return {
         status: {"description": TITLES[status], "content": {MEDIA_TYPE: _PROBLEM}}
         for status in statuses
