@@ -17,6 +17,7 @@ __all__ = [
     "NativeError",
     "Run",
     "Server",
+    "StorageMount",
     "enter_namespaces",
     "host_facts",
     "inspect_ticket",
@@ -28,11 +29,13 @@ __all__ = [
     "parse_target",
     "reopen_log",
     "revoke_ticket",
+    "run_storage_load",
     "start_emulator",
     "start_iperf3_server",
     "start_log",
     "start_run",
     "start_server",
+    "start_storage",
     "validate",
     "validate_run_spec",
     "version_info",
@@ -88,6 +91,19 @@ class Run:
 
     def abort(self) -> None:
         """Ends the run now."""
+
+@final
+class StorageMount:
+    """A file system of the testbed; dropping it unmounts it."""
+
+    def counters(self) -> str:
+        """What it has done so far, as JSON."""
+
+    def is_mounted(self) -> bool:
+        """Whether it still serves."""
+
+    def stop(self) -> None:
+        """Unmounts it."""
 
 @final
 class Server:
@@ -209,6 +225,12 @@ def start_server(config_json: str, connect_to: str | None = None) -> Server:
     With `connect_to` (`address:port`) it listens nowhere, connects to a client that waits there,
     and ends after that session.
     """
+
+def run_storage_load(load_json: str) -> str:
+    """Does a storage load and waits until it is over; takes and gives JSON."""
+
+def start_storage(spec_json: str, place: str | bytes | PathLike[str]) -> StorageMount:
+    """Mounts a file system of the testbed over the folder `place`."""
 
 def start_iperf3_server(config_json: str) -> Iperf3Server:
     """Starts a server for iperf3's clients."""

@@ -14,3 +14,4 @@ pub mod layout;
 pub mod model;
 pub mod packet;
 pub mod relay;
+pub mod storage;

@@ -28,6 +28,7 @@ mod request;
 mod root;
 pub mod sink;
 pub mod source;
+mod storage_load;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,6 +44,7 @@ pub use link::{Arrived, Inlet, Outlet};
 pub use root::Root;
 pub use sink::{ReceiveEnd, is_vacant};
 pub use source::SendEnd;
+pub use storage_load::run_storage_load;
 pub use sum::Sum;
 
 /// Largest payload that any frame of a copy can have; the chunk in use is told by [`message::Catalogue::Begin`].

@@ -23,6 +23,7 @@ mod host;
 mod logs;
 mod run;
 mod server;
+mod storage;
 mod sums;
 
 use pyo3::prelude::*;
@@ -51,6 +52,8 @@ mod _native {
         Iperf3Server, Server, inspect_ticket, list_tickets, mint_ticket, revoke_ticket, start_iperf3_server,
         start_server,
     };
+    #[pymodule_export]
+    use crate::storage::{StorageMount, run_storage_load, start_storage};
     #[pymodule_export]
     use crate::sums::FileSum;
 

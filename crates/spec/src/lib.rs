@@ -30,6 +30,7 @@ mod parse;
 mod plain;
 mod record;
 mod server;
+mod storage;
 mod sum;
 mod topology;
 mod tuning;
@@ -60,6 +61,9 @@ pub use record::{
     Throughput, Verdict, VersionInfo,
 };
 pub use server::{Iperf3Config, Limits, Scope, ServerConfig, TicketClaims, TicketRecord};
+pub use storage::{
+    StorageAction, StorageCounters, StorageLane, StorageLoad, StorageLoadReport, StorageSpec, StorageSync,
+};
 pub use sum::{Hash, SumKind};
 pub use topology::{
     BurstLoss, EmulatedPath, EmulatorMode, HostSpec, JitterShape, LinkChange, LinkDirection, LinkSpec,

@@ -175,6 +175,22 @@ count! {
     ThreadCount: u16 in 0 ..= 256, "threads"
 }
 count! {
+    /// Bytes that one read or write of a file asks for.
+    RequestBytes: u64 in 512 ..= 1_073_741_824, "bytes"
+}
+count! {
+    /// Reads or writes of files that one thread has under way.
+    QueueDepth: u16 in 1 ..= 1_024, "requests"
+}
+count! {
+    /// Bytes of a message to a file server.
+    MessageBytes: u64 in 4_096 ..= 16_777_216, "bytes"
+}
+count! {
+    /// Messages to a file server that may be on their way at once.
+    CreditCount: u16 in 1 ..= 4_096, "messages"
+}
+count! {
     /// Files at once.
     FileCount: u32 in 1 ..= 1_000_000, "files"
 }

@@ -28,7 +28,7 @@ pub mod flow_label;
 pub mod host;
 pub mod interface;
 mod mapping;
-mod mount;
+pub mod mount;
 pub mod namespace;
 pub mod option;
 pub mod owner;

@@ -100,6 +100,27 @@ fn parse_steal_by_cpu(text: &str) -> Option<Vec<u64>> {
     ticks.filter(|ticks| !ticks.is_empty())
 }
 
+/// Number of the process that a thread is of (`Tgid` in `/proc/N/status`).
+///
+/// # Errors
+/// When there is no such thread, or its status has no such line.
+pub fn process_of_thread(thread: u32) -> io::Result<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
+    line.and_then(|number| number.trim().parse().ok())
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a status without Tgid"))
+}
+
+/// Number of the user whose rights this process has.
+pub fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Number of the group whose rights this process has.
+pub fn group() -> u32 {
+    rustix::process::getegid().as_raw()
+}
+
 /// Most memory that this process has had in use, in bytes (`VmHWM` in `/proc/self/status`).
 ///
 /// # Errors

@@ -97,6 +97,12 @@ QueueDiscipline: TypeAlias = Literal["drop-tail", "codel"]
 # Which direction of a link is meant.
 LinkDirection: TypeAlias = Literal["forward", "reverse", "both"]
 
+# Which way bytes move.
+StorageAction: TypeAlias = Literal["read", "write"]
+
+# When what was written is brought to the device.
+StorageSync: TypeAlias = Literal["none", "end", "each"]
+
 # How a run ended.
 RunStatus: TypeAlias = Literal["complete", "partial", "failed"]
 
@@ -780,6 +786,72 @@ class AdjustRequest(TypedDict, total=False):
     concurrency: int | None
     # Payload rate over all data streams from now on; 0 is without limit.
     total_rate_bps: int | None
+
+
+class StorageLoad(TypedDict):
+    """What one process does to files in one measurement: a thread for each lane, all begun at one
+    time.
+    """
+
+    # Read or write.
+    action: StorageAction
+    # Bytes of each request.
+    request_bytes: int
+    # Requests that each thread has under way; above 1 by io_uring.
+    depth: int
+    # Past the page cache (O_DIRECT).
+    direct: bool
+    # When writes are brought to the device.
+    sync: StorageSync
+    # Whether the lanes are taken out of the page cache before it begins.
+    drop_cache: bool
+    # When to begin, nanoseconds of CLOCK_MONOTONIC; at once if that is past.
+    begin_at_ns: int
+    # No request begins later than this after the begin.
+    duration_s: float
+    # Most bytes that each lane moves; 0: as many as it can.
+    most_lane_bytes: int
+    # One for each thread.
+    lanes: list[StorageLane]
+
+
+class StorageLane(TypedDict):
+    """A part of a file that one thread goes through, from its start to its end and again from the
+    start.
+    """
+
+    # The file, which must be there.
+    file: str
+    # Where the part begins.
+    offset_bytes: int
+    # How long it is; at least one request.
+    span_bytes: int
+    # From the start of a request to that of the next: the size of a request in sequence, more with
+    # gaps. The next pass goes through what the gaps left out.
+    step_bytes: int
+
+
+class StorageSpec(TypedDict):
+    """What a file system of the testbed can do. Reads and writes do not take from each other."""
+
+    # Name that mounts are listed under.
+    name: str
+    # Rate at which one process reads at most; absent: as fast as all together.
+    process_read_bps: NotRequired[int | None]
+    # Rate at which one process writes at most; absent: as fast as all together.
+    process_write_bps: NotRequired[int | None]
+    # Rate at which all processes together read at most.
+    total_read_bps: int
+    # Rate at which all processes together write at most.
+    total_write_bps: int
+    # Time from the last byte of a message to its answer.
+    latency_s: float
+    # Messages that may be on their way at once, as LNet's peer credits; absent: any number.
+    credits: NotRequired[int | None]
+    # Bytes of a message: larger requests are cut into several.
+    message_bytes: int
+    # Bytes that it has room for; they are kept in memory.
+    capacity_bytes: int
 
 
 class RunRecord(TypedDict):
@@ -1708,6 +1780,47 @@ class CopyStages(TypedDict):
     receive_room_frames: int | None
     # Segments or packets sent again by the sending end, over its data streams.
     retransmits: int | None
+
+
+class StorageLoadReport(TypedDict):
+    """What came of a [`StorageLoad`]."""
+
+    # Bytes moved by all lanes.
+    bytes: int
+    # Requests that were over.
+    requests: int
+    # When the first request began, nanoseconds of CLOCK_MONOTONIC.
+    began_ns: int
+    # When the last one was over, a sync at the end included.
+    ended_ns: int
+    # How much of that the sync at the end took, in the lane in which it took longest.
+    sync_ns: int
+    # Bytes of the lanes that were in the page cache when it was asked to begin; absent where the
+    # kernel does not tell.
+    cached_before_bytes: NotRequired[int | None]
+    # Bytes of the lanes that were still there when the first request began; absent where the kernel
+    # does not tell.
+    cached_bytes: NotRequired[int | None]
+    # Bytes of all lanes.
+    span_bytes: int
+    # How many requests took how long: place i counts those from 2^(i/4) to 2^((i+1)/4)
+    # microseconds, the first also the shorter ones.
+    latency_counts: list[int]
+    # The longest, in nanoseconds.
+    latency_max_ns: int
+
+
+class StorageCounters(TypedDict):
+    """What a file system of the testbed has done so far."""
+
+    # Bytes that were read.
+    read_bytes: int
+    # Bytes that were written.
+    written_bytes: int
+    # Bytes that files take now.
+    used_bytes: int
+    # Messages that had to wait for a credit.
+    waited_for_credit: int
 
 
 # What the holder of a ticket may do.

@@ -2,8 +2,9 @@
 
 use farline_spec::{
     AdjustRequest, CopyProgress, CopyStages, Failure, FailureKind, HostFacts, Iperf3Config, LinkChange,
-    LinkSamples, MoverSamples, ReceiptLine, RunRecord, RunSpec, Samples, ServerConfig, TicketClaims,
-    TicketRecord, Topology, TransferEstimate, VersionInfo,
+    LinkSamples, MoverSamples, ReceiptLine, RunRecord, RunSpec, Samples, ServerConfig, StorageCounters,
+    StorageLoad, StorageLoadReport, StorageSpec, TicketClaims, TicketRecord, Topology, TransferEstimate,
+    VersionInfo,
 };
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
@@ -52,6 +53,8 @@ pub fn documents() -> Vec<Document> {
         Document::of::<Topology>("topology", as_read()),
         Document::of::<LinkChange>("link-change", as_read()),
         Document::of::<AdjustRequest>("adjust-request", as_read()),
+        Document::of::<StorageLoad>("storage-load", as_read()),
+        Document::of::<StorageSpec>("storage-spec", as_read()),
         Document::of::<RunRecord>("run-record", as_written()),
         Document::of::<Samples>("samples", as_written()),
         Document::of::<TicketRecord>("ticket-record", as_written()),
@@ -61,6 +64,8 @@ pub fn documents() -> Vec<Document> {
         Document::of::<CopyProgress>("copy-progress", as_written()),
         Document::of::<TransferEstimate>("transfer-estimate", as_written()),
         Document::of::<CopyStages>("copy-stages", as_written()),
+        Document::of::<StorageLoadReport>("storage-load-report", as_written()),
+        Document::of::<StorageCounters>("storage-counters", as_written()),
         Document::of::<HostFacts>("host-facts", as_written()),
         Document::of::<Failure>("failure", as_written()),
         Document::of::<VersionInfo>("version-info", as_written()),
@@ -83,6 +88,8 @@ impl Definitions {
         register::<Topology>(&mut inputs);
         register::<LinkChange>(&mut inputs);
         register::<AdjustRequest>(&mut inputs);
+        register::<StorageLoad>(&mut inputs);
+        register::<StorageSpec>(&mut inputs);
         let mut records = as_written().into_generator();
         register::<RunRecord>(&mut records);
         register::<Samples>(&mut records);
@@ -93,6 +100,8 @@ impl Definitions {
         register::<CopyProgress>(&mut records);
         register::<TransferEstimate>(&mut records);
         register::<CopyStages>(&mut records);
+        register::<StorageLoadReport>(&mut records);
+        register::<StorageCounters>(&mut records);
         register::<FailureKind>(&mut records);
         let mut by_name = inputs.take_definitions(true);
         for (name, schema) in records.take_definitions(true) {

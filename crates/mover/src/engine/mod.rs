@@ -34,6 +34,7 @@ use crate::Root;
 use crate::frame::Frame;
 
 pub use device::{Choice, Device, choose, device_of};
+pub(crate) use open_file::explain_direct;
 pub use open_file::{NoRegularFile, OpenFile};
 
 /// One read of at most the frame's room, or one write of part of its payload.

@@ -295,7 +295,7 @@ fn within(into: &mut [u8], offset: u64, bytes: u64) -> &mut [u8] {
 }
 
 /// The kernel's `EINVAL` does not say what is invalid.
-pub(super) fn explain_direct(error: io::Error) -> io::Error {
+pub(crate) fn explain_direct(error: io::Error) -> io::Error {
     if error.kind() != io::ErrorKind::InvalidInput {
         return error;
     }

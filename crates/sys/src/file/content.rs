@@ -196,9 +196,64 @@ struct CachePages {
 /// # Errors
 /// The kernel's: `ENOSYS` before 6.5; `EPERM` for files of others.
 pub fn cached_bytes(file: BorrowedFd<'_>) -> io::Result<u64> {
+    cached_pages(file, 0, 0)
+}
+
+/// As [`cached_bytes`] for a part of the file; before 6.5 by mincore(2), for files of this user alone: of those of others
+/// that call says that everything is there.
+///
+/// # Errors
+/// The kernel's; `EPERM` for files of others.
+pub fn cached_bytes_in(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<u64> {
+    if bytes == 0 {
+        return Ok(0);
+    }
+    match cached_pages(file, offset, bytes) {
+        Err(error) if error.raw_os_error() == Some(Errno::NOSYS.raw_os_error()) => {
+            resident_bytes(file, offset, bytes)
+        }
+        pages => pages.map(|found| found.min(bytes)),
+    }
+}
+
+/// What of a part of a file is in memory, as mincore(2) tells of a mapping of it.
+fn resident_bytes(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<u64> {
+    let owner = super::stat_fd(file)?.user;
+    if owner != rustix::process::geteuid().as_raw() {
+        return Err(Errno::PERM.into());
+    }
+    let start = offset - offset % PAGE_BYTES as u64;
+    let length = usize::try_from(offset + bytes - start).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let start = i64::try_from(start).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let none = std::ptr::null_mut();
+    // SAFETY: asks for a fresh mapping that nothing reads or writes; the descriptor lives through the call.
+    let memory = unsafe {
+        libc::mmap(
+            none,
+            length,
+            libc::PROT_NONE,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            start,
+        )
+    };
+    if memory == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    let mut pages = vec![0_u8; length.div_ceil(PAGE_BYTES)];
+    // SAFETY: the mapping is as long as is said, and there is a byte for each of its pages.
+    let told = check(unsafe { libc::mincore(memory, length, pages.as_mut_ptr()) });
+    // SAFETY: the mapping made above, whole; nothing refers to it.
+    unsafe { libc::munmap(memory, length) };
+    told?;
+    let resident = pages.iter().filter(|page| **page & 1 == 1).count();
+    Ok(bytes.min((resident * PAGE_BYTES) as u64))
+}
+
+fn cached_pages(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<u64> {
     /// Of asm-generic/unistd.h; one number on all architectures.
     const SYS_CACHESTAT: libc::c_long = 451;
-    let range = CacheRange { offset: 0, bytes: 0 };
+    let range = CacheRange { offset, bytes };
     let mut pages = CachePages::default();
     // SAFETY: the kernel reads one range and writes one set of counts, both laid out as it has them.
     let result = unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &range, &mut pages, 0) };
@@ -219,5 +274,43 @@ pub fn lock_exclusive(file: BorrowedFd<'_>) -> io::Result<bool> {
     match again(|| rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive)) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
         result => result.map(|()| true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn both_ways_to_ask_what_is_cached_say_the_same() {
+        let file = tempfile::tempfile().unwrap();
+        write_all_at(file.as_fd(), &[1; 300_000], 0).unwrap();
+        for (offset, bytes) in [(0, 300_000), (8192, 100_000), (5000, 4000)] {
+            let resident = resident_bytes(file.as_fd(), offset, bytes).unwrap();
+            assert_eq!(resident, bytes);
+            if let Ok(pages) = cached_pages(file.as_fd(), offset, bytes) {
+                assert_eq!(pages.min(bytes), resident);
+            }
+        }
+        sync_data(file.as_fd()).unwrap();
+        forget(file.as_fd(), 0, 0).unwrap();
+        if let Ok(pages) = cached_pages(file.as_fd(), 0, 300_000) {
+            assert_eq!(
+                pages.min(300_000),
+                resident_bytes(file.as_fd(), 0, 300_000).unwrap()
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_of_somebody_else_is_not_said_to_be_cached() {
+        if rustix::process::geteuid().is_root() {
+            return;
+        }
+        let file = File::open("/etc/passwd").unwrap();
+        assert!(resident_bytes(file.as_fd(), 0, 100).is_err());
     }
 }
