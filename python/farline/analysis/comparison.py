@@ -166,7 +166,9 @@ class Limits:
 def limits_from(
     source: Measurements, wanted: Selection, host_bps: Sequence[float], file_bps: Sequence[float]
 ) -> Limits:
-    """The limits of the sites that are meant: of each kind as stated, else described, or measured.
+    """The limits of the sites that are meant: of each kind as stated, described or measured.
+
+    What was measured of file systems is by their profiles (`farline storage`), else by other tools.
 
     So a limit of hosts that is stated leaves those of file systems as they are described.
     """
@@ -174,6 +176,7 @@ def limits_from(
     found = _filled(Limits(), stated)
     if source.infrastructure is not None:
         found = _filled(found, _described(source.infrastructure, wanted))
+    found = _filled(found, _profiled(source, wanted))
     if not (found.host_bps and found.file_bps):
         found = _filled(found, _measured(source, wanted))
     return found
@@ -208,6 +211,23 @@ def _file_limits(sites: Iterable[Site]) -> Iterable[float]:
     for site in sites:
         for system in site.file_systems:
             yield from (rate for rate in (system.read_bps, system.write_bps) if rate is not None)
+
+
+def _profiled(source: Measurements, wanted: Selection) -> Limits:
+    """What all processes reach by the profiles of file systems of the hosts that are meant."""
+    if not source.profiles:
+        return Limits()
+    keys = ("from_host", "to_host")
+    found = cells(source, replace(wanted, modality="E"), keys)
+    hosts = {str(cell.keys[key]).casefold() for cell in found for key in keys}
+    caps = [
+        direction.most_bps
+        for profile in source.profiles
+        if profile.host.casefold() in hosts
+        for direction in (profile.read, profile.write)
+        if direction is not None
+    ]
+    return Limits((), tuple(caps), "by profiles of file systems")
 
 
 def _measured(source: Measurements, wanted: Selection) -> Limits:

@@ -13,6 +13,7 @@ from farline.errors import SpecError, UsageError
 from farline.spec.infrastructure import Infrastructure, load_infrastructure
 from farline.store import RunFilter, Store
 from farline.store.engine import EMBEDDED
+from farline.store.file_systems import FileSystemProfile, all_profiles
 from farline.store.transfers import KeptLog, Transfers, open_transfers
 
 OnProgress = Callable[[Path, int, int], None]
@@ -33,6 +34,8 @@ class Measurements:
     read: tuple[ReadLog, ...] = ()
     kept: tuple[KeptLog, ...] = ()
     notices: tuple[str, ...] = ()
+    profiles: tuple[FileSystemProfile, ...] = ()
+    """Profiles of file systems that the store has."""
 
 
 @contextmanager
@@ -74,7 +77,8 @@ def open_measurements(
         engine=engine,
     ) as transfers:
         kept = tuple(store.transfer_logs()) if store is not None and logs else ()
-        yield Measurements(transfers, infrastructure, found.logs, kept, found.notices)
+        profiles = () if store is None else tuple(all_profiles(store.layout.file_systems))
+        yield Measurements(transfers, infrastructure, found.logs, kept, found.notices, profiles)
 
 
 @dataclass(frozen=True)

@@ -138,6 +138,7 @@ class CopySampler:
         sessions = sessions_for(request)
         assert isinstance(sessions, DirectSessions)  # of requests with an end here
         self._request, self._sessions = request, sessions
+        self._store_path = None if store is None else store.path
         labels = {LABEL: new_name()}
         folder: Path | None = None if store is None else store.path
         self._keeper = RecordKeeper(folder, keeps=store is not None, labels=labels)
@@ -178,9 +179,22 @@ class CopySampler:
             now, modality="E", files=found.files if found else None,
             file_bytes=found.file_bytes if found else None,
             concurrency=copy.get("concurrency"), pipelining=copy.get("pipeline") or ANNOUNCED,
+            **self._disks(),
         )  # fmt: skip
         default = int(spec.get("streams", 1))
         return Surroundings(now, Setting(default), _most(default, sessions.most_streams))
+
+    def _disks(self) -> dict[str, Any]:
+        """What profiles of file systems say of the ends' disks."""
+        from farline.copying.storage_limits import limits_of
+        from farline.store.default_folder import default_path
+
+        limits = limits_of(self._request.endpoints, self._store_path or default_path())
+        rates = [one.rate_bps for one in limits]
+        return {
+            "disk_bps": min(rates, default=None),
+            "disk_texts": tuple(one.text for one in limits),
+        }
 
     def sample(self, setting: Setting, seconds: float, should_stop: StopQuestion) -> Steps[Taken]:
         """One session, stopped after `seconds` of data; what it moved is there for good.

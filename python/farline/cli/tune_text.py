@@ -75,6 +75,7 @@ def _limit_text(limit: str | None) -> str:
 def _known_lines(event: PathKnown) -> Iterator[str]:
     rtt = "RTT not known" if event.rtt_ms is None else f"RTT {event.rtt_ms:.3g} ms"
     yield f"path: {rtt}; {event.basis}; default {event.default}"
+    yield from (f"  {limit}" for limit in event.limits)
     for change in event.changes:
         yield f"  changed: {change}; what was measured before counts as another path"
 

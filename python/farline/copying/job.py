@@ -237,8 +237,9 @@ def _keeper_for(request: CopyRequest) -> RecordKeeper:
 
         receipt = receipt_file(request.receipt)
     return RecordKeeper(
-        request.store_path, request.keep, receipt, request.tell_files, request.spent_s
-    )
+        request.store_path, request.keep, receipt, request.tell_files, request.spent_s,
+        ends=request.endpoints,
+    )  # fmt: skip
 
 
 def sessions_for(request: CopyRequest) -> Sessions:

@@ -21,6 +21,7 @@ from farline.tools.native import as_arrays
 from farline.tools.temporary_state import remove_folder
 
 if TYPE_CHECKING:
+    from farline.copying.locations import Endpoints
     from farline.copying.look_back import LookBack
     from farline.copying.receipt_file import ReceiptFile
     from farline.copying.session import Attempt
@@ -55,6 +56,8 @@ class RecordKeeper:
     """What the command had taken before the job was made; its record counts it in."""
     labels: Mapping[str, object] = field(default_factory=dict)
     """Labels of every session's run, beside its own."""
+    ends: Endpoints | None = None
+    """Where files come from and go: what is known of the disks there stands beside a verdict."""
     _began_s: float = field(default_factory=time.monotonic, init=False)
     _folder: Path | None = field(default=None, init=False)
     _first: str | None = field(default=None, init=False)
@@ -129,7 +132,7 @@ class RecordKeeper:
             # Nothing ran: that says nothing about the path, and takes no earlier session's place.
             self.last = self.last or self._timed(attempt.record)
             return None
-        record = self._timed(judged(attempt))
+        record = self._with_disks(self._timed(judged(attempt)))
         self.last = record
         self._first = self._first or record["run_id"]
         receipt = self._folder / RECEIPT if self._folder is not None else None
@@ -157,6 +160,21 @@ class RecordKeeper:
         except FarlineError as error:
             _LOG.warning("no estimate of the copy", reason=error.message)
             return None
+
+    def _with_disks(self, record: RunRecord) -> RunRecord:
+        """The record with what profiles say of disks that it is near the limit of."""
+        verdict, summary = record.get("verdict"), record.get("summary")
+        if self.ends is None or not verdict or not summary:
+            return record
+        from farline.copying.storage_limits import limits_of, near_limits
+        from farline.profiles.copy_streams import payload_rate_bps
+        from farline.store.default_folder import default_path
+
+        limits = limits_of(self.ends, self.store_path or default_path())
+        lines = near_limits(limits, payload_rate_bps(record), verdict["limit"])
+        if not lines:
+            return record
+        return {**record, "verdict": {**verdict, "evidence": [*verdict["evidence"], *lines]}}
 
     def _timed(self, record: RunRecord) -> RunRecord:
         """The record with what the whole command has taken until now."""

@@ -94,6 +94,11 @@ class Layout:
         return self.root / "paths"
 
     @property
+    def file_systems(self) -> Path:
+        """Profiles of file systems."""
+        return self.root / "file-systems"
+
+    @property
     def use_lock(self) -> Path:
         """Held shared by readers, exclusively by who deletes."""
         return self.root / "use.lock"

@@ -182,6 +182,8 @@ class PathKnown(NamedTuple):
     """The setting that would be used if nothing were chosen."""
     changes: tuple[str, ...]
     """What of hosts and route is not as it was, a phrase each."""
+    limits: tuple[str, ...] = ()
+    """What the disks at the ends reach by the profiles of their file systems, a phrase each."""
 
 
 class SampleBegun(NamedTuple):
@@ -202,6 +204,37 @@ class SampleTaken(NamedTuple):
     seconds: float
     size_bytes: int
     limit: str | None
+
+
+class StorageBegun(NamedTuple):
+    """A measurement of storage begins: what is there, and what will be done."""
+
+    file_system: str
+    mount: str
+    facts: tuple[str, ...]
+    measurements: int
+    each_s: float
+    size_bytes: int
+
+
+class StorageLaidOut(NamedTuple):
+    """The files that are read are written: so many bytes for each thread."""
+
+    files: int
+    file_bytes: int
+    seconds: float
+
+
+class StorageMeasured(NamedTuple):
+    """Measurement `number` is over."""
+
+    number: int
+    setting: str
+    rate_bps: float
+    latency_s: float
+    """Half of the requests were quicker."""
+    cached: float | None
+    """Share of what could be read that was in the page cache; None for writes, or if unknown."""
 
 
 Event = (
@@ -225,5 +258,8 @@ Event = (
     | PathKnown
     | SampleBegun
     | SampleTaken
+    | StorageBegun
+    | StorageLaidOut
+    | StorageMeasured
 )
 """Whatever a job may tell. New types may be added: pass over those that you do not know."""

@@ -168,6 +168,7 @@ class TuneJob(Job[TuneResult]):
             bound,
             most_samples=self._request.most_samples or bound.most_samples,
             nic_bps=around.situation.nic_bps,
+            disk_bps=around.situation.disk_bps,
         )
         if self._request.method == "bracket":
             return BracketSearch(limits), grid, belief
@@ -220,7 +221,8 @@ class TuneJob(Job[TuneResult]):
     def _path_known(self, around: Surroundings) -> PathKnown:
         now, evidence = self._known
         rtt_ms = None if now is None else now.rtt_ms
-        return PathKnown(rtt_ms, evidence.text, around.default.text, evidence.changed)
+        disks = around.situation.disk_texts
+        return PathKnown(rtt_ms, evidence.text, around.default.text, evidence.changed, disks)
 
     def _told_more(self, taken: Taken, now: Situation) -> Situation | None:
         """The situation with what a first sample says of the hosts; None if that is no news."""

@@ -78,6 +78,8 @@ class SearchLimits:
     most_samples: int = 5
     least_gain: float = 0.01
     nic_bps: float | None = None
+    disk_bps: float | None = None
+    """What the slower disk at the ends reaches, by the profile of its file system."""
     within: float = WITHIN
     sample_sd: float = SAMPLE_SD
     by_improvement: bool = False
@@ -181,7 +183,7 @@ class BeliefSearch:
         if (at := self.grid.index(sample.setting)) is not None:
             log_rate = log_of(sample.rate_bps)
             self.belief = self.belief.with_sample(at, log_rate, self.limits.sample_sd)
-        self._wanted = self._wanted or cap_of(sample, self.limits.nic_bps)
+        self._wanted = self._wanted or cap_of(sample, self.limits.nic_bps, self.limits.disk_bps)
         if sample.all_there:
             self.reason = "data"
 
@@ -237,7 +239,7 @@ class BracketSearch:
     def learn(self, sample: Sample) -> None:
         """Takes a sample in; one that fills the interface ends the search."""
         self.samples.append(sample)
-        self.reason = cap_of(sample, self.limits.nic_bps)
+        self.reason = cap_of(sample, self.limits.nic_bps, self.limits.disk_bps)
         if sample.all_there:
             self.reason = "data"
 
@@ -259,7 +261,7 @@ def fewest_near_best(samples: Sequence[Sample], within: float = WITHIN) -> Setti
     return min(s.setting for s in samples if s.rate_bps >= (1 - within) * best)
 
 
-def cap_of(sample: Sample, nic_bps: float | None) -> Reason | None:
+def cap_of(sample: Sample, nic_bps: float | None, disk_bps: float | None = None) -> Reason | None:
     """Which capacity of a host a sample has reached: more streams cannot go beyond it."""
     if nic_bps and sample.rate_bps >= NIC_SHARE * nic_bps:
         return "cap:nic"
@@ -267,4 +269,6 @@ def cap_of(sample: Sample, nic_bps: float | None) -> Reason | None:
         return "cap:rate"
     if sample.cpu_full:
         return "cap:cpu"
+    if disk_bps and sample.rate_bps >= NIC_SHARE * disk_bps:
+        return "cap:disk"
     return "cap:disk" if sample.limit in DISKS else None

@@ -66,6 +66,10 @@ class Situation:
     rtt_ms: float | None = None
     capacity_bps: float | None = None
     nic_bps: float | None = None
+    disk_bps: float | None = None
+    """What the slower disk at the ends reaches, by the profile of its file system."""
+    disk_texts: tuple[str, ...] = ()
+    """What is known of the disks, a phrase each."""
     window_bytes: int | None = None
     here_kernel: str | None = None
     there_kernel: str | None = None
