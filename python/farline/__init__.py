@@ -8,11 +8,11 @@ with farline.serve() as server:
 print(run.throughput_bps, run.verdict["line"])
 ```
 
-Jobs: `probe`, `profile`, `contend`, `copy`, `tune`. Each goes on in a thread of its own, gives
-events as it is iterated (`async for` as well), ends with `.wait()` or `await`, and stops by
-`.cancel()`. For as long as a block runs: `serve`, `testbed`. Before a copy: `estimate`. Questions
-to what was measured: `open_store`, `ingest`, `throughput_profile`, `explain`, `report`. Failures
-are `farline.errors`, all of `FarlineError`.
+Jobs: `probe`, `profile`, `contend`, `copy`, `tune`, `measure_storage`. Each goes on in a thread of
+its own, gives events as it is iterated (`async for` as well), ends with `.wait()` or `await`, and
+stops by `.cancel()`. For as long as a block runs: `serve`, `testbed`. Before a copy: `estimate`.
+Questions to what was measured: `open_store`, `ingest`, `throughput_profile`, `explain`, `report`.
+Failures are `farline.errors`, all of `FarlineError`.
 
 Names are imported when they are first used. ARCHITECTURE.md has the rooms behind them.
 """
@@ -30,6 +30,7 @@ __all__ = [
     "PartialCopy",
     "Run",
     "Server",
+    "StorageMeasurement",
     "Store",
     "ThroughputProfile",
     "Tune",
@@ -38,6 +39,7 @@ __all__ = [
     "estimate",
     "explain",
     "ingest",
+    "measure_storage",
     "open_store",
     "probe",
     "profile",
@@ -57,6 +59,7 @@ _ROOMS = {
     "PartialCopy": "api.copy",
     "Run": "api.run",
     "Server": "api.serving",
+    "StorageMeasurement": "api.storage",
     "Store": "store",
     "ThroughputProfile": "profiles.throughput_profile",
     "Tune": "api.tuning",
@@ -65,6 +68,7 @@ _ROOMS = {
     "estimate": "api.estimate",
     "explain": "api.measurements",
     "ingest": "api.measurements",
+    "measure_storage": "api.storage",
     "open_store": "api.stores",
     "probe": "api.run",
     "profile": "api.campaign",

@@ -17,6 +17,8 @@ from farline.api.run import Run as Run
 from farline.api.run import probe as probe
 from farline.api.serving import Server as Server
 from farline.api.serving import serve as serve
+from farline.api.storage import StorageMeasurement as StorageMeasurement
+from farline.api.storage import measure_storage as measure_storage
 from farline.api.stores import open_store as open_store
 from farline.api.testbeds import testbed as testbed
 from farline.api.tuning import Tune as Tune
@@ -34,6 +36,7 @@ __all__ = [
     "PartialCopy",
     "Run",
     "Server",
+    "StorageMeasurement",
     "Store",
     "ThroughputProfile",
     "Tune",
@@ -42,6 +45,7 @@ __all__ = [
     "estimate",
     "explain",
     "ingest",
+    "measure_storage",
     "open_store",
     "probe",
     "profile",

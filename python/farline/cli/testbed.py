@@ -1,7 +1,7 @@
 """`farline testbed`: hosts on this machine, joined by emulated links.
 
 Its commands: bringing up and taking down are here, looking in `testbed_status`, links in
-`testbed_link`, congestion controls in `testbed_cc`.
+`testbed_link`, congestion controls in `testbed_cc`, file systems in `testbed_storage`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from farline.cli.stamped import run_stamped
 from farline.cli.testbed_cc import cc
 from farline.cli.testbed_link import capture, change, cut, restore
 from farline.cli.testbed_status import host_documents, host_lines, link_line, status
+from farline.cli.testbed_storage import storage
 from farline.cli.toml_text import toml_text
 from farline.errors import FarlineError, UnreachableError, UsageError
 from farline.spec.links import across, find_link
@@ -303,3 +304,4 @@ def show(source: str, as_json: bool, **options: Any) -> None:
 
 
 command.add_command(cc)
+command.add_command(storage)

@@ -139,11 +139,17 @@ def new_figure(
     width_inches: float = COLUMN_INCHES,
     height_inches: float = 2.4,
     heights: Sequence[float] | None = None,
+    beside: bool = False,
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with `rows` panels above each other that share their x axis."""
+    """A figure with `rows` panels above each other that share their x axis.
+
+    With `beside` they stand beside each other, with an x axis for each and one y axis.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width_inches, height_inches), layout="constrained")
+    if beside:
+        return figure, list(figure.subplots(1, rows, sharey=True, squeeze=False)[0])
     panels = figure.subplots(rows, 1, sharex=True, squeeze=False, height_ratios=heights)
     return figure, list(panels[:, 0])
 

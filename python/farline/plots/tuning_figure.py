@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -106,13 +106,13 @@ def save_tuning(picture: TuningPicture, page: TuningPage, path: Path) -> None:
 
 def render_tuning(picture: TuningPicture, page: TuningPage) -> str:
     """The page as text."""
-    values = {"page": page, "image": _inline(picture)}
-    return render("tuning.html.j2", values, ("page/report.css",), (), "{}")
+    image = inline(lambda: draw_tuning(picture), "tuning")
+    return render("tuning.html.j2", {"page": page, "image": image}, ("page/report.css",), (), "{}")
 
 
-def _inline(picture: TuningPicture) -> str:
-    """The picture as an address that holds it."""
+def inline(draw: Callable[[], Figure], name: str) -> str:
+    """A picture as an address that holds it."""
     with tempfile.TemporaryDirectory(prefix="farline-") as folder, paper_style():
-        (written,) = save(draw_tuning(picture), Path(folder) / "tuning", ["svg"])
+        (written,) = save(draw(), Path(folder) / name, ["svg"])
         data = base64.b64encode(written.read_bytes()).decode()
     return f"data:image/svg+xml;base64,{data}"

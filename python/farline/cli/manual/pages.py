@@ -26,6 +26,7 @@ _FILES = {
     "profile": "measure",
     "fairness": "measure",
     "host": "measure",
+    "storage": "storage",
     "tools": "measure",
     "model": "model",
     "testbed": "testbed",

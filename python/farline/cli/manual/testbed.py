@@ -85,6 +85,19 @@ PAGES = {
                    "farline testbed show dumbbell --rtt 100ms > mine.toml"),),
         see_also=("farline testbed up", _GUIDE),
     ),
+    "testbed storage": Page(
+        options=(
+            Options("File system", "--process-rate --total-rate --latency --credits --capacity"),
+            Options("Time", "--for"),
+        ),
+        examples=(
+            ("Measure a file system that holds each process to a rate",
+             "farline testbed storage lustre-like /mnt/slow -- farline storage /mnt/slow"),
+            ("Mount one whose messages take 100 ms, for ten minutes",
+             "farline testbed storage --latency 100ms --for 10m lnet-like /mnt/far"),
+        ),
+        see_also=("farline storage", "docs/guide/storage.md"),
+    ),
     "testbed cc": Page(
         examples=(("List congestion controls", "farline testbed cc list"),),
         see_also=("docs/guide/congestion-controls.md",),
