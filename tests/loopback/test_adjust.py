@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import farline as library
-from farline.tools.events import Adjusted, Progress, Stages
+from farline.tools.events import Adjusted, Progress, Stages, Tuned
 from tests.support.serving import FARLINE, Serving, environment, farline, serving
 
 RATE_BPS = 80_000_000
@@ -117,3 +117,22 @@ def test_a_copy_is_adjusted_from_outside_and_its_socket_goes_with_it(
     assert list(sockets.iterdir()) == []
     over = adjust(path.stem, "--streams", "1")
     assert over.returncode == 1 and "no running copy has this name" in over.stderr
+
+
+def test_a_copy_that_is_to_be_tuned_tries_more_streams_by_itself(
+    files: Serving, volume: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    job = library.copy(
+        volume, f"{files.tickets['write']}#tuned/", store=tmp_path / "store", streams=2,
+        total_rate_bps=4_000_000, tune="auto",
+    )  # fmt: skip
+    for event in job:
+        if isinstance(event, Adjusted) and event.by_tuning:
+            # That is all that is to be seen: nobody waits for the end of a slow copy.
+            job.cancel()
+    tuned = [event for event in job if isinstance(event, Tuned)]
+    assert (tuned[0].before, tuned[0].streams, tuned[0].reason) == (2, 4, "probe")
+    (change, *_) = [event for event in job if isinstance(event, Adjusted)]
+    assert change.change["after"] == 4 and not change.change.get("refused")

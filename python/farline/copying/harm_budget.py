@@ -69,6 +69,7 @@ class HarmBudget:
                 self._least_us.clear()
                 self._asked_s = None
             case StreamSamples(columns):
+                self._meter.note(columns)
                 self._note_round_trips(columns)
             case Adjusted(change) if change["knob"] == "total-rate":
                 yield from self._answered(change)

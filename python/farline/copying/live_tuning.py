@@ -164,6 +164,7 @@ class LiveTuning:
             case Progress(report):
                 self._progress = report
             case StreamSamples(columns):
+                self._meter.note(columns)
                 self._note_round_trips(columns)
             case Adjusted(change) if change["knob"] == "streams":
                 yield from self._answered(change)

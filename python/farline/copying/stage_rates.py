@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from farline.spec._types import CopyStages
+    from farline.tools.events import Columns
 
 LEAST_S = 0.4
 """Shortest time over which rates are taken: an interval may be shorter."""
+_COARSE_BPS = 3e8
+"""Below that the counters of stages, which grow by whole pieces of files (up to 4 MiB), are too
+coarse for rates over two seconds. What goes over the network follows the slowest stage as well."""
 _SEGMENT_BYTES = 1448
 
 
@@ -34,34 +38,43 @@ class StageMeter:
     """Takes the counters of a session, oldest first."""
 
     _last: CopyStages | None = None
+    _moved_bytes: int = 0
+    """Payload that this end's streams moved since the last report, by their samples."""
 
     def begin(self) -> None:
         """What comes next is not compared with what came before."""
-        self._last = None
+        self._last, self._moved_bytes = None, 0
+
+    def note(self, columns: Columns) -> None:
+        """Takes samples of the streams, which are finer than the counters of the stages."""
+        rows = zip(columns["end"], columns["bytes"], strict=True)
+        self._moved_bytes += sum(moved for end, moved in rows if end == 0)
 
     def add(self, report: CopyStages) -> StageRates | None:
         """Rates since the last ones; None while there is nothing to compare, or too little time."""
         last = self._last
         if last is None:
-            self._last = report
+            self._last, self._moved_bytes = report, 0
             return None
         span_s = (report["at_us"] - last["at_us"]) / 1e6
         if span_s < LEAST_S:
             return None
         self._last = report
-        sent = _grown(last, report, ("sent_bytes", "received_bytes"))
+        sent = self._moved_bytes or _grown(last, report, ("sent_bytes", "received_bytes"))
+        self._moved_bytes = 0
         if sent is None:
             return None
-        read = _grown(last, report, ("read_bytes",))
-        written = _grown(last, report, ("written_bytes", "received_bytes"))
         again = _grown(last, report, ("retransmits",)) or 0
+        network_bps = 8 * sent / span_s
+
+        def side_bps(*names: str) -> float:
+            # A side that has nothing to do for the moment holds nobody up.
+            grown = 0 if network_bps < _COARSE_BPS else _grown(last, report, names)
+            return 8 * grown / span_s if grown else network_bps
 
         again_bps = 8 * again * _SEGMENT_BYTES / span_s
-
-        def rate_bps(grown: int | None) -> float:
-            return 8 * (sent if grown is None else grown) / span_s
-
-        return StageRates(span_s, rate_bps(read), rate_bps(sent), rate_bps(written), again_bps)
+        write_bps = side_bps("written_bytes", "received_bytes")
+        return StageRates(span_s, side_bps("read_bytes"), network_bps, write_bps, again_bps)
 
 
 def _grown(before: CopyStages, after: CopyStages, names: Iterable[str]) -> int | None:

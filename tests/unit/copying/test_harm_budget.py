@@ -44,8 +44,11 @@ class Copy:
 
     def look(self, queue_us: int = 0, loss: float = 0.0) -> None:
         self.at_us += 500_000
-        self.sent += self.rate_bps // 16
-        columns = {"end": [0, 1], "stream": [0, 0], "rtt_us": [20_000 + queue_us, 999_999]}
+        self.sent += (moved := self.rate_bps // 16)
+        columns = {
+            "end": [0, 1], "stream": [0, 0], "rtt_us": [20_000 + queue_us, 999_999],
+            "bytes": [moved, 999_999],
+        }  # fmt: skip
         self.tell(StreamSamples(columns))  # type: ignore[arg-type]
         report = {
             "at_us": self.at_us, "streams": 1, "opening_streams": 0, "read_bytes": self.sent,

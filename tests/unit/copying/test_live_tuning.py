@@ -215,6 +215,35 @@ def test_rates_are_those_of_each_stage_and_of_the_other_where_an_end_tells_none(
     assert rates.loss == pytest.approx(10 * 1448 / (GBIT // 2))
 
 
+def stages_at(at_us: int, **counters: int) -> Any:
+    zero = dict.fromkeys(("read_bytes", "sent_bytes", "received_bytes", "written_bytes"), 0)
+    return {
+        "at_us": at_us,
+        "streams": 1,
+        "opening_streams": 0,
+        "retransmits": 0,
+        **zero,
+        **counters,
+    }
+
+
+def test_at_low_rates_the_samples_of_streams_count_and_not_whole_pieces_of_files() -> None:
+    meter = StageMeter()
+    meter.add(stages_at(0))
+    meter.note({"end": [0, 0, 1], "bytes": [300_000, 200_000, 999_999]})  # type: ignore[dict-item]
+    rates = meter.add(stages_at(500_000, read_bytes=4 << 20))
+    assert rates is not None
+    assert rates[:4] == (0.5, 8e6, 8e6, 8e6), "though nothing is counted as sent yet"
+
+
+def test_a_reader_that_has_read_everything_holds_nobody_up() -> None:
+    meter = StageMeter()
+    meter.add(stages_at(0, read_bytes=10 * GBIT))
+    later = stages_at(500_000, read_bytes=10 * GBIT, sent_bytes=GBIT, written_bytes=GBIT // 2)
+    rates = meter.add(later)
+    assert rates is not None and rates[1:4] == (2e9, 2e9, 1e9)
+
+
 def test_the_record_has_what_was_kept_and_where_it_ended() -> None:
     events = [
         Tuned(3.0, 8, 16, "probe", None, 1e9), Tuned(7.0, 8, 16, "keep", 1e9, 1.5e9),
