@@ -34,6 +34,7 @@ from farline.tuning.sampling import Sampler, Surroundings, Taken, sample_seconds
 from farline.tuning.search import (
     KNOB_LIMITS,
     KNOWN_KNOB_LIMITS,
+    KNOWN_STREAM_LIMITS,
     REASON_TEXT,
     STREAM_LIMITS,
     BeliefSearch,
@@ -41,6 +42,7 @@ from farline.tuning.search import (
     Reason,
     Sample,
     Search,
+    SearchLimits,
 )
 from farline.tuning.situation import Goal, Setting, Situation
 
@@ -162,8 +164,7 @@ class TuneJob(Job[TuneResult]):
     def _prepared(self, around: Surroundings) -> tuple[Search, Grid, Belief]:
         grid = _with_default(self._grid(around), around.default)
         belief = self._believed(grid, around.situation)
-        bound = KNOWN_KNOB_LIMITS if self._known[1].count(KIND) else KNOB_LIMITS
-        bound = STREAM_LIMITS if self._request.knobs == "streams" else bound
+        bound = self._usual_limits()
         limits = replace(
             bound,
             most_samples=self._request.most_samples or bound.most_samples,
@@ -173,6 +174,12 @@ class TuneJob(Job[TuneResult]):
         if self._request.method == "bracket":
             return BracketSearch(limits), grid, belief
         return BeliefSearch(grid, belief, limits, self._anchor(grid, around)), grid, belief
+
+    def _usual_limits(self) -> SearchLimits:
+        known = self._known[1].count(KIND)
+        if self._request.knobs == "streams":
+            return KNOWN_STREAM_LIMITS if known >= STREAM_LIMITS.most_samples else STREAM_LIMITS
+        return KNOWN_KNOB_LIMITS if known else KNOB_LIMITS
 
     def _anchor(self, grid: Grid, around: Surroundings) -> Setting | None:
         """What several knobs are set to where nothing sure is known: the prior's best."""

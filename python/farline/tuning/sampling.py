@@ -87,11 +87,15 @@ def sample_seconds(now: Situation) -> float:
 
 
 def sample_of(record: Mapping[str, Any], setting: Setting, seconds: float) -> Taken | None:
-    """What a run with summary and verdict is as a sample; None where it moved nothing."""
+    """What a run with summary and verdict is as a sample; None where it moved nothing.
+
+    One that did not end in time is a sample, and no row of history.
+    """
     row = transfer_of(cast("RunRecord", record))
     summary = record.get("summary") or {}
     way = summary.get(str(record["spec"].get("direction") or "forward"))
-    if row is None or not way or not way["bytes"]:
+    is_late = (record.get("error") or {}).get("kind") == "timeout"
+    if (row is None and not is_late) or not way or not way["bytes"]:
         return None
     copied = record.get("copy")
     sample = Sample(

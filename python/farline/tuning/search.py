@@ -92,6 +92,8 @@ class SearchLimits:
 
 
 STREAM_LIMITS = SearchLimits()
+KNOWN_STREAM_LIMITS = SearchLimits(most_samples=2)
+"""Where this path has a search's worth of transfers of this kind: more samples only add noise."""
 KNOB_LIMITS = SearchLimits(
     most_samples=2, least_gain=0.05, within=0.0, by_improvement=True, only_where_broad=True,
     anchor_z=1.0,
