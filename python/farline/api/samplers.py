@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from farline.api.knob_offers import own_offers
 from farline.api.path_here import path_watch
 from farline.campaign.probe import ProbeJob
 from farline.campaign.settings import sampled_spec
@@ -28,7 +29,7 @@ from farline.tools.kernel_limits import own_buffers
 from farline.tools.known_servers import KnownServers
 from farline.tools.native import find_right, make_contact, parse_target
 from farline.tuning.grids import STREAM_COUNTS
-from farline.tuning.sampling import Surroundings, Taken, sample_of
+from farline.tuning.sampling import Surroundings, Taken, sample_of, spec_with
 from farline.tuning.situation import Setting, Situation
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 LABEL = "tune"
 """Runs that are samples have the name of their search under this label."""
 CONNECT_S = 10.0
+_MEASURED, _COPIED = "in measurements; files need SRC and DST", "in these copies"
 ANNOUNCED = 16_384
 """Files that a copy announces ahead, if nobody says otherwise (`copy.pipeline`)."""
 
@@ -95,7 +97,8 @@ class ProbeSampler:
         now = replace(
             now, modality="T", files=1, concurrency=1, pipelining=1, window_bytes=min(buffers)
         )
-        return Surroundings(now, Setting(default), _most(default, None))
+        offers = own_offers(self._spec, self.pushes)
+        return Surroundings(now, Setting(default), _most(default, None), offers, _MEASURED)
 
     def sample(self, setting: Setting, seconds: float, should_stop: StopQuestion) -> Steps[Taken]:
         """One measurement, kept in the store.
@@ -103,9 +106,7 @@ class ProbeSampler:
         Raises:
             FarlineError: when it failed or moved nothing.
         """
-        spec = sampled_spec(
-            {**self._spec, "streams": setting.streams, "duration_s": round(seconds, 3)}
-        )
+        spec = sampled_spec(spec_with({**self._spec, "duration_s": round(seconds, 3)}, setting))
         return (
             yield from probed(self._target, spec, setting, self._store, self._name, should_stop)
         )
@@ -182,7 +183,9 @@ class CopySampler:
             **self._disks(),
         )  # fmt: skip
         default = int(spec.get("streams", 1))
-        return Surroundings(now, Setting(default), _most(default, sessions.most_streams))
+        offers = own_offers(document, sessions.pushes)
+        most = _most(default, sessions.most_streams)
+        return Surroundings(now, Setting(default), most, offers, _COPIED)
 
     def _disks(self) -> dict[str, Any]:
         """What profiles of file systems say of the ends' disks."""
@@ -202,11 +205,7 @@ class CopySampler:
         Raises:
             FarlineError: when it failed or moved nothing.
         """
-        document = self._request.document()
-        copy = {**document["copy"]}
-        if setting.concurrency is not None:
-            copy["concurrency"] = setting.concurrency
-        document = {**document, "streams": setting.streams, "copy": copy}
+        document = spec_with(self._request.document(), setting)
         stop = _Alarm(seconds, should_stop)
         began = time.monotonic()
         steps = self._sessions.attempt(document, None, stop)

@@ -13,31 +13,42 @@ from farline.api.job import BackgroundJob, Status
 from farline.api.options import copy_spec_of, spec_of
 from farline.api.samplers import CopySampler, ProbeSampler
 from farline.api.stores import StoreLike, store_at
+from farline.api.tool_sampler import ToolSampler
 from farline.copying import CopyRequest
+from farline.copying.locations import SshHost, ThisHost, read_endpoints
+from farline.drivers.catalogue import NATIVE
 from farline.errors import UsageError
-from farline.store.paths.choices import StoredChoice, forget_choice, read_choice
+from farline.store.paths.choices import (
+    StoredChoice,
+    forget_choice,
+    read_choice,
+    read_tool_choices,
+)
 from farline.store.paths.history import forget_path, path_history
 from farline.store.paths.past_transfer import PastTransfer, PathEnds, bare_host
 from farline.tools.events import Event
 from farline.tools.native import parse_target
-from farline.tuning.job import BUDGET_S, KNOBS, METHODS, TuneJob, TuneRequest, TuneResult
+from farline.tools.ssh import SshCommand
+from farline.tuning.job import BUDGET_S, METHODS, TuneJob, TuneRequest, TuneResult
+from farline.tuning.knobs import KNOBS
 from farline.tuning.situation import GOALS
 
 if TYPE_CHECKING:
     from farline.copying import DataPath
     from farline.store import Store
-    from farline.tools.ssh import SshCommand
     from farline.tuning.choice import Choice
-    from farline.tuning.job import KnobNames, Method
+    from farline.tuning.job import Method
+    from farline.tuning.knobs import Knob
     from farline.tuning.situation import Goal
+
+
+AnySampler = ProbeSampler | CopySampler | ToolSampler
 
 
 class Tune(BackgroundJob[Event]):
     """One search. What it came to is there at its end: these properties wait for it."""
 
-    def __init__(
-        self, request: TuneRequest, sampler: ProbeSampler | CopySampler, store: Store | None
-    ) -> None:
+    def __init__(self, request: TuneRequest, sampler: AnySampler, store: Store | None) -> None:
         """Begins; see `tune`."""
         self._job = TuneJob(request, sampler, store, should_stop=self._should_stop)
         self._result: TuneResult | None = None
@@ -91,7 +102,8 @@ def tune(
     budget_s: float = BUDGET_S,
     dry_run: bool = False,
     method: Method = "history",
-    knobs: KnobNames = "streams",
+    knobs: Knob | Iterable[Knob] = "streams",
+    tool: str | None = None,
     store: StoreLike = None,
     keep: bool = True,
     ssh: SshCommand | None = None,
@@ -103,21 +115,25 @@ def tune(
     With one place, a host or a ticket, samples are measurements (options of `farline.probe`); with
     a source and a destination they are pieces of that copy (options of `farline.copy`), and what
     they move stays. `goal` is `throughput`, `fairness` or `cpu`. With `dry_run` the choice is
-    made from what the store knows, and nothing is sampled or kept. `knobs="files"` searches
-    files at once beside streams. The choice is kept in `store` for copies, unless `keep` is false.
+    made from what the store knows, and nothing is sampled or kept. `knobs` names one or
+    more of `streams`, `files` (at once), `pipelining`, `block`, `buffers`, `congestion` and
+    `transport`. With `tool` (such as "gridftp") runs of that tool are the samples. The choice is
+    kept in `store` for copies, unless `keep` is false.
 
     Raises:
         UsageError: when the places make no path, or a word is not one of those above.
         SpecError: when an option is not allowed.
     """  # fmt: skip
-    for name, word, allowed in (
-        ("goal", goal, GOALS), ("method", method, METHODS), ("knobs", knobs, KNOBS)
-    ):  # fmt: skip
+    wanted = (knobs,) if isinstance(knobs, str) else tuple(knobs)
+    asked = [("goal", goal, GOALS), ("method", method, METHODS)]
+    for name, word, allowed in [*asked, *(("knobs", knob, KNOBS) for knob in wanted)]:
         if word not in allowed:
             raise UsageError(f"{name}: {word!r} is not one of {', '.join(allowed)}")
     known = store_at(store)
+    if tool is not None:
+        options["tool"] = tool
     sampler = sampler_for(places, options, known if keep else None, ssh, data_path)
-    request = TuneRequest(goal, budget_s, dry_run, method=method, knobs=knobs, keep=keep)
+    request = TuneRequest(goal, budget_s, dry_run, method=method, knobs=wanted, keep=keep)
     return Tune(request, sampler, known)
 
 
@@ -127,13 +143,17 @@ def sampler_for(
     store: Store | None,
     ssh: SshCommand | None = None,
     data_path: DataPath | None = None,
-) -> ProbeSampler | CopySampler:
-    """What tries settings between these places.
+    port: int | None = None,
+) -> AnySampler:
+    """What tries settings between these places; `port` is that of a tool's running server.
 
     Raises:
         UsageError: when they make no path.
         SpecError: when an option is not allowed.
     """
+    if options.get("tool", NATIVE) != NATIVE:
+        return _tool_sampler(places, options, store, ssh, port)
+    options.pop("tool", None)
     if len(places) == 1 and isinstance(places[0], str | PathLike):
         return ProbeSampler(str(places[0]), spec_of(options), store)
     words = tuple(_text(one) for place in places for one in _sources(place))
@@ -145,6 +165,45 @@ def sampler_for(
     return CopySampler(request, store)
 
 
+def _tool_sampler(
+    places: tuple[Location | Iterable[Location], ...],
+    options: dict[str, Any],
+    store: Store | None,
+    ssh: SshCommand | None,
+    port: int | None,
+) -> ToolSampler:
+    """What tries settings of a driven tool: towards a host, or with files of this one.
+
+    Raises:
+        UsageError: when the places make no path, or the files are not here.
+    """
+    from farline.api.tool_here import tool_chooser
+    from farline.api.tool_sampler import ToolFiles
+
+    if len(places) == 1:
+        address = parse_target(str(places[0])).host
+        return ToolSampler(address, options, tool_chooser(port, ssh), store)
+    words = tuple(_text(one) for place in places for one in _sources(place))
+    ends = read_endpoints(words)
+    if not isinstance(ends.source_host, ThisHost):
+        raise UsageError(
+            f"--tool {options['tool']}: samples are files of this host: run it where they are, or "
+            "measure without files: farline tune HOST --tool"
+        )
+    far, login, server = "127.0.0.1", None, options.get("tool_server")
+    if isinstance(ends.destination_host, SshHost):
+        login = ends.destination_host.target
+        far = (ssh or SshCommand()).host_name(login, login.rpartition("@")[2])
+        options = {"tool_server": "ssh", **options}
+    elif not isinstance(ends.destination_host, ThisHost):
+        raise UsageError(
+            f"--tool {options['tool']}: a ticket is for farline alone: write HOST:PATH"
+        )
+    chooser = tool_chooser(port if server == "standing" else None, ssh, login)
+    files = ToolFiles(ends.sources, ends.destination)
+    return ToolSampler(far, options, chooser, store, files)
+
+
 @dataclass(frozen=True, slots=True)
 class KnownPath:
     """What a store knows of the path to a host or from it."""
@@ -153,6 +212,9 @@ class KnownPath:
     pushes: bool
     transfers: tuple[PastTransfer, ...]
     choice: StoredChoice | None
+    """Of farline's own copies."""
+    of_tools: tuple[StoredChoice, ...] = ()
+    """Of driven tools."""
 
     def document(self) -> dict[str, Any]:
         """For JSON: hosts, times, settings and rates; no names of files or users."""
@@ -162,6 +224,7 @@ class KnownPath:
             "direction": "to" if self.pushes else "from",
             "exported_s": round(time.time()),
             "choice": None if self.choice is None else asdict(self.choice),
+            "tool_choices": [asdict(one) for one in self.of_tools],
             "transfers": [row.document() for row in self.transfers],
         }
 
@@ -176,7 +239,9 @@ def known_path(place: str, store: Store, pushes: bool = True) -> KnownPath:
     """
     far = host_of(place)
     rows = path_history(store, _ends(far, pushes))
-    return KnownPath(far, pushes, rows, read_choice(store.layout.paths, far, pushes))
+    folder = store.layout.paths
+    own, others = read_choice(folder, far, pushes), read_tool_choices(folder, far, pushes)
+    return KnownPath(far, pushes, rows, own, others)
 
 
 def forget(place: str, store: Store, pushes: bool = True) -> tuple[int, bool]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,15 +13,17 @@ from farline.cli.command import Command
 from farline.cli.common import interruptible, open_store, store_options, target_text
 from farline.cli.copy.options import ssh_options
 from farline.cli.limits import SECONDS
-from farline.cli.words import Words
+from farline.cli.words import WordList, Words
 from farline.spec.values import option_at
 
 if TYPE_CHECKING:
-    from farline.api.samplers import CopySampler, ProbeSampler
+    from farline.api.tuning import AnySampler
     from farline.cli.tune_text import View
     from farline.store import Store
     from farline.tuning.job import TuneJob, TuneResult
 
+KNOBS = ("streams", "files", "pipelining", "block", "buffers", "congestion", "transport")
+"""As `farline.tuning.knobs.KNOBS`, which takes longer to import."""
 _REPORTS = (".html", ".png", ".svg")
 _OVER_SSH = (
     "rsh", "port", "identity", "ssh_option", "ssh_config", "jump", "start_timeout",
@@ -32,7 +33,7 @@ _OVER_SSH = (
 
 
 @click.command("tune", cls=Command, short_help="Find how many streams a path needs.")
-@click.argument("places", nargs=-1, required=True, metavar="HOST | SRC... DST")
+@click.argument("places", nargs=-1, metavar="HOST | SRC... DST")
 @click.option(
     "--budget",
     "budget_s",
@@ -51,9 +52,26 @@ _OVER_SSH = (
 )
 @click.option(
     "--knobs",
-    type=Words(["streams", "files"]),
+    type=WordList(KNOBS),
     default="streams",
-    help="Try numbers of streams, or of streams and files at once (default streams).",
+    metavar="KNOB,...",
+    help="Try values of these: streams, files (how many at once), pipelining, block, buffers, "
+    "congestion, transport (default streams).",
+)
+@click.option(
+    "--tool", metavar="TOOL", help="Tune this tool instead of farline: `farline tools` lists them."
+)
+@click.option(
+    "--nodes",
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="Search streams, stripes and up to N nodes a side of a testbed: HOST is the testbed, by "
+    "default the preset nodes.",
+)
+@click.option(
+    "--tool-server",
+    type=Words(["auto", "here", "ssh", "standing"]),
+    help="Start the tool's server here, over ssh, or use one that runs already (default auto).",
 )
 @click.option(
     "--search",
@@ -105,8 +123,14 @@ def command(places: tuple[str, ...], **options: Any) -> int:
     DST, as for `farline copy`, samples are pieces of that copy, and what they move
     stays. Copies to the same host that state no streams use the choice.
     """  # fmt: skip
+    if options["nodes"] is None and not places:
+        raise click.UsageError("Missing argument 'HOST | SRC... DST'.")
     _check(places, options)
     store = open_store(options["store_path"], options["no_store"])
+    if options["nodes"] is not None:
+        from farline.cli.tune_nodes import run_nodes
+
+        return run_nodes(places, store, options, _stated(click.get_current_context()))
     if (told := _told(places, store, options)) is not None:
         return told
     from farline.cli.tune_text import View, print_result
@@ -153,17 +177,19 @@ def _check(places: tuple[str, ...], options: Mapping[str, Any]) -> None:
         raise click.UsageError(f"{asked[0]}: needs the store; leave --no-store out")
     if options["budget_s"] <= 0:
         raise click.UsageError("--budget: allow some time for samples, such as 60s")
-    if len(places) == 1:
+    if len(places) <= 1:
         given = [name for name in _OVER_SSH if options[name] not in (None, (), False)]
         if given and not asked:
             flag = f"--{given[0].replace('_', '-')}"
             raise click.UsageError(f"{flag}: works only with SRC and DST, as for farline copy")
-        if options["knobs"] == "files" and not asked:
+        if "files" in options["knobs"] and not asked:
             raise click.UsageError("--knobs files: needs files: name SRC and DST")
     else:
         for name, flag in (("reverse", "-R"), ("control_port", "-p")):
             if options[name]:
                 raise click.UsageError(f"{flag}: works only with HOST, not with SRC and DST")
+    if options["tool_server"] and not options["tool"]:
+        raise click.UsageError("--tool-server: applies only with --tool")
     report = options["report"]
     if report is not None and report.suffix not in _REPORTS:
         raise click.UsageError(f"--report {report}: the name must end in {', '.join(_REPORTS)}")
@@ -185,17 +211,36 @@ def _told(places: tuple[str, ...], store: Store | None, options: Mapping[str, An
     if options["export"] is None:
         print_known(known, options["as_json"])
         return 0
-    text = json.dumps(known.document(), indent=1)
-    if str(options["export"]) == "-":
+    write_export(json.dumps(known.document(), indent=1), str(options["export"]))
+    return 0
+
+
+def write_export(text: str, name: str) -> None:
+    """Writes a document into a file; - is standard output.
+
+    Raises:
+        SystemFailure: when it cannot be written.
+    """
+    if name == "-":
         click.echo(text)
-        return 0
+        return
     try:
-        options["export"].write_text(text + "\n", "utf-8")
+        Path(name).write_text(text + "\n", "utf-8")
     except OSError as error:
         from farline.errors import SystemFailure
 
-        raise SystemFailure(f"--export {options['export']}: {error.strerror}") from None
-    return 0
+        raise SystemFailure(f"--export {name}: {error.strerror}") from None
+
+
+def _stated(context: click.Context) -> set[str]:
+    """Options that stand on the command line."""
+    from click.core import ParameterSource
+
+    return {
+        name
+        for name in context.params
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
 
 
 def _far_place(places: tuple[str, ...], options: Mapping[str, Any]) -> tuple[str, bool]:
@@ -210,7 +255,7 @@ def _far_place(places: tuple[str, ...], options: Mapping[str, Any]) -> tuple[str
 
 def _sampler(
     places: tuple[str, ...], store: Store | None, options: Mapping[str, Any]
-) -> ProbeSampler | CopySampler:
+) -> AnySampler:
     from farline.api.tuning import sampler_for
 
     spec = _spec(options)
@@ -218,6 +263,10 @@ def _sampler(
     if len(places) == 1:
         if options["reverse"]:
             spec["direction"] = "reverse"
+        if "tool" in spec:
+            host, colon, port = places[0].rpartition(":")
+            standing = int(port) if colon and port.isdigit() else options["control_port"]
+            return sampler_for((host if colon else places[0],), spec, kept, port=standing)
         target = target_text(places[0], None, options["control_port"])
         return sampler_for((target,), spec, kept)
     from farline.cli.copy.command import data_path, over_ssh, ssh_command
@@ -240,11 +289,9 @@ def _spec(options: Mapping[str, Any]) -> dict[str, Any]:
     transport = options["transport"]
     if transport != option_at("transport").default:
         spec["transport"] = transport
+    for name in ("tool", "tool_server"):
+        if options[name] is not None:
+            spec[name] = options[name]
     if options["congestion"] is not None:
         spec[transport] = {"congestion_control": options["congestion"]}
     return spec
-
-
-def is_terminal() -> bool:
-    """Whether somebody watches."""
-    return sys.stdout.isatty()

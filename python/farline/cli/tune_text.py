@@ -21,9 +21,11 @@ from farline.tuning.search import REASON_TEXT
 
 if TYPE_CHECKING:
     from farline.api.tuning import KnownPath
+    from farline.store.paths.choices import StoredChoice
     from farline.tools.events import Event
     from farline.tuning.choice import Choice, Cost, Expectation
     from farline.tuning.job import TuneResult
+    from farline.tuning.situation import Setting
 
 _BAR = 40
 """Widest bar, in letters."""
@@ -87,7 +89,7 @@ def print_result(
     if options["as_json"]:
         click.echo(json.dumps(document(result, choice, far), indent=2))
         return
-    more = option_words(options["transport"], options["congestion"])
+    more = option_words(options)
     for line in [*chart_lines(choice), *choice_lines(result, choice, places, far, more)]:
         click.echo(line)
 
@@ -124,23 +126,62 @@ def choice_lines(
     if result.cost is not None and choice.samples:
         yield f"  cost: {cost_text(result.cost, choice.within_noise)}"
     if result.kept is not None:
-        yield f"  kept: copies {_way(result)} {far} that state no streams use it"
+        tool = "" if result.situation is None else _tool_words(result.situation.tool)
+        yield f"  kept: copies {_way(result)} {far}{tool} that state no streams use it"
+    elif choice.setting.transport is not None:
+        yield "  not kept: a copy changes its transport only with --transport"
 
 
-def option_words(transport: str, congestion: str | None) -> list[str]:
-    """Options that all samples had, as a copy takes them."""
-    words = [] if transport == "tcp" else ["--transport", transport]
-    return words if congestion is None else [*words, "--congestion", congestion]
+def _tool_words(tool: str) -> str:
+    return "" if tool == "farline" else f" with --tool {tool}"
+
+
+def option_words(options: Mapping[str, Any]) -> list[str]:
+    """Options that all samples had, as a copy or a probe takes them."""
+    flags = (("tool", "native"), ("tool_server", None), ("transport", "tcp"), ("congestion", None))
+    words: list[str] = []
+    for name, usual in flags:
+        if options.get(name) not in (None, usual):
+            words += [f"--{name.replace('_', '-')}", str(options[name])]
+    return words
 
 
 def command_line(choice: Choice, places: Sequence[str], more: Sequence[str] = ()) -> str:
     """What to type to use the choice; `more` are options beside it."""
-    words = ["farline", "copy", *more, "--streams", str(choice.setting.streams)]
-    if choice.setting.concurrency is not None:
-        words += ["--concurrency", str(choice.setting.concurrency)]
-    if len(places) > 1:
-        return shlex.join([*words, *places])
-    return f"{shlex.join(words)} SRC... DST"
+    has_files = len(places) > 1
+    words = [*more, *setting_words(choice.setting, has_files, "--tool" in more)]
+    if has_files:
+        return shlex.join(["farline", "copy", *words, *places])
+    if _is_of_probes(choice.setting, more):
+        return shlex.join(["farline", "probe", *words, *(places or ("HOST",))])
+    return f"{shlex.join(['farline', 'copy', *words])} SRC... DST"
+
+
+def _is_of_probes(setting: Setting, more: Sequence[str]) -> bool:
+    """Whether it is for measurements alone: copies have no blocks, and testers move no files."""
+    from farline.drivers.catalogue import find_driver
+
+    tool = more[more.index("--tool") + 1] if "--tool" in more else None
+    is_tester = tool is not None and find_driver(tool).abilities.kind == "tester"
+    return is_tester or setting.block_bytes is not None
+
+
+def setting_words(setting: Setting, has_files: bool, is_tool: bool) -> list[str]:
+    """A setting as options; streams of a tool are those of one file."""
+    at_once = (setting.concurrency or 1) if is_tool else 1
+    block = "--chunk" if has_files else "--block"
+    flags = {
+        "--streams": max(1, setting.streams // at_once),
+        "--concurrency": setting.concurrency,
+        "--pipeline": setting.pipelining,
+        block: setting.block_bytes,
+        "--window": setting.buffer_bytes,
+        "--transport": setting.transport,
+        "--congestion": setting.congestion_control,
+    }
+    return [
+        word for flag, value in flags.items() if value is not None for word in (flag, str(value))
+    ]
 
 
 def cost_text(cost: Cost, within_noise: bool = False) -> str:
@@ -185,9 +226,15 @@ def document(result: TuneResult, choice: Choice, far: str) -> dict[str, Any]:
         "host": far,
         "streams": choice.setting.streams,
         "concurrency": choice.setting.concurrency,
+        "pipelining": choice.setting.pipelining,
+        "block_bytes": choice.setting.block_bytes,
+        "buffer_bytes": choice.setting.buffer_bytes,
+        "congestion_control": choice.setting.congestion_control,
+        "transport": choice.setting.transport,
         "goal": choice.goal,
         "expected": _rates(choice.expected),
         "default": {"streams": choice.default.streams, "expected": _rates(choice.default_expected)},
+        "tool": "farline" if result.situation is None else result.situation.tool,
         "gain": {"ratio": choice.gain, "low": choice.gain_low, "high": choice.gain_high},
         "within_noise": choice.within_noise,
         "reason": choice.reason,
@@ -215,39 +262,47 @@ def print_known(known: KnownPath, as_json: bool) -> None:
 def known_lines(known: KnownPath) -> Iterator[str]:
     """Past transfers by setting, and the choice that copies use."""
     way = "to" if known.pushes else "from"
-    if not known.transfers and known.choice is None:
+    if not known.transfers and known.choice is None and not known.of_tools:
         yield f"nothing is known of the path {way} {known.far}"
         return
     yield f"path {way} {known.far}: {counted(len(known.transfers), 'past transfer')}"
     yield from _transfer_lines(known)
     yield from _choice_lines(known)
+    for choice in known.of_tools:
+        yield from _one_choice(known, choice)
 
 
 def _transfer_lines(known: KnownPath) -> Iterator[str]:
-    """A row for each kind, transport and number of streams: what they reach is not alike."""
-    rows: dict[tuple[str, str, int], list[Any]] = defaultdict(list)
+    """A row for each kind, tool, transport and number of streams: what they reach is not alike."""
+    rows: dict[tuple[str, str, str, int], list[Any]] = defaultdict(list)
     for row in known.transfers:
-        rows[row.kind, row.transport or "unknown", knob_streams(row) or 0].append(row)
-    for (kind, transport, streams), found in sorted(rows.items()):
+        tool = "" if row.tool == "farline" else f" {row.tool}"
+        rows[row.kind, tool, row.transport or "unknown", knob_streams(row) or 0].append(row)
+    for (kind, tool, transport, streams), found in sorted(rows.items()):
         rates = [reached_bps(row) for row in found]
         newest = age_text(max((row.ended_s or 0.0) for row in found))
         yield (
-            f"  {kind:<8} {transport:<7} {counted(streams, 'stream'):>10}:"
+            f"  {kind:<8}{tool} {transport:<7} {counted(streams, 'stream'):>10}:"
             f" {rate_human(statistics.median(rates))} median of {len(found)}, newest {newest}"
         )
 
 
 def _choice_lines(known: KnownPath) -> Iterator[str]:
-    from farline.store.paths.choices import HostsNow
-
-    choice = known.choice
-    if choice is None:
+    if known.choice is None:
         yield "choice: none kept; farline tune makes one"
         return
-    files = "" if choice.concurrency is None else f", {choice.concurrency} files at once"
+    yield from _one_choice(known, known.choice)
+
+
+def _one_choice(known: KnownPath, choice: StoredChoice) -> Iterator[str]:
+    """A kept choice with its reasons, and why it is not used if it is not."""
+    from farline.store.paths.choices import HostsNow
+    from farline.tuning.choice import setting_of
+
     rates = [rate_human(rate) for rate in (choice.rate_bps, choice.low_bps, choice.high_bps)]
+    tool = _tool_words(choice.tool)
     yield (
-        f"choice: {counted(choice.streams or 0, 'stream')}{files} for {choice.goal}: {rates[0]}"
+        f"choice{tool}: {setting_of(choice).text} for {choice.goal}: {rates[0]}"
         f" ({rates[1]} to {rates[2]}), made {age_text(choice.made_s)}"
     )
     yield f"  why: {choice.reason}; {choice.basis}"

@@ -262,6 +262,7 @@ def sessions_for(request: CopyRequest) -> Sessions:
         request.is_local,
         request.most_streams,
         request.paths,
+        single_port=request.data_path.single_port,
     )
 
 

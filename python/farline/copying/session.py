@@ -81,6 +81,8 @@ class DirectSessions:
     """Most streams for which there are ports at the other end."""
     paths: Path | None = None
     """Folder of the settings that were found for paths before; None uses none."""
+    single_port: bool = False
+    """Whether control and data share one port of the other end."""
     adjusting: Adjusting | None = None
     is_known: bool = False
     far: str | None = None
@@ -97,6 +99,7 @@ class DirectSessions:
             self.on_loopback,
             self.most_streams,
             self.paths,
+            self.single_port,
         )
         try:
             target = yield from self.connector.open(should_stop)

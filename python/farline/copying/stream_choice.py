@@ -41,6 +41,8 @@ class StreamChoice:
     """Most streams for which there are ports at the other end."""
     paths: Path | None = None
     """Folder of the settings that were found for paths before; None uses none."""
+    single_port: bool = False
+    """Whether control and data share one port of the other end."""
     _far: str = field(default="", init=False)
     """The other host as it is addressed, once it is known."""
     is_tuned: bool = field(default=False, init=False)
@@ -102,12 +104,32 @@ class StreamChoice:
             are = "is" if streams == 1 else "are"
             self.passed_over = f"the tuned {streams} stream{plural} {are} not used: {changes[0]}"
             return False, [self.passed_over]
-        copy = spec.setdefault("copy", {})
-        if tuned.concurrency is not None:
-            copy.setdefault("concurrency", tuned.concurrency)
+        self._settle_knobs(spec, tuned)
         self.is_tuned = True
         line = f"{streams} stream{plural}: tuned for this path ({tuned.basis})"
         return True, [line + self._within_ports(spec, streams)]
+
+    def _settle_knobs(self, spec: dict[str, Any], tuned: StoredChoice) -> None:
+        """What was found beside streams, where nothing else was stated.
+
+        Buffers are left to the kernel on a single port, which takes none per session.
+        """
+        buffers = None if self.single_port else tuned.buffer_bytes
+        chunk = tuned.block_bytes if tuned.file_bytes is not None else None
+        sections: dict[str, dict[str, Any]] = {
+            "copy": {
+                "concurrency": tuned.concurrency, "pipeline": tuned.pipelining,
+                "chunk_bytes": chunk,
+            },
+            tuned.transport: {
+                "send_buffer_bytes": buffers, "receive_buffer_bytes": buffers,
+                "congestion_control": tuned.congestion_control,
+            },
+        }  # fmt: skip
+        for name, knobs in sections.items():
+            found = {knob: value for knob, value in knobs.items() if value is not None}
+            if found:
+                spec[name] = {**found, **(spec.get(name) or {})}
 
     def _tuned(self, spec: Mapping[str, Any]) -> tuple[int, StoredChoice] | None:
         """What is kept for this path and transport; not what large files gave, for small ones."""

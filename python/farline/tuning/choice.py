@@ -1,7 +1,7 @@
 """The choice at the end of a search: what to take, what to expect of it, and against what.
 
-Never a setting whose predicted gain over the default lies inside the noise, unless it takes fewer
-streams; the default always stands beside it. Pure.
+Never a setting whose predicted gain over the default lies inside the noise, unless it is the
+default with fewer streams; the default always stands beside it. Pure.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from farline.tuning.search import WITHIN, Reason, Sample
 from farline.tuning.situation import Goal, Setting
 
 if TYPE_CHECKING:
+    from farline.store.paths.choices import StoredChoice
     from farline.tuning.belief import Belief
     from farline.tuning.grids import Grid
 
@@ -112,7 +113,7 @@ def make_choice(
     sd = belief.difference_sd(at, reference)
     gain = float(belief.mean[at] - belief.mean[reference])
     doubtful = at != reference and gain < CERTAIN_Z * sd
-    if doubtful and grid.settings[at].streams > default.streams:
+    if doubtful and not grid.settings[at].takes_less(default):
         at, gain, sd = reference, 0.0, 0.0
     noise = _noise(grid, belief, samples, sample_sd)
     cap_bps = _cap_bps(samples, reason)
@@ -154,6 +155,15 @@ def cost_of(choice: Choice, is_own_data: bool) -> Cost:
     lost_s = seconds - (8 * moved / old.rate_bps if is_own_data else 0.0)
     saved_s_per_byte = 8 / old.rate_bps - 8 / new.rate_bps
     return Cost(seconds, moved, is_own_data, max(0.0, lost_s / saved_s_per_byte))
+
+
+def setting_of(stored: StoredChoice) -> Setting:
+    """The setting that was kept."""
+    transport = None if stored.transport == "tcp" else stored.transport
+    return Setting(
+        stored.streams or 1, stored.concurrency, stored.pipelining, stored.block_bytes,
+        stored.buffer_bytes, stored.congestion_control, transport,
+    )  # fmt: skip
 
 
 def _fastest(grid: Grid, belief: Belief, samples: Sequence[Sample]) -> int:

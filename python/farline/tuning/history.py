@@ -44,6 +44,11 @@ AGE_S = 30 * 86_400.0
 GROUP_S = 7 * 86_400.0
 """Transfers within such a time are of one group."""
 
+_FIXED = (
+    "concurrency", "pipelining", "transport", "congestion_control", "window_bytes", "block_bytes"
+)  # fmt: skip
+"""Knobs of which a group has one value, unless they are searched."""
+
 Features = dict[str, float | None]
 
 
@@ -117,7 +122,10 @@ def evidence_for(rows: Iterable[PastTransfer], now: Situation, grid: Grid) -> Ev
     Rows of the same path from before a change of kernel, interface or route count as of another
     path. Rows that were capped or too short, of another transport, or beside the grid are left out.
     """
-    usable = [row for row in rows if row.sound and row.transport in (None, now.transport)]
+    several = any(axis.startswith("transport=") for axis in grid.axes)
+    usable = [
+        row for row in rows if row.sound and (several or row.transport in (None, now.transport))
+    ]
     own = [row for row in usable if now.ends.fit(row)]
     changed = changes(own[-1], now) if own else ()
     gathered: dict[tuple[object, ...], list[tuple[PastTransfer, int]]] = defaultdict(list)
@@ -165,7 +173,7 @@ def _place(row: PastTransfer, grid: Grid) -> int | None:
         "parallelism": row.parallelism or streams,
         "pipelining": min(row.pipelining or 1, 32),
     }
-    place = [values[name] for name in grid.axes]
+    place = [values[name] if name in values else _own_value(row, name) for name in grid.axes]
     if any(not value for value in place):
         return None
     if "pipelining" in grid.axes and not np.ptp(grid.points[:, grid.axes.index("pipelining")]):
@@ -173,15 +181,22 @@ def _place(row: PastTransfer, grid: Grid) -> int | None:
     return grid.nearest([math.log2(value) for value in place if value])
 
 
+def _own_value(row: PastTransfer, axis: str) -> float | None:
+    """Of a size its bytes; of a name, `field=name`, 2 where the row has it and 1 where not."""
+    name, _, word = axis.partition("=")
+    value = getattr(row, name)
+    if not word or value is None:
+        return None if value is None else float(value)
+    return 2.0 if value == word else 1.0
+
+
 def _group_key(row: PastTransfer, now: Situation, grid: Grid) -> tuple[object, ...]:
     """What is the same within a group: path, data, hosts, week, and knobs that are not searched."""
     own = now.ends.fit(row)
-    fixed = tuple(
-        getattr(row, name) for name in ("concurrency", "pipelining") if name not in grid.axes
-    )
+    searched = {axis.partition("=")[0] for axis in grid.axes}
+    fixed = tuple(getattr(row, name) for name in _FIXED if name not in searched)
     return (
-        row.tool, row.path, own, row.modality, row.transport, row.congestion_control,
-        _octave(row.file_bytes), _octave(row.files), fixed, row.window_bytes,
+        row.tool, row.path, own, row.modality, _octave(row.file_bytes), _octave(row.files), fixed,
         row.from_kernel, row.to_kernel, row.nic_bps, _octave(row.rtt_ms),
         None if row.ended_s is None else int(row.ended_s // GROUP_S),
     )  # fmt: skip
@@ -198,6 +213,7 @@ def _weighed(members: list[tuple[PastTransfer, int]], now: Situation, grid: Grid
     """The tier and weight of a group, by its newest member."""
     row = members[-1][0]
     skip: list[str] = [name for name in ("concurrency", "pipelining") if name in grid.axes]
+    skip += ["bdp_buffer"] if "window_bytes" in grid.axes else []
     one = features_of(
         now.file_bytes, now.files, now.concurrency, now.pipelining, now.rtt_ms, now.capacity_bps,
         now.window_bytes,

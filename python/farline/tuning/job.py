@@ -23,6 +23,7 @@ from farline.tuning.choice import Choice, Cost, cost_of, make_choice
 from farline.tuning.grids import (
     Grid,
     KnobLimits,
+    Prior,
     knob_grid,
     knob_prior,
     stream_grid,
@@ -30,6 +31,14 @@ from farline.tuning.grids import (
     with_seen_capacity,
 )
 from farline.tuning.history import KIND, Evidence, belief_after, evidence_for
+from farline.tuning.knobs import (
+    WIDE_LIMITS,
+    Knob,
+    checked_knobs,
+    is_wide,
+    wide_grid,
+    wide_prior,
+)
 from farline.tuning.sampling import Sampler, Surroundings, Taken, sample_seconds
 from farline.tuning.search import (
     KNOB_LIMITS,
@@ -62,9 +71,6 @@ SHORTEST_S = 1.0
 
 Method = Literal["history", "bracket"]
 METHODS: tuple[Method, ...] = ("history", "bracket")
-KnobNames = Literal["streams", "files"]
-KNOBS: tuple[KnobNames, ...] = ("streams", "files")
-"""Streams alone, or files at once as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +82,7 @@ class TuneRequest:
     dry_run: bool = False
     """Choose from what is known, sample and keep nothing."""
     method: Method = "history"
-    knobs: KnobNames = "streams"
+    knobs: tuple[Knob, ...] = ("streams",)
     most_samples: int | None = None
     keep: bool = True
     """Whether the choice is kept for copies."""
@@ -123,7 +129,8 @@ class TuneJob(Job[TuneResult]):
         """Prepares; nothing is begun.
 
         Raises:
-            UsageError: for a budget below the shortest sample.
+            UsageError: for a budget below the shortest sample, or a bracket over other knobs than
+                streams.
         """
         super().__init__(should_stop)
         if request.budget_s < SHORTEST_S:
@@ -131,13 +138,16 @@ class TuneJob(Job[TuneResult]):
                 f"budget: {request.budget_s:g} s is out of range: allow at least {SHORTEST_S:g} s, "
                 "the shortest sample"
             )
+        if request.method == "bracket" and request.knobs != ("streams",):
+            raise UsageError("search: bracket tries streams alone; leave it out, or other knobs")
         self._request, self._sampler, self._store = request, sampler, store
         self._rows: tuple[PastTransfer, ...] = ()
         self._known: tuple[Situation | None, Evidence] = (None, Evidence())
 
-    @property
-    def _may_keep(self) -> bool:
-        return self._request.keep and not self._request.dry_run
+    def _may_keep(self, choice: Choice) -> bool:
+        """Not what a copy would do only when told: another transport may be blocked elsewhere."""
+        asked = self._request.keep and not self._request.dry_run
+        return asked and choice.expected is not None and choice.setting.transport is None
 
     def _failed(self, error: FarlineError) -> TuneResult:
         return TuneResult(None, None, *self._known, error=error)
@@ -154,12 +164,24 @@ class TuneJob(Job[TuneResult]):
                 belief = yield from self._sampled(search, around, grid, belief)
             return self._chosen(search, grid, belief, around)
 
+    @property
+    def _is_wide(self) -> bool:
+        return is_wide(self._request.knobs)
+
+    @property
+    def _has_files(self) -> bool:
+        return "files" in self._request.knobs
+
     def _grid(self, around: Surroundings) -> Grid:
-        if self._request.knobs == "files":
-            now = around.situation
-            limits = KnobLimits(min(32, now.files or 32), 32, 1, around.most_streams)
+        knobs = checked_knobs(self._request.knobs, around.offers, around.where)
+        most = around.most_streams
+        limits = KnobLimits(min(32, around.situation.files or 32), min(32, most), 1, most)
+        if self._is_wide:
+            limits = limits if self._has_files else replace(limits, parallelism=most)
+            return wide_grid(knobs, around.offers, around.default, limits)
+        if self._has_files:
             return knob_grid(limits, with_pipelining=False)
-        return stream_grid(around.most_streams)
+        return stream_grid(most)
 
     def _prepared(self, around: Surroundings) -> tuple[Search, Grid, Belief]:
         grid = _with_default(self._grid(around), around.default)
@@ -173,24 +195,29 @@ class TuneJob(Job[TuneResult]):
         )
         if self._request.method == "bracket":
             return BracketSearch(limits), grid, belief
-        return BeliefSearch(grid, belief, limits, self._anchor(grid, around)), grid, belief
+        first = around.default if self._is_wide else None
+        search = BeliefSearch(grid, belief, limits, self._anchor(grid, around), first)
+        return search, grid, belief
 
     def _usual_limits(self) -> SearchLimits:
         known = self._known[1].count(KIND)
-        if self._request.knobs == "streams":
+        if self._is_wide:
+            return WIDE_LIMITS
+        if not self._has_files:
             return KNOWN_STREAM_LIMITS if known >= STREAM_LIMITS.most_samples else STREAM_LIMITS
         return KNOWN_KNOB_LIMITS if known else KNOB_LIMITS
 
     def _anchor(self, grid: Grid, around: Surroundings) -> Setting | None:
         """What several knobs are set to where nothing sure is known: the prior's best."""
-        if self._request.knobs == "streams":
+        if self._is_wide or not self._has_files:
             return None
         at = int(knob_prior(grid, around.situation).mean.argmax())
         return grid.settings[at]
 
     def _believed(self, grid: Grid, now: Situation, samples: Sequence[Sample] = ()) -> Belief:
         """The prior and history, as far as hosts and route are known."""
-        prior = stream_prior if self._request.knobs == "streams" else knob_prior
+        prior: Prior = knob_prior if self._has_files else stream_prior
+        prior = wide_prior if self._is_wide else prior
         if self._known[0] != now:
             self._known = now, evidence_for(self._rows, now, grid)
         seen = with_seen_capacity(now, ((one.setting.streams, one.rate_bps) for one in samples))
@@ -246,14 +273,14 @@ class TuneJob(Job[TuneResult]):
         reason: Reason = search.reason or "budget"
         now, evidence = self._known
         basis = _basis(search.samples, evidence)
-        by_search = isinstance(search, BracketSearch) or self._request.knobs == "files"
+        by_search = isinstance(search, BracketSearch) or self._has_files or self._is_wide
         answer = search.answer if by_search and search.samples else None
         choice = make_choice(
             grid, belief, search.samples, default=around.default, goal=self._request.goal,
             reason=reason, basis=basis, answer=answer,
         )  # fmt: skip
         kept = None
-        if self._store is not None and self._may_keep and choice.expected is not None:
+        if self._store is not None and self._may_keep(choice):
             kept = self._keep(self._store, choice, now or around.situation)
         cost = cost_of(choice, self._sampler.is_own_data)
         return TuneResult(choice, cost, now, evidence, kept=kept)
@@ -267,7 +294,9 @@ class TuneJob(Job[TuneResult]):
             rate_bps=expected.rate_bps, low_bps=expected.low_bps, high_bps=expected.high_bps,
             basis=choice.basis, reason=REASON_TEXT[choice.reason], goal=choice.goal,
             rtt_ms=now.rtt_ms, here_kernel=now.here_kernel, there_kernel=now.there_kernel,
-            nic_bps=now.nic_bps, transport=now.transport,
+            nic_bps=now.nic_bps, transport=chosen.transport or now.transport, tool=now.tool,
+            block_bytes=chosen.block_bytes, buffer_bytes=chosen.buffer_bytes,
+            congestion_control=chosen.congestion_control,
             file_bytes=now.file_bytes if now.modality == "E" else None,
         )  # fmt: skip
         return write_choice(store.layout.paths, store.layout.temp, stored)

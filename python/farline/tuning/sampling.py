@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from farline.models.dedicated_channel import ramp_s
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from farline.store.paths.past_transfer import PastTransfer
     from farline.tools import StopQuestion
     from farline.tools.events import Steps
+    from farline.tuning.knobs import Offers
 
 LEAST_S = 2.0
 """Shortest part of a sample behind its ramp."""
@@ -36,6 +37,10 @@ class Surroundings:
     default: Setting
     """What would be used if nothing were chosen."""
     most_streams: int
+    offers: Offers = field(default_factory=dict)
+    """What each knob beside streams and files may be set to."""
+    where: str = "on this path"
+    """For messages: whose knobs these are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,50 @@ def sample_seconds(now: Situation) -> float:
     capacity_bps = now.capacity_bps or UNKNOWN_RATE_BPS
     ramp = float(ramp_s(rtt_ms, capacity_bps)) if rtt_ms > 0 else 0.0
     return min(RAMP_SHARE * ramp + max(LEAST_S, 10 * rtt_ms / 1000), LONGEST_S)
+
+
+def spec_with(spec: Mapping[str, Any], setting: Setting) -> dict[str, Any]:
+    """A run's or a copy's options with a setting: what it leaves open stays as it was.
+
+    A block of a copy is its chunk. Another transport takes none of the options of the first.
+    """
+    given: dict[str, Any] = {**spec, "streams": setting.streams}
+    own = str(spec.get("transport") or "tcp")
+    if setting.transport is not None and setting.transport != own:
+        given = {name: value for name, value in given.items() if name != own}
+        given["transport"] = own = setting.transport
+    section = {
+        "send_buffer_bytes": setting.buffer_bytes, "receive_buffer_bytes": setting.buffer_bytes,
+        "congestion_control": setting.congestion_control,
+    }  # fmt: skip
+    copy = {"concurrency": setting.concurrency, "pipeline": setting.pipelining}
+    if "copy" in given:
+        copy["chunk_bytes"] = setting.block_bytes
+    elif setting.block_bytes is not None:
+        given["block_bytes"] = setting.block_bytes
+    for name, values in ((own, section), ("copy", copy)):
+        stated = {key: value for key, value in values.items() if value is not None}
+        if stated:
+            given[name] = {**(given.get(name) or {}), **stated}
+    return given
+
+
+def tool_spec_with(
+    spec: Mapping[str, Any], setting: Setting, takes: Container[str]
+) -> dict[str, Any]:
+    """The same for a driven tool, whose streams are those of one file; what is stated stays.
+
+    `takes` are the options that the tool has.
+    """
+    streams = max(1, setting.streams // (setting.concurrency or 1))
+    given = spec_with({}, replace(setting, streams=streams))
+    merged = {
+        name: {**value, **(spec.get(name) or {})} if isinstance(value, dict) else value
+        for name, value in given.items()
+    }
+    if "streams" not in takes:
+        del merged["streams"]
+    return {**spec, **merged}
 
 
 def sample_of(record: Mapping[str, Any], setting: Setting, seconds: float) -> Taken | None:

@@ -86,6 +86,8 @@ class SearchLimits:
     """Expected improvement instead of the knowledge gradient, for several knobs."""
     only_where_broad: bool = False
     """Sample at all only where history leaves more than `least_gain` open."""
+    only_measured: bool = False
+    """Answer one of the settings that were sampled."""
     anchor_z: float | None = None
     """The prior's best setting is left only for one that is better by so many standard deviations;
     None takes the best mean whatever it was."""
@@ -136,6 +138,8 @@ class BeliefSearch:
     limits: SearchLimits = STREAM_LIMITS
     anchor: Setting | None = None
     """The prior's best, for limits with an `anchor_z`."""
+    first: Setting | None = None
+    """What is sampled first, whatever is believed: what others are to be better than."""
     samples: list[Sample] = field(default_factory=list)
     reason: Reason | None = None
     _wanted: Reason | None = field(default=None, init=False)
@@ -166,7 +170,8 @@ class BeliefSearch:
             if self.limits.only_where_broad and gains[at] < self.limits.least_gain:
                 self.reason = self._wanted = "history"
                 return None
-            return best
+            first = None if self.first is None else self.grid.index(self.first)
+            return best if first is None else first
         if gains[at] >= self.limits.least_gain:
             return at
         self._wanted = "decline" if self._has_declined() else "noise"
@@ -202,8 +207,11 @@ class BeliefSearch:
             gain = self.belief.mean[best] - self.belief.mean[anchor]
             if gain <= self.limits.anchor_z * self.belief.difference_sd(best, anchor):
                 return self.grid.settings[anchor]
-        good = self.belief.mean >= self.belief.mean.max() + math.log1p(-self.limits.within)
-        return min(s for s, fits in zip(self.grid.settings, good, strict=True) if fits)
+        settings, mean = self.grid.settings, self.belief.mean
+        tried = [at for s in self.samples if (at := self.grid.index(s.setting)) is not None]
+        among = tried if self.limits.only_measured and tried else range(len(settings))
+        least = max(mean[at] for at in among) + math.log1p(-self.limits.within)
+        return min(settings[at] for at in among if mean[at] >= least)
 
     def _has_declined(self) -> bool:
         """Whether a sample with more streams than the answer came out lower, beyond the noise."""

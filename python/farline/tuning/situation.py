@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from farline.spec.units import size_human
 from farline.store.paths.past_transfer import PathEnds
 
 if TYPE_CHECKING:
@@ -21,20 +22,47 @@ WAN_RTT_MS = 1.0
 class Setting:
     """How a path is used. A knob that is None is left to whoever transfers.
 
-    The smaller setting takes less: fewer streams, then fewer files at once.
+    The smaller setting takes less: fewer streams, then fewer files at once, then fewer knobs turned
+    and smaller buffers. `block_bytes` is what one call or one request takes, `buffer_bytes` what
+    both ends give each stream.
     """
 
     streams: int
     concurrency: int | None = None
     pipelining: int | None = None
+    block_bytes: int | None = None
+    buffer_bytes: int | None = None
+    congestion_control: str | None = None
+    transport: str | None = None
 
     def __lt__(self, other: Setting) -> bool:
         """Whether it takes less; a knob that is left open comes first."""
         return self._order < other._order
 
     @property
-    def _order(self) -> tuple[int, int, int]:
-        return self.streams, self.concurrency or 0, self.pipelining or 0
+    def _order(self) -> tuple[int, int, int, int, int, int, str, str]:
+        return (
+            self.streams, self.concurrency or 0, self.pipelining or 0, self.turned,
+            self.buffer_bytes or 0, self.block_bytes or 0, self.congestion_control or "",
+            self.transport or "",
+        )  # fmt: skip
+
+    @property
+    def turned(self) -> int:
+        """How many knobs beside streams and files are not left alone."""
+        further = (
+            self.pipelining, self.block_bytes, self.buffer_bytes, self.congestion_control,
+            self.transport,
+        )  # fmt: skip
+        return sum(one is not None for one in further)
+
+    def takes_less(self, other: Setting) -> bool:
+        """Whether it is the other with fewer streams and no knob beside them turned otherwise."""
+        alike = replace(
+            self, streams=other.streams, concurrency=other.concurrency,
+            pipelining=other.pipelining,
+        )  # fmt: skip
+        return self.streams < other.streams and alike == other
 
     @property
     def text(self) -> str:
@@ -44,6 +72,11 @@ class Setting:
             parts.append(f"{self.concurrency} file{'' if self.concurrency == 1 else 's'} at once")
         if self.pipelining is not None:
             parts.append(f"{self.pipelining} announced")
+        if self.block_bytes is not None:
+            parts.append(f"blocks of {size_human(self.block_bytes)}")
+        if self.buffer_bytes is not None:
+            parts.append(f"buffers of {size_human(self.buffer_bytes)}")
+        parts += [word for word in (self.congestion_control, self.transport) if word is not None]
         return ", ".join(parts)
 
 

@@ -15,6 +15,7 @@ from farline.store.paths.choices import read_choice
 from farline.tools import Stop, StopQuestion, never_stop
 from farline.tools.events import PathKnown, SampleBegun, SampleTaken
 from farline.tuning.job import TuneJob, TuneRequest
+from farline.tuning.knobs import KnobValues
 from farline.tuning.sampling import Surroundings, Taken, sample_seconds
 from farline.tuning.search import Sample
 from farline.tuning.situation import Setting, Situation
@@ -38,7 +39,7 @@ class PlayedPath:
 
     def look(self, should_stop: StopQuestion) -> Steps[Surroundings]:
         yield from ()
-        return Surroundings(WAN, Setting(8), 32)
+        return Surroundings(WAN, Setting(8), 32, {"files": KnobValues(())})
 
     def sample(self, setting: Setting, seconds: float, should_stop: StopQuestion) -> Steps[Taken]:
         yield None
@@ -97,7 +98,7 @@ def test_the_bracket_is_a_way_to_search() -> None:
 
 def test_files_at_once_are_searched_beside_streams() -> None:
     path = PlayedPath(RISING)
-    choice = TuneJob(TuneRequest(knobs="files"), path).wait().checked()
+    choice = TuneJob(TuneRequest(knobs=("streams", "files")), path).wait().checked()
     assert 1 <= len(path.tried) <= 2
     assert choice.default == Setting(8)
     assert choice.setting == choice.default or choice.setting.concurrency is not None

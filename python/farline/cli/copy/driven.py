@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from farline.errors import UsageError
 
 if TYPE_CHECKING:
     from farline.cli.views import View
+    from farline.store import Store
     from farline.tools.ssh import SshCommand
 
 HERE = "127.0.0.1"
@@ -56,15 +58,38 @@ def carry_out(
     if tool == GLOBUS:
         sources = [f"{ends.source_host}:{path}" for path in sources]
         destination, server = f"{ends.destination_host}:{destination}", {"tool_server": "standing"}
+    store = open_store(options["store_path"], options["no_store"])
+    if options.get("tune") != "off":
+        document = _tuned(document, store, host, is_push, options["quiet"])
     copy = {**document.get("copy", {}), "sources": sources, "destination": destination}
     direction = "forward" if is_push else "reverse"
     spec = sampled_spec({**server, **document, "direction": direction, "copy": copy})
     is_standing = spec.get("tool_server") == "standing"
     chooser = tool_chooser(options["port"] if is_standing else None, ssh, login)
-    store = open_store(options["store_path"], options["no_store"])
     with interruptible(options["quiet"]) as asked:
         job = ProbeJob(host, spec, store, tool=chooser.tool(spec, host), should_stop=asked)
         return exit_code(show(job, _view(options), spec, host).record)
+
+
+def _tuned(
+    document: Mapping[str, Any], store: Store | None, far: str, pushes: bool, quiet: bool
+) -> Mapping[str, Any]:
+    """With what `farline tune --tool` found for the path, where no streams are stated; says so."""
+    from farline.drivers.catalogue import find_driver
+    from farline.store.paths.choices import HostsNow, read_choice
+    from farline.tuning.choice import setting_of
+    from farline.tuning.sampling import tool_spec_with
+
+    tool = document["tool"]
+    if store is None or "streams" in document:
+        return document
+    kept = read_choice(store.layout.paths, far, pushes, tool)
+    if kept is None or kept.changes(HostsNow(here_kernel=os.uname().release)):
+        return document
+    setting = setting_of(kept)
+    if not quiet:
+        click.echo(f"farline: {setting.text}: tuned for this path ({kept.basis})", err=True)
+    return tool_spec_with(document, setting, find_driver(tool).abilities.takes)
 
 
 def _refuse_own(tool: str, options: Mapping[str, Any]) -> None:

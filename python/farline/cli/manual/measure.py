@@ -62,9 +62,10 @@ PAGES = {
     ),
     "tune": Page(
         options=(
-            Options("Search", "--budget --for --knobs -n", "--search --transport -C"),
+            Options("Search", "--budget --for --knobs --nodes -n", "--search --transport -C"),
             Options("What is known", "--explain --forget --export"),
             Options("Server", "-p -R"),
+            Options("Other tools", "--tool", "--tool-server"),
             Options(
                 "Copy over ssh", "-e -P -i",
                 "-o -F -J --remote-farline --start-timeout --tunnel --connect-back --single-port"
@@ -75,6 +76,10 @@ PAGES = {
         examples=(
             ("Find how many streams the path to a host needs", "farline tune dtn.example.org"),
             ("Try settings with pieces of a copy", "farline tune data/ dtn.example.org:data/"),
+            ("Try congestion controls and buffers, too",
+             "farline tune dtn.example.org --knobs streams,congestion,buffers"),
+            ("Find how many streams GridFTP needs", "farline tune dtn.example.org --tool gridftp"),
+            ("Find how many nodes a testbed's path needs", "farline tune --nodes 4"),
             ("Choose from past transfers, without a sample", "farline tune dtn.example.org -n"),
             ("Show what is known of a path", "farline tune dtn.example.org --explain"),
         ),

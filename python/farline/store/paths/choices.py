@@ -1,7 +1,8 @@
 """The setting that was chosen for a path, kept for copies that state none.
 
 One small JSON file per far host and direction, `STORE/paths/to-HOST.json` or `from-HOST.json`, so
-that a copy opens one file and imports nothing for it. HOST is how the other end is addressed.
+that a copy opens one file and imports nothing for it. HOST is how the other end is addressed. What
+was found for a driven tool stands apart, in `to-HOST+TOOL.json`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CHOICE_SCHEMA = 1
+NATIVE = "farline"
 
 STALE_S = 30 * 86_400.0
 """Age from which a choice counts no more: after a month a path is hardly better known than a new
@@ -63,6 +65,12 @@ class StoredChoice:
     transport: str = "tcp"
     file_bytes: float | None = None
     """Mean size of the files it was found with; None for data in memory."""
+    tool: str = NATIVE
+    block_bytes: int | None = None
+    """A copy's chunk, where it was found with files."""
+    buffer_bytes: int | None = None
+    """Of both ends, for each stream."""
+    congestion_control: str | None = None
 
     def changes(self, now: HostsNow, now_s: float | None = None) -> tuple[str, ...]:
         """What is not as it was when this was found, a phrase each; none if it still holds."""
@@ -92,19 +100,22 @@ def _hosts(then: StoredChoice, now: HostsNow) -> Iterator[str]:
         yield f"the interface had {then.nic_bps / 1e9:g} Gbit/s and has {now.nic_bps / 1e9:g}"
 
 
-def choice_path(folder: Path, far: str, pushes: bool) -> Path:
+def choice_path(folder: Path, far: str, pushes: bool, tool: str = NATIVE) -> Path:
     """Where the choice for a path is kept, in the folder `paths` of a store."""
     safe = "".join(c if c.isalnum() or c in ".-_" else f"%{ord(c):x}" for c in far.casefold())
-    return folder / f"{'to' if pushes else 'from'}-{safe[:200]}.json"
+    other = "" if tool == NATIVE else f"+{tool}"
+    return folder / f"{'to' if pushes else 'from'}-{safe[:200]}{other}.json"
 
 
-def read_choice(folder: Path, far: str, pushes: bool) -> StoredChoice | None:
+def read_choice(folder: Path, far: str, pushes: bool, tool: str = NATIVE) -> StoredChoice | None:
     """The choice for a path; None where there is none, or none that this version can read."""
-    try:
-        with choice_path(folder, far, pushes).open("rb") as file:
-            return _of_document(read_object(file.read()))
-    except (OSError, SpecError, ValueError, TypeError, KeyError):
-        return None
+    return _read(choice_path(folder, far, pushes, tool))
+
+
+def read_tool_choices(folder: Path, far: str, pushes: bool) -> tuple[StoredChoice, ...]:
+    """Those for driven tools, by the tool's name."""
+    found = map(_read, _of_tools(folder, far, pushes))
+    return tuple(choice for choice in found if choice is not None)
 
 
 def write_choice(folder: Path, temp: Path, choice: StoredChoice) -> Path:
@@ -116,20 +127,36 @@ def write_choice(folder: Path, temp: Path, choice: StoredChoice) -> Path:
     from farline.store.disk import make_folder, publish_text
 
     make_folder(folder)
-    target = choice_path(folder, choice.far, choice.pushes)
+    target = choice_path(folder, choice.far, choice.pushes, choice.tool)
     publish_text(temp, target, json.dumps({"schema": CHOICE_SCHEMA, **asdict(choice)}, indent=1))
     return target
 
 
 def forget_choice(folder: Path, far: str, pushes: bool) -> bool:
-    """Deletes the choice for a path; whether there was one."""
+    """Deletes the choices for a path, those for driven tools too; whether there were any."""
     from farline.store.disk import system_failures
 
-    path = choice_path(folder, far, pushes)
-    with system_failures(f"deleting {path}"):
-        there = path.exists()
-        path.unlink(missing_ok=True)
-    return there
+    paths = [choice_path(folder, far, pushes), *_of_tools(folder, far, pushes)]
+    found = [path for path in paths if path.exists()]
+    for path in found:
+        with system_failures(f"deleting {path}"):
+            path.unlink(missing_ok=True)
+    return bool(found)
+
+
+def _of_tools(folder: Path, far: str, pushes: bool) -> list[Path]:
+    own = choice_path(folder, far, pushes)
+    if not folder.is_dir():
+        return []
+    return sorted(p for p in folder.iterdir() if p.name.startswith(f"{own.stem}+"))
+
+
+def _read(path: Path) -> StoredChoice | None:
+    try:
+        with path.open("rb") as file:
+            return _of_document(read_object(file.read()))
+    except (OSError, SpecError, ValueError, TypeError, KeyError):
+        return None
 
 
 def _of_document(document: dict[str, Any]) -> StoredChoice:

@@ -29,11 +29,12 @@ MOST_ROWS = 20_000
 _HEAD = ("run_id", "status", "error_kind", "direction", "valid", "client_host", "server_host",
          "server_address", "path.client_host", "path.server_host")  # fmt: skip
 _MORE = (
-    "started_at", "campaign", "transport", "streams", "copy.concurrency", "copy.pipeline",
+    "started_at", "campaign", "tool", "transport", "streams", "copy.concurrency", "copy.pipeline",
     "copied_files", "resumed_bytes", "min_rtt_us", "path.rtt_s", "path.rate_bps", "retransmits",
     "cpu_s_per_gb", "verdict_limit", "asked_rate_bps", "copy.total_rate_bps", "copy.dry_run",
     "copy.read_engine", "copy.write_engine", "tcp.send_buffer_bytes", "tcp.receive_buffer_bytes",
-    "udt.send_buffer_bytes", "udt.receive_buffer_bytes", "labels", "record",
+    "udt.send_buffer_bytes", "udt.receive_buffer_bytes", "block_bytes", "copy.chunk_bytes",
+    "labels", "record",
     *(f"{way}_{name}" for way in ("forward", "reverse")
       for name in ("total_bps", "steady_bps", "bytes", "elapsed_s", "congestion_control")),
 )  # fmt: skip
@@ -173,9 +174,13 @@ def _of_run(row: Row) -> PastTransfer:
     rtt_s = row["path.rtt_s"]
     rtt_ms = 1000 * rtt_s if rtt_s is not None else _thousandth(row["min_rtt_us"])
     is_copy = row["copied_files"] is not None
+    tool = "farline" if row["tool"] in (None, "native") else row["tool"]
+    at_once = (row["copy.concurrency"] or 1) if is_copy else 1
+    # farline's streams are those of all files at once, other tools' those of one file.
+    per_file = _per_file(streams, at_once) if tool == "farline" else streams
     return PastTransfer(
         kind="copy" if is_copy else "probe",
-        tool="farline",
+        tool=tool,
         source=row["run_id"],
         started_s=started,
         ended_s=None if started is None else started + (duration_s or 0.0),
@@ -185,12 +190,13 @@ def _of_run(row: Row) -> PastTransfer:
         rate_bps=row[f"{way}_total_bps"], steady_bps=row[f"{way}_steady_bps"],
         bytes=row[f"{way}_bytes"], files=row["copied_files"],
         concurrency=row["copy.concurrency"] if is_copy else 1,
-        streams=streams,
-        parallelism=_per_file(streams, row["copy.concurrency"] if is_copy else 1),
+        streams=streams if tool == "farline" or streams is None else streams * at_once,
+        parallelism=per_file,
         pipelining=row["copy.pipeline"] if is_copy else 1,
         rtt_ms=rtt_ms,
         capacity_bps=row["path.rate_bps"] or nic_bps, nic_bps=nic_bps,
         window_bytes=_window(row, record),
+        block_bytes=row["copy.chunk_bytes"] if is_copy else row["block_bytes"],
         transport=row["transport"], congestion_control=row[f"{way}_congestion_control"],
         modality="E" if _is_of_files(row) else "T",
         limit=row["verdict_limit"], retransmits=row["retransmits"],

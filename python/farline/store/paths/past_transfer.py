@@ -48,6 +48,8 @@ class PastTransfer:
     capacity_bps: float | None = None
     nic_bps: float | None = None
     window_bytes: int | None = None
+    block_bytes: int | None = None
+    """What one call took, or one request of a copy (its chunk), where that was stated."""
     transport: str | None = None
     congestion_control: str | None = None
     modality: str = "E"
