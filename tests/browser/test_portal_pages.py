@@ -154,7 +154,7 @@ def test_a_transfer_by_keyboard_alone(open_page: Open, portal: Process) -> None:
     page.get_by_role("button", name="Start the transfer").focus()
     page.keyboard.press("Enter")
     page.get_by_text("Complete", exact=True).wait_for(timeout=30_000)
-    assert "3" in page.locator("#live").inner_text()
+    assert "2.86 MiB of 2.86 MiB" in page.locator("#live").inner_text()
     assert (portal.folder / "dst" / "runs" / "a.bin").stat().st_size == 3_000_000
     page.wait_for_selector("#log li")
     assert faults(page) == []

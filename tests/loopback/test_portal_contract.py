@@ -30,9 +30,11 @@ def test_no_answer_is_undocumented_and_none_a_defect(tmp_path: Path) -> None:
             [sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "run",
              f"{portal.url}/v1/openapi.json", "--max-examples", str(EXAMPLES), "--no-color",
              "--seed", "1", "--workers", "1", "--phases", "examples,coverage,fuzzing,stateful",
+             # That a time is past or a name unknown is no matter of a schema.
+             "--exclude-checks", "positive_data_acceptance",
              # A stream of events does not end before its transfer does.
              "--exclude-path-regex", "/events$"],
             capture_output=True, text=True, timeout=600, check=False, cwd=tmp_path,
         )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert done.returncode == 0, done.stdout[:8000] + done.stderr[-2000:]
     assert "stateful" in done.stdout.lower()

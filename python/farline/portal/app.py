@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.routing import compile_path
 
 from farline.errors import FarlineError
 from farline.portal import problems
@@ -176,6 +177,8 @@ def _add_failures(app: FastAPI) -> None:
     async def refused(request: Request, error: HTTPException) -> Response:
         found = shown(request, *problems.http_error(error))
         found.headers.update(error.headers or {})
+        if error.status_code == 405 and (methods := _methods(app, request.url.path)):
+            found.headers["Allow"] = ", ".join(sorted(methods))
         return found
 
     @app.exception_handler(RequestValidationError)
@@ -185,6 +188,15 @@ def _add_failures(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def defect(request: Request, error: Exception) -> Response:
         return shown(request, problems.unexpected(error, request))
+
+
+def _methods(app: FastAPI, path: str) -> set[str]:
+    """What an address of `/v1` takes, of all that the description has for it."""
+    found: set[str] = set()
+    for template, operations in app.openapi()["paths"].items():
+        if compile_path(template)[0].match(path):
+            found |= {method.upper() for method in operations}
+    return found
 
 
 def _add_middleware(app: FastAPI, figures: Figures, settings: Settings) -> None:

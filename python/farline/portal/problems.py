@@ -42,7 +42,7 @@ class NotFoundError(SpecError):
 STATUS: tuple[tuple[type[FarlineError], int], ...] = (
     (ForbiddenError, 403),
     (AuthError, 401),
-    (NotYetError, 503),
+    (NotYetError, 202),
     (BusyError, 429),
     (NotFoundError, 404),
     (NoSuchRunError, 404),
@@ -60,6 +60,7 @@ STATUS: tuple[tuple[type[FarlineError], int], ...] = (
 """Status of each class; the first that fits. What is not here is not the caller's fault: 503."""
 
 TITLES = {
+    202: "Being worked out",
     400: "The request is not valid HTTP or JSON",
     401: "No token, or one that does not work",
     403: "Not allowed with this token",

@@ -242,6 +242,11 @@ def test_another_name_of_the_host_is_not_answered(portal: Portal) -> None:
     assert answer.status_code == 400
 
 
+def test_another_method_is_answered_with_those_that_there_are(portal: Portal) -> None:
+    answer = portal.client.put("/v1/reservations", headers=portal.headers())
+    assert problem(answer, 405)["kind"] == "usage" and answer.headers["allow"] == "GET, POST"
+
+
 def test_the_clock_ends_what_is_old(portal: Portal) -> None:
     held = portal.post("/v1/reservations", WISH).headers["location"]
     portal.clock.at_s = NOW_S + 901

@@ -90,8 +90,16 @@ def _shown(
 ) -> Response:
     return page(
         request, "transfer.html.j2", caller, status, one=one, refusal=refusal,
-        progress=parts.transfers.progress(one), has_receipt=parts.transfers.has_receipt(one),
+        progress=parts.transfers.progress(one), mean_bps=_mean_bps(one),
+        has_receipt=parts.transfers.has_receipt(one),
     )  # fmt: skip
+
+
+def _mean_bps(one: Transfer) -> float | None:
+    """Bits per second of what the last attempt copied, over all of its time."""
+    report, duration_s = one.result.get("report"), one.result.get("duration_s")
+    copied: int = report["copied"]["bytes"] if report else 0
+    return 8 * copied / duration_s if copied and duration_s else None
 
 
 def _new_page(

@@ -87,12 +87,12 @@ def routes(guard: Guard, knowledge: Knowledge, findings: Findings) -> APIRouter:
         """Campaigns, the newest first: when they began, and how many runs ended how."""
         return list(knowledge.campaigns())
 
-    @router.get("/profiles", responses=problems())
+    @router.get("/profiles", responses=problems(202))
     def profiles() -> list[dict[str, Any]]:
         """Throughput over round-trip time, of what was measured between each pair of sites."""
         return findings.profiles()
 
-    @router.get("/findings", responses=problems())
+    @router.get("/findings", responses=problems(202))
     def all_findings() -> dict[str, Any]:
         """What limits throughput, with evidence and remedies; and what to measure next."""
         return findings.document()
