@@ -24,7 +24,7 @@ lasts; and from which on it is full at once."""
 _START, _RISE, _CREEP = 2.0, 1.15, 1.03
 """Growth a look: before the line was ever full, below where it was full last, and near there."""
 _NEAR = 0.9
-_FALLS = (0.92, 0.8, 0.6)
+_FALLS = (0.92, 0.9, 0.75, 0.6)
 """What is left of the rate after one look at a full line, two, and more in a row."""
 _USED = 0.8
 """Share of the rate that must be sent: a line is not tried by what is not."""
@@ -115,7 +115,7 @@ class RateBudget:
         return sum(self._sent) / len(self._sent)
 
     def _fall(self) -> None:
-        sent_bps = min(self.rate_bps, max(self._mean_bps, _USED * self.rate_bps))
+        sent_bps = min(self.rate_bps, max(self._sent[-1], _USED * self.rate_bps))
         if self._full_looks == 1:
             self._full_bps = max(sent_bps, LEAST_BPS)
         left = _FALLS[min(self._full_looks, len(_FALLS)) - 1]
