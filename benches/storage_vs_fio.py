@@ -35,14 +35,16 @@ SECONDS = 1.5
 MEET_NS = 300_000_000
 """Time for the processes to prepare and begin together."""
 ALLOWED, ALLOWED_CAP = 0.05, 0.10
+GRID: tuple[tuple[int, int, int], ...] = (
+    (1, 1 << 20, 1), (1, 1 << 20, 16), (1, 64 << 10, 16), (4, 1 << 20, 4)
+)  # fmt: skip
+"""Processes, bytes of a request, requests in flight."""
+ACTIONS: tuple[Action, ...] = ("read", "write")
 CASES = [
-    StorageSetting(action, processes, 1, request, depth, mode, sync="none")
-    for action in ("read", "write")
-    for processes, request, depth, mode in (
-        (1, 1 << 20, 1, "direct"), (1, 1 << 20, 16, "direct"), (1, 64 << 10, 16, "direct"),
-        (4, 1 << 20, 4, "direct"),
-    )
-]  # fmt: skip
+    StorageSetting(action, processes, 1, request, depth, sync="none")
+    for action in ACTIONS
+    for processes, request, depth in GRID
+]
 
 
 def main() -> int:
@@ -62,7 +64,7 @@ def rows() -> Iterator[Row]:
                     yield beside(setting, folder, workers, lambda one: _fio(fio, one, folder))
         if (iozone := _program("iozone", "FARLINE_IOZONE")) is not None:
             with Workers(never_stop) as workers:
-                for action in ("read", "write"):
+                for action in ACTIONS:
                     setting = StorageSetting(action, 1, 1, 1 << 20, 1, sync="none")
                     yield beside(setting, folder, workers, lambda one: _iozone(iozone, one, folder))
     if os.geteuid() == 0:

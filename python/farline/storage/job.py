@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 BUDGET_S = 60.0
 SIZE_BYTES = 1 << 30
+MEMORY_ONLY = ("tmpfs", "ramfs")
+"""File systems without a device."""
 FREE_SHARE = 0.1
 """Of what is free, files take no more than this share unless a size is stated."""
 LAYOUT_SHARE = 0.25
@@ -261,6 +263,8 @@ class StorageJob(Job[StorageResult]):
         request = self._request
         caps = {action: caps_of(measured, action) for action in ("read", "write")}
         self._notes += _cache_notes(measured, request.is_warm)
+        if mount is not None and mount.kind in MEMORY_ONLY:
+            self._notes.append(f"{mount.kind} keeps files in memory: these are rates of memory")
         document = profile_document(
             host=socket.gethostname(), path=str(request.path.resolve()), mount=mount,
             file_bytes=ground.own_bytes,
@@ -324,6 +328,7 @@ def _checked_plan(request: StorageRequest) -> StoragePlan:
         settings = (replace(one, layout="shared") for one in plan.settings)
         # The plan has a shared file already: no setting twice in a round.
         plan = StoragePlan(tuple(settings))
+        Ground.of_file(request.path, plan)
     for one in plan.settings:
         if one.mode == "direct" and one.request_bytes % _PAGE_BYTES:
             raise UsageError(

@@ -71,6 +71,9 @@ def test_an_existing_file_is_for_reading_alone(tmp_path: Path) -> None:
         StorageJob(StorageRequest(tmp_path, reads_file=True, wishes=StorageWishes(("read",))))
     with pytest.raises(UsageError, match="not a folder"):
         StorageJob(StorageRequest(path)).wait().checked()
+    small = StorageRequest(path, reads_file=True, wishes=StorageWishes(("read",)))
+    with pytest.raises(UsageError, match=r"has 8\.00 KiB; 8 threads"):
+        StorageJob(small)
     assert path.read_bytes() == b"x" * 8192
 
 
