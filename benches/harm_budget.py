@@ -35,6 +35,7 @@ EMULATED_BPS = 50e6
 OVERHEAD = 0.95
 """Payload of a line's rate."""
 LEAD_S, SETTLE_S, WINDOW_S = 4.0, 8.0, 16.0
+BEGINS_S, ENDS_S, SENDING_BPS = 60.0, 30.0, 1e6
 SOURCE_BYTES = 400_000_000
 SIDES = {"copy": ("source", "sink"), "flow": ("background-source", "background-sink")}
 
@@ -66,6 +67,16 @@ def modelled() -> Iterator[Row]:
                 yield use_row(case, copy, RATE_BPS - alone)
 
 
+def ended(program: subprocess.Popen[str]) -> None:
+    """Ends a program in good order, else at once."""
+    program.send_signal(signal.SIGINT)
+    try:
+        program.wait(timeout=ENDS_S)
+    except subprocess.TimeoutExpired:
+        program.kill()
+        program.wait()
+
+
 class Dumbbell:
     """A path that a copy shares with a flow of iperf3."""
 
@@ -80,27 +91,41 @@ class Dumbbell:
             if load_ > 0:
                 started += self._flow(load_)
             time.sleep(LEAD_S)
-            copy = None if words is None else self._copy(words)
+            if words is not None:
+                started.append(self._copy(words))
+                self._await_copy()
             time.sleep(SETTLE_S)
             row = self._bed.sample_row()
             time.sleep(WINDOW_S)
-            columns = self._bed.link_samples(row)
-            if copy is not None:
-                copy.send_signal(signal.SIGINT)
-                started.append(copy)
-                time.sleep(1.0)
+            found = self._seen(row)
         finally:
-            for one in started:
-                one.kill()
-                one.wait()
+            for one in reversed(started):
+                ended(one)
+        return found["copy"], found["flow"]
+
+    def _await_copy(self) -> None:
+        """Waits until data of the copy arrive: on a busy host it takes long to begin."""
+        until = time.monotonic() + BEGINS_S
+        while time.monotonic() < until:
+            row = self._bed.sample_row()
+            time.sleep(0.5)
+            if self._seen(row)["copy"] > SENDING_BPS:
+                return
+        raise RuntimeError(f"the copy did not begin within {BEGINS_S:g} s")
+
+    def _seen(self, row: int) -> dict[str, float]:
+        """Rates of both since a row of the router's samples."""
+        columns = self._bed.link_samples(row)
         samples = {name: values.tolist() for name, values in columns.items()}
+        if not samples["start_us"]:
+            return dict.fromkeys(SIDES, 0.0)
         window = min(samples["start_us"]), max(samples["end_us"])
         topology, main = self._bed.topology(), self._bed.main_link
         found = {}
         for name, (near, far) in SIDES.items():
             seen = seen_by(samples, wires_between(topology, near, far, main, 0.0), window)
             found[name] = 0.0 if seen is None else seen.rate_bps
-        return found["copy"], found["flow"]
+        return found
 
     def _flow(self, load_: float) -> list[subprocess.Popen[str]]:
         near, far = (self._bed.hosts[name] for name in SIDES["flow"])
@@ -108,9 +133,8 @@ class Dumbbell:
         rate = ["-b", str(int(OVERHEAD * EMULATED_BPS * load_))] if load_ < 1 else []
         server = far.popen(["iperf3", "-s", "-1"], stdout=NOWHERE, stderr=NOWHERE)
         time.sleep(0.6)
-        seconds = str(int(LEAD_S + SETTLE_S + WINDOW_S + 5))
-        flow = ["iperf3", "-c", to, "-C", "cubic", "-t", seconds, *rate]
-        return [near.popen(flow, stdout=NOWHERE, stderr=NOWHERE), server]
+        flow = ["iperf3", "-c", to, "-C", "cubic", "-t", "600", *rate]
+        return [server, near.popen(flow, stdout=NOWHERE, stderr=NOWHERE)]
 
     def _copy(self, words: list[str]) -> subprocess.Popen[str]:
         places = {name: str(self._folder / name) for name in ("state", "config", "data")}
