@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup dev spark demo check test test-long lint fmt help-pages gen words bpf bench fuzz emulator-table docs lock clean
+.PHONY: help setup dev spark demo check test test-long lint fmt help-pages gen words bpf bench fuzz reproduce emulator-table docs lock clean
 
 # Would keep bytecode from being written, and slow down every start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -64,6 +64,9 @@ bench: setup ## Compare with peers: make bench NAME=tcp-vs-iperf3, or all withou
 
 fuzz: ## Fuzz the decoders and protocol machines: make fuzz TARGET=copy_sink SECONDS=600, or all for a minute.
 	@TARGET="$(TARGET)" SECONDS_EACH="$(SECONDS)" scripts/fuzz.sh
+
+reproduce: setup ## Reproduce the papers' figures into farline-reproduce: make reproduce SCALE=full, or quick.
+	@.venv/bin/farline reproduce --all --resume --scale "$(or $(SCALE),quick)"
 
 emulator-table: setup ## Measure the path emulator anew; write the table in docs/design/emulator.md.
 	@short=0; for name in emulator-accuracy emulator-throughput; do \

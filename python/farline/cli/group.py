@@ -62,6 +62,7 @@ COMMANDS: dict[str, Verb] = {
     "export": Verb("farline.cli.export", "Write runs as CSV, Parquet or JSON.", _RESULTS),
     "analyze": Verb("farline.cli.analyze", "Analyse existing measurements and logs.", _RESULTS),
     "model": Verb("farline.cli.model", "Predict the throughput of a transport.", _PLAN),
+    "reproduce": Verb("farline.cli.reproduce", "Reproduce the figures of the papers.", _PLAN),
     "testbed": Verb("farline.cli.testbed", "Emulate a network on this machine.", _PLAN),
 }
 

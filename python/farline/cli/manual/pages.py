@@ -29,6 +29,7 @@ _FILES = {
     "storage": "storage",
     "tools": "measure",
     "model": "model",
+    "reproduce": "reproduce",
     "testbed": "testbed",
     "analyze": "analyze",
 }

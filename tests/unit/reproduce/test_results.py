@@ -1,0 +1,118 @@
+"""Checks, budgets, drift and pages: what decides a verdict, and how it is shown."""
+
+from __future__ import annotations
+
+import html
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from farline.errors import InterruptedRun, SystemFailure
+from farline.plots.gallery import Curve, Picture
+from farline.profiles.response import ResponsePoint
+from farline.reproduce.budget import UNREPEATED, Budget, budget_of, widest
+from farline.reproduce.evidence import Check, Evidence, above, equal, larger, no_less, same
+from farline.reproduce.items import items_named
+from farline.reproduce.pages import write_pages
+from farline.reproduce.results import Result, drift_of, read_result, write_result
+from farline.reproduce.runner import Runner
+from farline.reproduce.trials import dd_figures
+
+RATES = st.floats(1e3, 1e11)
+SHARES = st.floats(0.0, 0.5)
+
+
+@given(RATES, RATES, SHARES)
+def test_two_figures_are_larger_smaller_or_the_same(a: float, b: float, budget: float) -> None:
+    verdicts = [larger("", a, b, budget), larger("", b, a, budget), same("", a, b, budget)]
+    assert sum(check.holds for check in verdicts) == 1
+    assert no_less("", a, b, budget).holds is not larger("", b, a, budget).holds
+
+
+def test_evidence_agrees_only_where_every_check_holds() -> None:
+    good, bad = equal("", 74.25, 74.25), above("", 1.0, 2.0)
+    assert Evidence([good]).verdict == "agrees"
+    assert Evidence([good, bad]).verdict == "differs"
+
+
+def test_a_budget_adds_its_parts_in_squares() -> None:
+    assert Budget(0.03, 0.04, 0.12).whole == pytest.approx(0.13)
+    assert widest([Budget(0.1, 0.0, 0.2), Budget(0.0, 0.3, 0.1)]) == Budget(0.1, 0.3, 0.2)
+
+
+def test_repetitions_make_the_budget_and_single_runs_a_stated_one() -> None:
+    single = ResponsePoint({"streams": 1}, (100.0,), ("a",), 100.0)
+    twice = ResponsePoint({"streams": 2}, (95.0, 105.0), ("b", "c"), 100.0)
+    assert budget_of([], [single]).repetition == UNREPEATED
+    # Student's t at one degree of freedom, 12.706, times 0.0707 over the root of two.
+    assert budget_of([], [twice]).repetition == pytest.approx(12.706 * 0.05, rel=1e-3)
+
+
+def _result(value: float, verdict: str = "agrees", margin: float = 0.01) -> Result:
+    check = Check("rate", True, f"{value:g} Gb/s", "", value, margin)
+    curve = Curve("here", [1, 2], [value, value], low=[None, 0.9], high=[None, 1.1])
+    picture = Picture("rates", "Rates", "Streams", "Gb/s", [curve])
+    return Result("rbudp-fig4", verdict, "quick", "2026-01-02T03:04:05Z", checks=[check],
+                  pictures=[picture], budget=Budget(0.01).document())  # fmt: skip
+
+
+def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
+    write_result(tmp_path, _result(1.0))
+    found = read_result(tmp_path, "rbudp-fig4", "quick")
+    assert found is not None
+    assert json.dumps(found.document()) == json.dumps(_result(1.0).document())
+    assert read_result(tmp_path, "rbudp-fig4", "full") is None
+
+
+def test_a_damaged_result_says_which(tmp_path: Path) -> None:
+    write_result(tmp_path, _result(1.0))
+    (tmp_path / "results" / "rbudp-fig4-quick.json").write_text('{"schema": 1}')
+    with pytest.raises(SystemFailure, match=r"rbudp-fig4-quick\.json: damaged"):
+        read_result(tmp_path, "rbudp-fig4", "quick")
+
+
+def test_a_figure_that_moved_beyond_both_margins_is_flagged() -> None:
+    assert drift_of(None, _result(1.0)) == []
+    assert drift_of(_result(1.0), _result(1.01)) == []
+    assert drift_of(_result(1.0), _result(1.2)) == ["rate: 1 Gb/s before, 1.2 Gb/s now"]
+    changed = drift_of(_result(1.0), _result(1.0, "differs"))
+    assert changed == ["the verdict was agrees on 2026-01-02"]
+
+
+def test_pages_hold_everything_and_load_nothing(tmp_path: Path) -> None:
+    items = items_named(["rbudp-fig4"])
+    index = write_pages(items, [_result(1.0)], tmp_path).read_text()
+    page = (tmp_path / "rbudp-fig4.html").read_text()
+    assert 'href="rbudp-fig4.html"' in index and "agrees" in index
+    for text in (index, page):
+        assert "default-src 'none'" in html.unescape(text)
+        assert "http://" not in text and 'src="//' not in text
+    assert "prefers-color-scheme: dark" in page and "data:image/svg+xml" in page
+
+
+def _runner(folder: Path, is_asked: bool = False) -> Runner:
+    return Runner(folder, Path("plans"), "quick", False, lambda step: None, lambda: is_asked)
+
+
+def test_an_item_is_judged_kept_and_compared(tmp_path: Path) -> None:
+    items = items_named(["rbudp-text-payload", "rbudp-table1"])
+    first = _runner(tmp_path).run(items)
+    again = _runner(tmp_path).run(items)
+    assert [one.verdict for one in first] == ["not possible here", "agrees"]
+    assert all(not one.drift for one in again)
+
+
+def test_an_interruption_is_not_a_result(tmp_path: Path) -> None:
+    with pytest.raises(InterruptedRun, match="--resume"):
+        _runner(tmp_path, is_asked=True).run(items_named(["rbudp-text-payload"]))
+    assert not (tmp_path / "results").exists()
+
+
+def test_what_dd_prints_is_read_and_anything_else_refused() -> None:
+    said = "64+0 records out\n67108864 bytes (67 MB, 64 MiB) copied, 0.0512 s, 1.3 GB/s\n"
+    assert dd_figures(said) == (67108864, 0.0512)
+    with pytest.raises(SystemFailure, match="dd printed no figures"):
+        dd_figures("dd: command not found")
