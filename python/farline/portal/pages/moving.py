@@ -34,7 +34,7 @@ def routes(parts: Parts) -> APIRouter:
         found = desk.seen(caller, limit=PER_PAGE + 1, offset=start)
         return page(
             request, "transfers.html.j2", caller, counts=desk.counts(caller),
-            rows=[(one, desk.progress(one)) for one in found[:PER_PAGE]],
+            rows=[(one, desk.progress(one), _mean_bps(one)) for one in found[:PER_PAGE]],
             after=start, per_page=PER_PAGE, has_more=len(found) > PER_PAGE,
         )  # fmt: skip
 

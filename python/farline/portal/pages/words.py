@@ -58,7 +58,7 @@ def span(seconds: float | None) -> str:
 
 def limit(word: str | None) -> str:
     """What limited a run."""
-    return NOTHING if word is None else LIMIT_TEXT.get(word, word)
+    return NOTHING if word is None else LIMIT_TEXT.get(word, word.replace("-", " "))
 
 
 def number(value: float | None) -> str:
@@ -80,6 +80,7 @@ FILTERS: dict[str, Callable[[Any], str]] = {
     "limit": limit,
     "number": number,
     "percent": percent,
+    "sentence": lambda text: text[:1].upper() + text[1:],
     "state": lambda word: STATES.get(word, word),
 }
 """What templates may write as `value | rate`."""
