@@ -69,6 +69,9 @@ BUDGET_S = 60.0
 SHORTEST_S = 1.0
 """Shortest time for the one sample that is always taken."""
 
+SEARCHED = 3
+"""Past transfers of this kind on a path from which on it counts as one that was searched."""
+
 Method = Literal["history", "bracket"]
 METHODS: tuple[Method, ...] = ("history", "bracket")
 
@@ -204,7 +207,7 @@ class TuneJob(Job[TuneResult]):
         if self._is_wide:
             return WIDE_LIMITS
         if not self._has_files:
-            return KNOWN_STREAM_LIMITS if known >= STREAM_LIMITS.most_samples else STREAM_LIMITS
+            return KNOWN_STREAM_LIMITS if known >= SEARCHED else STREAM_LIMITS
         return KNOWN_KNOB_LIMITS if known else KNOB_LIMITS
 
     def _anchor(self, grid: Grid, around: Surroundings) -> Setting | None:
