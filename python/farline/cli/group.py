@@ -34,6 +34,7 @@ _COPY = "Copy files"
 _MEASURE = "Measure a path"
 _RESULTS = "Look at results"
 _PLAN = "Predict and emulate"
+_SHELL = "Use in a shell"
 
 COMMANDS: dict[str, Verb] = {
     "copy": Verb("farline.cli.copy.command", "Copy files and folders between hosts.", _COPY),
@@ -64,6 +65,10 @@ COMMANDS: dict[str, Verb] = {
     "model": Verb("farline.cli.model", "Predict the throughput of a transport.", _PLAN),
     "reproduce": Verb("farline.cli.reproduce", "Reproduce the figures of the papers.", _PLAN),
     "testbed": Verb("farline.cli.testbed", "Emulate a network on this machine.", _PLAN),
+    "completion": Verb(
+        "farline.cli.completion", "Complete farline's commands with the Tab key.", _SHELL
+    ),
+    "man": Verb("farline.cli.man", "Show or write the manual pages.", _SHELL),
 }
 
 
@@ -115,6 +120,10 @@ cli.params.extend(log_options())
 
 def run(arguments: Sequence[str]) -> int:
     """Runs the command line; errors become one line (or a document) and an exit code."""
+    if (instruction := os.environ.get("_FARLINE_COMPLETE")) is not None:
+        from farline.cli.completing import answer
+
+        return answer(cli, instruction)
     _begin_anew()
     code = _run(arguments)
     left_out = _left_out(from_verb(arguments))

@@ -61,6 +61,18 @@ _LABELS: dict[Severity, str] = {"bad": "blocking", "warn": "warning", "ok": "ok"
     "--sysctl", "as_sysctl", is_flag=True,
     help="Print the kernel settings to change, as a file for /etc/sysctl.d.",
 )  # fmt: skip
+@click.option(
+    "--firewall", "as_firewall", is_flag=True,
+    help="Print nftables rules that let others reach farline serve on this host.",
+)  # fmt: skip
+@click.option(
+    "-p", "--port", type=click.IntRange(1, 65535), metavar="PORT",
+    help="With --firewall, open this control port (default 5470).",
+)  # fmt: skip
+@click.option(
+    "--data-ports", metavar="FIRST-LAST",
+    help="With --firewall, open these ports for data (default 5471-5500).",
+)  # fmt: skip
 def command(
     rate: float,
     rtt: float,
@@ -70,6 +82,9 @@ def command(
     no_measure: bool,
     as_json: bool,
     as_sysctl: bool,
+    as_firewall: bool,
+    port: int | None,
+    data_ports: str | None,
 ) -> None:
     """Check this host for limits on a path, and print a command that fixes each.
 
@@ -79,8 +94,13 @@ def command(
     from farline.findings.host import findings, judged_interfaces
     from farline.tools.native import host_facts, memory_copy_bps
 
-    if as_json and as_sysctl:
-        raise click.UsageError("--json and --sysctl cannot be combined")
+    if sum((as_json, as_sysctl, as_firewall)) > 1:
+        raise click.UsageError("--json, --sysctl and --firewall cannot be combined")
+    if as_firewall:
+        click.echo("\n".join(_firewall(port or 5470, data_ports or "5471-5500")))
+        return
+    if port is not None or data_ports is not None:
+        raise click.UsageError("--port and --data-ports: need --firewall")
     path = _path(rate, rtt, streams, loss)
     facts = host_facts()
     try:
@@ -96,6 +116,16 @@ def command(
         click.echo(json.dumps(document(facts, path, copied, found), indent=2))
     else:
         _print(facts, path, found)
+
+
+def _firewall(port: int, data_ports: str) -> list[str]:
+    from farline.cli.serve import ports_of
+    from farline.findings.firewall import firewall_lines
+
+    first, last = ports_of(data_ports)
+    if first <= port <= last:
+        raise click.UsageError(f"--port {port}: is one of --data-ports {data_ports}")
+    return firewall_lines(port, first, last)
 
 
 def _loadable_modules() -> frozenset[str]:

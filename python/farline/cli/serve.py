@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from farline.spec._types import Scope, ServerConfig
     from farline.tools.metrics import MetricsServer
     from farline.tools.native import Iperf3Server, Server
+    from farline.tools.service_manager import ServiceManager
 
 _AnyServer = TypeVar("_AnyServer", "Server", "Iperf3Server")
 
@@ -138,6 +139,7 @@ def command(
     """
     from farline.cli.common import interruptible
     from farline.tools.native import Iperf3Server, Server
+    from farline.tools.service_manager import ServiceManager
 
     if copy_session is not None:
         from farline.cli.serve_copy import serve_copy_back, serve_copy_session
@@ -164,7 +166,10 @@ def command(
         if iperf3 is not None:
             servers.append(_ended_by(stack, Iperf3Server(iperf3)))
             _announce_iperf3(servers[-1].addresses(), as_json)
-        _serve(servers, asked, as_json, figures)
+        manager = ServiceManager()
+        manager.ready(f"listening on {', '.join(a for one in servers for a in one.addresses())}")
+        stack.callback(manager.stopping)
+        _serve(servers, asked, as_json, figures, manager)
     return 0
 
 
@@ -300,9 +305,11 @@ def _serve(
     asked: Interruption,
     as_json: bool,
     figures: MetricsServer | None,
+    manager: ServiceManager,
 ) -> None:
     """Prints events until a signal comes or the first server ends by itself."""
     while not asked():
+        manager.alive()
         for server in servers:
             event = server.poll(_POLL_S / len(servers))
             if event is None:

@@ -170,11 +170,13 @@ PAGES = {
         options=(
             Options("Path", "--rate --rtt -P --loss --interface"),
             Options("Output", "--sysctl --json --no-measure"),
+            Options("Firewall", "--firewall -p --data-ports"),
         ),
         examples=(
             ("Check for a path of 10 Gbit/s and 100 ms", "farline host"),
             ("Check for another path", "farline host --rate 100Gbit --rtt 60ms -P 8"),
             ("Print kernel settings for /etc/sysctl.d", "farline host --rtt 150ms --sysctl"),
+            ("Print firewall rules for a server", "farline host --firewall"),
         ),
         see_also=("farline probe", "docs/guide/host.md"),
     ),

@@ -57,4 +57,19 @@ PAGES = {
         ),
         see_also=("farline runs", "farline show", "docs/reference/records.md"),
     ),
+    "completion": Page(
+        examples=(
+            ("Write the script of bash", "farline completion bash > ~/.farline-completion"),
+            ("In fish", "farline completion fish > ~/.config/fish/completions/farline.fish"),
+        ),
+        see_also=("farline man", "docs/guide/shell.md"),
+    ),
+    "man": Page(
+        options=(Options("Output", "--output"),),
+        examples=(
+            ("Show the page of a command", "farline man testbed up"),
+            ("Write all pages where man looks", "farline man --output ~/.local/share/man"),
+        ),
+        see_also=("farline completion", "docs/guide/shell.md"),
+    ),
 }  # fmt: skip

@@ -1,0 +1,82 @@
+"""What systemd is told of a server, and what the unit allows it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from farline.tools.service_manager import ServiceManager
+
+UNIT = Path(__file__).parents[3] / "packaging" / "systemd" / "farline-serve.service"
+
+
+def listener(name: str) -> socket.socket:
+    """A service manager's socket that does not wait."""
+    one = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    one.bind(name)
+    one.setblocking(False)
+    return one
+
+
+@pytest.mark.parametrize("kind", ["path", "abstract"])
+def test_it_hears_of_the_start_of_life_and_of_the_end(kind: str, tmp_path: Path) -> None:
+    name = str(tmp_path / "notify") if kind == "path" else f"@farline-{os.getpid()}"
+    now_s = 100.0
+    with listener(name.replace("@", "\0")) as heard:
+        wanted = {"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "30000000"}
+        manager = ServiceManager(wanted, lambda: now_s)
+        manager.ready("listening on [::]:5470")
+        assert heard.recv(100) == b"READY=1\nSTATUS=listening on [::]:5470"
+        manager.alive()
+        with pytest.raises(BlockingIOError):
+            heard.recv(100)
+        now_s += 15
+        manager.alive()
+        assert heard.recv(100) == b"WATCHDOG=1"
+        manager.stopping()
+        assert heard.recv(100) == b"STOPPING=1"
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {},
+        {"NOTIFY_SOCKET": "/nosuch/socket"},
+        {"NOTIFY_SOCKET": "", "WATCHDOG_USEC": "1"},
+        {"WATCHDOG_USEC": "none", "NOTIFY_SOCKET": "/nosuch/socket"},
+    ],
+)
+def test_nobody_who_listens_is_no_trouble(environment: dict[str, str]) -> None:
+    now_s = 0.0
+    manager = ServiceManager(environment, lambda: now_s)
+    now_s = 1e6
+    manager.ready("listening")
+    manager.alive()
+    manager.stopping()
+
+
+def test_the_watchdog_of_another_process_is_not_served(tmp_path: Path) -> None:
+    now_s = 0.0
+    with listener(str(tmp_path / "notify")) as heard:
+        environment = {
+            "NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "1000", "WATCHDOG_PID": "1",
+        }  # fmt: skip
+        manager = ServiceManager(environment, lambda: now_s)
+        now_s = 1e6
+        manager.alive()
+        with pytest.raises(BlockingIOError):
+            heard.recv(100)
+
+
+def test_the_unit_is_valid_and_confines() -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed: install systemd")
+    words = ["systemd-analyze", "security", "--offline=true", "--threshold=20", str(UNIT)]
+    said = subprocess.run(words, capture_output=True, text=True)
+    assert said.returncode == 0, said.stdout[-200:] + said.stderr
+    assert "Unknown" not in said.stderr and "ignoring" not in said.stderr, said.stderr
