@@ -189,6 +189,18 @@ def _tools() -> _Offers:
     yield from ((name, "") for name in ("native", *drivers()))
 
 
+def _items() -> _Offers:
+    from farline.reproduce.items import ITEMS
+
+    yield from ((one.id, one.title) for one in ITEMS)
+
+
+def _slow_storage() -> _Offers:
+    from farline.testbeds.storage import PRESETS
+
+    yield from ((name, "") for name in PRESETS)
+
+
 def _commands() -> _Offers:
     from farline.cli.group import COMMANDS
 
@@ -218,6 +230,8 @@ _NAMES: Mapping[tuple[str, str], Callable[[], _Offers]] = {
     ("estimate", "places"): _places,
     ("tune", "places"): _hosts,
     ("tools", "names"): _tools,
+    ("reproduce", "names"): _items,
+    ("testbed storage", "words"): _slow_storage,
     ("ticket show", "ticket"): _tickets,
     ("ticket revoke", "tickets"): _tickets,
     ("testbed up", "source"): _presets,
