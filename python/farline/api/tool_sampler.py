@@ -84,6 +84,8 @@ class ToolSampler:
         self._tool = chooser.driven(self._spec, address)
         self._name = new_name()
         self._next_bytes = FIRST_BYTES
+        self._moved_bytes = 0
+        """By all runs of the sample that is being taken."""
 
     @property
     def far(self) -> str:
@@ -122,11 +124,13 @@ class ToolSampler:
             FarlineError: when a run failed or moved nothing.
         """
         spec = tool_spec_with(self._spec, setting, self._driver.abilities.takes)
-        began = time.monotonic()
+        began, self._moved_bytes = time.monotonic(), 0
         while True:
             again = yield from self._run(spec, setting, seconds, should_stop)
             if again is not None:
-                sample = replace(again.sample, seconds=time.monotonic() - began)
+                sample = replace(
+                    again.sample, seconds=time.monotonic() - began, size_bytes=self._moved_bytes
+                )
                 return Taken(sample, again.row)
 
     def _run(
@@ -147,6 +151,7 @@ class ToolSampler:
             self._address, sampled_spec(spec), setting, self._store, self._name, should_stop,
             tool=self._tool,
         )  # fmt: skip
+        self._moved_bytes += taken.sample.size_bytes
         lasted_s = 8 * taken.sample.size_bytes / taken.sample.rate_bps
         if timed:
             return taken
