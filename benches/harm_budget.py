@@ -137,7 +137,9 @@ class Dumbbell:
         return [server, near.popen(flow, stdout=NOWHERE, stderr=NOWHERE)]
 
     def _copy(self, words: list[str]) -> subprocess.Popen[str]:
-        places = {name: str(self._folder / name) for name in ("state", "config", "data")}
+        # Every server is another one at the same address: nothing is remembered of the last.
+        home = self._folder / f"home-{time.time_ns()}"
+        places = {name: str(home / name) for name in ("state", "config", "data")}
         env = {**os.environ, **{f"XDG_{name.upper()}_HOME": at for name, at in places.items()}}
         command = [
             *(

@@ -112,7 +112,9 @@ def copied(case: Case, source: Path, folder: Path, words: list[str]) -> dict[str
     """One copy: its record."""
     with place(case, folder) as (bed, ticket):
         others = Others(bed)
-        places = {name: str(folder / name) for name in ("state", "config", "data")}
+        # Every server is another one at the same address: nothing is remembered of the last.
+        home = folder / f"home-{time.time_ns()}"
+        places = {name: str(home / name) for name in ("state", "config", "data")}
         env = {**os.environ, **{f"XDG_{name.upper()}_HOME": at for name, at in places.items()}}
         command = [
             *(sys.executable, "-m", "farline", "copy", "--json", "--no-store", *words),
@@ -132,6 +134,8 @@ def copied(case: Case, source: Path, folder: Path, words: list[str]) -> dict[str
             others.set(0)
             copy.kill()
         record: dict[str, Any] = json.loads(out)
+        if record["status"] != "complete":
+            raise RuntimeError(f"{case.name}: a copy failed: {record.get('error')}")
         return record
 
 
