@@ -9,7 +9,7 @@ use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, unbounded};
 use farline_spec::{CopyProgress, Failure, FailureKind, MoverSamples, RunSpec, Samples};
 use farline_sys::wake::Waker;
 use farline_transport::SharedRate;
-use tracing::{Span, debug};
+use tracing::Span;
 
 use crate::copy::{CopyPlan, Copying, prepare, prepare_data};
 use crate::machine::LocalChange;
@@ -159,7 +159,7 @@ impl RunController {
         plan: Option<CopyPlan>,
     ) -> Result<(), Failure> {
         let (events, inbox) = unbounded();
-        let prepared = prepare(std::mem::take(&mut self.streams), spec)?;
+        let prepared = prepare(std::mem::take(&mut self.streams), spec);
         let rate = prepared.rate.clone();
         self.gives_way = prepared.give_way.is_some();
         let copy = plan
@@ -287,14 +287,7 @@ impl RunController {
         let (Some((_, rate)), Some((run, _))) = (&self.copy, &self.run) else {
             return;
         };
-        match prepare_data(stream, rate.as_ref()) {
-            Ok(stream) => run.join(stream),
-            // A thread that cannot be made: the copy goes on without the stream, whose other end sees it closed.
-            Err(failure) => {
-                debug!(reason = failure.message, "stream not used");
-                self.give_up_late(1);
-            }
-        }
+        run.join(prepare_data(stream, rate.as_ref()));
     }
 
     /// Lets the run's senders stop.

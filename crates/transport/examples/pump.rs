@@ -74,19 +74,19 @@ fn key(stream: u16) -> StreamKey {
     }
 }
 
-fn receive(stream: &mut dyn Stream) -> Outcome<()> {
-    while stream.receive_block()? != Received::End {}
+fn receive(stream: &mut Stream) -> Outcome<()> {
+    while stream.sink()?.receive_block()? != Received::End {}
     Ok(())
 }
 
-fn send(stream: &mut dyn Stream, stop: &AtomicBool) -> Outcome<()> {
+fn send(stream: &mut Stream, stop: &AtomicBool) -> Outcome<()> {
     while !stop.load(Ordering::Relaxed) {
-        stream.send_block(usize::MAX)?;
+        stream.source()?.send_block(usize::MAX)?;
     }
     Ok(stream.finish_sending(Instant::now() + Duration::from_secs(5))?)
 }
 
-fn accept_all(listener: &mut dyn Listener, spec: &RunSpec) -> Outcome<Vec<Box<dyn Stream>>> {
+fn accept_all(listener: &mut dyn Listener, spec: &RunSpec) -> Outcome<Vec<Stream>> {
     let mut expected: Vec<_> = (0..spec.streams.get()).map(key).collect();
     let mut streams = Vec::new();
     while !expected.is_empty() {
@@ -98,11 +98,7 @@ fn accept_all(listener: &mut dyn Listener, spec: &RunSpec) -> Outcome<Vec<Box<dy
     Ok(streams)
 }
 
-fn connect_all(
-    transport: &dyn Transport,
-    spec: &RunSpec,
-    remote: SocketAddr,
-) -> Outcome<Vec<Box<dyn Stream>>> {
+fn connect_all(transport: &dyn Transport, spec: &RunSpec, remote: SocketAddr) -> Outcome<Vec<Stream>> {
     let connect = |number| {
         let key = key(number);
         let deadline = Instant::now() + Duration::from_secs(5);
@@ -134,7 +130,7 @@ fn cpu_s() -> Outcome<f64> {
 }
 
 /// Runs all streams in threads of their own; senders stop after `seconds`.
-fn run(streams: Vec<(Role, Box<dyn Stream>)>, seconds: f64) -> Outcome<Report> {
+fn run(streams: Vec<(Role, Stream)>, seconds: f64) -> Outcome<Report> {
     let stop = AtomicBool::new(false);
     let probes: Vec<_> = streams
         .iter()
@@ -142,12 +138,12 @@ fn run(streams: Vec<(Role, Box<dyn Stream>)>, seconds: f64) -> Outcome<Report> {
         .collect();
     let (start, cpu_before_s) = (Instant::now(), cpu_s()?);
     std::thread::scope(|scope| {
-        let work = |(role, mut stream): (Role, Box<dyn Stream>)| {
+        let work = |(role, mut stream): (Role, Stream)| {
             let stop = &stop;
             scope.spawn(move || {
                 let result = match role {
-                    Role::Sender => send(stream.as_mut(), stop),
-                    Role::Receiver => receive(stream.as_mut()),
+                    Role::Sender => send(&mut stream, stop),
+                    Role::Receiver => receive(&mut stream),
                 };
                 (result, stream.granted())
             })
@@ -204,7 +200,7 @@ fn main() -> Outcome<()> {
         end,
     } = Options::parse()?;
     let transport = transport_for(&spec);
-    let with = |role: Role| move |stream: Box<dyn Stream>| (role, stream);
+    let with = |role: Role| move |stream: Stream| (role, stream);
     let streams: Vec<_> = match end.as_str() {
         "client" => {
             let remote = SocketAddr::new(host, port);

@@ -3,11 +3,28 @@
 use std::io;
 use std::net::SocketAddr;
 
-use farline_spec::{Failure, FailureKind};
+use farline_spec::{Failure, FailureKind, RunSpec};
 
 /// An option that cannot be honoured here: where it stands, and what would be allowed.
 pub(crate) fn refused(place: &str, reason: impl std::fmt::Display) -> Failure {
     Failure::new(FailureKind::Spec, format!("{place}: {reason}"))
+}
+
+/// Refuses a run of files over a transport that moves blocks of its own making only.
+///
+/// # Errors
+/// `Spec`.
+pub(crate) fn check_no_files(spec: &RunSpec) -> Result<(), Failure> {
+    match spec.copy {
+        None => Ok(()),
+        Some(_) => {
+            let word = spec.transport.word();
+            Err(refused(
+                "transport",
+                format!("{word} cannot copy files; use tcp, udt or rbudp"),
+            ))
+        }
+    }
 }
 
 /// A failure while a stream to `remote` was being opened.

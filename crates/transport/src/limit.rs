@@ -1,4 +1,4 @@
-//! Holds any stream to a rate: for transports that do not pace themselves.
+//! Holds streams to a rate: for transports that do not pace themselves.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use farline_sys::{thread, time};
 use crate::failure::aborted;
 use crate::share::{Share, SharedRate};
 use crate::tally::{Tally, as_i64};
-use crate::{Counters, Pacer, Probe, Received, Stream, StreamReport};
+use crate::{ByteStream, Counters, Pacer, PayloadSource, Probe, Received, StreamEnd, StreamReport};
 
 /// Longest wait inside one call, so that the caller can look at its stop flag.
 const SLICE_NS: u64 = 100_000_000;
@@ -122,36 +122,72 @@ fn spin_ns(wait_ns: u64) -> u64 {
     }
 }
 
-/// A stream held to a rate; at the receiving end it changes nothing.
-pub struct Limited {
-    inner: Box<dyn Stream>,
-    hold: Hold,
+/// The sending end of a measured stream, held to a rate block by block.
+pub(crate) struct PacedSource {
+    inner: Box<dyn PayloadSource>,
+    turn: Turn,
     tally: Arc<Tally>,
 }
 
-/// Whose rate a stream is held to.
-enum Hold {
-    /// Its own, block by block.
-    Own(Turn),
-    /// One that others share and may change.
-    Shared(Share),
+impl PacedSource {
+    /// `inner`, sending at `rate_bps` payload bits per second at most, on the long-term mean.
+    pub(crate) fn new(inner: Box<dyn PayloadSource>, rate_bps: u64) -> Self {
+        Self {
+            inner,
+            turn: Turn::new(rate_bps),
+            tally: Arc::default(),
+        }
+    }
+}
+
+impl PayloadSource for PacedSource {
+    fn send_block(&mut self, limit: usize) -> Result<usize, Failure> {
+        let may_send = self.turn.wait();
+        note_wait(&self.tally, self.turn.waited_us())?;
+        if !may_send {
+            return Ok(0);
+        }
+        let sent = self.inner.send_block(limit)?;
+        self.turn.sent(sent);
+        Ok(sent)
+    }
+}
+
+impl StreamEnd for PacedSource {
+    fn finish_sending(&mut self, deadline: Instant) -> Result<(), Failure> {
+        self.inner.finish_sending(deadline)
+    }
+
+    fn probe(&self) -> Arc<dyn Probe> {
+        Arc::new(LimitedProbe {
+            inner: self.inner.probe(),
+            tally: Arc::clone(&self.tally),
+            is_shared: false,
+        })
+    }
+
+    fn granted(&self) -> Granted {
+        self.inner.granted()
+    }
+
+    fn report(&self) -> StreamReport {
+        self.inner.report()
+    }
+}
+
+/// A stream of files that shares a rate, which may change, with others; in pieces so small that the rate is even.
+pub(crate) struct Limited {
+    inner: Box<dyn ByteStream>,
+    share: Share,
+    tally: Arc<Tally>,
 }
 
 impl Limited {
-    /// `inner`, sending blocks at `rate_bps` payload bits per second at most, on the long-term mean.
-    pub fn new(inner: Box<dyn Stream>, rate_bps: u64) -> Self {
-        Self::held(inner, Hold::Own(Turn::new(rate_bps)))
-    }
-
-    /// `inner`, sending files in its share of `rate`, in pieces so small that the rate is even.
-    pub fn with_rate(inner: Box<dyn Stream>, rate: Arc<SharedRate>) -> Self {
-        Self::held(inner, Hold::Shared(Share::of(rate)))
-    }
-
-    fn held(inner: Box<dyn Stream>, hold: Hold) -> Self {
+    /// `inner`, sending in its share of `rate`; where it receives nothing changes.
+    pub(crate) fn with_rate(inner: Box<dyn ByteStream>, rate: Arc<SharedRate>) -> Self {
         Self {
             inner,
-            hold,
+            share: Share::of(rate),
             tally: Arc::default(),
         }
     }
@@ -160,57 +196,29 @@ impl Limited {
     fn in_turn(
         &mut self,
         bytes: usize,
-        send: impl FnOnce(&mut dyn Stream, usize) -> Result<Option<usize>, Failure>,
+        send: impl FnOnce(&mut dyn ByteStream, usize) -> Result<Option<usize>, Failure>,
     ) -> Result<Option<usize>, Failure> {
-        let Hold::Shared(share) = &mut self.hold else {
-            return send(&mut *self.inner, bytes);
-        };
-        let (piece, waited_us) = (share.wait(bytes), share.waited_us());
-        self.note_wait(waited_us)?;
+        let piece = self.share.wait(bytes);
+        note_wait(&self.tally, self.share.waited_us())?;
         if piece == 0 {
             return Ok(Some(0));
         }
         let sent = send(&mut *self.inner, piece);
-        if let Hold::Shared(share) = &mut self.hold {
-            share.sent(sent.as_ref().map_or(0, |sent| sent.unwrap_or_default()));
-        }
+        self.share
+            .sent(sent.as_ref().map_or(0, |sent| sent.unwrap_or_default()));
         sent
-    }
-
-    fn note_wait(&self, waited_us: i64) -> Result<(), Failure> {
-        self.tally.paced_wait_us.set(waited_us);
-        if self.tally.is_aborted() {
-            return Err(aborted());
-        }
-        Ok(())
     }
 }
 
-impl Stream for Limited {
-    fn send_block(&mut self, limit: usize) -> Result<usize, Failure> {
-        let Hold::Own(turn) = &mut self.hold else {
-            return self.inner.send_block(limit);
-        };
-        let (may_send, waited_us) = (turn.wait(), turn.waited_us());
-        self.note_wait(waited_us)?;
-        if !may_send {
-            return Ok(0);
-        }
-        let sent = self.inner.send_block(limit)?;
-        if let Hold::Own(turn) = &mut self.hold {
-            turn.sent(sent);
-        }
-        Ok(sent)
+fn note_wait(tally: &Tally, waited_us: i64) -> Result<(), Failure> {
+    tally.paced_wait_us.set(waited_us);
+    if tally.is_aborted() {
+        return Err(aborted());
     }
+    Ok(())
+}
 
-    fn receive_block(&mut self) -> Result<Received, Failure> {
-        self.inner.receive_block()
-    }
-
-    fn visit_received(&self, visit: &mut dyn FnMut(&[u8])) {
-        self.inner.visit_received(visit);
-    }
-
+impl ByteStream for Limited {
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
         let sent = self.in_turn(bytes.len(), |inner, piece| inner.send(&bytes[..piece]).map(Some));
         sent.map(Option::unwrap_or_default)
@@ -239,15 +247,9 @@ impl Stream for Limited {
     fn flush(&mut self) -> Result<(), Failure> {
         self.inner.flush()
     }
+}
 
-    fn lives_within_calls(&self) -> bool {
-        self.inner.lives_within_calls()
-    }
-
-    fn tend(&mut self) -> Result<bool, Failure> {
-        self.inner.tend()
-    }
-
+impl StreamEnd for Limited {
     fn finish_sending(&mut self, deadline: Instant) -> Result<(), Failure> {
         self.inner.finish_sending(deadline)
     }
@@ -256,7 +258,7 @@ impl Stream for Limited {
         Arc::new(LimitedProbe {
             inner: self.inner.probe(),
             tally: Arc::clone(&self.tally),
-            is_shared: matches!(self.hold, Hold::Shared(_)),
+            is_shared: true,
         })
     }
 

@@ -118,7 +118,7 @@ macro_rules! files {
                 files: a_sender_waits_for_a_receiver_that_has_no_room,
                 files: nothing_to_send_is_an_end,
                 files: who_has_all_need_not_hear_the_end,
-                files: a_stream_of_files_carries_no_blocks,
+                files: a_stream_is_used_for_what_it_was_opened_for,
                 files: aborting_ends_a_blocked_send_of_files,
                 files: aborting_ends_a_blocked_receive_of_files,
                 files: a_receiver_that_is_gone_fails_the_send,

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use farline_spec::{Failure, FailureKind, RunSpec, from_json};
 use farline_transport::{
-    Connect, Limited, Listener, Received, Role, SharedRate, Stream, StreamKey, handoff_listener,
-    needs_own_listener, payload, session_of_preamble, transport_for,
+    Connect, Listener, Received, Role, SharedRate, Stream, StreamKey, handoff_listener, needs_own_listener,
+    payload, session_of_preamble, transport_for,
 };
 
 use crate::relay::{Pass, Relay};
@@ -53,7 +53,7 @@ fn key(stream: u16) -> StreamKey {
     }
 }
 
-fn connect(spec: &RunSpec, remote: SocketAddr, stream: u16) -> Result<Box<dyn Stream>, Failure> {
+fn connect(spec: &RunSpec, remote: SocketAddr, stream: u16) -> Result<Stream, Failure> {
     transport_for(spec).connect(&Connect {
         spec,
         role: Role::Sender,
@@ -65,13 +65,13 @@ fn connect(spec: &RunSpec, remote: SocketAddr, stream: u16) -> Result<Box<dyn St
     })
 }
 
-fn accept(listener: &mut dyn Listener, spec: &RunSpec) -> Result<(u16, Box<dyn Stream>), Failure> {
+fn accept(listener: &mut dyn Listener, spec: &RunSpec) -> Result<(u16, Stream), Failure> {
     let deadline = Instant::now() + PATIENCE;
     listener.accept(spec, &[key(0), key(1)], &|_| Role::Receiver, deadline)
 }
 
 /// A stream of `spec` to `listener`, by way of `remote`: sender first.
-fn open(spec: &RunSpec, listener: &mut dyn Listener, remote: SocketAddr) -> [Box<dyn Stream>; 2] {
+fn open(spec: &RunSpec, listener: &mut dyn Listener, remote: SocketAddr) -> [Stream; 2] {
     std::thread::scope(|scope| {
         let accepting = scope.spawn(|| accept(listener, spec));
         let near = connect(spec, remote, 0).unwrap();
@@ -80,7 +80,7 @@ fn open(spec: &RunSpec, listener: &mut dyn Listener, remote: SocketAddr) -> [Box
 }
 
 /// Runs `test` on a stream of `spec` whose datagrams `pass` has in its hands.
-fn over_a_path<T: Send>(spec: &RunSpec, pass: &Pass<'_>, test: impl FnOnce([Box<dyn Stream>; 2]) -> T) -> T {
+fn over_a_path<T: Send>(spec: &RunSpec, pass: &Pass<'_>, test: impl FnOnce([Stream; 2]) -> T) -> T {
     let mut listener = transport_for(spec)
         .listen("127.0.0.1:0".parse().unwrap(), spec)
         .unwrap();
@@ -95,23 +95,23 @@ fn over_a_path<T: Send>(spec: &RunSpec, pass: &Pass<'_>, test: impl FnOnce([Box<
 }
 
 /// Sends all of `bytes` in pieces of `piece`, and flushes behind every tenth.
-fn send_all(sender: &mut dyn Stream, bytes: &[u8], piece: usize) {
+fn send_all(sender: &mut Stream, bytes: &[u8], piece: usize) {
     for (index, piece) in bytes.chunks(piece).enumerate() {
         let mut sent = 0;
         while sent < piece.len() {
-            sent += sender.send(&piece[sent..]).unwrap();
+            sent += sender.bytes().unwrap().send(&piece[sent..]).unwrap();
         }
         if index % 10 == 9 {
-            sender.flush().unwrap();
+            sender.bytes().unwrap().flush().unwrap();
         }
     }
     sender.finish_sending(Instant::now() + PATIENCE).unwrap();
 }
 
-fn receive_all(receiver: &mut dyn Stream) -> Vec<u8> {
+fn receive_all(receiver: &mut Stream) -> Vec<u8> {
     let (mut all, mut into, start) = (Vec::new(), vec![0; 100_003], Instant::now());
     while start.elapsed() < PATIENCE {
-        match receiver.receive(&mut into).unwrap() {
+        match receiver.bytes().unwrap().receive(&mut into).unwrap() {
             Received::Bytes(count) => all.extend_from_slice(&into[..count]),
             Received::End => return all,
         }
@@ -170,8 +170,8 @@ fn files_arrive_over_a_path_that_loses_doubles_and_reorders() {
             |[mut sender, mut receiver]| {
                 let probe = sender.probe();
                 std::thread::scope(|scope| {
-                    let receiving = scope.spawn(|| receive_all(receiver.as_mut()));
-                    send_all(sender.as_mut(), &bytes, 70_001);
+                    let receiving = scope.spawn(|| receive_all(&mut receiver));
+                    send_all(&mut sender, &bytes, 70_001);
                     assert!(receiving.join().unwrap() == bytes[..]);
                 });
                 let lost = probe.sample().retransmits;
@@ -192,8 +192,8 @@ fn a_sender_of_blasts_sees_the_round_trip_of_its_datagrams() {
         |[mut sender, mut receiver]| {
             let probe = sender.probe();
             std::thread::scope(|scope| {
-                scope.spawn(|| receive_all(receiver.as_mut()));
-                send_all(sender.as_mut(), &bytes, 1 << 20);
+                scope.spawn(|| receive_all(&mut receiver));
+                send_all(&mut sender, &bytes, 1 << 20);
             });
             let sample = probe.sample();
             assert!(sample.rtt_us > 0 && sample.rtt_us < 1_000_000, "{sample:?}");
@@ -223,7 +223,7 @@ fn a_path_that_goes_away_fails_both_ends_and_brings_no_wrong_byte() {
                 let receiving = scope.spawn(|| {
                     let (mut into, mut seen) = (vec![0; 65_536], 0);
                     loop {
-                        match receiver.receive(&mut into) {
+                        match receiver.bytes().unwrap().receive(&mut into) {
                             Ok(Received::Bytes(count)) => {
                                 let want = bytes.iter().cycle().skip(seen % bytes.len()).take(count);
                                 assert!(into[..count].iter().eq(want), "behind byte {seen}");
@@ -239,7 +239,11 @@ fn a_path_that_goes_away_fails_both_ends_and_brings_no_wrong_byte() {
                 });
                 let mut sent = 0;
                 while !is_cut.load(Ordering::Relaxed) {
-                    sent += sender.send(&bytes[sent % bytes.len()..]).unwrap();
+                    sent += sender
+                        .bytes()
+                        .unwrap()
+                        .send(&bytes[sent % bytes.len()..])
+                        .unwrap();
                 }
                 // A session that sees no progress gives up; nothing here does so sooner than it must.
                 sender
@@ -288,8 +292,8 @@ fn streams_come_in_on_a_port_of_somebody_elses() {
             let mut near = connect(&spec, at, number).unwrap();
             let (came, mut far) = accept(listener.as_mut(), &spec).unwrap();
             assert_eq!(came, number);
-            let receiving = scope.spawn(move || receive_all(far.as_mut()));
-            send_all(near.as_mut(), &bytes, 1 << 20);
+            let receiving = scope.spawn(move || receive_all(&mut far));
+            send_all(&mut near, &bytes, 1 << 20);
             assert!(receiving.join().unwrap() == bytes[..]);
         }
     });
@@ -347,13 +351,10 @@ fn streams_share_a_rate_that_may_change() {
         .unwrap();
     let at = listener.local_addr();
     let rate = Arc::new(SharedRate::new(80_000_000));
-    let pairs: [[Box<dyn Stream>; 2]; 2] = [0, 1].map(|number| {
+    let pairs: [[Stream; 2]; 2] = [0, 1].map(|number| {
         let near = connect(&spec, at, number).unwrap();
         let far = accept(listener.as_mut(), &spec).unwrap().1;
-        [
-            Box::new(Limited::with_rate(near, Arc::clone(&rate))) as Box<dyn Stream>,
-            far,
-        ]
+        [near.sharing(Arc::clone(&rate)), far]
     });
     let (is_over, is_paused) = (AtomicBool::new(false), AtomicBool::new(false));
     let probes = [0, 1].map(|index: usize| pairs[index][1].probe());
@@ -366,12 +367,14 @@ fn streams_share_a_rate_that_may_change() {
                     if index == 1 && is_paused.load(Ordering::Relaxed) {
                         std::thread::park_timeout(Duration::from_millis(5));
                     } else {
-                        near.send(&bytes).unwrap();
+                        near.bytes().unwrap().send(&bytes).unwrap();
                     }
                 }
                 near.finish_sending(Instant::now() + PATIENCE).unwrap();
             });
-            scope.spawn(move || while far.receive(&mut vec![0; 1 << 16]).unwrap() != Received::End {});
+            scope.spawn(move || {
+                while far.bytes().unwrap().receive(&mut vec![0; 1 << 16]).unwrap() != Received::End {}
+            });
         }
         let measure = || {
             // The best of some: a busy machine makes both late, and none makes them early.
@@ -416,21 +419,26 @@ fn tcp_takes_bytes_from_a_file_by_itself_between_others_and_at_the_rate_of_all()
         let at = listener.local_addr();
         let [mut near, mut far] = open(&spec, listener.as_mut(), at);
         if let Some(rate) = &limit {
-            near = Box::new(Limited::with_rate(near, Arc::clone(rate)));
+            near = near.sharing(Arc::clone(rate));
         }
         let began = Instant::now();
         let all = std::thread::scope(|scope| {
-            let receiving = scope.spawn(|| receive_all(far.as_mut()));
+            let receiving = scope.spawn(|| receive_all(&mut far));
             let mut ahead = 0;
             while ahead < 5 {
-                ahead += near.send_ahead(&b"ahead"[ahead..]).unwrap();
+                ahead += near.bytes().unwrap().send_ahead(&b"ahead"[ahead..]).unwrap();
             }
             let mut at = 100;
-            while let Some(sent) = near.send_file(file.as_fd(), at as u64, 1 << 20).unwrap() {
+            while let Some(sent) = near
+                .bytes()
+                .unwrap()
+                .send_file(file.as_fd(), at as u64, 1 << 20)
+                .unwrap()
+            {
                 at += sent;
             }
             assert_eq!(at, content.len(), "to the end of the file");
-            send_all(near.as_mut(), b"behind", 6);
+            send_all(&mut near, b"behind", 6);
             receiving.join().unwrap()
         });
         assert!(all == [b"ahead", &content[100..], b"behind"].concat());
@@ -453,9 +461,12 @@ fn a_file_that_cannot_be_handed_on_gives_nothing_and_the_stream_goes_on() {
     let [mut near, mut far] = open(&spec, listener.as_mut(), at);
     // A folder is no file: the kernel refuses to take from it.
     let folder = std::fs::File::open("/").unwrap();
-    assert_eq!(near.send_file(folder.as_fd(), 0, 100).unwrap(), None);
-    send_all(near.as_mut(), b"behind", 6);
-    assert_eq!(receive_all(far.as_mut()), b"behind");
+    assert_eq!(
+        near.bytes().unwrap().send_file(folder.as_fd(), 0, 100).unwrap(),
+        None
+    );
+    send_all(&mut near, b"behind", 6);
+    assert_eq!(receive_all(&mut far), b"behind");
 }
 
 #[test]
@@ -473,7 +484,7 @@ fn that_the_other_end_is_gone_is_not_taken_for_the_end_of_a_file() {
     let since = Instant::now();
     let lost = loop {
         assert!(since.elapsed() < PATIENCE, "nobody noticed");
-        match near.send_file(file.as_fd(), 0, 100_000) {
+        match near.bytes().unwrap().send_file(file.as_fd(), 0, 100_000) {
             Ok(sent) => assert!(sent.is_some(), "the file does not end there"),
             Err(lost) => break lost,
         }

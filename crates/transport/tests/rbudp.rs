@@ -71,11 +71,7 @@ fn is_data(way: Way, datagram: &[u8]) -> bool {
 }
 
 /// Runs `test` on a stream through `pass`: sender first, and the relay.
-fn with_stream<T: Send>(
-    spec: &RunSpec,
-    pass: &Pass<'_>,
-    test: impl FnOnce([Box<dyn Stream>; 2], &Twin) -> T,
-) -> T {
+fn with_stream<T: Send>(spec: &RunSpec, pass: &Pass<'_>, test: impl FnOnce([Stream; 2], &Twin) -> T) -> T {
     let transport = transport_for(spec);
     let mut listener = transport.listen("127.0.0.1:0".parse().unwrap(), spec).unwrap();
     let at = listener.local_addr();
@@ -92,7 +88,7 @@ fn with_stream<T: Send>(
     })
 }
 
-fn connect(spec: &RunSpec, remote: SocketAddr) -> Result<Box<dyn Stream>, Failure> {
+fn connect(spec: &RunSpec, remote: SocketAddr) -> Result<Stream, Failure> {
     transport_for(spec).connect(&Connect {
         spec,
         role: Role::Sender,
@@ -104,25 +100,25 @@ fn connect(spec: &RunSpec, remote: SocketAddr) -> Result<Box<dyn Stream>, Failur
     })
 }
 
-fn send_all(sender: &mut dyn Stream, total: u64) -> Result<(), Failure> {
+fn send_all(sender: &mut Stream, total: u64) -> Result<(), Failure> {
     let mut left = total;
     while left > 0 {
-        left -= sender.send_block(left.min(1 << 20) as usize)? as u64;
+        left -= sender.source().unwrap().send_block(left.min(1 << 20) as usize)? as u64;
     }
     sender.finish_sending(Instant::now() + PATIENCE)
 }
 
 /// Receives to the end; every byte is compared with what was sent, and the bytes shown are counted.
-fn receive_all(receiver: &mut dyn Stream) -> Result<(u64, u64), Failure> {
+fn receive_all(receiver: &mut Stream) -> Result<(u64, u64), Failure> {
     let want = payload(0, 3, (128 << 10).min(MAX_PAYLOAD_BYTES));
     let (mut total, mut place) = (0, 0);
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
-        match receiver.receive_block()? {
+        match receiver.sink().unwrap().receive_block()? {
             Received::Bytes(bytes) => total += bytes as u64,
             Received::End => return Ok((total, place as u64)),
         }
-        receiver.visit_received(&mut |piece| {
+        receiver.sink().unwrap().visit_received(&mut |piece| {
             for &byte in piece {
                 assert_eq!(byte, want[place % want.len()], "at byte {place}");
                 place += 1;
@@ -133,11 +129,11 @@ fn receive_all(receiver: &mut dyn Stream) -> Result<(u64, u64), Failure> {
 }
 
 /// A whole transfer through `pass`; gives the streams afterwards.
-fn transfer(spec: &RunSpec, pass: &Pass<'_>) -> [Box<dyn Stream>; 2] {
+fn transfer(spec: &RunSpec, pass: &Pass<'_>) -> [Stream; 2] {
     with_stream(spec, pass, |[mut sender, mut receiver], _| {
         std::thread::scope(|scope| {
-            let receiving = scope.spawn(|| receive_all(receiver.as_mut()));
-            send_all(sender.as_mut(), TOTAL).unwrap();
+            let receiving = scope.spawn(|| receive_all(&mut receiver));
+            send_all(&mut sender, TOTAL).unwrap();
             let (received, shown) = receiving.join().unwrap().unwrap();
             assert_eq!(received, TOTAL);
             let is_fake = spec.rbudp.as_ref().unwrap().receiver == farline_spec::RbudpReceiver::Fake;
@@ -205,8 +201,8 @@ fn packets_and_blasts_of_any_size_arrive() {
             let spec = from_json::<RunSpec>(&text).unwrap().resolved().unwrap();
             with_stream(&spec, &pass, |[mut sender, mut receiver], _| {
                 std::thread::scope(|scope| {
-                    let receiving = scope.spawn(|| receive_all(receiver.as_mut()));
-                    send_all(sender.as_mut(), total).unwrap();
+                    let receiving = scope.spawn(|| receive_all(&mut receiver));
+                    send_all(&mut sender, total).unwrap();
                     assert_eq!(
                         receiving.join().unwrap().unwrap(),
                         (total, total),
@@ -324,10 +320,10 @@ fn while_it_runs(happens: impl FnOnce(&Twin) + Send) -> [Failure; 2] {
     });
     with_stream(&spec(""), &pass, |[mut sender, mut receiver], twin| {
         std::thread::scope(|scope| {
-            let sending = scope.spawn(|| send_all(sender.as_mut(), u64::MAX).unwrap_err());
+            let sending = scope.spawn(|| send_all(&mut sender, u64::MAX).unwrap_err());
             let receiving = scope.spawn(|| {
                 loop {
-                    match receiver.receive_block() {
+                    match receiver.sink().unwrap().receive_block() {
                         Ok(Received::Bytes(bytes)) => moved.fetch_add(bytes, Ordering::Relaxed),
                         Ok(Received::End) => panic!("an end of what has none"),
                         Err(failure) => return failure,
@@ -359,16 +355,20 @@ fn when_one_goes(goes: Role) -> Failure {
     let pass = |_: Way, datagram: &[u8]| vec![datagram.to_vec()];
     with_stream(&spec(""), &pass, |[sender, receiver], _| {
         let is_gone = AtomicBool::new(false);
-        let run = |mut stream: Box<dyn Stream>, role: Role| {
+        let run = |mut stream: Stream, role: Role| {
             let start = Instant::now();
             let mut moved = 0;
             while start.elapsed() < PATIENCE {
                 let step = match role {
-                    Role::Sender => stream.send_block(1 << 16),
-                    Role::Receiver => stream.receive_block().map(|received| match received {
-                        Received::Bytes(bytes) => bytes,
-                        Received::End => panic!("an end of what has none"),
-                    }),
+                    Role::Sender => stream.source().unwrap().send_block(1 << 16),
+                    Role::Receiver => stream
+                        .sink()
+                        .unwrap()
+                        .receive_block()
+                        .map(|received| match received {
+                            Received::Bytes(bytes) => bytes,
+                            Received::End => panic!("an end of what has none"),
+                        }),
                 };
                 moved += match step {
                     Ok(bytes) => bytes,
@@ -425,7 +425,7 @@ fn by_hand(spec: &RunSpec, test: impl FnOnce(TcpStream, UdpSocket) + Send) -> Fa
         let (_, mut sender) = listener
             .accept(spec, &[key()], &|_| Role::Sender, deadline)
             .unwrap();
-        send_all(sender.as_mut(), u64::MAX).unwrap_err()
+        send_all(&mut sender, u64::MAX).unwrap_err()
     })
 }
 
@@ -480,11 +480,11 @@ fn a_file_is_sent_and_received_by_the_client() {
             let (_, mut sender) = listener
                 .accept(&spec, &[key()], &|_| Role::Sender, Instant::now() + PATIENCE)
                 .unwrap();
-            send_all(sender.as_mut(), TOTAL).unwrap();
+            send_all(&mut sender, TOTAL).unwrap();
         });
         let mut receiver = transport.connect(&request).unwrap();
         assert!(!to.exists(), "nothing has its name before it is whole");
-        assert_eq!(receive_all(receiver.as_mut()).unwrap(), (TOTAL, 0));
+        assert_eq!(receive_all(&mut receiver).unwrap(), (TOTAL, 0));
         sending.join().unwrap();
     });
     assert!(std::fs::read(&to).unwrap() == contents);

@@ -47,7 +47,7 @@ impl<'a> Opening<'a> {
     }
 
     /// Opens; sender first.
-    fn open(&self) -> Result<[Box<dyn Stream>; 2], Failure> {
+    fn open(&self) -> Result<[Stream; 2], Failure> {
         let mut listener =
             transport_for(self.listener).listen(self.address.parse().unwrap(), self.listener)?;
         let (near, far) = if self.is_forward {
@@ -75,18 +75,18 @@ impl<'a> Opening<'a> {
     }
 }
 
-fn transfer([sender, receiver]: &mut [Box<dyn Stream>; 2], total: u64) -> u64 {
+fn transfer([sender, receiver]: &mut [Stream; 2], total: u64) -> u64 {
     std::thread::scope(|scope| {
         let receiving = scope.spawn(move || {
             let mut received = 0;
-            while let Received::Bytes(bytes) = receiver.receive_block().unwrap() {
+            while let Received::Bytes(bytes) = receiver.sink().unwrap().receive_block().unwrap() {
                 received += bytes as u64;
             }
             received
         });
         let mut left = total;
         while left > 0 {
-            left -= sender.send_block(left as usize).unwrap() as u64;
+            left -= sender.source().unwrap().send_block(left as usize).unwrap() as u64;
         }
         sender.finish_sending(Instant::now() + PATIENCE).unwrap();
         receiving.join().unwrap()
@@ -335,7 +335,7 @@ fn a_peer_that_vanishes_is_a_failure_of_the_peer() {
     drop(receiver);
     let start = Instant::now();
     let failure = loop {
-        match sender.send_block(usize::MAX) {
+        match sender.source().unwrap().send_block(usize::MAX) {
             Ok(_) => assert!(start.elapsed() < PATIENCE),
             Err(failure) => break failure,
         }
@@ -349,7 +349,7 @@ fn a_stream_is_closed_when_it_is_dropped_though_it_is_still_observed() {
     let [sender, mut receiver] = Opening::of(&spec("")).open().unwrap();
     let probe = sender.probe();
     drop(sender);
-    assert_eq!(receiver.receive_block().unwrap(), Received::End);
+    assert_eq!(receiver.sink().unwrap().receive_block().unwrap(), Received::End);
     assert_eq!(probe.sample().bytes, 0);
 }
 

@@ -51,11 +51,7 @@ fn kind_of(datagram: &[u8]) -> u8 {
 }
 
 /// Opens a stream from the one end to the other by way of `relay_to` (or directly); sender first.
-fn open(
-    spec: &RunSpec,
-    is_forward: bool,
-    via: impl FnOnce(SocketAddr) -> SocketAddr,
-) -> [Box<dyn Stream>; 2] {
+fn open(spec: &RunSpec, is_forward: bool, via: impl FnOnce(SocketAddr) -> SocketAddr) -> [Stream; 2] {
     let transport = transport_for(spec);
     let mut listener = transport.listen("127.0.0.1:0".parse().unwrap(), spec).unwrap();
     let remote = via(listener.local_addr());
@@ -87,16 +83,13 @@ fn open(
 }
 
 /// Sends `blocks` full batches and finishes; gives the bytes received and the counters of both ends.
-fn run(
-    [mut sender, mut receiver]: [Box<dyn Stream>; 2],
-    packets: u64,
-) -> (u64, Counters, Counters, Vec<String>) {
+fn run([mut sender, mut receiver]: [Stream; 2], packets: u64) -> (u64, Counters, Counters, Vec<String>) {
     let received = std::thread::scope(|scope| {
         let receiving = scope.spawn(|| {
             let (mut total, start) = (0, Instant::now());
             loop {
                 assert!(start.elapsed() < PATIENCE, "no end after {total} bytes");
-                match receiver.receive_block().unwrap() {
+                match receiver.sink().unwrap().receive_block().unwrap() {
                     Received::Bytes(bytes) => total += bytes as u64,
                     Received::End => return total,
                 }
@@ -104,7 +97,7 @@ fn run(
         });
         let mut left = packets * 100;
         while left > 0 {
-            left -= sender.send_block(left as usize).unwrap() as u64;
+            left -= sender.source().unwrap().send_block(left as usize).unwrap() as u64;
         }
         sender.finish_sending(Instant::now() + PATIENCE).unwrap();
         receiving.join().unwrap()
@@ -345,7 +338,7 @@ fn a_vanished_receiver_is_noticed() {
     drop(receiver);
     let start = Instant::now();
     let failure = loop {
-        match sender.send_block(usize::MAX) {
+        match sender.source().unwrap().send_block(usize::MAX) {
             Ok(_) => assert!(start.elapsed() < PATIENCE, "nobody noticed"),
             Err(failure) => break failure,
         }

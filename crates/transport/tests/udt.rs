@@ -358,7 +358,7 @@ fn open(
     spec: &RunSpec,
     is_forward: bool,
     via: impl FnOnce(SocketAddr) -> SocketAddr,
-) -> Result<[Box<dyn Stream>; 2], Failure> {
+) -> Result<[Stream; 2], Failure> {
     let transport = transport_for(spec);
     let mut listener = transport.listen(anywhere(), spec)?;
     let remote = via(listener.local_addr());
@@ -391,12 +391,12 @@ fn open(
 }
 
 /// Runs a stream of `total` bytes; gives the bytes received.
-fn run([sender, receiver]: &mut [Box<dyn Stream>; 2], total: usize) -> u64 {
+fn run([sender, receiver]: &mut [Stream; 2], total: usize) -> u64 {
     std::thread::scope(|scope| {
         let receiving = scope.spawn(|| {
             let mut bytes = 0;
             loop {
-                match receiver.receive_block().unwrap() {
+                match receiver.sink().unwrap().receive_block().unwrap() {
                     Received::Bytes(count) => bytes += count as u64,
                     Received::End => return bytes,
                 }
@@ -404,7 +404,7 @@ fn run([sender, receiver]: &mut [Box<dyn Stream>; 2], total: usize) -> u64 {
         });
         let mut left = total;
         while left > 0 {
-            left -= sender.send_block(left).unwrap();
+            left -= sender.source().unwrap().send_block(left).unwrap();
         }
         sender.finish_sending(soon()).unwrap();
         receiving.join().unwrap()
@@ -522,7 +522,7 @@ fn datagrams_of_strangers_are_neither_data_nor_harm() {
 fn finishing_waits_no_longer_than_the_linger_time() {
     let fields = r#""packet_bytes":1472,"linger_s":0.2"#;
     let [mut sender, mut receiver] = open(&spec(fields), true, |listener| listener).unwrap();
-    sender.send_block(usize::MAX).unwrap();
+    sender.source().unwrap().send_block(usize::MAX).unwrap();
     let start = Instant::now();
     let failure = sender.finish_sending(soon()).unwrap_err();
     assert!((Duration::from_millis(200)..Duration::from_secs(2)).contains(&start.elapsed()));
@@ -532,7 +532,7 @@ fn finishing_waits_no_longer_than_the_linger_time() {
         "after a linger of 0.2 s the other end still has not received everything"
     );
     let failure = loop {
-        match receiver.receive_block() {
+        match receiver.sink().unwrap().receive_block() {
             Ok(Received::End) => panic!("not all has arrived"),
             Ok(Received::Bytes(_)) => assert!(start.elapsed() < PATIENCE, "nobody said that it is over"),
             Err(failure) => break failure,
@@ -549,12 +549,10 @@ fn a_large_block_is_sent_in_slices_of_time() {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let is_over = &is_over;
-        scope.spawn(
-            move || {
-                while !is_over.load(Ordering::Relaxed) && receiver.receive_block().is_ok() {}
-            },
-        );
-        let sent = sender.send_block(usize::MAX);
+        scope.spawn(move || {
+            while !is_over.load(Ordering::Relaxed) && receiver.sink().unwrap().receive_block().is_ok() {}
+        });
+        let sent = sender.source().unwrap().send_block(usize::MAX);
         is_over.store(true, Ordering::Relaxed);
         assert!((1..1 << 30).contains(&sent.unwrap()));
     });
@@ -574,7 +572,7 @@ fn the_thread_that_runs_a_stream_wakes_in_time() {
         let [_sender, mut receiver] = std::thread::scope(|scope| scope.spawn(streams).join().unwrap());
         std::thread::scope(|scope| {
             let running = scope.spawn(|| {
-                receiver.receive_block().unwrap();
+                receiver.sink().unwrap().receive_block().unwrap();
                 slack_ns()
             });
             assert_eq!(running.join().unwrap().trim(), "1");
@@ -613,7 +611,7 @@ fn a_vanished_receiver_is_noticed() {
     drop(receiver);
     let start = Instant::now();
     let failure = loop {
-        match sender.send_block(usize::MAX) {
+        match sender.source().unwrap().send_block(usize::MAX) {
             Ok(_) => assert!(start.elapsed() < PATIENCE, "nobody noticed"),
             Err(failure) => break failure,
         }

@@ -14,7 +14,7 @@ use farline_spec::{Failure, FailureKind, Granted, RunSpec};
 use farline_sys::datagram::{self, MAX_BATCH_BYTES, RECEIVE_BYTES};
 use farline_sys::page_buffer::PageBuffer;
 use farline_sys::time;
-use farline_transport::{Counters, Probe, Received, Role, Stream, payload};
+use farline_transport::{Counters, PayloadSink, PayloadSource, Probe, Received, Role, StreamEnd, payload};
 use socket2::SockRef;
 
 /// Longest time inside one call, so that the caller can look at its stop flag.
@@ -138,7 +138,7 @@ fn set_batch(socket: &UdpSocket, packet_bytes: usize, batch: usize, gso: bool) -
         .map_err(|error| Failure::system("udp.batch_packets", &error))
 }
 
-impl Stream for Datagrams {
+impl PayloadSource for Datagrams {
     fn send_block(&mut self, limit: usize) -> Result<usize, Failure> {
         self.check()?;
         // Datagrams go whole: the last of a run of bytes may be more than what is left.
@@ -175,7 +175,9 @@ impl Stream for Datagrams {
             )),
         }
     }
+}
 
+impl PayloadSink for Datagrams {
     fn receive_block(&mut self) -> Result<Received, Failure> {
         if self.check().is_err() {
             return Ok(Received::End);
@@ -210,7 +212,9 @@ impl Stream for Datagrams {
         self.count(batch.bytes);
         Ok(Received::Bytes(batch.bytes))
     }
+}
 
+impl StreamEnd for Datagrams {
     fn finish_sending(&mut self, _deadline: Instant) -> Result<(), Failure> {
         // There is no word for the end: the control connection says it.
         Ok(())

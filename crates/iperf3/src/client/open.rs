@@ -11,7 +11,7 @@ use farline_proto::iperf3::parameters::Parameters;
 use farline_session::run::OpenStream;
 use farline_spec::{AddressPair, Failure, FailureKind, RunSpec};
 use farline_sys::option::{Family, forbid_fragments};
-use farline_transport::{Connect, Limited, Role, Stream, StreamKey, connect_tcp};
+use farline_transport::{Connect, Role, Stream, StreamKey, connect_tcp};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use super::datagrams::Datagrams;
@@ -78,7 +78,7 @@ impl Opening<'_> {
         place.map(|place| pairs[place].clone()).unwrap_or_default()
     }
 
-    fn tcp(&self, stream: u16, role: Role) -> Result<Box<dyn Stream>, Failure> {
+    fn tcp(&self, stream: u16, role: Role) -> Result<Stream, Failure> {
         let pair = self.pair(stream);
         let key = StreamKey {
             stream,
@@ -97,15 +97,14 @@ impl Opening<'_> {
         connect_tcp(&request, self.cookie)
     }
 
-    fn udp(&self, stream: u16, role: Role) -> Result<Box<dyn Stream>, Failure> {
+    fn udp(&self, stream: u16, role: Role) -> Result<Stream, Failure> {
         let socket = self.udp_socket(&self.pair(stream))?;
         self.greet(&socket)?;
         let datagrams = Datagrams::new(socket, self.spec, self.wanted, role, stream)?;
-        let rate_bps = self.wanted.rate_bps;
-        if role == Role::Sender && rate_bps > 0 {
-            return Ok(Box::new(Limited::new(Box::new(datagrams), rate_bps)));
-        }
-        Ok(Box::new(datagrams))
+        Ok(match role {
+            Role::Sender => Stream::Source(Box::new(datagrams)).at_rate(self.wanted.rate_bps, role),
+            Role::Receiver => Stream::Sink(Box::new(datagrams)),
+        })
     }
 
     fn udp_socket(&self, pair: &AddressPair) -> Result<UdpSocket, Failure> {

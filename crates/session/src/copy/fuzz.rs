@@ -7,7 +7,7 @@ use std::time::Instant;
 use farline_mover::frame::{FrameKind, Header};
 use farline_mover::{ActivityMonitor, Arrived, Frame, Gauges, Inlet, Outlet};
 use farline_spec::{Cipher, Failure, FailureKind, Granted};
-use farline_transport::{Counters, Probe, Received, Stream};
+use farline_transport::{ByteStream, Counters, Probe, Received, StreamEnd};
 
 use super::link::{EndSignal, Line, Receiving, Sending};
 use super::pieces::Pieces;
@@ -27,17 +27,12 @@ struct Bytes {
     piece: usize,
 }
 
-impl Stream for Bytes {
-    fn send_block(&mut self, _limit: usize) -> Result<usize, Failure> {
-        Err(Failure::new(FailureKind::Internal, "a copy sends bytes"))
-    }
-    fn receive_block(&mut self) -> Result<Received, Failure> {
-        Err(Failure::new(FailureKind::Internal, "a copy receives bytes"))
-    }
+impl ByteStream for Bytes {
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
         self.bytes.extend_from_slice(bytes);
         Ok(bytes.len())
     }
+
     fn receive(&mut self, into: &mut [u8]) -> Result<Received, Failure> {
         let rest = &self.bytes[self.at..];
         let count = rest.len().min(into.len()).min(self.piece);
@@ -48,9 +43,13 @@ impl Stream for Bytes {
             _ => Received::Bytes(count),
         })
     }
+}
+
+impl StreamEnd for Bytes {
     fn finish_sending(&mut self, _deadline: Instant) -> Result<(), Failure> {
         Ok(())
     }
+
     fn probe(&self) -> Arc<dyn Probe> {
         struct Nothing;
         impl Probe for Nothing {
@@ -61,6 +60,7 @@ impl Stream for Bytes {
         }
         Arc::new(Nothing)
     }
+
     fn granted(&self) -> Granted {
         Granted::default()
     }

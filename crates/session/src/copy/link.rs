@@ -8,7 +8,7 @@ use std::time::Instant;
 use farline_mover::frame::{PREFIX_BYTES, TRAILER_BYTES};
 use farline_mover::{ActivityMonitor, Arrived, Frame, Gauges, Inlet, Outlet};
 use farline_spec::{Failure, FailureKind};
-use farline_transport::{Received, Stream};
+use farline_transport::{ByteStream, Received};
 
 use super::pieces::{Piece, Pieces};
 use super::seal::{Opened, Seal};
@@ -64,7 +64,7 @@ pub struct Line<'a> {
 
 /// A stream on which this end sends frames.
 pub struct Sending<'a> {
-    io: &'a mut dyn Stream,
+    io: &'a mut dyn ByteStream,
     seal: Seal,
     line: Line<'a>,
     /// Whether it carries data: then bytes that leave show that the copy moves. Messages fit a socket's buffer while nobody
@@ -75,7 +75,7 @@ pub struct Sending<'a> {
 
 impl<'a> Sending<'a> {
     /// A stream of data (`is_data`) or of messages.
-    pub fn new(io: &'a mut dyn Stream, seal: Seal, line: Line<'a>, is_data: bool) -> Self {
+    pub fn new(io: &'a mut dyn ByteStream, seal: Seal, line: Line<'a>, is_data: bool) -> Self {
         Self {
             io,
             seal,
@@ -97,7 +97,7 @@ impl Sending<'_> {
         &mut self,
         bytes: &[u8],
         piece: &mut Piece<'_>,
-        send: impl Fn(&mut dyn Stream, &[u8]) -> Result<usize, Failure>,
+        send: impl Fn(&mut dyn ByteStream, &[u8]) -> Result<usize, Failure>,
     ) -> Result<(), Failure> {
         let mut done = 0;
         while done < bytes.len() {
@@ -190,7 +190,7 @@ impl Outlet for Sending<'_> {
 
 /// A stream on which this end receives frames.
 pub struct Receiving<'a> {
-    io: &'a mut dyn Stream,
+    io: &'a mut dyn ByteStream,
     seal: Seal,
     line: Line<'a>,
     is_data: bool,
@@ -206,7 +206,7 @@ pub struct Receiving<'a> {
 
 impl<'a> Receiving<'a> {
     /// A stream of data (`is_data`) or of messages, at its first frame.
-    pub fn new(io: &'a mut dyn Stream, seal: Seal, line: Line<'a>, is_data: bool) -> Self {
+    pub fn new(io: &'a mut dyn ByteStream, seal: Seal, line: Line<'a>, is_data: bool) -> Self {
         Self {
             io,
             seal,

@@ -7,7 +7,7 @@ use super::*;
 use crate::copy::SealKeys;
 use farline_mover::frame::{FrameKind, HEADER_BYTES, Header};
 use farline_spec::{Cipher, CopyProgress, Granted};
-use farline_transport::{Counters, Probe};
+use farline_transport::{Counters, Probe, StreamEnd};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -36,18 +36,13 @@ impl Memory {
     }
 }
 
-impl Stream for Memory {
-    fn send_block(&mut self, _limit: usize) -> Result<usize, Failure> {
-        unreachable!("a copy sends bytes")
-    }
-    fn receive_block(&mut self) -> Result<Received, Failure> {
-        unreachable!("a copy receives bytes")
-    }
+impl ByteStream for Memory {
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
         let count = self.may_move(bytes.len());
         self.bytes.extend(&bytes[..count]);
         Ok(count)
     }
+
     fn send_file(
         &mut self,
         file: BorrowedFd<'_>,
@@ -63,6 +58,7 @@ impl Stream for Memory {
         self.bytes.extend(&bytes[..read]);
         Ok((most == 0 || read > 0).then_some(read))
     }
+
     fn receive(&mut self, into: &mut [u8]) -> Result<Received, Failure> {
         if self.bytes.is_empty() && self.ends {
             return Ok(Received::End);
@@ -73,10 +69,14 @@ impl Stream for Memory {
             .for_each(|(to, from)| *to = from);
         Ok(Received::Bytes(count))
     }
+}
+
+impl StreamEnd for Memory {
     fn finish_sending(&mut self, _deadline: Instant) -> Result<(), Failure> {
         self.ends = true;
         Ok(())
     }
+
     fn probe(&self) -> Arc<dyn Probe> {
         struct Nothing;
         impl Probe for Nothing {
@@ -87,6 +87,7 @@ impl Stream for Memory {
         }
         Arc::new(Nothing)
     }
+
     fn granted(&self) -> Granted {
         Granted::default()
     }
@@ -366,27 +367,27 @@ impl Watched<'_> {
     }
 }
 
-impl Stream for Watched<'_> {
-    fn send_block(&mut self, limit: usize) -> Result<usize, Failure> {
-        self.io.send_block(limit)
-    }
-    fn receive_block(&mut self) -> Result<Received, Failure> {
-        self.io.receive_block()
-    }
+impl ByteStream for Watched<'_> {
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
         self.look((PREFIX_BYTES + HEADER_BYTES + 1_000) as u64);
         self.io.send(bytes)
     }
+
     fn receive(&mut self, into: &mut [u8]) -> Result<Received, Failure> {
         self.look(0);
         self.io.receive(into)
     }
+}
+
+impl StreamEnd for Watched<'_> {
     fn finish_sending(&mut self, deadline: Instant) -> Result<(), Failure> {
         self.io.finish_sending(deadline)
     }
+
     fn probe(&self) -> Arc<dyn Probe> {
         self.io.probe()
     }
+
     fn granted(&self) -> Granted {
         self.io.granted()
     }

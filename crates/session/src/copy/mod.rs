@@ -14,7 +14,6 @@
 //!
 //! Start with [`Copying`], then `link.rs` (frames on a stream) and `seal.rs` (the cipher).
 
-mod background_poller;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod give_way;
@@ -35,7 +34,7 @@ use farline_mover::{ActivityMonitor, EndSetup, Gauges, Inlet, Outlet, ReceiveEnd
 use farline_spec::{
     Cipher, CopyProgress, CopyReport, CopySpec, Failure, FailureKind, RunSpec, SumKind, SyncLevel, Verify,
 };
-use farline_transport::{Role, Stream};
+use farline_transport::{ByteStream, Role, transport_for};
 use tracing::debug;
 
 use crate::streams::{self, MOST_STREAMS, Part};
@@ -88,6 +87,8 @@ pub struct Copying {
     /// What content is proved with, if it is.
     sum: Option<SumKind>,
     seals: SealKeys,
+    /// Those of data streams: nothing is sealed twice.
+    data_seals: SealKeys,
     word: EndSignal,
     pieces: Pieces,
     spoiled: Spoiled,
@@ -118,6 +119,7 @@ impl Copying {
         let copy = spec.copy.clone().ok_or_else(missing)?;
         let (gauges, pulse) = (Arc::<Gauges>::default(), Arc::<ActivityMonitor>::default());
         let heals_frames = plan.heals_frames && copy.cipher != Cipher::None;
+        let encrypts = transport_for(spec).capabilities().encrypts;
         let sum = match plan.knows_sums {
             true => copy.sum(),
             false => copy.sum_of_old(),
@@ -153,6 +155,10 @@ impl Copying {
         Ok(Self {
             mover,
             spec: spec.clone(),
+            data_seals: match encrypts {
+                true => plan.seals.of_encrypted(),
+                false => plan.seals.clone(),
+            },
             seals: plan.seals,
             word: EndSignal::default(),
             pieces: Pieces::default(),
@@ -251,11 +257,15 @@ impl Copying {
         &self,
         stream: u16,
         role: Role,
-        io: &mut dyn Stream,
+        io: &mut dyn ByteStream,
         watchdog: Duration,
     ) -> (Option<Instant>, Result<(), Failure>) {
         let mut last_byte = None;
-        let seal = self.seals.seal(stream);
+        let seals = match streams::part(&self.spec, stream) {
+            Part::Data => &self.data_seals,
+            Part::Catalogue | Part::Feedback => &self.seals,
+        };
+        let seal = seals.seal(stream);
         let result = seal.and_then(|seal| match role {
             Role::Sender => self.send_all(stream, io, seal, &mut last_byte, watchdog),
             Role::Receiver => self.receive_all(stream, io, seal, &mut last_byte),
@@ -266,7 +276,7 @@ impl Copying {
     fn send_all(
         &self,
         stream: u16,
-        io: &mut dyn Stream,
+        io: &mut dyn ByteStream,
         seal: Seal,
         last_byte: &mut Option<Instant>,
         watchdog: Duration,
@@ -285,7 +295,7 @@ impl Copying {
     fn receive_all(
         &self,
         stream: u16,
-        io: &mut dyn Stream,
+        io: &mut dyn ByteStream,
         seal: Seal,
         last_byte: &mut Option<Instant>,
     ) -> Result<(), Failure> {

@@ -1,12 +1,11 @@
-//! Streams made ready for files: held to one rate together, looked after while the copy is busy elsewhere.
+//! Streams made ready for files: held to one rate together.
 
 use std::sync::Arc;
 
+use farline_spec::RunSpec;
 use farline_spec::unit::RateBps;
-use farline_spec::{Failure, RunSpec};
-use farline_transport::{Limited, Role, SharedRate};
+use farline_transport::{Role, SharedRate};
 
-use super::background_poller::BackgroundPoller;
 use super::give_way::ScavengerController;
 use crate::run::OpenStream;
 use crate::streams::is_data;
@@ -30,16 +29,13 @@ pub struct Prepared {
 }
 
 /// Makes `streams` ready for what `spec` says they carry; streams that carry no files stay as they are.
-///
-/// # Errors
-/// [`FailureKind::System`](farline_spec::FailureKind::System) when a thread cannot be made.
-pub fn prepare(streams: Vec<OpenStream>, spec: &RunSpec) -> Result<Prepared, Failure> {
+pub fn prepare(streams: Vec<OpenStream>, spec: &RunSpec) -> Prepared {
     let Some(copy) = &spec.copy else {
-        return Ok(Prepared {
+        return Prepared {
             streams,
             rate: None,
             give_way: None,
-        });
+        };
     };
     let sends = |open: &OpenStream| open.role == Role::Sender && is_data(spec, open.stream);
     let total_bps = copy.total_rate_bps.map(RateBps::get).filter(|&rate| rate > 0);
@@ -47,12 +43,9 @@ pub fn prepare(streams: Vec<OpenStream>, spec: &RunSpec) -> Result<Prepared, Fai
     let rate = streams.iter().any(sends).then(|| Arc::new(shared()));
     let ready = |open: OpenStream| match is_data(spec, open.stream) {
         true => prepare_data(open, rate.as_ref()),
-        false => Ok(messages(open, total_bps)),
+        false => messages(open, total_bps),
     };
-    let streams = streams
-        .into_iter()
-        .map(ready)
-        .collect::<Result<Vec<_>, Failure>>()?;
+    let streams: Vec<_> = streams.into_iter().map(ready).collect();
     let give_way = rate.clone().filter(|_| copy.give_way).map(|rate| {
         let probes = streams
             .iter()
@@ -60,25 +53,22 @@ pub fn prepare(streams: Vec<OpenStream>, spec: &RunSpec) -> Result<Prepared, Fai
             .map(|open| (open.stream, open.io.probe()));
         ScavengerController::new(rate, probes.collect(), total_bps)
     });
-    Ok(Prepared {
+    Prepared {
         streams,
         rate,
         give_way,
-    })
+    }
 }
 
 /// A data stream; one that sends shares `rate` with the others.
-///
-/// # Errors
-/// As [`prepare`].
-pub fn prepare_data(open: OpenStream, rate: Option<&Arc<SharedRate>>) -> Result<OpenStream, Failure> {
-    // A stream waits for its turn outside of what tends it: it is looked after meanwhile.
-    let io = BackgroundPoller::wrap(open.io)?;
-    let io = match rate {
-        Some(rate) if open.role == Role::Sender => Box::new(Limited::with_rate(io, Arc::clone(rate))),
-        _ => io,
-    };
-    Ok(OpenStream { io, ..open })
+pub fn prepare_data(open: OpenStream, rate: Option<&Arc<SharedRate>>) -> OpenStream {
+    match rate {
+        Some(rate) if open.role == Role::Sender => OpenStream {
+            io: open.io.sharing(Arc::clone(rate)),
+            ..open
+        },
+        _ => open,
+    }
 }
 
 /// A message stream; of a copy that is held to a rate it has its half of what messages may have.
@@ -86,8 +76,10 @@ fn messages(open: OpenStream, total_bps: Option<u64>) -> OpenStream {
     match total_bps {
         Some(data_bps) if open.role == Role::Sender => {
             let rate = Arc::new(SharedRate::new(messages_bps(data_bps) / 2));
-            let io = Box::new(Limited::with_rate(open.io, rate));
-            OpenStream { io, ..open }
+            OpenStream {
+                io: open.io.sharing(rate),
+                ..open
+            }
         }
         _ => open,
     }

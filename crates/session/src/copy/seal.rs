@@ -35,6 +35,15 @@ impl SealKeys {
         }
     }
 
+    /// The same for streams whose transport encrypts by itself: their frames go as they are.
+    #[must_use]
+    pub fn of_encrypted(&self) -> Self {
+        Self {
+            secret: self.secret.clone(),
+            cipher: Cipher::None,
+        }
+    }
+
     /// The seal of one stream, at its first frame.
     ///
     /// # Errors

@@ -359,13 +359,13 @@ impl Lane {
         let until = Instant::now() + PATIENCE;
         let mut rest = bytes;
         while !rest.is_empty() {
-            let taken = self.open.io.send(rest)?;
+            let taken = self.open.io.bytes()?.send(rest)?;
             rest = &rest[taken..];
             if Instant::now() > until {
                 return Err(Gone);
             }
         }
-        Ok(self.open.io.flush()?)
+        Ok(self.open.io.bytes()?.flush()?)
     }
 
     fn receive(&mut self) -> Step<(Header, Vec<u8>)> {
@@ -388,7 +388,7 @@ impl Lane {
         let until = Instant::now() + PATIENCE;
         let mut buffer = [0; 16 * 1024];
         while self.pending.len() < bytes {
-            match self.open.io.receive(&mut buffer)? {
+            match self.open.io.bytes()?.receive(&mut buffer)? {
                 Received::Bytes(count) => self.pending.extend_from_slice(&buffer[..count]),
                 Received::End => return Err(Gone),
             }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, bounded};
 use farline_spec::{Failure, FailureKind, Granted};
-use farline_transport::{Counters, Probe, Received, Stream};
+use farline_transport::{Counters, PayloadSink, PayloadSource, Probe, Received, StreamEnd};
 
 /// As long as a transport waits before it lets the loop look around.
 const SLICE: Duration = Duration::from_millis(100);
@@ -103,7 +103,7 @@ impl FakeStream {
     }
 }
 
-impl Stream for FakeStream {
+impl PayloadSource for FakeStream {
     fn send_block(&mut self, limit: usize) -> Result<usize, Failure> {
         self.misbehave()?;
         std::thread::sleep(self.block_time);
@@ -120,7 +120,9 @@ impl Stream for FakeStream {
             }
         }
     }
+}
 
+impl PayloadSink for FakeStream {
     fn receive_block(&mut self) -> Result<Received, Failure> {
         self.misbehave()?;
         let Side::Receiver(queue) = &self.side else {
@@ -136,7 +138,9 @@ impl Stream for FakeStream {
             Err(RecvTimeoutError::Timeout) => Ok(Received::Bytes(0)),
         }
     }
+}
 
+impl StreamEnd for FakeStream {
     fn finish_sending(&mut self, deadline: Instant) -> Result<(), Failure> {
         let Side::Sender(queue) = &mut self.side else {
             panic!("not a sender")

@@ -95,7 +95,7 @@ pub struct OpenStream {
     /// CPU to pin its thread to; the scheduler's choice if absent.
     pub cpu: Option<CpuIndex>,
     /// The stream itself.
-    pub io: Box<dyn Stream>,
+    pub io: Stream,
 }
 
 /// Everything that [`Run::start`] needs.

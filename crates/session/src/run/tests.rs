@@ -2,7 +2,7 @@
 
 use std::sync::Weak;
 
-use farline_transport::Probe;
+use farline_transport::{Probe, Stream};
 
 use super::fake::{FakeStream, Fault, pair};
 use super::*;
@@ -101,6 +101,10 @@ fn check_rows(outcome: &RunOutcome) {
 }
 
 fn open(stream: u16, role: Role, io: Box<FakeStream>) -> OpenStream {
+    let io = match role {
+        Role::Sender => Stream::Source(io),
+        Role::Receiver => Stream::Sink(io),
+    };
     OpenStream {
         stream,
         role,

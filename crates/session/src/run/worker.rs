@@ -39,7 +39,7 @@ pub(super) enum Note {
 /// What a worker leaves behind.
 pub(super) struct WorkerEnd {
     /// The stream, kept open until the whole run has ended, or for a while where others go on.
-    pub(super) io: Option<Box<dyn Stream>>,
+    pub(super) io: Option<Stream>,
     pub(super) result: Result<(), Failure>,
     /// When the last byte moved; `None` if none ever did.
     pub(super) last_byte: Option<Instant>,
@@ -127,7 +127,7 @@ impl Worker {
     fn move_blocks(&mut self, last_byte: &mut LastByte) -> Result<(), Failure> {
         if let Some(copy) = self.control.copy() {
             let (stream, role) = (self.open.stream, self.open.role);
-            let (at, result) = copy.work(stream, role, &mut *self.open.io, self.watchdog);
+            let (at, result) = copy.work(stream, role, self.open.io.bytes()?, self.watchdog);
             last_byte.at = at;
             return result;
         }
@@ -154,13 +154,15 @@ impl Worker {
     }
 
     fn send_until_stopped(&mut self, last_byte: &mut LastByte) -> Result<(), Failure> {
+        let source = self.open.io.source()?;
         while self.control.may_send() {
-            last_byte.note(self.open.io.send_block(self.block_bytes)?);
+            last_byte.note(source.send_block(self.block_bytes)?);
         }
         Ok(())
     }
 
     fn send_share(&mut self, budget: &Budget, last_byte: &mut LastByte) -> Result<(), Failure> {
+        let source = self.open.io.source()?;
         let mut share = 0;
         while self.control.may_send() {
             if share == 0 {
@@ -169,7 +171,7 @@ impl Worker {
             if share == 0 {
                 break;
             }
-            let sent = self.open.io.send_block(share)?;
+            let sent = source.send_block(share)?;
             share -= sent.min(share);
             last_byte.note(sent);
         }
@@ -183,18 +185,14 @@ impl Worker {
     }
 
     fn receive_until_end(&mut self, last_byte: &mut LastByte) -> Result<(), Failure> {
-        while self.may_receive() {
-            match self.open.io.receive_block()? {
+        let sink = self.open.io.sink()?;
+        while may_receive(&self.control, self.ends_when_stopped) {
+            match sink.receive_block()? {
                 Received::Bytes(bytes) => last_byte.note(bytes),
                 Received::End => break,
             }
         }
         Ok(())
-    }
-
-    fn may_receive(&self) -> bool {
-        let stopped = self.ends_when_stopped && self.control.is_stopping();
-        !stopped && !self.control.is_aborted()
     }
 
     /// With the stream's number, which says nothing about what the other end did.
@@ -212,6 +210,11 @@ impl Worker {
         // Without a sampler there is no barrier either, and the thread ends there.
         let _ = self.notes.send(note);
     }
+}
+
+fn may_receive(control: &Control, ends_when_stopped: bool) -> bool {
+    let stopped = ends_when_stopped && control.is_stopping();
+    !stopped && !control.is_aborted()
 }
 
 /// Says what the kernel made of what was asked for this stream.

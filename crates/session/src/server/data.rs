@@ -50,6 +50,15 @@ impl PortRange {
         })
     }
 
+    /// The port `port` alone.
+    const fn of_one(port: u16) -> Self {
+        Self {
+            first: port,
+            last: port,
+            next: AtomicU16::new(0),
+        }
+    }
+
     /// Ports to try, beginning behind the one that was tried first last time.
     fn candidates(&self) -> impl Iterator<Item = u16> {
         let count = self.last - self.first + 1;
@@ -92,7 +101,7 @@ impl Carries {
 
 impl DataListeners {
     /// Listens on every destination of `spec`; `local` is where the control channel came in. Streams over TCP that come in
-    /// there too are `handed` over.
+    /// there too are `handed` over; a transport that shares ports has the same one.
     ///
     /// # Errors
     /// [`FailureKind::Spec`] for a destination that is no address of this server, and for an option that needs a port of
@@ -132,6 +141,12 @@ impl DataListeners {
         let doors = match &handed {
             Some(handed) if spec.transport == farline_spec::Transport::Tcp => {
                 vec![Door::of_data(spec, local, handed)?]
+            }
+            // A server of one port has it for what shares it, too.
+            Some(_) if transport_for(spec).capabilities().shares_port => {
+                let one = PortRange::of_one(local.port());
+                let own = |destination| Door::own(spec, destination, Carries::Data, local, &one);
+                destinations.into_iter().map(own).collect::<Result<_, _>>()?
             }
             _ => {
                 let own = |destination| Door::own(spec, destination, Carries::Data, local, ports);

@@ -16,10 +16,13 @@ use std::time::{Duration, Instant};
 
 use farline_spec::{Failure, Granted, RunSpec};
 
-use crate::failure::{aborted, timed_out};
+use crate::failure::{aborted, check_no_files, timed_out};
 use crate::limit::Turn;
 use crate::tally::Tally;
-use crate::{Capabilities, Connect, Counters, Listener, Probe, Received, Role, Stream, StreamKey, Transport};
+use crate::{
+    Capabilities, Connect, Counters, Listener, PayloadSink, PayloadSource, Probe, Received, Role, Stream,
+    StreamEnd, StreamKey, Transport,
+};
 
 /// The transport without a network.
 #[derive(Debug, Clone, Copy)]
@@ -32,19 +35,22 @@ impl Transport for Null {
             carries_data: false,
             binds_addresses: false,
             why_not: "carries_data: no data is moved, each end counts its own calls; binds_addresses: there is no socket",
+            carries_files: false,
+            sends_from_files: false,
+            encrypts: false,
+            shares_port: false,
         }
     }
 
-    fn listen(&self, local: SocketAddr, _spec: &RunSpec) -> Result<Box<dyn Listener>, Failure> {
+    fn listen(&self, local: SocketAddr, spec: &RunSpec) -> Result<Box<dyn Listener>, Failure> {
+        check_no_files(spec)?;
         Ok(Box::new(NullListener { local }))
     }
 
-    fn connect(&self, request: &Connect<'_>) -> Result<Box<dyn Stream>, Failure> {
-        Ok(Box::new(NullStream::new(
-            request.spec,
-            request.role,
-            request.key.stream,
-        )))
+    fn connect(&self, request: &Connect<'_>) -> Result<Stream, Failure> {
+        check_no_files(request.spec)?;
+        let stream = NullStream::new(request.spec, request.role, request.key.stream);
+        Ok(Stream::of_payload(stream, request.role))
     }
 }
 
@@ -63,16 +69,15 @@ impl Listener for NullListener {
         expected: &[StreamKey],
         role_of: &dyn Fn(u16) -> Role,
         deadline: Instant,
-    ) -> Result<(u16, Box<dyn Stream>), Failure> {
+    ) -> Result<(u16, Stream), Failure> {
         let Some(key) = expected.first() else {
             // Nobody can come; time passes as it would on a socket.
             std::thread::sleep(deadline.saturating_duration_since(Instant::now()));
             return Err(timed_out("null stream"));
         };
-        Ok((
-            key.stream,
-            Box::new(NullStream::new(spec, role_of(key.stream), key.stream)),
-        ))
+        let role = role_of(key.stream);
+        let stream = NullStream::new(spec, role, key.stream);
+        Ok((key.stream, Stream::of_payload(stream, role)))
     }
 }
 
@@ -152,11 +157,13 @@ impl Length {
     }
 }
 
-impl Stream for NullStream {
+impl PayloadSource for NullStream {
     fn send_block(&mut self, limit: usize) -> Result<usize, Failure> {
         self.count(limit)
     }
+}
 
+impl PayloadSink for NullStream {
     fn receive_block(&mut self) -> Result<Received, Failure> {
         match self.length.left(self.tally.bytes.get()) {
             0 => Ok(Received::End),
@@ -165,7 +172,9 @@ impl Stream for NullStream {
                 .map(Received::Bytes),
         }
     }
+}
 
+impl StreamEnd for NullStream {
     fn finish_sending(&mut self, _deadline: Instant) -> Result<(), Failure> {
         Ok(())
     }

@@ -138,7 +138,7 @@ impl Listener for RbudpListener {
         expected: &[StreamKey],
         role_of: &dyn Fn(u16) -> Role,
         deadline: Instant,
-    ) -> Result<(u16, Box<dyn Stream>), Failure> {
+    ) -> Result<(u16, Stream), Failure> {
         loop {
             let progress = self.look(expected, spec)?;
             if let Some((stream, tcp, udp)) = self.take_complete() {

@@ -56,6 +56,10 @@ impl Transport for Rbudp {
             carries_data: true,
             binds_addresses: true,
             why_not: "",
+            carries_files: true,
+            sends_from_files: false,
+            encrypts: false,
+            shares_port: false,
         }
     }
 
@@ -63,7 +67,7 @@ impl Transport for Rbudp {
         Ok(Box::new(listener::RbudpListener::bind(canonical(local), spec)?))
     }
 
-    fn connect(&self, request: &Connect<'_>) -> Result<Box<dyn Stream>, Failure> {
+    fn connect(&self, request: &Connect<'_>) -> Result<Stream, Failure> {
         opening::open(request)
     }
 }

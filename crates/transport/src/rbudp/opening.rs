@@ -30,7 +30,7 @@ const OFFER_BYTES: usize = 8;
 const OFFER: [u8; 4] = *b"RB\0\x01";
 
 /// Opens the stream that `request` names.
-pub(super) fn open(request: &Connect<'_>) -> Result<Box<dyn Stream>, Failure> {
+pub(super) fn open(request: &Connect<'_>) -> Result<Stream, Failure> {
     let remote = canonical(request.remote);
     check(request.spec)?;
     let tcp = connected(request, remote, Type::STREAM, Protocol::TCP)?;
@@ -119,7 +119,7 @@ impl Opened {
         role: Role,
         key: &StreamKey,
         deadline: Instant,
-    ) -> Result<Box<dyn Stream>, Failure> {
+    ) -> Result<Stream, Failure> {
         let failed = |error: io::Error| Failure::system("data stream", &error);
         self.tcp.set_nodelay(true).map_err(failed)?;
         for set in [TcpStream::set_read_timeout, TcpStream::set_write_timeout] {
@@ -150,7 +150,7 @@ impl Opened {
             check,
             is_client: self.is_client,
         };
-        Ok(Box::new(RbudpStream::new(parts, spec, role, key.stream)?))
+        RbudpStream::open(parts, spec, role, key.stream)
     }
 
     fn exchange_offers(&mut self, datagram_bytes: usize, deadline: Instant) -> Result<usize, Failure> {

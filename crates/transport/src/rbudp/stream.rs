@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use farline_proto::rbudp::wire::HEADER_BYTES;
-use farline_spec::{Failure, FailureKind, Granted, PathCheck, RunSpec};
+use farline_spec::{Failure, Granted, PathCheck, RunSpec};
 use socket2::Socket;
 
 use super::feedback::Feedback;
@@ -12,7 +12,9 @@ use super::link::Link;
 use super::options::{Setup, granted};
 use super::receiver::Receiver;
 use super::sender::Sender;
-use crate::{Probe, Received, Role, Stream, StreamReport};
+use crate::kept_alive::{KeptAlive, Tended};
+use crate::stream::wrong_end;
+use crate::{ByteStream, PayloadSink, PayloadSource, Probe, Received, Role, Stream, StreamEnd, StreamReport};
 
 /// What opening leaves behind.
 pub(super) struct Parts {
@@ -46,8 +48,20 @@ enum Engine {
 }
 
 impl RbudpStream {
+    /// As [`Self::new`], as what `spec` opens it for; one of files is kept alive from now on.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; `System` when a thread cannot be made.
+    pub(super) fn open(parts: Parts, spec: &RunSpec, role: Role, number: u16) -> Result<Stream, Failure> {
+        let stream = Self::new(parts, spec, role, number)?;
+        if spec.copy.is_some() {
+            return KeptAlive::wrap(Box::new(stream)).map(Stream::Bytes);
+        }
+        Ok(Stream::of_payload(stream, role))
+    }
+
     /// Takes over what opening left.
-    pub(super) fn new(mut parts: Parts, spec: &RunSpec, role: Role, stream: u16) -> Result<Self, Failure> {
+    fn new(mut parts: Parts, spec: &RunSpec, role: Role, stream: u16) -> Result<Self, Failure> {
         let failed = |error| Failure::system("UDP socket", &error);
         let socket = parts.udp.try_clone().map_err(failed)?;
         // A sender waits for the kernel to take its bursts; a receiver waits for either of its sockets.
@@ -73,7 +87,7 @@ impl RbudpStream {
     }
 }
 
-impl Stream for RbudpStream {
+impl PayloadSource for RbudpStream {
     fn send_block(&mut self, limit: usize) -> Result<usize, Failure> {
         match &mut self.engine {
             _ if self.spec.copy.is_some() => Err(wrong_end("send a block among files")),
@@ -81,7 +95,9 @@ impl Stream for RbudpStream {
             Engine::Receiver(..) => Err(wrong_end("send on a receiving stream")),
         }
     }
+}
 
+impl PayloadSink for RbudpStream {
     fn receive_block(&mut self) -> Result<Received, Failure> {
         match &mut self.engine {
             _ if self.spec.copy.is_some() => Err(wrong_end("receive a block among files")),
@@ -90,6 +106,14 @@ impl Stream for RbudpStream {
         }
     }
 
+    fn visit_received(&self, visit: &mut dyn FnMut(&[u8])) {
+        if let Engine::Receiver(receiver, _) = &self.engine {
+            receiver.visit_delivered(visit);
+        }
+    }
+}
+
+impl ByteStream for RbudpStream {
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
         match &mut self.engine {
             Engine::Sender(sender) if self.spec.copy.is_some() => sender.send_files(&self.link, bytes),
@@ -113,25 +137,18 @@ impl Stream for RbudpStream {
             Engine::Receiver(..) => Ok(()),
         }
     }
+}
 
-    fn lives_within_calls(&self) -> bool {
-        true
-    }
-
+impl Tended for RbudpStream {
     fn tend(&mut self) -> Result<bool, Failure> {
         match &mut self.engine {
             Engine::Sender(sender) => sender.tend(&self.link),
             Engine::Receiver(receiver, _) => receiver.tend(&self.link),
         }
     }
+}
 
-    /// Shows each blast once, when it is whole.
-    fn visit_received(&self, visit: &mut dyn FnMut(&[u8])) {
-        if let Engine::Receiver(receiver, _) = &self.engine {
-            receiver.visit_delivered(visit);
-        }
-    }
-
+impl StreamEnd for RbudpStream {
     fn finish_sending(&mut self, deadline: Instant) -> Result<(), Failure> {
         match &mut self.engine {
             Engine::Sender(sender) => sender.finish(&self.link, deadline),
@@ -160,8 +177,4 @@ impl Stream for RbudpStream {
             Engine::Receiver(receiver, _) => receiver.report(),
         }
     }
-}
-
-fn wrong_end(what: &str) -> Failure {
-    Failure::new(FailureKind::Internal, what)
 }

@@ -292,7 +292,7 @@ impl Listener for TcpListener {
         expected: &[StreamKey],
         role_of: &dyn Fn(u16) -> Role,
         deadline: Instant,
-    ) -> Result<(u16, Box<dyn Stream>), Failure> {
+    ) -> Result<(u16, Stream), Failure> {
         if matches!(self.door, Door::Handed(_)) {
             super::handoff::check(spec)?;
         }
@@ -308,6 +308,6 @@ impl Listener for TcpListener {
         options::for_role(&socket, spec, role)?;
         set_tos(&socket, spec, family(self.local))?;
         let stream = stream::TcpStream::new(socket, spec, role, number, self.notes.clone())?;
-        Ok((number, held_to_rate(Box::new(stream), spec, role)))
+        Ok((number, held_to_rate(stream, spec, role)))
     }
 }

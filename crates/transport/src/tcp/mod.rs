@@ -23,7 +23,6 @@ mod stream;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::sync::Arc;
 
 use farline_spec::{Failure, RunSpec};
 use farline_sys::option::bind_address_without_port;
@@ -31,7 +30,7 @@ use tracing::debug;
 
 use crate::failure::{timed_out, while_connecting};
 use crate::socket::{bind_source, canonical, family, labelled, set_tos, time_left};
-use crate::{Capabilities, Connect, Limited, Listener, Role, SharedRate, Stream, Transport, preamble};
+use crate::{Capabilities, Connect, Listener, Role, Stream, Transport, preamble};
 
 /// The kernel's TCP.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +43,10 @@ impl Transport for Tcp {
             carries_data: true,
             binds_addresses: true,
             why_not: "",
+            carries_files: true,
+            sends_from_files: true,
+            encrypts: false,
+            shares_port: false,
         }
     }
 
@@ -51,7 +54,7 @@ impl Transport for Tcp {
         Ok(Box::new(listener::TcpListener::bind(canonical(local), spec)?))
     }
 
-    fn connect(&self, request: &Connect<'_>) -> Result<Box<dyn Stream>, Failure> {
+    fn connect(&self, request: &Connect<'_>) -> Result<Stream, Failure> {
         connect_with(request, &preamble::encode(request.key))
     }
 }
@@ -61,7 +64,7 @@ impl Transport for Tcp {
 ///
 /// # Errors
 /// As [`Transport::connect`].
-pub fn connect_with(request: &Connect<'_>, first: &[u8]) -> Result<Box<dyn Stream>, Failure> {
+pub fn connect_with(request: &Connect<'_>, first: &[u8]) -> Result<Stream, Failure> {
     let (spec, remote) = (request.spec, canonical(request.remote));
     bytes::check(spec)?;
     let socket = options::open(remote, spec)?;
@@ -82,17 +85,11 @@ pub fn connect_with(request: &Connect<'_>, first: &[u8]) -> Result<Box<dyn Strea
         .map_err(|error| while_connecting(remote, &error))?;
     let notes = Vec::new();
     let stream = stream::TcpStream::new(socket, spec, request.role, request.key.stream, notes)?;
-    Ok(held_to_rate(Box::new(stream), spec, request.role))
+    Ok(held_to_rate(stream, spec, request.role))
 }
 
-/// `stream`, held to the rate of `spec` if it sends and there is one.
-fn held_to_rate(stream: Box<dyn Stream>, spec: &RunSpec, role: Role) -> Box<dyn Stream> {
-    match spec.rate_bps.map_or(0, |rate| rate.get()) {
-        rate_bps @ 1.. if role == Role::Sender && spec.copy.is_some() => {
-            let rate = Arc::new(SharedRate::new(rate_bps));
-            Box::new(Limited::with_rate(stream, rate))
-        }
-        rate_bps @ 1.. if role == Role::Sender => Box::new(Limited::new(stream, rate_bps)),
-        _ => stream,
-    }
+/// `stream` as what `spec` opens it for, held to its rate if it sends and there is one.
+fn held_to_rate(stream: stream::TcpStream, spec: &RunSpec, role: Role) -> Stream {
+    let rate_bps = spec.rate_bps.map_or(0, |rate| rate.get());
+    Stream::of(stream, spec, role).at_rate(rate_bps, role)
 }

@@ -20,8 +20,9 @@ use super::options;
 use crate::failure::{aborted, is_slice, while_moving};
 use crate::payload::{MAX_PAYLOAD_BYTES, payload};
 use crate::socket::SLICE;
+use crate::stream::wrong_end;
 use crate::tally::{Count, Tally, as_i64};
-use crate::{Counters, Probe, Received, Role, Stream};
+use crate::{ByteStream, Counters, PayloadSink, PayloadSource, Probe, Received, Role, StreamEnd};
 
 /// How long to sleep between two looks at a send queue that drains: an eighth of the time it has taken, within these bounds.
 const DRAIN_LOOKS: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(20));
@@ -237,7 +238,7 @@ impl Link {
     }
 }
 
-impl Stream for TcpStream {
+impl PayloadSource for TcpStream {
     fn send_block(&mut self, limit: usize) -> Result<usize, Failure> {
         match &mut self.engine {
             Engine::Sender(sender) => sender.send(&self.link, limit),
@@ -245,7 +246,9 @@ impl Stream for TcpStream {
             Engine::Receiver(_) | Engine::FileReceiver(_) => Err(wrong_end("send on a receiving stream")),
         }
     }
+}
 
+impl PayloadSink for TcpStream {
     fn receive_block(&mut self) -> Result<Received, Failure> {
         let Engine::Receiver(drain) = &mut self.engine else {
             return Err(wrong_end("receive on a sending stream"));
@@ -253,6 +256,14 @@ impl Stream for TcpStream {
         self.link.received(drain.receive(self.link.socket.as_fd()))
     }
 
+    fn visit_received(&self, visit: &mut dyn FnMut(&[u8])) {
+        if let Engine::Receiver(drain) = &self.engine {
+            visit(drain.last());
+        }
+    }
+}
+
+impl ByteStream for TcpStream {
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
         self.check_sends_files()?;
         self.link.sent(bytes::send(self.link.socket.as_fd(), bytes))
@@ -296,12 +307,6 @@ impl Stream for TcpStream {
         self.link.received(intake.receive(self.link.socket.as_fd(), into))
     }
 
-    fn visit_received(&self, visit: &mut dyn FnMut(&[u8])) {
-        if let Engine::Receiver(drain) = &self.engine {
-            visit(drain.last());
-        }
-    }
-
     fn flush(&mut self) -> Result<(), Failure> {
         let Engine::FileSender { .. } = &self.engine else {
             return Ok(());
@@ -314,7 +319,9 @@ impl Stream for TcpStream {
         }
         Ok(())
     }
+}
 
+impl StreamEnd for TcpStream {
     fn finish_sending(&mut self, deadline: Instant) -> Result<(), Failure> {
         match &mut self.engine {
             Engine::Sender(sender) => {
@@ -342,10 +349,6 @@ impl Stream for TcpStream {
             ..now
         }
     }
-}
-
-fn wrong_end(what: &str) -> Failure {
-    Failure::new(farline_spec::FailureKind::Internal, what)
 }
 
 impl Drop for TcpStream {

@@ -145,7 +145,7 @@ impl Listener for UdpListener {
         expected: &[StreamKey],
         role_of: &dyn Fn(u16) -> Role,
         deadline: Instant,
-    ) -> Result<(u16, Box<dyn Stream>), Failure> {
+    ) -> Result<(u16, Stream), Failure> {
         let open = loop {
             if let Some((key, peer)) = self.next_hello(expected)? {
                 let open = self.welcome(key, peer, spec)?;
@@ -160,9 +160,7 @@ impl Listener for UdpListener {
             .set_nonblocking(false)
             .map_err(|error| Failure::system("data stream", &error))?;
         let (number, role) = (open.key.stream, role_of(open.key.stream));
-        Ok((
-            number,
-            Box::new(UdpStream::new(open.socket, spec, role, &open.key)?),
-        ))
+        let stream = UdpStream::new(open.socket, spec, role, &open.key)?;
+        Ok((number, Stream::of_payload(stream, role)))
     }
 }

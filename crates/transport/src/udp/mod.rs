@@ -39,7 +39,7 @@ use std::net::SocketAddr;
 use farline_spec::{Failure, RunSpec};
 use socket2::{Protocol, Type};
 
-use crate::failure::while_connecting;
+use crate::failure::{check_no_files, while_connecting};
 use crate::socket::{SLICE, bind_source, canonical, family, labelled, open, set_tos};
 use crate::{Capabilities, Connect, Listener, Stream, Transport};
 
@@ -54,15 +54,21 @@ impl Transport for Udp {
             carries_data: true,
             binds_addresses: true,
             why_not: "reliable: datagrams may be lost, duplicated or reordered; they are counted, not retransmitted",
+            carries_files: false,
+            sends_from_files: false,
+            encrypts: false,
+            shares_port: false,
         }
     }
 
     fn listen(&self, local: SocketAddr, spec: &RunSpec) -> Result<Box<dyn Listener>, Failure> {
+        check_no_files(spec)?;
         Ok(Box::new(listener::UdpListener::bind(canonical(local), spec)?))
     }
 
-    fn connect(&self, request: &Connect<'_>) -> Result<Box<dyn Stream>, Failure> {
+    fn connect(&self, request: &Connect<'_>) -> Result<Stream, Failure> {
         let (spec, remote) = (request.spec, canonical(request.remote));
+        check_no_files(spec)?;
         let socket = open(remote, Type::DGRAM, Some(Protocol::UDP))
             .map_err(|error| Failure::system("UDP socket", &error))?;
         socket
@@ -75,11 +81,7 @@ impl Transport for Udp {
             .connect(&target)
             .map_err(|error| while_connecting(remote, &error))?;
         handshake::open(&socket, request.key, remote, request.deadline)?;
-        Ok(Box::new(stream::UdpStream::new(
-            socket,
-            spec,
-            request.role,
-            request.key,
-        )?))
+        let stream = stream::UdpStream::new(socket, spec, request.role, request.key)?;
+        Ok(Stream::of_payload(stream, request.role))
     }
 }

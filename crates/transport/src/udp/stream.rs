@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Instant;
 
-use farline_spec::{Failure, FailureKind, Granted, RunSpec};
+use farline_spec::{Failure, Granted, RunSpec};
 use farline_sys::option::path_mtu;
 use socket2::Socket;
 
@@ -13,8 +13,9 @@ use super::options::Setup;
 use super::receiver::Receiver;
 use super::sender::Sender;
 use crate::socket::{SLICE, address_text, buffer_note, family, tos_note};
+use crate::stream::wrong_end;
 use crate::tally::{Count, Tally};
-use crate::{Counters, Probe, Received, Role, Stream, StreamKey};
+use crate::{Counters, PayloadSink, PayloadSource, Probe, Received, Role, StreamEnd, StreamKey};
 
 /// One open stream of datagrams, used by one thread.
 pub(super) struct UdpStream {
@@ -85,18 +86,20 @@ impl Link {
     }
 }
 
-impl Stream for UdpStream {
+impl PayloadSource for UdpStream {
     fn send_block(&mut self, limit: usize) -> Result<usize, Failure> {
         match &mut self.engine {
             Engine::Sender(sender) => sender.send(&self.link, &mut self.setup, limit),
-            Engine::Receiver(_) => Err(Failure::new(FailureKind::Internal, "send on a receiving stream")),
+            Engine::Receiver(_) => Err(wrong_end("send on a receiving stream")),
         }
     }
+}
 
+impl PayloadSink for UdpStream {
     fn receive_block(&mut self) -> Result<Received, Failure> {
         match &mut self.engine {
             Engine::Receiver(receiver) => receiver.receive(&self.link),
-            Engine::Sender(_) => Err(Failure::new(FailureKind::Internal, "receive on a sending stream")),
+            Engine::Sender(_) => Err(wrong_end("receive on a sending stream")),
         }
     }
 
@@ -105,14 +108,13 @@ impl Stream for UdpStream {
             receiver.visit_last(visit);
         }
     }
+}
 
+impl StreamEnd for UdpStream {
     fn finish_sending(&mut self, deadline: Instant) -> Result<(), Failure> {
         match &self.engine {
             Engine::Sender(sender) => sender.finish(&self.link, deadline),
-            Engine::Receiver(_) => Err(Failure::new(
-                FailureKind::Internal,
-                "finish sending on a receiving stream",
-            )),
+            Engine::Receiver(_) => Err(wrong_end("finish sending on a receiving stream")),
         }
     }
 

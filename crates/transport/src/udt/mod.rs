@@ -62,6 +62,10 @@ impl Transport for Udt {
             carries_data: true,
             binds_addresses: true,
             why_not: "",
+            carries_files: true,
+            sends_from_files: false,
+            encrypts: false,
+            shares_port: false,
         }
     }
 
@@ -69,7 +73,7 @@ impl Transport for Udt {
         Ok(Box::new(reception::Reception::bind(local, spec)?))
     }
 
-    fn connect(&self, request: &Connect<'_>) -> Result<Box<dyn Stream>, Failure> {
+    fn connect(&self, request: &Connect<'_>) -> Result<Stream, Failure> {
         let (remote, options) = (canonical(request.remote), SocketOptions::of(request.spec));
         let socket = bare_socket(remote, &options)?;
         bind_source(&socket, request, remote)?;
@@ -83,11 +87,6 @@ impl Transport for Udt {
         let mut socket = Socket::new(driver, &options);
         reception::introduce(&mut socket, request.key, request.deadline)?;
         let (role, number) = (request.role, request.key.stream);
-        Ok(Box::new(stream::UdtStream::new(
-            socket,
-            request.spec,
-            role,
-            number,
-        )))
+        stream::UdtStream::open(socket, request.spec, role, number)
     }
 }

@@ -204,7 +204,7 @@ impl crate::Listener for Reception {
         expected: &[StreamKey],
         role_of: &dyn Fn(u16) -> Role,
         deadline: Instant,
-    ) -> Result<(u16, Box<dyn Stream>), Failure> {
+    ) -> Result<(u16, Stream), Failure> {
         let (number, socket) = loop {
             self.take_connections(MAX_STRANGERS + expected.len())?;
             if let Some(complete) = self.next_complete(expected) {
@@ -212,7 +212,7 @@ impl crate::Listener for Reception {
             }
             self.wait(deadline)?;
         };
-        let stream = UdtStream::new(socket, spec, role_of(number), number);
-        Ok((number, Box::new(stream)))
+        let stream = UdtStream::open(socket, spec, role_of(number), number)?;
+        Ok((number, stream))
     }
 }

@@ -12,8 +12,10 @@ use super::gauges::{Gauges, Sizes};
 use super::moving::{Drain, Feed, nap, read_some, write_bytes};
 use super::socket::Socket;
 use crate::failure::aborted;
+use crate::kept_alive::{KeptAlive, Tended};
 use crate::nap::Nap;
-use crate::{Probe, Received, Role, Stream};
+use crate::stream::wrong_end;
+use crate::{ByteStream, PayloadSink, PayloadSource, Probe, Received, Role, Stream, StreamEnd};
 
 /// How often the figures are published.
 const PUBLISH_NS: u64 = 1_000_000;
@@ -39,8 +41,20 @@ enum Engine {
 }
 
 impl UdtStream {
+    /// As [`Self::new`], as what `spec` opens it for; one of files is kept alive from now on.
+    ///
+    /// # Errors
+    /// `System` when a thread cannot be made.
+    pub(super) fn open(socket: Socket, spec: &RunSpec, role: Role, number: u16) -> Result<Stream, Failure> {
+        let stream = Self::new(socket, spec, role, number);
+        if spec.copy.is_some() {
+            return KeptAlive::wrap(Box::new(stream)).map(Stream::Bytes);
+        }
+        Ok(Stream::of_payload(stream, role))
+    }
+
     /// Takes over a connection whose preamble has been sent or read.
-    pub(super) fn new(socket: Socket, spec: &RunSpec, role: Role, stream: u16) -> Self {
+    fn new(socket: Socket, spec: &RunSpec, role: Role, stream: u16) -> Self {
         let mut driver = socket.driver;
         driver.change_thread();
         let statistics = driver.statistics();
@@ -112,7 +126,7 @@ impl UdtStream {
     }
 }
 
-impl Stream for UdtStream {
+impl PayloadSource for UdtStream {
     fn send_block(&mut self, limit: usize) -> Result<usize, Failure> {
         self.look_around()?;
         let Engine::Sender(feed) = &mut self.engine else {
@@ -122,7 +136,9 @@ impl Stream for UdtStream {
         self.count(taken);
         Ok(taken)
     }
+}
 
+impl PayloadSink for UdtStream {
     fn receive_block(&mut self) -> Result<Received, Failure> {
         self.look_around()?;
         let Engine::Receiver(drain) = &mut self.engine else {
@@ -134,6 +150,14 @@ impl Stream for UdtStream {
         self.received(received)
     }
 
+    fn visit_received(&self, visit: &mut dyn FnMut(&[u8])) {
+        if let Engine::Receiver(drain) = &self.engine {
+            visit(&drain.buffer[..drain.kept]);
+        }
+    }
+}
+
+impl ByteStream for UdtStream {
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
         self.look_around()?;
         let Engine::FileSender = &self.engine else {
@@ -160,11 +184,9 @@ impl Stream for UdtStream {
         self.driver.connection.flush();
         self.tend().map(drop)
     }
+}
 
-    fn lives_within_calls(&self) -> bool {
-        true
-    }
-
+impl Tended for UdtStream {
     fn tend(&mut self) -> Result<bool, Failure> {
         self.look_around()?;
         let mut is_busy = true;
@@ -178,13 +200,9 @@ impl Stream for UdtStream {
         self.publish();
         Ok(is_busy)
     }
+}
 
-    fn visit_received(&self, visit: &mut dyn FnMut(&[u8])) {
-        if let Engine::Receiver(drain) = &self.engine {
-            visit(&drain.buffer[..drain.kept]);
-        }
-    }
-
+impl StreamEnd for UdtStream {
     fn finish_sending(&mut self, deadline: Instant) -> Result<(), Failure> {
         if self.role() == Role::Receiver {
             return Err(wrong_end("finish sending on a receiving stream"));
@@ -224,8 +242,4 @@ impl Stream for UdtStream {
     fn granted(&self) -> Granted {
         self.driver.granted(&self.spec)
     }
-}
-
-fn wrong_end(what: &str) -> Failure {
-    Failure::new(FailureKind::Internal, what)
 }

@@ -1,11 +1,11 @@
 //! What every stream does that carries files.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use farline_spec::unit::RateBps;
-use farline_spec::{CopySpec, FailureKind, RunSpec, Transport};
+use farline_spec::{CopySpec, Failure, FailureKind, RunSpec, Transport};
 use farline_transport::{Received, Role, Stream, payload};
 
 use crate::harness::{PATIENCE, Subject, V4, V6, key};
@@ -24,7 +24,7 @@ fn spec_at(subject: &Subject, rate_bps: u64) -> RunSpec {
     spec
 }
 
-fn pair(subject: &Subject, ip: IpAddr, is_forward: bool) -> (Box<dyn Stream>, Box<dyn Stream>) {
+fn pair(subject: &Subject, ip: IpAddr, is_forward: bool) -> (Stream, Stream) {
     subject.pair(&spec_at(subject, 0), ip, is_forward)
 }
 
@@ -44,27 +44,27 @@ impl Lengths {
 }
 
 /// Sends all of `bytes` in odd pieces, flushing now and then, and finishes.
-fn send_files(sender: &mut dyn Stream, bytes: &[u8], most: usize) {
+fn send_files(sender: &mut Stream, bytes: &[u8], most: usize) {
     let (mut lengths, mut sent) = (Lengths(1), 0);
     while sent < bytes.len() {
         let piece = lengths.next(most).min(bytes.len() - sent);
-        let taken = sender.send(&bytes[sent..sent + piece]).unwrap();
+        let taken = sender.bytes().unwrap().send(&bytes[sent..sent + piece]).unwrap();
         assert!(taken <= piece, "{taken} bytes taken of {piece}");
         sent += taken;
         if lengths.next(1 << 20) < 3 {
-            sender.flush().unwrap();
+            sender.bytes().unwrap().flush().unwrap();
         }
     }
     sender.finish_sending(Instant::now() + PATIENCE).unwrap();
 }
 
 /// Receives in odd pieces to the end, and compares with `want`.
-fn receive_files(receiver: &mut dyn Stream, want: &[u8], most: usize) {
+fn receive_files(receiver: &mut Stream, want: &[u8], most: usize) {
     let (mut lengths, mut seen, start) = (Lengths(2), 0, Instant::now());
     let mut into = vec![0; most];
     while start.elapsed() < 3 * PATIENCE {
         let piece = lengths.next(most);
-        match receiver.receive(&mut into[..piece]).unwrap() {
+        match receiver.bytes().unwrap().receive(&mut into[..piece]).unwrap() {
             Received::End => break,
             Received::Bytes(count) => {
                 assert!(into[..count] == want[seen..seen + count], "behind byte {seen}");
@@ -74,7 +74,7 @@ fn receive_files(receiver: &mut dyn Stream, want: &[u8], most: usize) {
     }
     assert_eq!(seen, want.len());
     assert_eq!(
-        receiver.receive(&mut into).unwrap(),
+        receiver.bytes().unwrap().receive(&mut into).unwrap(),
         Received::End,
         "the end stays"
     );
@@ -85,8 +85,8 @@ fn files_arrive(subject: &Subject, ip: IpAddr, is_forward: bool) {
     let (mut sender, mut receiver) = pair(subject, ip, is_forward);
     let probes = [sender.probe(), receiver.probe()];
     std::thread::scope(|scope| {
-        scope.spawn(|| receive_files(receiver.as_mut(), &bytes, 300_000));
-        send_files(sender.as_mut(), &bytes, 1_500_000);
+        scope.spawn(|| receive_files(&mut receiver, &bytes, 300_000));
+        send_files(&mut sender, &bytes, 1_500_000);
     });
     for counters in probes.map(|probe| probe.sample()) {
         assert_eq!(counters.bytes, TOTAL as i64);
@@ -110,7 +110,7 @@ pub fn a_quarter_of_a_gigabyte_arrives(subject: &Subject) {
             let (mut into, mut seen) = (vec![0; 1 << 20], 0);
             loop {
                 let at = seen % into.len();
-                match receiver.receive(&mut into[at..]).unwrap() {
+                match receiver.bytes().unwrap().receive(&mut into[at..]).unwrap() {
                     Received::End => return seen,
                     Received::Bytes(count) => {
                         assert!(
@@ -125,7 +125,7 @@ pub fn a_quarter_of_a_gigabyte_arrives(subject: &Subject) {
         for _ in 0..256 {
             let mut sent = 0;
             while sent < bytes.len() {
-                sent += sender.send(&bytes[sent..]).unwrap();
+                sent += sender.bytes().unwrap().send(&bytes[sent..]).unwrap();
             }
         }
         sender.finish_sending(Instant::now() + 3 * PATIENCE).unwrap();
@@ -134,10 +134,10 @@ pub fn a_quarter_of_a_gigabyte_arrives(subject: &Subject) {
 }
 
 /// Receives until `wanted` bytes have come; gives them.
-fn receive_exactly(receiver: &mut dyn Stream, wanted: usize) -> Vec<u8> {
+fn receive_exactly(receiver: &mut Stream, wanted: usize) -> Vec<u8> {
     let (mut into, mut seen, start) = (vec![0; wanted], 0, Instant::now());
     while seen < wanted && start.elapsed() < PATIENCE {
-        match receiver.receive(&mut into[seen..]).unwrap() {
+        match receiver.bytes().unwrap().receive(&mut into[seen..]).unwrap() {
             Received::Bytes(count) => seen += count,
             Received::End => break,
         }
@@ -154,17 +154,16 @@ pub fn what_is_flushed_arrives_although_nothing_follows(subject: &Subject) {
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let receiving = scope.spawn(|| {
-                let got = receive_exactly(receiver.as_mut(), length);
+                let got = receive_exactly(&mut receiver, length);
                 is_over.store(true, Ordering::Relaxed);
                 got
             });
             let mut sent = 0;
             while sent < length {
-                sent += sender.send(&bytes[sent..]).unwrap();
+                sent += sender.bytes().unwrap().send(&bytes[sent..]).unwrap();
             }
-            sender.flush().unwrap();
+            sender.bytes().unwrap().flush().unwrap();
             while !is_over.load(Ordering::Relaxed) {
-                sender.tend().unwrap();
                 std::thread::sleep(Duration::from_millis(1));
             }
             assert!(receiving.join().unwrap() == bytes[..], "round {round}");
@@ -172,44 +171,40 @@ pub fn what_is_flushed_arrives_although_nothing_follows(subject: &Subject) {
     }
 }
 
-/// A receiver that has no room tends its stream, and the sender stops instead of taking it for dead.
+/// A receiver that has no room leaves its stream alone, and the sender stops instead of taking it for dead.
 pub fn a_sender_waits_for_a_receiver_that_has_no_room(subject: &Subject) {
     let (mut sender, mut receiver) = pair(subject, V4, true);
     let bytes = payload(9, 0, 1 << 20);
-    let is_over = AtomicBool::new(false);
-    let sent = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !is_over.load(Ordering::Relaxed) {
-                receiver.tend().unwrap();
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        });
+    let sent = {
         let mut sent = 0;
         let mut idle_since = Instant::now();
         while idle_since.elapsed() < Duration::from_millis(300) {
-            let taken = sender.send(&bytes[sent % bytes.len()..]).unwrap();
+            let taken = sender
+                .bytes()
+                .unwrap()
+                .send(&bytes[sent % bytes.len()..])
+                .unwrap();
             sent += taken;
             if taken > 0 {
                 idle_since = Instant::now();
             }
             assert!(sent < 4 << 30, "nobody stops the sender");
         }
-        is_over.store(true, Ordering::Relaxed);
         sent
-    });
+    };
     let want: Vec<u8> = bytes.iter().copied().cycle().take(sent).collect();
     std::thread::scope(|scope| {
-        scope.spawn(|| receive_files(receiver.as_mut(), &want, 1 << 20));
+        scope.spawn(|| receive_files(&mut receiver, &want, 1 << 20));
         sender.finish_sending(Instant::now() + 3 * PATIENCE).unwrap();
     });
 }
 
 pub fn nothing_to_send_is_an_end(subject: &Subject) {
     let (mut sender, mut receiver) = pair(subject, V4, true);
-    sender.flush().unwrap();
-    assert_eq!(sender.send(&[]).unwrap(), 0);
+    sender.bytes().unwrap().flush().unwrap();
+    assert_eq!(sender.bytes().unwrap().send(&[]).unwrap(), 0);
     std::thread::scope(|scope| {
-        scope.spawn(|| receive_files(receiver.as_mut(), &[], 100));
+        scope.spawn(|| receive_files(&mut receiver, &[], 100));
         sender.finish_sending(Instant::now() + PATIENCE).unwrap();
     });
 }
@@ -222,48 +217,44 @@ pub fn who_has_all_need_not_hear_the_end(subject: &Subject) {
     let has_come = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let receiving = scope.spawn(|| {
-            let got = receive_exactly(receiver.as_mut(), 1000);
+            let got = receive_exactly(&mut receiver, 1000);
             has_come.store(true, Ordering::Relaxed);
             receiver.probe().end_receiving();
-            receive_files(receiver.as_mut(), &[], 100);
+            receive_files(&mut receiver, &[], 100);
             got
         });
-        assert_eq!(sender.send(&bytes).unwrap(), 1000);
-        sender.flush().unwrap();
-        let wait_for = |is_over: &dyn Fn() -> bool, sender: &mut dyn Stream| {
+        assert_eq!(sender.bytes().unwrap().send(&bytes).unwrap(), 1000);
+        sender.bytes().unwrap().flush().unwrap();
+        let wait_for = |is_over: &dyn Fn() -> bool| {
             while !is_over() {
-                sender.tend().unwrap();
                 std::thread::sleep(Duration::from_millis(1));
             }
         };
-        wait_for(&|| has_come.load(Ordering::Relaxed), sender.as_mut());
+        wait_for(&|| has_come.load(Ordering::Relaxed));
         if waits_for_the_end {
             sender.finish_sending(Instant::now() + PATIENCE).unwrap();
         }
-        wait_for(&|| receiving.is_finished(), sender.as_mut());
+        wait_for(&|| receiving.is_finished());
         assert!(receiving.join().unwrap() == bytes[..]);
     });
 }
 
-pub fn a_stream_of_files_carries_no_blocks(subject: &Subject) {
+pub fn a_stream_is_used_for_what_it_was_opened_for(subject: &Subject) {
     let (mut sender, mut receiver) = pair(subject, V4, true);
-    assert_eq!(sender.send_block(10).unwrap_err().kind, FailureKind::Internal);
-    assert_eq!(receiver.receive_block().unwrap_err().kind, FailureKind::Internal);
-    assert_eq!(receiver.send(&[1]).unwrap_err().kind, FailureKind::Internal);
-    assert_eq!(
-        sender.receive(&mut [0; 9]).unwrap_err().kind,
-        FailureKind::Internal
-    );
+    let internal = |failure: Option<Failure>| assert_eq!(failure.unwrap().kind, FailureKind::Internal);
+    internal(sender.source().err());
+    internal(receiver.sink().err());
+    internal(receiver.bytes().unwrap().send(&[1]).err());
+    internal(sender.bytes().unwrap().receive(&mut [0; 9]).err());
     let (mut sender, mut receiver) = subject.pair(&subject.spec(1_000), V4, true);
-    assert_eq!(sender.send(&[1]).unwrap_err().kind, FailureKind::Internal);
-    assert_eq!(
-        receiver.receive(&mut [0; 9]).unwrap_err().kind,
-        FailureKind::Internal
-    );
+    internal(sender.bytes().err());
+    internal(sender.sink().err());
+    internal(receiver.bytes().err());
+    internal(receiver.source().err());
 }
 
 /// Runs `call` until it fails, aborts after a moment and wants it over within a second.
-fn aborted(stream: &mut dyn Stream, mut call: impl FnMut(&mut dyn Stream) -> FailureKind + Send) {
+fn aborted(stream: &mut Stream, mut call: impl FnMut(&mut Stream) -> FailureKind + Send) {
     let probe = stream.probe();
     std::thread::scope(|scope| {
         let blocked = scope.spawn(move || call(stream));
@@ -279,9 +270,9 @@ fn aborted(stream: &mut dyn Stream, mut call: impl FnMut(&mut dyn Stream) -> Fai
 pub fn aborting_ends_a_blocked_send_of_files(subject: &Subject) {
     let (mut sender, _receiver) = pair(subject, V4, true);
     let bytes = vec![1; 1 << 20];
-    aborted(sender.as_mut(), |stream| {
+    aborted(&mut sender, |stream| {
         loop {
-            if let Err(failure) = stream.send(&bytes) {
+            if let Err(failure) = stream.bytes().unwrap().send(&bytes) {
                 return failure.kind;
             }
         }
@@ -291,9 +282,9 @@ pub fn aborting_ends_a_blocked_send_of_files(subject: &Subject) {
 pub fn aborting_ends_a_blocked_receive_of_files(subject: &Subject) {
     let (_sender, mut receiver) = pair(subject, V4, true);
     let mut into = vec![0; 1 << 20];
-    aborted(receiver.as_mut(), |stream| {
+    aborted(&mut receiver, |stream| {
         loop {
-            match stream.receive(&mut into) {
+            match stream.bytes().unwrap().receive(&mut into) {
                 Ok(Received::Bytes(_)) => {}
                 Ok(Received::End) => panic!("nobody has ended the stream"),
                 Err(failure) => return failure.kind,
@@ -306,11 +297,16 @@ pub fn aborting_ends_a_blocked_receive_of_files(subject: &Subject) {
 pub fn a_receiver_that_is_gone_fails_the_send(subject: &Subject) {
     let (mut sender, receiver) = pair(subject, V4, true);
     let bytes = vec![1; 100_000];
-    sender.send(&bytes).unwrap();
+    sender.bytes().unwrap().send(&bytes).unwrap();
     drop(receiver);
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
-        if let Err(failure) = sender.send(&bytes).and_then(|_| sender.flush()) {
+        if let Err(failure) = sender
+            .bytes()
+            .unwrap()
+            .send(&bytes)
+            .and_then(|_| sender.bytes().unwrap().flush())
+        {
             assert_ne!(failure.kind, FailureKind::Interrupted, "{failure}");
             return;
         }
@@ -322,12 +318,12 @@ pub fn a_receiver_that_is_gone_fails_the_send(subject: &Subject) {
 pub fn a_sender_that_is_gone_ends_the_receive(subject: &Subject) {
     let (mut sender, mut receiver) = pair(subject, V4, true);
     let bytes = payload(3, 0, 100_000);
-    let sent = sender.send(&bytes).unwrap();
-    sender.flush().unwrap();
+    let sent = sender.bytes().unwrap().send(&bytes).unwrap();
+    sender.bytes().unwrap().flush().unwrap();
     drop(sender);
     let (mut into, mut seen, start) = (vec![0; 4_096], 0, Instant::now());
     while start.elapsed() < PATIENCE {
-        match receiver.receive(&mut into) {
+        match receiver.bytes().unwrap().receive(&mut into) {
             Ok(Received::Bytes(count)) => {
                 assert!(into[..count] == bytes[seen..seen + count]);
                 seen += count;
@@ -365,14 +361,18 @@ fn second_at(subject: &Subject, spec: &RunSpec) -> f64 {
         scope.spawn(|| {
             let mut sent = 0;
             while !is_over.load(Ordering::Relaxed) {
-                sent += sender.send(&bytes[sent % bytes.len()..]).unwrap();
+                sent += sender
+                    .bytes()
+                    .unwrap()
+                    .send(&bytes[sent % bytes.len()..])
+                    .unwrap();
             }
         });
         let mut into = vec![0; 65_536];
         let mut receive_for = |time: Duration| {
             let start = Instant::now();
             while start.elapsed() < time {
-                receiver.receive(&mut into).unwrap();
+                receiver.bytes().unwrap().receive(&mut into).unwrap();
             }
             (probe.sample().bytes, Instant::now())
         };
@@ -387,10 +387,12 @@ fn second_at(subject: &Subject, spec: &RunSpec) -> f64 {
 pub fn the_path_without_a_network_and_datagrams_carry_no_files() {
     for spec in [r#"{"transport":"null"}"#, r#"{"transport":"udp"}"#] {
         let subject = Subject { spec };
-        let (mut sender, mut receiver) = subject.pair(&subject.spec(10_000), V4, true);
-        let sending = sender.send(&[1]).unwrap_err();
-        let receiving = receiver.receive(&mut [0]).unwrap_err();
-        for failure in [sending, receiving] {
+        assert!(!subject.capabilities().carries_files);
+        let spec = spec_at(&subject, 0);
+        let listening = subject.listen(V4, &spec).err().unwrap();
+        let nobody = SocketAddr::new(V4, 9);
+        let connecting = subject.connect(&spec, nobody, Role::Sender, 0).err().unwrap();
+        for failure in [listening, connecting] {
             assert_eq!(failure.kind, FailureKind::Spec);
             assert!(failure.message.contains("cannot copy files"), "{failure}");
         }

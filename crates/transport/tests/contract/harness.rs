@@ -74,7 +74,7 @@ impl Subject {
         remote: SocketAddr,
         role: Role,
         number: u16,
-    ) -> Result<Box<dyn Stream>, Failure> {
+    ) -> Result<Stream, Failure> {
         self.connect_as(spec, remote, role, &key(number), None)
     }
 
@@ -85,7 +85,7 @@ impl Subject {
         role: Role,
         key: &StreamKey,
         source: Option<IpAddr>,
-    ) -> Result<Box<dyn Stream>, Failure> {
+    ) -> Result<Stream, Failure> {
         let deadline = Instant::now() + PATIENCE;
         let request = Connect {
             spec,
@@ -100,7 +100,7 @@ impl Subject {
     }
 
     /// A stream of `spec` over `ip`: sender first. Forward, the connecting end sends.
-    pub fn pair(&self, spec: &RunSpec, ip: IpAddr, is_forward: bool) -> (Box<dyn Stream>, Box<dyn Stream>) {
+    pub fn pair(&self, spec: &RunSpec, ip: IpAddr, is_forward: bool) -> (Stream, Stream) {
         let mut listener = self.listen(ip, spec).unwrap();
         let remote = listener.local_addr();
         let (near, far) = if is_forward {
@@ -140,16 +140,19 @@ pub fn accept(
     numbers: &[u16],
     role: Role,
     patience: Duration,
-) -> Result<(u16, Box<dyn Stream>), Failure> {
+) -> Result<(u16, Stream), Failure> {
     let expected: Vec<_> = numbers.iter().map(|&number| key(number)).collect();
     listener.accept(spec, &expected, &|_| role, Instant::now() + patience)
 }
 
 /// Sends `total` bytes in blocks and finishes.
-pub fn send_all(stream: &mut dyn Stream, total: u64) -> Result<(), Failure> {
+pub fn send_all(stream: &mut Stream, total: u64) -> Result<(), Failure> {
     let mut left = total;
     while left > 0 {
-        let sent = stream.send_block(usize::try_from(left).unwrap())?;
+        let sent = stream
+            .source()
+            .unwrap()
+            .send_block(usize::try_from(left).unwrap())?;
         assert!(sent as u64 <= left, "{sent} bytes sent of {left} allowed");
         left -= sent as u64;
     }
@@ -157,22 +160,22 @@ pub fn send_all(stream: &mut dyn Stream, total: u64) -> Result<(), Failure> {
 }
 
 /// Receives to the end; gives the number of bytes and shows them piece by piece.
-pub fn receive_all(stream: &mut dyn Stream, visit: &mut dyn FnMut(&[u8])) -> Result<u64, Failure> {
+pub fn receive_all(stream: &mut Stream, visit: &mut dyn FnMut(&[u8])) -> Result<u64, Failure> {
     let (mut total, start) = (0, Instant::now());
     while start.elapsed() < PATIENCE {
-        match stream.receive_block()? {
+        match stream.sink().unwrap().receive_block()? {
             Received::Bytes(bytes) => total += bytes as u64,
             Received::End => return Ok(total),
         }
-        stream.visit_received(visit);
+        stream.sink().unwrap().visit_received(visit);
     }
     panic!("no end after {PATIENCE:?} and {total} bytes");
 }
 
 /// Runs both ends of a transfer of `total` bytes; gives the bytes received.
 pub fn transfer(
-    sender: &mut dyn Stream,
-    receiver: &mut dyn Stream,
+    sender: &mut Stream,
+    receiver: &mut Stream,
     total: u64,
     visit: &mut (dyn FnMut(&[u8]) + Send),
 ) -> u64 {

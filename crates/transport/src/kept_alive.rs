@@ -1,7 +1,8 @@
-//! Streams whose protocol lives within calls, kept alive while their own thread is elsewhere.
+//! Timers of protocols that are driven by the calls of their stream's thread, while that thread is elsewhere.
 //!
-//! A thread of a copy waits for files to send, or for room to put what came. Meanwhile UDT and RBUDP have to answer, to
-//! repeat what was lost and to say that they are still there: a small thread beside it does that.
+//! A thread of a copy waits for files to send, or for room to put what came. Meanwhile such a protocol has to answer, to
+//! repeat what was lost and to say that it is still there: a small thread beside it does that, from the moment the stream
+//! is open.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,13 +12,25 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use farline_spec::{Failure, Granted};
 use farline_sys::thread;
-use farline_transport::{Probe, Received, Stream, StreamReport};
+
+use crate::{ByteStream, Probe, Received, StreamEnd, StreamReport};
 
 /// How long a stream is left alone, at least; at most twice that.
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// A stream whose protocol lives within calls: it needs one about a hundred times a second, or the other end takes it for
+/// dead.
+pub(crate) trait Tended: ByteStream {
+    /// Does what time and the other end demand, without waiting: this end has nothing to send for a while, or no room for
+    /// what comes. Gives whether there is more to do at once.
+    ///
+    /// # Errors
+    /// The transport's own.
+    fn tend(&mut self) -> Result<bool, Failure>;
+}
+
 /// A stream that is tended while nobody calls it.
-pub struct BackgroundPoller {
+pub(crate) struct KeptAlive {
     beside: Arc<Beside>,
     /// Nothing is ever sent on it: who tends ends when it goes away.
     stop: Option<Sender<()>>,
@@ -34,22 +47,19 @@ struct Beside {
 }
 
 struct Shared {
-    stream: Box<dyn Stream>,
+    stream: Box<dyn Tended>,
     /// What tending failed with; the next call says it.
     trouble: Option<Failure>,
     /// It has ended, one way or another, and needs nobody.
     is_over: bool,
 }
 
-impl BackgroundPoller {
-    /// `stream`, tended if its protocol needs it and as it is if not.
+impl KeptAlive {
+    /// `stream`, tended from now on.
     ///
     /// # Errors
     /// `System` when there can be no thread for it.
-    pub fn wrap(stream: Box<dyn Stream>) -> Result<Box<dyn Stream>, Failure> {
-        if !stream.lives_within_calls() {
-            return Ok(stream);
-        }
+    pub(crate) fn wrap(stream: Box<dyn Tended>) -> Result<Box<dyn ByteStream>, Failure> {
         let beside = Arc::new(Beside {
             wanted: AtomicUsize::new(0),
             calls: AtomicUsize::new(0),
@@ -74,7 +84,7 @@ impl BackgroundPoller {
     }
 
     /// Does `call` unless tending has failed.
-    fn call<T>(&self, call: impl FnOnce(&mut dyn Stream) -> Result<T, Failure>) -> Result<T, Failure> {
+    fn call<T>(&self, call: impl FnOnce(&mut dyn Tended) -> Result<T, Failure>) -> Result<T, Failure> {
         self.beside.wanted.fetch_add(1, Ordering::AcqRel);
         self.beside.calls.fetch_add(1, Ordering::AcqRel);
         let mut shared = lock(&self.beside.shared);
@@ -85,17 +95,6 @@ impl BackgroundPoller {
         let result = call(shared.stream.as_mut());
         shared.is_over |= result.is_err();
         result
-    }
-
-    fn receive_with(
-        &self,
-        call: impl FnOnce(&mut dyn Stream) -> Result<Received, Failure>,
-    ) -> Result<Received, Failure> {
-        let received = self.call(call)?;
-        if received == Received::End {
-            lock(&self.beside.shared).is_over = true;
-        }
-        Ok(received)
     }
 }
 
@@ -132,35 +131,29 @@ fn keep_tending(beside: &Beside, stopped: &Receiver<()>) {
     }
 }
 
-impl Stream for BackgroundPoller {
-    fn send_block(&mut self, limit: usize) -> Result<usize, Failure> {
-        self.call(|stream| stream.send_block(limit))
-    }
-
-    fn receive_block(&mut self) -> Result<Received, Failure> {
-        self.receive_with(|stream| stream.receive_block())
-    }
-
-    fn visit_received(&self, visit: &mut dyn FnMut(&[u8])) {
-        lock(&self.beside.shared).stream.visit_received(visit);
-    }
-
+impl ByteStream for KeptAlive {
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
         self.call(|stream| stream.send(bytes))
     }
 
+    fn send_ahead(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
+        self.call(|stream| stream.send_ahead(bytes))
+    }
+
     fn receive(&mut self, into: &mut [u8]) -> Result<Received, Failure> {
-        self.receive_with(|stream| stream.receive(into))
+        let received = self.call(|stream| stream.receive(into))?;
+        if received == Received::End {
+            lock(&self.beside.shared).is_over = true;
+        }
+        Ok(received)
     }
 
     fn flush(&mut self) -> Result<(), Failure> {
         self.call(|stream| stream.flush())
     }
+}
 
-    fn tend(&mut self) -> Result<bool, Failure> {
-        self.call(|stream| stream.tend())
-    }
-
+impl StreamEnd for KeptAlive {
     fn finish_sending(&mut self, deadline: Instant) -> Result<(), Failure> {
         let finished = self.call(|stream| stream.finish_sending(deadline));
         lock(&self.beside.shared).is_over = true;
@@ -180,7 +173,7 @@ impl Stream for BackgroundPoller {
     }
 }
 
-impl Drop for BackgroundPoller {
+impl Drop for KeptAlive {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
@@ -193,15 +186,14 @@ impl Drop for BackgroundPoller {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Counters;
     use farline_spec::FailureKind;
-    use farline_transport::Counters;
 
     /// Counts how often it is tended, and fails at the third time if it is to.
     struct Fake {
         tended: Sender<u32>,
         count: u32,
         fails: bool,
-        lives_within_calls: bool,
         /// Tending takes a while each time, and there is always more.
         slow: bool,
     }
@@ -216,23 +208,7 @@ mod tests {
         fn abort(&self) {}
     }
 
-    impl Stream for Fake {
-        fn send_block(&mut self, _limit: usize) -> Result<usize, Failure> {
-            Ok(0)
-        }
-
-        fn receive_block(&mut self) -> Result<Received, Failure> {
-            Ok(Received::End)
-        }
-
-        fn send(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
-            Ok(bytes.len())
-        }
-
-        fn lives_within_calls(&self) -> bool {
-            self.lives_within_calls
-        }
-
+    impl Tended for Fake {
         fn tend(&mut self) -> Result<bool, Failure> {
             self.count += 1;
             let _ = self.tended.send(self.count);
@@ -245,7 +221,19 @@ mod tests {
             }
             Ok(self.count < 3)
         }
+    }
 
+    impl ByteStream for Fake {
+        fn send(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
+            Ok(bytes.len())
+        }
+
+        fn receive(&mut self, _into: &mut [u8]) -> Result<Received, Failure> {
+            Ok(Received::End)
+        }
+    }
+
+    impl StreamEnd for Fake {
         fn finish_sending(&mut self, _deadline: Instant) -> Result<(), Failure> {
             Ok(())
         }
@@ -259,21 +247,20 @@ mod tests {
         }
     }
 
-    fn fake(fails: bool, lives_within_calls: bool) -> (Box<dyn Stream>, Receiver<u32>) {
+    fn fake(fails: bool) -> (Box<dyn ByteStream>, Receiver<u32>) {
         let (tended, times) = crossbeam_channel::unbounded();
         let fake = Fake {
             tended,
             count: 0,
             fails,
-            lives_within_calls,
             slow: false,
         };
-        (BackgroundPoller::wrap(Box::new(fake)).unwrap(), times)
+        (KeptAlive::wrap(Box::new(fake)).unwrap(), times)
     }
 
     #[test]
     fn a_stream_is_tended_while_nobody_calls_it() {
-        let (mut stream, times) = fake(false, true);
+        let (mut stream, times) = fake(false);
         for count in 1..=4 {
             assert_eq!(times.recv_timeout(Duration::from_secs(10)), Ok(count));
         }
@@ -287,7 +274,7 @@ mod tests {
 
     #[test]
     fn one_that_was_called_a_moment_ago_is_left_to_its_thread() {
-        let (mut stream, times) = fake(false, true);
+        let (mut stream, times) = fake(false);
         // A loaded machine may keep this thread from calling often; it does not do so every time.
         let is_left_alone = (0..50).any(|_| {
             stream.send(b"abc").unwrap();
@@ -308,10 +295,9 @@ mod tests {
             tended,
             count: 0,
             fails: false,
-            lives_within_calls: true,
             slow: true,
         };
-        let mut stream = BackgroundPoller::wrap(Box::new(fake)).unwrap();
+        let mut stream = KeptAlive::wrap(Box::new(fake)).unwrap();
         times.recv_timeout(Duration::from_secs(10)).unwrap();
         let began = Instant::now();
         for _ in 0..50 {
@@ -327,7 +313,7 @@ mod tests {
 
     #[test]
     fn what_tending_failed_with_is_said_by_the_next_call() {
-        let (mut stream, times) = fake(true, true);
+        let (mut stream, times) = fake(true);
         // The sender of `times` goes when the stream does; three are all there will be.
         for count in 1..=3 {
             assert_eq!(times.recv_timeout(Duration::from_secs(10)), Ok(count));
@@ -339,19 +325,12 @@ mod tests {
 
     #[test]
     fn one_that_has_ended_is_left_alone() {
-        let (mut stream, times) = fake(false, true);
+        let (mut stream, times) = fake(false);
         stream
             .finish_sending(Instant::now() + Duration::from_secs(1))
             .unwrap();
         // It was not over before, and may have been tended.
         times.try_iter().for_each(drop);
         assert!(times.recv_timeout(5 * PAUSE).is_err());
-    }
-
-    #[test]
-    fn one_that_lives_by_itself_needs_nobody() {
-        let (stream, times) = fake(false, false);
-        assert!(!stream.lives_within_calls());
-        assert!(times.recv_timeout(3 * PAUSE).is_err());
     }
 }
