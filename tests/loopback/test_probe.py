@@ -15,7 +15,7 @@ from tests.loopback.conftest import Start, record_of
 from tests.support.serving import Serving, farline
 
 
-@pytest.mark.parametrize("transport", ["tcp", "udp", "udt", "null"])
+@pytest.mark.parametrize("transport", ["tcp", "udp", "udt", "quic", "null"])
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 def test_every_transport_in_every_direction(
     home: Path, server: Serving, transport: str, direction: str

@@ -70,7 +70,7 @@ def longest_silence_s(rows: list[list[int]], first_us: int, last_us: int) -> flo
     return max(after - before for before, after in pairwise(ends)) / 1e6
 
 
-@pytest.mark.parametrize("transport", ["tcp", "udt"])
+@pytest.mark.parametrize("transport", ["tcp", "udt", "quic"])
 def test_streams_that_come_and_go_stop_nothing_for_two_round_trips(
     testbed: MakeBed,
     server: Callable[[Host], Server],

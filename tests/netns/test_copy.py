@@ -93,7 +93,7 @@ def assert_whole(folders: Folders) -> None:
         assert line["status"] in statuses, line
 
 
-TRANSPORTS = {"tcp": (), "udt": (), "rbudp": ("--rate", "400M", "--streams", "2")}
+TRANSPORTS = {"tcp": (), "udt": (), "quic": (), "rbudp": ("--rate", "400M", "--streams", "2")}
 """Options of each: RBUDP blasts at a stated rate."""
 
 

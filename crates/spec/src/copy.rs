@@ -349,7 +349,12 @@ impl CopySpec {
         let refused = |what: &str| Err(Failure::new(FailureKind::Spec, format!("copy.{what}")));
         if matches!(transport, Transport::Udp | Transport::Null) {
             return refused(
-                "transport: files are copied over tcp, udt or rbudp; udp and null do not deliver reliably",
+                "transport: files are copied over tcp, udt, rbudp or quic; udp and null do not deliver reliably",
+            );
+        }
+        if transport == Transport::Quic && self.cipher == Cipher::None {
+            return refused(
+                "cipher: QUIC always encrypts; choose aes128-gcm or aes256-gcm, or another transport",
             );
         }
         if direction == Direction::Bidirectional {

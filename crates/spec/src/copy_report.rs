@@ -220,6 +220,9 @@ pub struct CopyReport {
     pub repeated_chunks: u64,
     /// Cipher in use.
     pub cipher: String,
+    /// Transport that encrypts the data with it by itself, below farline's frames; absent where farline seals them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encrypted_by: Option<String>,
     /// Sum in use: the word of `hash` that was settled on. Empty in records of versions that knew BLAKE3 alone.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub hash: String,

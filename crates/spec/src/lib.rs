@@ -33,6 +33,7 @@ mod server;
 mod storage;
 mod sum;
 mod topology;
+mod transport;
 mod tuning;
 pub mod unit;
 
@@ -53,7 +54,7 @@ pub use driven::{DrivenFlow, DrivenRun, Proof, Tool, ToolServer};
 pub use estimate::{EstimateBasis, EstimateInterval, NetworkReservation, TransferEstimate};
 pub use failure::{Failure, FailureKind, Fault, kernel_words};
 pub use host::{CpuFacts, HostFacts, InterfaceFacts};
-pub use options::{AddressPair, Direction, IpVersion, RunSpec, Transport};
+pub use options::{AddressPair, Direction, IpVersion, RunSpec};
 pub use parse::from_json;
 pub use plain::{is_plain, plain_line};
 pub use record::{
@@ -70,9 +71,10 @@ pub use topology::{
     LossSpec, PipeChange, PipeSpec, QueueDiscipline, QueueSpec, ScheduledChange, Topology, ValidityStamp,
 };
 
+pub use transport::Transport;
 pub use tuning::{
-    RbudpOptions, RbudpReceiver, ReceiveMode, SendMode, SharedPath, TcpOptions, UdpOptions, UdpReceiveMode,
-    UdtControl, UdtOptions,
+    QuicControl, QuicOptions, RbudpOptions, RbudpReceiver, ReceiveMode, SendMode, SharedPath, TcpOptions,
+    UdpOptions, UdpReceiveMode, UdtControl, UdtOptions,
 };
 
 /// Version of the documents defined in this crate. It grows by one whenever a

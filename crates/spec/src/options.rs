@@ -10,50 +10,14 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tuning::{RbudpOptions, RbudpReceiver, TcpOptions, UdpOptions, UdtControl, UdtOptions};
+use crate::tuning::{
+    QuicOptions, RbudpOptions, RbudpReceiver, TcpOptions, UdpOptions, UdtControl, UdtOptions,
+};
 use crate::unit::{
     BlastCount, BlockBytes, CpuIndex, DurationS, FlowLabel, IntervalS, OmitS, RateBps, StreamCount,
     StripeCount, TimeoutMs, TotalBytes, TypeOfService,
 };
-use crate::{CopySpec, Failure, FailureKind, SCHEMA_VERSION, Tool, ToolServer};
-
-/// Protocol that carries the data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Transport {
-    /// The kernel's TCP (or MPTCP).
-    Tcp,
-    /// Plain datagrams at a stated rate: loss and jitter are results.
-    Udp,
-    /// UDT4 over datagrams: reliable, with congestion control in user space.
-    Udt,
-    /// Blasts over datagrams at a stated rate, repeated until nothing is missing: for dedicated paths.
-    Rbudp,
-    /// No network: the harness's own ceiling.
-    Null,
-}
-
-impl Transport {
-    /// Every transport.
-    pub const ALL: [Transport; 5] = [
-        Transport::Tcp,
-        Transport::Udp,
-        Transport::Udt,
-        Transport::Rbudp,
-        Transport::Null,
-    ];
-
-    /// The word used in JSON and on the command line.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Tcp => "tcp",
-            Self::Udp => "udp",
-            Self::Udt => "udt",
-            Self::Rbudp => "rbudp",
-            Self::Null => "null",
-        }
-    }
-}
+use crate::{CopySpec, Failure, FailureKind, SCHEMA_VERSION, Tool, ToolServer, Transport};
 
 /// Most memory that the blasts of one run may ask a receiver for.
 const RBUDP_MEMORY_BYTES: u64 = 16 << 30;
@@ -240,6 +204,9 @@ pub struct RunSpec {
     /// Parameters of RBUDP; only with `transport` "rbudp".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rbudp: Option<RbudpOptions>,
+    /// Parameters of QUIC; only with `transport` "quic".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quic: Option<QuicOptions>,
     /// Files to move; without it the streams carry a payload made up on the spot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copy: Option<CopySpec>,
@@ -280,6 +247,7 @@ impl Default for RunSpec {
             udp: None,
             udt: None,
             rbudp: None,
+            quic: None,
             copy: None,
         }
     }
@@ -301,7 +269,9 @@ impl RunSpec {
             self.duration_s = Some(DurationS::new(10.0).expect("in range"));
         }
         let (block, rate) = match self.transport {
-            Transport::Tcp | Transport::Udt | Transport::Rbudp | Transport::Null => (131_072, 0),
+            Transport::Tcp | Transport::Udt | Transport::Rbudp | Transport::Quic | Transport::Null => {
+                (131_072, 0)
+            }
             Transport::Udp => (65_507, 1_000_000),
         };
         self.block_bytes
@@ -312,6 +282,7 @@ impl RunSpec {
             Transport::Udp => drop(self.udp.get_or_insert_default()),
             Transport::Udt => drop(self.udt.get_or_insert_default()),
             Transport::Rbudp => self.resolve_rbudp(),
+            Transport::Quic => drop(self.quic.get_or_insert_default()),
             Transport::Null => {}
         }
         Ok(self)
@@ -364,6 +335,7 @@ impl RunSpec {
             ("udp", self.udp.is_some()),
             ("udt", self.udt.is_some()),
             ("rbudp", self.rbudp.is_some()),
+            ("quic", self.quic.is_some()),
         ];
         for (name, given) in sections {
             if given && name != self.transport.word() {

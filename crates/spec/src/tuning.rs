@@ -6,8 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::unit::{
-    BatchPackets, BlastBytes, BlastCount, BufferBytes, FlowWindowPackets, LingerS, LossShare, MssBytes,
-    PacketBytes, RateBps, RbudpPacketBytes, UdtPacketBytes,
+    BatchPackets, BlastBytes, BlastCount, BufferBytes, FlowWindowPackets, InitialWindowBytes, KeepAliveS,
+    LingerS, LossShare, MssBytes, PacketBytes, QuicPacketBytes, RateBps, RbudpPacketBytes, UdtPacketBytes,
+    WindowBytes,
 };
 
 /// How a TCP sender gives bytes to the kernel.
@@ -236,6 +237,82 @@ impl Default for UdtOptions {
             linger_s: LingerS::new(180.0).expect("in range"),
             gso: true,
             gro: true,
+        }
+    }
+}
+
+/// How a QUIC sender decides how much may be under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum QuicControl {
+    /// CUBIC (RFC 9438).
+    #[default]
+    Cubic,
+    /// NewReno (RFC 9002, section 7).
+    Newreno,
+    /// From a model of the path: quinn's BBR, which it calls experimental.
+    Bbr,
+}
+
+impl QuicControl {
+    /// Every control.
+    pub const ALL: [QuicControl; 3] = [Self::Cubic, Self::Newreno, Self::Bbr];
+
+    /// The word used in JSON and on the command line.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Cubic => "cubic",
+            Self::Newreno => "newreno",
+            Self::Bbr => "bbr",
+        }
+    }
+}
+
+/// Tunable parameters of QUIC (RFC 9000). Each stream has a connection of its own; all of a server's use one UDP port.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct QuicOptions {
+    /// Use this congestion control at the sender.
+    #[schemars(extend("x-flags" = ["-C", "--congestion"]))]
+    pub congestion_control: QuicControl,
+    /// Send datagrams of at most this size, found by probing from 1200 upwards (default: what fits the MTU of the first hop).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--packet"]))]
+    pub packet_bytes: Option<QuicPacketBytes>,
+    /// Send this much before the first acknowledgement (default: 14,720 bytes with cubic and newreno, 240,000 with bbr).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--initial-window"]))]
+    pub initial_window_bytes: Option<InitialWindowBytes>,
+    /// Allow this much in flight or waiting to be read on each stream.
+    #[schemars(extend("x-flags" = ["--flow-window-bytes"]))]
+    pub window_bytes: WindowBytes,
+    /// Say after this much silence that this end is still there, which also keeps address translation open.
+    #[schemars(extend("x-flags" = ["--keep-alive"]))]
+    pub keep_alive_s: KeepAliveS,
+    /// Set the UDP socket's send buffer beyond wmem_max where permitted (default 8 MiB).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--udp-send-buffer"]))]
+    pub udp_send_buffer_bytes: Option<BufferBytes>,
+    /// Set the UDP socket's receive buffer beyond rmem_max where permitted (default 8 MiB).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--udp-receive-buffer"]))]
+    pub udp_receive_buffer_bytes: Option<BufferBytes>,
+    /// Let the kernel or the NIC split a batch into datagrams (UDP_SEGMENT).
+    #[schemars(extend("x-flags" = ["--gso"]))]
+    pub gso: bool,
+}
+
+impl Default for QuicOptions {
+    fn default() -> Self {
+        Self {
+            congestion_control: QuicControl::default(),
+            packet_bytes: None,
+            initial_window_bytes: None,
+            window_bytes: WindowBytes::new(256 << 20).expect("in range"),
+            keep_alive_s: KeepAliveS::new(5.0).expect("in range"),
+            udp_send_buffer_bytes: None,
+            udp_receive_buffer_bytes: None,
+            gso: true,
         }
     }
 }

@@ -211,6 +211,18 @@ count! {
     RbudpPacketBytes: u16 in 64 ..= 65_507, "bytes"
 }
 count! {
+    /// UDP payload of one QUIC packet (RFC 9000, section 14: 1200 at least).
+    QuicPacketBytes: u16 in 1_200 ..= 65_507, "bytes"
+}
+count! {
+    /// Bytes under way before the other end has acknowledged any.
+    InitialWindowBytes: u64 in 2_400 ..= 1_073_741_824, "bytes"
+}
+count! {
+    /// Bytes that may be under way, or wait to be read.
+    WindowBytes: u64 in 65_536 ..= 8_589_934_592, "bytes"
+}
+count! {
     /// Payload of one blast.
     BlastBytes: u64 in 1 ..= 8_589_934_592, "bytes"
 }
@@ -319,6 +331,10 @@ quantity! {
 quantity! {
     /// Time to wait at the end for what is under way.
     LingerS in 0.0 ..= 3_600.0, "s"
+}
+quantity! {
+    /// Silence after which an end says that it is there; the other takes it for gone after 30 s.
+    KeepAliveS in 0.1 ..= 10.0, "s"
 }
 quantity! {
     /// Start of a run that is left out of the steady-state figures.

@@ -2,7 +2,7 @@
 
 use farline_spec::{RunSpec, Transport as Word};
 
-use crate::{Transport, null, rbudp, tcp, udp, udt};
+use crate::{Transport, null, quic, rbudp, tcp, udp, udt};
 
 /// The transport that `spec` names.
 pub fn transport_for(spec: &RunSpec) -> Box<dyn Transport> {
@@ -11,6 +11,7 @@ pub fn transport_for(spec: &RunSpec) -> Box<dyn Transport> {
         Word::Udp => Box::new(udp::Udp),
         Word::Udt => Box::new(udt::Udt),
         Word::Rbudp => Box::new(rbudp::Rbudp),
+        Word::Quic => Box::new(quic::Quic),
         Word::Null => Box::new(null::Null),
     }
 }

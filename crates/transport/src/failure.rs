@@ -21,7 +21,7 @@ pub(crate) fn check_no_files(spec: &RunSpec) -> Result<(), Failure> {
             let word = spec.transport.word();
             Err(refused(
                 "transport",
-                format!("{word} cannot copy files; use tcp, udt or rbudp"),
+                format!("{word} cannot copy files; use tcp, udt, rbudp or quic"),
             ))
         }
     }

@@ -97,6 +97,10 @@ contract! {
     rbudp_paper: r#"{"transport":"rbudp","rate_bps":0,"rbudp":{"in_flight":1,"early":false,"receiver":"naive","shared_path":"allow"}}"#;
     /// RBUDP in many small blasts, datagram by datagram.
     rbudp_single: r#"{"transport":"rbudp","rate_bps":0,"rbudp":{"packet_bytes":1472,"payload_bytes":100000,"in_flight":3,"gso":false,"gro":false,"checksum":false,"shared_path":"allow"}}"#;
+    /// QUIC as it comes, with packets for Ethernet.
+    quic: r#"{"transport":"quic","quic":{"packet_bytes":1472}}"#;
+    /// QUIC with what fits the path, datagram by datagram, in a small window and blocks that are larger than the payload kept.
+    quic_single: r#"{"transport":"quic","block_bytes":9000001,"quic":{"gso":false,"congestion_control":"bbr","window_bytes":1000000}}"#;
     /// No network.
     null: r#"{"transport":"null"}"#;
 }
@@ -136,6 +140,8 @@ files! {
     mptcp_files: r#"{"transport":"tcp","tcp":{"mptcp":true}}"#;
     /// Over UDT, with packets for Ethernet.
     udt_files: r#"{"transport":"udt","udt":{"packet_bytes":1472}}"#;
+    /// Over QUIC, with packets for Ethernet.
+    quic_files: r#"{"transport":"quic","quic":{"packet_bytes":8972,"window_bytes":4000000}}"#;
     /// Over RBUDP, with packets for Ethernet.
     rbudp_files: r#"{"transport":"rbudp","rate_bps":0,"rbudp":{"packet_bytes":1472,"shared_path":"allow"}}"#;
     /// Over RBUDP in the paper's way, each packet looked at and moved.

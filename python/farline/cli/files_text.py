@@ -79,6 +79,8 @@ def _sealed_line(record: Mapping[str, Any], report: Mapping[str, Any]) -> str:
     copy = record["spec"]["copy"]
     cipher = report["cipher"] or copy.get("cipher", "aes128-gcm")
     sealed = "not encrypted" if cipher == "none" else f"encrypted with {cipher}"
+    if by := report.get("encrypted_by"):
+        sealed += f" by {by.upper()} itself"
     verify = copy.get("verify", "tree")
     words = [sealed, f"verify {verify}"]
     if verify != "none":

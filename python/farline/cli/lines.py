@@ -51,10 +51,12 @@ def spec_line(spec: RunSpec, address: str) -> str:
     files = bool(spec.get("copy"))
     if not files and transport not in ("udp", "rbudp") and (block := spec.get("block_bytes")):
         words.append(f"block {size_text(block)}")
-    if transport in ("udp", "udt", "rbudp"):
+    if transport in ("udp", "udt", "rbudp", "quic"):
         words.append(_packet_text(spec, transport))
     if transport == "udt":
         words.append((spec.get("udt") or {}).get("congestion_control", "bbr"))
+    if transport == "quic":
+        words.append((spec.get("quic") or {}).get("congestion_control", "cubic"))
     if transport == "rbudp":
         words += _blast_words(spec)
     if rate := spec.get("rate_bps"):
@@ -68,7 +70,7 @@ def _length_text(spec: RunSpec) -> str:
     return duration_text(spec.get("duration_s") or 10.0)
 
 
-def _packet_text(spec: RunSpec, transport: Literal["udp", "udt", "rbudp"]) -> str:
+def _packet_text(spec: RunSpec, transport: Literal["udp", "udt", "rbudp", "quic"]) -> str:
     packet = (spec.get(transport) or {}).get("packet_bytes")
     return f"packet {size_text(packet)}" if packet else "packet size from the MTU"
 
@@ -235,8 +237,8 @@ def _cpu_line(summary: Summary, run_s: float) -> str:
 def granted_lines(record: RunRecord) -> list[str]:
     """What the kernel granted and the server changed, each thing said once."""
     lines = []
-    # UDT's own buffers are as asked for; the kernel grants those of its socket, as of RBUDP's.
-    socket = "UDP " if record["spec"].get("transport") in ("udt", "rbudp") else ""
+    # UDT's own buffers are as asked for; the kernel grants those of UDP sockets.
+    socket = "UDP " if record["spec"].get("transport") in ("udt", "rbudp", "quic") else ""
     for stream in data_streams(record):
         granted, end = stream["granted"], ("client", "server")[stream["end"]]
         sizes = {"send": granted["send_buffer_bytes"], "receive": granted["receive_buffer_bytes"]}

@@ -71,7 +71,7 @@ ROOT = click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=Tru
     "--data-ports", metavar="FIRST-LAST", help="Use these ports for data streams (default: any)."
 )
 @click.option(
-    "--single-port", is_flag=True, help="Accept TCP data streams on the control port too."
+    "--single-port", is_flag=True, help="Accept TCP and QUIC data streams on the control port too."
 )
 @click.option(
     "--write", "write_root", type=ROOT, help="Also print a ticket for writing files below FOLDER."

@@ -78,7 +78,7 @@ class StreamChoice:
         tuned, said = self._settle_tuned(spec, contact)
         if tuned:
             return said
-        if spec.get("transport") == "udt":
+        if spec.get("transport") in ("udt", "quic"):
             return [*said, self._settle_cores(spec, contact)]
         rtt_s = contact.rtt_s if contact is not None else 0.0
         here = own_buffers()
@@ -153,7 +153,7 @@ class StreamChoice:
         return f"; {spec['streams']}, limited by the number of ports" if fewer else ""
 
     def _settle_cores(self, spec: dict[str, Any], contact: Contact | None) -> str:
-        """UDT and RBUDP fill a path with one stream, if one thread at each end can."""
+        """UDT, QUIC and RBUDP fill a path with one stream, if one thread at each end can."""
         from farline.models.stream_need import IDLE_CORES, UNKNOWN_RATE_BPS, core_streams
 
         streams = core_streams(wanted_bps(spec, contact) or UNKNOWN_RATE_BPS, own_cores())
@@ -188,7 +188,7 @@ def _hosts_now(contact: Contact | None) -> HostsNow:
 
 def unsettled(spec: Mapping[str, Any]) -> str | None:
     """What follows from the path and was not stated: `streams`, or RBUDP's `rate_bps`."""
-    field = {"tcp": "streams", "udt": "streams", "rbudp": "rate_bps"}[spec.get("transport", "tcp")]
+    field = "rate_bps" if spec.get("transport") == "rbudp" else "streams"
     return None if field in spec else field
 
 

@@ -20,7 +20,14 @@ WIDEST = 0.15
 """Difference of harm that counts whatever the interval, and of a single repetition, which has none:
 single flows that are alike differ by as much within ten seconds."""
 _GENTLE = 0.8
-_NAMES = {"tcp": "TCP", "udp": "UDP", "udt": "UDT", "rbudp": "RBUDP", "null": "null"}
+_NAMES = {
+    "tcp": "TCP",
+    "udp": "UDP",
+    "udt": "UDT",
+    "rbudp": "RBUDP",
+    "quic": "QUIC",
+    "null": "null",
+}
 _DEAF = ("rbudp", "udp")
 """Transports that send at their rate whatever it does to others."""
 

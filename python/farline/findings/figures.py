@@ -19,6 +19,7 @@ _BLOCK_BYTES = {
     "udp": 64 << 10,
     "udt": 128 << 10,
     "rbudp": 128 << 10,
+    "quic": 128 << 10,
     "null": 128 << 10,
 }
 """Block of each transport when none is asked for, as `block_bytes` documents it."""

@@ -12,7 +12,15 @@ from farline.spec._types import RunRecord, StreamRecord
 FRAMING_BYTES = 38
 """Around each packet where a link says nothing: Ethernet, its preamble and gap included."""
 
-_OWN_HEADER = {"udt": UDT_HEADER_BYTES, "rbudp": RBUDP_HEADER_BYTES}
+QUIC_HEADER_BYTES = 36
+"""In front of and behind the payload of a full packet (RFC 9000, sections 17.3 and 19.8; RFC 9001,
+section 5.3): flags 1, connection id 8, packet number 2 to 4, stream frame 7 to 9, tag 16."""
+
+_OWN_HEADER = {
+    "udt": UDT_HEADER_BYTES,
+    "rbudp": RBUDP_HEADER_BYTES,
+    "quic": QUIC_HEADER_BYTES,
+}
 """Bytes that a protocol of ours adds inside the UDP payload."""
 
 _HEADERS = {

@@ -75,7 +75,14 @@ def _typical_record(data: CampaignData) -> dict[str, Any]:
 
 
 def _heading(record: Mapping[str, Any]) -> str:
-    words = {"tcp": "TCP", "udp": "UDP", "udt": "UDT", "rbudp": "RBUDP", "null": "Harness"}
+    words = {
+        "tcp": "TCP",
+        "udp": "UDP",
+        "udt": "UDT",
+        "rbudp": "RBUDP",
+        "quic": "QUIC",
+        "null": "Harness",
+    }
     transport = words.get(str(record.get("spec", {}).get("transport")), "Transport")
     ends = [(record.get(end) or {}).get("host", {}).get("hostname") for end in ("client", "server")]
     server = ends[1] or record.get("server_address", "server")

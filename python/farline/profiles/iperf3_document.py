@@ -111,8 +111,8 @@ def _connection(stream: StreamRecord) -> Document:
 def _buffers(record: RunRecord) -> Document:
     spec: dict[str, Any] = dict(record["spec"])
     transport = spec.get("transport", "tcp")
-    # RBUDP has no buffer but that of its socket.
-    name = "udp_send_buffer_bytes" if transport == "rbudp" else "send_buffer_bytes"
+    # RBUDP and QUIC have no buffer but that of their sockets.
+    name = "udp_send_buffer_bytes" if transport in ("rbudp", "quic") else "send_buffer_bytes"
     asked = (spec.get(transport) or {}).get(name) or 0
     near = next((s["granted"] for s in record["streams"] if s["end"] == CLIENT), None)
     if near is None:

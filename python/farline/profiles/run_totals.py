@@ -34,7 +34,7 @@ def stream_figures(record: RunRecord) -> dict[str, Any]:
         }
     senders, receivers = (streams_of(record, role) for role in (SENDER, RECEIVER))
     transport = record["spec"].get("transport", "tcp")
-    resends = transport in ("tcp", "udt", "rbudp")
+    resends = transport in ("tcp", "udt", "rbudp", "quic")
     datagrams = transport in ("udp", "udt", "rbudp")
     return {
         "retransmits": total(senders, "retransmits") if resends and senders else None,

@@ -30,7 +30,7 @@ Tool: TypeAlias = Literal[
 ToolServer: TypeAlias = Literal["auto", "here", "ssh", "standing"]
 
 # Protocol that carries the data.
-Transport: TypeAlias = Literal["tcp", "udp", "udt", "rbudp", "null"]
+Transport: TypeAlias = Literal["tcp", "udp", "udt", "rbudp", "quic", "null"]
 
 # Which way the data go, seen from the client.
 Direction: TypeAlias = Literal["forward", "reverse", "bidirectional"]
@@ -55,6 +55,9 @@ RbudpReceiver: TypeAlias = Literal["naive", "gather", "fake"]
 
 # What to do when the path shows that others use it, or cannot carry the stated rate without queues.
 SharedPath: TypeAlias = Literal["warn", "refuse", "allow"]
+
+# How a QUIC sender decides how much may be under way.
+QuicControl: TypeAlias = Literal["cubic", "newreno", "bbr"]
 
 # What is done with symbolic links in a source.
 SymbolicLinks: TypeAlias = Literal["keep", "follow", "skip"]
@@ -252,6 +255,8 @@ class RunSpec(TypedDict, total=False):
     udt: UdtOptions | None
     # Parameters of RBUDP; only with `transport` "rbudp".
     rbudp: RbudpOptions | None
+    # Parameters of QUIC; only with `transport` "quic".
+    quic: QuicOptions | None
     # Files to move; without it the streams carry a payload made up on the spot.
     copy: CopySpec | None
 
@@ -376,6 +381,32 @@ class RbudpOptions(TypedDict, total=False):
     gso: bool
     # Receive datagrams from the kernel in batches (UDP_GRO).
     gro: bool
+
+
+class QuicOptions(TypedDict, total=False):
+    """Tunable parameters of QUIC (RFC 9000). Each stream has a connection of its own; all of a
+    server's use one UDP port.
+    """
+
+    # Use this congestion control at the sender.
+    congestion_control: QuicControl
+    # Send datagrams of at most this size, found by probing from 1200 upwards (default: what fits
+    # the MTU of the first hop).
+    packet_bytes: int | None
+    # Send this much before the first acknowledgement (default: 14,720 bytes with cubic and newreno,
+    # 240,000 with bbr).
+    initial_window_bytes: int | None
+    # Allow this much in flight or waiting to be read on each stream.
+    window_bytes: int
+    # Say after this much silence that this end is still there, which also keeps address translation
+    # open.
+    keep_alive_s: float
+    # Set the UDP socket's send buffer beyond wmem_max where permitted (default 8 MiB).
+    udp_send_buffer_bytes: int | None
+    # Set the UDP socket's receive buffer beyond rmem_max where permitted (default 8 MiB).
+    udp_receive_buffer_bytes: int | None
+    # Let the kernel or the NIC split a batch into datagrams (UDP_SEGMENT).
+    gso: bool
 
 
 class CopySpec(TypedDict, total=False):
@@ -1051,6 +1082,9 @@ class CopyReport(TypedDict):
     repeated_chunks: int
     # Cipher in use.
     cipher: str
+    # Transport that encrypts the data with it by itself, below farline's frames; absent where
+    # farline seals them.
+    encrypted_by: NotRequired[str | None]
     # Sum in use: the word of `hash` that was settled on. Empty in records of versions that knew
     # BLAKE3 alone.
     hash: NotRequired[str]

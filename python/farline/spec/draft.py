@@ -135,8 +135,8 @@ def _put_sizes(draft: Draft, values: Mapping[str, Any]) -> None:
         draft.put(path, draft.read(path, values["length"], "-l"), "-l")
     if values.get("window") is not None:
         for section in draft.sections():
-            # RBUDP has no buffers but those of its socket.
-            own = "udp_" if section == "rbudp" else ""
+            # RBUDP and QUIC have no buffers but those of their sockets.
+            own = "udp_" if section in ("rbudp", "quic") else ""
             for end in ("send", "receive"):
                 path = f"{section}.{own}{end}_buffer_bytes"
                 draft.put(path, draft.read(path, values["window"], "-w"), "-w")

@@ -64,7 +64,7 @@ NOT_OF_COPIES = frozenset(
 """Options of a run that a copy has not, by path."""
 
 _COPY_CHOICES = {
-    "transport": ("tcp", "udt", "rbudp"),
+    "transport": ("tcp", "udt", "rbudp", "quic"),
     "rbudp.receiver": ("naive", "gather"),
 }
 """Words that a copy takes, where a run takes more."""

@@ -277,7 +277,7 @@ class NativeTool:
         """Every transport and direction, with samples."""
         return Capabilities(
             "native",
-            ("tcp", "udp", "udt", "rbudp", "null"),
+            ("tcp", "udp", "udt", "rbudp", "quic", "null"),
             ("forward", "reverse", "bidirectional"),
             samples=True,
         )

@@ -128,7 +128,7 @@ def test_letters_mean_what_they_mean_in_iperf3(
     ("arguments", "reason"),
     [
         (["-M", "7"], "allowed: 88 to 32767 bytes"),
-        (["--transport", "sctp"], "allowed: tcp, udp, udt, rbudp, null"),
+        (["--transport", "sctp"], "allowed: tcp, udp, udt, rbudp, quic, null"),
         (["-R", "--bidir"], "both set direction: use one"),
         (["-u", "--transport", "tcp"], "both set transport: use one"),
         (["-w", "1M", "--send-buffer", "2M"], "both set tcp.send_buffer_bytes"),

@@ -54,6 +54,7 @@ fn options(definitions: &Definitions) -> String {
         ("tcp", "TCP"),
         ("udp", "UDP"),
         ("udt", "UDT"),
+        ("quic", "QUIC"),
         ("rbudp", "RBUDP"),
         ("copy", "Files"),
     ] {

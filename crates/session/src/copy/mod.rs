@@ -32,7 +32,8 @@ use std::time::{Duration, Instant};
 
 use farline_mover::{ActivityMonitor, EndSetup, Gauges, Inlet, Outlet, ReceiveEnd, Root, SendEnd};
 use farline_spec::{
-    Cipher, CopyProgress, CopyReport, CopySpec, Failure, FailureKind, RunSpec, SumKind, SyncLevel, Verify,
+    Cipher, CopyProgress, CopyReport, CopySpec, Failure, FailureKind, RunSpec, SumKind, SyncLevel, Transport,
+    Verify,
 };
 use farline_transport::{ByteStream, Role, transport_for};
 use tracing::debug;
@@ -89,6 +90,8 @@ pub struct Copying {
     seals: SealKeys,
     /// Those of data streams: nothing is sealed twice.
     data_seals: SealKeys,
+    /// The transport, where it encrypts data by itself.
+    encrypted_by: Option<Transport>,
     word: EndSignal,
     pieces: Pieces,
     spoiled: Spoiled,
@@ -160,6 +163,7 @@ impl Copying {
                 false => plan.seals.clone(),
             },
             seals: plan.seals,
+            encrypted_by: encrypts.then_some(spec.transport),
             word: EndSignal::default(),
             pieces: Pieces::default(),
             spoiled: Spoiled::new(heals_frames),
@@ -446,6 +450,7 @@ impl Copying {
             Mover::Receives(end) => end.finish()?,
         };
         report.cipher = self.copy.cipher.word().to_owned();
+        report.encrypted_by = self.encrypted_by.map(|transport| transport.word().to_owned());
         report.hash = self.sum.map_or("none", SumKind::word).to_owned();
         let own = if self.sends() {
             &mut report.sender

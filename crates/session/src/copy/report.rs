@@ -43,8 +43,9 @@ pub fn merged(own: &CopyReport, far: Option<&CopyReport>, client_sends: bool) ->
 
 /// A report as it goes to the other end, or came from there: its names stay where they are, its words are short.
 pub fn for_the_wire(mut report: CopyReport) -> CopyReport {
-    // Both ends know it, and an older one has no such field.
+    // Both ends know them, and an older one has no such fields.
     report.hash.clear();
+    report.encrypted_by = None;
     report.failures.clear();
     report.skips.clear();
     report.problems.clear();

@@ -306,6 +306,8 @@ def _means_text(record: RunRecord, report: CopyReport) -> str:
     streams, asked = spec.get("streams", 1), spec.get("copy") or {}
     cipher = report["cipher"] or asked.get("cipher") or "none"
     sealed = "not encrypted" if cipher == "none" else cipher
+    if by := report.get("encrypted_by"):
+        sealed += f" by {by.upper()}"
     plural = "" if streams == 1 else "s"
     rate_bps = spec.get("rate_bps")
     rate = f" at {rate_human(rate_bps)}" if rate_bps else ""

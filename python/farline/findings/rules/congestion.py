@@ -35,6 +35,9 @@ def losses(figures: Figures) -> Finding | None:
         other = () if name in MODELS else ("a control that ignores random losses: -C bbr",)
         return Finding("cwnd", line, remedies=(*other, *more_streams(figures)))
     line = f"congestion control: losses keep the window of {name} small ({lost(figures)})"
+    if figures.transport == "quic":
+        model = () if name in MODELS else ("a control that ignores random losses: -C bbr",)
+        return Finding("cwnd", line, _window(figures), (*more_streams(figures), *model))
     pace = "a lower --fq-rate" if figures.asked_by == "--fq-rate" else "--fq-rate"
     remedies = (
         *more_streams(figures),

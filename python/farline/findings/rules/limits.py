@@ -148,6 +148,8 @@ LIMITS = MappingProxyType(
         "udp": Limits(loss=0.001, reader_busy=0.8),
         # UDT's round-trip times include its threads; BBR tolerates 2 % of losses.
         "udt": Limits(queue_on_one_host=False, loss_to_model=0.02),
+        # As UDT's, QUIC's round-trip times include its threads.
+        "quic": Limits(queue_on_one_host=False),
         # The rate is stated, so a path is full without a start-up, and losses are expected.
         "rbudp": Limits(loss=0.001, reader_busy=0.8, path_full=0.95, path_nearly_full=1.0),
         # Start and end of a copy take their time: they are a larger part of it.

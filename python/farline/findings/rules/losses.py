@@ -24,6 +24,9 @@ def lost_share(figures: Figures) -> float:
     """Share of the packets that did not arrive when they were sent first."""
     if figures.transport == "tcp":
         return figures.retransmit_share
+    if figures.transport == "quic":
+        # Its sender finds out; what is lost goes again in packets of other numbers.
+        return figures.retransmits / figures.sent_packets if figures.sent_packets else 0.0
     blasts = figures.rbudp.blasts if figures.rbudp else None
     return blasts.first_pass_lost_share if blasts and blasts.packets else figures.lost_share
 
@@ -37,6 +40,8 @@ def lost(figures: Figures) -> str:
         return f"{share} of the packets were missing after the first pass"
     if figures.transport == "udp":
         return f"{share} of {figures.sent_packets} datagrams lost"
+    if figures.transport == "quic":
+        return f"{figures.retransmits} of {figures.sent_packets} packets lost, {share}"
     return f"{figures.lost_packets} of {figures.sent_packets} packets lost, {share}"
 
 

@@ -25,7 +25,7 @@ from farline.findings.rules import (
     udt_windows,
 )
 
-EVERY = ("null", "tcp", "udp", "udt", "rbudp")
+EVERY = ("null", "tcp", "udp", "udt", "rbudp", "quic")
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ RULES: tuple[Rule, ...] = (
     Rule(outcome.rate, ("null",)),
     Rule(outcome.harness),
     Rule(outcome.too_short),
-    Rule(outcome.rate, ("tcp", "udp", "udt", "rbudp")),
-    Rule(path.full_emulated_link, ("tcp", "udp", "udt")),
+    Rule(outcome.rate, ("tcp", "udp", "udt", "rbudp", "quic")),
+    Rule(path.full_emulated_link, ("tcp", "udp", "udt", "quic")),
     # Datagrams that nobody sends again: what was lost is the story.
     Rule(receivers.slow_receiver, ("udp", "rbudp")),
     Rule(receivers.overflowing_socket, ("udp", "rbudp")),
@@ -63,12 +63,12 @@ RULES: tuple[Rule, ...] = (
     Rule(sender.idle_sender, ("tcp", "udt")),
     Rule(receivers.overflowing_socket, ("udt",)),
     # The path and what the congestion control makes of it.
-    Rule(path.full_interface, ("tcp", "udt")),
+    Rule(path.full_interface, ("tcp", "udt", "quic")),
     Rule(path.fixed_rate, ("udt",)),
-    Rule(congestion.still_growing, ("tcp", "udt")),
-    Rule(path.standing_queue, ("tcp", "udt")),
+    Rule(congestion.still_growing, ("tcp", "udt", "quic")),
+    Rule(path.standing_queue, ("tcp", "udt", "quic")),
     Rule(path.found_link, ("udt",)),
-    Rule(congestion.losses, ("tcp", "udt")),
+    Rule(congestion.losses, ("tcp", "udt", "quic")),
     Rule(cpu.late_pacing, ("udt",)),
     Rule(congestion.paced_by_model, ("tcp",)),
     Rule(congestion.waits_for_pacing, ("udt",)),
@@ -81,7 +81,7 @@ RULES: tuple[Rule, ...] = (
     Rule(blasts.idle_between, ("rbudp",)),
     Rule(path.lossy_path, ("rbudp",)),
     Rule(receivers.blocked_sender, ("udp", "rbudp")),
-    Rule(cpu.nearly_busy, ("udt", "rbudp")),
+    Rule(cpu.nearly_busy, ("udt", "rbudp", "quic")),
 )
 """Every rule; the first that finds something gives the verdict."""
 

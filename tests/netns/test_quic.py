@@ -1,0 +1,103 @@
+"""QUIC on paths: losses, and a client whose address changes in the middle of a copy."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from farline.testbeds.fixture import MakeBed
+from tests.netns.conftest import FARLINE, Ending, Served, probe
+
+pytestmark = pytest.mark.netns
+
+BYTES = 30_000_000
+NEW = "10.88.0.77"
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
+def test_a_long_lossy_path_is_used(
+    testbed: MakeBed, serve: Callable[..., Served], direction: str
+) -> None:
+    bed = testbed("back-to-back", rtt_s="40ms", loss="0.05%", mtu_bytes=1500, rate_bps="100Mbit")
+    served = serve(bed.hosts["server"])
+    options = ("--transport", "quic", "--direction", direction, "-C", "bbr", "-t", "3")
+    record = probe(bed.hosts["client"], served.ticket, *options)
+    sender = next(stream for stream in record["streams"] if stream["role"] == 0)
+    assert sender["retransmits"] > 0 and sender["min_rtt_us"] >= 40_000
+    assert sender["granted"]["packet_bytes"] == 1472, "probed up to the path's MTU"
+    assert record["summary"][direction]["total_bps"] > 10e6
+
+
+@pytest.fixture
+def cable() -> Iterator[tuple[str, str]]:
+    """Two namespaces with a cable between them; the second has two addresses and uses the first.
+
+    Not a testbed: its emulator carries to no address but those that it knows.
+    """
+    here, there = (f"fl-quic-{os.getpid()}-{end}" for end in ("a", "b"))
+    slow = ("tc", "-n", there, "qdisc", "add", "dev", "vb", "root", "tbf")
+    steps = [
+        ("ip", "netns", "add", here),
+        ("ip", "netns", "add", there),
+        ("ip", "-n", here, "link", "add", "va", "type", "veth", "peer", "name", "vb"),
+        ("ip", "-n", here, "link", "set", "vb", "netns", there),
+        ("ip", "-n", here, "addr", "add", "10.88.0.1/24", "dev", "va"),
+        ("ip", "-n", there, "addr", "add", "10.88.0.2/24", "dev", "vb"),
+        ("ip", "-n", there, "addr", "add", f"{NEW}/24", "dev", "vb"),
+        *(
+            ("ip", "-n", name, "link", "set", dev, "up")
+            for name, dev in ((here, "va"), (there, "vb"))
+        ),
+        *(("ip", "-n", name, "link", "set", "lo", "up") for name in (here, there)),
+        (*slow, "rate", "50mbit", "burst", "200kb", "latency", "50ms"),
+    ]
+    try:
+        for step in steps:
+            subprocess.run(step, check=True, capture_output=True)
+        yield here, there
+    finally:
+        for name in (here, there):
+            subprocess.run(("ip", "netns", "del", name), capture_output=True, check=False)
+
+
+def test_a_copy_goes_on_when_the_address_of_its_client_changes(
+    cable: tuple[str, str], tmp_path: Path, ending: Ending
+) -> None:
+    """Datagrams leave by the new address from the moment on at which routes say so."""
+    here, there = cable
+    environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+
+    def run(name: str, *words: str) -> subprocess.Popen[str]:
+        command = ["ip", "netns", "exec", name, str(FARLINE), *words]
+        return ending(subprocess.Popen(command, env=environment, **pipes))  # type: ignore[call-overload]
+
+    state = ("--state-dir", str(tmp_path / "state"), "--write", str(tmp_path))
+    serving = run(here, "serve", "--listen", "10.88.0.1", "-p", "0", "--json", *state)
+    assert serving.stdout is not None
+    ticket = json.loads(serving.stdout.readline())["tickets"]["write"]
+    volume = tmp_path / "volume"
+    volume.write_bytes(os.urandom(BYTES))
+    words = ("--no-store", "--json", str(volume), f"{ticket}#target/", "--transport", "quic")
+    copying = run(there, "copy", *words)
+    partial = tmp_path / "target"
+    while copying.poll() is None and not partial.exists():
+        time.sleep(0.05)
+    time.sleep(1.0)
+    assert copying.poll() is None, "it was to be in the middle"
+    route = ("ip", "-n", there, "route", "replace", "10.88.0.1/32", "dev", "vb", "src", NEW)
+    subprocess.run(route, check=True)
+    printed, said = copying.communicate(timeout=60)
+    assert copying.returncode == 0, said
+    record = json.loads(printed)
+    assert (tmp_path / "target" / "volume").read_bytes() == volume.read_bytes()
+    receivers = [one for one in record["streams"] if (one["end"], one["role"]) == (1, 1)]
+    remotes = [one["granted"]["remote"] for one in receivers if one["bytes"] > 1_000_000]
+    assert remotes and all(remote.startswith(f"{NEW}:") for remote in remotes), remotes
+    assert record["copy"].get("attempts", 1) == 1, "no session was lost over it"
