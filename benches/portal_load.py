@@ -87,7 +87,7 @@ async def ask(port: int, token: str, number: int, until_s: float, times: list[fl
     """One connection that asks, its share of the rate, whether or not the last answer was quick."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     step_s, next_s, count = CONNECTIONS / (1.1 * ESTIMATES_PER_S), time.monotonic(), 0
-    while next_s < until_s:
+    while next_s < until_s and time.monotonic() < until_s + 1.0:
         await asyncio.sleep(max(0.0, next_s - time.monotonic()))
         source, destination = PAIRS[(number + count) % len(PAIRS)]
         size = 10**9 + 7_777_777 * (number + CONNECTIONS * count)
