@@ -14,8 +14,8 @@
 //! ```
 //!
 //! The thread of a port receives, sorts and minds the timers. Whoever waits in a call of a stream does the work of its
-//! connection itself (decrypts, acknowledges, sends); when nobody does, the port's thread does. So one connection keeps
-//! two cores busy, several keep as many as there are streams, and a stream that is left alone stays alive.
+//! connection itself (decrypts, acknowledges, sends); when nobody does, the port's thread does. So one connection can
+//! use two cores, several can use one each, and a stream that is left alone stays alive.
 //!
 //! Start with [`Quic`]; [`port`] and [`link`] are where the time goes, [`tls`] says who may speak to whom.
 
