@@ -16,7 +16,7 @@ pytestmark = pytest.mark.loopback
 def _reproduce(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(FARLINE), "reproduce", *words, "-o", str(folder)],
-        capture_output=True, text=True, timeout=100,
+        capture_output=True, text=True, timeout=240,
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from farline.errors import UsageError
 from farline.reproduce.item import Item
-from farline.reproduce.items import analytics, end_to_end, rbudp, sharing, tpg
+from farline.reproduce.items import analytics, analytics_logs, end_to_end, rbudp, sharing, tpg
 
 ITEMS: Sequence[Item] = (
     *tpg.ITEMS,
@@ -14,6 +14,7 @@ ITEMS: Sequence[Item] = (
     *sharing.ITEMS,
     *rbudp.ITEMS,
     *analytics.ITEMS,
+    *analytics_logs.ITEMS,
 )
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import math
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,12 +24,17 @@ from farline.reproduce.evidence import (
     no_less,
 )
 from farline.reproduce.item import Item, NotMeasured
-from farline.reproduce.made_logs import ALIKE, PETASCALE, PRODUCTION, Made, profiles
+from farline.reproduce.items.analytics_parts import (
+    made_profile,
+    profile_picture,
+    profiles_of,
+    roughness,
+    running_curve,
+)
+from farline.reproduce.made_logs import PETASCALE, PRODUCTION
 from farline.reproduce.measured import Measured, profile_over_rtt, values_of
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from farline.plots.data import CampaignData
 
 PAPER = "Rao et al. 2018"
@@ -56,18 +58,6 @@ GOLDEN: Mapping[str, tuple[Callable[[float], float], float, float]] = {
 """Profiles over [0, 1] with C_CC and C_UC, worked out by hand."""
 XDD_BPS, TCP_BPS = 200e6, 100e6
 """Capacities of the quick scale's lines; those of the full scale stand in the records."""
-
-
-def made_profile(
-    rtt_ms: npt.ArrayLike, rates: npt.ArrayLike, capacity: float, label: str = ""
-) -> ThroughputProfile:
-    """A profile of single values."""
-    places = np.asarray(rtt_ms, dtype=np.float64)
-    count = len(places)
-    return ThroughputProfile(
-        rtt_ms=places, mean_bps=np.asarray(rates, dtype=np.float64),
-        sd_bps=np.full(count, np.nan), n=np.ones(count), capacity_bps=capacity, label=label,
-    )  # fmt: skip
 
 
 def coefficients(_: Measured) -> Evidence:
@@ -165,7 +155,7 @@ def concave(measured: Measured) -> Evidence:
             above("Peak over the capacity", float(profile.mean_bps.max()) / _capacity(data), 0.8,
                   budget, "%", "about 10 of 10 Gb/s"),
         ],
-        [_profile_picture("fig-1a", "File transfers over 8 flows", [profile])],
+        [profile_picture("fig-1a", "File transfers over 8 flows", [profile])],
         reason=f"C_CC is {found.c_cc.value:+.3f}: the start of a copy takes some round trips, and"
         " in files of this size they are a large part at the longest.",
     )  # fmt: skip
@@ -188,24 +178,7 @@ def convex(measured: Measured) -> Evidence:
             below("Rate times round-trip time is a constant: the window", max(products)
                   / min(products), 1.25),
         ],
-        [_profile_picture("fig-1b", "A fixed window over the round-trip time", [profile])],
-    )  # fmt: skip
-
-
-def production(measured: Measured) -> Evidence:
-    """Fig. 1(c): unlike sites make a profile that is not smooth."""
-    found = _made(PRODUCTION)
-    alike = _made(ALIKE)
-    whole, same = found["all"], alike["all"]
-    rough, smooth = _roughness(whole), _roughness(same)
-    return Evidence(
-        [
-            larger("The profile of unlike sites is rougher than that of like ones", rough, smooth,
-                   0.5, "highly non-smooth"),
-            larger("Its C_UC is lower", same.coefficients().c_uc.value,
-                   whole.coefficients().c_uc.value, 0.05, "lower C_UC"),
-        ],
-        [_profile_picture("fig-1c", "Made-up sites, unlike and alike", [whole, same])],
+        [profile_picture("fig-1b", "A fixed window over the round-trip time", [profile])],
     )  # fmt: skip
 
 
@@ -221,7 +194,7 @@ def bars(measured: Measured) -> Evidence:
     lnet = profile_over_rtt(window, {POINT: "LNet"}, TCP_BPS, "LNet").coefficients()
     beside = profile_over_rtt(window, {POINT: "TCP"}, TCP_BPS, "TCP").coefficients()
     rows.append(("LNet", lnet.c_uc.value, beside.c_uc.value))
-    production = _made(PRODUCTION)["all"].coefficients().c_uc.value
+    production = profiles_of(PRODUCTION)["all"].coefficients().c_uc.value
     rows.append(("Production", production, production))
     rows.sort(key=lambda row: -row[1])
     names = [name for name, _, _ in rows]
@@ -302,7 +275,7 @@ def tcp_versions(measured: Measured) -> Evidence:
         )  # fmt: skip
     return Evidence(
         checks,
-        [_profile_picture("fig-6", "TCP over the round-trip time", list(at.values()))],
+        [profile_picture("fig-6", "TCP over the round-trip time", list(at.values()))],
         reason="Falls to the longest round-trip time: "
         + ", ".join(f"{c} with {n} {100 * value:.0f} %" for (c, n), value in fall.items())
         + ". Most of BBR's is the ramp: the paper's runs were longer.",
@@ -318,8 +291,8 @@ def transfer_profiles(measured: Measured) -> Evidence:
     common = [rtt for rtt in files.rtt_ms if rtt in tcp.rtt_ms]
     ratios = [float(files(rtt)) / float(tcp(rtt)) for rtt in common]
     mean = sum(ratios) / len(ratios)
-    rough = _roughness(_made(PETASCALE)["all"])
-    smooth = _roughness(files)
+    rough = roughness(profiles_of(PETASCALE)["all"])
+    smooth = roughness(files)
     return Evidence(
         [
             no_less("(a) Copies reach what TCP does, on average over the round-trip times", mean,
@@ -327,8 +300,8 @@ def transfer_profiles(measured: Measured) -> Evidence:
             larger("(c) Production between unlike sites is rougher", rough, smooth, 0.2,
                    "irregular"),
         ],
-        [_profile_picture("fig-7a", "Copies over 8 flows, and TCP over 8 streams", [files, tcp]),
-         _profile_picture("fig-7c", "Made-up production", [_made(PETASCALE)["all"]])],
+        [profile_picture("fig-7a", "Copies over 8 flows, and TCP over 8 streams", [files, tcp]),
+         profile_picture("fig-7c", "Made-up production", [profiles_of(PETASCALE)["all"]])],
         reason=f"Copies reach {100 * mean:.0f} % of TCP: names, checksums and the end of a copy"
         " take round trips of their own, in files of this size a visible part.",
         notes=["Fig. 7(b), GridFTP from Lustre, needs that file system's limits: not part of this"
@@ -350,7 +323,7 @@ def few_knots(measured: Measured) -> Evidence:
             below("Largest gap of the profile through five of them", miss, 0.02, budget, "%",
                   "within 2 %"),
         ],
-        [_profile_picture(
+        [profile_picture(
             "fig-8", "A profile of eleven round-trip times, and of five",
             [profile, made_profile(part.rtt_ms, part.rate_bps, _capacity(data), "5 RTTs")])],
     )  # fmt: skip
@@ -364,7 +337,7 @@ def running_sites(measured: Measured) -> Evidence:
     pictures, gaps, starts = [], [], []
     for name, profile in (("tcp", tcp), ("files", files), ("ratio", files / tcp)):
         parts = _site_parts(profile)
-        curves = [_running_curve(label, part) for label, part in parts.items()]
+        curves = [running_curve(label, part) for label, part in parts.items()]
         pictures.append(Picture(f"fig-10-{name}", f"C_UC over RTT, {name}", "RTT (ms)", "C_UC",
                                 curves))  # fmt: skip
         last = [float(part.running().c_uc[-1]) for part in parts.values()]
@@ -390,7 +363,7 @@ def flows(measured: Measured) -> Evidence:
     score = {(how, n): _xdd(data, n, how).coefficients().c_uc.value
              for how in ("direct", "buffered") for n in (1, 4, 8)}  # fmt: skip
     curves = [
-        _running_curve(f"{how}, {n} flows", _xdd(data, n, how))
+        running_curve(f"{how}, {n} flows", _xdd(data, n, how))
         for how in ("direct", "buffered") for n in (1, 4, 8)
     ]  # fmt: skip
     best = max((1, 4, 8), key=lambda n: score["buffered", n])
@@ -425,8 +398,8 @@ def credits(measured: Measured) -> Evidence:
                    float(run.c_uc[-1]), 0.2),
         ],
         [Picture("fig-12", "C_UC over RTT", "RTT (ms)", "C_UC",
-                 [_running_curve("TCP", tcp), _running_curve("copies", files),
-                  _running_curve("difference", tcp - files)])],
+                 [running_curve("TCP", tcp), running_curve("copies", files),
+                  running_curve("difference", tcp - files)])],
     )  # fmt: skip
 
 
@@ -451,95 +424,12 @@ def concurrency(measured: Measured) -> Evidence:
             larger("One file over one stream falls more than 16 files", falls[low, 1] + 0.01,
                    falls[high, 1] + 0.01, 0.1, "precipitous drop"),
         ],
-        [_profile_picture("fig-13a", "GridFTP over the round-trip time", list(at.values())),
+        [profile_picture("fig-13a", "GridFTP over the round-trip time", list(at.values())),
          Picture("fig-13b", "C_UC over RTT", "RTT (ms)", "C_UC",
-                 [_running_curve(profile.label, profile) for profile in at.values()])],
+                 [running_curve(profile.label, profile) for profile in at.values()])],
         reason="Falls: " + ", ".join(
             f"CC {c} P {p} {100 * value:.0f} %" for (c, p), value in falls.items()) + ".",
     )  # fmt: skip
-
-
-def petascale(_: Measured) -> Evidence:
-    """Fig. 14: four sites with 100 Gb/s."""
-    found = _made(PETASCALE, (("ANL", "ORNL"),))
-    score = {name: profile.coefficients().c_uc.value for name, profile in found.items()}
-    sites = [score[site] for site in PETASCALE.sites]
-    share = _share_of_orders()
-    return Evidence(
-        [
-            below("All sites are below 0.5", max(sites), 0.5, paper="below 0.5"),
-            above("The infrastructure is above each site", score["all"], max(sites),
-                  paper="higher than the sites"),
-            above("ANL-ORNL is above both", score["ANL-ORNL"], max(score["ANL"], score["ORNL"]),
-                  paper="higher than both"),
-        ],
-        [_running_picture("fig-14c", found)],
-        reason=f"Of 4000 drawn infrastructures of four sites {100 * share:.1f} % have this order of"
-        " coefficients: C_UC of a site covers that site's round-trip times only, so those of sites"
-        " and of the whole are not comparable (docs/design/analytics.md). The logs are made up, as"
-        " the paper's are not public.",
-        instead="farline says so beside the coefficients, and ranks sites over the round-trip times"
-        " that all cover.",
-    )  # fmt: skip
-
-
-def esnet(_: Measured) -> Evidence:
-    """Fig. 15: five sites with 10 Gb/s, transfers of at least 100 Mb/s."""
-    found = _made(PRODUCTION, (("ANL", "ORNL"),))
-    score = {name: profile.coefficients().c_uc.value for name, profile in found.items()}
-    others = [score[site] for site in PRODUCTION.sites if site not in ("ANL", "ORNL")]
-    return Evidence(
-        [
-            below("The infrastructure", score["all"], 0.5, paper="0.343"),
-            above("ANL and ORNL are above the other sites", min(score["ANL"], score["ORNL"]),
-                  max(others), paper="above 0.5, others lower"),
-            below("ANL-ORNL is below both", score["ANL-ORNL"], min(score["ANL"], score["ORNL"]),
-                  paper="0.459, lower than either"),
-        ],
-        [_running_picture("fig-15c", found)],
-        notes=["The logs are made up: sites, L = 10 Gb/s and the way to the figures are the"
-               " paper's, rates are not. " + ", ".join(
-                   f"{name} {value:.3f}" for name, value in score.items()) + "."],
-    )  # fmt: skip
-
-
-def text_range(_: Measured) -> Evidence:
-    """Abstract: the coefficient is in [0, 1]."""
-    places = np.linspace(0.0, 1.0, 2001)
-    most = made_profile(places, [0.0 if x in (0.0, 1.0) else 1.0 for x in places], 1.0)
-    least = made_profile(places, [1.0 if x in (0.0, 1.0) else 0.0 for x in places], 1.0)
-    high, low = (one.coefficients().c_uc.value for one in (most, least))
-    return Evidence(
-        [below("C_UC of a profile that rises and falls", high, 1.0, paper="[0,1]"),
-         above("C_UC of one that falls and rises", low, 0.0, paper="[0,1]")],
-        reason=f"Profiles that rise somewhere have {low:.3f} to {high:.3f}; [0, 1] holds for those"
-        " that never rise. Profiles of production do.",
-    )  # fmt: skip
-
-
-def text_convex(_: Measured) -> Evidence:
-    """Section 4.2: convex as indicated by C_UC = 0.343."""
-    flat = made_profile([0, 50, 100], [0.3, 0.3, 0.3], 1.0).coefficients()
-    bent = made_profile(np.linspace(0, 1, 501), [1 / (1 + x) for x in np.linspace(0, 1, 501)], 1.0)
-    return Evidence(
-        [fact("A profile with C_UC below 0.5 is convex", False,
-              f"the constant 0.3 has {flat.c_uc.value:.2f} and C_CC {flat.c_cc.value:+.3f}",
-              "convex as indicated by C_UC")],
-        reason="C_UC below 0.5 says nothing of the shape by itself: a constant 0.3 has 0.40, and"
-        f" the convex 1/(1+x) has {bent.coefficients().c_uc.value:.3f}. C_CC says it.",
-        instead="farline prints mean, C_CC and both ends beside C_UC.",
-    )  # fmt: skip
-
-
-def text_counts(_: Measured) -> Evidence:
-    """Sections 3.1 and 4.1: numbers of round-trip times, combinations and connections."""
-    return Evidence(
-        [
-            equal("Round-trip times of seven sites", math.comb(7, 2) + 7, 28),
-            equal("Combinations of CC and P from 1, 2, 4, 8, 16", 5 * 5, 25),
-            equal("Connections of four sites, each with each", 4 * 4, 16),
-        ]
-    )
 
 
 def text_bbr(measured: Measured) -> Evidence:
@@ -579,30 +469,6 @@ def _fall(profile: ThroughputProfile) -> float:
     return 1 - float(profile.mean_bps[-1]) / float(profile.mean_bps[0])
 
 
-def _roughness(profile: ThroughputProfile) -> float:
-    """How far a profile is from non-increasing: all its rises over its mean."""
-    rises = np.diff(profile.mean_bps)
-    return float(rises[rises > 0].sum() / profile.mean_bps.mean())
-
-
-def _profile_picture(name: str, caption: str, shown: Sequence[ThroughputProfile]) -> Picture:
-    scale, unit = (1e9, "Gb/s") if max(p.mean_bps.max() for p in shown) > 2e9 else (1e6, "Mb/s")
-    curves = [
-        Curve(p.label or p.name, p.rtt_ms.tolist(), (p.mean_bps / scale).tolist()) for p in shown
-    ]
-    return Picture(name, caption, "RTT (ms)", unit, curves)
-
-
-def _running_curve(name: str, profile: ThroughputProfile) -> Curve:
-    run = profile.running()
-    return Curve(name, run.rtt_ms.tolist(), run.c_uc.tolist())
-
-
-def _running_picture(name: str, found: Mapping[str, ThroughputProfile]) -> Picture:
-    curves = [_running_curve(label, profile) for label, profile in found.items()]
-    return Picture(name, "C_UC over RTT: all, a part, and each site", "RTT (ms)", "C_UC", curves)
-
-
 _SITES = {
     "ANL": (0.0, 11.8, 22.6, 38.5, 45.6, 107.4, 354.2),
     "ORNL": (0.0, 11.8, 17.2, 47.3, 51.0, 110.0, 366.0),
@@ -626,58 +492,11 @@ def _site_parts(profile: ThroughputProfile) -> dict[str, ThroughputProfile]:
     return parts
 
 
-def _made(made: Made, groups: tuple[tuple[str, ...], ...] = ()) -> Mapping[str, ThroughputProfile]:
-    """Profiles of made-up logs, read once in a process."""
-    return _read_once(made.name, groups)
-
-
-@functools.cache
-def _read_once(name: str, groups: tuple[tuple[str, ...], ...]) -> Mapping[str, ThroughputProfile]:
-    made = next(one for one in (PETASCALE, PRODUCTION, ALIKE) if one.name == name)
-    with tempfile.TemporaryDirectory(prefix="farline-reproduce-") as folder:
-        return profiles(made, Path(folder), groups)
-
-
-def _share_of_orders(draws: int = 4000) -> float:
-    """Share of infrastructures like `PETASCALE` with the order of Fig. 14: whole above each site,
-    ANL-ORNL above both.
-    """
-    random = np.random.default_rng(2018)
-    rtts = np.array(sorted(PETASCALE.rtt_ms.values()))
-    pairs = sorted(PETASCALE.rtt_ms, key=lambda pair: PETASCALE.rtt_ms[pair])
-    sites = list(PETASCALE.sites)
-    files = random.uniform(10, 60, (draws, len(sites)))
-    window = random.uniform(20, 150, draws)
-    rates = np.stack(
-        [np.minimum(np.minimum(files[:, sites.index(a)], files[:, sites.index(b)]),
-                    8 * window / rtt) for (a, b), rtt in zip(pairs, rtts, strict=True)], axis=1,
-    ) / 100  # fmt: skip
-    of_site = {s: _c_uc(rtts, rates, [s in pair for pair in pairs]) for s in sites}
-    whole = _c_uc(rtts, rates, [True] * len(pairs))
-    both = _c_uc(rtts, rates, ["ANL" in pair or "ORNL" in pair for pair in pairs])
-    order = np.logical_and.reduce(
-        [whole > value for value in of_site.values()]
-        + [both > of_site["ANL"], both > of_site["ORNL"]]
-    )
-    return float(order.mean())
-
-
-def _c_uc(
-    rtts: npt.NDArray[np.float64], rates: npt.NDArray[np.float64], kept: Sequence[bool]
-) -> npt.NDArray[np.float64]:
-    """C_UC of each row (draws,) over the round-trip times that are kept."""
-    from farline.profiles.coefficients import uc_weights
-
-    chosen = np.array(kept)
-    found: npt.NDArray[np.float64] = rates[:, chosen] @ uc_weights(rtts[chosen]) + 0.25
-    return found
-
-
-_NOT_HERE = "The logs are not public. "
 _SHORT = (
     "A tenth of the paper's round-trip times at a lower rate: payload over rate and round-trip"
     " time, and observation over ramp, are as at the paper's times."
 )
+
 
 ITEMS = (
     Item("analytics-fig1a", PAPER, "Fig. 1(a)", "XDD over the round-trip time",
@@ -687,9 +506,6 @@ ITEMS = (
          "A limit on what is in flight gives a convex profile with a peak of 4.5 Gb/s.", convex,
          ("tcp-window",), "A window of fixed size stands for the credits of the routers.",
          guide=GUIDE),
-    Item("analytics-fig1c", PAPER, "Fig. 1(c)", "Globus between production sites",
-         "Differences of the sites make the profile highly non-smooth.", production,
-         scaling=_NOT_HERE + "Made-up logs of five sites with their schema.", guide=GUIDE),
     Item("analytics-fig2", PAPER, "Fig. 2", "C_UC of several configurations",
          "Stacked bars from the best, ESnet and XDD, to the worst, LNet.", bars,
          ("copy-xdd", "xdd-memory", "tcp-window"), _SHORT, guide=GUIDE),
@@ -724,22 +540,9 @@ ITEMS = (
          "CC = 1 is much slower than CC = 16; at CC = 1, P = 16 is much faster than P = 1.",
          concurrency, ("copy-gridftp",), "GridFTP itself between two emulated hosts.",
          guide="docs/guide/tools.md"),
-    Item("analytics-fig14", PAPER, "Fig. 14", "petascale sites",
-         "All sites are below 0.5, the infrastructure is above each, ANL-ORNL above both.",
-         petascale, scaling=_NOT_HERE + "Made-up logs of four sites with their schema.",
-         guide=GUIDE),
-    Item("analytics-fig15", PAPER, "Fig. 15", "production sites",
-         "0.343 for the infrastructure; ANL and ORNL above 0.5; ANL-ORNL 0.459, below either.",
-         esnet, scaling=_NOT_HERE + "Made-up logs of five sites with their schema.", guide=GUIDE),
     Item("analytics-operators", PAPER, "section 3.2", "projection and difference",
          "Projection gives the profile of a part, difference that of a tool.", operators,
          guide=GUIDE),
-    Item("analytics-text-range", PAPER, "abstract, text", "the range of C_UC",
-         "C_UC is a value in [0, 1].", text_range, guide=GUIDE),
-    Item("analytics-text-convex", PAPER, "section 4.2, text", "C_UC and convexity",
-         "The profile is convex as indicated by C_UC = 0.343.", text_convex, guide=GUIDE),
-    Item("analytics-text-counts", PAPER, "sections 3 and 4, text", "counts",
-         "28 round-trip times, 25 combinations, 16 connections.", text_counts, guide=GUIDE),
     Item("analytics-text-bbr", PAPER, "section 3.1, text", "BBR and H-TCP at 366 ms",
          "BBR loses less than 5 %, H-TCP more than 10 %.", text_bbr, ("tcp-rtt",), _SHORT,
          guide="docs/guide/congestion-controls.md"),
