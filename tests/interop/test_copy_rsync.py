@@ -234,7 +234,7 @@ def test_the_reason_why_nothing_was_deleted_is_a_line_of_its_own_at_the_end(
     done = farline(tmp_path, *words, "--delete", "--max-delete=1")
     said = [line for line in done.stderr.splitlines() if line.startswith("farline: ")]
     assert done.returncode == 23
-    assert said[-1] == "farline: nothing was deleted: 2 names to delete exceed --max-delete=1"
+    assert said[-1] == "farline: nothing was deleted: 2 names to delete, but --max-delete allows 1"
     assert (target / "extra").exists()
     done = farline(tmp_path, *words, "--delete", "--max-delete=2", "--overwrite", "different")
     assert done.returncode == 0 and not (target / "extra").exists()

@@ -219,7 +219,7 @@ def test_a_rate_above_what_the_server_allows_is_refused(tmp_path: Path) -> None:
                 tmp_path, "probe", running.address, *RATED, "--direction", way, "--no-store"
             )
             assert refused.returncode == 8
-            assert "the server allows up to 100000000 bit/s" in refused.stderr
+            assert "the server allows up to 100 Mbit/s" in refused.stderr
             slower = ("--direction", way, "--rate", "80M", "-n", "2M")
             assert moved(record_of(tmp_path, running.address, *slower)) == {2 << 20}
 

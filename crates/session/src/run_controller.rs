@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, unbounded};
+use farline_spec::unit::counted;
 use farline_spec::{CopyProgress, Failure, FailureKind, MoverSamples, RunSpec, Samples};
 use farline_sys::wake::Waker;
 use farline_transport::SharedRate;
@@ -410,9 +411,9 @@ pub fn check_rows(spec: &RunSpec) -> Result<(), Failure> {
         return Ok(());
     }
     let line = format!(
-        "interval_s: {} s over {sending_s} s gives {rows} rows of samples (streams: {}); allowed: {MAX_ROWS}; use a longer interval",
+        "interval_s: a sample each {} s for {sending_s} s of {} makes {rows} rows; allowed: {MAX_ROWS}; use a longer interval",
         spec.interval_s.get(),
-        spec.stream_total(),
+        counted(spec.stream_total(), "stream"),
     );
     Err(Failure::new(FailureKind::Spec, line))
 }

@@ -162,7 +162,7 @@ fn parse_address(text: &str, usual_port: u16) -> Result<(String, u16), Failure> 
 fn parse_port(text: &str) -> Result<u16, Failure> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let port = text.parse().ok().filter(|&port| digits && port != 0);
-    port.ok_or_else(|| usage("port", "allowed: 1 to 65535"))
+    port.ok_or_else(|| usage("port", "must be a number from 1 to 65535"))
 }
 
 fn parse_ticket(text: &str) -> Result<Option<String>, Failure> {

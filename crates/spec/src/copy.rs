@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::unit::{
     ChunkBytes, DeleteCount, DurationS, FileCount, ModifyWindowS, RateBps, StreamCount, ThreadCount,
+    size_text,
 };
 use crate::{Direction, Failure, FailureKind, Hash, Transport};
 
@@ -452,8 +453,10 @@ impl CopySpec {
             return Ok(());
         }
         let line = format!(
-            "copy.chunk_bytes: {chunk} bytes for each of {frames} streams and threads makes {} bytes of memory; allowed: {MAX_FRAMES_BYTES}",
-            frames * chunk
+            "copy.chunk_bytes: {} for each of {frames} streams and threads makes {} of memory; allowed: {}",
+            size_text(chunk),
+            size_text(frames * chunk),
+            size_text(MAX_FRAMES_BYTES)
         );
         Err(Failure::new(FailureKind::Spec, line))
     }

@@ -152,9 +152,10 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure of `kind`; what of `message` is not plain becomes spaces: it may quote somebody else.
+    /// A failure of `kind`; what of `message` is not plain becomes spaces: it may quote somebody else. The numbers of the
+    /// kernel's errors are left out.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        let mut message = message.into();
+        let mut message = without_numbers(message.into());
         if !message.chars().all(is_plain) {
             message = plain_line(&message, usize::MAX);
         }
@@ -183,6 +184,12 @@ impl Failure {
         }
     }
 
+    /// An option that cannot be as it was asked for: its path in a spec, such as `tcp.mss_bytes`, and why. Whoever shows it
+    /// to a person says the option as that person wrote it.
+    pub fn option(path: &str, reason: impl std::fmt::Display) -> Self {
+        Self::new(FailureKind::Spec, format!("{path}: {reason}"))
+    }
+
     /// A defect in `part` of this program, from what its panic carried.
     pub fn defect(part: &str, panic: &(dyn Any + Send)) -> Self {
         let text = panic
@@ -201,11 +208,25 @@ impl Failure {
 
 /// What the kernel says of `error`, without its number.
 pub fn kernel_words(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    match text.split_once(" (os error") {
-        Some((words, _)) => words.to_owned(),
-        None => text,
+    without_numbers(error.to_string())
+}
+
+/// `text` without each ` (os error 98)`, which the words before it say already.
+fn without_numbers(mut text: String) -> String {
+    const MARK: &str = " (os error ";
+    let mut from = 0;
+    while let Some(found) = text[from..].find(MARK) {
+        let start = from + found;
+        let number = &text[start + MARK.len()..];
+        match number.find(')') {
+            Some(digits) if number[..digits].bytes().all(|byte| byte.is_ascii_digit()) => {
+                text.replace_range(start..start + MARK.len() + digits + 1, "");
+                from = start;
+            }
+            _ => from = start + MARK.len(),
+        }
     }
+    text
 }
 
 #[cfg(test)]
@@ -226,6 +247,25 @@ mod tests {
         assert_eq!(failure.message, "destination /x: Read-only file system");
         let own = Failure::system("x", &std::io::Error::other("a b"));
         assert_eq!(own.message, "x: a b");
+    }
+
+    #[test]
+    fn numbers_of_the_kernel_reach_no_message() {
+        let (busy, gone) = (
+            std::io::Error::from_raw_os_error(98),
+            std::io::Error::from_raw_os_error(2),
+        );
+        let failure = Failure::new(FailureKind::System, format!("a: {busy}, then {gone}; wait"));
+        assert_eq!(
+            failure.message,
+            "a: Address already in use, then No such file or directory; wait"
+        );
+        let other = Failure::option("tcp.mss_bytes", "a name (os error x) and (os error 5");
+        assert_eq!(
+            other.message,
+            "tcp.mss_bytes: a name (os error x) and (os error 5"
+        );
+        assert_eq!(other.kind, FailureKind::Spec);
     }
 
     #[test]

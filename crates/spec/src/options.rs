@@ -15,9 +15,9 @@ use crate::tuning::{
 };
 use crate::unit::{
     BlastCount, BlockBytes, CpuIndex, DurationS, FlowLabel, IntervalS, OmitS, RateBps, StreamCount,
-    StripeCount, TimeoutMs, TotalBytes, TypeOfService,
+    StripeCount, TimeoutMs, TotalBytes, TypeOfService, counted, size_text,
 };
-use crate::{CopySpec, Failure, FailureKind, SCHEMA_VERSION, Tool, ToolServer, Transport};
+use crate::{CopySpec, Failure, SCHEMA_VERSION, Tool, ToolServer, Transport};
 
 /// Most memory that the blasts of one run may ask a receiver for.
 const RBUDP_MEMORY_BYTES: u64 = 16 << 30;
@@ -259,7 +259,7 @@ impl RunSpec {
     /// The kernel's choices stay open. Resolving twice changes nothing.
     ///
     /// # Errors
-    /// [`FailureKind::Spec`] when options contradict each other.
+    /// [`FailureKind::Spec`](crate::FailureKind::Spec) when options contradict each other.
     pub fn resolved(mut self) -> Result<Self, Failure> {
         self.check()?;
         if let Some(copy) = &mut self.copy {
@@ -291,12 +291,12 @@ impl RunSpec {
     /// Refuses a run that is for another tool than farline's own engine.
     ///
     /// # Errors
-    /// [`FailureKind::Spec`] with the option.
+    /// [`FailureKind::Spec`](crate::FailureKind::Spec) with the option.
     pub fn check_native(&self) -> Result<(), Failure> {
         if self.tool.is_native() {
             return Ok(());
         }
-        Err(refused(
+        Err(Failure::option(
             "tool",
             "the engine runs native only: a driver runs other tools",
         ))
@@ -304,13 +304,13 @@ impl RunSpec {
 
     fn check(&self) -> Result<(), Failure> {
         if self.schema != SCHEMA_VERSION {
-            return Err(refused(
+            return Err(Failure::option(
                 "schema",
                 format!("unknown schema {}; expected {SCHEMA_VERSION}", self.schema),
             ));
         }
         if self.duration_s.is_some() && self.total_bytes.is_some() {
-            return Err(refused(
+            return Err(Failure::option(
                 "total_bytes",
                 "cannot be combined with duration_s: give one of the two",
             ));
@@ -324,7 +324,7 @@ impl RunSpec {
             };
             copy.check(transport, self.direction, self.streams)?;
             if self.duration_s.is_some() || self.total_bytes.is_some() || self.omit_s.is_some() {
-                return Err(refused(
+                return Err(Failure::option(
                     "duration_s",
                     "a copy ends when all files are copied: leave out duration_s, total_bytes and omit_s",
                 ));
@@ -340,9 +340,9 @@ impl RunSpec {
         for (name, given) in sections {
             if given && name != self.transport.word() {
                 let transport = self.transport.word();
-                return Err(refused(
+                return Err(Failure::option(
                     name,
-                    format!("options of {name} do not apply to transport {transport}"),
+                    format!("works only with transport {name}; the transport is {transport}"),
                 ));
             }
         }
@@ -352,7 +352,7 @@ impl RunSpec {
             .as_ref()
             .is_some_and(|udt| udt.congestion_control == UdtControl::Fixed);
         if is_fixed && self.rate_bps.is_none_or(|rate| rate.get() == 0) {
-            return Err(refused(
+            return Err(Failure::option(
                 "udt.congestion_control",
                 "fixed needs a rate: give rate_bps above 0",
             ));
@@ -377,7 +377,7 @@ impl RunSpec {
             return Ok(());
         }
         if self.rate_bps.is_none() {
-            return Err(refused(
+            return Err(Failure::option(
                 "rate_bps",
                 "rbudp sends at a stated rate: give one (0 is as fast as the host can)",
             ));
@@ -385,7 +385,7 @@ impl RunSpec {
         let options = self.rbudp.clone().unwrap_or_default();
         check_text("rbudp.file", options.file.as_deref(), 1, 4096)?;
         if options.file.is_some() && self.stream_total() > 1 {
-            return Err(refused(
+            return Err(Failure::option(
                 "rbudp.file",
                 "works only with one stream in one direction",
             ));
@@ -394,7 +394,7 @@ impl RunSpec {
             && options.receiver != RbudpReceiver::Naive
             && self.direction == Direction::Reverse
         {
-            return Err(refused(
+            return Err(Failure::option(
                 "rbudp.receiver",
                 "receiving into a file needs the receiver naive",
             ));
@@ -404,9 +404,11 @@ impl RunSpec {
         let memory = options.payload_bytes.get() * in_flight * streams;
         if memory > RBUDP_MEMORY_BYTES {
             let reason = format!(
-                "{memory} bytes in flight (payload_bytes times in_flight, over all streams); allowed: {RBUDP_MEMORY_BYTES}"
+                "{} in flight (payload_bytes times in_flight, over all streams); allowed: {}",
+                size_text(memory),
+                size_text(RBUDP_MEMORY_BYTES)
             );
-            return Err(refused("rbudp.payload_bytes", reason));
+            return Err(Failure::option("rbudp.payload_bytes", reason));
         }
         Ok(())
     }
@@ -444,15 +446,11 @@ impl RunSpec {
     }
 }
 
-fn refused(place: &str, reason: impl std::fmt::Display) -> Failure {
-    Failure::new(FailureKind::Spec, format!("{place}: {reason}"))
-}
-
 fn check_text(place: &str, text: Option<&str>, min: usize, max: usize) -> Result<(), Failure> {
     match text.map(str::len) {
-        Some(length) if length < min || length > max => Err(refused(
+        Some(length) if length < min || length > max => Err(Failure::option(
             place,
-            format!("{length} characters; allowed: {min} to {max}"),
+            format!("has {}; allowed: {min} to {max}", counted(length, "character")),
         )),
         _ => Ok(()),
     }
@@ -460,7 +458,10 @@ fn check_text(place: &str, text: Option<&str>, min: usize, max: usize) -> Result
 
 fn check_items(place: &str, count: usize, max: usize) -> Result<(), Failure> {
     if count > max {
-        return Err(refused(place, format!("{count} entries; allowed: 0 to {max}")));
+        return Err(Failure::option(
+            place,
+            format!("has {count} of them; allowed: 0 to {max}"),
+        ));
     }
     Ok(())
 }
@@ -516,7 +517,10 @@ mod tests {
             "total_bytes: cannot be combined with duration_s: give one of the two"
         );
         let message = resolve(r#"{"transport":"udp","tcp":{}}"#).unwrap_err().message;
-        assert_eq!(message, "tcp: options of tcp do not apply to transport udp");
+        assert_eq!(
+            message,
+            "tcp: works only with transport tcp; the transport is udp"
+        );
         assert!(resolve(r#"{"schema":9}"#).is_err());
         assert!(resolve(r#"{"tcp":{"congestion_control":"a-name-that-is-too-long"}}"#).is_err());
     }
@@ -553,7 +557,12 @@ mod tests {
         let greedy =
             r#"{"transport":"rbudp","rate_bps":0,"streams":256,"rbudp":{"payload_bytes":8589934592}}"#;
         let message = resolve(greedy).unwrap_err().message;
-        assert!(message.contains("allowed: 17179869184"), "{message}");
+        assert!(
+            message.ends_with(
+                "2 TiB in flight (payload_bytes times in_flight, over all streams); allowed: 16 GiB"
+            ),
+            "{message}"
+        );
         let two = r#"{"transport":"rbudp","rate_bps":0,"streams":2,"rbudp":{"file":"a"}}"#;
         let message = resolve(two).unwrap_err().message;
         assert_eq!(message, "rbudp.file: works only with one stream in one direction");

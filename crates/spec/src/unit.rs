@@ -5,9 +5,52 @@
 //! written in one place and reach serde, JSON Schema, help texts and error
 //! messages from there.
 
+/// `1 name`, `2 names`: a number with its noun, whose plural ends in `s`.
+pub fn counted(count: impl TryInto<u64>, noun: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Bytes in the largest binary unit that says them exactly: `512 KiB`, `1000 bytes`.
+pub fn size_text(bytes: u64) -> String {
+    let units = [
+        (1 << 60, "EiB"),
+        (1 << 50, "PiB"),
+        (1 << 40, "TiB"),
+        (1 << 30, "GiB"),
+        (1 << 20, "MiB"),
+        (1 << 10, "KiB"),
+    ];
+    let found = units
+        .into_iter()
+        .find(|(unit, _)| bytes >= *unit && bytes % unit == 0);
+    match found {
+        Some((unit, name)) => format!("{} {name}", bytes / unit),
+        None if bytes == 1 => "1 byte".to_owned(),
+        None => format!("{bytes} bytes"),
+    }
+}
+
+/// Bits per second in the largest unit that says them exactly with at most three digits after the point: `1.5 Gbit/s`.
+pub fn rate_text(bps: u64) -> String {
+    let units = [
+        (1_000_000_000_000, "Tbit/s"),
+        (1_000_000_000, "Gbit/s"),
+        (1_000_000, "Mbit/s"),
+        (1_000, "kbit/s"),
+    ];
+    let found = units
+        .into_iter()
+        .find(|(unit, _)| bps >= *unit && bps % (unit / 1000) == 0);
+    match found {
+        Some((unit, name)) => format!("{} {name}", bps as f64 / unit as f64),
+        None => format!("{bps} bit/s"),
+    }
+}
+
 /// A number was outside what its type allows.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("{value} is out of range; allowed: {min} to {max} {unit}")]
+#[error("{value} is out of range; allowed: {}", range_text(min, max, unit))]
 pub struct OutOfRange {
     /// What was given.
     pub value: String,
@@ -17,6 +60,27 @@ pub struct OutOfRange {
     pub max: String,
     /// Unit of all three.
     pub unit: &'static str,
+}
+
+/// `64 KiB to 16 MiB`, `88 to 32767 bytes`, `0 to 255`: a range in words. Units that are no plural are left out.
+fn range_text(min: &str, max: &str, unit: &str) -> String {
+    let text = |number: &str| match (number.parse(), unit) {
+        (Ok(bytes), "bytes") => size_text(bytes),
+        (Ok(bps), "bit/s") => rate_text(bps),
+        _ if matches!(
+            unit,
+            "CPU number" | "label" | "octet" | "port" | "probability" | "share"
+        ) =>
+        {
+            number.to_owned()
+        }
+        _ => format!("{number} {unit}"),
+    };
+    let (min, max) = (text(min), text(max));
+    match (min.split_once(' '), max.split_once(' ')) {
+        (Some((number, one)), Some((_, other))) if one == other => format!("{number} to {max}"),
+        _ => format!("{min} to {max}"),
+    }
 }
 
 /// Declares a real number with a unit and an inclusive range.
@@ -358,6 +422,23 @@ mod tests {
     fn range_is_named_in_the_refusal() {
         let refusal = StreamCount::new(0).unwrap_err().to_string();
         assert_eq!(refusal, "0 is out of range; allowed: 1 to 256 streams");
+        let refusals = [
+            ChunkBytes::new(1).unwrap_err(),
+            MssBytes::new(1).unwrap_err(),
+            RateBps::new(u64::MAX).unwrap_err(),
+        ];
+        let allowed = refusals.map(|refusal| refusal.to_string().split_once(": ").unwrap().1.to_owned());
+        assert_eq!(
+            allowed,
+            ["64 KiB to 16 MiB", "88 to 32767 bytes", "0 bit/s to 10 Tbit/s"]
+        );
+        let octet = serde_json::from_str::<TypeOfService>("256")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            octet.starts_with("256 is out of range; allowed: 0 to 255"),
+            "{octet}"
+        );
         assert_eq!(StreamCount::new(256).unwrap(), StreamCount::MAX);
     }
 
@@ -369,6 +450,40 @@ mod tests {
         assert!(refusal.contains("allowed: 1 to 256 streams"), "{refusal}");
         let refusal = serde_json::from_str::<StreamCount>("-1").unwrap_err().to_string();
         assert!(refusal.contains("allowed: 1 to 256 streams"), "{refusal}");
+    }
+
+    #[test]
+    fn one_of_a_thing_has_no_plural() {
+        assert_eq!(
+            [0, 1, 2].map(|count| counted(count, "name")),
+            ["0 names", "1 name", "2 names"]
+        );
+    }
+
+    #[test]
+    fn sizes_and_rates_are_exact_in_the_largest_unit() {
+        let sizes = [0, 1, 1000, 1024, 1536, 512 << 10, 3 << 30, u64::MAX].map(size_text);
+        let expected = [
+            "0 bytes",
+            "1 byte",
+            "1000 bytes",
+            "1 KiB",
+            "1536 bytes",
+            "512 KiB",
+            "3 GiB",
+        ];
+        assert_eq!(sizes[..7], expected);
+        assert_eq!(sizes[7], "18446744073709551615 bytes");
+        let rates = [0, 33, 1_000, 1_500_000_000, 1_234_567, 10_000_000_000_000].map(rate_text);
+        let expected = [
+            "0 bit/s",
+            "33 bit/s",
+            "1 kbit/s",
+            "1.5 Gbit/s",
+            "1234.567 kbit/s",
+            "10 Tbit/s",
+        ];
+        assert_eq!(rates, expected);
     }
 
     #[test]

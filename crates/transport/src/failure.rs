@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 
 use farline_spec::{Failure, FailureKind, RunSpec};
 
-/// An option that cannot be honoured here: where it stands, and what would be allowed.
-pub(crate) fn refused(place: &str, reason: impl std::fmt::Display) -> Failure {
-    Failure::new(FailureKind::Spec, format!("{place}: {reason}"))
+/// An option that cannot be honoured here, by its path in a spec, and what would be allowed.
+pub(crate) fn refused(path: &str, reason: impl std::fmt::Display) -> Failure {
+    Failure::option(path, reason)
 }
 
 /// Refuses a run of files over a transport that moves blocks of its own making only.

@@ -11,7 +11,6 @@ use farline_sys::option::{self, Family};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use crate::Connect;
-use crate::failure::refused;
 
 /// Longest time inside one blocking call, so that the caller can look at its stop flag.
 pub(crate) const SLICE: Duration = Duration::from_millis(100);
@@ -42,7 +41,7 @@ pub(crate) fn open(address: SocketAddr, kind: Type, protocol: Option<Protocol>) 
 pub(crate) fn while_listening(local: SocketAddr, error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::AddrInUse => Failure::new(FailureKind::Busy, format!("data port {local}: {error}")),
-        io::ErrorKind::AddrNotAvailable => refused("pairs.destination", not_here(local)),
+        io::ErrorKind::AddrNotAvailable => Failure::option("pairs.destination", not_here(local)),
         _ => Failure::system(&format!("data port {local}"), error),
     }
 }
@@ -71,7 +70,7 @@ pub(crate) fn bind_source(socket: &Socket, request: &Connect<'_>, remote: Socket
                 io::ErrorKind::PermissionDenied => {
                     Failure::system(&format!("binding to device {device}"), &error)
                 }
-                _ => refused("pairs.source_device", format!("{device}: {error}")),
+                _ => Failure::option("pairs.source_device", format!("{device}: {error}")),
             })?;
     }
     let Some(source) = request.source.map(|source| source.to_canonical()) else {
@@ -79,13 +78,13 @@ pub(crate) fn bind_source(socket: &Socket, request: &Connect<'_>, remote: Socket
     };
     let local = SocketAddr::new(source, 0);
     if local.is_ipv4() != remote.is_ipv4() {
-        return Err(refused(
+        return Err(Failure::option(
             "pairs.source",
             format!("{source} and {remote} use different IP versions"),
         ));
     }
     socket.bind(&local.into()).map_err(|error| match error.kind() {
-        io::ErrorKind::AddrNotAvailable => refused("pairs.source", not_here(local)),
+        io::ErrorKind::AddrNotAvailable => Failure::option("pairs.source", not_here(local)),
         _ => Failure::system(&format!("binding to {source}"), &error),
     })
 }
@@ -98,7 +97,7 @@ pub(crate) fn set_tos(socket: &Socket, spec: &RunSpec, family: Family) -> Result
         Family::V4 => socket.set_tos_v4(tos),
         Family::V6 => socket.set_tclass_v6(tos),
     }
-    .map_err(|error| refused("tos", error))
+    .map_err(|error| Failure::option("tos", error))
 }
 
 /// A line if the kernel uses another type of service than was asked for.
@@ -120,13 +119,13 @@ pub(crate) fn labelled(socket: &Socket, spec: &RunSpec, remote: SocketAddr) -> R
         return Ok(remote.into());
     };
     let SocketAddr::V6(mut remote) = remote else {
-        return Err(refused(
+        return Err(Failure::option(
             "flow_label",
             format!("{remote} is IPv4, but flow labels exist only in IPv6"),
         ));
     };
     flow_label::lease(socket.as_fd(), *remote.ip(), label)
-        .map_err(|error| refused("flow_label", format!("{label}: {error}")))?;
+        .map_err(|error| Failure::option("flow_label", format!("{label}: {error}")))?;
     remote.set_flowinfo(flow_label::flow_info(label));
     Ok(SocketAddr::from(remote).into())
 }

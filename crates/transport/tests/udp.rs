@@ -203,7 +203,7 @@ fn forged_datagrams_are_counted_out_and_never_data() {
     );
     assert_eq!(
         notes,
-        ["300 datagrams did not belong to this stream and were ignored"]
+        ["ignored 300 datagrams that did not belong to this stream"]
     );
 }
 

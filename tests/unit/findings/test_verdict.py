@@ -511,6 +511,7 @@ def test_a_link_that_was_full_after_the_start_up_is_the_limit() -> None:
 @pytest.mark.parametrize(
     "note",
     [
+        "rate limited to 800 Mbit/s per stream: the server allows 800 Mbit/s in total",
         "rate limited to 800000000 bit/s per stream: the server allows 800000000 bit/s in total",
         "rate_bps is 800000000 bit/s on each stream: the server allows 800000000 bit/s over all",
     ],

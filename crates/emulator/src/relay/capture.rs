@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use farline_spec::{Failure, FailureKind};
+use farline_spec::{Failure, FailureKind, kernel_words};
 
 use crate::packet::pcap;
 
@@ -75,7 +75,7 @@ impl Capture {
     pub fn write(&mut self, mut chunk: Chunk) {
         if self.end.error.is_none() {
             if let Err(error) = self.file.write_all(&chunk.bytes) {
-                self.end.error = Some(format!("{}: {error}", self.path.display()));
+                self.end.error = Some(format!("{}: {}", self.path.display(), kernel_words(&error)));
             }
         }
         match self.end.error {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use farline_spec::ValidityStamp;
+use farline_spec::unit::counted;
 
 use super::lateness::Lateness;
 use super::wait::Priority;
@@ -121,7 +122,7 @@ fn most_stolen(from: &[Duration], to: &[Duration]) -> Duration {
 }
 
 fn loss_reasons(stamp: &ValidityStamp) -> Vec<String> {
-    let counted = [
+    let counts = [
         (
             stamp.ring_drops,
             "packets dropped between a host and the emulator",
@@ -135,17 +136,17 @@ fn loss_reasons(stamp: &ValidityStamp) -> Vec<String> {
             "times a host dropped data because memory was short",
         ),
     ];
-    let counted = counted
+    let counts = counts
         .into_iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}; allowed: 0"));
     let unexplained = (stamp.unexplained_packets != 0).then(|| {
         format!(
-            "{} packets are unexplained; allowed: 0",
-            stamp.unexplained_packets
+            "{} unexplained; allowed: 0",
+            counted(stamp.unexplained_packets.unsigned_abs(), "packet")
         )
     });
-    counted.chain(unexplained).collect()
+    counts.chain(unexplained).collect()
 }
 
 #[cfg(test)]

@@ -1,9 +1,7 @@
 //! What a spec asks of an iperf3 server, or why it cannot be asked.
 
 use farline_proto::iperf3::parameters::{MAX_TCP_BLOCK, MAX_UDP_BLOCK, Parameters, Protocol};
-use farline_spec::{
-    Direction, Failure, FailureKind, ReceiveMode, RunSpec, SendMode, Transport, UdpReceiveMode,
-};
+use farline_spec::{Direction, Failure, ReceiveMode, RunSpec, SendMode, Transport, UdpReceiveMode};
 
 /// Most streams each way that iperf3 knows.
 const MAX_STREAMS: u16 = 128;
@@ -14,7 +12,7 @@ const MIN_UDP_BLOCK: u32 = 16;
 /// the spec leaves that open.
 ///
 /// # Errors
-/// [`FailureKind::Spec`] that names the option an iperf3 server does not have.
+/// [`FailureKind::Spec`](farline_spec::FailureKind::Spec) that names the option an iperf3 server does not have.
 pub fn parameters(spec: &RunSpec, segment_bytes: u32) -> Result<Parameters, Failure> {
     check(spec)?;
     let is_udp = spec.transport == Transport::Udp;
@@ -70,7 +68,7 @@ fn check(spec: &RunSpec) -> Result<(), Failure> {
     rules
         .into_iter()
         .find(|(broken, ..)| *broken)
-        .map_or(Ok(()), |(_, name, why)| Err(refused(name, why)))
+        .map_or(Ok(()), |(_, name, why)| Err(Failure::option(name, why)))
 }
 
 fn tcp(spec: &RunSpec) -> Result<Parameters, Failure> {
@@ -78,7 +76,7 @@ fn tcp(spec: &RunSpec) -> Result<Parameters, Failure> {
     let block_bytes = spec.block_bytes.map_or(0, |block| block.get());
     let block_bytes = u32::try_from(block_bytes).unwrap_or(u32::MAX);
     if block_bytes > MAX_TCP_BLOCK {
-        return Err(refused(
+        return Err(Failure::option(
             "block_bytes",
             "iperf3's servers take blocks of at most 1 MiB",
         ));
@@ -86,7 +84,10 @@ fn tcp(spec: &RunSpec) -> Result<Parameters, Failure> {
     let server_receives = spec.direction != Direction::Reverse;
     let server_sends = spec.direction != Direction::Forward;
     if server_receives && tcp.receive_mode == ReceiveMode::Copy {
-        return Err(refused("tcp.receive_mode", "iperf3's servers read or discard"));
+        return Err(Failure::option(
+            "tcp.receive_mode",
+            "iperf3's servers read or discard",
+        ));
     }
     Ok(Parameters {
         protocol: Protocol::Tcp,
@@ -111,7 +112,7 @@ fn tcp(spec: &RunSpec) -> Result<Parameters, Failure> {
 fn udp(spec: &RunSpec, segment_bytes: u32) -> Result<Parameters, Failure> {
     let udp = spec.udp.clone().unwrap_or_default();
     if udp.receive_mode != UdpReceiveMode::Read {
-        return Err(refused(
+        return Err(Failure::option(
             "udp.receive_mode",
             "iperf3's servers read datagrams and nothing more",
         ));
@@ -141,21 +142,17 @@ fn window(spec: &RunSpec, section: &str, send: Option<u64>, receive: Option<u64>
         Direction::Reverse => send,
         Direction::Bidirectional if send.is_some() && receive.is_some() && send != receive => {
             let why = "iperf3's servers have one size for both buffers; give both alike";
-            return Err(refused(&format!("{section}.send_buffer_bytes"), why));
+            return Err(Failure::option(&format!("{section}.send_buffer_bytes"), why));
         }
         Direction::Bidirectional => send.or(receive),
     };
     Ok(u32::try_from(wanted.unwrap_or(0)).unwrap_or(u32::MAX))
 }
 
-fn refused(name: &str, why: &str) -> Failure {
-    Failure::new(FailureKind::Spec, format!("{name}: {why}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farline_spec::from_json;
+    use farline_spec::{FailureKind, from_json};
 
     fn of(text: &str) -> Result<Parameters, Failure> {
         parameters(&from_json::<RunSpec>(text).unwrap().resolved().unwrap(), 1448)

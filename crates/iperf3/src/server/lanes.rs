@@ -10,7 +10,7 @@ use farline_proto::iperf3::parameters::Parameters;
 use farline_proto::iperf3::results::{Results, StreamResult};
 use farline_proto::iperf3::stream_id;
 use farline_proto::iperf3::word::ErrorCode;
-use farline_spec::{Failure, FailureKind};
+use farline_spec::{Failure, FailureKind, kernel_words};
 use farline_sys::option::{Family, forbid_fragments, set_max_pacing_rate};
 use farline_sys::process::CpuTime;
 use farline_transport::SharedRate;
@@ -291,7 +291,10 @@ fn set_options(socket: &Socket, wanted: &Parameters, notes: &mut Vec<String>) ->
     if wanted.pacing_rate_bps > 0 {
         let rate = set_max_pacing_rate(socket.as_fd(), wanted.pacing_rate_bps.div_ceil(8));
         // iperf3 goes on without it, too.
-        notes.extend(rate.err().map(|error| format!("pacing rate: {error}")));
+        notes.extend(
+            rate.err()
+                .map(|error| format!("pacing rate: {}", kernel_words(&error))),
+        );
     }
     if wanted.is_udp() {
         if wanted.dont_fragment {

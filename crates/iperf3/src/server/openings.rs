@@ -10,7 +10,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use farline_proto::iperf3::datagram::{REPLY, is_opening};
-use farline_session::server::listen::plain;
+use farline_session::server::listen::{self, plain};
 use farline_spec::Failure;
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -35,7 +35,7 @@ impl Openings {
     /// [`FailureKind::System`](farline_spec::FailureKind::System) that names the address that cannot be had.
     pub fn bind(addresses: &[SocketAddr]) -> Result<Self, Failure> {
         let bind = |address: &SocketAddr| {
-            let failed = |error: io::Error| Failure::system(&format!("listening on {address}/udp"), &error);
+            let failed = |error: io::Error| listen::failed(format_args!("{address}/udp"), &error);
             bound(*address, address.ip().is_unspecified()).map_err(failed)
         };
         let sockets = addresses.iter().map(bind).collect::<Result<_, _>>()?;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use farline_proto::iperf3::Cookie;
+use farline_spec::unit::counted;
 use farline_spec::{Failure, FailureKind, Iperf3Config};
 use farline_sys::wake::Waker;
 use farline_transport::{Prefix, SharedRate};
@@ -226,20 +227,24 @@ impl Register {
         let (active, total) = known.map_or((0, 0), |host| (host.active, host.total));
         if book.sessions.len() >= self.most {
             return busy(format!(
-                "{} sessions are running, as many as are allowed at once",
-                self.most
+                "{} running, as many as are allowed at once",
+                counted(self.most as u64, "session")
             ));
         }
         if active >= self.most_of_host {
             return busy(format!(
-                "{active} sessions of this address are running, as many as one may have at once"
+                "{} of this address running, as many as one may have at once",
+                counted(active, "session")
             ));
         }
         let is_crowded = known.is_none() && book.hosts.len() >= MOST_ADDRESSES;
         if self.most_ever.is_some_and(|most| total >= most || is_crowded) {
             return Err(Failure::new(
                 FailureKind::Limit,
-                format!("this address has had {total} sessions, all it may have"),
+                format!(
+                    "this address has had {}, all it may have",
+                    counted(total, "session")
+                ),
             ));
         }
         Ok(())

@@ -214,9 +214,12 @@ impl Shared {
         if left.source == *source {
             return Ok(Some(left));
         }
-        kept.staging
-            .remove_left(left.id, &left.source)
-            .map_err(|error| Failure::system("staging folder .farline-partial", &error))?;
+        kept.staging.remove_left(left.id, &left.source).map_err(|error| {
+            Failure::system(
+                "folder .farline-partial for incomplete files, at the destination",
+                &error,
+            )
+        })?;
         Ok(None)
     }
 }

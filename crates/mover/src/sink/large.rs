@@ -163,9 +163,12 @@ impl Shared {
         let kept = self.site().kept();
         let Ok(partial) = kept.staging.resume(left.id, left.source.clone()) else {
             let removed = kept.staging.remove_left(left.id, &left.source);
-            return removed
-                .map(|()| Vec::new())
-                .map_err(|error| Failure::system("staging folder .farline-partial", &error));
+            return removed.map(|()| Vec::new()).map_err(|error| {
+                Failure::system(
+                    "folder .farline-partial for incomplete files, at the destination",
+                    &error,
+                )
+            });
         };
         kept.journal.resumed(&partial);
         let parts = left.proved(self.sum);

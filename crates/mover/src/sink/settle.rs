@@ -148,9 +148,10 @@ impl Shared {
         let kept = self.site().kept();
         kept.journal.dropped(partial)?;
         match kept.staging.remove(partial.name()) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(Failure::system("staging folder .farline-partial", &error))
-            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Failure::system(
+                "folder .farline-partial for incomplete files, at the destination",
+                &error,
+            )),
             _ => Ok(()),
         }
     }

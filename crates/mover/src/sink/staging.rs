@@ -138,7 +138,12 @@ impl Staging {
     /// # Errors
     /// [`FailureKind::Busy`] when another copy holds it; [`FailureKind::System`] when it cannot be made.
     pub fn open(base: BorrowedFd<'_>, key: [u8; 16]) -> Result<Self, Failure> {
-        let explain = |error: io::Error| Failure::system("staging folder .farline-partial", &error);
+        let explain = |error: io::Error| {
+            Failure::system(
+                "folder .farline-partial for incomplete files, at the destination",
+                &error,
+            )
+        };
         let key_text = text_of(&key);
         for _ in 0..LOCK_TRIES {
             let top = made_folder(base, STAGING_NAME).map_err(explain)?;
@@ -175,8 +180,12 @@ impl Staging {
     /// [`FailureKind::System`] when the journal cannot be read or made.
     pub fn journal(&self, boot: &str, durable: bool) -> Result<(Journal, Memory), Failure> {
         let memory = self.memory(boot)?;
-        self.sweep(&memory)
-            .map_err(|error| Failure::system("staging folder .farline-partial", &error))?;
+        self.sweep(&memory).map_err(|error| {
+            Failure::system(
+                "folder .farline-partial for incomplete files, at the destination",
+                &error,
+            )
+        })?;
         self.next_id.store(memory.largest_id + 1, Ordering::Relaxed);
         let explain = |error: io::Error| Failure::system("journal of the copy", &error);
         if durable && !memory.is_empty() {

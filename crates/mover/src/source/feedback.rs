@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use farline_spec::unit::counted;
 use farline_spec::{Failure, FileKind, FileStatus, ReceiptLine};
 use tracing::debug;
 
@@ -421,7 +422,10 @@ impl Shared {
             None => return self.broken("the other end finished before it had all names"),
             Some(0) => {}
             Some(left) => {
-                return self.broken(format!("the other end finished with {left} names outstanding"));
+                return self.broken(format!(
+                    "the other end finished with {} outstanding",
+                    counted(left, "name")
+                ));
             }
         }
         let own = self.remove_sources();

@@ -4,6 +4,7 @@
 use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use farline_spec::unit::counted;
 use farline_spec::{FileStatus, SyncLevel};
 use farline_sys::file::{self, FileFacts, OpenFlags};
 
@@ -105,7 +106,8 @@ impl Shared {
         }
         if left_out > 0 {
             problems.push(format!(
-                "{left_out} names were not removed at the source: they belong to the destination, or there are too many"
+                "{} not removed at the source: they belong to the destination, or there are too many",
+                counted(left_out, "name")
             ));
         }
         problems

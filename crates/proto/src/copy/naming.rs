@@ -8,6 +8,7 @@
 //! ```
 
 use farline_spec::unit::DeleteCount;
+use farline_spec::unit::counted;
 
 /// What is done to a file that is ready, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,12 +153,14 @@ pub fn deletion(
 ) -> Result<(), String> {
     if let Some(most) = most.map(DeleteCount::get).filter(|most| count > *most) {
         return Err(format!(
-            "nothing was deleted: {count} names to delete exceed --max-delete={most}"
+            "nothing was deleted: {} to delete, but --max-delete allows {most}",
+            counted(count, "name")
         ));
     }
     if is_real && count != confirmed.get() {
         return Err(format!(
-            "nothing was deleted: {count} names to delete, but {} were confirmed",
+            "nothing was deleted: {} to delete, but {} confirmed",
+            counted(count, "name"),
             confirmed.get()
         ));
     }

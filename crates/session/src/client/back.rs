@@ -17,6 +17,7 @@ use farline_transport::StreamKey;
 use crate::message::SessionId;
 use crate::run::OpenStream;
 use crate::server::data::DataListeners;
+use crate::server::listen;
 use crate::server::one_port::{Arrivals, NAME_BYTES};
 use crate::streams::End;
 
@@ -47,7 +48,7 @@ impl ReverseListener {
             let line = "transport: a server that connects back supports only tcp";
             return Err(Failure::new(FailureKind::Spec, line));
         }
-        let failed = |error: std::io::Error| Failure::system(&format!("listening on {address}"), &error);
+        let failed = |error: std::io::Error| listen::failed(address, &error);
         let listener = TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let local = listener.local_addr().map_err(failed)?;

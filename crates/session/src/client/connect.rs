@@ -106,7 +106,12 @@ pub(super) fn control(
 
 fn resolve(target: &Target, version: IpVersion) -> Result<Vec<SocketAddr>, Failure> {
     let found = (target.host.as_str(), target.port).to_socket_addrs();
-    let found = found.map_err(|error| unreachable(&target.host, &error.to_string()))?;
+    let found = found.map_err(|error| {
+        let text = error.to_string();
+        let why = text.rsplit(": ").next().unwrap_or(&text);
+        let line = format!("this name has no address ({why}); check its spelling, or give an address");
+        unreachable(&target.host, &line)
+    })?;
     let wanted: Vec<_> = found
         .filter(|address| match version {
             IpVersion::Any => true,
@@ -118,11 +123,11 @@ fn resolve(target: &Target, version: IpVersion) -> Result<Vec<SocketAddr>, Failu
         _ if !wanted.is_empty() => Ok(wanted),
         IpVersion::V4 => Err(unreachable(
             &target.host,
-            "has no IPv4 address, and ip_version is v4",
+            "has no IPv4 address, but IPv4 alone was chosen",
         )),
         IpVersion::V6 => Err(unreachable(
             &target.host,
-            "has no IPv6 address, and ip_version is v6",
+            "has no IPv6 address, but IPv6 alone was chosen",
         )),
         IpVersion::Any => Err(unreachable(&target.host, "has no address")),
     }
@@ -166,6 +171,10 @@ fn connect_failure(address: SocketAddr, error: &std::io::Error) -> Failure {
         ErrorKind::PermissionDenied | ErrorKind::OutOfMemory | ErrorKind::AddrNotAvailable => {
             Failure::system(&format!("connecting to {address}"), error)
         }
+        ErrorKind::ConnectionRefused => unreachable(
+            &address.to_string(),
+            "connection refused: nothing listens on this port; start the server on that host, or check the port",
+        ),
         _ => unreachable(&address.to_string(), &error.to_string()),
     }
 }

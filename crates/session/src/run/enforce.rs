@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use farline_spec::unit::rate_text;
 use farline_spec::{Failure, FailureKind};
 
 /// Time over which the rate is a mean. Shorter bursts are what pacing and socket buffers are for.
@@ -48,8 +49,8 @@ impl RateGuard {
         Err(Failure::new(
             FailureKind::Limit,
             format!(
-                "the rate over {window_s:.1} s was {rate_bps:.0} bit/s in total; the limit is {} bit/s",
-                self.limit_bps
+                "the rate over {window_s:.1} s was {rate_bps:.0} bit/s in total; the limit is {}",
+                rate_text(self.limit_bps)
             ),
         ))
     }

@@ -48,6 +48,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use farline_spec::unit::CpuIndex;
+use farline_spec::unit::counted;
 use farline_spec::{
     CopyProgress, CopyReport, CpuUse, Failure, FailureKind, MoverSamples, RunSpec, Samples, StreamRecord,
     Transport,
@@ -349,8 +350,8 @@ fn check(request: &RunRequest) -> Result<(), Failure> {
     Err(Failure::new(
         FailureKind::Spec,
         format!(
-            "interval_s: {interval_s} s over {sending_s} s gives {rows} rows of samples (streams: {}); allowed: {MAX_ROWS}; use a longer interval",
-            request.streams.len(),
+            "interval_s: a sample each {interval_s} s for {sending_s} s of {} makes {rows} rows; allowed: {MAX_ROWS}; use a longer interval",
+            counted(request.streams.len(), "stream"),
         ),
     ))
 }

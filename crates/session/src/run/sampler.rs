@@ -449,7 +449,7 @@ impl Sampler {
         }
         if self.samples.len() + self.lanes.len() > MAX_ROWS && !self.control.is_aborted() {
             let message = format!(
-                "{} rows of samples; allowed: {MAX_ROWS}: sample less often",
+                "interval_s: {} rows of samples; allowed: {MAX_ROWS}; use a longer interval",
                 self.samples.len()
             );
             self.fail(Failure::new(FailureKind::Limit, message));

@@ -389,7 +389,7 @@ fn what_cannot_run_is_refused_and_leaves_nothing_behind() {
     assert!(
         failure
             .message
-            .contains("120960000 rows of samples (streams: 1); allowed: 8000000"),
+            .contains("of 1 stream makes 120960000 rows; allowed: 8000000"),
         "{failure}"
     );
     let failure = refusal(

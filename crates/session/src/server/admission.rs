@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use farline_mover::Root;
-use farline_spec::unit::{DurationS, RateBps, StreamCount, TotalBytes};
+use farline_spec::unit::{DurationS, RateBps, StreamCount, TotalBytes, counted, rate_text, size_text};
 use farline_spec::{Cipher, CopySpec, Direction, Failure, FailureKind, Limits, RunSpec, ServerConfig};
 
 use crate::machine::watchdog;
@@ -55,15 +55,17 @@ impl Admission {
             return Ok(asked);
         };
         let each_bps = self.grant.spec.rate_bps.map_or(0, RateBps::get);
-        let most = format!("the server allows up to {limit_bps} bit/s in total");
+        let most = format!("the server allows up to {} in total", rate_text(limit_bps));
         if each_bps.saturating_mul(streams.into()) > limit_bps {
             return Err(format!(
-                "{each_bps} bit/s on each of {streams} streams requested, but {most}"
+                "{} on each of {} requested, but {most}",
+                rate_text(each_bps),
+                counted(streams, "stream")
             ));
         }
         match asked.map(RateBps::get) {
             Some(asked_bps) if asked_bps > limit_bps => {
-                Err(format!("{asked_bps} bit/s requested, but {most}"))
+                Err(format!("{} requested, but {most}", rate_text(asked_bps)))
             }
             Some(0) => Ok(RateBps::new(limit_bps).ok()),
             _ => Ok(asked),
@@ -254,9 +256,9 @@ fn check_duration(limit: DurationS, spec: &RunSpec) -> Result<Option<String>, Fa
 fn check_bytes(limit: TotalBytes, spec: &RunSpec) -> Result<(), Failure> {
     let ways = if is_both_ways(spec) { 2 } else { 1 };
     let asked = spec.total_bytes.map(|asked| asked.get() * ways);
-    let allowed = format!("{} bytes in total", limit.get());
+    let allowed = format!("{} in total", size_text(limit.get()));
     match asked {
-        Some(asked) if asked > limit.get() => Err(over("total_bytes", &format!("{asked} bytes"), &allowed)),
+        Some(asked) if asked > limit.get() => Err(over("total_bytes", &size_text(asked), &allowed)),
         Some(_) => Ok(()),
         None => Err(over("total_bytes", "a run of a duration", &allowed)),
     }
@@ -270,11 +272,11 @@ fn apply_rate(limit: RateBps, spec: &mut RunSpec) -> Result<Option<String>, Fail
     let streams = spec.stream_total() as u64;
     let asked = spec.rate_bps.map_or(0, RateBps::get);
     if asked > 0 && asked * streams > limit.get() {
-        let asked = format!("{asked} bit/s on each of {streams} streams");
+        let asked = format!("{} on each of {}", rate_text(asked), counted(streams, "stream"));
         return Err(over(
             "rate_bps",
             &asked,
-            &format!("{} bit/s in total", limit.get()),
+            &format!("{} in total", rate_text(limit.get())),
         ));
     }
     if let Some(copy) = &mut spec.copy {
@@ -286,24 +288,25 @@ fn apply_rate(limit: RateBps, spec: &mut RunSpec) -> Result<Option<String>, Fail
     let each = (limit.get() / streams).max(1);
     spec.rate_bps = RateBps::new(each).ok();
     Ok(Some(format!(
-        "rate limited to {each} bit/s per stream: the server allows {} bit/s in total",
-        limit.get()
+        "rate limited to {} per stream: the server allows {} in total",
+        rate_text(each),
+        rate_text(limit.get())
     )))
 }
 
 fn apply_total_rate(limit: RateBps, copy: &mut CopySpec) -> Result<Option<String>, Failure> {
     let asked = copy.total_rate_bps.map_or(0, RateBps::get);
-    let allowed = format!("{} bit/s in total", limit.get());
+    let allowed = format!("{} in total", rate_text(limit.get()));
     if asked > limit.get() {
-        return Err(over("copy.total_rate_bps", &format!("{asked} bit/s"), &allowed));
+        return Err(over("copy.total_rate_bps", &rate_text(asked), &allowed));
     }
     if asked > 0 {
         return Ok(None);
     }
     copy.total_rate_bps = Some(limit);
     Ok(Some(format!(
-        "copy.total_rate_bps is {} bit/s: the server allows no more",
-        limit.get()
+        "total rate limited to {}: the server allows no more",
+        rate_text(limit.get())
     )))
 }
 
@@ -388,7 +391,10 @@ impl Slots {
         if let Some(most) = self.most_in_all.filter(|&most| book.admitted >= most) {
             return Some(Failure::new(
                 FailureKind::Busy,
-                format!("the server is busy: it stops after {most} sessions, and all have started"),
+                format!(
+                    "the server is busy: it stops after {}, and all have started",
+                    counted(most, "session")
+                ),
             ));
         }
         if running < self.most_at_once {

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
-use farline_spec::{Failure, FailureKind};
+use farline_spec::{Failure, FailureKind, kernel_words};
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// Connections that the kernel may hold ready for us (it caps this at net.core.somaxconn).
@@ -84,8 +84,22 @@ fn bind_one(address: SocketAddr, dual: bool) -> std::io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-fn failed(address: SocketAddr, error: &std::io::Error) -> Failure {
-    Failure::system(&format!("listening on {address}"), error)
+/// Why nobody can listen on `address`, and what to do about it.
+pub fn failed(address: impl std::fmt::Display, error: &std::io::Error) -> Failure {
+    let why = match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            "another program uses this port; stop that program, or choose another port".to_owned()
+        }
+        std::io::ErrorKind::PermissionDenied => "ports below 1024 need root; choose a higher port".to_owned(),
+        std::io::ErrorKind::AddrNotAvailable => {
+            "this host does not have this address; ip addr lists those it has".to_owned()
+        }
+        _ => kernel_words(error),
+    };
+    Failure::new(
+        FailureKind::System,
+        format!("listening on {address} failed: {why}"),
+    )
 }
 
 #[cfg(test)]
@@ -127,7 +141,23 @@ mod tests {
     fn an_address_of_another_machine_is_named() {
         let refusal = bound(r#"["192.0.2.1"]"#).unwrap_err();
         assert_eq!(refusal.kind, FailureKind::System);
-        assert!(refusal.message.contains("192.0.2.1"), "{refusal}");
+        assert_eq!(
+            refusal.message,
+            "listening on 192.0.2.1:0 failed: this host does not have this address; ip addr lists those it has"
+        );
+    }
+
+    #[test]
+    fn a_port_that_is_taken_comes_with_what_to_do() {
+        let taken = bind(&[Ipv4Addr::LOCALHOST.into()], 0).unwrap();
+        let address = addresses(&taken).unwrap()[0];
+        let refusal = bind(&[address.ip()], address.port()).unwrap_err();
+        assert_eq!(
+            refusal.message,
+            format!(
+                "listening on {address} failed: another program uses this port; stop that program, or choose another port"
+            )
+        );
     }
 
     #[test]

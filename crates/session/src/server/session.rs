@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use farline_spec::unit::counted;
 use farline_spec::unit::{FileCount, RateBps};
 use farline_spec::{EndReport, Failure, FailureKind, RunSpec};
 use farline_sys::wake::poll_readable;
@@ -419,7 +420,8 @@ impl<'a> Session<'a> {
         } else if after > u32::from(admission.most_streams) {
             let most = admission.most_streams;
             Err(format!(
-                "{after} streams requested, but the server allows up to {most}"
+                "{} requested, but the server allows up to {most}",
+                counted(after, "stream")
             ))
         } else {
             admission.judge_rate(change.total_rate_bps, after)

@@ -11,7 +11,7 @@ use socket2::Socket;
 
 use super::opening::Opened;
 use super::options::check;
-use crate::failure::{refused, timed_out};
+use crate::failure::timed_out;
 use crate::preamble::next_hello;
 use crate::socket::{bound_socket, labelled, time_left, while_listening};
 use crate::tcp::listener::TcpListener;
@@ -44,7 +44,7 @@ impl RbudpListener {
         check(spec)?;
         if local.ip().is_unspecified() {
             // Datagrams must leave from the address the hello came to.
-            return Err(refused(
+            return Err(Failure::option(
                 "pairs.destination",
                 format!("{local}: RBUDP listens on one address, not on all"),
             ));

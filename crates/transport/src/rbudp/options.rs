@@ -3,14 +3,13 @@
 use std::os::fd::AsFd;
 
 use farline_spec::unit::RbudpPacketBytes;
-use farline_spec::{Failure, FailureKind, Granted, RbudpOptions, RbudpReceiver, RunSpec};
+use farline_spec::{Failure, FailureKind, Granted, RbudpOptions, RbudpReceiver, RunSpec, kernel_words};
 use farline_sys::datagram::{self, MAX_BATCH_BYTES, MAX_BATCH_SEGMENTS};
 use farline_sys::option::{self, Family};
 use socket2::Socket;
 
 use super::link::Link;
 use crate::Role;
-use crate::failure::refused;
 use crate::socket::{
     address_text, buffer_note, family, force_receive_buffer, force_send_buffer, header_bytes, tos_note,
 };
@@ -83,13 +82,13 @@ pub(super) fn check(spec: &RunSpec) -> Result<(), Failure> {
         return Ok(());
     };
     if options.file.is_some() {
-        return Err(refused(
+        return Err(Failure::option(
             "rbudp.file",
             "cannot be combined with a copy, whose files are the data",
         ));
     }
     if options.receiver == RbudpReceiver::Fake {
-        return Err(refused(
+        return Err(Failure::option(
             "rbudp.receiver",
             "fake discards all data; use naive or gather to receive files",
         ));
@@ -123,7 +122,7 @@ impl Setup {
         if role == Role::Receiver && options.gro {
             match datagram::allow_batches(socket.as_fd()) {
                 Ok(()) => setup.gro = true,
-                Err(error) => setup.notes.push(format!("gro: off: {error}")),
+                Err(error) => setup.notes.push(format!("gro: off: {}", kernel_words(&error))),
             }
         }
         Ok(setup)
@@ -165,12 +164,14 @@ impl Setup {
         if self.burst_packets > OLDER_BURST {
             self.burst_packets = OLDER_BURST;
             self.notes.push(format!(
-                "burst: {OLDER_BURST} datagrams: this kernel supports no more ({error})"
+                "burst: {OLDER_BURST} datagrams: this kernel supports no more ({})",
+                kernel_words(error)
             ));
         } else {
             self.gso = false;
             self.notes.push(format!(
-                "gso: off: the kernel or the device refuses bursts ({error})"
+                "gso: off: the kernel or the device refuses bursts ({})",
+                kernel_words(error)
             ));
         }
     }
@@ -181,7 +182,7 @@ fn datagram_bytes(options: &RbudpOptions, fits: usize, mtu: usize) -> Result<usi
     match asked {
         Some(packet) if packet > fits => {
             let reason = format!("{packet} bytes exceed the path's MTU of {mtu}; allowed: up to {fits}");
-            Err(refused("rbudp.packet_bytes", reason))
+            Err(Failure::option("rbudp.packet_bytes", reason))
         }
         Some(packet) => Ok(packet),
         None => Ok(fits),
@@ -195,11 +196,12 @@ fn set_buffers(socket: &Socket, options: &RbudpOptions, role: Role) -> Result<()
         Role::Receiver => (None, Some(UDP_RECEIVE_BYTES)),
     };
     if let Some(wanted) = options.udp_send_buffer_bytes.map(bytes).or(send) {
-        force_send_buffer(socket, wanted).map_err(|error| refused("rbudp.udp_send_buffer_bytes", error))?;
+        force_send_buffer(socket, wanted)
+            .map_err(|error| Failure::option("rbudp.udp_send_buffer_bytes", error))?;
     }
     if let Some(wanted) = options.udp_receive_buffer_bytes.map(bytes).or(receive) {
         force_receive_buffer(socket, wanted)
-            .map_err(|error| refused("rbudp.udp_receive_buffer_bytes", error))?;
+            .map_err(|error| Failure::option("rbudp.udp_receive_buffer_bytes", error))?;
     }
     Ok(())
 }

@@ -17,7 +17,6 @@ use farline_spec::{Failure, RbudpReceiver};
 use farline_sys::datagram::{Batch, RECEIVE_BYTES, receive_batch_now, receive_scattered_now};
 
 use super::memory::Slots;
-use crate::failure::refused;
 use crate::preamble::is_preamble;
 use farline_sys::page_buffer::PageBuffer;
 
@@ -370,7 +369,7 @@ impl FileStore {
         partial.push(".farline-partial");
         let partial = PathBuf::from(partial);
         let file = File::create(&partial)
-            .map_err(|error| refused("rbudp.file", format!("{}: {error}", partial.display())))?;
+            .map_err(|error| Failure::option("rbudp.file", format!("{}: {error}", partial.display())))?;
         Ok(Self {
             file,
             name,

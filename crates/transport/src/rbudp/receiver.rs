@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use farline_proto::rbudp::wire::Message;
 use farline_proto::rbudp::{Receiver as Machine, ReceiverOptions, settle_ns};
+use farline_spec::unit::counted;
 use farline_spec::{Failure, FailureKind, RbudpReceiver, RunSpec};
 use farline_sys::wake::{Interest, wait_ready};
 use farline_sys::{thread, time};
@@ -268,13 +269,16 @@ impl Receiver {
         let figures = self.intake.figures();
         let strays = (figures.strays > 0).then(|| {
             format!(
-                "{} datagrams did not belong to this stream and were ignored",
-                figures.strays
+                "ignored {} that did not belong to this stream",
+                counted(figures.strays, "datagram")
             )
         });
         let corrupt = (figures.corrupt > 0).then(|| {
             let count = figures.corrupt;
-            format!("{count} packets arrived corrupted and were requested again")
+            format!(
+                "requested again: {} that arrived corrupted",
+                counted(count, "packet")
+            )
         });
         [strays, corrupt].into_iter().flatten().collect()
     }

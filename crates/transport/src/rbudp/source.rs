@@ -10,7 +10,6 @@ use farline_spec::{Failure, RunSpec};
 
 use super::options::options_of;
 use super::outbox::Outbox;
-use crate::failure::refused;
 use crate::payload::{MAX_PAYLOAD_BYTES, payload};
 use farline_sys::page_buffer::PageBuffer;
 
@@ -107,11 +106,11 @@ fn repeat(payload: &[u8], offset: u64, place: &mut [u8]) {
 }
 
 fn open(path: &Path, total: Option<u64>) -> Result<Source, Failure> {
-    let failed = |error: io::Error| refused("rbudp.file", format!("{}: {error}", path.display()));
+    let failed = |error: io::Error| Failure::option("rbudp.file", format!("{}: {error}", path.display()));
     let file = File::open(path).map_err(failed)?;
     let facts = file.metadata().map_err(failed)?;
     if !facts.is_file() {
-        return Err(refused(
+        return Err(Failure::option(
             "rbudp.file",
             format!("{}: is not a regular file", path.display()),
         ));
@@ -123,7 +122,7 @@ fn open(path: &Path, total: Option<u64>) -> Result<Source, Failure> {
             "{}: has {length} bytes, but {wanted} are to be sent",
             path.display()
         );
-        return Err(refused("rbudp.file", reason));
+        return Err(Failure::option("rbudp.file", reason));
     }
     Ok(Source::File(file, length))
 }

@@ -9,7 +9,7 @@ use farline_sys::option::set_receive_low_water;
 use farline_sys::wake::{Interest, wait_ready};
 use socket2::SockRef;
 
-use crate::failure::{is_slice, refused, while_moving};
+use crate::failure::{is_slice, while_moving};
 use crate::socket::SLICE;
 
 /// Bytes that must be there before the receiver is woken, where so many are wanted: a wake-up for every segment costs
@@ -38,13 +38,13 @@ pub(super) fn check(spec: &RunSpec) -> Result<(), Failure> {
         return Ok(());
     };
     if tcp.send_mode != SendMode::Copy {
-        return Err(refused(
+        return Err(Failure::option(
             "tcp.send_mode",
             "applies only to generated data; for files use copy.read_engine",
         ));
     }
     if tcp.receive_mode != ReceiveMode::Read {
-        return Err(refused(
+        return Err(Failure::option(
             "tcp.receive_mode",
             "files can only be received with read",
         ));

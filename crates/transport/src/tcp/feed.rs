@@ -10,7 +10,6 @@ use farline_sys::option::allow_zerocopy;
 use farline_sys::wake::poll_readable;
 use farline_sys::zerocopy::ZerocopySender;
 
-use crate::failure::refused;
 use farline_sys::page_buffer::PageBuffer;
 
 /// How many completions may be outstanding before they are fetched: often enough that the kernel's limit on
@@ -36,7 +35,7 @@ impl Feed {
             }
             SendMode::Zerocopy => {
                 allow_zerocopy(socket)
-                    .map_err(|error| refused("tcp.send_mode", format!("zerocopy: {error}")))?;
+                    .map_err(|error| Failure::option("tcp.send_mode", format!("zerocopy: {error}")))?;
                 Self::Zerocopy(ZerocopySender::new(payload))
             }
             SendMode::Sendfile => Self::Sendfile(file()?),

@@ -9,7 +9,6 @@ use farline_spec::{Failure, RunSpec, Transport};
 use super::bytes;
 use super::listener::TcpListener;
 use crate::Listener;
-use crate::failure::refused;
 
 /// Waits for streams whose connections `receiver` brings, with nothing read from them yet; whoever sends there listens on
 /// `local`. For TCP alone; options that must stand before a connection exists are refused ([`needs_own_listener`]).
@@ -41,7 +40,7 @@ pub fn needs_own_listener(spec: &RunSpec) -> Option<&'static str> {
 /// `Spec` that names the option.
 pub(super) fn check(spec: &RunSpec) -> Result<(), Failure> {
     match needs_own_listener(spec) {
-        Some(option) => Err(refused(
+        Some(option) => Err(Failure::option(
             option,
             "must be set before the connection exists, which a server with a single port cannot do",
         )),

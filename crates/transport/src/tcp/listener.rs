@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, TryRecvError};
-use farline_spec::{Failure, FailureKind, RunSpec};
+use farline_spec::{Failure, FailureKind, RunSpec, kernel_words};
 use farline_sys::flow_label;
 use farline_sys::wake::poll_readable;
 use socket2::Socket;
@@ -276,7 +276,10 @@ fn reflect_label(socket: &Socket, spec: &RunSpec, local: SocketAddr) -> Vec<Stri
     }
     let refused = flow_label::reflect(socket.as_fd()).err();
     let note = |error| {
-        format!("flow label: not on packets from this end ({error}): net.ipv6.flowlabel_consistency is 1")
+        format!(
+            "flow label: not on packets from this end ({}): net.ipv6.flowlabel_consistency is 1",
+            kernel_words(&error)
+        )
     };
     refused.map(note).into_iter().collect()
 }

@@ -10,7 +10,6 @@ use farline_sys::{capability, option};
 use socket2::{Protocol, Socket, Type};
 
 use crate::Role;
-use crate::failure::refused;
 use crate::socket::{self, address_text, buffer_note, tos_note};
 
 /// A TCP or MPTCP socket for `address`.
@@ -23,7 +22,7 @@ pub(super) fn open(address: SocketAddr, spec: &RunSpec) -> Result<Socket, Failur
     };
     socket::open(address, Type::STREAM, Some(protocol)).map_err(|error| {
         if wants_mptcp && !capability::has_mptcp() {
-            return refused(
+            return Failure::option(
                 "tcp.mptcp",
                 format!("this kernel has no MPTCP or net.mptcp.enabled is 0 ({error})"),
             );
@@ -39,7 +38,7 @@ pub(super) fn before_connection(socket: &Socket, spec: &RunSpec, role: Role) -> 
     if let Some(mss) = tcp.mss_bytes {
         socket
             .set_tcp_mss(u32::from(mss.get()))
-            .map_err(|error| refused("tcp.mss_bytes", format!("{} bytes: {error}", mss.get())))?;
+            .map_err(|error| Failure::option("tcp.mss_bytes", format!("{} bytes: {error}", mss.get())))?;
     }
     for_role(socket, spec, role)
 }
@@ -49,12 +48,12 @@ fn set_buffers(socket: &Socket, tcp: &TcpOptions) -> Result<(), Failure> {
     if let Some(bytes) = tcp.send_buffer_bytes {
         socket
             .set_send_buffer_size(bytes.get() as usize)
-            .map_err(|error| refused("tcp.send_buffer_bytes", error))?;
+            .map_err(|error| Failure::option("tcp.send_buffer_bytes", error))?;
     }
     if let Some(bytes) = tcp.receive_buffer_bytes {
         socket
             .set_recv_buffer_size(bytes.get() as usize)
-            .map_err(|error| refused("tcp.receive_buffer_bytes", error))?;
+            .map_err(|error| Failure::option("tcp.receive_buffer_bytes", error))?;
     }
     Ok(())
 }
@@ -64,7 +63,7 @@ pub(super) fn for_role(socket: &Socket, spec: &RunSpec, role: Role) -> Result<()
     let Some(tcp) = &spec.tcp else { return Ok(()) };
     socket
         .set_tcp_nodelay(tcp.no_delay)
-        .map_err(|error| refused("tcp.no_delay", error))?;
+        .map_err(|error| Failure::option("tcp.no_delay", error))?;
     if role == Role::Receiver {
         return Ok(());
     }
@@ -76,7 +75,7 @@ pub(super) fn for_role(socket: &Socket, spec: &RunSpec, role: Role) -> Result<()
     match tcp.pacing_rate_bps.map_or(0, |rate| rate.get()) {
         0 => Ok(()),
         rate_bps => option::set_max_pacing_rate(socket.as_fd(), rate_bps.div_ceil(8))
-            .map_err(|error| refused("tcp.pacing_rate_bps", error)),
+            .map_err(|error| Failure::option("tcp.pacing_rate_bps", error)),
     }
 }
 
@@ -90,7 +89,7 @@ fn unknown_congestion_control(name: &str, error: &io::Error) -> Failure {
     } else {
         ("is not available here; allowed", found.congestion_controls)
     };
-    refused(
+    Failure::option(
         "tcp.congestion_control",
         format!("{name} {reason}: {}", names.join(", ")),
     )

@@ -12,7 +12,7 @@ use socket2::Socket;
 use super::handshake::{Sign, read_sign, tell};
 use super::header::{Kind, Token};
 use super::stream::UdpStream;
-use crate::failure::{refused, timed_out};
+use crate::failure::timed_out;
 use crate::preamble::next_hello;
 use crate::socket::{bound_socket, labelled, time_left, while_listening};
 use crate::{Listener, Role, Stream, StreamKey};
@@ -39,7 +39,7 @@ impl UdpListener {
     pub(super) fn bind(local: SocketAddr, spec: &RunSpec) -> Result<Self, Failure> {
         if local.ip().is_unspecified() {
             // Answers must leave from the address the hello came to.
-            return Err(refused(
+            return Err(Failure::option(
                 "pairs.destination",
                 format!("{local}: UDP listens on one address, not on all"),
             ));

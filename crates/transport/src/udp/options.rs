@@ -2,13 +2,12 @@
 
 use std::os::fd::AsFd;
 
-use farline_spec::{Failure, RunSpec, UdpOptions};
+use farline_spec::{Failure, RunSpec, UdpOptions, kernel_words};
 use farline_sys::datagram::{self, MAX_BATCH_BYTES, MAX_BATCH_SEGMENTS};
 use farline_sys::option::{self, Family};
 use socket2::Socket;
 
 use crate::Role;
-use crate::failure::refused;
 use crate::socket::{self, family, header_bytes};
 use crate::udp::header::HEADER_BYTES;
 
@@ -102,7 +101,7 @@ impl Setup {
         // A datagram is at most 65,507 bytes.
         match datagram::set_segment_size(socket.as_fd(), self.packet_bytes as u16) {
             Ok(()) => self.gso = true,
-            Err(error) => self.notes.push(format!("gso: off: {error}")),
+            Err(error) => self.notes.push(format!("gso: off: {}", kernel_words(&error))),
         }
     }
 
@@ -112,7 +111,7 @@ impl Setup {
         }
         match datagram::allow_batches(socket.as_fd()) {
             Ok(()) => self.gro = true,
-            Err(error) => self.notes.push(format!("gro: off: {error}")),
+            Err(error) => self.notes.push(format!("gro: off: {}", kernel_words(&error))),
         }
     }
 }
@@ -135,7 +134,7 @@ fn packet_bytes(options: &UdpOptions, fits: usize, mtu: usize) -> Result<usize, 
 pub(super) fn over_mtu(packet: usize, fits: usize, mtu: usize) -> Failure {
     let reason =
         format!("{packet} bytes exceed the path's MTU of {mtu} with dont_fragment; allowed: up to {fits}");
-    refused("udp.packet_bytes", reason)
+    Failure::option("udp.packet_bytes", reason)
 }
 
 /// As [`over_mtu`], once the kernel has refused one: asks it again what fits.
@@ -152,18 +151,19 @@ fn set_fragments(socket: &Socket, options: &UdpOptions, family: Family) -> Resul
     } else {
         option::allow_fragments(socket.as_fd(), family)
     };
-    result.map_err(|error| refused("udp.dont_fragment", error))
+    result.map_err(|error| Failure::option("udp.dont_fragment", error))
 }
 
 fn set_buffers(socket: &Socket, options: &UdpOptions, role: Role) -> Result<(), Failure> {
     let bytes = |asked: farline_spec::unit::BufferBytes| asked.get() as usize;
     if let Some(asked) = options.send_buffer_bytes.map(bytes) {
-        socket::force_send_buffer(socket, asked).map_err(|error| refused("udp.send_buffer_bytes", error))?;
+        socket::force_send_buffer(socket, asked)
+            .map_err(|error| Failure::option("udp.send_buffer_bytes", error))?;
     }
     let wanted = (role == Role::Receiver).then_some(RECEIVE_BUFFER_BYTES);
     if let Some(asked) = options.receive_buffer_bytes.map(bytes).or(wanted) {
         socket::force_receive_buffer(socket, asked)
-            .map_err(|error| refused("udp.receive_buffer_bytes", error))?;
+            .map_err(|error| Failure::option("udp.receive_buffer_bytes", error))?;
     }
     Ok(())
 }

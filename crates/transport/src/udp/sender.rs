@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use farline_spec::{Failure, RunSpec};
+use farline_spec::{Failure, RunSpec, kernel_words};
 use farline_sys::wake::poll_readable;
 use farline_sys::{datagram, time};
 use socket2::Socket;
@@ -189,13 +189,15 @@ fn reduce(socket: &Socket, setup: &mut Setup, error: &io::Error) -> Result<(), F
     if setup.batch_packets > OLDER_BATCH {
         setup.batch_packets = OLDER_BATCH;
         setup.notes.push(format!(
-            "batch: {OLDER_BATCH} datagrams: this kernel supports no more ({error})"
+            "batch: {OLDER_BATCH} datagrams: this kernel supports no more ({})",
+            kernel_words(error)
         ));
         return Ok(());
     }
     setup.gso = false;
     setup.notes.push(format!(
-        "gso: off: the kernel or the device refuses batches ({error})"
+        "gso: off: the kernel or the device refuses batches ({})",
+        kernel_words(error)
     ));
     datagram::set_segment_size(socket.as_fd(), 0).map_err(|error| Failure::system("UDP_SEGMENT", &error))
 }

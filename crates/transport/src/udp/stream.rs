@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Instant;
 
+use farline_spec::unit::counted;
 use farline_spec::{Failure, Granted, RunSpec};
 use farline_sys::option::path_mtu;
 use socket2::Socket;
@@ -166,8 +167,12 @@ impl UdpStream {
             Engine::Receiver(receiver) => receiver.strays(),
             Engine::Sender(_) => 0,
         };
-        let strays = (strays > 0)
-            .then(|| format!("{strays} datagrams did not belong to this stream and were ignored"));
+        let strays = (strays > 0).then(|| {
+            format!(
+                "ignored {} that did not belong to this stream",
+                counted(strays, "datagram")
+            )
+        });
         [send_buffer, receive_buffer, tos, strays]
             .into_iter()
             .flatten()

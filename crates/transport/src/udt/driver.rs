@@ -9,6 +9,7 @@ use std::time::Duration;
 use farline_proto::udt::handshake::{Agreed, Offer, late_answer};
 use farline_proto::udt::wire::destination_of;
 use farline_proto::udt::{Closed, Connection, Reader, State, Statistics};
+use farline_spec::unit::counted;
 use farline_spec::{Failure, FailureKind, Granted, RunSpec};
 use farline_sys::datagram::{RECEIVE_BYTES, receive_batch_now};
 use farline_sys::{datagram, thread, time};
@@ -352,7 +353,8 @@ impl Driver {
         if self.strays > 0 {
             let strays = self.strays;
             notes.push(format!(
-                "{strays} datagrams did not belong to this connection and were ignored"
+                "ignored {} that did not belong to this connection",
+                counted(strays, "datagram")
             ));
         }
         Granted {

@@ -19,7 +19,7 @@ use super::opening::{bare_socket, connect_socket};
 use super::options::{Setup, SocketOptions};
 use super::port::{Inbox, Member, Port};
 use super::socket::Socket;
-use crate::failure::{is_slice, refused, timed_out};
+use crate::failure::{is_slice, timed_out};
 use crate::socket::{canonical, time_left, while_listening};
 
 /// Answers that are kept for callers who ask again.
@@ -60,7 +60,7 @@ impl Listener {
         let local = canonical(local);
         if local.ip().is_unspecified() {
             // Answers must leave from the address the call came to.
-            return Err(refused(
+            return Err(Failure::option(
                 "pairs.destination",
                 format!("{local}: UDT listens on one address, not on all"),
             ));

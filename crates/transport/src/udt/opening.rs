@@ -15,7 +15,7 @@ use tracing::debug;
 use super::driver::Driver;
 use super::options::{Setup, SocketOptions, set_buffers};
 use super::port::{Member, Port, port_taken};
-use crate::failure::{is_slice, refused, timed_out, while_connecting};
+use crate::failure::{is_slice, timed_out, while_connecting};
 use crate::socket::{canonical, family, labelled, open, set_tos, time_left};
 
 /// How to open.
@@ -63,13 +63,13 @@ pub(super) fn port_between(
     };
     if local.is_ipv4() != remote.is_ipv4() {
         let reason = format!("{local} and {remote} use different IP versions");
-        return Err(refused("local address", reason));
+        return Err(Failure::option("local address", reason));
     }
     let make = || {
         let socket = bare_socket(remote, options)?;
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::AddrInUse => port_taken(local, &error),
-            io::ErrorKind::AddrNotAvailable => refused(
+            io::ErrorKind::AddrNotAvailable => Failure::option(
                 "local address",
                 format!("{} is not an address of this host", local.ip()),
             ),

@@ -5,13 +5,12 @@ use std::os::fd::AsFd;
 use farline_proto::udt::Config;
 use farline_proto::udt::handshake::{Agreed, Offer};
 use farline_proto::udt::wire::{IP_UDP_BYTES, Sequence, SocketKind};
-use farline_spec::{Failure, Granted, RunSpec, UdtOptions};
+use farline_spec::{Failure, Granted, RunSpec, UdtOptions, kernel_words};
 use farline_sys::datagram::{self, MAX_BATCH_BYTES, MAX_BATCH_SEGMENTS};
 use farline_sys::option;
 use socket2::Socket;
 
 use super::chance;
-use crate::failure::refused;
 use crate::socket::{
     address_text, buffer_note, family, force_receive_buffer, force_send_buffer, header_bytes, tos_note,
 };
@@ -81,9 +80,9 @@ pub(super) fn set_buffers(socket: &Socket, options: &SocketOptions) -> Result<()
         asked.map_or(default, |asked| asked.get() as usize)
     };
     force_send_buffer(socket, bytes(udt.udp_send_buffer_bytes, UDP_SEND_BYTES))
-        .map_err(|error| refused("udt.udp_send_buffer_bytes", error))?;
+        .map_err(|error| Failure::option("udt.udp_send_buffer_bytes", error))?;
     force_receive_buffer(socket, bytes(udt.udp_receive_buffer_bytes, UDP_RECEIVE_BYTES))
-        .map_err(|error| refused("udt.udp_receive_buffer_bytes", error))
+        .map_err(|error| Failure::option("udt.udp_receive_buffer_bytes", error))
 }
 
 impl Setup {
@@ -113,7 +112,7 @@ impl Setup {
         if setup.udt.gro {
             match datagram::allow_batches(socket.as_fd()) {
                 Ok(()) => setup.gro = true,
-                Err(error) => setup.notes.push(format!("gro: off: {error}")),
+                Err(error) => setup.notes.push(format!("gro: off: {}", kernel_words(&error))),
             }
         }
         Ok(setup)

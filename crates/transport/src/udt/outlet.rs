@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use farline_spec::Failure;
+use farline_spec::{Failure, kernel_words};
 use farline_sys::datagram;
 use farline_sys::wake::{Interest, wait_ready};
 
@@ -134,13 +134,15 @@ impl Outlet {
         if self.most_packets > OLDER_BURST {
             self.most_packets = OLDER_BURST;
             self.notes.push(format!(
-                "burst: {OLDER_BURST} packets: this kernel supports no more ({error})"
+                "burst: {OLDER_BURST} packets: this kernel supports no more ({})",
+                kernel_words(error)
             ));
             return;
         }
         self.gso = false;
         self.notes.push(format!(
-            "gso: off: the kernel or the device refuses bursts ({error})"
+            "gso: off: the kernel or the device refuses bursts ({})",
+            kernel_words(error)
         ));
     }
 }

@@ -11,7 +11,7 @@ use super::SLICE_NS;
 use super::driver::Driver;
 use super::opening::{Way, open_on, port_between};
 use super::options::SocketOptions;
-use crate::failure::{refused, timed_out};
+use crate::failure::timed_out;
 
 /// Bytes after which a sender takes a turn, however fast it is given more.
 const TURN_BYTES: usize = 64 << 10;
@@ -157,7 +157,7 @@ impl Socket {
         deadline: Instant,
     ) -> Result<(), Failure> {
         if message.is_empty() {
-            return Err(refused(
+            return Err(Failure::option(
                 "message",
                 "it is empty, and UDT cannot send an empty message",
             ));
@@ -188,7 +188,7 @@ impl Socket {
         if is_hopeless {
             let (length, free) = (message.len(), statistics.send_buffer_free_bytes);
             let reason = format!("{length} bytes: the send buffer has room for {free}");
-            return Err(refused("message", reason));
+            return Err(Failure::option("message", reason));
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use socket2::Socket;
 
 use super::CheckPlan;
 use super::datagram::{Datagram, is_of_the_past};
-use crate::failure::{refused, while_moving};
+use crate::failure::while_moving;
 use crate::limit::Turn;
 use crate::payload::payload;
 use crate::socket::errno;
@@ -180,7 +180,7 @@ impl<'a> Outbox<'a> {
         if error.raw_os_error() == Some(errno::EMSGSIZE) {
             let packet = self.packet_bytes;
             let reason = format!("{packet} bytes exceed the path's MTU: use fewer, or leave the option out");
-            return Err(refused("rbudp.packet_bytes", reason));
+            return Err(Failure::option("rbudp.packet_bytes", reason));
         }
         // Lost here is as lost on the way: nobody there, or no room.
         if is_lost || is_of_the_past(&error) {
