@@ -127,6 +127,7 @@ fn a_source_that_is_not_there_fails_by_name_and_forbids_deletion() {
         failure.message.ends_with("missing: no such file or folder"),
         "{failure}"
     );
+    assert_eq!(failure.kind, farline_spec::FailureKind::Usage);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use farline_spec::kernel_words;
+use farline_spec::{FailureKind, kernel_words};
 use farline_sys::file::{self, FileFacts, OpenFlags};
 
 use super::expand::expand;
@@ -33,12 +33,26 @@ pub(super) struct Missing {
     pub(super) text: String,
     /// Why, one line.
     pub(super) reason: String,
+    /// Whose fault it is: whoever names what is not there, or the host that does not let it be read.
+    pub(super) kind: FailureKind,
 }
 
-fn missing(text: &str, reason: String) -> Missing {
-    Missing {
-        text: text.to_owned(),
-        reason,
+impl Missing {
+    fn new(text: &str, reason: String, kind: FailureKind) -> Self {
+        Self {
+            text: text.to_owned(),
+            reason,
+            kind,
+        }
+    }
+
+    /// From what the kernel said.
+    fn of(text: &str, error: &io::Error) -> Self {
+        let kind = match error.kind() {
+            io::ErrorKind::NotFound => FailureKind::Usage,
+            _ => FailureKind::System,
+        };
+        Self::new(text, why(error), kind)
     }
 }
 
@@ -48,7 +62,8 @@ impl Origin {
     /// # Errors
     /// What is wrong with it.
     pub(super) fn open(root: &Root, text: &str, before: Option<&Self>) -> Result<Self, Missing> {
-        let path = path_text::to_bytes(text).map_err(|failure| missing(text, failure.message))?;
+        let path = path_text::to_bytes(text)
+            .map_err(|failure| Missing::new(text, failure.message, FailureKind::Usage))?;
         Self::open_path(root, text, &path, before)
     }
 
@@ -57,13 +72,12 @@ impl Origin {
     /// # Errors
     /// What is wrong with one of them, or that nothing fits; then nothing is added.
     pub(super) fn open_pattern(root: &Root, text: &str, origins: &mut Vec<Self>) -> Result<(), Missing> {
-        let path = path_text::to_bytes(text).map_err(|failure| missing(text, failure.message))?;
-        let found = expand(root, &path).map_err(|error| missing(text, why(&error)))?;
+        let path = path_text::to_bytes(text)
+            .map_err(|failure| Missing::new(text, failure.message, FailureKind::Usage))?;
+        let found = expand(root, &path).map_err(|error| Missing::of(text, &error))?;
         if found.is_empty() {
-            return Err(missing(
-                text,
-                "no such file or folder, and no name matches it as a pattern".to_owned(),
-            ));
+            let reason = "no such file or folder, and no name matches it as a pattern".to_owned();
+            return Err(Missing::new(text, reason, FailureKind::Usage));
         }
         let begin = origins.len();
         for path in found {
@@ -79,18 +93,17 @@ impl Origin {
     }
 
     fn open_path(root: &Root, text: &str, path: &[u8], before: Option<&Self>) -> Result<Self, Missing> {
-        let missing = |reason: String| missing(text, reason);
         let (base, top) = split(path);
         let shared = before.filter(|before| before.base == base && before.top.is_some() && top.is_some());
         let folder = match shared {
             Some(before) => Arc::clone(&before.folder),
             None => {
                 let opened = root.open(&base, OpenFlags::PATH | OpenFlags::FOLDER);
-                Arc::new(opened.map_err(|error| missing(why(&error)))?)
+                Arc::new(opened.map_err(|error| Missing::of(text, &error))?)
             }
         };
         if let Some(top) = &top {
-            file::stat_at(Some(folder.as_fd()), top, false).map_err(|error| missing(why(&error)))?;
+            file::stat_at(Some(folder.as_fd()), top, false).map_err(|error| Missing::of(text, &error))?;
         }
         Ok(Self { base, folder, top })
     }

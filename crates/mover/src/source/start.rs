@@ -55,10 +55,17 @@ pub(super) fn start(setup: EndSetup) -> Result<SendEnd, Failure> {
     let open_files = raise_open_files().unwrap_or_default();
     let (origins, missing) = open_sources(&setup);
     if origins.is_empty() {
-        let line = missing.first().map_or(String::new(), |missing| {
-            format!("source {}: {}", missing.text, missing.reason)
-        });
-        return Err(Failure::new(FailureKind::System, line));
+        // A spec has one source at least.
+        let (line, kind) = missing.first().map_or_else(
+            || (String::new(), FailureKind::Internal),
+            |missing| {
+                (
+                    format!("source {}: {}", missing.text, missing.reason),
+                    missing.kind,
+                )
+            },
+        );
+        return Err(Failure::new(kind, line));
     }
     let list = setup.spec.source_list.as_deref().map(List::open).transpose()?;
     let may_repeat = list.is_some() || may_repeat(&origins);

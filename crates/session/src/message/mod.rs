@@ -311,12 +311,12 @@ pub fn tame_line(text: &str) -> String {
     plain_line(text, MAX_LINE_BYTES)
 }
 
-/// A failure as a peer reports it, made fit to be shown and acted on here: what is wrong
-/// with the peer's machine stays that and says whose it is; a defect of its farline is the peer's fault, not this end's.
+/// A failure as a peer reports it, made fit to be shown and acted on here: what is wrong with the peer's machine, or is not
+/// there, stays that and says whose it is; a defect of its farline is the peer's fault, not this end's.
 pub fn tame_failure(failure: Failure) -> Failure {
     let line = tame_line(&failure.message);
     let (kind, message) = match failure.kind {
-        FailureKind::System => (FailureKind::System, format!("the other end: {line}")),
+        kind @ (FailureKind::System | FailureKind::Usage) => (kind, format!("the other end: {line}")),
         FailureKind::Internal => (FailureKind::Protocol, format!("the other end failed: {line}")),
         kind => (kind, line),
     };
@@ -409,6 +409,8 @@ mod tests {
             (theirs.kind, theirs.message.as_str()),
             (FailureKind::System, "the other end: disk full")
         );
+        let absent = tame_failure(Failure::new(FailureKind::Usage, "no such source"));
+        assert_eq!(absent.message, "the other end: no such source");
         let defect = tame_failure(Failure::new(FailureKind::Internal, "a panic"));
         assert_eq!(defect.kind, FailureKind::Protocol);
     }
