@@ -22,6 +22,7 @@ __all__ = [
     "host_facts",
     "inspect_ticket",
     "list_tickets",
+    "looks_into",
     "make_contact",
     "make_user_namespace",
     "memory_copy_bps",
@@ -215,6 +216,9 @@ class Contact:
     @property
     def address(self) -> str | None:
         """Address of this end."""
+
+def looks_into(rules: list[str], path: bytes) -> bool:
+    """Whether a copy with these rules looks into the folder at `path` below its destination."""
 
 def make_contact(target_json: str, ip_version: str, timeout_s: float) -> Contact:
     """Connects to a target over IP of this version (`any`, `v4`, `v6`) and says nothing."""

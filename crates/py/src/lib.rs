@@ -55,7 +55,7 @@ mod _native {
     #[pymodule_export]
     use crate::storage::{StorageMount, run_storage_load, start_storage};
     #[pymodule_export]
-    use crate::sums::FileSum;
+    use crate::sums::{FileSum, looks_into};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,4 +1,4 @@
-//! Sums of files that lie somewhere, for who holds a receipt against them.
+//! Sums of files that lie somewhere, for who holds a receipt against them; which folders the rules of a copy leave out.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -40,4 +40,10 @@ impl FileSum {
                 .map_err(|error| Failure::system("reading a file", &error))
         })
     }
+}
+
+/// Whether a copy with these rules (`+ pattern`, `- pattern`) looks into the folder at `path` below its destination.
+#[pyfunction]
+pub fn looks_into(py: Python<'_>, rules: Vec<String>, path: Vec<u8>) -> PyResult<bool> {
+    gate(py, || farline_session::looks_into(&rules, &path))
 }

@@ -37,7 +37,7 @@ mod ticket_records;
 mod tls;
 
 pub use client::{Contact, Event, Local, RunControl, RunHandle, start_run, start_run_with};
-pub use copy::{FileSum, run_storage_load};
+pub use copy::{FileSum, looks_into, run_storage_load};
 pub use facts::{host_facts, version_info};
 pub use server::{AuditEvent, RefusalSummary, Server, ServerEvent, SessionEnd, SessionStart};
 pub use target::{DEFAULT_PORT, Protocol, Target};

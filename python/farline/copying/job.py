@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from farline.copying.adjusting import Adjusting
 from farline.copying.connector import connector_to
 from farline.copying.exit_code import exit_code
+from farline.copying.into_itself import check_not_into_itself
 from farline.copying.locations import ThisHost
 from farline.copying.record_keeper import RecordKeeper
 from farline.copying.request import CopyRequest, listed
@@ -98,6 +99,10 @@ class CopyJob(Job[CopyResult]):
         """
         super().__init__(should_stop)
         request.check()
+        if request.is_local:
+            ends, copy = request.endpoints, request.spec.get("copy") or {}
+            is_listed = request.name_list is not None
+            check_not_into_itself(ends.sources, ends.destination, copy, is_listed)
         self._request = request
         self._sessions = sessions or sessions_for(request)
         self._keeper = _keeper_for(request)

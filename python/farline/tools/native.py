@@ -6,7 +6,7 @@ import json
 import os
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -145,6 +145,11 @@ def file_sum(path: Path, kind: str, goes_on: Callable[[], bool]) -> str:
         if digits is not None:
             return digits
     raise InterruptedRun("stopped")
+
+
+def looks_into(rules: Sequence[str], path: bytes) -> bool:
+    """Whether a copy with these rules looks into the folder at `path` below its destination."""
+    return checked(_native.looks_into, list(rules), path)
 
 
 def host_facts() -> HostFacts:

@@ -58,6 +58,7 @@ use crossbeam_channel::Receiver;
 use farline_spec::{CopyEnd, CopyProgress, CopyReport, Failure, FileTally};
 
 use crate::{EndSetup, Inlet, Outlet};
+pub use filter::looks_into;
 use found::Found;
 pub(crate) use origin::name as source_name;
 use shared::Shared;

@@ -47,6 +47,7 @@ pub use prepare::{messages_bps, prepare, prepare_data};
 pub use report::{for_the_wire, merged};
 use spoiled::Spoiled;
 
+pub use farline_mover::source::looks_into;
 pub use farline_mover::{FileSum, run_storage_load};
 pub use seal::{Seal, SealKeys};
 

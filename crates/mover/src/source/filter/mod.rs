@@ -60,6 +60,17 @@ impl Filters {
     }
 }
 
+/// Whether a copy with these rules looks into the folder at `path`: neither it nor one above it is left out.
+///
+/// # Errors
+/// [`FailureKind::Spec`] for a rule that is none.
+pub fn looks_into(rules: &[String], path: &[u8]) -> Result<bool, Failure> {
+    let filters = Filters::new(rules)?;
+    let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+    let mut folders = ends.map(|(end, _)| &path[..end]).chain([path]);
+    Ok(folders.all(|folder| filters.takes(folder, true)))
+}
+
 impl Rule {
     fn read(rule: &str) -> Result<Self, Failure> {
         let wrong = |what: &str| Failure::new(FailureKind::Spec, format!("copy.filters: {rule:?}: {what}"));
@@ -142,6 +153,17 @@ mod tests {
 
     fn fits(pattern: &str, path: &str) -> bool {
         !takes(&[&format!("- {pattern}")], path)
+    }
+
+    #[test]
+    fn a_folder_below_one_that_is_left_out_is_not_looked_into() {
+        let into = |rule: &str, path: &str| looks_into(&[rule.to_owned()], path.as_bytes()).unwrap();
+        assert!(into("- /b", "a/b") && into("- c/", "a/b"));
+        assert!(!into("- a", "a/b") && !into("- b/", "a/b") && !into("- /a/b", "a/b"));
+        assert_eq!(
+            looks_into(&["x".to_owned()], b"a").unwrap_err().kind,
+            FailureKind::Spec
+        );
     }
 
     #[test]
