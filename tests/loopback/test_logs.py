@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -372,3 +373,25 @@ def test_the_default_output_of_a_copy_and_a_server_has_no_log_line(
         r"..:..:.. 127\.0\.0\.1:\d+ started: tcp forward, \d+ streams \(.*\)", begins
     )
     assert " complete after " in ends and stopped.endswith("stopped after 1 session")
+
+
+SSH = """#!/bin/sh
+# Takes ssh's words and runs the command here, which is told of the log by these words alone.
+unset FARLINE_LOG
+while [ "$1" != dtn ]; do case "$1" in -G) echo "hostname 127.0.0.1"; exit 0 ;; esac; shift; done
+shift; echo "a greeting" >&2; exec sh -c "$*"
+"""
+
+
+def test_the_farline_that_ssh_starts_logs_as_this_one_does(tmp_path: Path, source: Path) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text(SSH)
+    ssh.chmod(0o700)
+    over = ["-e", str(ssh), "--remote-farline", shlex.join(FARLINE), "--start-timeout", "100s"]
+    done, lines = copy(tmp_path, f"{source}/", f"dtn:{tmp_path}/there", *over, level="debug")
+    assert done.returncode == 0, done.stderr
+    far = [line for line in lines if field(line, "host") == "dtn" and "host_time" in str(line)]
+    near = [line for line in lines if line not in far]
+    assert {line["target"] for line in far} >= {"session", "mover", "transport"}
+    assert session_of(far) == session_of(near)
+    assert "a greeting" not in str(lines) and "time" not in done.stderr.partition("files")[0]

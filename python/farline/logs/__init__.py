@@ -91,6 +91,12 @@ def is_on_stderr() -> bool:
     return stream is not None and bool(stream.is_on_stderr())
 
 
+def words_for_far_end() -> tuple[str, ...]:
+    """Options by which a farline on another host logs as this one does; none where nothing is."""
+    stream = sys.modules.get("farline.logs.stream")
+    return () if stream is None else tuple(stream.words_for_far_end())
+
+
 def _logger(name: str) -> logging.Logger | None:
     """The logger `name`, if `logging` is there; the one of all rooms prints nothing by itself."""
     module: Any = sys.modules.get("logging")

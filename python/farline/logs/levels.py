@@ -44,6 +44,10 @@ class Levels:
     level: str = "info"
     rooms: Mapping[str, str] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        """As `parse_levels` reads it."""
+        return ",".join((self.level, *(f"{room}={word}" for room, word in self.rooms.items())))
+
 
 def parse_levels(text: str, source: str) -> Levels:
     """Levels from `debug`, `session=debug,mover=trace`, or both as in `info,mover=debug`.

@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -40,6 +40,7 @@ class _State:
     """Where lines go now."""
 
     is_on_stderr: bool = False
+    levels: Levels = field(default_factory=lambda: Levels("off"))
 
 
 _STATE = _State()
@@ -48,6 +49,14 @@ _STATE = _State()
 def is_on_stderr() -> bool:
     """Whether lines go to standard error."""
     return _STATE.is_on_stderr
+
+
+def words_for_far_end() -> tuple[str, ...]:
+    """Options that make a farline log as this one does; as JSON, which `FarLines` reads."""
+    levels = _STATE.levels
+    if {levels.level, *levels.rooms.values()} == {"off"}:
+        return ()
+    return "--log-level", str(levels), "--log-format", "json"
 
 
 def start(levels: Levels, form: str = "text", file: Path | None = None) -> None:
@@ -65,6 +74,7 @@ def start(levels: Levels, form: str = "text", file: Path | None = None) -> None:
     except _native.NativeError as error:
         raise from_failure(str(error.args[0])) from None
     _connect(levels)
+    _STATE.levels = levels
     wanted = {levels.level, *levels.rooms.values()}
     _STATE.is_on_stderr = file is None and wanted != {"off"}
     if file is not None and threading.current_thread() is threading.main_thread():

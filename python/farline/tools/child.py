@@ -12,7 +12,7 @@ import select
 import signal
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import IO
 
 from farline.errors import SystemFailure
@@ -31,9 +31,10 @@ for what is still in them."""
 class Sayings:
     """Keeps the end of what a program says, so that it never waits to say more."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
-        """Listens from now on."""
+    def __init__(self, stream: IO[bytes], takes: Callable[[bytes], bytes] | None = None) -> None:
+        """Listens from now on; `takes` gets all that is said first, and returns what is kept."""
         self._stream = stream
+        self._takes = takes or (lambda said: said)
         self._tail = Tail()
         self._closes = os.eventfd(0, os.EFD_CLOEXEC)
         self._listener = threading.Thread(target=self._listen, daemon=True)
@@ -46,7 +47,8 @@ class Sayings:
         while self._closes not in dict(poll.poll()):
             if not (more := os.read(self._stream.fileno(), _CHUNK_BYTES)):
                 break
-            self._tail.add(more)
+            self._tail.add(self._takes(more))
+        self._tail.add(self._takes(b""))
 
     def lines(self) -> list[str]:
         """The last lines that can be shown, of a program that has ended or goes on."""
@@ -73,8 +75,8 @@ def _is_ready(pipe: IO[bytes], wanted: int, timeout_s: float) -> bool:
 class Child:
     """A program that runs."""
 
-    def __init__(self, words: Sequence[str]) -> None:
-        """Starts it.
+    def __init__(self, words: Sequence[str], takes: Callable[[bytes], bytes] | None = None) -> None:
+        """Starts it; `takes` is asked first of what it says on standard error, as in `Sayings`.
 
         Raises:
             SystemFailure: when there is none of that name.
@@ -95,7 +97,7 @@ class Child:
         assert self._process.stdin and self._process.stdout and self._process.stderr
         self._input, self._output = self._process.stdin, self._process.stdout
         os.set_blocking(self._input.fileno(), False)
-        self.said = Sayings(self._process.stderr)
+        self.said = Sayings(self._process.stderr, takes)
         self._dropped: Sayings | None = None
         self._is_closed = False
 

@@ -28,7 +28,7 @@ from farline.errors import (
     UsageError,
     VersionError,
 )
-from farline.logs import Log
+from farline.logs import Log, words_for_far_end
 from farline.spec.json_text import read_object
 from farline.tools import Stop, StopQuestion
 from farline.tools.child import Child
@@ -155,7 +155,14 @@ class RemoteCommand:
     def _log_in(self) -> None:
         nonce = new_nonce()
         self._lines = MarkedLines(mark_of(nonce))
-        self._process = Child(self.ssh.farline(self.target, *self._arguments, "--mark", nonce))
+        logging = words_for_far_end()
+        words = self.ssh.farline(self.target, *self._arguments, *logging, "--mark", nonce)
+        takes = None
+        if logging:
+            from farline.logs.far_lines import FarLines
+
+            takes = FarLines(self.target).feed
+        self._process = Child(words, takes)
 
     @property
     def is_alive(self) -> bool:
