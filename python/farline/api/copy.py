@@ -17,6 +17,7 @@ from farline.copying.adjusting import request_of
 from farline.copying.request import RETRY_FOR_S
 from farline.errors import FarlineError, SystemFailure, UsageError
 from farline.spec._failures import PARTIAL_EXIT_CODE
+from farline.spec.units import counted
 from farline.tools.events import DeletionPlanned, Event, Progress
 
 if TYPE_CHECKING:
@@ -237,4 +238,4 @@ def _failed_text(result: CopyResult) -> str:
     failed = report["failed"]["files"]
     first = next(iter(report["failures"]), None)
     detail = "" if first is None else f"; first: {first['path']}: {first.get('reason') or ''}"
-    return f"{failed} of {report['found']['files']} names failed{detail}"
+    return f"{failed} of {counted(report['found']['files'], 'name')} failed{detail}"

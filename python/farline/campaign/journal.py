@@ -88,8 +88,8 @@ def read_journal(store: Store, campaign_id: str) -> Journal:
     known = [item.stem for item in _newest_first(store)]
     found = pick_campaign(known, campaign_id)
     if found is None:
-        names = ", ".join(known[:5]) or "none"
-        raise UsageError(f"no campaign {campaign_id!r} in {store.path}; the newest are: {names}")
+        newest = f"the newest: {', '.join(known[:5])}" if known else "the store has none"
+        raise UsageError(f"no campaign {campaign_id!r} in {store.path}; {newest}")
     path = _path(store, found)
     try:
         return _read(read_object(path.read_bytes()), path)

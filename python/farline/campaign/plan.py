@@ -42,6 +42,7 @@ from typing import TYPE_CHECKING, Any
 from farline.campaign.data_table import DATA, DataTable, check_copies, read_data_table
 from farline.campaign.figure_table import FIGURE, check_figures, figures_without, read_figures
 from farline.campaign.path_table import PATH, PathPlace, read_path_table
+from farline.campaign.plan_file import name_of, read_plan_file
 from farline.campaign.plan_values import REFERENCE, flatten, nest, read_section
 from farline.campaign.points import (
     POINT,
@@ -54,9 +55,8 @@ from farline.campaign.points import (
     read_together,
 )
 from farline.campaign.rules import Rules
-from farline.errors import SpecError, UsageError
+from farline.errors import SpecError
 from farline.spec.near import unknown
-from farline.spec.toml_reading import read_toml
 from farline.spec.units import parse_duration
 
 if TYPE_CHECKING:
@@ -217,22 +217,13 @@ def load_plan(path: Path) -> Plan:
         UsageError: when there is no such file or it is not TOML.
         SpecError: when something in it is unknown or not allowed; the line says where.
     """
-    try:
-        document = read_toml(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from error
-    except ValueError as error:
-        raise UsageError(f"{path}: not TOML: {error}") from error
-    try:
-        plan = plan_from_document(document, default_name=_name_of(path))
+
+    def made(document: Mapping[str, Any]) -> Plan:
+        plan = plan_from_document(document, default_name=name_of(path, 64) or Plan.name)
         check_figures(plan.figures, plan.factors)
-    except SpecError as error:
-        raise SpecError(f"{path}: {error.message}") from None
-    return plan
+        return plan
 
-
-def _name_of(path: Path) -> str:
-    return re.sub(r"[^A-Za-z0-9_-]", "-", path.stem)[:64].lstrip("-_") or Plan.name
+    return read_plan_file(path, made)
 
 
 def plan_from_document(document: Mapping[str, Any], default_name: str = Plan.name) -> Plan:
@@ -303,7 +294,9 @@ def _typed(key: str, value: object) -> Any:
 
 def _check_range(key: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
-        raise SpecError(f"[campaign] {key}: {value} is out of range; allowed: {low} to {high}")
+        raise SpecError(
+            f"[campaign] {key}: {value:g} is out of range; allowed: {low:g} to {high:g}"
+        )
 
 
 def _rules(campaign: Mapping[str, Any]) -> Rules:
@@ -322,7 +315,10 @@ def _rules(campaign: Mapping[str, Any]) -> Rules:
     try:
         return Rules(**given)
     except SpecError as error:
-        raise SpecError(f"[campaign] {error.message}") from None
+        told = error.message
+        if "repetitions" in campaign:
+            told = told.replace("min_repetitions", "repetitions")
+        raise SpecError(f"[campaign] {told}") from None
 
 
 def _reference(value: str | Mapping[str, Any], together: Mapping[str, Together]) -> Reference:

@@ -18,6 +18,7 @@ from farline.campaign.machine import (
 from farline.campaign.outcome import cell_of_row, outcome_of_row
 from farline.campaign.settings import Campaign
 from farline.errors import SpecError
+from farline.spec.units import counted
 
 if TYPE_CHECKING:
     from farline.store import Store
@@ -47,9 +48,10 @@ def replay(campaign: Campaign, done: Mapping[Cell, Outcome]) -> Machine:
         else:
             machine.handle(Resumed())
     if left:
+        foreign = counted(len(left), "run")
         raise SpecError(
-            f"campaign {campaign.id}: the store holds {len(left)} runs that do not belong to its "
-            "plan, so it cannot be resumed"
+            f"campaign {campaign.id}: {foreign} in the store not of its plan, so it cannot be "
+            "resumed"
         )
     return machine
 

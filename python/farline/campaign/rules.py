@@ -65,7 +65,7 @@ class Rules:
 
 def _check(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
-        raise SpecError(f"{name}: {value} is out of range; allowed: {low} to {high}")
+        raise SpecError(f"{name}: {value:g} is out of range; allowed: {low:g} to {high:g}")
 
 
 def mean(values: Sequence[float]) -> float:

@@ -20,6 +20,7 @@ from farline.campaign.results import (
 )
 from farline.campaign.setting_text import setting_text
 from farline.cli import campaign_text as text
+from farline.cli.option_words import spoken
 from farline.store import default_path
 
 if TYPE_CHECKING:
@@ -116,7 +117,8 @@ def _print_results(machine: Machine, stop: Stop, report: Path | None) -> None:
     console.print(text.results_table(rows, machine.rules.confidence, console.width, key))
     for row in rows:
         if row.state == "abandoned":
-            click.echo(f"{setting_text(row.varied)}: given up: {row.last_error}")
+            why = spoken(row.last_error or "no reason given")
+            click.echo(f"{setting_text(row.varied)}: given up: {why}")
     drift = text.drift_line(reference_drift(machine))
     finished = stop.line if stop.reason == "finished" else ""
     for line in (drift, finished, f"report: {report}" if report is not None else ""):

@@ -10,7 +10,8 @@ from farline.campaign.machine import Cell, Machine, Outcome
 from farline.campaign.results import Drift, SettingResult
 from farline.campaign.setting_text import setting_text, short_name, value_text
 from farline.campaign.settings import Campaign
-from farline.spec.units import rate_human
+from farline.cli.option_words import spoken
+from farline.spec.units import counted, rate_human
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -73,7 +74,7 @@ def forecast_line(forecast: Forecast) -> str:
     """How many runs, and how long they will take."""
     least, most = forecast.least, forecast.most
     if least == most:
-        return f"{least.runs} runs, {span_text(least.seconds)}"
+        return f"{counted(least.runs, 'run')}, {span_text(least.seconds)}"
     spans = f"{span_text(least.seconds)} to {span_text(most.seconds)}"
     return f"{least.runs} to {most.runs} runs, {spans if least.seconds is not None else spans[:15]}"
 
@@ -87,7 +88,7 @@ def outcome_text(machine: Machine, cell: Cell, outcome: Outcome) -> str:
         counted = "counted anyway" if machine.campaign.plan.count_invalid else "not counted"
         head += f"path not valid, {counted} ({outcome.not_valid or 'see farline show'}): "
     if not outcome.measured:
-        return f"{head}{outcome.status}: {outcome.error or 'no reason given'}"
+        return f"{head}{outcome.status}: {spoken(outcome.error or 'no reason given')}"
     limit = f", limited by {outcome.verdict_limit}" if outcome.verdict_limit else ""
     return f"{head}{rate_human(outcome.total_bps or 0.0)}{limit}"
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import click
 
+from farline.errors import FarlineError
 from farline.spec.near import did_you_mean, unknown
 
 WORDS = "farline.words"
@@ -49,6 +50,20 @@ class _Helpful(click.Command):
 
 class Command(_Helpful):
     """A command of farline."""
+
+    sets: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """What its own parameters set, as paths in a spec, by the parameters' names."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Does the work; an error that names an option says it as it was typed."""
+        try:
+            return super().invoke(ctx)
+        except FarlineError as error:
+            from farline.cli.option_words import in_flags
+
+            if (told := in_flags(error)) is error:
+                raise
+            raise told from None
 
 
 class Group(_Helpful, click.Group):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
 
 from farline.cli.command import Command
+from farline.spec.letters import LETTERS
 from farline.tools import Stop
 from farline.tools.signals import handled_by
 
@@ -35,6 +36,8 @@ class RunCommand(Command):
 
     click would take the word after `--json` for its value; here only `--json=…` has one.
     """
+
+    sets: ClassVar[Mapping[str, Sequence[str]]] = {letter.name: letter.sets for letter in LETTERS}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parses `args` with such spellings replaced."""
@@ -82,16 +85,30 @@ def target_text(host: str | None, client: str | None, port: int | None) -> str:
     return f"{bare}:{port}"
 
 
+def store_option(command: _Command) -> _Command:
+    """`--store PATH`."""
+    return click.option(
+        "--store", "store_path", type=click.Path(path_type=Path, file_okay=False), help=STORE_HELP
+    )(command)
+
+
 def store_options(command: _Command) -> _Command:
     """`--store PATH` and `--no-store`."""
     command = click.option("--no-store", is_flag=True, help="Do not record the run in the store.")(
         command
     )
+    return store_option(command)
+
+
+def result_options(command: _Command) -> _Command:
+    """`--json`, `--report FOLDER` and `--store PATH` of what is measured over a plan."""
+    command = store_option(command)
+    command = click.option(
+        "--report", "report_dir", type=click.Path(path_type=Path, file_okay=False),
+        help="Write a report with figures into this folder at the end.",
+    )(command)  # fmt: skip
     return click.option(
-        "--store",
-        "store_path",
-        type=click.Path(path_type=Path, file_okay=False),
-        help=STORE_HELP,
+        "--json", "as_json", is_flag=True, help="Print the results as one JSON document."
     )(command)
 
 

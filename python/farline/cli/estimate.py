@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from farline.cli.command import Command
+from farline.cli.common import store_option
 from farline.cli.limits import RATE, SECONDS, SIZE, UnitType
-from farline.cli.selection import store_option
 from farline.spec.units import parse_file_count
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from farline.cli.option_words import spoken
 from farline.cli.shown import shown
 from farline.copying.adjusting import change_text
 from farline.copying.tuned_text import tuned_text
@@ -33,7 +34,7 @@ def event_text(event: Event, verbose: bool) -> str | None:
     """The line for `event`, if it has one; steps and keys only where that is asked for."""
     match event:
         case Notice(kind, text) if verbose or kind not in _ON_DEMAND:
-            return f"farline: {shown(text)}"
+            return f"farline: {shown(spoken(text))}"
         case Stage(name) if verbose:
             return f"farline: {shown(stage_text(name))}"
         case Adjusted(change, by_tuning) if verbose or not by_tuning:

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from farline.cli.command import Command
-from farline.cli.selection import (
-    filter_options,
-    read_filter,
-    store_option,
-)
+from farline.cli.common import store_option
+from farline.cli.selection import filter_options, read_filter
 from farline.cli.words import Words
 from farline.profiles.perfmon_table import perfmon_table
+from farline.spec.units import counted
 from farline.store import Store
 from farline.store.disk import publish
 from farline.store.export import Receipts, put_runs
@@ -95,7 +93,7 @@ def command(
         samples = perfmon_table(runs, samples)
     _write(output, kind, lambda file: put_runs(file, kind, runs, samples))
     rows = len(runs if samples is None else samples)
-    click.echo(f"{rows} rows of {len(runs)} runs", err=True)
+    click.echo(f"{counted(rows, 'row')} of {counted(len(runs), 'run')}", err=True)
 
 
 def format_of(output: Path) -> str:
@@ -119,7 +117,7 @@ def format_of(output: Path) -> str:
 def _write_files(output: Path, kind: str, store: Store, runs: pa.Table) -> None:
     receipts = Receipts(store, runs["run_id"].to_pylist())
     _write(output, kind, lambda file: receipts.put(file, kind))
-    click.echo(f"{receipts.rows} rows of {len(runs)} runs", err=True)
+    click.echo(f"{counted(receipts.rows, 'row')} of {counted(len(runs), 'run')}", err=True)
 
 
 def _write(output: Path, kind: str, put: Callable[[BinaryIO], None]) -> None:

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from farline.cli.common import STORE_HELP, RunCommand, interruptible, target_options, target_text
+from farline.cli.common import (
+    RunCommand,
+    interruptible,
+    result_options,
+    target_options,
+    target_text,
+)
 from farline.cli.limits import RATE, SECONDS
 from farline.cli.link_flags import host_cpus_option, link_flags, take_link_values
 from farline.spec.options import run_options, spec_from_options
@@ -126,19 +132,7 @@ def _path_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--dry-run", is_flag=True, help="Print the planned trials and how long they will take."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON document.")
-@click.option(
-    "--report",
-    "report_dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Write a report with figures into this folder at the end.",
-)
-@click.option(
-    "--store",
-    "store_path",
-    type=click.Path(path_type=Path, file_okay=False),
-    help=STORE_HELP,
-)
+@result_options
 def command(
     host: str | None,
     client: str | None,

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from farline.cli.sum_words import sum_name
-from farline.findings.finding import counted
 from farline.profiles.copy_streams import payload_rate_bps
-from farline.spec.units import rate_human, size_human, size_text
+from farline.spec.units import counted, rate_human, size_human, size_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,7 +62,8 @@ def _other_lines(report: Mapping[str, Any]) -> list[str]:
     counts = [f"{report[name]['files']:,} {word}" for name, word in words.items()
               if report[name]["files"]]  # fmt: skip
     if report["made"]:
-        counts.append(f"{report['made']:,} folders, links and additional names created")
+        one, many = "folder, link or additional name", "folders, links and additional names"
+        counts.append(f"{counted(report['made'], one, many)} created")
     spared = [
         f"{size_human(report[name])} {word}"
         for name, word in (("resumed_bytes", "verified by the journal, not retransmitted"),

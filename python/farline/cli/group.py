@@ -193,9 +193,11 @@ def _drop_output() -> None:
 
 
 def _with_help(error: click.ClickException) -> str:
+    from farline.cli.click_words import plain_message
+
     context = getattr(error, "ctx", None)
     hint = f" (see {context.command_path} --help)" if context is not None else ""
-    return f"{error.format_message().rstrip('.')}{hint}"
+    return f"{plain_message(error).rstrip('.')}{hint}"
 
 
 def _failed(error: FarlineError, arguments: Sequence[str]) -> int:

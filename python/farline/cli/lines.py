@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from farline.cli.blast_text import blast_lines
 from farline.cli.driven_text import driven_lines
 from farline.cli.files_text import copy_lines, copy_words
+from farline.cli.option_words import spoken
 from farline.cli.path_text import path_lines
 from farline.profiles.copy_streams import data_streams, is_copy
 from farline.profiles.driven import is_driven
 from farline.profiles.intervals import Interval
-from farline.spec._types import RunRecord, RunSpec, Summary, Throughput
+from farline.spec._types import Granted, RunRecord, RunSpec, Summary, Throughput
 from farline.spec.units import (
     duration_text,
     rate_human,
@@ -235,23 +236,36 @@ def _cpu_line(summary: Summary, run_s: float) -> str:
 
 
 def granted_lines(record: RunRecord) -> list[str]:
-    """What the kernel granted and the server changed, each thing said once."""
-    lines = []
+    """What the kernel granted and the server changed, each thing said once for all streams."""
     # UDT's own buffers are as asked for; the kernel grants those of UDP sockets.
     socket = "UDP " if record["spec"].get("transport") in ("udt", "rbudp", "quic") else ""
+    alike: dict[tuple[str, tuple[str, ...]], list[Granted]] = {}
     for stream in data_streams(record):
         granted, end = stream["granted"], ("client", "server")[stream["end"]]
-        sizes = {"send": granted["send_buffer_bytes"], "receive": granted["receive_buffer_bytes"]}
-        facts = [
+        texts = (
             granted["congestion_control"],
             f"MSS {granted['mss_bytes']}" if granted["mss_bytes"] else None,
             f"packets of {granted['packet_bytes']} B" if granted["packet_bytes"] else None,
-            *(f"{socket}{name} buffer {size_human(b)}" for name, b in sizes.items() if b),
-        ]
-        known = ", ".join(fact for fact in facts if fact)
-        lines += [f"{end}: {known}"] if known else []
-        lines += [f"{end}: {note}" for note in granted["notes"]]
+        )
+        alike.setdefault((end, tuple(text for text in texts if text)), []).append(granted)
+    lines = []
+    for (end, facts), streams in alike.items():
+        known = [*facts, *_buffer_texts(streams, socket)]
+        lines += [f"{end}: {', '.join(known)}"] if known else []
+        lines += [f"{end}: {note}" for granted in streams for note in granted["notes"]]
     return list(dict.fromkeys([*lines, *(f"server: {note}" for note in record["server_notes"])]))
+
+
+def _buffer_texts(streams: Sequence[Granted], socket: str) -> Iterator[str]:
+    """The buffers of streams that are alike in all else: `send buffer 2.5 MiB to 4 MiB`."""
+    sizes = {
+        "send": [granted["send_buffer_bytes"] or 0 for granted in streams],
+        "receive": [granted["receive_buffer_bytes"] or 0 for granted in streams],
+    }
+    for name, found in sizes.items():
+        if known := sorted(size for size in found if size):
+            least, most = size_human(known[0]), size_human(known[-1])
+            yield f"{socket}{name} buffer {least if least == most else f'{least} to {most}'}"
 
 
 def brief_lines(record: RunRecord) -> list[str]:
@@ -271,5 +285,5 @@ def verdict_lines(record: RunRecord) -> list[str]:
     if verdict is None:
         return []
     lines = [f"limited by {verdict['line']}" if verdict["limit"] != "unknown" else verdict["line"]]
-    lines += [f"  {line}" for line in verdict["evidence"]]
+    lines += [f"  {spoken(line)}" for line in verdict["evidence"]]
     return lines + [f"  try: {remedy}" for remedy in verdict["remedies"]]

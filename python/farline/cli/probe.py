@@ -18,6 +18,7 @@ from farline.cli.common import (
     target_options,
     target_text,
 )
+from farline.cli.shown import shown
 from farline.spec.options import run_options, spec_from_options
 
 if TYPE_CHECKING:
@@ -150,10 +151,11 @@ def show(job: ProbeJob, view: View, spec: RunSpec, target: str) -> Measured:
 def exit_code(record: RunRecord) -> int:
     """0, or the code of what went wrong, which is said unless somebody wanted the end."""
     from farline.campaign.probe import run_error
+    from farline.cli.option_words import in_flags
 
     failure = run_error(record)
     if failure is None:
         return 0
     if record.get("error") is not None:
-        click.echo(f"farline: {failure.message}", err=True)
+        click.echo(f"farline: {shown(in_flags(failure).message)}", err=True)
     return failure.exit_code

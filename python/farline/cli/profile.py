@@ -24,7 +24,13 @@ from farline.campaign.settings import make_campaign
 from farline.cli import campaign_text as text
 from farline.cli.campaign_end import Output, finish
 from farline.cli.campaign_view import LiveCampaign, PlainCampaign
-from farline.cli.common import STORE_HELP, RunCommand, interruptible, target_options, target_text
+from farline.cli.common import (
+    RunCommand,
+    interruptible,
+    result_options,
+    target_options,
+    target_text,
+)
 from farline.cli.profile_plan import has_grid, path_options, plan_options, read_plan
 from farline.spec.options import run_options
 from farline.store import Store
@@ -60,19 +66,7 @@ _NO_GRID = (
     help="Resume an interrupted campaign (default: the last one).",
 )
 @click.option("--dry-run", is_flag=True, help="Print the planned runs and how long they will take.")
-@click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON document.")
-@click.option(
-    "--report",
-    "report_dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Write a report with figures into this folder at the end.",
-)
-@click.option(
-    "--store",
-    "store_path",
-    type=click.Path(path_type=Path, file_okay=False),
-    help=STORE_HELP,
-)
+@result_options
 def command(
     host: str | None,
     client: str | None,

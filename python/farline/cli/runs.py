@@ -13,12 +13,10 @@ import click
 from rich.console import Console
 
 from farline.cli.command import Command
+from farline.cli.common import store_option
 from farline.cli.runs_table import campaigns_table, runs_table
-from farline.cli.selection import (
-    filter_options,
-    read_filter,
-    store_option,
-)
+from farline.cli.selection import filter_options, read_filter
+from farline.spec.units import counted
 from farline.store import Store
 
 if TYPE_CHECKING:
@@ -82,9 +80,10 @@ def _print_compaction(store: Store, as_json: bool) -> None:
     elif done.busy:
         click.echo("another process is merging the store; nothing was done")
     else:
+        files = counted(done.merged_files, "file")
         click.echo(
-            f"merged {done.merged_runs} runs out of {done.merged_files} files,"
-            f" removed {done.removed_files} files"
+            f"merged {counted(done.merged_runs, 'run')} out of {files},"
+            f" removed {counted(done.removed_files, 'file')}"
         )
 
 

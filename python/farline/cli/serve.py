@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
 
@@ -49,10 +49,33 @@ STATE_DIR_OPTION = click.option(
 )
 
 
+class ServeCommand(Command):
+    """A command whose options are the server's."""
+
+    sets: ClassVar[Mapping[str, Sequence[str]]] = {
+        "listen": ("listen",),
+        "port": ("port",),
+        "data_ports": ("data_port_first", "data_port_last"),
+        "state_dir": ("state_dir",),
+        "max_sessions": ("max_sessions",),
+        "stop_after": ("stop_after_sessions",),
+        "anonymous_rate": ("anonymous_limits.rate_bps",),
+        "anonymous_time": ("anonymous_limits.duration_s",),
+        "iperf3_per_address": ("max_sessions_per_address",),
+        "iperf3_streams": ("max_streams",),
+        "iperf3_key": ("private_key",),
+        "iperf3_users": ("users",),
+        "iperf3_skew": ("time_skew_s",),
+        "iperf3_rate": ("limits.rate_bps",),
+        "iperf3_time": ("limits.duration_s",),
+        "iperf3_bytes": ("limits.total_bytes",),
+    }
+
+
 ROOT = click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=True)
 
 
-@click.command(cls=Command, short_help="Serve copies and profiling runs to other hosts.")
+@click.command(cls=ServeCommand, short_help="Serve copies and profiling runs to other hosts.")
 @click.option(
     "-B",
     "--listen",
@@ -331,7 +354,7 @@ def event_line(kind: str, event: dict[str, Any]) -> str:
 def _started(event: dict[str, Any]) -> str:
     right = f"ticket {event['ticket']}" if event["ticket"] else "anonymous"
     notes = "".join(f"; {note}" for note in event["notes"])
-    what = f"{event['transport']} {event['direction']}, {event['streams']} streams"
+    what = f"{event['transport']} {event['direction']}, {counted(event['streams'], 'stream')}"
     return f"{event['peer']} started: {what} ({right}){notes}"
 
 
@@ -340,7 +363,7 @@ def _ended(event: dict[str, Any]) -> str:
     why = f": {event['error']['message']}" if event["error"] else ""
     took = f"{event['status']} after {event['session_s']:.1f} s"
     files = "".join(
-        f", {event['copy'][word]['files']} files {word}"
+        f", {counted(event['copy'][word]['files'], 'file')} {word}"
         for word in ("copied", "failed")
         if event.get("copy") and (word == "copied" or event["copy"][word]["files"])
     )
@@ -349,7 +372,9 @@ def _ended(event: dict[str, Any]) -> str:
 
 def _refused_many(event: dict[str, Any]) -> str:
     reasons = ", ".join(f"{count} {reason}" for reason, count in event["reasons"].items())
-    refused = f"{event['connections']} more connections refused in {event['period_s']:.0f} s"
+    refused = (
+        f"{counted(event['connections'], 'more connection')} refused in {event['period_s']:.0f} s"
+    )
     return f"{event['from']}: {refused} ({reasons}), the last: {event['error']['message']}"
 
 
@@ -359,6 +384,6 @@ _LINES: dict[str, Callable[[dict[str, Any]], str]] = {
     "refused": lambda event: f"{event['peer']} refused: {event['error']['message']}",
     "refused_many": _refused_many,
     "trouble": lambda event: f"problem: {event['error']['message']}",
-    "events_lost": lambda event: f"{event['count']} events lost",
+    "events_lost": lambda event: f"{counted(event['count'], 'event')} lost",
     "stopped": lambda event: f"stopped after {counted(event['sessions'], 'session')}",
 }

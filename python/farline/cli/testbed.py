@@ -265,7 +265,7 @@ def _down_names(everything: bool) -> list[str]:
             click.echo("no testbed is up")
         return names
     if names:
-        raise UsageError(f"no testbed named, and {len(names)} are up: {', '.join(names)}")
+        raise UsageError(f"{len(names)} testbeds are up: name one of {', '.join(names)}")
     if not swept.gone:
         raise UsageError("no testbed is up; `farline testbed up PRESET` brings one up")
     return []

@@ -15,6 +15,7 @@ from farline.cli.testbed_status import link_line
 from farline.cli.words import Words
 from farline.errors import SystemFailure
 from farline.spec.links import LINK_OPTIONS, VARIABLE_KEYS, change_of, find_link
+from farline.spec.units import counted
 from farline.testbeds.lookup import find_bed_and_link
 
 _VARIABLE = [option for option in LINK_OPTIONS if option.key in VARIABLE_KEYS]
@@ -96,4 +97,6 @@ def capture(words: tuple[str, ...], seconds: float | None, snap: int, direction:
         end = bed.stop_capture(link)
     if end.get("error"):
         raise SystemFailure(f"{path}: {end['error']}")
-    click.echo(f"{path}: {end['written_packets']} packets, {end['missed_packets']} missed")
+    click.echo(
+        f"{path}: {counted(end['written_packets'], 'packet')}, {end['missed_packets']} missed"
+    )

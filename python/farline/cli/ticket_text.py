@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from farline.cli.shown import shown
 from farline.spec.option_help import time_text
-from farline.spec.units import rate_text, size_text
+from farline.spec.units import counted, rate_text, size_text
 
 if TYPE_CHECKING:
     from farline.spec._types import Limits, Scope, TicketRecord
@@ -43,7 +43,7 @@ def ticket_text(record: TicketRecord) -> Iterator[str]:
     if (made := record.get("made_at_s")) is not None:
         values["made"] = _time_text(made)
     if claims.get("limits", {}).get("sessions") is not None and record["signed_here"]:
-        values["used"] = f"{record['used_sessions']} sessions"
+        values["used"] = counted(record["used_sessions"], "session")
     for name, value in values.items():
         yield shown(f"{name:<9}{value}")
 
@@ -93,9 +93,9 @@ def limits_text(limits: Limits) -> str:
     if (total_bytes := limits.get("total_bytes")) is not None:
         words.append(f"at most {size_text(total_bytes)} per session")
     if (streams := limits.get("streams")) is not None:
-        words.append(f"at most {streams} streams at once")
+        words.append(f"at most {counted(streams, 'stream')} at once")
     if (sessions := limits.get("sessions")) is not None:
-        words.append(f"at most {sessions} sessions")
+        words.append(f"at most {counted(sessions, 'session')}")
     return ", ".join(words)
 
 

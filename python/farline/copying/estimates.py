@@ -52,7 +52,10 @@ def survey(sources: Iterable[str]) -> Survey:
         try:
             facts = os.stat(path)  # noqa: PTH116 (names may be any bytes)
         except OSError as error:
-            raise UsageError(f"{source}: {error.strerror}; state --size and --files") from None
+            raise UsageError(
+                f"{source}: {error.strerror}; for files that do not exist yet, give --size "
+                "and --files"
+            ) from None
         if stat.S_ISDIR(facts.st_mode):
             folders.append(path)
         elif stat.S_ISREG(facts.st_mode):

@@ -33,7 +33,9 @@ def take_sample(
         FarlineError: when the copy failed, or its run could not be kept.
     """
     if not LEAST_S <= seconds <= MOST_S:
-        raise UsageError(f"--sample: {seconds:g}s is out of range: {LEAST_S:g}s to {MOST_S:g}s")
+        raise UsageError(
+            f"--sample: {seconds:g}s is out of range; allowed: {LEAST_S:g}s to {MOST_S:g}s"
+        )
     request = CopyRequest(ends, store_path=store_path, retry_for_s=0.0, retries=0)
     job = CopyJob(request, should_stop=should_stop)
     until_s = float("inf")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from farline.copying.connector import Connector, ReverseConnector
 from farline.copying.network_limits import first_contact, interface_bps, own_cores
 from farline.copying.source_survey import SMALL_BYTES, are_many_and_small
-from farline.spec.units import rate_human
+from farline.spec.units import counted, rate_human
 from farline.tools.kernel_limits import Buffers, own_buffers
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class StreamChoice:
         from farline.models.stream_need import IDLE_CORES, UNKNOWN_RATE_BPS, core_streams
 
         streams = core_streams(wanted_bps(spec, contact) or UNKNOWN_RATE_BPS, own_cores())
-        reason = f"{streams} streams: {IDLE_CORES}"
+        reason = f"{counted(streams, 'stream')}: {IDLE_CORES}"
         if streams == 1:
             reason = "1 stream: it fills the path at any round-trip time"
         return reason + self._within_ports(spec, streams)

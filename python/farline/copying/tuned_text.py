@@ -25,7 +25,7 @@ def tuned_text(event: Tuned, everything: bool = False) -> str | None:
         case "alarm":
             return f"the rate is {rate} now: other numbers of streams are tried"
         case "confirm":
-            return f"{event.before} streams: {rate}; {event.streams} are measured once more"
+            return f"{event.before} streams: {rate}; {event.streams} are measured again"
     return f"{event.streams} streams are tried ({event.before} now: {rate})"
 
 

@@ -30,7 +30,7 @@ def parse_confidence(text: str) -> float:
     """
     confidence = parse_probability(text)
     if not LEAST <= confidence <= MOST:
-        raise ValueError(f"{text!r} is out of range: {LEAST:.0%} to {MOST:.0%}")
+        raise ValueError(f"{text!r} is out of range; allowed: {LEAST:.0%} to {MOST:.0%}")
     return confidence
 
 

@@ -125,7 +125,7 @@ def finding(found: Suspicion, passing: int | None) -> Finding | None:
     silent = "the other end fell silent: its answers are large packets too"
     evidence = (f"none of {many} arrived" if found.is_certain else silent,)
     router = (
-        "let the router before the smaller MTU send, and firewalls pass, ICMP"
+        "let the router in front of the smaller MTU send, and firewalls pass, ICMP"
         ' "fragmentation needed" (IPv6: "packet too big")'
     )
     return Finding("path", line, evidence, (*_smaller(found, passing), router, *check))

@@ -83,7 +83,7 @@ def _not_told(diagnosis: Diagnosis, named: Named) -> str:
     others -= {named.name[0]}
     words = [FITS_AS_WELL[kind] for kind in sorted(others) if kind in FITS_AS_WELL]
     own = FITS_AS_WELL[named.name[0]]
-    return f"the measurements fit {' or '.join(words) or 'other causes'} equally well as {own}"
+    return f"the measurements fit {' or '.join(words) or 'other causes'} as well as {own}"
 
 
 def _usual(diagnosis: Diagnosis, named: Named, mask: Bools) -> tuple[float, float]:
@@ -254,7 +254,7 @@ def _window_doubt(diagnosis: Diagnosis, term: Term, held: Bools) -> tuple[str, .
     return (
         (
             "steady losses would look the same: a run with larger buffers, or its retransmissions, "
-            "would tell"
+            "would show which it is"
         ),
     )
 

@@ -156,9 +156,9 @@ def _evidence(contest: Contest) -> tuple[str, ...]:
         if (harm := full.mean(name)) is not None:
             found.append(f"harm to the {text} of the background: {max(0.0, harm):.2f}")
     if (time_s := full.mean("convergence_s")) is not None:
-        found.append(f"it had 80 % of its share after {time_s:.1f} s")
+        found.append(f"it reached 80 % of its share after {time_s:.1f} s")
     if (power := full.mean("rtt_exponent")) is not None:
-        found.append(f"rates went with round-trip time to the power of {-power:.2f}")
+        found.append(f"rates vary with the round-trip time to the power of {-power:.2f}")
     return tuple(found)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from farline.findings.host_finding import HostFinding, HostView, Severity
-from farline.spec.units import rate_human, time_human
+from farline.spec.units import counted, rate_human, time_human
 
 WRAP_S = 30.0
 """Time in which sequence numbers may come round without timestamps: a quarter of the maximum
@@ -164,7 +164,9 @@ def loss_bound(view: HostView) -> Iterator[HostFinding]:
     total_bps = stream_bps * view.path.streams
     what = f"a loss rate of {loss:g} limits a Reno-like stream to {rate_human(stream_bps)}"
     if total_bps >= view.path.rate_bps:
-        yield HostFinding("ok", "loss", what, f"{view.path.streams} streams can fill the path")
+        yield HostFinding(
+            "ok", "loss", what, f"{counted(view.path.streams, 'stream')} can fill the path"
+        )
         return
     default = view.facts["sysctls"].get("net.ipv4.tcp_congestion_control", "")
     if default.startswith("bbr") and loss < BBR_LOSS:

@@ -50,7 +50,7 @@ class NodeSetting:
         for name in ("nodes", "stripes", "streams"):
             if not 1 <= getattr(self, name) <= MOST_OF_EACH:
                 raise SpecError(
-                    f"{name}: {getattr(self, name)} is out of range: allowed: 1 to {MOST_OF_EACH}"
+                    f"{name}: {getattr(self, name)} is out of range; allowed: 1 to {MOST_OF_EACH}"
                 )
 
     @property

@@ -128,7 +128,7 @@ class PartialSecondOrder:
             SpecError: for a share that is not between 0 and 1.
         """
         if not 0 < share < 1:
-            raise SpecError(f"share: {share:g} is out of range: allowed: between 0 and 1")
+            raise SpecError(f"share: {share:g} is out of range; allowed: between 0 and 1")
         return share * math.sqrt(self.b / self.a) / math.sqrt(1 - share**2)
 
 
@@ -282,7 +282,7 @@ def altman_streams(share: float, beta: float = RENO_BETA) -> int:
         SpecError: for a share or β outside 0 to 1.
     """
     if not 0 < share < 1:
-        raise SpecError(f"share: {share:g} is out of range: allowed: between 0 and 1")
+        raise SpecError(f"share: {share:g} is out of range; allowed: between 0 and 1")
     # What floating point adds to a whole number is no further stream.
     return max(1, math.ceil(share / (1 - share) / _kappa(beta) - 1e-9))
 
@@ -300,7 +300,7 @@ def whole_streams(curve: StreamCurve, most: int, within: float = 0.0) -> int:
 
 def _kappa(beta: float) -> float:
     if not 0 <= beta < 1:
-        raise SpecError(f"beta: {beta:g} is out of range: allowed: 0 up to, but not including, 1")
+        raise SpecError(f"beta: {beta:g} is out of range; allowed: 0 up to, but not including, 1")
     return (1 + beta) / (1 - beta)
 
 

@@ -74,7 +74,7 @@ def fit_streams(streams: Sequence[float], rates: Sequence[float]) -> StreamFit:
     if n.shape != y.shape or n.ndim != 1 or len(np.unique(n)) < 2:
         raise SpecError("a curve over streams takes samples at two or more different counts")
     if n.min() < 1:
-        raise SpecError(f"streams: {n.min():g} is out of range: allowed: 1 or more")
+        raise SpecError(f"streams: {n.min():g} is out of range; allowed: 1 or more")
     x = np.log(n)
     low = np.array([y.min() - 1.0, math.log(1.01), -2 * y.max() - 10.0])
     high = np.array([y.max() + 3.0, math.log(MOST_PEAK_STREAMS), -2 * y.min() + 2 * x.max() + 10.0])

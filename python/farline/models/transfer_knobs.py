@@ -60,7 +60,7 @@ def textbook_knobs(
     bdp, size, buffer = _path(rate_bps, rtt_s, file_bytes, buffer_bytes)
     if files < 1 or most_concurrency < 1:
         raise SpecError(
-            f"files: {min(files, most_concurrency)} is out of range: allowed: 1 or more"
+            f"files: {min(files, most_concurrency)} is out of range; allowed: 1 or more"
         )
     fill = round(bdp / size)
     return Knobs(

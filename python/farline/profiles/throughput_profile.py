@@ -34,7 +34,7 @@ from farline.profiles.coefficients import (
 from farline.profiles.frames import Frame, column_names, numbers, values
 from farline.profiles.interpolation import Spread, knot_rows, places_within, spread_of
 from farline.profiles.rate_interval import rate_intervals
-from farline.spec.units import rate_human
+from farline.spec.units import counted, rate_human
 
 if TYPE_CHECKING:
     from farline.profiles.cell import Cell
@@ -490,4 +490,4 @@ def _mixed_capacities(stated: Sequence[float]) -> str:
 def _unplaced(knots: Knots) -> str:
     if not knots.unplaced:
         return ""
-    return f"{knots.unplaced} measurements are left out: their round-trip time is unknown"
+    return f"{counted(knots.unplaced, 'measurement')} left out: the round-trip time is unknown"

@@ -244,13 +244,6 @@ def _in_copies(option: Option) -> Option:
     )
 
 
-def copy_flag(path: str) -> str | None:
-    """What the option at `path` is called on the command line of a copy; None for no option."""
-    found = (option for option in OPTIONS if option.path == path and _is_of_copies(option))
-    flags = [flag for option in found for flag in _copy_flags(option) if flag[:2] == "--"]
-    return flags[0] if flags else None
-
-
 def _copy_flags(option: Option) -> tuple[str, ...]:
     """Its flags in a copy: the letters of a run's options are other options there."""
     if option.section == COPY:

@@ -247,18 +247,28 @@ def parse_switch(text: str) -> bool:
 
 def size_text(size_bytes: int) -> str:
     """A size exactly: `128KiB`, `1500B`. [`parse_size`] reads it back to the same number."""
-    for unit, scale in _SIZE_UNITS:
-        if size_bytes >= scale and size_bytes % scale == 0:
-            return f"{size_bytes // scale}{unit}"
-    return f"{size_bytes}B"
+    return size_exact(size_bytes).replace(" bytes", "B").replace(" byte", "B").replace(" ", "")
 
 
 def rate_text(rate_bps: int) -> str:
     """A rate exactly: `10Gbit/s`. [`parse_rate`] reads it back to the same number."""
+    return rate_exact(rate_bps).replace(" ", "")
+
+
+def size_exact(size_bytes: int) -> str:
+    """`512 KiB`, `1500 bytes`: `size_text` for a sentence."""
+    for unit, scale in _SIZE_UNITS:
+        if size_bytes >= scale and size_bytes % scale == 0:
+            return f"{size_bytes // scale} {unit}"
+    return "1 byte" if size_bytes == 1 else f"{size_bytes} bytes"
+
+
+def rate_exact(rate_bps: int) -> str:
+    """`10 Gbit/s`: `rate_text` for a sentence."""
     for unit, scale in _RATE_UNITS:
         if rate_bps >= scale and rate_bps % (scale // 1000) == 0:
-            return f"{_plain(Decimal(rate_bps) / scale)}{unit}"
-    return f"{rate_bps}bit/s"
+            return f"{_plain(Decimal(rate_bps) / scale)} {unit}"
+    return f"{rate_bps} bit/s"
 
 
 def duration_text(duration_s: float) -> str:

@@ -41,7 +41,9 @@ def option_at(path: str) -> Option:
         ValueError: when there is none; the line lists the paths there are.
     """
     if path not in _BY_PATH:
-        raise ValueError(f"{path!r} is not an option; {unknown(path, sorted(_BY_PATH))}")
+        section = path.rpartition(".")[0]
+        known = [other for other in sorted(_BY_PATH) if other.rpartition(".")[0] == section]
+        raise ValueError(f"{path!r} is not an option; {unknown(path, known or sorted(_BY_PATH))}")
     return _BY_PATH[path]
 
 
@@ -98,14 +100,35 @@ def _check_range(option: Option, value: Value) -> None:
         return
     low, high = option.minimum, option.maximum
     if (low is not None and value < low) or (high is not None and value > high):
-        unit = f" {option.unit}" if option.unit else ""
-        raise ValueError(f"{value} is out of range; allowed: {low} to {high}{unit}")
+        given = f"{value:.12g}" if isinstance(value, float) else value
+        raise ValueError(f"{given} is out of range; allowed: {_range_text(low, high, option.unit)}")
+
+
+_NO_PLURALS = ("CPU number", "label", "octet", "port", "probability", "share")
+
+
+def _range_text(low: float | None, high: float | None, unit: str | None) -> str:
+    """`64 KiB to 16 MiB`, `88 to 32767 bytes`, `0 to 255`: as `crates/spec/src/unit.rs` has it."""
+    if low is None or high is None:
+        return f"{_bound_text(low, unit)} or more" if high is None else _bound_text(high, unit)
+    first, last = (_bound_text(bound, unit) for bound in (low, high))
+    number, _, of_first = first.partition(" ")
+    return f"{number if of_first == last.partition(' ')[2] else first} to {last}"
+
+
+def _bound_text(bound: float | None, unit: str | None) -> str:
+    if unit == "bytes" and isinstance(bound, int):
+        return units.size_exact(bound)
+    if unit == "bit/s" and isinstance(bound, int):
+        return units.rate_exact(bound)
+    number = f"{bound:.12g}" if isinstance(bound, float) else f"{bound}"
+    return f"{number} {unit}" if unit and unit not in _NO_PLURALS else number
 
 
 def _check_length(option: Option, text: str) -> None:
     low, high = option.minimum or 0, option.maximum
     if len(text) < low or (high is not None and len(text) > high):
-        raise ValueError(f"{len(text)} characters, allowed: {low} to {high}")
+        raise ValueError(f"{units.counted(len(text), 'character')}; allowed: {low} to {high}")
 
 
 def read_list(option: Option, text: str) -> list[object]:
@@ -155,7 +178,8 @@ def _address(text: str, pair: str) -> str:
         return str(ipaddress.ip_address(text.strip("[]")))
     except ValueError:
         raise ValueError(
-            f"{text!r} in {pair!r} is not an IP address: write SOURCE[%DEVICE][=DESTINATION]"
+            f"{text!r}{'' if text == pair else f' in {pair!r}'} is not an IP address: write "
+            "SOURCE[%DEVICE][=DESTINATION]"
         ) from None
 
 

@@ -199,7 +199,7 @@ class Store:
         found = known[0] if wanted == LAST else pick_campaign(known, wanted)
         if found is None:
             newest = ", ".join(known[:5])
-            raise UsageError(f"campaign {wanted!r} is not in {self.path}; the newest are {newest}")
+            raise UsageError(f"no campaign {wanted!r} in {self.path}; the newest: {newest}")
         return found
 
     def append_transfers(

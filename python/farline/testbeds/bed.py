@@ -348,7 +348,7 @@ def _why_not_up(name: str) -> str:
     if name in names:
         return f"testbed {name!r} does not answer: remove it with `farline testbed down {name}`"
     none = "no testbed is up; `farline testbed up PRESET` brings one up"
-    known = f"there are {', '.join(names)}" if names else none
+    known = f"up: {', '.join(names)}" if names else none
     return f"testbed {name!r} is not up: {known}"
 
 

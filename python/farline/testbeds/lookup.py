@@ -23,7 +23,7 @@ def find_bed(name: str | None) -> Testbed:
         return Testbed.attach(names[0])
     if not names:
         raise UsageError("no testbed is up; `farline testbed up PRESET` brings one up")
-    raise UsageError(f"no testbed named, and {len(names)} are up: {', '.join(names)}")
+    raise UsageError(f"{len(names)} testbeds are up: name one of {', '.join(names)}")
 
 
 def find_host(bed: Testbed, name: str) -> Host:

@@ -186,5 +186,5 @@ def _main_links(
     copies = [entry for entry in entries if entry.origin == origins[0]]
     for entry in copies:
         if not isinstance(entry.raw.get("name"), str):
-            raise ValueError(f"{entry.place}: no name; every link needs one")
+            raise ValueError(f"{entry.place}: it has no name, which every link needs")
     return [entry.raw["name"] for entry in copies]

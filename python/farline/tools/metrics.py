@@ -7,6 +7,7 @@ peers are not told. Nothing is asked of who reads: give it an address that only 
 
 from __future__ import annotations
 
+import errno
 import threading
 import time
 from collections import Counter
@@ -141,7 +142,7 @@ class MetricsServer:
         try:
             self._server = _server(host, port, self._figures)
         except OSError as error:
-            raise SystemFailure(f"--metrics {address}: {error.strerror or error}") from None
+            raise SystemFailure(f"--metrics {address}: {_why(error)}") from None
         self._thread = threading.Thread(
             target=self._server.serve_forever, name="fl-metrics", daemon=True
         )
@@ -171,6 +172,15 @@ class MetricsServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+def _why(error: OSError) -> str:
+    """Why nobody can listen there, and what to do about it."""
+    if error.errno == errno.EADDRINUSE:
+        return "another program uses this port; stop that program, or choose another port"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return "this host does not have this address; ip addr lists those it has"
+    return error.strerror or str(error)
 
 
 def _parsed(address: str) -> tuple[str, int]:

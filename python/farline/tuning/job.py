@@ -138,7 +138,7 @@ class TuneJob(Job[TuneResult]):
         super().__init__(should_stop)
         if request.budget_s < SHORTEST_S:
             raise UsageError(
-                f"budget: {request.budget_s:g} s is out of range: allow at least {SHORTEST_S:g} s, "
+                f"budget: {request.budget_s:g} s is out of range; allow at least {SHORTEST_S:g} s, "
                 "the shortest sample"
             )
         if request.method == "bracket" and request.knobs != ("streams",):

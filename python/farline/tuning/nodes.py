@@ -78,7 +78,7 @@ class NodeSearch:
             SpecError: for a rate that is not positive, or when nothing was to be sampled.
         """
         if self._wanted is None or not rate > 0:
-            raise SpecError(f"rate: {rate:g} is out of range: allowed: more than 0")
+            raise SpecError(f"rate: {rate:g} is out of range; allowed: more than 0")
         self.samples.append(NodeSample(self._wanted, rate))
         try:
             self._wanted = self._steps.send(rate)

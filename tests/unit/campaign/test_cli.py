@@ -303,7 +303,7 @@ def test_settings_that_cannot_work_are_named(engine: Engine) -> None:
     ("arguments", "line"),
     [
         (["-P", "0"], "1 to 256"),
-        (["--repetitions", "0"], "min_repetitions: 0 is out of range"),
+        (["--repetitions", "0"], "--repetitions: 0 is out of range"),
         (["--repetitions", "2", "--max-repetitions", "3"], "cannot be combined with repetitions"),
         (["--reference", "best"], "first, none"),
         (["nowhere.toml"], "nowhere.toml: No such file"),

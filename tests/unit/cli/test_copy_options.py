@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.cli.copy.command import ssh_command
-from farline.cli.copy.flag_names import in_flags
 from farline.cli.copy.options import (
     CopyCommand,
     filter_order,
@@ -20,7 +19,6 @@ from farline.cli.copy.options import (
     read_settings,
     ssh_options,
 )
-from farline.errors import AuthError, SpecError, SystemFailure
 from farline.spec.options import NOT_OF_COPIES
 from farline.spec.table import OPTIONS
 from farline.spec.units import parse_bwlimit
@@ -214,13 +212,3 @@ def test_bwlimit_reads_as_with_rsync_and_units_say_what_they_are(text: str, bps:
 def test_a_letter_h_in_a_value_is_no_help() -> None:
     assert run("-e", "ssh -h", "-ehost", "-oHash")[1]["ssh_option"] == ("Hash",)
     assert run("--", "-ah", "b")[1]["places"] == ("-ah", "b")
-
-
-def test_refusals_speak_of_options() -> None:
-    told = in_flags(SpecError("copy.chunk_bytes: must be a power of two"))
-    assert told.message == "--chunk: must be a power of two"
-    assert in_flags(SpecError("tcp.mss_bytes: no")).message == "--mss: no"
-    assert in_flags(SpecError("copy.origin: no")).message == "copy.origin: no"
-    refused = in_flags(AuthError("copy.cipher: this server takes no clear text"))
-    assert isinstance(refused, AuthError) and refused.message.startswith("--cipher: this")
-    assert in_flags(SystemFailure("disk: x")).message == "disk: x"

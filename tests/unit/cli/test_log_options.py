@@ -87,7 +87,7 @@ def test_nothing_is_logged_unasked(capfd: pytest.CaptureFixture[str]) -> None:
     [
         (["--log-level", "loud"], "farline: --log-level: unknown level 'loud'; allowed: off,"),
         (["--log-level", "x=debug"], "farline: --log-level: unknown room 'x'; allowed:"),
-        (["--log-format", "xml"], "farline: Invalid value for '--log-format'"),
+        (["--log-format", "xml"], "farline: --log-format: 'xml' is not allowed"),
         (["--log-file", "/none/log"], "farline: log file /none/log: No such file"),
     ],
 )

@@ -224,8 +224,8 @@ def test_without_an_interval_there_are_enough_samples_and_not_too_many(
         (["a", "--json", "-J"], "use only one of"),
         (["a", "--json=xml"], "allowed: --json"),
         (["a", "--store", "x"], "cannot be combined"),
-        (["a", "-t", "1", "-n", "1M"], "total_bytes: cannot be combined with duration_s"),
-        (["a", "-u", "-C", "bbr"], "options of tcp do not apply to transport udp"),
+        (["a", "-t", "1", "-n", "1M"], "-n: cannot be combined with -t"),
+        (["a", "-u", "-C", "bbr"], "works only with transport tcp; the transport is udp"),
     ],
 )
 def test_contradictions_are_refused_in_one_line(
@@ -306,7 +306,7 @@ def test_an_rbudp_probe_takes_iperf3s_letters(probe: Probe, asked: dict[str, Any
 
 def test_an_rbudp_probe_needs_a_rate(probe: Probe) -> None:
     code, _, err = probe(rbudp_record(blast()), "far.example", "--transport", "rbudp")
-    assert (code, err.count("\n")) == (1, 1) and "rate_bps: rbudp sends at a stated rate" in err
+    assert (code, err.count("\n")) == (1, 1) and "--rate: rbudp sends at a stated rate" in err
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_measurements_without_a_round_trip_time_are_left_out_and_counted() -> No
     rows = {"rtt_ms": [1.0, None, None, 2.0], "rate_bps": [1e9, 5e9, 5e9, 1e9]}
     profile = ThroughputProfile.from_frame(rows, capacity_bps=GBPS)
     assert profile.n.tolist() == [1, 1] and profile.unplaced == 2
-    assert "2 measurements are left out: their round-trip time is unknown" in profile.notes
+    assert "2 measurements left out: the round-trip time is unknown" in profile.notes
 
 
 def test_capacity_and_modality_come_from_the_cells_unless_stated() -> None:

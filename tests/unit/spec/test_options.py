@@ -143,7 +143,7 @@ def test_letters_mean_what_they_mean_in_iperf3(
         (["--client-cpus", "5-2"], "not a range"),
         (["--dscp", "99"], "is not a DSCP"),
         (["--get-server-output"], "No such option"),
-        (["-C", "a-name-that-is-too-long"], "23 characters, allowed: 1 to 15"),
+        (["-C", "a-name-that-is-too-long"], "23 characters; allowed: 1 to 15"),
         (["--transport", "udt", "-C", "cubic"], "-C: 'cubic' is not allowed; allowed: bbr,"),
         (["--transport", "udt", "--packet", "40"], "--packet: 40 is out of range; allowed: 64"),
         (["-u", "--packet", "20"], "--packet: 20 is out of range; allowed: 32"),

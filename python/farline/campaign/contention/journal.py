@@ -83,10 +83,8 @@ def read_journal(store: Store, wanted: str) -> ContentionJournal:
     known = journal_names(store)
     found = known[0] if wanted == LAST and known else pick_campaign(known, wanted)
     if found is None:
-        names = ", ".join(known[:5]) or "none"
-        raise UsageError(
-            f"no fairness measurement {wanted!r} in {store.path}; the newest are: {names}"
-        )
+        newest = f"the newest: {', '.join(known[:5])}" if known else "the store has none"
+        raise UsageError(f"no fairness measurement {wanted!r} in {store.path}; {newest}")
     path = _folder(store) / f"{found}.json"
     try:
         document = read_object(path.read_bytes())

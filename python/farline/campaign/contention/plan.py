@@ -38,11 +38,11 @@ from typing import Any
 
 from farline.campaign.contention.expected import Bounds, read_expected
 from farline.campaign.path_table import read_link_option
+from farline.campaign.plan_file import name_of, read_plan_file
 from farline.campaign.plan_values import nest, read_option, read_section
-from farline.errors import SpecError, UsageError
+from farline.errors import SpecError
 from farline.spec.near import unknown
-from farline.spec.toml_reading import read_toml
-from farline.spec.units import parse_duration, parse_rate
+from farline.spec.units import counted, parse_duration, parse_rate
 
 NATIVE = "native"
 """farline itself, as the tool of a side."""
@@ -219,20 +219,8 @@ def load_plan(path: Path) -> ContentionPlan:
         UsageError: when there is no such file or it is not TOML.
         SpecError: when something in it is unknown or not allowed; the line says where.
     """
-    try:
-        document = read_toml(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from error
-    except ValueError as error:
-        raise UsageError(f"{path}: not TOML: {error}") from error
-    try:
-        return plan_from_document(document, default_name=_name_of(path))
-    except SpecError as error:
-        raise SpecError(f"{path}: {error.message}") from None
-
-
-def _name_of(path: Path) -> str:
-    return re.sub(r"[^A-Za-z0-9_-]", "-", path.stem)[:48].lstrip("-_") or ContentionPlan.name
+    default = name_of(path, 48) or ContentionPlan.name
+    return read_plan_file(path, lambda document: plan_from_document(document, default))
 
 
 def plan_from_document(
@@ -243,7 +231,7 @@ def plan_from_document(
     Raises:
         SpecError: when something in it is unknown or not allowed; the line says where.
     """
-    _known("plan", document, _PARTS)
+    _known("table", document, _PARTS)
     settings = _settings(_table(document, "fairness"))
     subjects = _table(document, "subject")
     return ContentionPlan(
@@ -311,7 +299,7 @@ def expanded(text: str) -> list[str]:
     for item in found:
         load_rate(item, 1e9)
     if len(found) > _MOST_LOADS:
-        raise _refusal("loads", f"{len(found)} values; allowed: at most {_MOST_LOADS}")
+        raise _refusal("loads", f"{counted(len(found), 'value')}; allowed: at most {_MOST_LOADS}")
     return found
 
 
@@ -346,7 +334,7 @@ def load_rate(text: str, capacity_bps: float | None) -> float:
     except ValueError:
         raise _refusal("loads", f"{text!r} is not a load: write 50% or 20Mbit") from None
     if not 1 <= rate <= 1e12:
-        raise _refusal("loads", f"{text} is out of range: allowed: above 0, at most 1 Tbit/s")
+        raise _refusal("loads", f"{text} is out of range; allowed: above 0, at most 1 Tbit/s")
     return rate
 
 
@@ -441,7 +429,7 @@ def _checked_name(name: str) -> str:
 
 def _check_range(key: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
-        raise _refusal(key, f"{value:g} is out of range: allowed: {low:g} to {high:g}")
+        raise _refusal(key, f"{value:g} is out of range; allowed: {low:g} to {high:g}")
 
 
 def _refusal(key: str, why: str) -> SpecError:

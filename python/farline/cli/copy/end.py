@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from farline.cli.shown import shown
 from farline.cli.sum_words import sum_name
 from farline.profiles.copy_streams import payload_bytes, payload_rate_bps
-from farline.spec.units import rate_human, size_human
+from farline.spec.units import counted, rate_human, size_human
 
 if TYPE_CHECKING:
     from farline.spec._types import CopyEnd, CopyReport, RunRecord
@@ -200,10 +200,11 @@ def _drops(record: RunRecord) -> bool:
 
 
 def _more_rows(report: CopyReport) -> list[tuple[str, str]]:
+    again = counted(report["repeated_chunks"], "chunk")
     texts = {
         "resumed": size_human(report["resumed_bytes"]) + " already present from before",
         "holes": size_human(report["hole_bytes"]) + " not sent",
-        "again": f"{report['repeated_chunks']} chunks arrived corrupted and were retransmitted",
+        "again": f"retransmitted {again} that arrived corrupted",
     }
     owners, groups = report.get("unset_owners", 0), report.get("unset_groups", 0)
     kept = [f"{owners} owners"] if owners else []
@@ -258,7 +259,8 @@ def _missing_rows(record: RunRecord, report: CopyReport) -> list[tuple[str, str]
     size = max(0, report["found"]["bytes"] - sum(one["bytes"] for one in settled))
     if not report["found"]["files"]:
         return []
-    text = f"{max(0, names)} of {report['found']['files']} names found so far, {size_human(size)}"
+    found = counted(report["found"]["files"], "name")
+    text = f"{max(0, names)} of {found} found so far, {size_human(size)}"
     error = record.get("error")
     if _is_dry(record) or _drops(record) or (error and error["kind"] == "system"):
         # A disk that takes no more has said in its error what is kept of files under way.

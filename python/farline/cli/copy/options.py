@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import click
 
@@ -13,6 +13,7 @@ from farline.cli.copy.filters import FILTERS, rules_of
 from farline.cli.copy.habits import habit_options, notes, refuse_letters, refuse_words
 from farline.cli.words import Words
 from farline.spec.draft import Draft, settings_of
+from farline.spec.letters import LETTERS
 from farline.spec.options import OptionType, copy_options, nested
 from farline.spec.units import parse_duration
 
@@ -52,6 +53,16 @@ _SHORTHANDS: dict[str, tuple[str, _Set]] = {
 
 class CopyCommand(Command):
     """A command whose `--delete` may have a count, and whose filters keep their order."""
+
+    sets: ClassVar[Mapping[str, Sequence[str]]] = {
+        **{letter.name: letter.sets for letter in LETTERS},
+        **{name: [path for path, _ in settings] for name, (_, settings) in _SHORTHANDS.items()},
+        **dict.fromkeys(FILTERS, ("copy.filters",)),
+        "label": ("title",),
+        "source_list": ("copy.source_list",),
+        "delete": ("copy.delete",),
+        "delete_asked": ("copy.delete",),
+    }
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parses `args`; click would take the word behind a bare `--delete` for its count."""
@@ -114,7 +125,7 @@ def _read_start(text: str) -> float:
     seconds = parse_duration(text)
     if seconds <= 0:
         raise ValueError(
-            f"{text!r} is out of range: allow some time for farline to start, such as 2m"
+            f"{text!r} is out of range; allow some time for farline to start, such as 2m"
         )
     return seconds
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from farline.cli.copy.flag_names import in_flags
+from farline.cli.option_words import in_flags
 from farline.cli.shown import shown
 from farline.copying.job import CopyJob, CopyResult
 from farline.errors import FarlineError
+from farline.spec.units import counted
 from farline.tools import Stop
 from farline.tools.events import DeletionPlanned
 from farline.tools.signals import handled_by
@@ -49,7 +50,7 @@ def show(job: CopyJob, view: View, destination: str = "") -> int:
 
 def _is_typed(count: int, destination: str, job: CopyJob) -> bool:
     """Whether a person types the count."""
-    asks = f"delete {count} names at {shown(destination)}? type {count}: "
+    asks = f"delete {counted(count, 'name')} at {shown(destination)}? type {count}: "
     click.echo(asks, nl=False, err=True)
     # A read would begin again by itself after Ctrl-C: whoever asks must look up between.
     while not select.select([sys.stdin], [], [], 0.1)[0]:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from farline import logs
 from farline.cli.copy.end import clock_text, missing_lines, skipped_lines, summary_lines
-from farline.cli.copy.flag_names import in_flags
 from farline.cli.copy.output import Output
 from farline.cli.event_text import event_text
+from farline.cli.option_words import in_flags
 from farline.cli.shown import shown
 from farline.copying.event_lines import line_of
 from farline.copying.meter import Meter

@@ -32,7 +32,8 @@ def harness(figures: Figures) -> Finding | None:
     """There was no network in the run."""
     if figures.transport != "null":
         return None
-    line = f"harness: no network in this run, {rate_human(figures.throughput_bps)} is its ceiling"
+    limit = rate_human(figures.throughput_bps)
+    line = f"harness: this run has no network; its upper limit is {limit}"
     return Finding("harness", line, remedies=("a real transport: --transport tcp",))
 
 

@@ -109,7 +109,7 @@ def lossy_path(figures: Figures) -> Finding | None:
 
 
 def _lossy_for_blasts(figures: Figures, rbudp: RbudpFigures) -> Finding:
-    line = f"path: {lost(figures)} though the receiver had time; {_whose_loss(rbudp)}"
+    line = f"path: {lost(figures)} although the receiver was not busy; {_whose_loss(rbudp)}"
     look = rbudp.path_check is None and rbudp.shared_path == "allow"
     remedies = (
         *early(rbudp),

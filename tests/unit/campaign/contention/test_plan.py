@@ -74,7 +74,7 @@ def test_a_side_in_one_text() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"fairnes": {}}, "plan fairnes: unknown"),
+        ({"fairnes": {}}, "table fairnes: unknown"),
         ({"fairness": {"load": "10%"}}, r"\[fairness\] load: unknown"),
         ({"fairness": {"loads": "much"}}, "'much' is not a load"),
         ({"fairness": {"loads": "50%..10%+10%"}}, "is not FIRST..LAST"),
