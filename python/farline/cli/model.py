@@ -17,10 +17,10 @@ import click
 
 from farline.analysis.rbudp_runs import measured_runs
 from farline.cli.command import Command, Group
+from farline.cli.common import store_option
 from farline.cli.limits import RATE, SECONDS, SIZE, UnitType
 from farline.cli.model_json import document
 from farline.cli.model_text import case_name, print_answer
-from farline.cli.selection import store_option
 from farline.cli.words import Words
 from farline.models.rbudp import HEADER_BYTES, MODEL_NAMES, Case
 from farline.models.rbudp_answer import Request, answer_of

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from farline.cli.command import Command, Group
+from farline.cli.common import store_option
 from farline.cli.limits import SECONDS
-from farline.cli.selection import store_option
 from farline.cli.shown import shown
 from farline.errors import UsageError
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from farline.cli.command import Command
-from farline.cli.common import STORE_HELP
+from farline.cli.common import store_option
 
 
 @click.command(cls=Command, short_help="Draw a campaign as figures and one HTML page.")
@@ -27,12 +27,7 @@ from farline.cli.common import STORE_HELP
     is_flag=True,
     help="Use runs even if the emulated path was not accurate.",
 )
-@click.option(
-    "--store",
-    "store_path",
-    type=click.Path(path_type=Path, file_okay=False),
-    help=STORE_HELP,
-)
+@store_option
 def command(
     campaign: str,
     out_dir: Path,

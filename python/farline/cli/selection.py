@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from farline.cli.common import STORE_HELP
 from farline.cli.words import Words
 from farline.spec.values import option_at
 from farline.store import RunFilter
@@ -48,16 +46,6 @@ def filter_options(command: _Command) -> _Command:
     for option in reversed(_FILTERS):
         command = option(command)
     return command
-
-
-def store_option(command: _Command) -> _Command:
-    """`--store PATH` of a command that only reads."""
-    return click.option(
-        "--store",
-        "store_path",
-        type=click.Path(path_type=Path, file_okay=False),
-        help=STORE_HELP,
-    )(command)
 
 
 def read_filter(

@@ -16,10 +16,10 @@ from rich.table import Table
 from farline.cli import lines
 from farline.cli.blast_text import blast_document, print_blasts
 from farline.cli.command import Command
+from farline.cli.common import store_option
 from farline.cli.files_text import receipt_lines
 from farline.cli.path_text import queue_lines
 from farline.cli.perfmon_text import print_perfmon
-from farline.cli.selection import store_option
 from farline.cli.shown import shown
 from farline.copying.adjusting import change_text
 from farline.copying.tuned_text import tuning_lines

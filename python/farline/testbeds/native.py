@@ -40,15 +40,6 @@ def validate_topology(document: Any) -> Topology:
     return whole
 
 
-def validate_change(document: Any) -> str:
-    """A link change checked, as JSON.
-
-    Raises:
-        SpecError: when a value is not allowed.
-    """
-    return checked(_native.validate, "link-change", json.dumps(document))
-
-
 def start_emulator(topology_json: str, hosts_file: str) -> _native.Emulator:
     """Starts a topology; `hosts_file.HOST` is written for every host, and is its `/etc/hosts`.
 

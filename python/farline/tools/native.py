@@ -208,24 +208,14 @@ def make_contact(target: Target, ip_version: str, timeout_s: float) -> Contact:
     return checked(_native.make_contact, target.to_json(), ip_version, timeout_s)
 
 
-class Server:
+class _Listening:
     """A server in this process; ends with `stop` and `join`."""
 
-    def __init__(self, config: ServerConfig, connect_to: str | None = None) -> None:
-        """Starts to listen; with `connect_to` (`address:port`), serves who waits there and ends.
-
-        Raises:
-            FarlineError: when the configuration is not allowed or the port is taken.
-        """
-        self._server = checked(_native.start_server, json.dumps(config), connect_to)
+    _server: _native.Server | _native.Iperf3Server
 
     def addresses(self) -> list[str]:
-        """Addresses it listens on."""
+        """Addresses it listens on; an iperf3 server over TCP and UDP."""
         return self._server.addresses()
-
-    def fingerprint(self) -> str:
-        """Fingerprint of its key."""
-        return self._server.fingerprint()
 
     def poll(self, timeout_s: float) -> tuple[str, Any] | None:
         """Next event as kind and document, or None after `timeout_s`."""
@@ -241,8 +231,26 @@ class Server:
         checked(self._server.join)
 
 
-class Iperf3Server:
-    """A server for iperf3's clients in this process; ends with `stop` and `join`."""
+class Server(_Listening):
+    """A server of farline's own."""
+
+    _server: _native.Server
+
+    def __init__(self, config: ServerConfig, connect_to: str | None = None) -> None:
+        """Starts to listen; with `connect_to` (`address:port`), serves who waits there and ends.
+
+        Raises:
+            FarlineError: when the configuration is not allowed or the port is taken.
+        """
+        self._server = checked(_native.start_server, json.dumps(config), connect_to)
+
+    def fingerprint(self) -> str:
+        """Fingerprint of its key."""
+        return self._server.fingerprint()
+
+
+class Iperf3Server(_Listening):
+    """A server for iperf3's clients."""
 
     def __init__(self, config: Iperf3Config) -> None:
         """Starts to listen.
@@ -252,23 +260,6 @@ class Iperf3Server:
                 what it should be.
         """
         self._server = checked(_native.start_iperf3_server, json.dumps(config))
-
-    def addresses(self) -> list[str]:
-        """Addresses it listens on, over TCP and UDP."""
-        return self._server.addresses()
-
-    def poll(self, timeout_s: float) -> tuple[str, Any] | None:
-        """Next event, of the kinds that `Server` has, or None after `timeout_s`."""
-        event = checked(self._server.poll, timeout_s)
-        return None if event is None else (event[0], json.loads(event[1]))
-
-    def stop(self) -> None:
-        """Takes no more clients and ends the tests that run."""
-        self._server.stop()
-
-    def join(self) -> None:
-        """Waits until it has ended."""
-        checked(self._server.join)
 
 
 class NativeTool:

@@ -10,7 +10,7 @@ import click
 
 from farline.cli.analyze.options import json_option, reading_from, reading_options
 from farline.cli.command import Command
-from farline.cli.selection import store_option
+from farline.cli.common import store_option
 from farline.errors import UsageError
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from farline.cli.common import store_option
 from farline.cli.limits import RATE, SECONDS, SIZE, UnitType
-from farline.cli.selection import store_option
 from farline.cli.words import Words
 from farline.spec import units
 from farline.spec.transfers import MODALITIES

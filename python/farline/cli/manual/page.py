@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import click
@@ -244,11 +244,6 @@ def _write_exits(page: Page, formatter: click.HelpFormatter) -> None:
     rows = sorted((*COMMON_EXITS, *page.exits))
     with formatter.section("Exit status"):
         write_rows(formatter, [(str(code), meaning) for code, meaning in rows])
-
-
-def examples_of(pages: Iterable[Page]) -> list[str]:
-    """Every command line that pages give as an example."""
-    return [line for page in pages for _, line in page.examples]
 
 
 def description(command: click.Command) -> str:
