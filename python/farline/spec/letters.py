@@ -20,11 +20,11 @@ class Letter:
 
 _BUFFERS = tuple(
     f"{section}{end}_buffer_bytes"
-    for section in ("tcp.", "udp.", "udt.", "rbudp.udp_")
+    for section in ("tcp.", "udp.", "udt.", "rbudp.udp_", "quic.udp_")
     for end in ("send", "receive")
 )
 _OFFLOADS = tuple(
-    f"{section}.{way}" for section in ("udp", "udt", "rbudp") for way in ("gso", "gro")
+    f"{section}.{way}" for section in ("udp", "udt", "rbudp", "quic") for way in ("gso", "gro")
 )
 
 LETTERS: tuple[Letter, ...] = (

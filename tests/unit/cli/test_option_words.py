@@ -25,7 +25,7 @@ from farline.spec.options import NOT_OF_COPIES, nested
 from farline.spec.table import OPTIONS, Option
 
 ROOT = Path(__file__).parents[3]
-_INNER = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+\b|\b(?:tcp|udp|udt|rbudp|copy|pairs)\.[a-z]")
+_INNER = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+\b|\b(?:tcp|udp|udt|rbudp|quic|copy|pairs)\.[a-z]")
 """A name with an underscore, or one in a section: what no flag looks like."""
 
 _OTHER_NAMES = {"wmem_max", "rmem_max", "tcp_rmem", "tcp_wmem"}
@@ -180,7 +180,9 @@ def _named_in_rust() -> set[str]:
                 continue
             source = path.read_text("utf-8").partition("#[cfg(test)]")[0]
             found.update(re.findall(r"Failure::option\(\s*\"([a-z_.]+)\"", source))
-            found.update(re.findall(r"\"((?:tcp|udp|udt|rbudp|copy|pairs)\.[a-z_]+): ", source))
+            found.update(
+                re.findall(r"\"((?:tcp|udp|udt|rbudp|quic|copy|pairs)\.[a-z_]+): ", source)
+            )
     return found
 
 
