@@ -169,7 +169,7 @@ def test_a_kept_bed_is_there_for_the_next_program(own_directory: Path) -> None:
         Testbed.up(load("back-to-back"), name="kept")
     bed.down()
     assert list_beds() == []
-    with pytest.raises(UnreachableError, match="'kept' is not up: no testbed is"):
+    with pytest.raises(UnreachableError, match="'kept' is not up; no testbed is"):
         Testbed.attach("kept")
 
 

@@ -348,8 +348,8 @@ def _why_not_up(name: str) -> str:
     if name in names:
         return f"testbed {name!r} does not answer: remove it with `farline testbed down {name}`"
     none = "no testbed is up; `farline testbed up PRESET` brings one up"
-    known = f"up: {', '.join(names)}" if names else none
-    return f"testbed {name!r} is not up: {known}"
+    known = f"those that are: {', '.join(names)}" if names else none
+    return f"testbed {name!r} is not up; {known}"
 
 
 def take_down(name: str) -> Ending | None:
