@@ -124,7 +124,7 @@ def command(places: tuple[str, ...], **options: Any) -> int:
     stays. Copies to the same host that state no streams use the choice.
     """  # fmt: skip
     if options["nodes"] is None and not places:
-        raise click.UsageError("Missing argument 'HOST | SRC... DST'.")
+        raise click.UsageError("HOST, or SRC... DST, is missing")
     _check(places, options)
     store = open_store(options["store_path"], options["no_store"])
     if options["nodes"] is not None:
