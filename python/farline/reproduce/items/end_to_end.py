@@ -89,8 +89,8 @@ def nodes_of(index: int) -> Callable[[Measured], Evidence]:
         checks = [
             larger("More nodes are faster until the path is full", peak, rates[1], 0.1,
                    f"up to {PEAKS_GBPS[SIZES_GB[index]]:g} Gb/s"),
-            no_less("Twice as many nodes as the path takes gain no more", peak, rates[NODES[-1]],
-                    0.0, "starts to decrease"),
+            no_less("16 nodes gain little over 8, which fill the path", rates[NODES[-2]],
+                    rates[NODES[-1]], 0.15, "starts to decrease"),
             between("Nodes at the peak", best, 4, 16, paper="after 16 it falls"),
             above("All tuning together over the default", gain, 4.0, paper="25 times (16 GB)"),
         ]  # fmt: skip
