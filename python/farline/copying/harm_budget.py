@@ -46,9 +46,8 @@ class HarmBudget:
     _meter: StageMeter = field(default_factory=StageMeter)
     _least_us: dict[int, int] = field(default_factory=dict)
     """The shortest round trip of each stream."""
-    _shortest: tuple[int, int, int] | None = None
-    """Queue, round trip and shortest round trip of the stream with the shortest queue since the
-    last look."""
+    _queues: list[tuple[int, int, int]] = field(default_factory=list)
+    """Queue, round trip and shortest round trip of every stream's samples since the last look."""
     _in_force_bps: float = 0.0
     _asked_s: float | None = None
     _is_over: bool = False
@@ -90,18 +89,20 @@ class HarmBudget:
         }  # fmt: skip
 
     def _note_round_trips(self, columns: Mapping[str, Any]) -> None:
-        """The shortest queue since the last look is believed: others are late by themselves."""
+        """Of all queues since the last look the middle one is believed."""
         names = ("end", "stream", "rtt_us")
         for end, stream, rtt_us in zip(*(columns[name] for name in names), strict=True):
             if end != 0 or rtt_us <= 0:
                 continue
             least_us = self._least_us[stream] = min(rtt_us, self._least_us.get(stream, rtt_us))
-            seen = (rtt_us - least_us, rtt_us, least_us)
-            self._shortest = seen if self._shortest is None else min(seen, self._shortest)
+            self._queues.append((rtt_us - least_us, rtt_us, least_us))
 
     def _round_trip_s(self) -> tuple[float, float] | None:
-        seen, self._shortest = self._shortest, None
-        return None if seen is None else (seen[1] / 1e6, seen[2] / 1e6)
+        seen, self._queues = sorted(self._queues), []
+        if not seen:
+            return None
+        _, now_us, least_us = seen[len(seen) // 2]
+        return now_us / 1e6, least_us / 1e6
 
     def _ask(self, rate_bps: float, at_s: float) -> Iterator[Event]:
         is_waiting = self._asked_s is not None and at_s < self._asked_s + _ANSWER_S
