@@ -84,7 +84,8 @@ def esnet(_: Measured) -> Evidence:
         ],
         [running_picture("fig-15c", found)],
         notes=["The logs are made up: sites, L = 10 Gb/s and the way to the figures are the"
-               " paper's, rates were chosen so that this order comes about: it is possible, no more. " + ", ".join(
+               " paper's; rates were chosen so that this order comes about: it is possible, no"
+               " more. " + ", ".join(
                    f"{name} {value:.3f}" for name, value in score.items()) + "."],
     )  # fmt: skip
 
