@@ -98,6 +98,10 @@ impl<'a> Reading<'a> {
 
     fn hear(&mut self, said: Catalogue) -> Result<(), Failure> {
         let shared = self.shared;
+        if matches!(said, Catalogue::End { entries: 0, .. }) {
+            // Before the machine hears of it: what comes after all entries is done at a destination that is there.
+            self.nothing_came()?;
+        }
         let (heard, is_full) = shared.machine.quietly(|machine| {
             let heard = machine.handle_message(said)?;
             Ok::<_, Failure>((heard, machine.is_full_of_holes()))
@@ -141,9 +145,6 @@ impl<'a> Reading<'a> {
                 ..
             } => shared.lost(&kept, counted, &reason, again)?,
             Heard::End(entries) => {
-                if entries == 0 {
-                    self.nothing_came()?;
-                }
                 debug!(entries, "catalogue ended");
                 shared.gauges.all_found.set(1);
                 self.has_ended = true;
