@@ -199,7 +199,7 @@ impl<'a> Reading<'a> {
         if refusal.is_none() {
             // Before anything else is asked: what the sources have is not deleted.
             if shared.spec.delete.is_some() {
-                shared.seen.path(&said.path);
+                shared.seen().path(&said.path);
             }
             self.drop_strange_xattrs(&mut said);
             refusal = refused_facts(&said);
@@ -227,7 +227,7 @@ impl<'a> Reading<'a> {
         };
         let is_file = renamed.is_ok() && matches!(said.kind, EntryKind::File { .. });
         if shared.spec.hard_links {
-            shared.seen.number(if is_file { &said.path } else { b"" });
+            shared.seen().number(if is_file { &said.path } else { b"" });
         }
         if let Err(reason) = renamed {
             return self.refuse(&said.path, kind_of(&said.kind), bytes, reason);
@@ -356,7 +356,7 @@ impl<'a> Reading<'a> {
 
     fn hard_link(&mut self, number: u64, said: message::Entry, to: u64) -> Result<(), Failure> {
         let shared = self.shared;
-        let Some(target) = shared.seen.path_of(to).filter(|_| to < number) else {
+        let Some(target) = shared.seen().path_of(to).filter(|_| to < number) else {
             let reason = "a further name of what is no file of this copy".to_owned();
             return self.refuse(&said.path, Kind::HardLink, 0, reason);
         };
@@ -443,7 +443,7 @@ impl Shared {
     /// Why a path may not be where another of the sources is one with it; `None` if it may.
     fn taken_by(&self, path: &[u8]) -> Option<String> {
         let key = self.site().fold.key(path)?;
-        let other = self.seen.folded(&key, path)?;
+        let other = self.seen().folded(&key, path)?;
         let other = path_text::to_text(&other);
         Some(format!(
             "{other} has the same name at the destination, which does not distinguish them"

@@ -3,7 +3,9 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use farline_spec::{Failure, Overwrite, SumKind, SyncLevel, kernel_words};
+pub use farline_proto::copy::receiver::Verdict;
+use farline_proto::copy::receiver::{Compared, OTHER_CONTENT, compare, replacement};
+use farline_spec::{Failure, Overwrite, SumKind, kernel_words};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
 use super::attributes::Attributes;
@@ -16,19 +18,6 @@ use crate::sum::{Hasher, Sum};
 
 /// What is read at once to hash a file.
 const READ_BYTES: usize = 1 << 20;
-
-/// What is to be done about a name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is made; `true`: in the place of what has its name.
-    Make(bool),
-    /// It is there; its hash where that is known.
-    Present(Option<Sum>),
-    /// It is there, and attributes that differed were set to the source's, or would be; its hash where that is known.
-    Updated(Option<Sum>),
-    /// It may not be.
-    Refused(String),
-}
 
 /// A file as the sending end announced it.
 #[derive(Debug, Clone, Copy)]
@@ -114,31 +103,20 @@ impl Shared {
             return Ok(Verdict::Make(true));
         }
         let is_file = facts.kind == FileKind::File;
-        let same_size = is_file && facts.bytes == source.bytes;
-        let difference = match self.spec.sync_level {
-            SyncLevel::Exists => None,
-            _ if !is_file => Some(format!("is {} at the destination", word(facts.kind))),
-            _ if !same_size => Some(format!(
-                "has a different size at the destination ({} bytes)",
-                facts.bytes
-            )),
-            SyncLevel::Size => None,
-            SyncLevel::Time if self.is_same_time(facts.mtime_ns, source) => None,
-            SyncLevel::Time => Some("has a different modification time at the destination".to_owned()),
-            SyncLevel::Checksum => {
-                let found = self.hash_of(folders, &source.path)?;
-                match found {
-                    Ok(found) if Some(found) == announced.hash => return Ok(Verdict::Present(Some(found))),
-                    Ok(_) => Some("has different content at the destination".to_owned()),
-                    Err(error) => {
-                        let reason = format!("at the destination: {}", kernel_words(&error).to_lowercase());
-                        return Ok(Verdict::Refused(reason));
-                    }
+        let there = is_file.then_some(facts.bytes);
+        let is_same_time = || self.is_same_time(facts.mtime_ns, source);
+        let what = word(facts.kind);
+        let difference = match compare(self.spec.sync_level, source.bytes, what, there, is_same_time) {
+            Compared::Same => return Ok(Verdict::Present(None)),
+            Compared::Different(how) => how,
+            Compared::ByContent => match self.hash_of(folders, &source.path)? {
+                Ok(found) if Some(found) == announced.hash => return Ok(Verdict::Present(Some(found))),
+                Ok(_) => OTHER_CONTENT.to_owned(),
+                Err(error) => {
+                    let reason = format!("at the destination: {}", kernel_words(&error).to_lowercase());
+                    return Ok(Verdict::Refused(reason));
                 }
-            }
-        };
-        let Some(difference) = difference else {
-            return Ok(Verdict::Present(None));
+            },
         };
         if is_file && self.is_own(&source.path, facts) {
             return Ok(Verdict::Make(true));
@@ -153,17 +131,9 @@ impl Shared {
         self.spec.times && kept.is_some_and(|kept| kept.memory.has_placed(path, facts.bytes, facts.mtime_ns))
     }
 
-    /// Whether something different may be replaced; of what is of the same kind the time of the source, `mtime_ns`, counts: what is
-    /// of another kind is replaced whatever its time.
+    /// Whether something different may be replaced ([`replacement`]).
     pub fn replacement(&self, difference: String, facts: &FileFacts, mtime_ns: Option<i64>) -> Verdict {
-        match self.spec.overwrite {
-            Overwrite::Always | Overwrite::Different => Verdict::Make(true),
-            Overwrite::Older if mtime_ns.is_none_or(|mtime_ns| facts.mtime_ns < mtime_ns) => {
-                Verdict::Make(true)
-            }
-            Overwrite::Older => Verdict::Refused(format!("{difference}, which is not older")),
-            Overwrite::Never => Verdict::Refused(format!("{difference}; --overwrite different replaces it")),
-        }
+        replacement(self.spec.overwrite, difference, facts.mtime_ns, mtime_ns)
     }
 
     /// BLAKE3 of a file at the destination; the copy may end meanwhile.

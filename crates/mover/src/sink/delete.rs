@@ -90,7 +90,7 @@ impl Shared {
     /// Whether a path is one with a path of the sources at this destination.
     fn is_one_with_seen(&self, path: &[u8]) -> bool {
         let key = self.site().fold.key(path);
-        key.is_some_and(|key| self.seen.has_folded(&key))
+        key.is_some_and(|key| self.seen().has_folded(&key))
     }
 
     fn extraneous(&self, folders: &Folders) -> Result<io::Result<Extraneous>, Failure> {
@@ -140,12 +140,13 @@ impl Shared {
                 None => file::stat_at(Some(folder.as_fd()), &listed.name, false)?.kind,
             };
             let is_folder = kind == FileKind::Folder;
-            let is_seen = self.seen.has(&path) || self.is_one_with_seen(&path);
+            let is_said = self.seen().has(&path);
+            let is_seen = is_said || self.is_one_with_seen(&path);
             // What is beside the sources in the destination is none of this copy's business.
             if !is_seen && is_top && !visit.is_seen {
                 continue;
             }
-            if !filters.takes(&path, is_folder) || self.seen.is_kept(&path) {
+            if !filters.takes(&path, is_folder) || self.seen().is_kept(&path) {
                 found.keep_above(&path);
                 continue;
             }

@@ -52,8 +52,8 @@ impl Reading<'_> {
         let has_more = shared.spec.times || shared.spec.modes || self.owner.belongs != Belongs::default();
         if shared.mode == Mode::Real && has_more {
             shared
-                .seen
-                .folder(&said.path, said.mode, said.mtime_ns, self.owner.belongs);
+                .seen()
+                .folder(&said.path, said.mode, said.mtime_ns, self.owner.belongs.ids());
         }
         match is_there {
             true if differs => self.updated(&said.path, Kind::Folder, 0, None),
@@ -427,13 +427,14 @@ impl Shared {
     /// That the copy is over.
     pub fn finish_folders(&self, folders: &Folders) -> Result<Vec<String>, Failure> {
         let mut problems = Vec::new();
-        while let Some(late) = self.seen.pop_folder() {
+        let next = || self.seen().pop_folder();
+        while let Some(late) = next() {
             self.check()?;
             self.pulse.beat();
             let finished = folders
                 .open(&late.path, OpenFlags::READ | OpenFlags::FOLDER)
                 .and_then(|folder| {
-                    late.belongs.give(folder.as_fd())?;
+                    Belongs::of_ids(late.owner).give(folder.as_fd())?;
                     self.finish_folder(folder.as_fd(), self.spec.modes, late.mode, late.mtime_ns)
                 });
             if let Err(error) = finished {

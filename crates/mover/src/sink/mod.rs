@@ -47,7 +47,6 @@ mod outbox;
 mod owner;
 mod pack_workers;
 mod place;
-mod seen;
 mod settle;
 mod shared;
 mod site;
@@ -77,7 +76,6 @@ use self::lanes::Lanes;
 use self::owner::Owners;
 use self::pack_workers::PackWorkerPool;
 use self::place::{DestinationLookup, Reach};
-use self::seen::Seen;
 use self::shared::{Mode, Over, POISONED, Shared, broken};
 use crate::engine::{self, Choice, Device};
 use crate::receipt::Receipt;
@@ -465,7 +463,7 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         top: OnceLock::new(),
         outlook: Mutex::new(outlook),
         site: OnceLock::new(),
-        seen: Seen::default(),
+        seen: Mutex::default(),
         finished: AtomicBool::new(false),
         hole_bytes: AtomicU64::new(0),
         handed_bytes: AtomicU64::new(0),

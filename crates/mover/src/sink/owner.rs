@@ -6,6 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use farline_proto::copy::receiver::OwnerIds;
 use farline_spec::{CopySpec, Failure};
 use farline_sys::file::FileFacts;
 use farline_sys::owner;
@@ -32,6 +33,16 @@ pub struct Belongs {
 }
 
 impl Belongs {
+    /// Those of these numbers.
+    pub const fn of_ids((user, group): OwnerIds) -> Self {
+        Self { user, group }
+    }
+
+    /// Their numbers.
+    pub const fn ids(self) -> OwnerIds {
+        (self.user, self.group)
+    }
+
     /// Permission bits that a file takes from another host: those that lend its owner's rights only where the owner is the
     /// source's, too.
     pub const fn file_bits(self) -> u32 {

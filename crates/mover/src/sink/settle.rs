@@ -130,7 +130,7 @@ impl Shared {
     /// The sources have a name that could not be made here: what has it here, and what is below, is not deleted.
     pub fn protect(&self, path: &[u8]) {
         if self.spec.delete.is_some() {
-            self.seen.keep(path);
+            self.seen().keep(path);
         }
     }
 

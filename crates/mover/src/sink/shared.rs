@@ -8,18 +8,17 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use farline_proto::copy::receiver::{Fold, Seen};
 use farline_spec::{CopySpec, Failure, FailureKind, SumKind, kernel_words, plain_line};
 use tracing::{debug, trace};
 
 use super::able::{Able, Losses};
 use super::chunk_writer;
 use super::driver::Machine;
-use super::fold::Fold;
 use super::journal::{Journal, Memory, Resumable};
 use super::lanes::Lanes;
 use super::owner::{Belongs, Owners};
 use super::place::{DestinationLookup, Folders, Reach};
-use super::seen::Seen;
 use super::staging::Staging;
 use crate::engine::{Choice, Device};
 use crate::message::Top;
@@ -103,7 +102,7 @@ impl Destination {
             single,
             fresh,
             is_new: false,
-            fold: Fold::default(),
+            fold: Fold::NOTHING,
             kept: Some(kept),
         }
     }
@@ -167,7 +166,8 @@ pub struct Shared {
     pub top: OnceLock<Top>,
     pub outlook: Mutex<Option<DestinationLookup>>,
     pub site: OnceLock<Destination>,
-    pub seen: Seen,
+    /// What of the entries is remembered.
+    pub seen: Mutex<Seen>,
     /// What was in folders that made way for files, or would.
     pub displaced: Mutex<Vec<(Vec<u8>, farline_spec::FileKind)>>,
     /// Everything is settled and was said.
@@ -306,7 +306,13 @@ impl Shared {
     /// Bytes of what is remembered of all that was announced.
     pub fn remembered_bytes(&self) -> usize {
         let names_bytes = self.machine.quietly(|machine| machine.names_bytes());
-        self.seen.bytes() + self.request().bytes() + self.owners.bytes() + names_bytes
+        let seen_bytes = self.seen().bytes();
+        seen_bytes + self.request().bytes() + self.owners.bytes() + names_bytes
+    }
+
+    /// What of the entries is remembered.
+    pub fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().expect(POISONED)
     }
 
     /// What was asked for, to hold something against it.

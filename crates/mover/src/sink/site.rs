@@ -13,7 +13,7 @@ use tracing::debug;
 use super::NAMERS;
 use super::able::Able;
 use super::clock::Clock;
-use super::fold::Fold;
+use super::fold;
 use super::make::OWNER;
 use super::place::{self, DestinationLookup, MissingTarget};
 use super::shared::{Destination, Mode, POISONED, ResumeState, Shared, broken};
@@ -175,7 +175,7 @@ impl Shared {
         let fresh = fresh || (single.is_none() && is_empty(folder.as_fd()).map_err(explain)?);
         let base = Arc::new(folder);
         if self.mode == Mode::Dry {
-            let fold = Fold::looked(base.as_fd());
+            let fold = fold::looked(base.as_fd());
             let mut site = Destination::bare(Some(base), single, fresh);
             site.fold = fold;
             return Ok(site);

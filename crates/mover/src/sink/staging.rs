@@ -12,7 +12,7 @@ use farline_spec::{CopySpec, Failure, FailureKind};
 use farline_sys::file::{self, OpenFlags};
 
 use super::able::synced;
-use super::fold::Fold;
+use super::fold;
 use super::journal::{self, Journal, Memory, Source, sixteen};
 use super::lock::Lock;
 
@@ -198,8 +198,8 @@ impl Staging {
     }
 
     /// Which names the file system does not tell apart.
-    pub fn fold(&self) -> Fold {
-        Fold::tried(self.folder.as_fd(), LOCK)
+    pub fn fold(&self) -> farline_proto::copy::receiver::Fold {
+        fold::tried(self.folder.as_fd(), LOCK)
     }
 
     /// Does something with the lock; `None` once it is given back.

@@ -1,35 +1,14 @@
-//! Whether what was read of a file is one state that the file had: the one place that decides it.
-//!
-//! A name at the destination gets the length and times that were announced, so what was read must be the content that the
-//! file had with them. Two looks at the open file prove that: one before the first byte is read ([`begin`]), one after the
-//! last ([`end`]). Both must find what was announced: kind, device, inode, length, mtime and ctime (a program can set the
-//! mtime, never the ctime). Two things could deceive them:
-//!
-//! - **A change under way.** The kernel sets times before it writes, and after it has shortened a file. Meanwhile it holds the
-//!   file's lock, which a search for data waits for (ext4, btrfs, f2fs, tmpfs; XFS holds it for reads as well). So a look
-//!   comes after the change, and the next change comes after the look.
-//! - **The clock's grain.** A second change in the same tick leaves the same ctime. So nothing is read before the tick of the
-//!   ctime is over (compare git's "racily clean" entries).
-//!
-//! What a program writes through a mapping (mmap) changes times only when it first touches a page: no look can tell.
+//! Looks at open files: whether what was read of one is one state that it had ([`farline_proto::copy::sender::steady`] says why
+//! two looks prove that, one before the first byte is read, [`begin`], and one after the last, [`end`]).
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use farline_proto::copy::sender::steady::{grain_left_ns, may_be_under_way};
 use farline_sys::file::{self, FileFacts, FileKind};
 
 use super::found::{Found, MOST_TRIES};
 use super::settle::Trouble;
-
-/// Longer than a tick of the kernel's clock, by which file systems set times.
-const GRAIN_NS: i64 = 20_000_000;
-/// The same of a file system that keeps whole seconds, or every second one (FAT).
-const WHOLE_SECONDS_GRAIN_NS: i64 = 2_000_000_000;
-const SECOND_NS: i64 = 1_000_000_000;
-/// A single call that writes may last so long, on a slow disk.
-const LONGEST_CALL_NS: i64 = 600 * SECOND_NS;
-/// A file that takes more than its length by this is perhaps being shortened.
-const SLACK_BYTES: u64 = 128 * 1024;
 
 /// This moment, as times of files are told.
 pub(super) fn now_ns() -> i64 {
@@ -54,11 +33,12 @@ pub(super) fn begin(found: &Found, file: BorrowedFd<'_>) -> Result<(), Trouble> 
 
 /// As [`begin`], of a file that is read at once: [`end`] alone compares.
 pub(super) fn begin_small(found: &Found, file: BorrowedFd<'_>) {
-    let now_ns = now_ns();
-    if may_be_under_way(&found.facts, now_ns) {
+    let (facts, now_ns) = (&found.facts, now_ns());
+    let allotted_bytes = facts.blocks_512.saturating_mul(512);
+    if may_be_under_way(facts.ctime_ns, facts.bytes, allotted_bytes, now_ns) {
         wait_for_change(file);
     }
-    if grain_left_ns(&found.facts, found.seen_ns, now_ns) > 0 {
+    if grain_left_ns(facts.ctime_ns, found.seen_ns, now_ns) > 0 {
         outlast_grain(found);
     }
 }
@@ -131,34 +111,15 @@ fn wait_for_change(file: BorrowedFd<'_>) {
     let _ = file::data_after(file, 0);
 }
 
-/// Whether a call that changes the file may be under way: a young ctime, or blocks behind its end.
-const fn may_be_under_way(facts: &FileFacts, now_ns: i64) -> bool {
-    let is_young = facts.ctime_ns > now_ns.saturating_sub(LONGEST_CALL_NS);
-    let allotted = facts.blocks_512.saturating_mul(512);
-    is_young || allotted > facts.bytes.saturating_add(SLACK_BYTES)
-}
-
 /// Waits until no change can leave the ctime that was seen.
 fn outlast_grain(found: &Found) {
     loop {
-        let left_ns = grain_left_ns(&found.facts, found.seen_ns, now_ns());
+        let left_ns = grain_left_ns(found.facts.ctime_ns, found.seen_ns, now_ns());
         match u64::try_from(left_ns) {
             Ok(left_ns) if left_ns > 0 => std::thread::sleep(Duration::from_nanos(left_ns)),
             _ => return,
         }
     }
-}
-
-/// How long a change may still leave the ctime of `facts`, which were seen at `seen_ns`. Since a file's clock cannot be behind a
-/// time that it gave, a grain after the look is late enough whatever the two clocks are.
-fn grain_left_ns(facts: &FileFacts, seen_ns: i64, now_ns: i64) -> i64 {
-    let grain_ns = match facts.ctime_ns % SECOND_NS {
-        0 => WHOLE_SECONDS_GRAIN_NS,
-        _ => GRAIN_NS,
-    };
-    let left_ns = |since_ns: i64| since_ns.saturating_add(grain_ns).saturating_sub(now_ns);
-    // Also where the clock was set back meanwhile.
-    left_ns(facts.ctime_ns).min(left_ns(seen_ns)).min(grain_ns)
 }
 
 #[cfg(test)]
@@ -179,34 +140,6 @@ mod tests {
             group: 0,
             links: 1,
         }
-    }
-
-    #[test]
-    fn a_file_is_read_once_its_ctime_can_only_be_left_by_a_change() {
-        const NOW_NS: i64 = 1_000 * SECOND_NS + 7;
-        let left_ns = |ctime_ns, seen_ns| grain_left_ns(&facts(ctime_ns), seen_ns, NOW_NS);
-        assert!(left_ns(NOW_NS - GRAIN_NS, NOW_NS) <= 0);
-        assert_eq!(left_ns(NOW_NS - GRAIN_NS + 1, NOW_NS), 1);
-        assert_eq!(left_ns(NOW_NS, NOW_NS), GRAIN_NS);
-        // Another host's clock is ahead: the look counts.
-        assert_eq!(left_ns(NOW_NS + 90 * SECOND_NS, NOW_NS - GRAIN_NS + 5), 5);
-        assert!(left_ns(NOW_NS + 90 * SECOND_NS, NOW_NS - GRAIN_NS) <= 0);
-        // Times of whole seconds.
-        assert_eq!(left_ns(999 * SECOND_NS, NOW_NS), SECOND_NS - 7);
-        // A clock that was set back by a year does not stop the copy.
-        assert_eq!(left_ns(NOW_NS << 1, NOW_NS << 1), GRAIN_NS);
-    }
-
-    #[test]
-    fn a_call_may_be_under_way_where_a_file_is_young_or_larger_than_it_says() {
-        const NOW_NS: i64 = 1_000_000 * SECOND_NS;
-        assert!(may_be_under_way(&facts(NOW_NS - SECOND_NS), NOW_NS));
-        assert!(!may_be_under_way(&facts(NOW_NS - 2 * LONGEST_CALL_NS), NOW_NS));
-        let shortened = FileFacts {
-            blocks_512: 600_000,
-            ..facts(NOW_NS - 2 * LONGEST_CALL_NS)
-        };
-        assert!(may_be_under_way(&shortened, NOW_NS));
     }
 
     #[test]

@@ -19,12 +19,14 @@
 //!
 //! Start with [`message`], then [`receiver`].
 
+pub mod header;
 pub mod journal;
 pub mod message;
 pub mod naming;
 pub mod pack;
 mod ranges;
 pub mod receiver;
+pub mod sender;
 pub mod sum;
 pub mod tree_hash;
 

@@ -22,9 +22,12 @@
 
 mod catalogue;
 mod data;
+mod decide;
 mod entry;
+mod fold;
 mod outbox;
 mod queue;
+mod seen;
 mod settle;
 pub mod table;
 #[cfg(test)]
@@ -42,6 +45,9 @@ use queue::{Queue, Work};
 
 pub use catalogue::Looked;
 pub use data::{Admission, Chunk, Item, Known, Proof};
+pub use decide::{Compared, OTHER_CONTENT, Verdict, compare, replacement};
+pub use fold::Fold;
+pub use seen::{LateFolder, OwnerIds, Seen};
 pub use settle::{Counted, Parting};
 
 /// The sum of a file, or of a part of one.

@@ -1,0 +1,3 @@
+//! The sending end of a copy, as far as it is a machine: what makes of what was read one state of its file ([`steady`]).
+
+pub mod steady;
