@@ -27,7 +27,8 @@ from scripts import rbudp_experiments as experiments
 from tests.support.planned import planned_data
 
 PLANS = Path(__file__).parents[2] / "plans"
-PATHS = sorted(PLANS.glob("rbudp-*.toml"))
+PATHS = sorted(set(PLANS.glob("rbudp-*.toml")) - {PLANS / "rbudp-parallel-tcp.toml"})
+"""Those that blast alone; parallel TCP has a blast beside it."""
 MB = 10**6
 
 

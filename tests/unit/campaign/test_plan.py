@@ -60,7 +60,7 @@ def test_units_ranges_and_lists() -> None:
         ({"grid": {"streams": []}}, r"\[grid\] streams: the list is empty"),
         (
             {"grid": {"transport": ["sctp"]}},
-            r"\[grid\] transport: 'sctp' .*tcp, udp, udt, rbudp, null",
+            r"\[grid\] transport: 'sctp' .*tcp, udp, udt, rbudp, quic, null",
         ),
         ({"grid": {"title": ["a"]}}, r"\[grid\] title: cannot be varied"),
         ({"fixed": {"seed": 1}}, r"\[fixed\] seed: belongs in \[campaign\]"),

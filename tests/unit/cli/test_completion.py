@@ -42,7 +42,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("pr", ["probe", "profile"]),
         ("testbed ch", ["change"]),
         ("probe --transp", ["--transport"]),
-        ("probe --transport ", ["tcp", "udp", "udt", "rbudp", "null"]),
+        ("probe --transport ", ["tcp", "udp", "udt", "rbudp", "quic", "null"]),
         ("copy --transport=r", ["rbudp"]),
         ("runs --status ", ["complete", "partial", "failed"]),
         ("testbed up back", ["", "back-to-back"]),

@@ -113,7 +113,7 @@ def test_the_last_campaign_comes_out_of_the_store(tmp_path: Path) -> None:
 
 def test_an_unknown_campaign_names_those_that_are_there(tmp_path: Path) -> None:
     fill_store(tmp_path, made_campaign((1,), (64 * KIB,), ("bbr",), 1, duration_s=0.2))
-    with pytest.raises(UsageError, match=f"campaign 'other' is not in .*{CAMPAIGN}"):
+    with pytest.raises(UsageError, match=f"no campaign 'other' in .*{CAMPAIGN}"):
         load_campaign(tmp_path, "other")
 
 

@@ -44,7 +44,7 @@ def test_the_command_prints_the_page_and_keeps_to_the_formats_asked(
 
 
 def test_an_unknown_campaign_is_the_callers_error(store: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="campaign 'nope' is not in"):
+    with pytest.raises(UsageError, match="no campaign 'nope' in"):
         write_report(store, "nope", tmp_path)
 
 

@@ -246,7 +246,7 @@ def test_export_perfmon_has_the_udt_runs_alone(store: Store, tmp_path: Path) -> 
         (["export", "--format", "csv", "-o", "-", "--perfmon", "--links"], "one table at a time"),
         (["runs", "--where", "strems=1"], "strems"),
         (["runs", "--since", "soon"], "an age"),
-        (["runs", "--campaign", "nigh"], "campaign 'nigh' is not in"),
+        (["runs", "--campaign", "nigh"], "no campaign 'nigh' in"),
         (["runs", "--store", "/nonexistent/store"], "no store here"),
         (["export", "--format", "xml", "-o", "x"], "csv"),
         (["export", "-o", "runs.xyz"], "unknown file type; name the file .csv, .parquet or .json"),

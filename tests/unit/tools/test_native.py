@@ -197,4 +197,4 @@ def test_specs_go_through_the_validator_of_every_door() -> None:
 
 def test_what_it_can_do_is_said() -> None:
     can = native.NativeTool().capabilities()
-    assert can.transports == ("tcp", "udp", "udt", "rbudp", "null") and can.samples
+    assert can.transports == ("tcp", "udp", "udt", "rbudp", "quic", "null") and can.samples
