@@ -563,8 +563,7 @@ mod tests {
     #[test]
     fn a_link_of_nothing_but_its_ends_is_the_same_both_ways() {
         let topology = read(&pair(r#","forward":{"rate_bps":1000,"delay_s":0.5}"#)).unwrap();
-        let link = &topology.links[0];
-        assert_eq!(link.backward(), &link.forward);
+        assert_eq!(topology.links[0].backward(), &topology.links[0].forward);
         assert_eq!(topology.interval_s.get(), 0.1);
         let text = serde_json::to_string(&topology).unwrap();
         assert_eq!(read(&text).unwrap(), topology);
@@ -595,8 +594,7 @@ mod tests {
         let step = |at: f64| format!(r#"{{"at_s":{at},"change":{{"up":false}}}}"#);
         let forward = [step(1.0), step(2.0)].join(",");
         assert!(read(&schedule(&forward, "")).is_ok());
-        let back = [step(2.0), step(1.0)].join(",");
-        assert!(read(&schedule(&back, "")).is_err());
+        assert!(read(&schedule(&[step(2.0), step(1.0)].join(","), "")).is_err());
         assert!(read(&schedule(&forward, r#","schedule_period_s":2"#)).is_err());
     }
 }

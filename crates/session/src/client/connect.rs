@@ -370,7 +370,7 @@ mod tests {
         let refusal = to("127.0.0.1:1", IpVersion::V6).unwrap_err();
         assert_eq!(
             refusal.message,
-            "127.0.0.1: has no IPv6 address, and ip_version is v6"
+            "127.0.0.1: has no IPv6 address, but IPv6 alone was chosen"
         );
         assert_eq!(
             to("[::1]:1", IpVersion::V4).unwrap_err().kind,

@@ -75,7 +75,7 @@ mod tests {
     fn a_rate_above_the_tolerance_is_refused_within_the_window() {
         let failure = feed(8_000, |look| look * 250 * 112 / 100, 12).unwrap_err();
         assert_eq!(failure.kind, FailureKind::Limit);
-        assert!(failure.message.contains("the limit is 8000 bit/s"), "{failure}");
+        assert!(failure.message.contains("the limit is 8 kbit/s"), "{failure}");
     }
 
     #[test]
