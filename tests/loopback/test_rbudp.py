@@ -179,17 +179,17 @@ def refusal(home: Path, ticket: str, *arguments: str) -> str:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (RBUDP, "rate_bps: rbudp sends at a stated rate: give one"),
+        (RBUDP, "--rate: rbudp sends at a stated rate: give one"),
         ((*RATED, "--receiver", "fast"), "naive, gather, fake"),
         ((*RATED, "--shared-path", "maybe"), "warn, refuse, allow"),
-        ((*RATED, "--payload", "9G"), "1 to 8589934592"),
-        ((*RATED, "--payload", "8G", "--in-flight", "64"), "allowed: 17179869184"),
+        ((*RATED, "--payload", "9G"), "1 byte to 8 GiB"),
+        ((*RATED, "--payload", "8G", "--in-flight", "64"), "allowed: 16 GiB"),
         ((*RATED, "--in-flight", "0"), "1 to 64"),
         ((*RATED, "--loss-bound", "60%"), "0.6"),
         ((*RATED, "--packet", "63"), "64 to 65507"),
         (
             (*RATED, "-F", __file__, "-P", "2"),
-            "rbudp.file: works only with one stream in one direction",
+            "-F: works only with one stream in one direction",
         ),
         ((*RATED, "-F", "/nowhere/x", "-n", "1M"), "/nowhere/x"),
         (("--transport", "tcp", "--payload", "1M"), "rbudp"),

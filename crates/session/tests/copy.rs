@@ -222,7 +222,7 @@ fn limits_of_a_ticket_hold() {
     let held = site.run(slow, &site.push(&json!({})));
     assert_eq!(held.record.error, None);
     assert!(
-        held.notices.iter().any(|line| line.contains("16000000 bit/s")),
+        held.notices.iter().any(|line| line.contains("16 Mbit/s")),
         "{:?}",
         held.notices
     );

@@ -165,7 +165,7 @@ fn a_ticket_opens_a_server_and_its_limits_hold() {
     assert_eq!(run.record.status, RunStatus::Complete);
     assert_eq!(run.record.spec.rate_bps.unwrap().get(), 8_000_000);
     assert_eq!(run.record.server_notes, run.notices);
-    assert!(run.notices[0].contains("8000000 bit/s"), "{:?}", run.notices);
+    assert!(run.notices[0].contains("8 Mbit/s"), "{:?}", run.notices);
     assert!(bytes(&run.record, 1, 1) < 1_000_000, "half a second at 8 Mbit/s");
 
     let refused = |text| complete(target.clone(), text).record.error.unwrap();

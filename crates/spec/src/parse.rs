@@ -66,7 +66,7 @@ mod tests {
             .unwrap_err()
             .message;
         assert!(
-            message.contains("expected one of `tcp`, `udp`, `udt`, `rbudp`, `null`"),
+            message.contains("expected one of `tcp`, `udp`, `udt`, `rbudp`, `quic`, `null`"),
             "{message}"
         );
     }

@@ -78,7 +78,7 @@ def test_a_plan_that_cannot_be_is_refused(document: dict[str, Any], line: str) -
 
 
 def test_a_copy_over_what_loses_is_refused() -> None:
-    with pytest.raises(SpecError, match="files are copied over tcp, udt or rbudp"):
+    with pytest.raises(SpecError, match="files are copied over tcp, udt, rbudp"):
         make_campaign(plan(fixed={"transport": "udp"}), lambda spec: dict(resolve_spec(spec)))
 
 

@@ -34,7 +34,7 @@ fn what_the_sources_have_not_is_deleted_if_it_is_as_many_as_was_said() {
     spec.delete = Some(DeleteCount::new(7).unwrap());
     let (problems, deleted) = copy_with_deletion(&spec, b"d");
     assert!(
-        problems[0].contains("4 names") && problems[0].contains("7 were confirmed"),
+        problems[0].contains("4 names") && problems[0].contains("7 confirmed"),
         "{problems:?}"
     );
     assert_eq!((deleted, path("d/y").exists()), (0, true));
