@@ -108,13 +108,14 @@ impl QuicListener {
         }
     }
 
-    /// One of those half-way through that is open now; those that failed, or take too long, are forgotten.
+    /// One of those half-way through that has been opened, even if it has been closed since: whoever reads it is told.
+    /// Those that failed before, or take too long, are forgotten.
     fn next_open(&mut self) -> Option<(u16, Arc<Link>)> {
         let mut index = 0;
         while let Some(opening) = self.opening.get(index) {
             let (is_open, loss) = opening.link.peek(|state| (state.is_open, state.loss()));
             let is_late = opening.since.elapsed() > OPENING_TIME;
-            if let Some(failure) = &loss {
+            if let (Some(failure), false) = (&loss, is_open) {
                 debug!(
                     reason = failure.message,
                     "connection refused: it is no stream of this session"
@@ -122,8 +123,8 @@ impl QuicListener {
             }
             match (loss.is_some() || is_late, is_open) {
                 (false, false) => index += 1,
-                (true, _) => self.opening.remove(index).link.close(),
-                (false, true) => {
+                (true, false) => self.opening.remove(index).link.close(),
+                (_, true) => {
                     let opening = self.opening.remove(index);
                     return Some((opening.stream, opening.link));
                 }
