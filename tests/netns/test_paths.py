@@ -123,8 +123,8 @@ def test_a_cut_link_ends_as_a_stated_failure(
     client, server = bed.hosts["client"], bed.hosts["server"]
     served = serve(server)
     ways = [
-        ("-t", "8"),
-        ("--transport", "udt", "-t", "8"),
+        ("-t", "60"),
+        ("--transport", "udt", "-t", "60"),
         ("--transport", "rbudp", "--shared-path", "allow", "-n", "400M"),
     ]
     running = [probing(client, served.ticket, *way, "--rate", "100M") for way in ways]

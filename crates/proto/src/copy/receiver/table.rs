@@ -122,8 +122,10 @@ pub const fn after(stage: Stage, event: Event) -> Turn {
         // A pack says it too.
         (S::Packed, E::Settle) => Turn::To(S::Packed),
         (S::Proved | S::Packed, E::Complete) => Turn::To(S::Ready),
-        // Nothing of it is nobody's: it is dropped.
-        (S::Ready, E::Part | E::Settle) => Turn::To(S::Ready),
+        // What was said of it before may be said again.
+        (S::Ready, E::Settle) => Turn::To(S::Ready),
+        // Not written any more: what has all been proved stays as it is.
+        (S::Ready, E::Part) => Turn::Late,
 
         (S::Waiting | S::Apart, E::Part | E::Item | E::Settle) => NO_CONTENT,
         (S::Waiting, E::FileThere) => Turn::To(S::Ready),

@@ -137,6 +137,27 @@ fn a_file_is_named_when_every_part_is_written_and_its_end_was_said() {
 }
 
 #[test]
+fn what_came_whole_in_a_pack_is_not_written_again_while_it_waits_for_its_name() {
+    let mut machine = begun(Config {
+        is_durable: true,
+        ..config()
+    });
+    let number = file(&mut machine, 5);
+    let item = Item {
+        file: number,
+        bytes: 5,
+        hash: None,
+    };
+    assert_eq!(machine.check_item(&item), Ok(Known::Open(number)));
+    assert_eq!(machine.take_item(&item, None), Ok(Admission::Write));
+    assert_eq!(machine.items_written(&[number], 0), Ok(Vec::new()), "its group");
+    let part = chunk(number, 0, 5);
+    assert_eq!(machine.check_chunk(&part), Ok(Known::Open(number)));
+    assert_eq!(machine.take_chunk(&part, None), Ok(Admission::Drop));
+    assert_eq!(machine.claim_hole(number, 0, 5), Ok(Vec::new()));
+}
+
+#[test]
 fn an_entry_is_settled_once_and_nothing_comes_after_all_before_it_is_told() {
     let mut machine = begun(config());
     let number = file(&mut machine, 5);
