@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup dev spark demo check test test-long lint fmt help-pages gen words bpf bench fuzz reproduce emulator-table docs lock clean
+.PHONY: help setup dev spark demo check test test-long lint fmt help-pages gen words bpf bench fuzz reproduce paper emulator-table docs lock clean
 
 # Would keep bytecode from being written, and slow down every start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -67,6 +67,11 @@ fuzz: ## Fuzz the decoders and protocol machines: make fuzz TARGET=copy_sink SEC
 
 reproduce: setup ## Reproduce the papers' figures into farline-reproduce: make reproduce SCALE=full, or quick.
 	@.venv/bin/farline reproduce --all --resume --scale "$(or $(SCALE),quick)"
+
+paper: any ## Write a report of the results in farline-reproduce into docs/paper: Markdown, HTML and PDF (needs Chromium).
+	@.venv/bin/farline reproduce --paper --scale "$(or $(SCALE),quick)"
+	@.venv/bin/python -m scripts.paper_pdf farline-reproduce/paper
+	@mkdir -p docs/paper && cp -r farline-reproduce/paper/. docs/paper/ && echo "docs/paper/paper.pdf"
 
 emulator-table: setup ## Measure the path emulator anew; write the table in docs/design/emulator.md.
 	@short=0; for name in emulator-accuracy emulator-throughput; do \

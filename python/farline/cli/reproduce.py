@@ -34,6 +34,12 @@ _OUTPUT = Path("farline-reproduce")
     help="Reproduce the items that need no measurement.",
 )
 @click.option(
+    "--paper",
+    "is_paper",
+    is_flag=True,
+    help="Write a report of the kept results as Markdown, with figures; measure nothing.",
+)
+@click.option(
     "--scale",
     type=click.Choice(["quick", "full"]),
     default="quick",
@@ -64,6 +70,7 @@ def command(
     is_list: bool,
     is_all: bool,
     is_computed: bool,
+    is_paper: bool,
     scale: str,
     resume: bool,
     folder: Path,
@@ -79,11 +86,13 @@ def command(
     from farline.reproduce.items import ITEMS, items_named
 
     if is_list:
-        if names or is_all or is_computed:
-            raise click.UsageError("--list cannot be combined with items to reproduce")
+        if names or is_all or is_computed or is_paper:
+            raise click.UsageError("--list cannot be combined with items to reproduce or --paper")
         return _print_list(ITEMS, folder, scale, as_json)
-    if sum((bool(names), is_all, is_computed)) != 1:
-        raise click.UsageError("name an ITEM, or give --all, --computed or --list")
+    if sum((bool(names), is_all, is_computed, is_paper)) != 1:
+        raise click.UsageError("name an ITEM, or give --all, --computed, --paper or --list")
+    if is_paper:
+        return _write_paper(folder.absolute(), scale, as_json)
     chosen = items_named(names) if names else [one for one in ITEMS if is_all or not one.sources]
     return _reproduce(chosen, folder, plans, scale, resume, as_json)
 
@@ -114,6 +123,16 @@ def _reproduce(
         click.echo(f"pages: {page}")
     bad = any(result.verdict in ("differs", "not measured") for result in results)
     return DIFFERS_CODE if bad else 0
+
+
+def _write_paper(folder: Path, scale: Any, as_json: bool) -> int:
+    from farline.reproduce.items import ITEMS
+    from farline.reproduce.paper import write_paper
+    from farline.reproduce.runner import kept_results
+
+    paper = write_paper(ITEMS, kept_results(folder, ITEMS, scale), folder / "paper")
+    click.echo(json.dumps({"schema": 1, "paper": str(paper)}) if as_json else f"paper: {paper}")
+    return 0
 
 
 def _show(step: Step) -> None:

@@ -21,6 +21,7 @@ SLIPS = {
     "analytics-text-convex", "analytics-fig14",
 }  # fmt: skip
 """Items in which the paper's own figures do not hold."""
+CLAIMS = "## Claims behind this page"
 QUICK = [item for item in COMPUTED if item.id not in ("analytics-fig1c", "analytics-fig15")]
 """Those that read no logs."""
 
@@ -43,6 +44,18 @@ def test_an_entry_says_what_it_stands_on(item) -> None:  # type: ignore[no-untyp
     assert (item.judge is None) == bool(item.impossible)
     assert all(name in SOURCES or name in TRIALS for name in item.sources)
     assert (ROOT / item.guide).is_file()
+
+
+def test_each_guide_names_the_entries_that_it_stands_on_and_no_others() -> None:
+    named = {
+        f"docs/guide/{page.name}": set(re.findall(r"`([a-z0-9-]+)`", text.partition(CLAIMS)[2]))
+        for page in (ROOT / "docs/guide").glob("*.md")
+        if CLAIMS in (text := page.read_text("utf-8"))
+    }
+    entries: dict[str, set[str]] = {}
+    for item in ITEMS:
+        entries.setdefault(item.guide, set()).add(item.id)
+    assert named == entries
 
 
 @pytest.mark.parametrize("item", QUICK, ids=lambda item: item.id)
