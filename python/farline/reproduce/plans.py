@@ -29,7 +29,7 @@ class Source:
     """A campaign: a plan and its scales.
 
     `quick` and `full` are what a scale changes, `quick_words` says so for people. `before` are
-    commands of farline that go first. `needs` are programs that must be installed.
+    commands of farline that go first. A tool that is not installed is named by its driver.
     """
 
     name: str
@@ -40,7 +40,6 @@ class Source:
     full_words: str = "The plan as it is."
     verb: Verb = "profile"
     before: Sequence[Sequence[str]] = ()
-    needs: Sequence[str] = ()
 
     def campaign(self, scale: Scale) -> str:
         """What the campaign is called in the store."""

@@ -96,7 +96,7 @@ _SOURCES = (
     Source(
         "tools-flows", "tools-flows.toml",
         {**_ONCE, "fixed.total_bytes": "50MB", "path.rate_bps": "200Mbit"},
-        "200 Mb/s instead of 10 Gb/s, once.", needs=("iperf3", "globus-url-copy"),
+        "200 Mb/s instead of 10 Gb/s, once.",
     ),
     Source(
         "copy-flows-jumbo", "copy-flows-jumbo.toml",
@@ -188,7 +188,6 @@ _SOURCES = (
         "GridFTP in place of farline, the four corners of the grid, 200 Mb/s, files of 256 KiB,"
         " once.",
         {"fixed.tool": "gridftp"}, "GridFTP in place of farline.",
-        needs=("globus-url-copy", "globus-gridftp-server"),
     ),
 )  # fmt: skip
 
