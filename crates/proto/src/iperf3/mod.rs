@@ -24,6 +24,11 @@
 //! IPERF_DONE ───────────────────────►
 //! ```
 //!
+//! Call order of both machines: after each `handle_…`, `poll_action` until it gives `None`; what an action asks for is answered
+//! with the call that its description names, once, and nothing else is asked of it meanwhile but bytes, closing and time.
+//! `poll_timeout` is asked after that; when its time has passed, `handle_timeout`. Once `ending` says how it ended, what is
+//! handed in is ignored. Times are since the machine was made.
+//!
 //! Start with [`server`].
 
 pub mod arrivals;

@@ -15,6 +15,17 @@
 //! Blasts are numbered from 0 and never wrap; so are the packets of a blast and, from 1, its reports. Both ends keep
 //! slots for `in_flight` blasts, slot `blast % in_flight`. Statements and timers: `docs/design/rbudp.md`.
 //!
+//! Call order at the sender: payload is given ([`Sender::give`], at most [`Sender::room`]) before it is sent; then
+//! [`Sender::next_burst`], what the kernel did not take goes back with [`Sender::not_sent`] before any other call, hashes of what
+//! went are added with [`Sender::add_hashes`]; then [`Sender::poll_mark`] until `None`, then [`Sender::poll_message`] until `None`.
+//! After each message of the other end and at [`Sender::poll_timeout`] the same from `next_burst` on. It is over when
+//! [`Sender::is_finished`], which needs [`Sender::finish`].
+//!
+//! Call order at the receiver: [`Receiver::look`], the packet is put in place, [`Receiver::note`], in this order for each; a packet
+//! that is not fresh is not put anywhere. After a DONE, a message or [`Receiver::poll_timeout`]: [`Receiver::poll_whole`] until
+//! `None`, [`Receiver::release`] for each blast when its bytes are out of the way, [`Receiver::poll_message`] until `None`. A blast
+//! that is not released holds the sender up. Times of both are nanoseconds of one monotonic clock and never go back.
+//!
 //! Start with [`wire`], then [`Sender`].
 
 mod adapt;

@@ -7,7 +7,7 @@
 //! ```text
 //! CopyReceiver::new ─► handle_message ─► Heard::Look ─► looked ─► handle_message …      one thread, in order
 //!                      check_chunk ─► (hash) ─► take_chunk ─► (write) ─► written        any thread, in any order
-//!                      check_items ─► (hash) ─► take_items ─► (write) ─► items_written
+//!                      check_item ─► (hash) ─► take_item ─► (write) ─► items_written
 //!                      poll_action ─► (do it) ─► conclude ─► (receipt) ─► leave ─► did
 //!                      poll_message
 //! ```

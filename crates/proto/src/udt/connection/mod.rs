@@ -4,6 +4,19 @@
 //! `acks` is the receiver's duty to report, `round_trip`, `pacing` and `limits` keep figures. Memory is bounded by
 //! the two buffers; nothing a peer sends makes it grow beyond them.
 //!
+//! ```text
+//! Connection::new ─► loop: handle_datagrams (what has come) ─► handle_timeout (if next_timeout has passed)
+//!                          read, write, flush, finish       ─► poll_transmit … until None ─► wait until next_timeout
+//! ```
+//!
+//! Call order: after anything that was done to it, [`Connection::poll_transmit`] until it gives `None`, and only then
+//! [`Connection::next_timeout`], which is asked anew each time: every call may change it. Datagrams that have come by then are
+//! handled before [`Connection::handle_timeout`], or what they acknowledge is taken for lost. A burst is handed to the kernel,
+//! or thrown away, before the next call; thrown away it counts as lost on the path. `read` and `write` say 0 where nothing can be
+//! taken or given now: ask again after the next datagrams. After [`Connection::finish`] the loop goes on until [`Connection::state`]
+//! is closed; after [`Connection::close`] until `poll_transmit` gives `None`. Times are nanoseconds of one monotonic clock and
+//! never go back.
+//!
 //! What the reference library does otherwise, and why a peer cannot tell: `docs/design/udt.md`.
 
 mod acks;
