@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "index.md",
-    *sorted((ROOT / "docs" / "guide").glob("*.md")),
+    *sorted((ROOT / "docs" / "guide").rglob("*.md")),
 ]
 REASONS = ("another host", "root", "spark", "trino", "time", "browser", "build", "outside")
 """What a block that is not run may lack; the colon and an explanation follow."""

@@ -77,8 +77,24 @@ def test_every_option_that_the_guides_name_exists() -> None:
     known = set(options(cli, click.Context(cli)))
     of_other_tools = {"rsync.md", "ingest.md", "iperf3.md"}
     for page in PAGES:
-        if page.name not in of_other_tools:
+        if page.name not in of_other_tools and page.parent.name != "from":
             named = set(
                 re.findall(r"`(--[a-z][a-z0-9-]*[a-z0-9])", page.read_text(encoding="utf-8"))
             )
             assert named - known - {"--link"} == set(), page.name
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if page.parent.name == "from" and page.name != "index.md"],
+    ids=lambda page: page.stem,
+)
+def test_a_page_from_another_tool_has_its_options_and_names_only_ours(page: Path) -> None:
+    known = set(options(cli, click.Context(cli)))
+    table = page.read_text(encoding="utf-8").partition("\n## Options\n")[2]
+    rows = re.findall(r"^\| (.+?) \| (.+) \|$", table, re.MULTILINE)
+    theirs = {found for left, _ in rows for found in re.findall(r"`(--?[\w-]+)", left)}
+    assert len(theirs) >= 20
+    for left, right in rows:
+        named = set(re.findall(r"(?<![\w-])(--[a-z][a-z0-9-]*[a-z0-9])", right))
+        assert named <= known, f"{page.name}: {left}"
