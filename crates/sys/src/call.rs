@@ -20,7 +20,7 @@ pub(crate) fn check_length(result: libc::ssize_t) -> io::Result<usize> {
 /// `duration` as the kernel takes it; what is too long for it becomes the longest it takes.
 pub(crate) fn timespec(duration: Duration) -> libc::timespec {
     libc::timespec {
-        tv_sec: libc::time_t::try_from(duration.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: duration.subsec_nanos().into(),
     }
 }

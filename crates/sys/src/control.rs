@@ -82,7 +82,8 @@ impl<'a> Message<'a> {
             let (head, data) = unsafe { (&*next, libc::CMSG_DATA(next)) };
             // SAFETY: CMSG_LEN only computes.
             let overhead = unsafe { libc::CMSG_LEN(0) } as usize;
-            let length = head.cmsg_len.saturating_sub(overhead);
+            #[allow(clippy::unnecessary_cast, reason = "musl has 32 bits for it")]
+            let length = (head.cmsg_len as usize).saturating_sub(overhead);
             // SAFETY: the kernel never states a cmsg_len that reaches past what it wrote into the buffer
             // (it sets MSG_CTRUNC and shortens cmsg_len instead), so `length` bytes lie behind the header.
             let data = unsafe { std::slice::from_raw_parts(data, length) };
