@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup dev spark demo check test test-long lint fmt help-pages gen words bpf bench fuzz reproduce paper emulator-table docs lock clean
+.PHONY: help setup dev spark demo check test test-long lint fmt help-pages gen words bpf bench fuzz reproduce paper carried emulator-table docs lock clean
 
 # Would keep bytecode from being written, and slow down every start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -72,6 +72,9 @@ paper: any ## Write a report of the results in farline-reproduce into docs/paper
 	@.venv/bin/farline reproduce --paper --scale "$(or $(SCALE),quick)"
 	@.venv/bin/python -m scripts.paper_pdf farline-reproduce/paper
 	@mkdir -p docs/paper && cp -r farline-reproduce/paper/. docs/paper/ && echo "docs/paper/paper.pdf"
+
+carried: ## Build the programs for hosts without farline: make carried MACHINES="x86_64 aarch64", or this processor's.
+	@scripts/carried.sh $(MACHINES)
 
 emulator-table: setup ## Measure the path emulator anew; write the table in docs/design/emulator.md.
 	@short=0; for name in emulator-accuracy emulator-throughput; do \

@@ -56,7 +56,7 @@ def test_distances_are_steps_to_the_nearest_change() -> None:
 
 def test_crates_come_with_those_built_on_them_after_them() -> None:
     found = crates.affected(ROOT, {"crates/mover/src/lib.rs"})
-    assert found == ["farline-mover", "farline-session", "farline-iperf3"]
+    assert found == ["farline-mover", "farline-carried", "farline-session", "farline-iperf3"]
     found = crates.affected(ROOT, {"crates/spec/src/lib.rs"})
     assert found[0] == "farline-spec"
     assert {"farline-sim", "farline-session", "xtask"} < set(found)

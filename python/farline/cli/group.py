@@ -45,6 +45,9 @@ COMMANDS: dict[str, Verb] = {
     "portal": Verb("farline.cli.portal", "Serve a web portal and a REST API.", _COPY),
     "ticket": Verb("farline.cli.ticket", "Make, list and revoke tickets of this server.", _COPY),
     "trust": Verb("farline.cli.trust", "Remember or forget another host's server.", _COPY),
+    "bootstrap": Verb(
+        "farline.cli.bootstrap", "Send a program for copies to a host without farline.", _COPY
+    ),
     "probe": Verb("farline.cli.probe", "Measure throughput to a host once.", _MEASURE),
     "profile": Verb("farline.cli.profile", "Measure over a grid of settings.", _MEASURE),
     "fairness": Verb(

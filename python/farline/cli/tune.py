@@ -27,7 +27,8 @@ KNOBS = ("streams", "files", "pipelining", "block", "buffers", "congestion", "tr
 _REPORTS = (".html", ".png", ".svg")
 _OVER_SSH = (
     "rsh", "port", "identity", "ssh_option", "ssh_config", "jump", "start_timeout",
-    "remote_farline", "tunnel", "connect_back", "single_port", "data_ports",
+    "remote_farline", "bootstrap", "bootstrap_program", "tunnel", "connect_back", "single_port",
+    "data_ports",
 )  # fmt: skip
 """Options that only a copy has."""
 

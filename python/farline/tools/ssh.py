@@ -18,6 +18,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farline.errors import (
@@ -88,6 +89,10 @@ class SshCommand:
     """The command that is farline there, if its user has said so; it is not looked for then."""
     start_s: float | None = None
     """So long farline may take to start, if its user has said so."""
+    sends: bool = False
+    """Whether a program for the copy is sent to a host that has no farline (`bootstrap`)."""
+    program: Path | None = None
+    """The program to send, in place of those that come with farline."""
     searches: bool = False
     """Whether farline is looked for in the usual folders: it is not in the PATH there."""
 
@@ -187,9 +192,13 @@ class RemoteCommand:
                 if (document := self.line(_POLL_S)) is not None:
                     return document
             except UsageError:
-                if not self._can_search():
+                if self._can_search():
+                    yield self._search()
+                elif self._can_send():
+                    yield from self._send(should_stop)
+                    began = time.monotonic()
+                else:
                     raise
-                yield self._search()
             waited_s = time.monotonic() - began
             if not is_told and waited_s > NOTICE_S:
                 is_told = True
@@ -219,6 +228,19 @@ class RemoteCommand:
             "usual folders"
         )
         return Notice(NoticeKind.WAITING, line)
+
+    def _can_send(self) -> bool:
+        """Whether there is no farline there, and one may be sent."""
+        return self._is_missing and self.ssh.sends and self.ssh.remote_farline is None
+
+    def _send(self, should_stop: StopQuestion) -> Steps[None]:
+        """Sends a program for this copy, unless the cache there has it, and logs in to start it."""
+        from farline.tools.bootstrap import send_program
+
+        self._process.close(_BROKEN_S)
+        path = yield from send_program(self.ssh, self.target, self.ssh.program, should_stop)
+        self.ssh = replace(self.ssh, remote_farline=shlex.quote(path), searches=False)
+        self._log_in()
 
     def _extended_s(self, limit_s: float) -> float:
         """The limit again, longer while ssh is asking for a password or still connecting."""

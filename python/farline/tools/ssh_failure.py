@@ -42,8 +42,8 @@ _REASON = re.compile(
 """How a line of ssh begins that tells why it failed; banners and warnings do not."""
 
 _INSTALL = (
-    "install it there (`make setup` in a clone of farline in ~/farline), or give its path with "
-    "--remote-farline PATH"
+    "install it there (`make setup` in a clone of farline in ~/farline), give its path with "
+    "--remote-farline PATH, or have a program for this copy sent with --bootstrap"
 )
 _UNMARKED = re.compile(rb'"event": ?"ready".*"ticket"')
 _REASONS_SHOWN = 2

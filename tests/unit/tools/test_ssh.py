@@ -249,7 +249,8 @@ def test_a_farline_that_is_nowhere_is_said_with_the_folders_and_what_to_do(
     assert failed.value.message == (
         "u@host: farline was not found on that host: it is neither in the PATH of the shell nor in "
         "~/.local/bin, ~/bin, ~/farline/.venv/bin; install it there (`make setup` in a clone of "
-        "farline in ~/farline), or give its path with --remote-farline PATH"
+        "farline in ~/farline), give its path with --remote-farline PATH, or have a program for "
+        "this copy sent with --bootstrap"
     )
 
 

@@ -174,7 +174,7 @@ def ssh_command(options: Mapping[str, Any]) -> SshCommand:
     return SshCommand(
         command or ("ssh",), options["port"], options["identity"], tuple(options["ssh_option"]),
         options["ssh_config"], options["jump"], family, options["remote_farline"],
-        options["start_timeout"],
+        options["start_timeout"], options["bootstrap"], options["bootstrap_program"],
     )  # fmt: skip
 
 
@@ -185,8 +185,9 @@ def over_ssh(ends: Endpoints, options: Mapping[str, Any]) -> bool:
     for name, flag in (
         ("rsh", "-e"), ("port", "-P"), ("identity", "-i"), ("ssh_option", "-o"),
         ("ssh_config", "-F"), ("jump", "-J"), ("start_timeout", "--start-timeout"),
-        ("remote_farline", "--remote-farline"),
+        ("remote_farline", "--remote-farline"), ("bootstrap", "--bootstrap"),
+        ("bootstrap_program", "--bootstrap-program"),
     ):  # fmt: skip
-        if options[name] not in (None, ()):
+        if options[name] not in (None, (), False):
             raise click.UsageError(f"{flag}: neither end is reached over ssh ([user@]host:path)")
     return False

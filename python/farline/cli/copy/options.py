@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import click
@@ -136,8 +137,8 @@ def _read_delete(text: str) -> int:
     return int(text)
 
 
-def ssh_options(command: _Command) -> _Command:
-    """How hosts are reached over ssh, and what is started there."""
+def login_options(command: _Command) -> _Command:
+    """How ssh is called."""
     for decorate in reversed(
         (
             click.option(
@@ -165,17 +166,40 @@ def ssh_options(command: _Command) -> _Command:
                 "-J", "--jump", metavar="HOST", help="Connect with ssh through this host."
             ),
             click.option(
+                "--start-timeout",
+                type=OptionType(_read_start),
+                metavar="DURATION",
+                help="Give up when farline has not started on the other host in this time (default"
+                " 60s; 180s while ssh may be asking for a password).",
+            ),
+        )
+    ):
+        command = decorate(command)
+    return command
+
+
+def ssh_options(command: _Command) -> _Command:
+    """How hosts are reached over ssh, and what is started there."""
+    for decorate in reversed(
+        (
+            login_options,
+            click.option(
                 "--remote-farline",
                 metavar="CMD",
                 help="Run this command as farline on the other host (default farline in the PATH"
                 " there, or in the usual folders).",
             ),
             click.option(
-                "--start-timeout",
-                type=OptionType(_read_start),
-                metavar="DURATION",
-                help="Give up when farline has not started on the other host in this time (default"
-                " 60s; 180s while ssh may be asking for a password).",
+                "--bootstrap",
+                is_flag=True,
+                help="Send a program for this copy to the other host if farline is not installed"
+                " there; kept in ~/.cache/farline there (see farline bootstrap).",
+            ),
+            click.option(
+                "--bootstrap-program",
+                type=click.Path(path_type=Path, exists=True, dir_okay=False),
+                metavar="FILE",
+                help="Send this program with --bootstrap, not one that comes with farline.",
             ),
             click.option(
                 "--tunnel",

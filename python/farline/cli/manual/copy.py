@@ -39,8 +39,9 @@ PAGES = {
             ),
             Options(
                 "Connection over ssh",
-                "-P -i -o -e --tunnel --remote-farline",
-                "-F -J --start-timeout --connect-back --single-port --data-ports",
+                "-P -i -o -e --tunnel --remote-farline --bootstrap",
+                "-F -J --bootstrap-program --start-timeout --connect-back --single-port"
+                " --data-ports",
             ),
             Options(
                 "Network",
@@ -102,6 +103,20 @@ PAGES = {
             (8, "The change exceeds the limits of the server, or the copy refused it."),
         ),
         see_also=("farline copy", "farline show", "docs/guide/copy.md"),
+    ),
+    "bootstrap": Page(
+        options=(
+            Options("Actions", "--remove --program"),
+            Options("Connection over ssh", "-P -i -o -e", "-F -J --start-timeout"),
+            Options("Output", "--json"),
+        ),
+        examples=(
+            ("Send the program ahead of the first copy", "farline bootstrap dtn.example.org"),
+            ("Copy to a host that has no farline",
+             "farline copy --bootstrap data/ dtn.example.org:data/"),
+            ("Leave nothing there", "farline bootstrap --remove dtn.example.org"),
+        ),
+        see_also=("farline copy", "docs/guide/copy.md"),
     ),
     "check": Page(
         options=(Options("Output", "-q --json"),),

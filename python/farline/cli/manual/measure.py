@@ -68,8 +68,8 @@ PAGES = {
             Options("Other tools", "--tool", "--tool-server"),
             Options(
                 "Copy over ssh", "-e -P -i",
-                "-o -F -J --remote-farline --start-timeout --tunnel --connect-back --single-port"
-                " --data-ports",
+                "-o -F -J --remote-farline --bootstrap --bootstrap-program --start-timeout --tunnel"
+                " --connect-back --single-port --data-ports",
             ),
             Options("Output", "--report --json", "--store --no-store"),
         ),

@@ -20,6 +20,7 @@ _FILES = {
     "portal": "portal",
     "ticket": "serve",
     "trust": "serve",
+    "bootstrap": "copy",
     "probe": "measure",
     "tune": "measure",
     "app-perf": "measure",

@@ -7,7 +7,7 @@ from farline.cli.manual.page import Options, Page
 PAGES = {
     "reproduce": Page(
         options=(
-            Options("Items", "--list --all --computed"),
+            Options("Items", "--list --all --computed --paper"),
             Options("Measurements", "--scale --resume", "--plans"),
             Options("Output", "-o --json"),
         ),
