@@ -95,7 +95,7 @@ _SOURCES = (
     ),
     Source(
         "tools-flows", "tools-flows.toml",
-        {**_ONCE, "fixed.total_bytes": "50MB", "path.rate_bps": "200Mbit"},
+        {**_ONCE, "fixed.total_bytes": "150MB", "path.rate_bps": "200Mbit"},
         "200 Mb/s instead of 10 Gb/s, once.",
     ),
     Source(

@@ -16,10 +16,11 @@ from farline.profiles.response import ResponsePoint
 from farline.reproduce.budget import UNREPEATED, Budget, budget_of, widest
 from farline.reproduce.evidence import Check, Evidence, above, equal, larger, no_less, same
 from farline.reproduce.items import items_named
+from farline.reproduce.measured import Measured, trial_path
 from farline.reproduce.pages import write_pages
 from farline.reproduce.results import Result, drift_of, read_result, write_result
 from farline.reproduce.runner import Runner
-from farline.reproduce.trials import dd_figures
+from farline.reproduce.trials import dd_figures, received_bytes
 
 RATES = st.floats(1e3, 1e11)
 SHARES = st.floats(0.0, 0.5)
@@ -116,3 +117,29 @@ def test_what_dd_prints_is_read_and_anything_else_refused() -> None:
     assert dd_figures(said) == (67108864, 0.0512)
     with pytest.raises(SystemFailure, match="dd printed no figures"):
         dd_figures("dd: command not found")
+
+
+def test_what_arrived_is_read_from_the_document_of_the_client() -> None:
+    said = json.dumps({"end": {"sum_sent": {"bytes": 9}, "sum_received": {"bytes": 7}}})
+    assert received_bytes(said) == 7
+    for wrong in ("", "{}", '{"end": {"sum_received": {}}}', '{"error": "refused"}'):
+        with pytest.raises(SystemFailure, match="no received bytes"):
+            received_bytes(wrong)
+
+
+NODE_RATES = {"1": 10e6, "2": 20e6, "4": 40e6, "8": 58e6, "16": 56e6}
+
+
+@pytest.mark.parametrize(
+    ("at_16", "verdict"), [(56e6, "agrees"), (110e6, "differs")], ids=["full", "rises on"]
+)
+def test_nodes_agree_where_the_path_is_full_before_the_last(
+    tmp_path: Path, at_16: float, verdict: str
+) -> None:
+    rates = {n: [0.99 * rate, 1.01 * rate] for n, rate in {**NODE_RATES, "16": at_16}.items()}
+    path = trial_path(tmp_path, "nodes", "quick")
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"1": rates, "default": 5e6}), encoding="utf-8")
+    (item,) = items_named(["e2e-fig1-nodes"])
+    assert item.judge is not None
+    assert item.judge(Measured(tmp_path)).verdict == verdict
