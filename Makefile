@@ -86,7 +86,7 @@ docs: any ## Build the pages into docs/site.
 	@echo "docs/site/index.html"
 
 lock: setup ## Write requirements.lock and requirements-spark.lock anew from pyproject.toml.
-	@.venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --extra portal --group dev \
+	@.venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --extra analysis --extra portal --group dev \
 	    --generate-hashes --no-emit-index-url --no-header --no-annotate pyproject.toml -o requirements.lock
 	@echo 'pyspark>=4.0,<4.1' | .venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
 	    --generate-hashes --no-emit-index-url --no-header --no-annotate - -o requirements-spark.lock

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 import click
 
-from farline.cli.command import Group
+from farline.cli.command import Command, Group
 from farline.cli.failures import json_style, print_failure
 from farline.cli.log_options import from_verb, log_options, with_log_options
 from farline.cli.shown import shown
 from farline.errors import FarlineError, InterruptedRun, SystemFailure, UsageError
 from farline.logs import Log
+from farline.spec.extras import missing_text
 
 _LOG = Log(__name__)
 
@@ -88,9 +89,29 @@ class LazyGroup(Group):
         """Imports the verb's module; its command is named `command`."""
         if cmd_name not in self.verbs:
             return None
-        module = importlib.import_module(self.verbs[cmd_name].module)
+        try:
+            module = importlib.import_module(self.verbs[cmd_name].module)
+        except ModuleNotFoundError as error:
+            if (text := missing_text(f"farline {cmd_name}", error)) is None:
+                raise
+            return with_log_options(_not_installed(cmd_name, self.verbs[cmd_name].help, text))
         command: click.Command = module.command
         return with_log_options(command)
+
+
+def _not_installed(name: str, help_line: str, text: str) -> click.Command:
+    """Stands for a verb whose packages are missing: its help says so, and nothing else works."""
+
+    def refuse() -> None:
+        raise UsageError(text)
+
+    return Command(
+        name,
+        callback=refuse,
+        help=f"{help_line}\n\nNot installed: {text}.",
+        short_help=help_line,
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    )
 
 
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
@@ -160,6 +181,16 @@ def _run(arguments: Sequence[str]) -> int:
         return _failed(UsageError(_with_help(error)), arguments)
     except FarlineError as error:
         return _failed(error, arguments)
+    except ModuleNotFoundError as error:
+        text = missing_text(_user(arguments), error)
+        if text is None:
+            raise
+        return _failed(UsageError(text), arguments)
+
+
+def _user(arguments: Sequence[str]) -> str:
+    words = from_verb(arguments)
+    return f"farline {words[0]}" if words else "farline"
 
 
 _READERS = ("analyze", "estimate", "explain", "export", "model", "report", "runs", "show")

@@ -163,10 +163,13 @@ def _check_installed() -> None:
     try:
         import fastapi
         import uvicorn
-    except ImportError as error:
-        raise UsageError(
-            f"farline portal needs {error.name}: install it with pip install 'farline[portal]'"
-        ) from None
+    except ModuleNotFoundError as error:
+        from farline.spec.extras import missing_text
+
+        text = missing_text("farline portal", error)
+        if text is None:
+            raise
+        raise UsageError(text) from None
     assert fastapi and uvicorn
 
 

@@ -1,7 +1,7 @@
 """Keeping a copy: its record, samples and receipt in the store; a copy of the receipt for the user.
 
 A copy of a second or less is summed up by light means: what the full analysis needs takes longer
-to import than such a copy takes.
+to import than such a copy takes. So is a longer one where the extra `analysis` is not installed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from farline.errors import FarlineError, SystemFailure
 from farline.logs import Log
+from farline.spec.extras import has_analysis
 from farline.tools.events import Notice, NoticeKind
 from farline.tools.native import as_arrays
 from farline.tools.temporary_state import remove_folder
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from farline.copying.look_back import LookBack
     from farline.copying.receipt_file import ReceiptFile
     from farline.copying.session import Attempt
-    from farline.spec._types import CopyReport, RunRecord
+    from farline.spec._types import CopyReport, RunRecord, Verdict
 
 _LOG = Log(__name__)
 
@@ -40,6 +41,15 @@ STALE_S = 7 * 86_400.0
 
 LIGHT_S = 1.0
 """Copies up to so long are judged by their report alone."""
+
+
+_NOT_JUDGED: Verdict = {
+    "limit": "unknown",
+    "line": "not judged: that needs pip install 'farline[analysis]'",
+    "evidence": [],
+    "remedies": [],
+}
+"""Of a longer copy whose report alone does not say what limited it, where numpy is missing."""
 
 
 @dataclass(eq=False, repr=False)
@@ -111,6 +121,8 @@ class RecordKeeper:
         if self._heavy_s is None or time.monotonic() < self._heavy_s:
             return
         self._heavy_s = None
+        if not has_analysis():
+            return
         import numpy as np
 
         from farline.findings import verdict
@@ -152,6 +164,8 @@ class RecordKeeper:
         A shorter copy is over before numpy is imported: its score is found when one is needed.
         """
         if self._count > 1 or not record.get("copy") or record["run_s"] <= LIGHT_S:
+            return None
+        if not has_analysis():
             return None
         from farline.copying.look_back import look_back
 
@@ -237,7 +251,7 @@ def judged(attempt: Attempt) -> RunRecord:
     assert record is not None
     if not record.get("copy") or (record.get("summary") and record.get("verdict")):
         return record
-    if record["run_s"] <= LIGHT_S:
+    if record["run_s"] <= LIGHT_S or not has_analysis():
         return _lightly(record, attempt)
     from farline.findings.verdict import verdict
     from farline.profiles.summary import summarise
@@ -252,4 +266,6 @@ def _lightly(record: RunRecord, attempt: Attempt) -> RunRecord:
 
     light: RunRecord = {**record, "summary": light_summary(record, attempt.samples)}
     found = quick_verdict(light)
+    if found is None and record["run_s"] > LIGHT_S:
+        found = _NOT_JUDGED
     return light if found is None else {**light, "verdict": found}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from farline.spec.extras import has_analysis
 from farline.tools.events import (
     Adjusted,
     Event,
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from farline.copying.shared_path import SharedPathWatch
 
 _Told = TypeVar("_Told", bound="Event | None")
+
+NO_ANALYSIS = (
+    "the number of streams is not tuned while data move: that needs pip install 'farline[analysis]'"
+)
 
 AFTER_S = 1.0
 """Seconds of a session before its tuning is made ready."""
@@ -81,7 +86,7 @@ class Steering:
             return
         if isinstance(event, SessionBegun):
             self._begun_s = self.clock()
-        self._begin_tuning(event)
+        yield from self._begin_tuning(event)
         for one in (self._budget, self._tuning):
             if one is not None:
                 yield from map(self.marked, one.note(event))
@@ -90,13 +95,19 @@ class Steering:
             if line is not None:
                 yield Notice(NoticeKind.SHARED, line)
 
-    def _begin_tuning(self, event: Event) -> None:
+    def _begin_tuning(self, event: Event) -> Iterator[Event]:
         """Once the copy has gone on for a moment."""
         is_due = isinstance(event, Progress) and self.clock() >= self._begun_s + AFTER_S
         if self.make_tuner is None or not is_due:
             return
-        from farline.copying.live_tuning import LiveTuning
+        from farline.copying.live_tuning import WORTH_S, LiveTuning
 
+        if not has_analysis():
+            # Shorter copies would not be tuned either.
+            if self.clock() >= self._begun_s + WORTH_S:
+                self.make_tuner = None
+                yield Notice(NoticeKind.NOT_TUNED, NO_ANALYSIS)
+            return
         sessions, most = self.sessions, self.request.most_streams
         self._tuning = LiveTuning(
             self.make_tuner, self.adjusting, most, lambda: sessions.is_known

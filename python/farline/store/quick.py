@@ -9,6 +9,7 @@ from typing import Any
 
 from farline.errors import SpecError
 from farline.logs import Log
+from farline.spec.extras import has_analysis
 from farline.store.disk import make_folder, publish
 from farline.store.entry import RunBundle, checked_run_id
 from farline.store.layout import LINKS, MOVER, Layout, default_path
@@ -20,7 +21,8 @@ _LOG = Log(__name__)
 def spool(path: Path | None, run: RunBundle) -> str:
     """Adds one run to the store at `path` (the usual one if None); gives the run's name.
 
-    As `Store.append`, and as durable. Many samples are appended the usual way, with its imports.
+    As `Store.append`, and as durable. Many samples are appended the usual way, with its imports,
+    where the extra `analysis` is installed; else they are spooled too, which takes longer to read.
 
     Raises:
         SpecError: when the record has no usable `run_id`, or it is already there.
@@ -30,7 +32,7 @@ def spool(path: Path | None, run: RunBundle) -> str:
     if not layout.spool.exists():
         layout.create()
     parts = {SAMPLES: run.samples, LINKS.name: run.links or {}, MOVER.name: run.mover or {}}
-    if not is_small(parts.values()):
+    if not is_small(parts.values()) and has_analysis():
         return _append(layout, run)
     run_id = new_run_id(layout, run.record)
     target = layout.spool / f"{run_id}{SUFFIX}"

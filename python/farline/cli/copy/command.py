@@ -31,10 +31,14 @@ from farline.cli.process_time import process_s
 from farline.copying import CopyJob, CopyRequest, DataPath, NameList
 from farline.copying.locations import Endpoints, SshHost, read_endpoints
 from farline.errors import UsageError
+from farline.spec.extras import has_analysis
 
 if TYPE_CHECKING:
     from farline.copying.live_tuning import Tuner, TunerStart
     from farline.tools.ssh import SshCommand
+
+
+NO_TUNER = "--tune auto needs numpy: install it with pip install 'farline[analysis]'"
 
 
 @click.command(cls=CopyCommand, short_help="Copy files and folders.")
@@ -68,6 +72,8 @@ def command(context: click.Context, /, places: tuple[str, ...], order: bool, **o
             click.echo(f"farline: {note}", err=True)
     if options["no_store"] and options["store_path"] is not None:
         raise click.UsageError("--store and --no-store cannot be combined")
+    if options["tune"] == "auto" and not has_analysis():
+        raise UsageError(NO_TUNER)
     ends = read_endpoints(places)
     if settings.document.get("tool", "native") != "native":
         from farline.cli.copy.driven import carry_out as drive
