@@ -35,16 +35,20 @@ class Missing(importlib.abc.MetaPathFinder):
         if name.partition(".")[0] in EXTRA_OF:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Missing())
-from farline.cli import main
-main()
 """
+COMMAND_LINE = "from farline.cli import main\nmain()\n"
 
 
 def core_farline(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """`farline` where no package of an extra can be imported."""
+    return core_python(folder, COMMAND_LINE, *words)
+
+
+def core_python(folder: Path, program: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """A program where no package of an extra can be imported."""
     home = {"HOME": str(folder), "XDG_STATE_HOME": str(folder), "XDG_DATA_HOME": str(folder)}
     return subprocess.run(
-        [sys.executable, "-c", BLOCKED, *words],
+        [sys.executable, "-c", BLOCKED + program, *words],
         capture_output=True, text=True, check=False, timeout=60, cwd=folder,
         env={**os.environ, **home, "FARLINE_STORE": str(folder / "store")},
     )  # fmt: skip
@@ -119,6 +123,13 @@ def test_a_copy_of_a_moment_is_judged_and_kept(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "b" / "a").stat().st_size == 1_000_000
     assert "verdict" in done.stdout and list((tmp_path / "store").rglob("*.jsonl"))
+
+
+def test_a_program_copies_in_the_core(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * 1_000_000)
+    done = core_python(tmp_path, "import farline\nfarline.copy('a', 'b/').wait()\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "b" / "a").stat().st_size == 1_000_000
 
 
 def test_a_longer_copy_is_kept_with_its_throughput(tmp_path: Path) -> None:

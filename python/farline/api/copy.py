@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from farline.api import drawing
 from farline.api.job import BackgroundJob, Status
-from farline.api.live_tuner import StreamTuner
 from farline.api.options import copy_spec_of
 from farline.api.stores import StoreLike, folder_of
 from farline.copying import CopyJob, CopyRequest, CopyResult
@@ -22,6 +21,7 @@ from farline.tools.events import DeletionPlanned, Event, Progress
 
 if TYPE_CHECKING:
     from farline.copying import DataPath
+    from farline.copying.live_tuning import Tuner, TunerStart
     from farline.spec._types import (
         Adjustment,
         CopyProgress,
@@ -33,6 +33,13 @@ if TYPE_CHECKING:
 
 Location = str | PathLike[str]
 """A path here, `[user@]host:path` over ssh, or a ticket with `#path`."""
+
+
+def _stream_tuner(start: TunerStart) -> Tuner:
+    """What tunes a copy that lasts, imported when one does."""
+    from farline.api.live_tuner import StreamTuner
+
+    return StreamTuner(start)
 
 
 class PartialCopy(FarlineError):
@@ -48,7 +55,7 @@ class Copy(BackgroundJob[Event]):
 
     def __init__(self, request: CopyRequest, locations: tuple[str, ...]) -> None:
         """Begins; see `copy`."""
-        self._job = CopyJob(request, should_stop=self._should_stop, make_tuner=StreamTuner)
+        self._job = CopyJob(request, should_stop=self._should_stop, make_tuner=_stream_tuner)
         self.locations = locations
         self.progress: CopyProgress | None = None
         """How far it is, of the session that runs now."""

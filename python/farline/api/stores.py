@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
-from farline.store import Store
+if TYPE_CHECKING:
+    # A copy names a folder at most, and runs without what reads a store.
+    from farline.store import Store
 
-StoreLike = str | Path | Store | None
+StoreLike: TypeAlias = "str | Path | Store | None"
 """A store, its folder, or None for $FARLINE_STORE or else the user's own."""
 
 
@@ -16,6 +19,8 @@ def store_at(store: StoreLike) -> Store:
     Raises:
         SystemFailure: when it cannot be made.
     """
+    from farline.store import Store
+
     return store if isinstance(store, Store) else Store(folder_of(store))
 
 
@@ -27,11 +32,13 @@ def open_store(store: StoreLike = None) -> Store:
     Raises:
         UsageError: when there is no store.
     """
+    from farline.store import Store
+
     return store if isinstance(store, Store) else Store.to_read(folder_of(store))
 
 
 def folder_of(store: StoreLike) -> Path | None:
     """The folder that is stated, if one is."""
-    if isinstance(store, Store):
-        return store.path
-    return None if store is None else Path(store).expanduser()
+    if store is None:
+        return None
+    return Path(store).expanduser() if isinstance(store, str | Path) else store.path
