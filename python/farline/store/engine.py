@@ -157,8 +157,11 @@ def _duckdb(url: str) -> Any:
         )
     except (duckdb.Error, OSError) as error:
         raise SpecError(f"engine {url!r}: {_first_line(error)}") from error
-    # It would print on standard output, between the lines of a document.
-    backend.raw_sql("set enable_progress_bar = false")
+    # It would print on standard output, between the lines of a document. Where it is off already,
+    # as in a notebook without ipywidgets, DuckDB may refuse to have it set.
+    (shown,) = backend.raw_sql("select current_setting('enable_progress_bar')").fetchone()
+    if shown:
+        backend.raw_sql("set enable_progress_bar = false")
     return backend
 
 
