@@ -143,6 +143,9 @@ NODES = (1, 2, 4, 8, 16)
 NODE_NIC_BPS, PATH_BPS = 10e6, 60e6
 NODE_STREAMS = 4
 NODE_REPETITIONS = 2
+NODE_WINDOW, DEFAULT_WINDOW = "32K", "16K"
+"""Of each stream: twice what fills an interface with four. What a socket holds at the end of a
+sample has not arrived."""
 SAMPLES_MB = {"quick": (1.0, 2.0, 4.0, 8.0), "full": (20.0, 40.0, 80.0, 160.0)}
 """Of each node; as 2, 4, 8 and 16 GB over rate and round-trip time in the full scale."""
 
@@ -170,7 +173,7 @@ def nodes(folder: Path, scale: Scale, asked: Asked) -> Mapping[str, Any]:
                 rates = [_striped_bps(bed, count, size_mb * 1e6) for _ in range(NODE_REPETITIONS)]
                 found.setdefault(f"{size_mb:g}", {})[str(count)] = rates
         found["default"] = statistics.median(
-            _striped_bps(bed, 1, 1e6, streams=1, window="16K") for _ in range(3)
+            _striped_bps(bed, 1, 1e6, streams=1, window=DEFAULT_WINDOW) for _ in range(3)
         )
     return found
 
@@ -185,13 +188,13 @@ def _serve_on(bed: Any) -> None:
 
 
 def _striped_bps(
-    bed: Any, count: int, each_bytes: float, streams: int = NODE_STREAMS, window: str = ""
+    bed: Any, count: int, each_bytes: float, streams: int = NODE_STREAMS, window: str = NODE_WINDOW
 ) -> float:
     begun = time.monotonic()
     clients = [
         bed.hosts[f"source-{number}"].popen(
             ["iperf3", "-c", f"sink-{number}", "-P", str(streams),
-             "-n", str(round(each_bytes / streams)), "-J", *(["-w", window] if window else [])],
+             "-n", str(round(each_bytes / streams)), "-J", "-w", window],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )
         for number in range(1, count + 1)
@@ -238,7 +241,7 @@ TRIALS: Mapping[str, Trial] = {
             "nodes", "1 to 16 pairs of nodes behind one line.",
             ("farline testbed up nodes --set k=16 --rate 60Mbit --rtt 20ms",
              "farline testbed exec sink-1 -- iperf3 -s &",
-             "farline testbed exec source-1 -- iperf3 -c sink-1 -P 4 -n 250K"),
+             "farline testbed exec source-1 -- iperf3 -c sink-1 -P 4 -w 32K -n 250K"),
             nodes,
         ),
     )
