@@ -118,8 +118,8 @@ def nodes_of(index: int) -> Callable[[Measured], Evidence]:
             [Picture("nodes", f"Throughput over nodes, samples as {SIZES_GB[index]} GB",
                      "Setting", "Mb/s", curves, "words")],
             reason=f"Peak {peak / 1e6:.3g} Mb/s at {best} nodes, {100 * peak / PATH_BPS:.0f} % of"
-            f" the line and {gain:.3g} times the default; 8 nodes reach {rates[8] / 1e6:.3g} Mb/s. The"
-            " stripes share the line unequally, and a transfer ends with its slowest.",
+            f" the line and {gain:.3g} times the default; 8 nodes reach {rates[8] / 1e6:.3g} Mb/s."
+            " The stripes share the line unequally, and a transfer ends with its slowest.",
         )  # fmt: skip
 
     return judge
