@@ -20,12 +20,7 @@ from farline.reproduce.results import Result
 
 NAME = "paper.md"
 _FIGURES = "figures"
-_VERDICTS = {
-    "agrees": "agree",
-    "differs": "differ",
-    "not measured": "could not be measured",
-    "not possible here": "are about what cannot be had here",
-}
+_VERDICTS = ("agrees", "differs", "not measured", "not possible here")
 _HOST = ("Host", "Kernel")
 _PARTS = {"emulator": "emulator", "host": "other work of the host", "repetition": "repetition"}
 _MARKS = str.maketrans({char: "\\" + char for char in "\\`*_{}[]<>#|~$"})
@@ -76,10 +71,10 @@ def _abstract(shown: Sequence[tuple[Item, Result]], missing: Sequence[str]) -> I
     figures = [result for item, result in shown if item.kind == "figure"]
     agreeing = sum(result.verdict == "agrees" for result in figures)
     checks = [check for _, result in shown for check in result.checks]
-    said = ", ".join(f"{count[name]} {words}" for name, words in _VERDICTS.items() if count[name])
+    said = ", ".join(f"{name} {count[name]}" for name in _VERDICTS if count[name])
     yield (
         f"farline {version('farline')} was held against {len(shown) + len(missing)} figures,"
-        f" tables and sentences of five papers. Of the {len(shown)} that have a result: {said}."
+        f" tables and sentences of five papers. {len(shown)} have a result; verdicts: {said}."
         f" Of {len(figures)} figures and tables {agreeing} agree. Of {len(checks)} checks"
         f" {sum(check.holds for check in checks)} hold."
     )
