@@ -165,7 +165,7 @@ class Going:
 
 
 def going(bed: Testbed, there: Server, folders: Folders, ending: Ending, *options: str) -> Going:
-    """Starts a push that is slow enough to be disturbed, and returns when data move."""
+    """Starts a push, and returns when data move; on a line so slow that seconds of it are left."""
     ticket = f"{there.tickets['write']}#{folders.target}"
     words = command(f"{folders.source}/", ticket, "--json-stream", *options)
     words.remove("--json")
@@ -189,7 +189,7 @@ def going(bed: Testbed, there: Server, folders: Folders, ending: Ending, *option
 def test_a_copy_goes_on_by_itself_after_a_cut_and_sends_little_twice(
     testbed: MakeBed, server: Callable[[Host], Server], folders: Folders, ending: Ending
 ) -> None:
-    bed = testbed("back-to-back", mtu_bytes=1500, rate_bps="100Mbit")
+    bed = testbed("back-to-back", mtu_bytes=1500, rate_bps="25Mbit")
     there = server(bed.hosts["server"])
     copying = going(bed, there, folders, ending, "--stall-timeout", "1s", "--retry-for", "60s")
     bed.cut()
@@ -209,7 +209,7 @@ def test_a_copy_goes_on_by_itself_after_a_cut_and_sends_little_twice(
 def test_the_next_command_goes_on_where_a_killed_one_was(
     testbed: MakeBed, server: Callable[[Host], Server], folders: Folders, ending: Ending
 ) -> None:
-    bed = testbed("back-to-back", mtu_bytes=1500, rate_bps="100Mbit")
+    bed = testbed("back-to-back", mtu_bytes=1500, rate_bps="25Mbit")
     there = server(bed.hosts["server"])
     copying = going(bed, there, folders, ending)
     copying.process.kill()
