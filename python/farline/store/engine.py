@@ -159,8 +159,9 @@ def _duckdb(url: str) -> Any:
         raise SpecError(f"engine {url!r}: {_first_line(error)}") from error
     # It would print on standard output, between the lines of a document. Where it is off already,
     # as in a notebook without ipywidgets, DuckDB may refuse to have it set.
-    (shown,) = backend.raw_sql("select current_setting('enable_progress_bar')").fetchone()
-    if shown:
+    # All is fetched: a result that is not at its end keeps others from the connection.
+    setting = backend.raw_sql("select current_setting('enable_progress_bar')").fetchall()
+    if setting[0][0]:
         backend.raw_sql("set enable_progress_bar = false")
     return backend
 
