@@ -9,13 +9,18 @@ that (docs/design/estimating.md).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from farline.estimating.features import SCALE, features, prior
-from farline.estimating.finished import Finished
-from farline.estimating.workload import Workload
+
+if TYPE_CHECKING:
+    from farline.estimating.features import Floats
+    from farline.estimating.finished import Finished
+    from farline.estimating.workload import Workload
 
 MOST_OF_A_PATH = 200
 """Newest transfers of a path that are looked at."""
@@ -24,7 +29,25 @@ _SPREAD = 4.0
 """Kinds of data that a like transfer may be away, in the scale of `features`."""
 
 
-def level_of(load: Workload, paths: Iterable[list[Finished]]) -> tuple[float, float]:
+@dataclass(frozen=True, eq=False)
+class LikePath:
+    """Another path, as far as it says something of this one; computed once, asked many times."""
+
+    known: Floats
+    """Features of its newest transfers, a row of seven for each."""
+    beside: Floats
+    """How far each was from the prior: difference of log rates."""
+
+
+def like_path(done: Sequence[Finished]) -> LikePath:
+    """What a path with at least one transfer says, oldest first."""
+    rows = done[-MOST_OF_A_PATH:]
+    known = np.array([features(one.workload) for one in rows])
+    beside = np.array([one.log_rate - prior(row) for one, row in zip(rows, known, strict=True)])
+    return LikePath(known, beside)
+
+
+def level_of(load: Workload, paths: Iterable[LikePath]) -> tuple[float, float]:
     """Log rate that like paths add to the prior, and how many paths that rests on.
 
     A path weighs as much as its transfers nearest to `load` are like it, at most 1; the prior
@@ -32,16 +55,11 @@ def level_of(load: Workload, paths: Iterable[list[Finished]]) -> tuple[float, fl
     """
     x = features(load)
     total = weights = 0.0
-    for done in paths:
-        if not done:
-            continue
-        rows = done[-MOST_OF_A_PATH:]
-        known = np.array([features(one.workload) for one in rows])
-        beside = np.array([one.log_rate - prior(row) for one, row in zip(rows, known, strict=True)])
-        distance = np.sum(((known - x) / SCALE) ** 2, axis=1)
+    for path in paths:
+        distance = np.sum(((path.known - x) / SCALE) ** 2, axis=1)
         nearest = float(distance.min())
         near = np.exp(-(distance - nearest) / 2)
         weight = math.exp(-nearest / (2 * _SPREAD**2))
-        total += weight * float(near @ beside / near.sum())
+        total += weight * float(near @ path.beside / near.sum())
         weights += weight
     return total / (weights + 1.0), weights
