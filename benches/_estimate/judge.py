@@ -9,8 +9,7 @@ from statistics import mean, median
 
 from _estimate.generator import Event
 from farline.estimating.confidence import cover_of
-from farline.estimating.finished import Finished
-from farline.estimating.like_paths import level_of
+from farline.estimating.like_paths import LikePath, level_of
 from farline.estimating.path_estimator import COVERS, PathEstimator
 
 DEADLINE_CONFIDENCE = 0.9
@@ -33,8 +32,8 @@ class Judged:
     duration_s: float
 
 
-def judge(events: Iterable[Event], like: Sequence[list[Finished]] = ()) -> list[Judged]:
-    """Goes through the history of one path; `like` are histories of others."""
+def judge(events: Iterable[Event], like: Sequence[LikePath] = ()) -> list[Judged]:
+    """Goes through the history of one path; `like` is what others say."""
     estimator: PathEstimator | None = None
     found = []
     for number, event in enumerate(events):
