@@ -14,7 +14,7 @@ use crate::unit::{
     ChunkBytes, DeleteCount, DurationS, FileCount, ModifyWindowS, RateBps, StreamCount, ThreadCount,
     size_text,
 };
-use crate::{Direction, Failure, FailureKind, Hash, Transport};
+use crate::{CopyShare, Direction, Failure, FailureKind, Hash, Transport};
 
 /// A path with its bytes written as text; see the head of this file.
 pub type PathText = String;
@@ -159,6 +159,10 @@ pub struct CopySpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64), extend("x-sweep" = false))]
     pub origin: Option<String>,
+    /// Of a copy that several sessions carry together, over several nodes: which copy it is, and what this session carries of it. Set by the client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-sweep" = false))]
+    pub share: Option<CopyShare>,
     /// Rules for names below a source, the first that fits decides: `+ pattern` takes, `- pattern` leaves out (rsync's patterns).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1024), extend("x-sweep" = false))]
@@ -297,6 +301,7 @@ impl Default for CopySpec {
             source_list: None,
             destination: String::new(),
             origin: None,
+            share: None,
             filters: Vec::new(),
             recursive: true,
             modes: true,
@@ -390,6 +395,7 @@ impl CopySpec {
         {
             return refused("chunk_bytes: must be a power of two");
         }
+        self.check_share()?;
         let is_origin = |text: &str| {
             text.len() <= MAX_ORIGIN_BYTES && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
         };
@@ -414,6 +420,19 @@ impl CopySpec {
         let nobody_looks = self.cipher == Cipher::None && self.sum().is_none();
         let no_readers = self.readers.is_none_or(|readers| readers.get() == 0);
         transport == Transport::Tcp && nobody_looks && no_readers
+    }
+
+    fn check_share(&self) -> Result<(), Failure> {
+        let Some(share) = &self.share else {
+            return Ok(());
+        };
+        share.check(self.source_list.is_some())?;
+        if share.part.is_some() && (self.delete.is_some() || self.remove_source_files || self.dry_run) {
+            let line =
+                "copy.share.part: the session that ends the copy deletes, removes sources and does dry runs";
+            return Err(Failure::new(FailureKind::Spec, line));
+        }
+        Ok(())
     }
 
     /// What is removed here has to be there: proved, kept, and under the name that was read.

@@ -30,6 +30,7 @@ mod parse;
 mod plain;
 mod record;
 mod server;
+mod share;
 mod storage;
 mod sum;
 mod topology;
@@ -62,6 +63,7 @@ pub use record::{
     Throughput, Verdict, VersionInfo,
 };
 pub use server::{Iperf3Config, Limits, Scope, ServerConfig, TicketClaims, TicketRecord};
+pub use share::CopyShare;
 pub use storage::{
     StorageAction, StorageCounters, StorageLane, StorageLoad, StorageLoadReport, StorageSpec, StorageSync,
 };

@@ -18,7 +18,7 @@ pub use attributes::{
 };
 pub use content::{
     allocate, cached_bytes, cached_bytes_in, data_after, forget, hole_after, in_memory, lock_exclusive,
-    punch, read_at, read_once_at, sequential, set_length, start_writeback, sync_data, sync_file,
+    lock_shared, punch, read_at, read_once_at, sequential, set_length, start_writeback, sync_data, sync_file,
     sync_file_system, will_read, write_all_at,
 };
 pub use facts::{FileFacts, FileKind, file_system, stat_at, stat_fd, stat_fd_anew};

@@ -424,6 +424,9 @@ class CopySpec(TypedDict, total=False):
     # Who copies, a hash of host, user and working folder: what tells copies of the same names from
     # different places apart. Set by the client.
     origin: str | None
+    # Of a copy that several sessions carry together, over several nodes: which copy it is, and what
+    # this session carries of it. Set by the client.
+    share: CopyShare | None
     # Rules for names below a source, the first that fits decides: `+ pattern` takes, `- pattern`
     # leaves out (rsync's patterns).
     filters: list[str]
@@ -503,6 +506,23 @@ class CopySpec(TypedDict, total=False):
     give_way: bool
     # Drop a session, and resume in a new one, when no byte has moved for this long.
     stall_timeout_s: float
+
+
+class CopyShare(TypedDict):
+    """What one session carries of a copy that several carry together. Sessions with a `part` write
+    files and prove them, and leave what they know beside the files; the one without a `part`
+    comes last, goes on from what all of them proved, and ends the copy.
+    """
+
+    # The copy that it is a share of.
+    id: str
+    # Number of the part; without it, the session that ends the copy.
+    part: NotRequired[int | None]
+    # Only so much of each listed file: a multiple of 65536 from its beginning on. Needs `part`,
+    # `bytes` and a source list.
+    offset: NotRequired[int | None]
+    # Length of that, a multiple of 65536; what is behind the end of a file does not count.
+    bytes: NotRequired[int | None]
 
 
 class ServerConfig(TypedDict, total=False):

@@ -294,6 +294,10 @@ impl<'a> Reading<'a> {
             xattrs: &said.xattrs,
             hash,
         };
+        if shared.range().is_some_and(|(offset, _)| offset >= bytes) {
+            // It has become shorter: nothing of it is this session's.
+            return self.present(&source.path, Kind::File, bytes, None);
+        }
         let replaces = match shared.verdict(&mut self.folders, announced)? {
             Verdict::Make(replaces) => replaces,
             Verdict::Updated(hash) => {
@@ -325,7 +329,19 @@ impl<'a> Reading<'a> {
         if bytes == 0 {
             return self.empty_file(&entry);
         }
-        let proved = match shared.left_of(&entry.source)? {
+        self.want(entry)
+    }
+
+    /// The content of a file is wanted, but for what is proved.
+    fn want(&mut self, entry: Arc<Entry>) -> Result<(), Failure> {
+        let (shared, bytes) = (self.shared, entry.source.bytes);
+        let left = shared.left_of(&entry.source)?;
+        if let (Some(left), Some((offset, length))) = (&left, shared.range())
+            && left.covers(offset, length.min(bytes - offset))
+        {
+            return self.present(&entry.source.path, Kind::File, bytes, None);
+        }
+        let proved = match left {
             Some(left) => shared.resumed(&entry, left)?,
             None => Vec::new(),
         };

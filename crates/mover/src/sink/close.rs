@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use farline_proto::copy::naming::{Last, closing};
+use farline_proto::copy::naming::{Last, closing, closing_part};
 use farline_proto::copy::receiver::Action;
 use farline_spec::{Attribute, Failure};
 use tracing::debug;
@@ -50,13 +50,14 @@ impl Shared {
     fn close(&self, folders: Option<&Folders>, whole: bool) -> Result<(), Failure> {
         let mut problems = self.problems();
         if let (Some(folders), Some(site)) = (folders, self.site.get()) {
-            for last in closing(self.mode == Mode::Real, self.durable) {
+            for last in self.lasts() {
                 match last {
                     Last::SayDisplaced => self.say_displaced()?,
                     Last::Delete => problems.extend(self.delete(folders, whole)?),
                     Last::Folders => problems.extend(self.finish_folders(folders)?),
                     Last::Sync => self.sync_all(Some(folders))?,
                     Last::EndStaging => problems.extend(self.end_staging(site, whole)?),
+                    Last::KeepStaging => keep_staging(site)?,
                     Last::Top => problems.extend(self.finish_top(site)),
                 }
             }
@@ -69,6 +70,14 @@ impl Shared {
         self.machine.with(|machine| machine.finish(problems));
         self.machine.stop();
         Ok(())
+    }
+
+    fn lasts(&self) -> Vec<Last> {
+        let is_part = self.spec.share.as_ref().is_some_and(|share| share.part.is_some());
+        match is_part && self.mode == Mode::Real {
+            true => closing_part(self.durable).collect(),
+            false => closing(self.mode == Mode::Real, self.durable).collect(),
+        }
     }
 
     fn tell_end(&self, problems: usize) {
@@ -114,4 +123,11 @@ impl Shared {
         }
         works
     }
+}
+
+/// What this session proved is written down, and stays.
+fn keep_staging(site: &Destination) -> Result<(), Failure> {
+    let journal = &site.kept().journal;
+    journal.close();
+    journal.flush()
 }

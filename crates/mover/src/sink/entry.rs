@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::journal::Source;
 use super::owner::Belongs;
-use super::staging::Partial;
+use super::partial::Partial;
 use crate::engine::OpenFile;
 use crate::message::Xattr;
 

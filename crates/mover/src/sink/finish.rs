@@ -13,9 +13,9 @@ use tracing::debug;
 use super::entry::Entry;
 use super::large::Chunk;
 use super::name::{named, reason_of, tell_named};
+use super::partial::Partial;
 use super::place::{Folders, split};
 use super::shared::Shared;
-use super::staging::Partial;
 use crate::message::GRAIN_BYTES;
 use crate::path_text::Shown;
 use crate::sum::hole_sum;
@@ -120,6 +120,10 @@ impl Shared {
         let (Some(partial), Some(folders)) = (partial, folders.as_mut()) else {
             return Ok(true);
         };
+        if self.range().is_some() {
+            // The session that ends the copy gives the name: here its parts are all that is to come.
+            return Ok(true);
+        }
         let mut naming = Naming::new(self.naming_rules(), entry.replaces, is_synced);
         while let Some(step) = naming.next() {
             let done = self

@@ -11,8 +11,8 @@ use tracing::debug;
 
 use super::entry::{Entry, Store};
 use super::journal::{Part, Resumable};
+use super::partial::Partial;
 use super::shared::{Mode, Shared};
-use super::staging::Partial;
 use crate::engine::{OpenFile, Writer};
 use crate::frame::Header;
 use crate::message::{GRAIN_BYTES, Proved};
@@ -115,12 +115,16 @@ impl Shared {
         let partial = self
             .gauges
             .name_ns
-            .time(|| staging.begin(entry.source.clone(), entry.mode & 0o777))?;
+            .time(|| staging.begin(entry.source.clone(), entry.mode & 0o777, self.range().is_some()))?;
         if !self.device.is_memory
             && let Err(error) = file::allocate(partial.fd(), length)
             // Not every file system can.
             && error.kind() == io::ErrorKind::StorageFull
         {
+            if partial.is_shared() {
+                // Other sessions write to it: nothing of it is given back here.
+                return Err(error);
+            }
             // What matters is that there is no room.
             let given_back = file::punch(partial.fd(), 0, length);
             if !self.spec.sparse || given_back.is_err() {
@@ -141,7 +145,9 @@ impl Shared {
             if let Some(staged) = store.small.as_ref().and_then(|small| small.staged.as_deref()) {
                 kept.staging.discard(staged);
             }
-            let Some(partial) = &store.partial else { continue };
+            let Some(partial) = store.partial.as_ref().filter(|partial| !partial.is_shared()) else {
+                continue;
+            };
             let (parts, gaps) = self
                 .machine
                 .quietly(|machine| machine.proved_and_gaps(entry.number));
@@ -171,6 +177,11 @@ impl Shared {
             });
         };
         kept.journal.resumed(&partial);
+        if let Some((offset, bytes)) = self.range() {
+            let parts = left.within(offset, bytes).proved(self.sum);
+            entry.store().partial = Some(Arc::new(partial));
+            return Ok(parts);
+        }
         let parts = left.proved(self.sum);
         // What is not gone on with is written anew, and may be given back: from now on nothing says that it is there.
         self.keep_only(&partial, &left, &parts)?;

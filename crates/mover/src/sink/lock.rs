@@ -8,7 +8,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use farline_sys::file::{self, OpenFlags};
+use farline_sys::file::{self, FileFacts, OpenFlags};
 
 use super::able::{Modes, Tried};
 use super::clock::{Clock, Grain};
@@ -62,6 +62,19 @@ impl Lock {
         }
     }
 
+    /// Takes the lock `file` together with other parts of the same copy; `None` while the session that ends it has it alone.
+    /// Where the file system has no locks, nothing is kept apart by it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn share(file: OwnedFd) -> io::Result<Option<Self>> {
+        match file::lock_shared(file.as_fd()) {
+            Ok(false) => Ok(None),
+            Err(error) if !file::is_unsupported(&error) => Err(error),
+            _ => Ok(Some(Self { file, on_host: None })),
+        }
+    }
+
     /// Whether it keeps copies on other hosts away too.
     pub const fn is_of_the_file(&self) -> bool {
         self.on_host.is_none()
@@ -93,6 +106,14 @@ impl Lock {
         let mut found = [0; 32];
         file::read_at(named.as_fd(), &mut found, 0)?;
         Ok(found == token)
+    }
+
+    /// Whether the file that is locked is the one of these facts.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn is_at(&self, named: &FileFacts) -> io::Result<bool> {
+        Ok(named.inode == file::stat_fd(self.file.as_fd())?.inode)
     }
 
     /// What the file system makes of times, permission bits and a sync (if `durable`).

@@ -27,6 +27,17 @@ const COPIED_BYTES: usize = 1 << 20;
 /// What the owner needs to put things into a folder.
 pub const OWNER: u32 = 0o700;
 
+/// Whether a folder could not be made because another part of the same copy has just made it.
+fn is_of_another_part(shared: &Shared, error: &io::Error, parent: BorrowedFd<'_>, name: &[u8]) -> bool {
+    shared
+        .spec
+        .share
+        .as_ref()
+        .is_some_and(|share| share.part.is_some())
+        && error.kind() == io::ErrorKind::AlreadyExists
+        && file::stat_at(Some(parent), name, false).is_ok_and(|at| at.kind == FileKind::Folder)
+}
+
 impl Reading<'_> {
     /// A folder: made or there. What it should be like in the end is done when all that is in it is.
     pub fn folder(&mut self, said: &message::Entry) -> Result<(), Failure> {
@@ -117,7 +128,10 @@ impl Reading<'_> {
         if !is_there {
             let (parent, name) = split(&said.path);
             let parent = folders.get(parent)?;
-            named(file::make_folder(parent.as_fd(), name, said.mode & 0o777 | OWNER))?;
+            match file::make_folder(parent.as_fd(), name, said.mode & 0o777 | OWNER) {
+                Err(error) if is_of_another_part(shared, &error, parent.as_fd(), name) => {}
+                made => named(made)?,
+            }
         }
         let belongs = self.owner.belongs;
         let has_more = shared.spec.times || shared.spec.modes || shared.spec.xattrs;

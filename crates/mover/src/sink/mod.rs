@@ -41,11 +41,13 @@ mod journal;
 mod lanes;
 mod large;
 mod lock;
+mod locked_folder;
 mod make;
 mod name;
 mod outbox;
 mod owner;
 mod pack_workers;
+mod partial;
 mod place;
 mod settle;
 mod shared;
@@ -64,7 +66,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use farline_proto::copy::receiver::Config;
-use farline_spec::{CopyEnd, CopyProgress, CopyReport, CopySpec, Failure, FailureKind, FileEngine};
+use farline_spec::{
+    CopyEnd, CopyProgress, CopyReport, CopyShare, CopySpec, Failure, FailureKind, FileEngine, SumKind,
+};
 use farline_sys::process;
 use tracing::{Span, debug};
 
@@ -401,6 +405,33 @@ impl Drop for Inner {
     }
 }
 
+/// Whether what comes goes to the device. What one node wrote must be on the file system before another believes it.
+const fn is_synced(spec: &CopySpec) -> bool {
+    spec.fsync || spec.share.is_some()
+}
+
+fn config_of(
+    spec: &CopySpec,
+    sum: Option<SumKind>,
+    durable: bool,
+    takes_names_apart: bool,
+    most_bytes: Option<u64>,
+    open_files: u64,
+) -> Config {
+    Config {
+        sum,
+        is_durable: durable,
+        has_further_names: spec.hard_links,
+        takes_names_apart,
+        range: spec.share.as_ref().and_then(CopyShare::range),
+        chunk_bytes: spec.chunk_bytes.map(|chunk| chunk.get()),
+        most_entries: catalogue::most_under_way(spec),
+        most_bytes: most_bytes.unwrap_or(u64::MAX),
+        most_open_files: usize::try_from(open_files / 8).unwrap_or(usize::MAX),
+        most_parts: MOST_PARTS,
+    }
+}
+
 fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
     let EndSetup {
         spec,
@@ -423,18 +454,8 @@ fn shared_of(setup: EndSetup) -> Result<Shared, Failure> {
         process::raise_open_files().map_err(|error| Failure::system("the limit of open files", &error))?;
     let (device, outlook) = look(&root, &spec, mode)?;
     let choice = choose(&spec, mode, &device, streams)?;
-    let durable = mode == Mode::Real && spec.fsync && !device.is_memory;
-    let config = Config {
-        sum,
-        is_durable: durable,
-        has_further_names: spec.hard_links,
-        takes_names_apart,
-        chunk_bytes: spec.chunk_bytes.map(|chunk| chunk.get()),
-        most_entries: catalogue::most_under_way(&spec),
-        most_bytes: most_bytes.unwrap_or(u64::MAX),
-        most_open_files: usize::try_from(open_files / 8).unwrap_or(usize::MAX),
-        most_parts: MOST_PARTS,
-    };
+    let durable = mode == Mode::Real && is_synced(&spec) && !device.is_memory;
+    let config = config_of(&spec, sum, durable, takes_names_apart, most_bytes, open_files);
     Ok(Shared {
         helpers: pack_workers::helpers(&spec, streams),
         mode,

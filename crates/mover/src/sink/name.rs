@@ -13,9 +13,9 @@ use tracing::{debug, debug_span};
 
 use super::able::synced;
 use super::entry::{Entry, Small};
+use super::partial::Partial;
 use super::place::{Folders, split};
 use super::shared::{Shared, ends_all, in_words};
-use super::staging::Partial;
 use crate::path_text::Shown;
 use crate::sum::{Hasher, Sum};
 

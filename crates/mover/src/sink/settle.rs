@@ -147,6 +147,10 @@ impl Shared {
         };
         let kept = self.site().kept();
         kept.journal.dropped(partial)?;
+        if self.range().is_some() {
+            // Other sessions write to it; the one that ends the copy removes it.
+            return Ok(());
+        }
         match kept.staging.remove(partial.name()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Failure::system(
                 "folder .farline-partial for incomplete files, at the destination",

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use farline_proto::copy::receiver::{Fold, Seen};
-use farline_spec::{CopySpec, Failure, FailureKind, SumKind, kernel_words, plain_line};
+use farline_spec::{CopyShare, CopySpec, Failure, FailureKind, SumKind, kernel_words, plain_line};
 use tracing::{debug, trace};
 
 use super::able::{Able, Losses};
@@ -224,6 +224,11 @@ impl Shared {
     /// Whether what is on the device is read once more.
     pub fn reads_back(&self) -> bool {
         self.mode == Mode::Real && self.spec.verify == farline_spec::Verify::ReadBack
+    }
+
+    /// Offset and length of what comes of each file, where other sessions carry the rest.
+    pub fn range(&self) -> Option<(u64, u64)> {
+        self.spec.share.as_ref().and_then(CopyShare::range)
     }
 
     /// Threads that write chunks for streams, or beside them.

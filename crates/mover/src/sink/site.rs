@@ -180,7 +180,8 @@ impl Shared {
             site.fold = fold;
             return Ok(site);
         }
-        let staging = Staging::open(base.as_fd(), copy_key(&self.spec, &self.origin))?;
+        let part = self.spec.share.as_ref().and_then(|share| share.part);
+        let staging = Staging::open(base.as_fd(), copy_key(&self.spec, &self.origin), part)?;
         let again = || file::open_at(Some(base.as_fd()), b".", OpenFlags::READ | OpenFlags::FOLDER, 0);
         let bases = (0..NAMERS)
             .map(|_| again().map(Arc::new))

@@ -13,16 +13,18 @@ use farline_sys::file::{self, OpenFlags};
 
 use super::able::synced;
 use super::fold;
-use super::journal::{self, Journal, Memory, Source, sixteen};
+use super::journal::{self, Journal, Memory, SHARED_ID, Source, shared_id, sixteen};
 use super::lock::Lock;
+use super::locked_folder::{LOCK, LockedFolder, NotLocked, locked, made_folder, opened_folder};
+use super::partial::Partial;
 
 /// The folder that no copy takes or makes as one of its own.
 pub const STAGING_NAME: &[u8] = b".farline-partial";
 const JOURNAL: &[u8] = b"journal";
 const NEW_JOURNAL: &[u8] = b"journal.new";
-const LOCK: &[u8] = b"lock";
+/// What the folders of parts of a copy are called before their number.
+const PART: &[u8] = b"part-";
 /// Only the owner reads what is not whole.
-const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 /// So much of a file's name is in its partial's.
 const NAME_BYTES: usize = 200;
@@ -35,9 +37,17 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 const LOCK_TRIES: usize = 20;
 
 /// What a copy is known by: the same sources of the same origin, by the same rules, to the same destination. A list of
-/// sources counts as one: it may come by another name each time.
+/// sources counts as one: it may come by another name each time. Sessions that share a copy are known by what it is called.
 pub fn copy_key(spec: &CopySpec, origin: &str) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();
+    if let Some(share) = &spec.share {
+        // Sessions of several nodes, each with sources of its own.
+        hasher.update(b"shared copy");
+        hasher.update(&(share.id.len() as u64).to_le_bytes());
+        hasher.update(share.id.as_bytes());
+        hasher.update(spec.destination.as_bytes());
+        return sixteen(&hasher.finalize());
+    }
     for parts in [&spec.sources, &spec.filters] {
         hasher.update(&(parts.len() as u64).to_le_bytes());
         for part in parts {
@@ -60,70 +70,11 @@ pub struct Staging {
     folder: OwnedFd,
     key: [u8; 16],
     key_text: String,
-    /// Open for as long as the lock is held.
-    lock: Mutex<Option<Lock>>,
+    /// Of a part: the folder of the whole copy, where files are that several parts write to.
+    whole: Option<OwnedFd>,
+    /// Open for as long as the lock is held; that of the whole copy, which parts have together, behind it.
+    lock: Mutex<Option<(Lock, Option<Lock>)>>,
     next_id: AtomicU64,
-}
-
-/// A file of the staging folder that is to become one of the destination.
-#[derive(Debug)]
-pub struct Partial {
-    id: u64,
-    name: Vec<u8>,
-    source: Source,
-    file: OwnedFd,
-    /// Whether the device refused what was written: the kernel says so once only.
-    broken: Mutex<bool>,
-}
-
-impl Partial {
-    /// A partial that is open.
-    pub fn new(id: u64, name: Vec<u8>, source: Source, file: OwnedFd) -> Self {
-        Self {
-            id,
-            name,
-            source,
-            file,
-            broken: Mutex::new(false),
-        }
-    }
-
-    /// Brings its content to the device. Once that failed it fails for everyone.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn sync(&self) -> io::Result<()> {
-        let mut broken = self.broken.lock().expect(POISONED);
-        if *broken {
-            return Err(io::Error::other("the device reported an earlier write error"));
-        }
-        synced(file::sync_data(self.fd())).inspect_err(|_| *broken = true)
-    }
-
-    /// Whether the device refused something of it.
-    pub fn is_broken(&self) -> bool {
-        *self.broken.lock().expect(POISONED)
-    }
-
-    /// Its number.
-    pub const fn id(&self) -> u64 {
-        self.id
-    }
-
-    /// Its name in the staging folder.
-    pub fn name(&self) -> &[u8] {
-        &self.name
-    }
-
-    /// The file it is of.
-    pub const fn source(&self) -> &Source {
-        &self.source
-    }
-
-    /// The file, open to read and write.
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
-    }
 }
 
 /// Whether the copy `key` left something below `folder`.
@@ -133,41 +84,35 @@ pub fn is_there(folder: BorrowedFd<'_>, key: &[u8; 16]) -> bool {
 }
 
 impl Staging {
-    /// Makes the folder of the copy `key` below `base`, or opens it, and takes its lock.
+    /// Makes the folder of the copy `key` below `base`, or opens it, and takes its lock; of its part `part`, if it is given, which
+    /// may be at work together with other parts.
     ///
     /// # Errors
     /// [`FailureKind::Busy`] when another copy holds it; [`FailureKind::System`] when it cannot be made.
-    pub fn open(base: BorrowedFd<'_>, key: [u8; 16]) -> Result<Self, Failure> {
-        let explain = |error: io::Error| {
-            Failure::system(
-                "folder .farline-partial for incomplete files, at the destination",
-                &error,
-            )
-        };
+    pub fn open(base: BorrowedFd<'_>, key: [u8; 16], part: Option<u32>) -> Result<Self, Failure> {
         let key_text = text_of(&key);
         for _ in 0..LOCK_TRIES {
-            let top = made_folder(base, STAGING_NAME).map_err(explain)?;
-            // The last copy out takes the folders with it, perhaps just now.
-            let folder = match made_folder(top.as_fd(), key_text.as_bytes()) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                made => made.map_err(explain)?,
-            };
-            let lock = match file::open_beneath(folder.as_fd(), LOCK, lock_flags(), FILE_MODE) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                opened => opened.map_err(explain)?,
-            };
-            let Some(lock) = Lock::take(folder.as_fd(), lock).map_err(explain)? else {
-                return Err(busy());
-            };
-            if lock.is_in(folder.as_fd(), LOCK).map_err(explain)? {
-                return Ok(Self {
-                    top,
-                    folder,
-                    key,
-                    key_text,
-                    lock: Mutex::new(Some(lock)),
-                    next_id: AtomicU64::new(1),
-                });
+            let opened = opened(base, key_text.as_bytes(), part).map_err(|error| {
+                Failure::system(
+                    "folder .farline-partial for incomplete files, at the destination",
+                    &error,
+                )
+            })?;
+            match opened {
+                Ok(Opened { top, own, whole }) => {
+                    let (whole, whole_lock) = whole.map(|whole| (whole.folder, whole.lock)).unzip();
+                    return Ok(Self {
+                        top,
+                        folder: own.folder,
+                        key,
+                        key_text,
+                        whole,
+                        lock: Mutex::new(Some((own.lock, whole_lock))),
+                        next_id: AtomicU64::new(1),
+                    });
+                }
+                Err(NotLocked::Gone) => {}
+                Err(NotLocked::Busy) => break,
             }
         }
         Err(busy())
@@ -194,6 +139,8 @@ impl Staging {
         }
         let at = (!durable).then(|| boot.to_owned());
         let journal = self.anew(at, &memory)?;
+        // What parts proved is in the one journal now.
+        self.sweep_parts().map_err(explain)?;
         Ok((Journal::new(journal, durable).map_err(explain)?, memory))
     }
 
@@ -204,20 +151,64 @@ impl Staging {
 
     /// Does something with the lock; `None` once it is given back.
     pub fn with_lock<T>(&self, work: impl FnOnce(&Lock) -> T) -> Option<T> {
-        self.lock.lock().expect(POISONED).as_ref().map(work)
+        let lock = self.lock.lock().expect(POISONED);
+        lock.as_ref().map(|(lock, _)| work(lock))
     }
 
     fn memory(&self, boot: &str) -> Result<Memory, Failure> {
         let explain = |error: io::Error| Failure::system("journal of the copy", &error);
-        let flags = OpenFlags::READ | OpenFlags::NO_FOLLOW;
-        match file::open_beneath(self.folder.as_fd(), JOURNAL, flags, 0) {
-            Ok(journal) => {
-                let has = |id: u64, source: &Source| self.has(id, source);
-                journal::load(&File::from(journal), &self.key, boot, has).map_err(explain)
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Memory::default()),
-            Err(error) => Err(explain(error)),
+        let has = |id: u64, source: &Source| self.has(id, source);
+        let mut memory = self.read(self.folder.as_fd(), boot, has).map_err(explain)?;
+        // Partials of others are in folders of theirs, but for those that all write to.
+        let has_shared = |id: u64, source: &Source| id & SHARED_ID != 0 && self.has(id, source);
+        if let Some(whole) = &self.whole {
+            memory.merge(self.read(whole.as_fd(), boot, has_shared).map_err(explain)?);
+            return Ok(memory);
         }
+        for part in self.parts().map_err(explain)? {
+            let folder = opened_folder(self.folder.as_fd(), &part).map_err(explain)?;
+            memory.merge(self.read(folder.as_fd(), boot, has_shared).map_err(explain)?);
+        }
+        Ok(memory)
+    }
+
+    /// What the journal in `folder` says, if there is one.
+    fn read(
+        &self,
+        folder: BorrowedFd<'_>,
+        boot: &str,
+        has: impl Fn(u64, &Source) -> bool,
+    ) -> io::Result<Memory> {
+        let flags = OpenFlags::READ | OpenFlags::NO_FOLLOW;
+        match file::open_beneath(folder, JOURNAL, flags, 0) {
+            Ok(journal) => journal::load(&File::from(journal), &self.key, boot, has),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Memory::default()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Names of the folders of parts, in the folder of the whole copy.
+    fn parts(&self) -> io::Result<Vec<Vec<u8>>> {
+        let mut parts = Vec::new();
+        for listed in file::list(self.folder.as_fd())? {
+            let name = listed?.name;
+            if self.whole.is_none() && name.starts_with(PART) {
+                parts.push(name);
+            }
+        }
+        Ok(parts)
+    }
+
+    /// Removes the folders of parts. The lock of the whole copy is held: nobody is in them.
+    fn sweep_parts(&self) -> io::Result<()> {
+        for part in self.parts()? {
+            let folder = opened_folder(self.folder.as_fd(), &part)?;
+            for listed in file::list(folder.as_fd())? {
+                file::unlink(folder.as_fd(), &listed?.name)?;
+            }
+            self.remove_when_empty(self.folder.as_fd(), &part, &folder)?;
+        }
+        Ok(())
     }
 
     fn anew(&self, boot: Option<String>, memory: &Memory) -> Result<File, Failure> {
@@ -235,19 +226,25 @@ impl Staging {
 
     fn has(&self, id: u64, source: &Source) -> bool {
         names_of(id, &source.path).iter().any(|name| {
-            let facts = file::stat_at(Some(self.folder.as_fd()), name, false);
+            let facts = file::stat_at(Some(self.home_of(id)), name, false);
             facts.is_ok_and(|facts| facts.kind == file::FileKind::File && facts.bytes == source.bytes)
         })
     }
 
-    /// Removes what the journal does not know.
+    /// The folder that the partial of this number is in.
+    fn home_of(&self, id: u64) -> BorrowedFd<'_> {
+        let whole = self.whole.as_ref().filter(|_| id & SHARED_ID != 0);
+        whole.unwrap_or(&self.folder).as_fd()
+    }
+
+    /// Removes what the journal does not know, but for what parts know.
     fn sweep(&self, memory: &Memory) -> io::Result<()> {
         let known = |partial: &journal::Resumable| names_of(partial.id, &partial.source.path);
         let mut keep: HashSet<Vec<u8>> = memory.partials.values().flat_map(known).collect();
         keep.extend([JOURNAL.to_vec(), LOCK.to_vec()]);
         for listed in file::list(self.folder.as_fd())? {
             let name = listed?.name;
-            if keep.contains(&name) {
+            if keep.contains(&name) || name.starts_with(PART) {
                 continue;
             }
             match file::unlink(self.folder.as_fd(), &name) {
@@ -259,17 +256,25 @@ impl Staging {
         Ok(())
     }
 
-    /// A new partial of `source` with its length.
+    /// A new partial of `source` with its length; `is_shared`: the one that all sessions of the copy write to, which may be there.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn begin(&self, source: Source, mode: u32) -> io::Result<Partial> {
+    pub fn begin(&self, source: Source, mode: u32, is_shared: bool) -> io::Result<Partial> {
+        if is_shared {
+            let flags = OpenFlags::READ_WRITE | OpenFlags::CREATE | OpenFlags::NO_FOLLOW;
+            let id = shared_id(&source);
+            let (name, file) = self.opened(id, &source, flags, mode | FILE_MODE)?;
+            let partial = Partial::new(id, name, source, file);
+            lengthen(partial.fd(), partial.source().bytes)?;
+            return Ok(partial);
+        }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let flags = OpenFlags::READ_WRITE | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
         let made = self.opened(id, &source, flags, mode | FILE_MODE);
         let (name, file) = made?;
         let partial = Partial::new(id, name, source, file);
-        match lengthen(partial.fd(), partial.source.bytes) {
+        match lengthen(partial.fd(), partial.source().bytes) {
             Ok(()) => Ok(partial),
             Err(error) => {
                 // What matters is why it could not be made.
@@ -298,7 +303,7 @@ impl Staging {
         mode: u32,
     ) -> io::Result<(Vec<u8>, OwnedFd)> {
         let [name, short] = names_of(id, &source.path);
-        let open = |name: &[u8]| file::open_beneath(self.folder.as_fd(), name, flags, mode);
+        let open = |name: &[u8]| file::open_beneath(self.home_of(id), name, flags, mode);
         match open(&name) {
             Err(error) if file::is_bad_name(&error) || error.kind() == io::ErrorKind::NotFound => {
                 let file = open(&short)?;
@@ -314,7 +319,7 @@ impl Staging {
     /// The kernel's.
     pub fn open_again(&self, partial: &Partial) -> io::Result<OwnedFd> {
         let flags = OpenFlags::READ_WRITE | OpenFlags::NO_FOLLOW;
-        file::open_beneath(self.folder.as_fd(), partial.name(), flags, 0)
+        file::open_beneath(self.home_of(partial.id()), partial.name(), flags, 0)
     }
 
     /// A name in this folder that nothing has yet.
@@ -345,11 +350,14 @@ impl Staging {
         let _ = self.remove(new);
     }
 
-    /// Removes the partial that an earlier session left.
+    /// Removes the partial that an earlier session left; one that other parts may write to stays for the session that ends the copy.
     ///
     /// # Errors
     /// The kernel's.
     pub fn remove_left(&self, id: u64, source: &Source) -> io::Result<()> {
+        if self.whole.is_some() && id & SHARED_ID != 0 {
+            return Ok(());
+        }
         let [name, short] = names_of(id, &source.path);
         match self.remove(&name) {
             Err(error) if file::is_bad_name(&error) || error.kind() == io::ErrorKind::NotFound => {
@@ -365,11 +373,12 @@ impl Staging {
     /// The kernel's.
     pub fn end(&self, base: BorrowedFd<'_>) -> io::Result<()> {
         self.sweep(&Memory::default())?;
+        self.sweep_parts()?;
         self.remove(JOURNAL)?;
         self.remove(LOCK)?;
         // Some file systems keep what is removed while it is open under another name beside it, until it is closed.
         self.release();
-        self.remove_when_empty(self.top.as_fd(), self.key_text.as_bytes())?;
+        self.remove_when_empty(self.top.as_fd(), self.key_text.as_bytes(), &self.folder)?;
         match file::remove_folder(base, STAGING_NAME) {
             // Another copy is in it.
             Err(error) if is_not_empty(&error) => Ok(()),
@@ -378,7 +387,7 @@ impl Staging {
     }
 
     /// Removes the folder itself, once what was closed just now is gone from it too.
-    fn remove_when_empty(&self, top: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
+    fn remove_when_empty(&self, top: BorrowedFd<'_>, name: &[u8], folder: &OwnedFd) -> io::Result<()> {
         let mut pause = FIRST_PAUSE;
         loop {
             match file::remove_folder(top, name) {
@@ -387,7 +396,7 @@ impl Staging {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
                 removed => return removed,
             }
-            if file::stat_at(Some(self.fd()), LOCK, false).is_ok() {
+            if file::stat_at(Some(folder.as_fd()), LOCK, false).is_ok() {
                 // Another session of the same copy has begun in it.
                 return Ok(());
             }
@@ -395,6 +404,34 @@ impl Staging {
             pause *= 2;
         }
     }
+}
+
+/// The folders of one session, locked.
+struct Opened {
+    /// `.farline-partial`.
+    top: OwnedFd,
+    own: LockedFolder,
+    /// Of a part: that of the whole copy.
+    whole: Option<LockedFolder>,
+}
+
+fn opened(base: BorrowedFd<'_>, key: &[u8], part: Option<u32>) -> io::Result<Result<Opened, NotLocked>> {
+    let top = made_folder(base, STAGING_NAME)?;
+    let whole = match locked(top.as_fd(), key, part.is_some())? {
+        Ok(whole) => whole,
+        Err(why) => return Ok(Err(why)),
+    };
+    let Some(part) = part else {
+        let (own, whole) = (whole, None);
+        return Ok(Ok(Opened { top, own, whole }));
+    };
+    let own = locked(whole.folder.as_fd(), &part_name(part), false)?;
+    let whole = Some(whole);
+    Ok(own.map(|own| Opened { top, own, whole }))
+}
+
+fn part_name(part: u32) -> Vec<u8> {
+    [PART, part.to_string().as_bytes()].concat()
 }
 
 const POISONED: &str = "a thread of the copy panicked while it held the staging folder";
@@ -407,10 +444,6 @@ pub fn is_not_empty(error: &io::Error) -> bool {
         error.kind(),
         DirectoryNotEmpty | io::ErrorKind::AlreadyExists | ResourceBusy
     )
-}
-
-fn lock_flags() -> OpenFlags {
-    OpenFlags::READ_WRITE | OpenFlags::CREATE | OpenFlags::NO_FOLLOW
 }
 
 fn busy() -> Failure {
@@ -426,15 +459,6 @@ fn lengthen(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
         Err(error) if bytes > 0 && file::is_unsupported(&error) => file::write_all_at(file, &[0], bytes - 1),
         lengthened => lengthened,
     }
-}
-
-fn made_folder(from: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
-    match file::make_folder(from, name, FOLDER_MODE) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
-    let flags = OpenFlags::READ | OpenFlags::FOLDER | OpenFlags::NO_FOLLOW;
-    file::open_beneath(from, name, flags, 0)
 }
 
 /// The name of a partial, and a shorter one for file systems that do not take every name.
@@ -468,7 +492,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let base = File::open(place.path()).unwrap();
         let session = |boot: &str, durable: bool, done: [u8; 16]| {
-            let staging = Staging::open(base.as_fd(), [7; 16]).unwrap();
+            let staging = Staging::open(base.as_fd(), [7; 16], None).unwrap();
             let (journal, memory) = staging.journal(boot, durable).unwrap();
             journal.done(done, None, None).unwrap();
             journal.flush().unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use farline_spec::{Failure, FailureKind};
+use farline_spec::{CopyShare, Failure, FailureKind};
 
 use super::folders::Folders;
 use super::pool::Pool;
@@ -203,7 +203,7 @@ impl Producer {
             }
         };
         let span = chunks.cut(file, &open);
-        if !chunks.has_more(file.found.bytes()) {
+        if !chunks.has_more() {
             self.shared.supply.handed_out(file);
         }
         Ok(span)
@@ -460,12 +460,12 @@ impl Shared {
         let facts = &file.found.facts;
         let has_holes = facts.blocks_512.saturating_mul(512) < facts.bytes;
         let may_have_holes = self.spec.sparse && has_holes && self.reads_files();
-        Box::new(Chunks::new(
-            facts.bytes,
-            self.chunk_bytes,
-            self.sum,
-            may_have_holes,
-        ))
+        let chunks = Chunks::new(facts.bytes, self.chunk_bytes, self.sum, may_have_holes);
+        let range = self.spec.share.as_ref().and_then(CopyShare::range);
+        Box::new(match range {
+            Some((offset, bytes)) => chunks.only(offset, bytes, facts.bytes),
+            None => chunks,
+        })
     }
 
     /// Whether what is read is what the files have.

@@ -74,6 +74,8 @@ pub(super) enum Phase {
 #[derive(Debug)]
 pub(super) struct Chunks {
     chunk_bytes: u64,
+    /// Where what is carried of it ends.
+    limit: u64,
     /// Its hash as far as it is known; `None` where nothing is hashed.
     pub(super) tree: Option<TreeHash>,
     /// The file, while chunks of it are read, or go straight to streams.
@@ -164,6 +166,7 @@ impl Chunks {
     pub(super) fn new(bytes: u64, chunk_bytes: u64, sum: Option<SumKind>, may_have_holes: bool) -> Self {
         Self {
             chunk_bytes,
+            limit: bytes,
             tree: sum.map(|kind| TreeHash::new(kind, bytes)),
             open: None,
             place: None,
@@ -178,16 +181,27 @@ impl Chunks {
         }
     }
 
+    /// Only the `bytes` bytes from `offset` on, of a file of `file_bytes`: other sessions carry the rest.
+    pub(super) fn only(mut self, offset: u64, bytes: u64, file_bytes: u64) -> Self {
+        self.limit = offset.saturating_add(bytes).min(file_bytes);
+        self.cursor = offset.min(self.limit);
+        self.unread_bytes = self.limit - self.cursor;
+        self
+    }
+
     /// Leaves out what the other end has; gives its bytes, or `None` for parts that cannot be.
     pub(super) fn spare(&mut self, parts: &[Proved], file_bytes: u64) -> Option<u64> {
         let mut parts: Vec<Proved> = parts.to_vec();
         parts.sort_unstable_by_key(|part| part.offset);
-        let mut at = 0;
+        let mut at = self.cursor;
         for part in &parts {
             if part.offset < at || !is_part(part.offset, part.bytes, file_bytes) {
                 return None;
             }
             let end = part.offset + part.bytes;
+            if end > self.limit {
+                return None;
+            }
             if let Some(tree) = &mut self.tree {
                 tree.insert(part.offset, part.bytes, part.hash?).then_some(())?;
             }
@@ -227,8 +241,8 @@ impl Chunks {
             self.spared.pop_front();
         }
         let offset = self.cursor;
-        let stop = self.spared.front().map_or(file_bytes, |(start, _)| *start);
-        if offset >= file_bytes {
+        let stop = self.spared.front().map_or(self.limit, |(start, _)| *start);
+        if offset >= self.limit {
             return None;
         }
         let full = stop.min((offset + 1).next_multiple_of(SPAN_BYTES.max(self.chunk_bytes)));
@@ -271,14 +285,14 @@ impl Chunks {
     }
 
     /// Whether something is left to hand out.
-    pub(super) fn has_more(&self, file_bytes: u64) -> bool {
+    pub(super) fn has_more(&self) -> bool {
         let mut cursor = self.cursor;
         for (start, end) in &self.spared {
             if *start <= cursor {
                 cursor = *end;
             }
         }
-        !self.repeat.is_empty() || cursor < file_bytes
+        !self.repeat.is_empty() || cursor < self.limit
     }
 
     /// Asks for the chunk of `bytes` bytes at `offset` once more.

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Sender, bounded};
 use farline_spec::{
-    CopySpec, Failure, FailureKind, FileEngine, FileKind, FileStatus, MOST_CHOSEN_CHUNK_BYTES,
+    CopyShare, CopySpec, Failure, FailureKind, FileEngine, FileKind, FileStatus, MOST_CHOSEN_CHUNK_BYTES,
 };
 use farline_sys::file::{self, FileFacts, OpenFlags};
 use farline_sys::process::raise_open_files;
@@ -31,6 +31,7 @@ use super::walk::{BATCHES_AHEAD, List, THREADS, Walk};
 use super::{Inner, SendEnd, stream};
 use crate::engine::{self, Choice, Device};
 use crate::message::Top;
+use crate::pack::ITEM_HEADER_BYTES;
 use crate::receipt::Receipt;
 use crate::request::Request;
 use crate::{EndSetup, Root, path_text};
@@ -139,6 +140,12 @@ fn pack_bytes(spec: &CopySpec) -> usize {
     bytes as usize
 }
 
+/// Longest pack of small files; where a part of a file is carried it goes in chunks, however small it is.
+fn longest_pack(spec: &CopySpec, pack_bytes: usize) -> usize {
+    let range = spec.share.as_ref().and_then(CopyShare::range);
+    range.map_or(pack_bytes, |_| ITEM_HEADER_BYTES)
+}
+
 /// Threads that fill frames, without the helpers.
 fn workers(choice: Choice, streams: u16) -> usize {
     match choice.threads {
@@ -178,7 +185,7 @@ fn share(setup: EndSetup, origins: Vec<Origin>, open_files: u64) -> Result<Share
             setup.is_vacant && asks_nothing(&spec),
         )
         .taking_apart(setup.takes_names_apart),
-        supply: ReadScheduler::new(under_way, pack_bytes),
+        supply: ReadScheduler::new(under_way, longest_pack(&spec, pack_bytes)),
         queue: match choice.threads {
             // Helpers fill packs alone.
             0 => queue(helpers, 1, (setup.streams, most_streams), pack_bytes),

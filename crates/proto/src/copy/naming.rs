@@ -121,8 +121,18 @@ pub enum Last {
     Sync,
     /// The journal and what is kept beside the files go.
     EndStaging,
+    /// The journal is written down and stays, for the session that ends the copy.
+    KeepStaging,
     /// The destination folder itself gets its permission bits and time.
     Top,
+}
+
+/// What is done when every entry of a part of a copy is settled: the rest is the business of the session that ends the copy.
+pub fn closing_part(is_durable: bool) -> impl Iterator<Item = Last> {
+    let all = [(Last::Sync, is_durable), (Last::KeepStaging, true)];
+    all.into_iter()
+        .filter(|(_, is_wanted)| *is_wanted)
+        .map(|(last, _)| last)
 }
 
 /// What is done when every entry is settled: for a copy that keeps files (`is_real`), and whose names reach the device.

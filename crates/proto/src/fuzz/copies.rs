@@ -71,6 +71,7 @@ fn config(flags: u8) -> Config {
         is_durable: flags & 1 != 0,
         has_further_names: flags & 2 != 0,
         takes_names_apart: flags & 4 != 0,
+        range: None,
         chunk_bytes: None,
         most_entries: 8,
         most_bytes: 64 * G,

@@ -277,6 +277,17 @@ pub fn lock_exclusive(file: BorrowedFd<'_>) -> io::Result<bool> {
     }
 }
 
+/// Takes the lock of a file together with others who take it so; false while somebody has it alone.
+///
+/// # Errors
+/// The kernel's.
+pub fn lock_shared(file: BorrowedFd<'_>) -> io::Result<bool> {
+    match again(|| rustix::fs::flock(file, FlockOperation::NonBlockingLockShared)) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        result => result.map(|()| true),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::File;

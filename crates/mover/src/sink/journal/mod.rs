@@ -21,9 +21,9 @@ use farline_proto::copy::journal as rules;
 use farline_spec::Failure;
 
 use self::pages::Pages;
-use super::staging::Partial;
+use super::partial::Partial;
 use crate::sum::Sum;
-pub use rules::{Memory, Part, Resumable, Source, path_key, sixteen};
+pub use rules::{Memory, Part, Resumable, SHARED_ID, Source, path_key, shared_id, sixteen};
 #[cfg(test)]
 pub use rules::{Record, record_at};
 

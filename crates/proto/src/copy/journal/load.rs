@@ -1,5 +1,6 @@
 //! What an earlier session proved: reads a journal as far as it is sound, and keeps what the partials still bear out.
 
+use std::collections::hash_map::Entry as MapEntry;
 use std::collections::{HashMap, HashSet};
 
 use farline_spec::SumKind;
@@ -9,7 +10,7 @@ use super::super::ranges::Ranges;
 use super::super::sum::Sum;
 use super::super::tree_hash::TreeHash;
 use super::parts;
-use super::record::{self, FIRST_VERSION, Record, Source, VERSION};
+use super::record::{self, FIRST_VERSION, Record, SHARED_ID, Source, VERSION};
 
 /// Parts of a file that are told; the sending end reads the rest again.
 const MOST_PARTS: usize = 2_000;
@@ -55,6 +56,24 @@ impl Memory {
         Some(sum_of(self.done[place].1))
     }
 
+    /// What another journal of the same copy says, besides. Of a file that both speak of, what both prove counts where it is
+    /// the same partial of the same source; where it is not, what is said of the source that changed last.
+    pub fn merge(&mut self, other: Self) {
+        for (path, theirs) in other.partials {
+            match self.partials.entry(path) {
+                MapEntry::Vacant(free) => {
+                    free.insert(theirs);
+                }
+                MapEntry::Occupied(mut ours) => ours.get_mut().merge(theirs),
+            }
+        }
+        self.done.extend(other.done);
+        self.done.sort_unstable();
+        self.done.dedup_by_key(|(key, _)| *key);
+        self.placed.extend(other.placed);
+        self.largest_id = self.largest_id.max(other.largest_id);
+    }
+
     /// Whether this copy put the file there that lies at `path` with this length and time.
     pub fn has_placed(&self, path: &[u8], bytes: u64, mtime_ns: i64) -> bool {
         self.placed.contains(&record::placed_key(path, bytes, mtime_ns))
@@ -76,6 +95,33 @@ impl Memory {
 }
 
 impl Resumable {
+    fn merge(&mut self, other: Self) {
+        if self.id == other.id && self.source == other.source {
+            self.parts.extend(other.parts);
+            self.parts = parts::joined(&self.parts, self.source.bytes);
+        } else if self.source.ctime_ns < other.source.ctime_ns {
+            *self = other;
+        }
+    }
+
+    /// Whether all of the `bytes` bytes from `offset` on are proved, by whatever sum.
+    pub fn covers(&self, offset: u64, bytes: u64) -> bool {
+        let mut ranges = Ranges::default();
+        for &(at, length, _) in &self.parts {
+            ranges.claim_gaps(at, length);
+        }
+        ranges.claim_gaps(offset, bytes).is_empty()
+    }
+
+    /// The same, with nothing that is not within the `bytes` bytes from `offset` on.
+    #[must_use]
+    pub fn within(mut self, offset: u64, bytes: u64) -> Self {
+        let end = offset.saturating_add(bytes);
+        self.parts
+            .retain(|&(at, length, _)| at >= offset && at + length <= end);
+        self
+    }
+
     /// What is proved of it, by offset, as large as it can be joined and no more than can be told; where things are hashed only what has
     /// a sum of that kind.
     pub fn proved(&self, sum: Option<SumKind>) -> Vec<Proved> {
@@ -200,7 +246,9 @@ impl Reading {
             Record::Header { .. } => {}
             Record::Begun { id, source } => {
                 let parts = Vec::new();
-                self.largest_id = self.largest_id.max(id);
+                if id & SHARED_ID == 0 {
+                    self.largest_id = self.largest_id.max(id);
+                }
                 self.begun.insert(id, Resumable { id, source, parts });
             }
             Record::Part {

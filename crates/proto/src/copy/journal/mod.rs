@@ -17,7 +17,7 @@ mod tests;
 
 pub use load::{Memory, Part, Reader, Resumable};
 pub use notes::{Flush, Notes};
-pub use record::{Record, Source, path_key, placed_key, sixteen, take as record_at};
+pub use record::{Record, SHARED_ID, Source, path_key, placed_key, shared_id, sixteen, take as record_at};
 
 use farline_spec::Failure;
 

@@ -37,6 +37,17 @@ impl Source {
     }
 }
 
+/// Numbers of partials that several sessions write to together have this bit; others have not.
+pub const SHARED_ID: u64 = 1 << 63;
+
+/// The number of the partial of a file that several sessions write to together: each finds it without asking another, and what
+/// the source was before has another.
+pub fn shared_id(source: &Source) -> u64 {
+    let mut id = [0; 8];
+    id.copy_from_slice(&source.key()[..8]);
+    u64::from_le_bytes(id) | SHARED_ID
+}
+
 /// Sixteen bytes that stand for a file of the source.
 pub fn source_key(path: &[u8], bytes: u64, mtime_ns: i64, ctime_ns: i64) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();

@@ -157,6 +157,13 @@ impl<T: Clone> CopyReceiver<T> {
             entry.on(number, Event::Part)?;
             entry.parts(sum).resume(&proved);
         }
+        if let Some((offset, bytes)) = self.config.range {
+            if proved.is_empty() {
+                entry.on(number, Event::Part)?;
+            }
+            let file_bytes = entry.bytes;
+            entry.parts(sum).leave_out_all_but(offset, bytes, file_bytes);
+        }
         let counted = entry.counted();
         let parts = entry.parts.as_ref().map_or(0, |parts| parts.claimed.count());
         self.count_wanted(entry.bytes - counted.proved_bytes.min(entry.bytes))?;

@@ -84,6 +84,8 @@ pub(super) struct Parts {
     pub settled: Option<Option<Hash>>,
     /// How often a chunk came damaged, by where it begins.
     pub spoiled: HashMap<u64, u8>,
+    /// Other sessions carry some of it: what comes here does not make its hash.
+    pub is_shared: bool,
 }
 
 impl Parts {
@@ -96,6 +98,7 @@ impl Parts {
             resumed_bytes: 0,
             settled: None,
             spoiled: HashMap::new(),
+            is_shared: false,
         }
     }
 
@@ -112,6 +115,20 @@ impl Parts {
             }
         }
         self.resumed_bytes = self.proved_bytes;
+    }
+
+    /// Other sessions carry what is not among the `bytes` bytes from `offset` on: here it counts as what came before.
+    pub fn leave_out_all_but(&mut self, offset: u64, bytes: u64, file_bytes: u64) {
+        let start = offset.min(file_bytes);
+        let end = offset.saturating_add(bytes).min(file_bytes);
+        for (at, length) in [(0, start), (end, file_bytes - end)] {
+            for (at, length) in self.claimed.claim_gaps(at, length) {
+                self.proved.claim(at, length);
+                self.proved_bytes += length;
+            }
+        }
+        self.resumed_bytes = self.proved_bytes;
+        self.is_shared = true;
     }
 
     /// A part is written and proved.
@@ -140,7 +157,7 @@ impl Parts {
     /// # Errors
     /// That its parts are not what the sending end says.
     pub fn hash(&self) -> Result<Option<Hash>, &'static str> {
-        let Some(tree) = &self.tree else {
+        let Some(tree) = self.tree.as_ref().filter(|_| !self.is_shared) else {
             return Ok(None);
         };
         let (found, said) = (tree.root(), self.settled.flatten());

@@ -69,6 +69,8 @@ pub struct Config {
     pub has_further_names: bool,
     /// Whether the other end knows of further names that come by themselves ([`Feedback::Apart`]).
     pub takes_names_apart: bool,
+    /// Offset and length of what is to come of each file, where that is not all of it: other sessions carry the rest.
+    pub range: Option<(u64, u64)>,
     /// The length of chunks that was asked for; any that may be, if none was.
     pub chunk_bytes: Option<u64>,
     /// Entries that may be under way.

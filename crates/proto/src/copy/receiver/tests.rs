@@ -14,6 +14,7 @@ fn config() -> Config {
         is_durable: false,
         has_further_names: true,
         takes_names_apart: true,
+        range: None,
         chunk_bytes: None,
         most_entries: 8,
         most_bytes: 100 * G,

@@ -141,7 +141,7 @@ impl ReceivingEnd<'_> {
                     self.disk.unlink(&name);
                 }
             }
-            Last::SayDisplaced | Last::Delete | Last::Folders | Last::Top => {}
+            Last::SayDisplaced | Last::Delete | Last::Folders | Last::KeepStaging | Last::Top => {}
         }
     }
 

@@ -382,6 +382,7 @@ fn config(options: Options) -> Config {
         is_durable: options.is_durable,
         has_further_names: true,
         takes_names_apart: options.takes_names_apart,
+        range: None,
         chunk_bytes: None,
         most_entries: 1_000,
         most_bytes: u64::MAX,
