@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         CopyStages,
         RunRecord,
     )
+    from farline.tools import StopQuestion
     from farline.tools.ssh import SshCommand
 
 Location = str | PathLike[str]
@@ -53,9 +54,11 @@ class PartialCopy(FarlineError):
 class Copy(BackgroundJob[Event]):
     """One copy: sessions until all is there. What it came to is there at its end."""
 
-    def __init__(self, request: CopyRequest, locations: tuple[str, ...]) -> None:
+    def __init__(
+        self, request: CopyRequest, locations: tuple[str, ...], nodes: str | None = None
+    ) -> None:
         """Begins; see `copy`."""
-        self._job = CopyJob(request, should_stop=self._should_stop, make_tuner=_stream_tuner)
+        self._job = _job(request, nodes, self._should_stop)
         self.locations = locations
         self.progress: CopyProgress | None = None
         """How far it is, of the session that runs now."""
@@ -172,6 +175,7 @@ def copy(
     tell_files: bool = False,
     ssh: SshCommand | None = None,
     data_path: DataPath | None = None,
+    nodes: int | str | None = None,
     **options: Any,
 ) -> Copy:
     """Begins to copy `source`, one or several, to `destination`, with the rules of `farline copy`.
@@ -184,6 +188,8 @@ def copy(
     event for every name. Without `streams`, what was found for the path is used, and a copy of
     more than half a minute changes its streams while it runs (event `Tuned`): `tune="stored"` does
     only the former, `tune="off"` neither; `tune="auto"` says the latter of a copy with `streams`.
+    `nodes` is how many nodes are used of an end that has several (`dtn[1-8]:/archive/`), or a
+    setting such as `4stm-1str-2n-1str-2n`.
     `max_harm=0.2` slows down before others on the path lose more than a fifth of their rate.
 
     Raises:
@@ -216,7 +222,15 @@ def copy(
         tell_files=tell_files,
         **more,
     )
-    return Copy(request, locations)
+    return Copy(request, locations, None if nodes is None else str(nodes))
+
+
+def _job(request: CopyRequest, nodes: str | None, should_stop: StopQuestion) -> CopyJob:
+    if request.is_over_nodes or nodes is not None:
+        from farline.cluster import copy_job
+
+        return copy_job(request, nodes, should_stop, _stream_tuner)
+    return CopyJob(request, should_stop=should_stop, make_tuner=_stream_tuner)
 
 
 def location_texts(source: Location | Iterable[Location], destination: Location) -> tuple[str, ...]:

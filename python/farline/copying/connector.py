@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from farline.copying.host_names import HostNames
 from farline.copying.locations import Host, SshHost, StandingServer, ThisHost, working_folder
+from farline.copying.pools import NodePool
 from farline.errors import (
     FarlineError,
     ProtocolError,
@@ -286,6 +287,8 @@ def connector_to(host: Host, may: str, ssh: SshCommand | None, data_path: DataPa
         return ServerConnector(host)
     if isinstance(host, ThisHost):
         return LocalConnector()
+    if isinstance(host, NodePool):
+        raise UsageError(f"{host}: has several nodes: only a copy of files can use them")
     from farline.tools.ssh import SshCommand
 
     ssh, words = ssh or SshCommand(), data_path.server_words()

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farline.copying.locations import Endpoints, Host, SshHost, ThisHost
+from farline.copying.pools import NodePool
 from farline.errors import SystemFailure, UsageError
 from farline.estimating import Question, TransferEstimate, estimate_transfer
 from farline.estimating.confidence import LEAST, MOST
@@ -104,6 +105,9 @@ def host_names(host: Host, ssh: SshCommand | None = None) -> frozenset[str]:
 
         known = (ssh or SshCommand()).host_name(host.target, host.host)
         return frozenset({host.host, known})
+    if isinstance(host, NodePool):
+        # A pool is one end: what was learned of its copies is kept by its own name.
+        return frozenset({host.text})
     return frozenset({parse_target(host.url).host})
 
 

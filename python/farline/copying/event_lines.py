@@ -42,6 +42,9 @@ READY = "ready"
 ALIVE = "alive"
 """The line by which it says every now and then that it goes on, whatever the copy waits for."""
 
+OVER = "over"
+"""The line by which a host that takes several orders says that one has ended without a record."""
+
 _KINDS = {NoticeKind.CIPHER: "cipher", NoticeKind.CHOICE: "detail"}
 _ABOUT = {kind: about for about, kind in _KINDS.items()}
 

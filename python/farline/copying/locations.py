@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from farline.copying.pools import NodePool, split_pool
 from farline.errors import SystemFailure, UsageError
 from farline.spec.path_text import to_path_text
 
@@ -62,7 +63,7 @@ class StandingServer:
         return SCHEME + self.url.removeprefix(SCHEME).partition("/")[0].partition("?")[0]
 
 
-Host = ThisHost | SshHost | StandingServer
+Host = ThisHost | SshHost | StandingServer | NodePool
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,8 @@ def read_location(text: str) -> Location:
     """
     if text.startswith(SCHEME):
         return _server_location(text)
+    if (pool := split_pool(text)) is not None:
+        return Location(pool[0], _path(pool[1], text))
     host, path = _split_host(text)
     if host is None:
         return Location(ThisHost(), _path(text, text))

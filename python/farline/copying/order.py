@@ -6,6 +6,7 @@ a job of it, and tells that job's events in the lines of `event_lines`.
 
 from __future__ import annotations
 
+import io
 import os
 import socket
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from farline.copying.event_lines import ORDER_SCHEMA
 from farline.copying.host_names import HostNames
 from farline.copying.job import CopyJob
 from farline.copying.locations import SCHEME, Endpoints, Host, StandingServer, ThisHost
-from farline.copying.request import CopyRequest
+from farline.copying.request import CopyRequest, NameList
 from farline.copying.session import DirectSessions
 from farline.errors import FarlineError, ProtocolError
 from farline.spec.json_text import read_object
@@ -94,10 +95,18 @@ def ordered_job(order: Mapping[str, Any], make_tuner: MakeTuner | None = None) -
             keep=False,
             tune="auto" if order.get("tunes") else "off",
             tell_files=True,
+            name_list=_name_list(order),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ProtocolError(f"--order: {error} is missing or invalid") from None
     return CopyJob(request, sessions, make_tuner=make_tuner)
+
+
+def _name_list(order: Mapping[str, Any]) -> NameList | None:
+    """The names to copy, where only some of the source's are ordered."""
+    if (names := order.get("list")) is None:
+        return None
+    return NameList(io.BytesIO(b"\0".join(from_path_text(str(name)) for name in names)), True)
 
 
 def _ordered_sessions(order: Mapping[str, Any]) -> DirectSessions:

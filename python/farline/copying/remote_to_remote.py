@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from farline.copying.connector import Connector, from_home
-from farline.copying.event_lines import ORDER_SCHEMA, READY, event_of
+from farline.copying.event_lines import ORDER_SCHEMA, OVER, READY, event_of
 from farline.copying.locations import Endpoints, SshHost, StandingServer
 from farline.copying.session import Attempt
 from farline.errors import (
@@ -58,6 +58,11 @@ class RemoteToRemote:
     endpoints: Endpoints
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What that host is told besides: `retries`, `retry_for_s`, `most_streams`, `tunes`."""
+    keeps: bool = False
+    """Whether the command on that host stays for further orders."""
+    silent_s: float = SILENT_S
+    """A host from which nothing has come for so long is given up."""
+    _command: RemoteCommand | None = None
     adjusting: Adjusting | None = None
     is_known: bool = False
     far: str | None = None
@@ -74,22 +79,41 @@ class RemoteToRemote:
         """One order, to its end."""
         if self.adjusting is not None:
             self.adjusting.elsewhere = str(self.host)
+        is_whole = False
         try:
             order = self._order(document, (yield from self.connector.open(should_stop)))
-            command = RemoteCommand(self.ssh, self.host.target, ["copy", "--order"])
-        except FarlineError as error:
-            return Attempt(None, error)
-        try:
-            # A start-up file of the shell there may read what is sent before farline runs.
-            _check_ready(self.host.target, (yield from command.start(should_stop)))
-            self.ssh = command.ssh
-            command.send(order)
+            command = yield from self.started(should_stop)
+            command.send({**order, "more": True} if self.keeps else order)
             with _lines_to(receipt) as file:
-                return (yield from _Listener(command, file).listen(should_stop))
+                listener = _Listener(command, file, self.silent_s)
+                attempt = yield from listener.listen(should_stop)
+            is_whole = listener.is_whole
         except FarlineError as error:
             return Attempt(None, error)
         finally:
-            command.close()
+            if not (self.keeps and is_whole):
+                self.end_command()
+        return attempt
+
+    def started(self, should_stop: StopQuestion) -> Steps[RemoteCommand]:
+        """The command on that host, which waits for an order.
+
+        Raises:
+            FarlineError: when it does not start.
+        """
+        if self._command is None or not self._command.is_alive:
+            self.end_command()
+            self._command = RemoteCommand(self.ssh, self.host.target, ["copy", "--order"])
+            # A start-up file of the shell there may read what is sent before farline runs.
+            _check_ready(self.host.target, (yield from self._command.start(should_stop)))
+            self.ssh = self._command.ssh
+        return self._command
+
+    def end_command(self) -> None:
+        """Ends the command on that host."""
+        if self._command is not None:
+            self._command.close()
+        self._command = None
 
     def _order(self, document: Mapping[str, Any], target: Target) -> dict[str, Any]:
         sources, destination = self.endpoints.sources, self.endpoints.destination
@@ -109,7 +133,8 @@ class RemoteToRemote:
         }
 
     def close(self) -> None:
-        """Ends the other end, where it was started for this."""
+        """Ends both ends, where they were started for this."""
+        self.end_command()
         self.connector.close()
 
 
@@ -144,6 +169,9 @@ class _Listener:
 
     command: RemoteCommand
     receipt: TextIO | None
+    silent_s: float = SILENT_S
+    is_whole: bool = False
+    """Whether the order has come to its end: another may follow."""
     failure: FarlineError | None = None
     heard_s: float = field(default_factory=time.monotonic)
 
@@ -161,16 +189,20 @@ class _Listener:
                 yield None
                 continue
             self.heard_s = time.monotonic()
+            if event.get("event") == OVER:
+                self.is_whole = True
+                return Attempt(None, self.failure or InterruptedRun("stopped"))
             record, told = self._taken(event)
             if record is not None:
+                self.is_whole = True
                 return Attempt(record, self._error(record))
             yield told
         return Attempt(None, InterruptedRun("stopped immediately"))
 
     def _check_silence(self) -> None:
-        if time.monotonic() - self.heard_s > SILENT_S:
+        if time.monotonic() - self.heard_s > self.silent_s:
             raise TimeoutFailure(
-                f"{self.command.target}: no message for {SILENT_S:g} s from the copy on that "
+                f"{self.command.target}: no message for {self.silent_s:g} s from the copy on that "
                 "host; the ssh connection to it may be broken"
             )
 

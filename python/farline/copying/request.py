@@ -15,6 +15,7 @@ from farline.copying.locations import (
     ThisHost,
     read_endpoints,
 )
+from farline.copying.pools import NodePool
 from farline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -135,6 +136,12 @@ class CopyRequest:
         return not any(isinstance(host, ThisHost) for host in hosts)
 
     @property
+    def is_over_nodes(self) -> bool:
+        """Whether an end has several nodes."""
+        hosts = (self.endpoints.source_host, self.endpoints.destination_host)
+        return any(isinstance(host, NodePool) for host in hosts)
+
+    @property
     def paths(self) -> Path | None:
         """Folder of the settings that were found for paths; None where none is to be used."""
         if self.tune == "off" or not self.keep or self.is_local:
@@ -159,7 +166,7 @@ class CopyRequest:
         copy = self.spec.get("copy") or {}
         if copy.get("dry_run") or self.tune not in (None, "auto"):
             return False
-        if self.max_harm is not None:
+        if self.max_harm is not None or self.is_over_nodes:
             return False
         if self.tune == "auto":
             return True
@@ -256,7 +263,7 @@ def _check_budget(request: CopyRequest) -> None:
 def _check_ssh(request: CopyRequest) -> None:
     """What concerns ssh goes with nothing else."""
     ends = request.endpoints
-    if isinstance(ends.source_host, SshHost) or isinstance(ends.destination_host, SshHost):
+    if {SshHost, NodePool} & set(map(type, (ends.source_host, ends.destination_host))):
         return
     given = (["ssh"] if request.ssh is not None else []) + request.data_path.flags()
     if given:

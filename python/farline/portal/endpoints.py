@@ -22,6 +22,7 @@ from farline.copying.locations import (
     read_endpoints,
     read_location,
 )
+from farline.copying.pools import NodePool
 from farline.errors import SpecError, UsageError
 from farline.portal.database import Database, Row
 from farline.spec.path_text import from_path_text, to_path_text
@@ -41,8 +42,8 @@ class Endpoint:
 
     @property
     def kind(self) -> str:
-        """`folder`, `ssh` or `server`."""
-        kinds = {ThisHost: "folder", SshHost: "ssh", StandingServer: "server"}
+        """`folder`, `ssh`, `server` or `nodes`."""
+        kinds = {ThisHost: "folder", SshHost: "ssh", StandingServer: "server", NodePool: "nodes"}
         return kinds[type(self.location.host)]
 
     @property
@@ -54,6 +55,8 @@ class Endpoint:
             return platform.node()
         if isinstance(self.location.host, SshHost):
             return self.location.host.host
+        if isinstance(self.location.host, NodePool):
+            return self.location.host.text
         from farline.tools.native import parse_target
 
         return parse_target(self.location.host.url).host

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from farline.cluster import copy_job
 from farline.copying import CopyJob, CopyRequest, CopyResult
 from farline.copying.event_lines import line_of
 from farline.copying.meter import Meter
@@ -179,7 +180,7 @@ def _copied(folder: JobFolder, should_stop: StopQuestion, log: EventLog) -> Copy
         *order["locations"], spec=order["spec"], store_path=None if store is None else Path(store),
         receipt=str(folder.receipt), tell_files=True,
     )  # fmt: skip
-    job = CopyJob(request, should_stop=should_stop)
+    job = copy_job(request, should_stop=should_stop)
     with job:
         teller = Teller(log, job)
         for event in job:

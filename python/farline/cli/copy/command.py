@@ -30,6 +30,7 @@ from farline.cli.mark_option import MARK_OPTION
 from farline.cli.process_time import process_s
 from farline.copying import CopyJob, CopyRequest, DataPath, NameList
 from farline.copying.locations import Endpoints, SshHost, read_endpoints
+from farline.copying.pools import NodePool
 from farline.errors import UsageError
 from farline.spec.extras import has_analysis
 
@@ -83,7 +84,12 @@ def command(context: click.Context, /, places: tuple[str, ...], order: bool, **o
         return drive(ends, settings.document, options, ssh)
     view = _view(options)
     request = _request(ends, settings, options, view.wants_files)
-    job = CopyJob(request, make_tuner=stream_tuner)
+    if request.is_over_nodes or options["nodes"] is not None:
+        from farline.cluster import copy_job
+
+        job = copy_job(request, options["nodes"], make_tuner=stream_tuner)
+    else:
+        job = CopyJob(request, make_tuner=stream_tuner)
     return show(job, view, ends.destination)
 
 
@@ -186,7 +192,7 @@ def ssh_command(options: Mapping[str, Any]) -> SshCommand:
 
 def over_ssh(ends: Endpoints, options: Mapping[str, Any]) -> bool:
     """Whether ssh is needed; its options go with nothing else."""
-    if SshHost in map(type, (ends.source_host, ends.destination_host)):
+    if {SshHost, NodePool} & set(map(type, (ends.source_host, ends.destination_host))):
         return True
     for name, flag in (
         ("rsh", "-e"), ("port", "-P"), ("identity", "-i"), ("ssh_option", "-o"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farline.copying.locations import Endpoints, SshHost, StandingServer, ThisHost
+from farline.copying.pools import NodePool
 from farline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ def _far_end(ends: Endpoints, tool: str) -> tuple[str, bool, bool]:
     far = [host for host in (source, target) if not isinstance(host, ThisHost)]
     if any(isinstance(host, StandingServer) for host in far):
         raise UsageError(f"--tool {tool}: a ticket is for farline's own copies: write HOST:PATH")
+    if pool := next((host for host in far if isinstance(host, NodePool)), None):
+        raise UsageError(f"--tool {tool}: {pool} has several nodes: name one of them")
     if tool == GLOBUS:
         if len(far) < 2:
             raise UsageError("--tool globus: write COLLECTION:path for both ends")

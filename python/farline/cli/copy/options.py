@@ -363,6 +363,12 @@ def manner_options(command: _Command) -> _Command:
                 " such as 0.2, by what this copy sees of queues and losses.",
             ),
             click.option(
+                "--nodes",
+                metavar="N|SETTING",
+                help="Use at most N nodes of each end that has several, or a setting such as"
+                " 4stm-1str-2n-1str-2n: 4 streams, 1 stripe (pair of processes), 2 nodes a side.",
+            ),
+            click.option(
                 "--receipt", metavar="FILE", help="Write one JSON line for each name to FILE."
             ),
             click.option("--label", metavar="TEXT", help="Store this title with the record."),

@@ -1,8 +1,13 @@
-"""The end of a copy between two hosts that gets the order: see `farline.copying.order`."""
+"""The end of a copy between two hosts that gets the order: see `farline.copying.order`.
+
+An order that says `more` may be followed by others: a node of several carries one part of a copy
+after the other. The end of standard input cancels what runs.
+"""
 
 from __future__ import annotations
 
 import json
+import queue
 import select
 import sys
 import threading
@@ -12,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from farline.cli.copy.output import Output
 from farline.cli.copy.show_job import show
 from farline.cli.copy.view import StreamView
-from farline.copying.event_lines import ALIVE, ORDER_SCHEMA, READY
+from farline.copying.event_lines import ALIVE, ORDER_SCHEMA, OVER, READY
 from farline.copying.order import ordered_job, read_order
 from farline.errors import FarlineError, TimeoutFailure
 from farline.tools.start_mark import mark_of
@@ -45,10 +50,11 @@ class MarkedOutput(Output):
 
 
 def carry_out(nonce: str | None, make_tuner: MakeTuner) -> int:
-    """Carries out the order on standard input; events go to standard output, behind the mark.
+    """Carries out the order on standard input, and those that follow it; events go to standard
+    output, behind the mark.
 
     Raises:
-        FarlineError: when no session came about.
+        FarlineError: when no session of the last order came about.
     """
     out = Output() if nonce is None else MarkedOutput(mark_of(nonce))
     ended = threading.Event()
@@ -56,15 +62,79 @@ def carry_out(nonce: str | None, make_tuner: MakeTuner) -> int:
         if nonce is not None:
             _say(out, READY, {"schema": ORDER_SCHEMA})
             threading.Thread(target=_keep_alive, args=(out, ended), daemon=True).start()
-        job = ordered_job(_awaited_order(), make_tuner)
-        _cancel_at_end_of_input(job.cancel)
-        return show(job, StreamView(every_file=True, out=out))
+        orders = _Orders()
+        order = orders.first()
+        while order.get("more"):
+            _one_of_several(orders, order, out, make_tuner)
+            if (line := orders.next()) is None:
+                return 0
+            order = read_order(line)
+        return orders.carry_out(order, out, make_tuner)
     except FarlineError as error:
         if nonce is not None:
             _say(out, "error", error.failure())
         raise
     finally:
         ended.set()
+
+
+def _one_of_several(
+    orders: _Orders, order: dict[str, Any], out: Output, make_tuner: MakeTuner
+) -> None:
+    """An order that others may follow: one that fails does not end the command."""
+    try:
+        orders.carry_out(order, out, make_tuner)
+    except FarlineError as error:
+        _say(out, "error", error.failure())
+        _say(out, OVER, {})
+
+
+class _Orders:
+    """Reads standard input for as long as the copies are wanted: its end cancels what runs."""
+
+    def __init__(self) -> None:
+        self._lines: queue.Queue[str | None] = queue.Queue()
+        self._cancel: Callable[[], None] | None = None
+        self._is_over = False
+        self._lock = threading.Lock()
+
+    def first(self) -> dict[str, Any]:
+        """The first order.
+
+        Raises:
+            FarlineError: when none comes, or one that makes no sense.
+        """
+        if not select.select([sys.stdin], [], [], WAIT_S)[0]:
+            raise TimeoutFailure(f"--order: no order arrived on standard input within {WAIT_S:g} s")
+        line = sys.stdin.readline(MAX_ORDER_BYTES)
+        threading.Thread(target=self._read, daemon=True).start()
+        return read_order(line)
+
+    def next(self) -> str | None:
+        """The line of the next order; None when there are no more."""
+        return self._lines.get()
+
+    def carry_out(self, order: dict[str, Any], out: Output, make_tuner: MakeTuner) -> int:
+        """One order, to its end."""
+        job = ordered_job(order, make_tuner)
+        with self._lock:
+            self._cancel = job.cancel
+            if self._is_over:
+                job.cancel()
+        try:
+            return show(job, StreamView(every_file=True, out=out))
+        finally:
+            with self._lock:
+                self._cancel = None
+
+    def _read(self) -> None:
+        while line := sys.stdin.readline(MAX_ORDER_BYTES):
+            self._lines.put(line)
+        with self._lock:
+            self._is_over = True
+            if self._cancel is not None:
+                self._cancel()
+        self._lines.put(None)
 
 
 def _say(out: Output, name: str, data: object) -> None:
@@ -74,20 +144,3 @@ def _say(out: Output, name: str, data: object) -> None:
 def _keep_alive(out: Output, ended: threading.Event) -> None:
     while not ended.wait(ALIVE_S):
         _say(out, ALIVE, {})
-
-
-def _awaited_order() -> dict[str, Any]:
-    if not select.select([sys.stdin], [], [], WAIT_S)[0]:
-        raise TimeoutFailure(f"--order: no order arrived on standard input within {WAIT_S:g} s")
-    return read_order(sys.stdin.readline(MAX_ORDER_BYTES))
-
-
-def _cancel_at_end_of_input(cancel: Callable[[], None]) -> None:
-    """Who ordered the copy keeps standard input open as long as it is wanted."""
-
-    def watch() -> None:
-        while sys.stdin.readline():
-            pass
-        cancel()
-
-    threading.Thread(target=watch, daemon=True).start()

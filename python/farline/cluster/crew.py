@@ -1,0 +1,185 @@
+"""Pairs of nodes at work: a thread for each, which has one part after the other carried.
+
+A thread sends orders to the source node of its pair (`copying.remote_to_remote`); the data go from
+there to the server that it started on the destination's. What they tell is added up here.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from farline.cluster.parts_queue import PartsQueue
+from farline.copying.locations import Endpoints
+from farline.errors import FarlineError, InterruptedRun
+from farline.logs import Log
+from farline.tools import Stop
+from farline.tools.events import Progress
+
+if TYPE_CHECKING:
+    from farline.cluster.plan import Part
+    from farline.copying.remote_to_remote import RemoteToRemote
+    from farline.copying.session import Attempt
+    from farline.tools import StopQuestion
+
+_LOG = Log(__name__)
+
+_POLL_S = 0.05
+
+Documented = Callable[["Part"], Mapping[str, Any]]
+"""The spec of the session that carries a part."""
+
+
+@dataclass(eq=False)
+class Lane:
+    """A pair of nodes, and what it has carried."""
+
+    number: int
+    name: str
+    sessions: RemoteToRemote
+    destination: str
+    done_files: int = 0
+    done_bytes: int = 0
+    moving_bytes: int = 0
+    """Of the part under way."""
+    records: list[Mapping[str, Any]] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    """What went wrong, a line each, to be told."""
+    is_over: bool = False
+    is_lost: bool = False
+    """Whether it was given up in this attempt."""
+
+    def begin(self) -> None:
+        """A new attempt: nothing is carried yet."""
+        self.done_files = self.done_bytes = self.moving_bytes = 0
+        self.records, self.said = [], []
+        self.is_over = self.is_lost = False
+
+    def settings(self, part: Part) -> None:
+        """What the next order is about."""
+        ends = self.sessions.endpoints
+        self.sessions.endpoints = Endpoints(
+            ends.source_host, (part.base,), ends.destination_host, self.destination
+        )
+        self.sessions.settings = {**self.sessions.settings, "list": list(part.names)}
+
+
+def start(lanes: Sequence[Lane], should_stop: StopQuestion) -> list[tuple[Lane, FarlineError]]:
+    """Starts farline on all nodes at the same time; the pairs that could not begin, and why."""
+    failed: list[tuple[Lane, FarlineError]] = []
+
+    def begin(lane: Lane) -> None:
+        try:
+            for steps in (
+                lane.sessions.connector.open(should_stop),
+                lane.sessions.started(should_stop),
+            ):
+                for _ in steps:
+                    pass
+        except FarlineError as error:
+            failed.append((lane, error))
+
+    threads = [threading.Thread(target=begin, args=(lane,), daemon=True) for lane in lanes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return failed
+
+
+class Crew:
+    """All pairs that carry the parts of one copy."""
+
+    def __init__(
+        self, lanes: Sequence[Lane], queue: PartsQueue, documented: Documented,
+        should_stop: StopQuestion,
+    ) -> None:  # fmt: skip
+        """Begins."""
+        self.lanes, self.queue = lanes, queue
+        self._documented, self._should_stop = documented, should_stop
+        self._threads = [
+            threading.Thread(target=self._work, args=(lane,), daemon=True) for lane in lanes
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether any pair goes on."""
+        return any(thread.is_alive() for thread in self._threads)
+
+    def join(self) -> None:
+        """Waits for all of them: soon, once it is over or stopped."""
+        for thread in self._threads:
+            thread.join()
+
+    def said(self) -> list[str]:
+        """What went wrong since this was asked last."""
+        told = []
+        for lane in self.lanes:
+            while lane.said:
+                told.append(lane.said.pop(0))
+        return told
+
+    def _work(self, lane: Lane) -> None:
+        try:
+            while not self.queue.is_over and self._should_stop() is Stop.GO_ON:
+                part = self.queue.take(_POLL_S)
+                if part is not None and not self._carry(lane, part):
+                    return
+        except FarlineError as error:
+            self.queue.lost(error)
+        finally:
+            lane.is_over = True
+
+    def _carry(self, lane: Lane, part: Part) -> bool:
+        """One part; whether the pair goes on."""
+        lane.settings(part)
+        attempt = self._attempt(lane, part)
+        error = attempt.error
+        lane.moving_bytes = 0
+        if attempt.record is not None:
+            lane.records.append(attempt.record)
+        if error is None:
+            lane.done_files += 0 if part.span else len(part.names)
+            lane.done_bytes += part.size
+            self.queue.done(lane.number, part)
+            return True
+        if self._should_stop() is not Stop.GO_ON or isinstance(error, InterruptedRun):
+            self.queue.stopped(part)
+            return self._should_stop() is Stop.GO_ON
+        return self._failed(lane, part, error)
+
+    def _attempt(self, lane: Lane, part: Part) -> Attempt:
+        steps = lane.sessions.attempt(self._documented(part), None, self._stops)
+        while True:
+            try:
+                event = next(steps)
+            except StopIteration as end:
+                attempt: Attempt = end.value
+                return attempt
+            if isinstance(event, Progress):
+                lane.moving_bytes = min(event.report["moved_bytes"], part.size)
+
+    def _stops(self) -> Stop:
+        """Nobody waits for a node that starts again when all parts have been carried."""
+        return Stop.NOW if self.queue.is_over else self._should_stop()
+
+    def _failed(self, lane: Lane, part: Part, error: FarlineError) -> bool:
+        wait_s = self.queue.failed(lane.number, part, error)
+        _LOG.debug("a part failed", lane=lane.name, part=part.number, reason=error.message)
+        if error.kind != "busy":
+            lane.sessions.close()
+        if wait_s is None:
+            lane.is_lost = True
+            lane.said.append(f"{lane.name} is given up; the others carry its part: {error.message}")
+            return False
+        if error.kind != "busy":
+            lane.said.append(f"{lane.name}: {error.message}; again in {wait_s:g} s")
+        until = time.monotonic() + wait_s
+        while time.monotonic() < until and self._stops() is Stop.GO_ON:
+            time.sleep(_POLL_S)
+        return True

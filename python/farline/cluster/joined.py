@@ -1,0 +1,207 @@
+"""What the sessions of a copy over several nodes come to as one: progress, record and receipt."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from farline.cluster.plan import Listed
+from farline.copying.session import Attempt
+from farline.profiles.copy_streams import data_streams, payload_rate_bps
+from farline.spec.units import counted, rate_human, size_human
+from farline.tools.events import Progress
+
+if TYPE_CHECKING:
+    from farline.cluster.crew import Lane
+    from farline.spec._types import CopyProgress, RunRecord
+
+_SUMS = (
+    "bytes", "blocks", "packets", "lost_packets", "reordered_packets", "duplicate_packets",
+    "retransmits", "zerocopy_copied_bytes", "zerocopy_true_bytes", "thread_cpu_us",
+    "thread_wait_us",
+)  # fmt: skip
+"""What is added up of the streams that a pair of nodes had one after the other."""
+
+
+@dataclass(eq=False, repr=False)
+class Joined:
+    """Of one attempt, which began at `began_s` of the steady clock."""
+
+    began_s: float
+    lanes: Sequence[Lane]
+    listed: list[Listed] = field(default_factory=list)
+    """Files that are to be copied."""
+    _planned: set[str] = field(default_factory=set)
+    """Paths of all names that are not there."""
+    _report: Mapping[str, Any] = field(default_factory=dict)
+
+    def found(self, record: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> None:
+        """The dry run: its record, and the lines of its receipt."""
+        self._report = record["copy"]
+        for line in lines:
+            if line["status"] != "would-copy":
+                continue
+            self._planned.add(line["path"])
+            if line["kind"] == "file":
+                self.listed.append(Listed(line["path"], line["bytes"]))
+
+    @property
+    def _there(self) -> tuple[int, int]:
+        """Names and bytes that needed no copying."""
+        kinds = ("present", "updated", "skipped")
+        of = [self._report[kind] for kind in kinds if kind in self._report]
+        return sum(one["files"] for one in of), sum(one["bytes"] for one in of)
+
+    def progress(self) -> Progress:
+        """How far all pairs are together."""
+        lanes = self.lanes
+        files, size = self._there
+        moved = sum(lane.done_bytes + lane.moving_bytes for lane in lanes)
+        files += sum(lane.done_files for lane in lanes)
+        busy = sum(1 for lane in lanes if not lane.is_over)
+        return self._told(files, size + moved, moved, busy)
+
+    def at_the_end(self, event: Progress) -> Progress:
+        """How far the session is that ends the copy."""
+        report = event.report
+        done = sum(lane.done_bytes for lane in self.lanes)
+        settled = max(report["settled_bytes"], self._there[1] + done)
+        told = self._told(report["settled_files"], settled, done + report["moved_bytes"], 1)
+        return Progress({**told.report, "failed_files": report["failed_files"]})
+
+    def _told(self, files: int, settled: int, moved: int, busy: int) -> Progress:
+        found = self._report["found"]
+        report: CopyProgress = {
+            "found_files": found["files"], "found_bytes": found["bytes"], "all_found": True,
+            "settled_files": min(files, found["files"]),
+            "settled_bytes": min(settled, found["bytes"]),
+            "failed_files": 0, "moved_bytes": moved, "spared_bytes": self._there[1],
+            "busy_streams": busy, "elapsed_us": round(1e6 * (time.monotonic() - self.began_s)),
+        }  # fmt: skip
+        return Progress(report)
+
+    def attempt(self, last: Attempt, receipt: Path | None) -> Attempt:
+        """The last session's record and receipt, with what the parts did."""
+        if last.record is None or not last.record.get("copy"):
+            return last
+        record: dict[str, Any] = dict(last.record)
+        record["run_s"] = time.monotonic() - self.began_s
+        record["session_s"] = max(record["session_s"], record["run_s"])
+        record["copy"] = self._joined_report(record["copy"])
+        record["streams"] = self._streams(record)
+        record["spec"] = {**record["spec"], "streams": max(1, len(self.lanes) * _count(record))}
+        rate_bps = payload_rate_bps(record)
+        record["summary"] = self._summary(record, rate_bps)
+        record["verdict"] = self._verdict(record, rate_bps)
+        if receipt is not None and receipt.exists():
+            self._mark_copied(receipt)
+        return Attempt(cast("RunRecord", record), last.error)
+
+    def _joined_report(self, report: Mapping[str, Any]) -> dict[str, Any]:
+        """What parts copied counts as copied, what they made as made."""
+        look, copied, present = self._report, dict(report["copied"]), dict(report["present"])
+        updated = dict(report.get("updated") or {"files": 0, "bytes": 0})
+        made = report["made"]
+        for there in (updated, present):
+            more = max(0, min(look["made"] - made, there["files"]))
+            made, there["files"] = made + more, there["files"] - more
+        for key in ("files", "bytes"):
+            was = look["present"][key]
+            carried = max(0, min(present[key] - was, look["copied"][key] - copied[key]))
+            copied[key] += carried
+            present[key] -= carried
+        parts = [record["copy"] for lane in self.lanes for record in lane.records]
+        joined = {
+            **report, "copied": copied, "present": present, "updated": updated, "made": made,
+            "resumed_bytes": sum(one["resumed_bytes"] for one in parts if one),
+            "hole_bytes": report["hole_bytes"] + sum(one["hole_bytes"] for one in parts if one),
+            "repeated_chunks": report["repeated_chunks"]
+            + sum(one["repeated_chunks"] for one in parts if one),
+            "moving_us": round(1e6 * (time.monotonic() - self.began_s)),
+        }  # fmt: skip
+        if not updated["files"]:
+            del joined["updated"]
+        return joined
+
+    def _streams(self, last: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """A stream for each that a pair of nodes had, with the bytes of all of its sessions.
+
+        The streams of messages are left out: they are nothing that was copied.
+        """
+        count = _count(last)
+        found: dict[tuple[int, int, int], dict[str, Any]] = {}
+        for at, lane in enumerate(self.lanes):
+            records = [*lane.records, last] if at == 0 else lane.records
+            for record in records:
+                for stream in data_streams(record):
+                    key = (at * count + stream["stream"] % count, stream["end"], stream["role"])
+                    found[key] = _added(found.get(key), {**stream, "stream": key[0]})
+        return [found[key] for key in sorted(found)]
+
+    def _summary(self, record: Mapping[str, Any], rate_bps: float) -> dict[str, Any]:
+        """That of the last session, with the payload of all over the whole time."""
+        summary = dict(record.get("summary") or {})
+        forward = {
+            "total_bps": rate_bps, "steady_bps": None, "omitted_s": 0.0, "warmup_rule": "none",
+            "bytes": round(rate_bps * record["run_s"] / 8), "elapsed_s": record["run_s"],
+        }  # fmt: skip
+        return {**summary, "forward": forward, "reverse": None}
+
+    def _verdict(self, record: Mapping[str, Any], rate_bps: float) -> dict[str, Any]:
+        """What limited most of the parts, by bytes; what each pair carried."""
+        weights: dict[tuple[str, str], int] = {}
+        for lane in self.lanes:
+            for part in lane.records:
+                found = part.get("verdict") or {}
+                key = (str(found.get("limit", "unknown")), str(found.get("line", "")))
+                weights[key] = weights.get(key, 0) + part["copy"]["copied"]["bytes"]
+        known = {key: weight for key, weight in weights.items() if key[0] != "unknown"}
+        pairs = counted(len(self.lanes), "pair of processes", "pairs of processes")
+        evidence = [f"{pairs}, {rate_human(rate_bps)} together", *map(_lane_text, self.lanes)]
+        if not known:
+            return {
+                "limit": "unknown", "line": "parts were too short to tell what limited them",
+                "evidence": evidence, "remedies": [],
+            }  # fmt: skip
+        limit, line = max(known, key=known.__getitem__)
+        return {"limit": limit, "line": f"{line} (most of the parts)", "evidence": evidence,
+                "remedies": []}  # fmt: skip
+
+    def _mark_copied(self, receipt: Path) -> None:
+        """Names that a part copied are copied, and not present from before."""
+        fresh = receipt.with_suffix(".joined")
+        with receipt.open(encoding="utf-8") as before, fresh.open("w", encoding="utf-8") as after:
+            for text in before:
+                line = json.loads(text)
+                if line["path"] in self._planned:
+                    if line["status"] in ("present", "updated"):
+                        line["status"] = "copied"
+                    line.pop("resumed_bytes", None)
+                after.write(json.dumps(line) + "\n")
+        fresh.replace(receipt)
+
+
+def _count(record: Mapping[str, Any]) -> int:
+    """Streams of data of a session."""
+    return max(1, int(record["spec"].get("streams") or 1))
+
+
+def _added(before: dict[str, Any] | None, stream: dict[str, Any]) -> dict[str, Any]:
+    if before is None:
+        return stream
+    sums = {key: before[key] + stream[key] for key in _SUMS if key in before and key in stream}
+    times = {"elapsed_us": before["elapsed_us"] + stream["elapsed_us"]}
+    return {**before, **sums, **times}
+
+
+def _lane_text(lane: Lane) -> str:
+    """What a pair carried, and how fast while it was at work."""
+    seconds = sum(float(record["run_s"]) for record in lane.records)
+    rate = f", {rate_human(8 * lane.done_bytes / seconds)} while at work" if seconds else ""
+    return (
+        f"{lane.name}: {size_human(lane.done_bytes)} in {counted(len(lane.records), 'part')}{rate}"
+    )

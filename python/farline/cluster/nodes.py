@@ -1,0 +1,160 @@
+"""Nodes of a pool, got from whoever has them, and how farline is started on each."""
+
+from __future__ import annotations
+
+import shlex
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from farline.cluster.slurm import Slurm, SlurmRequest, allocate
+from farline.copying.locations import Host, SshHost, ThisHost
+from farline.copying.pools import NodePool
+from farline.errors import UsageError
+from farline.tools.ssh import NAME, SshCommand
+from farline.tools.step_command import StepCommand, read_template
+
+if TYPE_CHECKING:
+    from farline.tools import StopQuestion
+    from farline.tools.events import Steps
+
+THIS = "this host"
+
+
+def _nothing() -> None:
+    """There is nothing to give back."""
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Nodes of one end: hosts as `copying` addresses them, and how farline starts there."""
+
+    hosts: tuple[SshHost, ...]
+    command: SshCommand
+    release: Callable[[], None] = _nothing
+    """Gives them back to the engine; may be called twice."""
+
+    def first(self, count: int) -> Nodes:
+        """The first `count` of them."""
+        return Nodes(self.hosts[:count], self.command, self.release)
+
+
+def get_nodes(
+    host: Host,
+    ssh: SshCommand | None,
+    peer: str | None,
+    most: int | None,
+    should_stop: StopQuestion,
+) -> Steps[Nodes]:
+    """The nodes of an end; of a host that is one alone, that one.
+
+    `peer` is an address of the other end, by which this host finds its own address; `most` how many
+    are wanted at most.
+
+    Raises:
+        FarlineError: when an engine has none, or cannot be asked.
+    """
+    if isinstance(host, ThisHost):
+        return _this_host(peer)
+    if isinstance(host, SshHost):
+        return Nodes((host,), ssh or SshCommand())
+    if not isinstance(host, NodePool):
+        raise UsageError(
+            f"{host}: a server does not go with several nodes at the other end; name hosts that "
+            "ssh leads to, or a pool"
+        )
+    if host.engine == "slurm":
+        return (yield from _from_slurm(host, most, should_stop))
+    nodes = host.nodes[:most]
+    names = tuple(node.name for node in nodes)
+    addresses = tuple(node.address or node.name.rpartition("@")[2] for node in nodes)
+    if host.engine == "ssh":
+        return Nodes(tuple(map(_ssh_host, names)), _SshPool.of(ssh or SshCommand(), nodes))
+    step = StepCommand(nodes=names, addresses=addresses, template=_template(host))
+    if host.engine == "testbed":
+        step = StepCommand(
+            nodes=names, addresses=addresses, template=_template(host), farline_words=_own_program()
+        )
+    return Nodes(tuple(map(SshHost, names)), step)
+
+
+def _template(pool: NodePool) -> tuple[str, ...]:
+    if pool.engine == "testbed":
+        bed = str(pool.settings["bed"])
+        return (*_own_program(), "testbed", "exec", bed, "{node}", "--", "{argv}")
+    return read_template(str(pool.settings["command"]))
+
+
+def _own_program() -> tuple[str, ...]:
+    """This farline, on this host."""
+    return (sys.executable, "-m", "farline")
+
+
+def _ssh_host(name: str) -> SshHost:
+    user, _, host = name.rpartition("@")
+    return SshHost(host, user or None)
+
+
+@dataclass(frozen=True)
+class _SshPool(SshCommand):
+    """ssh to nodes that have addresses of their own for data."""
+
+    addresses: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, ssh: SshCommand, nodes: Any) -> SshCommand:
+        given = tuple((node.name, node.address) for node in nodes if node.address)
+        return cls(**vars(ssh), addresses=given) if given else ssh
+
+    def host_name(self, target: str, fallback: str) -> str:
+        """The address for data, where it was given."""
+        return dict(self.addresses).get(target) or super().host_name(target, fallback)
+
+
+def _from_slurm(pool: NodePool, most: int | None, should_stop: StopQuestion) -> Steps[Nodes]:
+    settings = dict(pool.settings)
+    partition = settings.pop("partition") or None
+    via = _via(settings)
+    farline = settings.pop("farline", None)
+    if "options" in settings:
+        settings["options"] = tuple(map(str, settings["options"]))
+    count = pool.count if most is None else min(most, pool.count)
+    request = SlurmRequest(partition, count, **settings)
+    got = yield from allocate(Slurm(via), request, should_stop)
+    step = StepCommand(
+        template=got.step(), via=via, nodes=got.nodes, addresses=got.nodes,
+        farline_words=(NAME,) if farline is None else tuple(shlex.split(farline)),
+    )  # fmt: skip
+    return Nodes(tuple(map(SshHost, got.nodes)), step, got.release)
+
+
+def _via(settings: dict[str, Any]) -> tuple[str, ...]:
+    """What leads to where Slurm's commands run: nothing, ssh to a login node, a template."""
+    login, via = settings.pop("login", None), settings.pop("via", None)
+    if login is not None:
+        return ("ssh", "-T", login, "{command}")
+    return ("{argv}",) if via is None else read_template(str(via))
+
+
+def _this_host(peer: str | None) -> Nodes:
+    """This host as a node: it starts farline itself."""
+    address = _address_towards(peer) if peer is not None else "127.0.0.1"
+    step = StepCommand(nodes=(THIS,), addresses=(address,), farline_words=_own_program())
+    return Nodes((SshHost(THIS),), step)
+
+
+def _address_towards(peer: str) -> str:
+    """The address by which `peer` sees this host: that of the interface that leads there.
+
+    Raises:
+        UsageError: when there is no way there.
+    """
+    try:
+        family, kind, number, _, where = socket.getaddrinfo(peer, 9, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind, number) as probe:
+            probe.connect(where)
+            return str(probe.getsockname()[0])
+    except OSError as error:
+        raise UsageError(f"{peer}: no address of this host leads there: {error.strerror}") from None

@@ -1,0 +1,325 @@
+"""One copy over several nodes, as sessions that `CopyJob` drives like any other.
+
+```text
+1  get nodes of both ends, start farline on them      nodes, crew.start
+2  a dry run by the first pair: what is to be copied   plan
+3  pairs carry parts at the same time                  crew; each leaves what it proved
+4  one session goes on from all of that, and ends it   names, folders, deletions, the receipt
+```
+
+The last session is an ordinary resume: what parts proved it neither sends nor reads again, what
+they missed it carries itself. A copy that breaks off anywhere is begun again from the first step,
+and goes on from what is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from farline.cluster.crew import Crew, Lane, start
+from farline.cluster.joined import Joined
+from farline.cluster.nodes import Nodes, get_nodes
+from farline.cluster.parts_queue import PartsQueue
+from farline.cluster.plan import Bases, Part, parts_of
+from farline.copying.connector import SshConnector
+from farline.copying.locations import Endpoints, ThisHost, working_folder
+from farline.copying.pools import NodePool
+from farline.copying.remote_to_remote import RemoteToRemote
+from farline.copying.session import Attempt
+from farline.errors import FarlineError, InterruptedRun, UsageError
+from farline.spec.units import counted, size_human
+from farline.tools import Stop
+from farline.tools.events import Notice, NoticeKind, Progress
+
+if TYPE_CHECKING:
+    from farline.copying.adjusting import Adjusting
+    from farline.copying.request import CopyRequest
+    from farline.models.end_to_end import NodeSetting
+    from farline.tools import StopQuestion
+    from farline.tools.events import Event, Steps
+    from farline.tools.ssh import SshCommand
+
+SILENT_S = 30.0
+"""A node from which nothing has come for so long is given up: farline there speaks every 10 s."""
+_POLL_S = 0.1
+_ID_LETTERS = 32
+
+
+def node_sessions(request: CopyRequest, setting: NodeSetting | None = None) -> NodeSessions:
+    """The sessions of a request with an end of several nodes.
+
+    `setting` says how many nodes a side, and stripes (pairs of processes) on each; streams stand in
+    the request.
+
+    Raises:
+        UsageError: for what does not go with several nodes.
+    """
+    _check(request)
+    words = request.data_path.server_words()
+    return NodeSessions(request.endpoints, request.ssh, words, setting)
+
+
+def _check(request: CopyRequest) -> None:
+    ends = request.endpoints
+    flags = [flag for flag in request.data_path.flags() if flag in ("--tunnel", "--connect-back")]
+    if request.name_list is not None:
+        flags.append("--files-from")
+    if request.max_harm is not None:
+        flags.append("--max-harm")
+    if request.tune == "auto":
+        flags.append("--tune auto")
+    if flags:
+        raise UsageError(f"{flags[0]}: does not go with several nodes ({_pool_of(ends)})")
+
+
+def _pool_of(ends: Endpoints) -> NodePool:
+    for host in (ends.source_host, ends.destination_host):
+        if isinstance(host, NodePool):
+            return host
+    raise UsageError("neither end is of several nodes")
+
+
+@dataclass(eq=False, repr=False)
+class NodeSessions:
+    """Attempts over all nodes. They stay until `close`."""
+
+    endpoints: Endpoints
+    ssh: SshCommand | None
+    server_words: list[str]
+    setting: NodeSetting | None = None
+    adjusting: Adjusting | None = None
+    is_known: bool = False
+    far: str | None = None
+    repeat = False
+    _ends: list[Nodes] = field(default_factory=list, init=False)
+    _lanes: list[Lane] = field(default_factory=list, init=False)
+
+    def attempt(
+        self, document: Mapping[str, Any], receipt: Path | None, should_stop: StopQuestion
+    ) -> Steps[Attempt]:
+        """One attempt, to its end."""
+        try:
+            document = {**document, "copy": {**document["copy"], "share": {"id": self._id()}}}
+            yield from self._get_ready(should_stop)
+            if document["copy"].get("dry_run"):
+                return (yield from self._one(document, receipt, should_stop))
+            return (yield from self._carried(document, receipt, should_stop))
+        except FarlineError as error:
+            return Attempt(None, error)
+
+    def close(self) -> None:
+        """Ends farline on all nodes, and gives them back."""
+        for lane in self._lanes:
+            lane.sessions.close()
+        self._lanes = []
+        for nodes in self._ends:
+            nodes.release()
+        self._ends = []
+
+    # Nodes
+
+    def _get_ready(self, should_stop: StopQuestion) -> Steps[None]:
+        """Has nodes, and farline on them; what was given up in an attempt before is tried again."""
+        if not self._ends:
+            yield from self._get_nodes(should_stop)
+        if not self._lanes:
+            self._lanes = self._made_lanes()
+            yield Notice(NoticeKind.CHOICE, self._setting_text())
+        yield None
+        failed = start(self._lanes, should_stop)
+        if should_stop() is not Stop.GO_ON:
+            raise InterruptedRun("stopped before the copy began")
+        for lane, error in failed:
+            lane.sessions.close()
+            yield Notice(NoticeKind.OTHER, f"{lane.name} is not used: {error.message}")
+        lost = {lane.number for lane, _ in failed}
+        self._lanes = [lane for lane in self._lanes if lane.number not in lost]
+        if not self._lanes:
+            raise failed[0][1]
+
+    def _get_nodes(self, should_stop: StopQuestion) -> Steps[None]:
+        most = None if self.setting is None else self.setting.nodes
+        ends = self.endpoints
+        hosts = (ends.source_host, ends.destination_host)
+        # What has an address first: this host finds its own by it.
+        order = sorted((0, 1), key=lambda side: isinstance(hosts[side], ThisHost))
+        got: dict[int, Nodes] = {}
+        for side in order:
+            peer = None
+            if isinstance(hosts[side], ThisHost):
+                other = got[1 - side]
+                host = other.hosts[0]
+                peer = other.command.host_name(host.target, host.host)
+            nodes = yield from get_nodes(hosts[side], self.ssh, peer, most, should_stop)
+            got[side] = nodes
+            self._ends.append(nodes)
+        self._ends = [got[0], got[1]]
+
+    def _made_lanes(self) -> list[Lane]:
+        sources, sinks = self._ends
+        stripes = 1 if self.setting is None else self.setting.stripes
+        pairs = max(len(sources.hosts), len(sinks.hosts))
+        return [
+            self._lane(pair * stripes + stripe, pair, sources, sinks)
+            for pair in range(pairs)
+            for stripe in range(stripes)
+        ]
+
+    def _lane(self, number: int, pair: int, sources: Nodes, sinks: Nodes) -> Lane:
+        source = sources.hosts[pair % len(sources.hosts)]
+        sink = sinks.hosts[pair % len(sinks.hosts)]
+        destination = self._destination()
+        connector = SshConnector(sink, sinks.command, "write", self.server_words)
+        ends = Endpoints(source, self.endpoints.sources, sink, destination)
+        settings = {"retries": 0, "retry_for_s": 0.0, "most_streams": None}
+        sessions = RemoteToRemote(
+            sources.command, source, connector, ends, settings, keeps=True, silent_s=SILENT_S
+        )
+        return Lane(number, f"{source.target} to {sink.target}", sessions, destination)
+
+    def _setting_text(self) -> str:
+        sources, sinks = (len(nodes.hosts) for nodes in self._ends)
+        stripes = 1 if self.setting is None else self.setting.stripes
+        label = f"{stripes}str-{sources}n-{stripes}str-{sinks}n"
+        pairs = counted(len(self._lanes), "pair")
+        return f"nodes: {label}: {pairs} of processes carry the copy"
+
+    # What is asked for
+
+    def _destination(self) -> str:
+        """A folder, whether it is there or not: all sessions must take it for the same."""
+        path = self.endpoints.destination
+        if isinstance(self.endpoints.destination_host, ThisHost) and not path.startswith("/"):
+            path = f"{working_folder()}/{path}"
+        return path if path.endswith("/") else f"{path}/"
+
+    def _sources(self) -> tuple[str, ...]:
+        if not isinstance(self.endpoints.source_host, ThisHost):
+            return self.endpoints.sources
+        here = working_folder()
+        return tuple(
+            path if path.startswith("/") else f"{here}/{path}" for path in self.endpoints.sources
+        )
+
+    def _id(self) -> str:
+        """What the copy is known by: the same ends are the same copy, whatever its nodes are."""
+        ends = self.endpoints
+        said = [
+            str(ends.source_host),
+            *self._sources(),
+            str(ends.destination_host),
+            self._destination(),
+        ]
+        return hashlib.sha256("\0".join(said).encode("utf-8", "surrogateescape")).hexdigest()[
+            :_ID_LETTERS
+        ]
+
+    # Sessions
+
+    def _one(
+        self, document: Mapping[str, Any], receipt: Path | None, should_stop: StopQuestion,
+        joined: Joined | None = None,
+    ) -> Steps[Attempt]:  # fmt: skip
+        """A session by the first pair that is well, of all that was asked for."""
+        lane = next((lane for lane in self._lanes if not lane.is_lost), self._lanes[0])
+        ends = lane.sessions.endpoints
+        lane.sessions.endpoints = Endpoints(
+            ends.source_host, self._sources(), ends.destination_host, lane.destination
+        )
+        lane.sessions.settings = {
+            key: value for key, value in lane.sessions.settings.items() if key != "list"
+        }
+        steps = lane.sessions.attempt(document, receipt, should_stop)
+        while True:
+            try:
+                event = next(steps)
+            except StopIteration as end:
+                attempt: Attempt = end.value
+                return attempt
+            if isinstance(event, Progress) and joined is not None:
+                event = joined.at_the_end(event)
+            yield event
+
+    def _carried(
+        self, document: Mapping[str, Any], receipt: Path | None, should_stop: StopQuestion
+    ) -> Steps[Attempt]:
+        for lane in self._lanes:
+            lane.begin()
+        joined = Joined(time.monotonic(), lanes=tuple(self._lanes))
+        look = yield from self._looked(document, joined, should_stop)
+        if look.error is not None:
+            return look
+        parts = parts_of(joined.listed, Bases.of(self._sources()), len(self._lanes))
+        yield Notice(NoticeKind.CHOICE, _plan_text(parts))
+        error = yield from self._by_all(document, parts, joined, should_stop)
+        if error is not None:
+            return Attempt(None, error)
+        attempt = yield from self._one(document, receipt, should_stop, joined)
+        return joined.attempt(attempt, receipt)
+
+    def _looked(
+        self, document: Mapping[str, Any], joined: Joined, should_stop: StopQuestion
+    ) -> Steps[Attempt]:
+        """The dry run that lists what is to be copied."""
+        copy = {key: value for key, value in document["copy"].items() if key not in _LAST_ONLY}
+        look = {**document, "copy": {**copy, "dry_run": True}}
+        with tempfile.NamedTemporaryFile(prefix="farline-nodes-", suffix=".jsonl") as file:
+            steps = self._one(look, Path(file.name), should_stop)
+            while True:
+                try:
+                    event: Event | None = next(steps)
+                except StopIteration as end:
+                    attempt: Attempt = end.value
+                    break
+                yield None if isinstance(event, Progress) else event
+            if attempt.record is not None and attempt.error is None:
+                joined.found(attempt.record, map(json.loads, file))
+        return attempt
+
+    def _by_all(
+        self, document: Mapping[str, Any], parts: list[Part], joined: Joined,
+        should_stop: StopQuestion,
+    ) -> Steps[FarlineError | None]:  # fmt: skip
+        """All pairs carry parts until there are none; why not all were carried."""
+        queue = PartsQueue(parts, len(self._lanes))
+        crew = Crew(self._lanes, queue, lambda part: _part_document(document, part), should_stop)
+        try:
+            while crew.is_at_work:
+                for line in crew.said():
+                    yield Notice(NoticeKind.OTHER, line)
+                yield joined.progress()
+                time.sleep(_POLL_S)
+        finally:
+            crew.join()
+        for line in crew.said():
+            yield Notice(NoticeKind.OTHER, line)
+        if should_stop() is not Stop.GO_ON:
+            return InterruptedRun("stopped")
+        return queue.error
+
+
+_LAST_ONLY = ("delete", "max_delete", "remove_source_files")
+"""What only the session does that ends the copy."""
+
+
+def _part_document(document: Mapping[str, Any], part: Part) -> dict[str, Any]:
+    share: dict[str, Any] = {**document["copy"]["share"], "part": part.number}
+    if part.span is not None:
+        share["offset"], share["bytes"] = part.span
+    copy = {key: value for key, value in document["copy"].items() if key not in _LAST_ONLY}
+    return {**document, "copy": {**copy, "share": share}}
+
+
+def _plan_text(parts: list[Part]) -> str:
+    names = sum(len(part.names) for part in parts if part.span is None)
+    pieces = sum(1 for part in parts if part.span is not None)
+    size = size_human(sum(part.size for part in parts))
+    cut = f" and {counted(pieces, 'piece')} of large ones" if pieces else ""
+    return f"to copy: {size}: {counted(names, 'file')}{cut}, in {counted(len(parts), 'part')}"

@@ -1,0 +1,260 @@
+"""Nodes from Slurm: an allocation, a step on each node, and giving them back.
+
+The allocation is one of `salloc --no-shell`, so that it lives without a process of ours; each
+program is a step of its own (`srun -N1 -n1 -w NODE`): the lines of several tasks of one step would
+be cut and mixed. Steps end with SIGTERM (`scancel -s TERM`), for a signal to `srun` itself kills
+them. Within a job of the user's, its nodes are used, and stay his.
+
+A farline that is killed (`kill -9`) leaves its allocation until its time limit: state `time_limit`
+in pools.toml where the partition has none.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from farline.errors import BusyError, FarlineError, InterruptedRun, SystemFailure, UsageError
+from farline.logs import Log
+from farline.tools import Stop
+from farline.tools.child import Child
+from farline.tools.events import Notice, NoticeKind
+from farline.tools.step_command import ARGV, filled
+
+if TYPE_CHECKING:
+    from farline.tools import StopQuestion
+    from farline.tools.events import Steps
+
+_LOG = Log(__name__)
+
+NAME = "farline-copy"
+NOTICE_S = 10.0
+_POLL_S = 0.05
+_ASK_S = 30.0
+"""A client of Slurm that takes longer is given up."""
+_GRACE_S = 2.0
+_JOB = re.compile(r"(?:Granted|Pending) job allocation (\d+)")
+_BUSY = re.compile(r"Requested nodes are busy|Immediate execution impossible", re.IGNORECASE)
+_WRONG = re.compile(r"^(?:salloc: )?(?:error|fatal): (.*)$")
+_REASONS = {
+    "Licenses": "licences that others hold",
+    "Priority": "jobs with a higher priority",
+    "Resources": "nodes that others use",
+}
+
+
+@dataclass(frozen=True)
+class SlurmRequest:
+    """What is asked of Slurm, in its own words."""
+
+    partition: str | None
+    count: int
+    account: str | None = None
+    qos: str | None = None
+    licenses: str | None = None
+    """Such as `wan_gbps:50`: how sites admit transfers."""
+    reservation: str | None = None
+    time_limit: str | None = None
+    """Minutes, or as D-HH:MM:SS."""
+    immediate_s: int | None = None
+    """Nodes that are not free within so many seconds are not waited for."""
+    options: tuple[str, ...] = ()
+    """Further options of salloc."""
+
+    def words(self) -> list[str]:
+        """The command that asks for it."""
+        given = {
+            "partition": self.partition, "account": self.account, "qos": self.qos,
+            "licenses": self.licenses, "reservation": self.reservation, "time": self.time_limit,
+            "immediate": self.immediate_s,
+        }  # fmt: skip
+        flags = [f"--{name}={value}" for name, value in given.items() if value is not None]
+        shape = [f"--nodes={self.count}", "--ntasks-per-node=1"]
+        return ["salloc", "--no-shell", f"--job-name={NAME}", *shape, *flags, *self.options]
+
+
+@dataclass(frozen=True)
+class Slurm:
+    """Slurm's commands, on this host or where `via` leads."""
+
+    via: tuple[str, ...] = (ARGV,)
+
+    def child(self, words: Sequence[str]) -> Child:
+        """One that goes on for a while.
+
+        Raises:
+            SystemFailure: when it is missing.
+        """
+        command = filled(self.via, words)
+        if shutil.which(command[0]) is None:
+            raise SystemFailure(_missing(command[0]))
+        return Child(command)
+
+    def asked(self, *words: str) -> str:
+        """What one prints.
+
+        Raises:
+            SystemFailure: when it is missing or fails.
+        """
+        try:
+            done = subprocess.run(
+                filled(self.via, words), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                errors="replace", timeout=_ASK_S,
+            )  # fmt: skip
+        except FileNotFoundError:
+            raise SystemFailure(_missing(words[0])) from None
+        except subprocess.TimeoutExpired:
+            raise SystemFailure(f"{words[0]}: no answer within {_ASK_S:g} s") from None
+        if done.returncode != 0:
+            last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+            raise SystemFailure(f"{words[0]}: {last}")
+        return done.stdout
+
+    def quietly(self, *words: str) -> None:
+        """One whose failure changes nothing: nodes are given back as far as they can be."""
+        try:
+            self.asked(*words)
+        except FarlineError as error:
+            _LOG.debug("slurm did not take back nodes", reason=error.message)
+
+    def names(self, text: str) -> tuple[str, ...]:
+        """Names of a list such as `n[1-4]`."""
+        return tuple(self.asked("scontrol", "show", "hostnames", text).split()) if text else ()
+
+    def has_steps(self, job: str) -> bool:
+        """Whether programs still run on a job's nodes."""
+        try:
+            listed = self.asked("squeue", "-h", "-s", "-j", job, "-o", "%i").split()
+        except FarlineError:
+            return False
+        return any(not step.endswith((".extern", ".batch")) for step in listed)
+
+    def reason(self, job: str) -> str:
+        """What a job waits for."""
+        try:
+            word = self.asked("squeue", "-h", "-j", job, "-o", "%r").strip()
+        except FarlineError:
+            return ""
+        return "" if word in ("", "None") else _REASONS.get(word, word)
+
+
+@dataclass
+class SlurmAllocation:
+    """Nodes that are ours for a while."""
+
+    slurm: Slurm
+    job: str
+    nodes: tuple[str, ...]
+    is_own: bool = True
+    """Whether it was made here; a job of the user's is not ended."""
+    _is_released: bool = field(default=False, init=False)
+
+    def step(self) -> tuple[str, ...]:
+        """The template of a program on a node."""
+        return (
+            "srun", f"--jobid={self.job}", "-N1", "-n1", "-w", "{node}", "--overlap", "-u",
+            "--mpi=none", ARGV,
+        )  # fmt: skip
+
+    def release(self) -> None:
+        """Gives the nodes back: what still runs on them is asked to end first."""
+        if self._is_released or not self.is_own:
+            return
+        self._is_released = True
+        if self.slurm.has_steps(self.job):
+            self.slurm.quietly("scancel", "-s", "TERM", self.job)
+        until = time.monotonic() + _GRACE_S
+        while time.monotonic() < until and self.slurm.has_steps(self.job):
+            time.sleep(_POLL_S)
+        self.slurm.quietly("scancel", self.job)
+
+
+def allocate(
+    slurm: Slurm, request: SlurmRequest, should_stop: StopQuestion
+) -> Steps[SlurmAllocation]:
+    """Nodes of a partition, once Slurm gives them; a notice says what it waits for.
+
+    Without a partition, within a job of the user's: the nodes of that job.
+
+    Raises:
+        UsageError: for a partition, account and the like that Slurm does not accept.
+        BusyError: when the nodes are not free in the time that was stated.
+        SystemFailure: without Slurm's commands.
+        InterruptedRun: when somebody would not wait.
+    """
+    own = os.environ.get("SLURM_JOB_ID")
+    if own and request.partition is None:
+        yield None
+        return SlurmAllocation(slurm, own, _own_nodes(slurm, request.count), is_own=False)
+    asking = slurm.child(request.words())
+    asking.end_input()
+    job = None
+    try:
+        job = yield from _granted(slurm, asking, should_stop)
+        nodes = slurm.names(slurm.asked("squeue", "-h", "-j", job, "-o", "%N").strip())
+        return SlurmAllocation(slurm, job, nodes)
+    except BaseException:
+        if (pending := job or _job_in(asking.said.lines())) is not None:
+            slurm.quietly("scancel", pending)
+        raise
+    finally:
+        asking.close(_GRACE_S)
+
+
+def _granted(slurm: Slurm, asking: Child, should_stop: StopQuestion) -> Steps[str]:
+    """The job's number, once it has its nodes."""
+    asked_s, told = time.monotonic(), None
+    while asking.wait(_POLL_S) is None:
+        if should_stop() is not Stop.GO_ON:
+            raise InterruptedRun("stopped while waiting for nodes of Slurm")
+        yield None
+        if time.monotonic() - asked_s < NOTICE_S:
+            continue
+        asked_s = time.monotonic()
+        job = _job_in(asking.said.lines())
+        if job is not None and (reason := slurm.reason(job)) and reason != told:
+            told = reason
+            yield Notice(NoticeKind.WAITING, f"Slurm job {job} waits for {reason}")
+    lines = asking.said.lines()
+    if asking.wait(0) != 0 or (granted := _job_in(lines)) is None:
+        raise _refused(lines)
+    return granted
+
+
+def _job_in(lines: Sequence[str]) -> str | None:
+    found = [match[1] for line in lines if (match := _JOB.search(line))]
+    return found[-1] if found else None
+
+
+def _refused(lines: Sequence[str]) -> FarlineError:
+    """Why there are no nodes, in Slurm's own words."""
+    wrong = [match[1] for line in lines if (match := _WRONG.match(line))]
+    last = (wrong or list(lines) or ["no reason given"])[-1]
+    if any(_BUSY.search(line) for line in lines):
+        return BusyError(f"Slurm: {last}; wait longer (immediate_s), or ask for fewer nodes")
+    if any("revoked" in line.lower() for line in lines):
+        return SystemFailure(f"Slurm: the allocation was cancelled: {last}")
+    if any("Unable to contact" in line for line in lines):
+        return SystemFailure(f"Slurm: {last}; check that slurmctld answers: sinfo")
+    return UsageError(f"Slurm: {last}; sinfo lists partitions and nodes")
+
+
+def _own_nodes(slurm: Slurm, count: int) -> tuple[str, ...]:
+    """The nodes of the job that this process is in."""
+    nodes = slurm.names(os.environ.get("SLURM_JOB_NODELIST", ""))
+    if len(nodes) < count:
+        raise UsageError(f"this Slurm job has {len(nodes)} nodes, but {count} are asked for")
+    return nodes[:count]
+
+
+def _missing(word: str) -> str:
+    return (
+        f"{word}: not found: Slurm's commands are not on this host; run farline on a login node, "
+        "name one as login in pools.toml, or install the package slurm-client"
+    )

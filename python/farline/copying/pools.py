@@ -1,0 +1,198 @@
+"""Several nodes as one end of a copy: how they are written, and pools with a name.
+
+```text
+dtn[1-8].example.org:/archive/         nodes that ssh leads to; also alice@dtn1,dtn2:/archive/
+dtn1%10.1.0.1,dtn2%10.1.0.2:/archive/  with addresses for data, where they are others
+slurm:xfer:8/archive/                  8 nodes of Slurm's partition xfer
+testbed:nodes:sink-[1-4]/archive/      hosts of a testbed
+archive-dtns:/archive/                 a pool of pools.toml
+```
+
+`$XDG_CONFIG_HOME/farline/pools.toml` has a table for each pool: `nodes` (ssh), `slurm` (a
+partition) with `count`, or `nodes` with `command`, a template such as `pbsdsh -n {index} --
+{argv}`. Where Slurm's commands run on another host, `login` names it, or `via` is a template that
+leads there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from farline.errors import UsageError
+
+MOST_NODES = 1024
+
+_SLURM = r"slurm:(?P<partition>[A-Za-z0-9_.+-]*):(?P<count>[1-9]\d{0,3})(?P<path>/.*)"
+_TESTBED = r"testbed:(?P<bed>[A-Za-z0-9_.-]+):(?P<nodes>[^/:]+)(?P<path>/.*)"
+_RANGE = r"(?P<head>[^\[\],]*)\[(?P<ranges>[0-9,-]+)\](?P<tail>[^\[\],]*)"
+_NODE = r"(?:[A-Za-z0-9_][A-Za-z0-9._+$-]*@)?[A-Za-z0-9_][A-Za-z0-9._-]*(?:%[A-Za-z0-9.:_-]+)?"
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node: its name for control, and its address for data where that is another."""
+
+    name: str
+    address: str | None = None
+
+
+@dataclass(frozen=True)
+class NodePool:
+    """Several nodes that see the same files, as one end of a copy."""
+
+    text: str
+    """As it was written."""
+    engine: str
+    """`ssh`, `slurm`, `testbed` or `command`."""
+    nodes: tuple[Node, ...] = ()
+    """Empty where an engine chooses them."""
+    count: int = 0
+    """How many are asked of an engine that chooses."""
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Of the engine: `partition`, `licenses`, `bed`, `command` and the like."""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def split_pool(text: str) -> tuple[NodePool, str] | None:
+    """Pool and path of a location, if it is one of a pool.
+
+    Raises:
+        UsageError: for a list of nodes or a file of pools that cannot be read.
+    """
+    if found := re.fullmatch(_SLURM, text, re.DOTALL):
+        count = int(found["count"])
+        what = text[: -len(found["path"])]
+        return NodePool(what, "slurm", (), count, {"partition": found["partition"]}), found["path"]
+    if found := re.fullmatch(_TESTBED, text, re.DOTALL):
+        what = text[: -len(found["path"])]
+        nodes = read_nodes(found["nodes"])
+        return NodePool(what, "testbed", nodes, 0, {"bed": found["bed"]}), found["path"]
+    return _named_or_listed(text)
+
+
+def _named_or_listed(text: str) -> tuple[NodePool, str] | None:
+    before, colon, path = text.partition(":")
+    if not colon or "/" in before or not before or not path.startswith("/"):
+        return None
+    if re.search(r"[,\[]", before) and not before.partition("@")[2].startswith("["):
+        if before.startswith("["):
+            return None
+        return NodePool(before, "ssh", read_nodes(before)), path
+    pool = pool_of(before)
+    return None if pool is None else (pool, path)
+
+
+def read_nodes(text: str) -> tuple[Node, ...]:
+    """Nodes of a list with commas and ranges: `dtn[1-3,7],other%10.0.0.1`; a user before the first
+    name is everybody's who has none.
+
+    Raises:
+        UsageError: for a name that is none, a name twice, or more than 1024.
+    """
+    names = [name for word in _words(text) for name in _expanded(word)]
+    user = names[0].partition("@")[0] if names and "@" in names[0] else ""
+    names = [name if "@" in name or not user else f"{user}@{name}" for name in names]
+    if bad := next((name for name in names if not re.fullmatch(_NODE, name)), None):
+        raise UsageError(f"{text}: {bad!r} is not a node; write nodes as dtn1,dtn2 or dtn[1-8]")
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise UsageError(f"{text}: {twice} is named twice")
+    if len(names) > MOST_NODES:
+        raise UsageError(f"{text}: {len(names)} nodes; allowed: up to {MOST_NODES}")
+    parted = (name.partition("%") for name in names)
+    return tuple(Node(name, address or None) for name, _, address in parted)
+
+
+def _words(text: str) -> list[str]:
+    """What is between commas that are in no brackets."""
+    return re.findall(r"(?:[^,\[\]]|\[[^\]]*\])+", text)
+
+
+def _expanded(word: str) -> Iterable[str]:
+    found = re.fullmatch(_RANGE, word)
+    if found is None:
+        return [word]
+    names = []
+    for part in found["ranges"].split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()):
+            raise UsageError(f"{word}: {part!r} is not a range; write it as 1-8")
+        end = int(last) if dash else int(first)
+        if not int(first) <= end < int(first) + MOST_NODES:
+            raise UsageError(f"{word}: {part!r} is not a range of 1 to {MOST_NODES} nodes")
+        width = len(first) if first.startswith("0") else 0
+        numbers = range(int(first), end + 1)
+        names += [f"{found['head']}{number:0{width}d}{found['tail']}" for number in numbers]
+    return names
+
+
+def pools_file() -> Path:
+    """Where pools have their names."""
+    config = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    return Path(config) / "farline" / "pools.toml"
+
+
+def pool_of(name: str) -> NodePool | None:
+    """The pool of this name, if there is one.
+
+    Raises:
+        UsageError: when the file, or the pool in it, makes no sense.
+    """
+    path = pools_file()
+    if not path.exists():
+        return None
+    import tomllib
+
+    try:
+        pools = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{path}: {error}") from None
+    table = pools.get(name)
+    if table is None:
+        return None
+    if not isinstance(table, dict):
+        raise UsageError(f"{path}: {name}: is not a table; write [{name}] and its nodes below")
+    return _pool(name, table, f"{path}: [{name}]")
+
+
+_KEYS = {
+    "nodes": list, "slurm": str, "count": int, "command": str, "account": str, "qos": str,
+    "licenses": str, "reservation": str, "time_limit": str, "immediate_s": int, "options": list,
+    "login": str, "via": str, "farline": str,
+}  # fmt: skip
+_SLURM_ONLY = (
+    "account", "qos", "licenses", "reservation", "time_limit", "immediate_s", "options", "login",
+    "via", "farline",
+)  # fmt: skip
+
+
+def _pool(name: str, table: Mapping[str, Any], where: str) -> NodePool:
+    for key, value in table.items():
+        if key not in _KEYS:
+            raise UsageError(f"{where}: {key} is unknown; allowed: {', '.join(_KEYS)}")
+        if not isinstance(value, _KEYS[key]) or isinstance(value, bool):
+            raise UsageError(f"{where}: {key}: must be {_KEYS[key].__name__}")
+    if ("slurm" in table) == ("nodes" in table):
+        raise UsageError(f"{where}: give either nodes, or slurm with the name of a partition")
+    if "slurm" in table:
+        if not 1 <= table.get("count", 0) <= MOST_NODES:
+            raise UsageError(f"{where}: count: 1 to {MOST_NODES} nodes are allowed")
+        if "login" in table and "via" in table:
+            raise UsageError(f"{where}: give login or via, not both")
+        settings = {key: table[key] for key in _SLURM_ONLY if key in table}
+        settings["partition"] = table["slurm"]
+        return NodePool(name, "slurm", (), table["count"], settings)
+    if wrong := next((key for key in (*_SLURM_ONLY, "count") if key in table), None):
+        raise UsageError(f"{where}: {wrong}: goes only with slurm")
+    nodes = read_nodes(",".join(map(str, table["nodes"])))
+    if not nodes:
+        raise UsageError(f"{where}: nodes: name at least one")
+    if "command" in table:
+        return NodePool(name, "command", nodes, 0, {"command": table["command"]})
+    return NodePool(name, "ssh", nodes)

@@ -1,0 +1,270 @@
+"""What a user can rely on when an end has several nodes: one copy, whatever becomes of a node."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from _copy import trees
+from farline.cluster.slurm import Slurm, SlurmRequest, allocate
+from farline.errors import BusyError, InterruptedRun, UsageError
+from farline.testbeds import Testbed
+from farline.testbeds.fixture import MakeBed
+from farline.tools import Stop, never_stop
+from farline.tools.child import Child
+from farline.tools.events import Notice
+from farline.tools.step_command import filled, read_template
+from tests.netns.conftest import FARLINE
+from tests.support.slurm import SlurmCluster, slurm_cluster
+from tests.support.steps import finished
+
+pytestmark = pytest.mark.netns
+
+MIB = 1 << 20
+LIMIT_S = 120
+LINKS: dict[str, Any] = {"k": 2, "rtt_s": "4ms"}
+SLOW: dict[str, Any] = {**LINKS, "rate_bps": "80Mbit"}
+"""With which a copy takes 8 s or more."""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """60 small files in 3 folders, an empty one, a link, and a file that is cut into pieces."""
+    source = tmp_path / "source"
+    trees.small_files(source, 60, 5000, folders=3)
+    (source / "large").write_bytes(os.urandom(80 * MIB))
+    (source / "empty").touch()
+    (source / "link").symlink_to("large")
+    return source
+
+
+@pytest.fixture
+def pools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Writes a pools.toml that farline finds."""
+    folder = tmp_path / "config" / "farline"
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder.parent))
+
+    def write(text: str) -> None:
+        (folder / "pools.toml").write_text(text)
+
+    return write
+
+
+def copied(*words: str) -> dict[str, Any]:
+    """The record of a copy that must succeed."""
+    done = subprocess.run(
+        [FARLINE, "copy", "--json", "--no-store", *words], capture_output=True, text=True,
+        timeout=LIMIT_S,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    record: dict[str, Any] = json.loads(done.stdout)
+    return record
+
+
+def assert_same(source: Path, target: Path) -> None:
+    done = subprocess.run(["diff", "-r", "--no-dereference", source, target], capture_output=True)
+    assert done.returncode == 0, done.stdout
+    assert not (target / ".farline-partial").exists()
+
+
+def test_two_sites_with_a_slurm_each_make_one_copy_with_one_record_and_one_receipt(
+    testbed: MakeBed, source: Path, tmp_path: Path, pools: Callable[[str], None]
+) -> None:
+    bed = testbed("nodes", **LINKS)
+    with ExitStack() as stack:
+        sites = [
+            stack.enter_context(
+                slurm_cluster(
+                    tmp_path / f"slurm-{site}", site, [bed.hosts[f"{site}-{n}"] for n in (1, 2)]
+                )
+            )
+            for site in ("source", "sink")
+        ]
+        pools("".join(map(pool_text, sites)))
+        receipt = tmp_path / "receipt.jsonl"
+        record = copied(
+            "--receipt", str(receipt), f"source-site:{source}/", f"sink-site:{tmp_path}/target"
+        )
+        assert_same(source, tmp_path / "target")
+        for site in sites:
+            site.wait_until_free(2)
+    report = record["copy"]
+    assert report["copied"]["files"] == 61 + 1, report
+    assert report["failed"]["files"] == report["present"]["files"] == 0
+    lines = [json.loads(line) for line in receipt.read_text().splitlines()]
+    files = [line for line in lines if line["kind"] == "file"]
+    assert len(files) == 62
+    assert {line["status"] for line in files} == {"copied"}
+    assert all("xxh3_tree" in line for line in files if line["bytes"]), files
+    assert not any("resumed_bytes" in line for line in files)
+    evidence = record["verdict"]["evidence"]
+    assert any("source-1 to sink-1" in line for line in evidence), evidence
+    assert any("source-2 to sink-2" in line for line in evidence), evidence
+
+
+def pool_text(site: SlurmCluster) -> str:
+    """The pool of a cluster."""
+    name = site.head.name.partition("-")[0]
+    return (
+        f'[{name}-site]\nslurm = "xfer"\ncount = 2\nvia = {json.dumps(site.via)}\n'
+        f'farline = "{FARLINE}"\n'
+    )
+
+
+@pytest.fixture
+def cluster(testbed: MakeBed, tmp_path: Path) -> Iterator[SlurmCluster]:
+    """A cluster of two nodes."""
+    bed = testbed("nodes", **LINKS)
+    nodes = [bed.hosts["sink-1"], bed.hosts["sink-2"]]
+    with slurm_cluster(tmp_path / "slurm", "site", nodes) as cluster:
+        yield cluster
+
+
+def test_slurm_gives_nodes_starts_programs_and_takes_all_back(cluster: SlurmCluster) -> None:
+    slurm = Slurm(read_template(cluster.via))
+    got = finished(allocate(slurm, SlurmRequest("xfer", 2), never_stop))
+    assert got.nodes == ("sink-1", "sink-2")
+    assert cluster.free_nodes() == 0
+    script = 'trap "echo ended; exit 7" TERM; hostname; read line; echo "$line"; sleep 60 & wait'
+    words = filled(slurm.via, filled(got.step(), ["bash", "-c", script], "sink-2"))
+    program = Child(words)
+    try:
+        program.send(b"hello\n")
+        assert read_until(program, b"hello\n") == b"sink-2\nhello\n"
+        got.release()
+        assert read_until(program, b"ended\n") == b"ended\n"
+        assert program.wait(10) == 7
+    finally:
+        program.close(1)
+    cluster.wait_until_free(2)
+    got.release()
+
+
+def read_until(program: Child, end: bytes) -> bytes:
+    """What a program prints, up to `end`."""
+    found, until = b"", time.monotonic() + 20
+    while not found.endswith(end):
+        assert time.monotonic() < until, (found, program.said.lines())
+        found += program.read(0.1) or b""
+    return found
+
+
+def test_what_slurm_refuses_is_told_in_one_line(cluster: SlurmCluster) -> None:
+    slurm = Slurm(read_template(cluster.via))
+    with pytest.raises(UsageError, match="nvalid partition"):
+        finished(allocate(slurm, SlurmRequest("nothing", 1), never_stop))
+    got = finished(allocate(slurm, SlurmRequest("xfer", 2), never_stop))
+    with pytest.raises(BusyError) as busy:
+        finished(allocate(slurm, SlurmRequest("xfer", 1, immediate_s=1), never_stop))
+    assert busy.value.exit_code == 5
+    got.release()
+    cluster.wait_until_free(2)
+
+
+def test_who_waits_for_licences_is_told_so_and_may_stop(
+    cluster: SlurmCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farline.cluster.slurm.NOTICE_S", 0.5)
+    slurm = Slurm(read_template(cluster.via))
+    half = SlurmRequest("xfer", 1, licenses="wan_gbps:60")
+    got = finished(allocate(slurm, half, never_stop))
+    told: list[str] = []
+    steps = allocate(slurm, half, lambda: Stop.GRACEFULLY if told else Stop.GO_ON)
+    with pytest.raises(InterruptedRun):
+        for event in steps:
+            told += [event.text] if isinstance(event, Notice) else []
+    assert "licences that others hold" in told[0]
+    got.release()
+    cluster.wait_until_free(2)
+    assert not cluster.asked("squeue", "-h").strip()
+
+
+def begin(bed: Testbed, source: Path, target: Path) -> subprocess.Popen[str]:
+    """A copy from both source nodes of a bed to both sinks."""
+    pool = f"testbed:{bed.name}"
+    ends = (f"{pool}:source-[1-2]{source}/", f"{pool}:sink-[1-2]{target}")
+    return subprocess.Popen(
+        [FARLINE, "copy", "--no-store", "--json", "--stall-timeout", "5s", *ends],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def wait_for_data(target: Path) -> None:
+    """Until some of the large file has been there for longer than a journal waits."""
+    until = time.monotonic() + 60
+    while not list(target.glob(".farline-partial/*/large-*.part")):
+        assert time.monotonic() < until, list(target.rglob("*"))
+        time.sleep(0.05)
+    time.sleep(3)
+
+
+def processes_of(bed: Testbed, host: str) -> list[int]:
+    """Of farline on a host: what has orders or serves there."""
+    net = Path(bed.hosts[host].namespaces["net"]).stat().st_ino
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            is_there = entry.name.isdigit() and (entry / "ns" / "net").stat().st_ino == net
+            words = (entry / "cmdline").read_bytes().split(b"\0") if is_there else []
+            if b"--order" in words or b"--copy-session" in words:
+                found.append(int(entry.name))
+    return found
+
+
+HURTS = [(what, host) for what in ("killed", "cut", "suspended") for host in ("source-2", "sink-2")]
+"""What becomes of which node; a suspended one is given up after 30 s of silence."""
+
+
+@pytest.mark.parametrize(
+    ("what", "host"), HURTS if os.environ.get("FARLINE_LONG") == "1" else [HURTS[0], HURTS[3]]
+)
+def test_a_node_that_fails_costs_its_share_and_no_byte(
+    testbed: MakeBed, source: Path, tmp_path: Path, what: str, host: str
+) -> None:
+    bed = testbed("nodes", **SLOW)
+    target = tmp_path / "target"
+    with begin(bed, source, target) as copy:
+        wait_for_data(target)
+        hurt = processes_of(bed, host)
+        assert hurt
+        if what == "cut":
+            bed.cut(host)
+        else:
+            for process in hurt:
+                os.kill(process, signal.SIGKILL if what == "killed" else signal.SIGSTOP)
+        try:
+            out, said = copy.communicate(timeout=LIMIT_S)
+        finally:
+            copy.kill()
+            for process in hurt:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+    assert copy.returncode == 0, said
+    assert json.loads(out)["copy"]["failed"]["files"] == 0
+    assert_same(source, target)
+
+
+def test_a_copy_that_is_killed_is_resumed_and_sends_only_what_is_missing(
+    testbed: MakeBed, source: Path, tmp_path: Path
+) -> None:
+    bed = testbed("nodes", **SLOW)
+    target = tmp_path / "target"
+    with begin(bed, source, target) as copy:
+        wait_for_data(target)
+        copy.kill()
+    with begin(bed, source, target) as again:
+        out, said = again.communicate(timeout=LIMIT_S)
+    assert again.returncode == 0, said
+    record = json.loads(out)
+    assert record["summary"]["forward"]["bytes"] < 70 * MIB
+    assert_same(source, target)

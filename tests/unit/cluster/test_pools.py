@@ -1,0 +1,180 @@
+"""How several nodes are written as one end of a copy, and what is not taken for such."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from farline.cluster import copy_job
+from farline.cluster.nodes import get_nodes
+from farline.copying import CopyRequest
+from farline.copying.locations import SshHost, ThisHost, read_location
+from farline.copying.pools import Node, NodePool, read_nodes
+from farline.errors import FarlineError, UsageError
+from farline.tools import never_stop
+from farline.tools.ssh import SshCommand
+from farline.tools.step_command import StepCommand, filled, read_template
+from tests.support.steps import finished
+
+
+@pytest.fixture
+def pools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of pools, not there yet."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "farline").mkdir()
+    return tmp_path / "farline" / "pools.toml"
+
+
+def pool(text: str) -> tuple[NodePool, str]:
+    """What a location is as a pool."""
+    location = read_location(text)
+    assert isinstance(location.host, NodePool), location
+    return location.host, location.path
+
+
+def test_nodes_are_written_with_commas_ranges_and_addresses_for_data() -> None:
+    names = [node.name for node in read_nodes("dtn[1-3,7].example.org,other")]
+    assert names == [*(f"dtn{number}.example.org" for number in (1, 2, 3, 7)), "other"]
+    assert [node.name for node in read_nodes("n[008-010]")] == ["n008", "n009", "n010"]
+    assert read_nodes("a%10.0.0.1,b") == (Node("a", "10.0.0.1"), Node("b"))
+    assert [node.name for node in read_nodes("alice@a,b,bob@c")] == ["alice@a", "alice@b", "bob@c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("a,a", "is named twice"),
+        ("n[3-1]", "is not a range"),
+        ("n[x]", "is not a node"),
+        ("n[1-99999]", "is not a range"),
+        ("a b,c", "is not a node"),
+        ("-oProxyCommand=x,b", "is not a node"),
+    ],
+)
+def test_a_list_that_makes_no_sense_is_refused(text: str, what: str) -> None:
+    with pytest.raises(UsageError, match=what):
+        read_nodes(text)
+
+
+def test_locations_of_several_nodes_are_told_from_all_others(pools: Path) -> None:
+    host, path = pool("dtn[1-8]:/archive/")
+    assert (host.engine, len(host.nodes), path) == ("ssh", 8, "/archive/")
+    host, path = pool("slurm:xfer:8/data/")
+    assert (host.engine, host.count, host.settings["partition"], path) == (
+        "slurm", 8, "xfer", "/data/",
+    )  # fmt: skip
+    host, path = pool("testbed:nodes:sink-[1-4]/tmp/x")
+    assert (host.engine, host.settings["bed"], len(host.nodes)) == ("testbed", "nodes", 4)
+    for plain in ("dtn:/archive/", "[::1]:/x", "alice@[fe80::1%eth0]:x", "slurm:xfer"):
+        assert isinstance(read_location(plain).host, SshHost), plain
+    for local in ("a,b", "./a,b:/x", "x[1-2]/y", "/a:b"):
+        assert isinstance(read_location(local).host, ThisHost), local
+
+
+def test_a_pool_has_a_name_and_any_engine(pools: Path) -> None:
+    pools.write_text(
+        '[dtns]\nnodes = ["dtn[1-2]%10.0.0.1", "dtn9"]\n'
+        '[batch]\nslurm = "xfer"\ncount = 4\nlicenses = "wan:1"\nlogin = "login.site"\n'
+        '[pbs]\nnodes = ["a", "b"]\ncommand = "pbsdsh -n {index} -- {argv}"\n'
+    )
+    assert [node.name for node in pool("dtns:/x")[0].nodes][-1] == "dtn9"
+    batch = pool("batch:/x")[0]
+    assert (batch.engine, batch.count, batch.settings["licenses"]) == ("slurm", 4, "wan:1")
+    nodes = finished(get_nodes(pool("pbs:/x")[0], None, None, None, never_stop))
+    assert isinstance(nodes.command, StepCommand)
+    assert nodes.command.farline("b", "copy", "--order") == [
+        "pbsdsh", "-n", "1", "--", "farline", "copy", "--order",
+    ]  # fmt: skip
+    # What has no pool's name is a host, as ever.
+    assert isinstance(read_location("other:/x").host, SshHost)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("[p]\n", "give either nodes, or slurm"),
+        ('[p]\nnodes = ["a"]\nslurm = "x"\n', "give either nodes, or slurm"),
+        ('[p]\nslurm = "x"\n', "count: 1 to 1024"),
+        ('[p]\nnodes = ["a"]\nlicenses = "x"\n', "licenses: goes only with slurm"),
+        ('[p]\nnodes = ["a"]\nnode = 1\n', "node is unknown; allowed: nodes, slurm"),
+        ('[p]\nnodes = "a"\n', "nodes: must be list"),
+        ("p = 3\n", "is not a table"),
+        ("[p\n", "pools.toml"),
+        ('[p]\nslurm = "x"\ncount = 1\nlogin = "a"\nvia = "b {argv}"\n', "login or via"),
+    ],
+)
+def test_a_pool_that_makes_no_sense_is_refused_by_file_and_name(
+    pools: Path, text: str, what: str
+) -> None:
+    pools.write_text(text)
+    with pytest.raises(UsageError, match=what) as refused:
+        read_location("p:/x")
+    assert str(pools) in refused.value.message
+
+
+def test_a_template_says_where_the_program_goes() -> None:
+    assert filled(("x", "{node}", "{argv}"), ["a b", "c"], "n1") == ["x", "n1", "a b", "c"]
+    assert filled(("ssh", "h", "{command}"), ["a b", "c"]) == ["ssh", "h", "'a b' c"]
+    with pytest.raises(UsageError, match=r"\{argv\} is missing"):
+        read_template("pbsdsh -n {index}")
+    with pytest.raises(UsageError, match="No closing quotation"):
+        read_template("x '{argv}")
+
+
+def test_ssh_nodes_have_their_own_address_for_data() -> None:
+    host, _ = pool("a%10.0.0.1,b:/x")
+    nodes = finished(get_nodes(host, SshCommand(), None, None, never_stop))
+    assert nodes.command.host_name("a", "a") == "10.0.0.1"
+    assert nodes.command.farline("a", "serve")[:1] == ["ssh"]
+
+
+def test_slurm_without_its_commands_says_what_to_install(
+    pools: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    host, _ = pool("slurm:xfer:2/x")
+    with pytest.raises(FarlineError, match="install the package slurm-client"):
+        finished(get_nodes(host, None, None, None, never_stop))
+
+
+@pytest.mark.parametrize(
+    ("settings", "what"),
+    [
+        ({"max_harm": 0.2}, "--max-harm: does not go with several nodes"),
+        ({"tune": "auto"}, "--tune auto: does not go with several nodes"),
+    ],
+)
+def test_what_does_not_go_with_several_nodes_is_refused(
+    settings: dict[str, object], what: str
+) -> None:
+    request = CopyRequest.between("dtn[1-2]:/a/", "x[1-2]:/b", **settings)
+    with pytest.raises(UsageError, match=what):
+        copy_job(request)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "what"),
+    [
+        ("0", "allowed: 1 to 9999"),
+        ("4stm-1str-2n-1str-3n", "both sides must have as many"),
+        ("many", "is not a setting of nodes"),
+    ],
+)
+def test_a_number_of_nodes_is_one_or_a_setting(nodes: str, what: str) -> None:
+    request = CopyRequest.between("dtn[1-2]:/a/", "x[1-2]:/b")
+    with pytest.raises(UsageError, match=what):
+        copy_job(request, nodes)
+    with pytest.raises(UsageError, match="neither end has several nodes"):
+        copy_job(CopyRequest.between("/a/", "/b"), "2")
+    two = CopyRequest.between("dtn[1-2]:/a/", "x[1-2]:/b", spec={"streams": 2})
+    with pytest.raises(UsageError, match="state different streams"):
+        copy_job(two, "4stm-1str-2n-1str-2n")
+
+
+def test_this_host_beside_nodes_is_reached_by_the_address_that_leads_to_them() -> None:
+    nodes = finished(get_nodes(ThisHost(), None, "127.0.0.1", None, never_stop))
+    (host,) = nodes.hosts
+    assert nodes.command.host_name(host.target, "x") == "127.0.0.1"
+    assert nodes.command.farline(host.target, "copy")[0] == sys.executable
