@@ -249,7 +249,7 @@ def _own_nodes(slurm: Slurm, count: int) -> tuple[str, ...]:
     """The nodes of the job that this process is in."""
     nodes = slurm.names(os.environ.get("SLURM_JOB_NODELIST", ""))
     if len(nodes) < count:
-        raise UsageError(f"this Slurm job has {len(nodes)} nodes, but {count} are asked for")
+        raise UsageError(f"this Slurm job has {len(nodes)} nodes, but {count} were requested")
     return nodes[:count]
 
 
