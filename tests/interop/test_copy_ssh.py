@@ -337,3 +337,52 @@ def test_between_two_hosts_whatever_their_shells_print(tmp_path: Path, sshd: Ssh
     done = farline(tmp_path, "copy", *ends, *options)
     assert done.returncode == 0, done.stderr
     assert shape(tmp_path / "up") == shape(tree)
+
+
+@pytest.fixture
+def two_nodes(sshd: Sshd) -> str:
+    """The host under two names, as nodes of one end."""
+    key = (sshd.folder / "host.pub").read_text()
+    with (sshd.folder / "known").open("a") as known:
+        known.write(f"[localhost]:{sshd.port} {key}")
+    return f"{sshd.user}@127.0.0.1,localhost%127.0.0.1"
+
+
+@pytest.mark.parametrize("sources", ["this host", "two nodes"])
+def test_several_nodes_over_ssh_make_one_copy(
+    tmp_path: Path, sshd: Sshd, two_nodes: str, sources: str
+) -> None:
+    tree = make_tree(tmp_path / "tree")
+    (tree / "large").write_bytes(secrets.token_bytes(50 << 20))
+    source = f"{tree}/" if sources == "this host" else f"{two_nodes}:{tree}/"
+    receipt = tmp_path / "receipt"
+    words = ["--json", "--no-store", "-H", "--receipt", str(receipt), *sshd.options]
+    done = farline(tmp_path, "copy", *words, source, f"{two_nodes}:{tmp_path}/up")
+    assert done.returncode == 0, done.stderr
+    assert shape(tmp_path / "up") == shape(tree)
+    record = json.loads(done.stdout)
+    evidence = record["verdict"]["evidence"]
+    for node in ("127.0.0.1", "localhost"):
+        assert any(f"to {sshd.user}@{node}: " in line for line in evidence), evidence
+    assert record["copy"]["failed"]["files"] == record["copy"]["present"]["files"] == 0
+    again = farline(tmp_path, "copy", *words, source, f"{two_nodes}:{tmp_path}/up")
+    assert again.returncode == 0, again.stderr
+    second = json.loads(again.stdout)["copy"]
+    assert second["copied"]["files"] == 0
+    assert not list((tmp_path / "up").glob(".farline*"))
+
+
+def test_a_node_that_cannot_be_reached_is_said_and_the_others_do_the_work(
+    tmp_path: Path, sshd: Sshd
+) -> None:
+    tree = make_tree(tmp_path / "tree")
+    nodes = f"{sshd.user}@127.0.0.1,nowhere.invalid"
+    words = ["--no-store", *sshd.options]
+    done = farline(tmp_path, "copy", *words, f"{tree}/", f"{nodes}:{tmp_path}/up")
+    assert done.returncode == 0, done.stderr
+    assert "nowhere.invalid is not used: " in done.stderr
+    assert shape(tmp_path / "up") == shape(tree)
+    nobody = f"{sshd.user}@nowhere.invalid,nobody.invalid"
+    none = farline(tmp_path, "copy", *words, f"{tree}/", f"{nobody}:{tmp_path}/no")
+    assert none.returncode not in (0, 1), none.stderr
+    assert len(none.stderr.strip().splitlines()[-1]) < 200

@@ -5,14 +5,14 @@ from __future__ import annotations
 import shlex
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from farline.cluster.slurm import Slurm, SlurmRequest, allocate
 from farline.copying.locations import Host, SshHost, ThisHost
 from farline.copying.pools import NodePool
-from farline.errors import UsageError
+from farline.errors import UnreachableError, UsageError
 from farline.tools.ssh import NAME, SshCommand
 from farline.tools.step_command import StepCommand, read_template
 
@@ -44,20 +44,20 @@ class Nodes:
 def get_nodes(
     host: Host,
     ssh: SshCommand | None,
-    peer: str | None,
+    peers: Sequence[str],
     most: int | None,
     should_stop: StopQuestion,
 ) -> Steps[Nodes]:
     """The nodes of an end; of a host that is one alone, that one.
 
-    `peer` is an address of the other end, by which this host finds its own address; `most` how many
-    are wanted at most.
+    `peers` are addresses of the other end, by which this host finds its own; `most` how many are
+    wanted at most.
 
     Raises:
         FarlineError: when an engine has none, or cannot be asked.
     """
     if isinstance(host, ThisHost):
-        return _this_host(peer)
+        return _this_host(peers)
     if isinstance(host, SshHost):
         return Nodes((host,), ssh or SshCommand())
     if not isinstance(host, NodePool):
@@ -138,23 +138,28 @@ def _via(settings: dict[str, Any]) -> tuple[str, ...]:
     return ("{argv}",) if via is None else read_template(str(via))
 
 
-def _this_host(peer: str | None) -> Nodes:
+def _this_host(peers: Sequence[str]) -> Nodes:
     """This host as a node: it starts farline itself."""
-    address = _address_towards(peer) if peer is not None else "127.0.0.1"
-    step = StepCommand(nodes=(THIS,), addresses=(address,), farline_words=_own_program())
+    step = StepCommand(
+        nodes=(THIS,), addresses=(_address_towards(peers),), farline_words=_own_program()
+    )
     return Nodes((SshHost(THIS),), step)
 
 
-def _address_towards(peer: str) -> str:
-    """The address by which `peer` sees this host: that of the interface that leads there.
+def _address_towards(peers: Sequence[str]) -> str:
+    """The address by which the first of `peers` that has one sees this host: that of the interface
+    that leads there.
 
     Raises:
-        UsageError: when there is no way there.
+        UnreachableError: when there is no way to any.
     """
-    try:
-        family, kind, number, _, where = socket.getaddrinfo(peer, 9, type=socket.SOCK_DGRAM)[0]
-        with socket.socket(family, kind, number) as probe:
-            probe.connect(where)
-            return str(probe.getsockname()[0])
-    except OSError as error:
-        raise UsageError(f"{peer}: no address of this host leads there: {error.strerror}") from None
+    said = "none of the other end's nodes has an address"
+    for peer in peers:
+        try:
+            family, kind, number, _, where = socket.getaddrinfo(peer, 9, type=socket.SOCK_DGRAM)[0]
+            with socket.socket(family, kind, number) as probe:
+                probe.connect(where)
+                return str(probe.getsockname()[0])
+        except OSError as error:
+            said = f"{peer}: {error.strerror}"
+    raise UnreachableError(f"no address of this host leads to the other end's nodes: {said}")

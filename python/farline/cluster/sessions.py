@@ -138,7 +138,7 @@ class NodeSessions:
             raise InterruptedRun("stopped before the copy began")
         for lane, error in failed:
             lane.sessions.close()
-            yield Notice(NoticeKind.OTHER, f"{lane.name} is not used: {error.message}")
+            yield Notice(NoticeKind.NODE, f"{lane.name} is not used: {error.message}")
         lost = {lane.number for lane, _ in failed}
         self._lanes = [lane for lane in self._lanes if lane.number not in lost]
         if not self._lanes:
@@ -152,12 +152,11 @@ class NodeSessions:
         order = sorted((0, 1), key=lambda side: isinstance(hosts[side], ThisHost))
         got: dict[int, Nodes] = {}
         for side in order:
-            peer = None
+            peers: list[str] = []
             if isinstance(hosts[side], ThisHost):
                 other = got[1 - side]
-                host = other.hosts[0]
-                peer = other.command.host_name(host.target, host.host)
-            nodes = yield from get_nodes(hosts[side], self.ssh, peer, most, should_stop)
+                peers = [other.command.host_name(host.target, host.host) for host in other.hosts]
+            nodes = yield from get_nodes(hosts[side], self.ssh, peers, most, should_stop)
             got[side] = nodes
             self._ends.append(nodes)
         self._ends = [got[0], got[1]]
@@ -293,13 +292,13 @@ class NodeSessions:
         try:
             while crew.is_at_work:
                 for line in crew.said():
-                    yield Notice(NoticeKind.OTHER, line)
+                    yield Notice(NoticeKind.NODE, line)
                 yield joined.progress()
                 time.sleep(_POLL_S)
         finally:
             crew.join()
         for line in crew.said():
-            yield Notice(NoticeKind.OTHER, line)
+            yield Notice(NoticeKind.NODE, line)
         if should_stop() is not Stop.GO_ON:
             return InterruptedRun("stopped")
         return queue.error

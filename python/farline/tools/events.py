@@ -46,6 +46,8 @@ class NoticeKind(Enum):
     """Something that takes long for a person, such as a start over ssh."""
     NOT_KEPT = "not_kept"
     """The store did not take the record of a session; the job itself goes on."""
+    NODE = "node"
+    """A node of several that failed, or is not used."""
     OTHER = "other"
     """From a farline on another host that knows more kinds than this one."""
 

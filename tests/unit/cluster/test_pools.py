@@ -82,7 +82,7 @@ def test_a_pool_has_a_name_and_any_engine(pools: Path) -> None:
     assert [node.name for node in pool("dtns:/x")[0].nodes][-1] == "dtn9"
     batch = pool("batch:/x")[0]
     assert (batch.engine, batch.count, batch.settings["licenses"]) == ("slurm", 4, "wan:1")
-    nodes = finished(get_nodes(pool("pbs:/x")[0], None, None, None, never_stop))
+    nodes = finished(get_nodes(pool("pbs:/x")[0], None, [], None, never_stop))
     assert isinstance(nodes.command, StepCommand)
     assert nodes.command.farline("b", "copy", "--order") == [
         "pbsdsh", "-n", "1", "--", "farline", "copy", "--order",
@@ -125,7 +125,7 @@ def test_a_template_says_where_the_program_goes() -> None:
 
 def test_ssh_nodes_have_their_own_address_for_data() -> None:
     host, _ = pool("a%10.0.0.1,b:/x")
-    nodes = finished(get_nodes(host, SshCommand(), None, None, never_stop))
+    nodes = finished(get_nodes(host, SshCommand(), [], None, never_stop))
     assert nodes.command.host_name("a", "a") == "10.0.0.1"
     assert nodes.command.farline("a", "serve")[:1] == ["ssh"]
 
@@ -136,7 +136,7 @@ def test_slurm_without_its_commands_says_what_to_install(
     monkeypatch.setenv("PATH", str(tmp_path))
     host, _ = pool("slurm:xfer:2/x")
     with pytest.raises(FarlineError, match="install the package slurm-client"):
-        finished(get_nodes(host, None, None, None, never_stop))
+        finished(get_nodes(host, None, [], None, never_stop))
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,8 @@ def test_a_number_of_nodes_is_one_or_a_setting(nodes: str, what: str) -> None:
 
 
 def test_this_host_beside_nodes_is_reached_by_the_address_that_leads_to_them() -> None:
-    nodes = finished(get_nodes(ThisHost(), None, "127.0.0.1", None, never_stop))
+    peers = ["nowhere.invalid", "127.0.0.1"]
+    nodes = finished(get_nodes(ThisHost(), None, peers, None, never_stop))
     (host,) = nodes.hosts
     assert nodes.command.host_name(host.target, "x") == "127.0.0.1"
     assert nodes.command.farline(host.target, "copy")[0] == sys.executable
