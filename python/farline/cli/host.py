@@ -55,6 +55,10 @@ _LABELS: dict[Severity, str] = {"bad": "blocking", "warn": "warning", "ok": "ok"
 @click.option(
     "--interface", metavar="IF", help="Check only this network interface (default: all in use)."
 )
+@click.option(
+    "--map", "as_map", is_flag=True,
+    help="Show NUMA nodes, cores and network interfaces, and the CPUs that suit each interface.",
+)  # fmt: skip
 @click.option("--no-measure", is_flag=True, help="Do not measure the copy rate of memory.")
 @click.option("--json", "as_json", is_flag=True, help="Print facts and findings as JSON.")
 @click.option(
@@ -79,6 +83,7 @@ def command(
     streams: int,
     loss: float | None,
     interface: str | None,
+    as_map: bool,
     no_measure: bool,
     as_json: bool,
     as_sysctl: bool,
@@ -94,6 +99,13 @@ def command(
     from farline.findings.host import findings, judged_interfaces
     from farline.tools.native import host_facts, memory_copy_bps
 
+    if as_map and (as_sysctl or as_firewall):
+        raise click.UsageError("--map goes with --json only")
+    if as_map:
+        from farline.cli.host_map import print_map
+
+        print_map(as_json)
+        return
     if sum((as_json, as_sysctl, as_firewall)) > 1:
         raise click.UsageError("--json, --sysctl and --firewall cannot be combined")
     if as_firewall:

@@ -169,7 +169,7 @@ PAGES = {
     "host": Page(
         options=(
             Options("Path", "--rate --rtt -P --loss --interface"),
-            Options("Output", "--sysctl --json --no-measure"),
+            Options("Output", "--map --sysctl --json --no-measure"),
             Options("Firewall", "--firewall -p --data-ports"),
         ),
         examples=(
