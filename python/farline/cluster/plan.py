@@ -15,9 +15,9 @@ from farline.errors import UsageError
 
 FILE_COST_BYTES = 64 * 1024
 """What a file costs beside its content, as bytes that could have been sent."""
-LEAST_BYTES = 16 << 20
+LEAST_BYTES = 8 << 20
 """A shorter part costs more to begin than another pair could help."""
-LEAST_FILES = 64
+LEAST_FILES = 32
 CUT_BYTES = 4 << 20
 """Files are cut at multiples of it."""
 MOST_NAMES = 4_096

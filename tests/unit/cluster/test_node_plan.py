@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.cluster.parts_queue import LONGEST_BUSY_S, MOST_FAILURES, MOST_TRIES, PartsQueue
-from farline.cluster.plan import CUT_BYTES, LEAST_BYTES, MOST_NAMES, Bases, Listed, Part, parts_of
+from farline.cluster.plan import (
+    CUT_BYTES,
+    LEAST_BYTES,
+    LEAST_FILES,
+    MOST_NAMES,
+    Bases,
+    Listed,
+    Part,
+    parts_of,
+)
 from farline.errors import BusyError, TimeoutFailure, UsageError
 
 BASES = Bases({}, "/data/")
@@ -53,8 +62,8 @@ def test_many_small_files_are_shared_by_all_and_the_last_parts_are_short(
     parts = parts_of([Listed(f"f{number}", 1000) for number in range(count)], BASES, lanes)
     assert all(len(part.names) <= MOST_NAMES for part in parts)
     most = max(len(part.names) for part in parts)
-    assert most <= max(count // (2 * lanes) + 1, 64)
-    assert len(parts) >= min(lanes, count // 64)
+    assert most <= max(count // (2 * lanes) + 1, LEAST_FILES)
+    assert len(parts) >= min(lanes, count // LEAST_FILES)
 
 
 def test_one_large_file_keeps_all_nodes_at_work_to_the_end() -> None:
