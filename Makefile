@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup dev spark demo check test test-long lint fmt help-pages gen words bpf bench fuzz reproduce paper carried emulator-table docs lock clean
+.PHONY: help setup dev spark demo check test test-long lint fmt help-pages gen words bpf bench fuzz reproduce paper carried emulator-table docs dist lock clean
 
 # Would keep bytecode from being written, and slow down every start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -85,11 +85,16 @@ docs: any ## Build the pages into docs/site.
 	@.venv/bin/python -m sphinx --quiet --fail-on-warning -b html docs docs/site
 	@echo "docs/site/index.html"
 
-lock: setup ## Write requirements.lock and requirements-spark.lock anew from pyproject.toml.
+dist: any ## Build packages into dist: wheel, source, .deb, SBOM, checksums; or some: make dist PARTS="wheel deb".
+	@.venv/bin/python -m scripts.dist $(PARTS)
+
+lock: setup ## Write the requirements*.lock files anew from pyproject.toml.
 	@.venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --extra analysis --extra portal --group dev \
 	    --generate-hashes --no-emit-index-url --no-header --no-annotate pyproject.toml -o requirements.lock
 	@echo 'pyspark>=4.0,<4.1' | .venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
 	    --generate-hashes --no-emit-index-url --no-header --no-annotate - -o requirements-spark.lock
+	@echo 'ziglang>=0.15,<0.18' | .venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
+	    --generate-hashes --no-emit-index-url --no-header --no-annotate - -o requirements-dist.lock
 
 clean: ## Remove what was built; the store and reports stay.
 	@rm -rf .venv target docs/site python/farline/_native*.so

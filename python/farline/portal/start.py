@@ -12,6 +12,7 @@ from pathlib import Path
 from farline.errors import SystemFailure
 from farline.portal.access import LOGIN, LOGIN_S, SCOPES
 from farline.portal.settings import Settings
+from farline.tools.service_manager import ServiceManager
 
 DEFAULT_PORT = 5480
 BACKLOG = 2048
@@ -73,9 +74,17 @@ def serve(
     from farline.portal.app import create_service
     from farline.portal.server import run
 
+    manager = ServiceManager()
+
+    def told(token: str) -> None:
+        """The token is for who started it; a service manager hears that requests are answered."""
+        ready(token)
+        manager.ready("answering requests")
+
     service = create_service(settings)
     token, _ = service.access.make(LOGIN, user or getpass.getuser(), SCOPES, LOGIN_S)
-    run(service.app, listener, lambda: ready(token))
+    run(service.app, listener, lambda: told(token))
+    manager.stopping()
 
 
 def with_port(address: Address, listener: socket.socket) -> Address:

@@ -12,7 +12,7 @@ import pytest
 
 from farline.tools.service_manager import ServiceManager
 
-UNIT = Path(__file__).parents[3] / "packaging" / "systemd" / "farline-serve.service"
+UNITS = Path(__file__).parents[3] / "packaging" / "systemd"
 
 
 def listener(name: str) -> socket.socket:
@@ -73,10 +73,11 @@ def test_the_watchdog_of_another_process_is_not_served(tmp_path: Path) -> None:
             heard.recv(100)
 
 
-def test_the_unit_is_valid_and_confines() -> None:
+@pytest.mark.parametrize("name", ["farline-serve.service", "farline-portal.service"])
+def test_the_units_are_valid_and_confine(name: str) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed: install systemd")
-    words = ["systemd-analyze", "security", "--offline=true", "--threshold=20", str(UNIT)]
+    words = ["systemd-analyze", "security", "--offline=true", "--threshold=20", str(UNITS / name)]
     said = subprocess.run(words, capture_output=True, text=True)
     assert said.returncode == 0, said.stdout[-200:] + said.stderr
     assert "Unknown" not in said.stderr and "ignoring" not in said.stderr, said.stderr

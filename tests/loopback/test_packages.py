@@ -1,0 +1,137 @@
+"""The Debian package: the same bytes each time, and a farline that works from it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scripts import dist
+from tests.support.trees import make_tree, shape
+
+EPOCH = {"SOURCE_DATE_EPOCH": "1700000000"}
+SITE = Path(next(path for path in sys.path if path.endswith("site-packages")))
+
+
+def make_wheel(folder: Path) -> Path:
+    """A wheel of this checkout with the extension that is there."""
+    info = f"farline-{dist.version()}.dist-info"
+    wheel = folder / f"farline-{dist.version()}-cp311-abi3-linux_x86_64.whl"
+    native = folder / "_native.abi3.so"
+    shutil.copy(dist.ROOT / "python" / "farline" / native.name, native)
+    subprocess.run(["strip", native], check=True)
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for path in sorted((dist.ROOT / "python" / "farline").rglob("*")):
+            if path.suffix in (".py", ".pyi", ".toml", ".html", ".css", ".typed", ".svg", ".json"):
+                archive.write(path, path.relative_to(dist.ROOT / "python"))
+        archive.write(native, f"farline/{native.name}")
+        archive.writestr(
+            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: farline\nVersion: {dist.version()}\n"
+        )
+        archive.writestr(
+            f"{info}/WHEEL",
+            "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: false\n"
+            "Tag: cp311-abi3-linux_x86_64\n",
+        )
+        archive.writestr(f"{info}/RECORD", "")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
+    """Two builds of the package, one after the other."""
+    top = tmp_path_factory.mktemp("dist")
+    wheel = make_wheel(top)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dist, "install_core", copy_core)
+        built = []
+        for name in ("first", "second"):
+            (top / name).mkdir()
+            built.append(dist.build_deb(wheel, top / name, EPOCH))
+        yield built[0], built[1]
+
+
+def copy_core(site: Path) -> None:
+    """What pip would install, from this environment."""
+    for name in ("click", "markdown_it", "mdurl", "pygments", "rich"):
+        shutil.copytree(
+            SITE / name, site / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyc")
+        )
+
+
+@pytest.fixture(scope="module")
+def root(packages: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the package would put below /."""
+    root = tmp_path_factory.mktemp("root")
+    subprocess.run(["dpkg-deb", "--extract", packages[0], root], check=True)
+    return root
+
+
+def test_the_same_files_make_the_same_package(packages: tuple[Path, Path]) -> None:
+    first, second = packages
+    assert dist.digest("sha256", first) == dist.digest("sha256", second)
+
+
+def test_a_copy_works_from_what_is_installed_and_finds_nothing_elsewhere(
+    root: Path, tmp_path: Path
+) -> None:
+    tree = make_tree(tmp_path / "tree")
+    python = root / "usr/lib/farline/bin/python3"
+    words = [str(python), "-m", "farline", "copy", "--no-store", f"{tree}/", f"{tmp_path}/copy"]
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(words, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert shape(tmp_path / "copy") == shape(tree)
+    where = subprocess.run(
+        [python, "-c", "import farline, click; print(farline.__file__, click.__file__)"],
+        capture_output=True, text=True, env=environment, cwd=tmp_path,
+    )  # fmt: skip
+    assert all(path.startswith(str(root)) for path in where.stdout.split()), where.stdout
+
+
+def test_pages_completion_and_units_come_along(root: Path) -> None:
+    share = root / "usr/share"
+    pages = {path.name for path in (share / "man/man1").iterdir()}
+    assert {"farline.1.gz", "farline-copy.1.gz", "farline-serve.1.gz"} <= pages
+    assert "farline" in (share / "bash-completion/completions/farline").read_text()
+    assert (share / "zsh/vendor-completions/_farline").exists()
+    assert (share / "fish/vendor_completions.d/farline.fish").exists()
+    units = {path.name for path in (root / "usr/lib/systemd/system").iterdir()}
+    assert units == {"farline-serve.service", "farline-portal.service"}
+    assert (root / "usr/bin/farline").resolve().name == "farline"
+
+
+def test_nothing_tells_of_the_machine_that_built_it(root: Path) -> None:
+    for path in root.rglob("*"):
+        mode = path.lstat().st_mode
+        if path.is_symlink():
+            continue
+        assert not mode & (stat.S_IWGRP | stat.S_IWOTH), path
+        if path.is_file() and path.suffix != ".so":
+            assert str(dist.ROOT).encode() not in path.read_bytes(), path
+
+
+def test_dpkg_reads_what_it_is(packages: tuple[Path, Path]) -> None:
+    said = subprocess.run(
+        ["dpkg-deb", "--field", packages[0]], capture_output=True, text=True, check=True
+    ).stdout
+    assert f"Version: {dist.version()}\n" in said
+    assert "Architecture: amd64\n" in said
+    size = re.search(r"Installed-Size: (\d+)", said)
+    assert size is not None and int(size[1]) > 1000
+
+
+def test_the_core_is_locked_by_hashes_and_listed_in_the_sbom() -> None:
+    core = list(dist.entries(dist.core_lock(dist.lock_text())))
+    assert [name for name, _, _ in core] == list(dist.CORE)
+    for name, number, hashes in core:
+        found = dist.component((name, number, hashes))
+        assert found["purl"] == f"pkg:pypi/{name}@{number}"
+        assert hashes
