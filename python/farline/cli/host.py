@@ -100,7 +100,7 @@ def command(
     from farline.tools.native import host_facts, memory_copy_bps
 
     if as_map and (as_sysctl or as_firewall):
-        raise click.UsageError("--map goes with --json only")
+        raise click.UsageError("--map works only with --json")
     if as_map:
         from farline.cli.host_map import print_map
 

@@ -62,7 +62,7 @@ def get_nodes(
         return Nodes((host,), ssh or SshCommand())
     if not isinstance(host, NodePool):
         raise UsageError(
-            f"{host}: a server does not go with several nodes at the other end; name hosts that "
+            f"{host}: a server cannot be combined with several nodes at the other end; name hosts that "
             "ssh leads to, or a pool"
         )
     if host.engine == "slurm":

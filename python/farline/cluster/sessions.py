@@ -59,7 +59,7 @@ def node_sessions(request: CopyRequest, setting: NodeSetting | None = None) -> N
     the request.
 
     Raises:
-        UsageError: for what does not go with several nodes.
+        UsageError: for what cannot be combined with several nodes.
     """
     _check(request)
     words = request.data_path.server_words()
@@ -76,7 +76,7 @@ def _check(request: CopyRequest) -> None:
     if request.tune == "auto":
         flags.append("--tune auto")
     if flags:
-        raise UsageError(f"{flags[0]}: does not go with several nodes ({_pool_of(ends)})")
+        raise UsageError(f"{flags[0]}: cannot be combined with several nodes ({_pool_of(ends)})")
 
 
 def _pool_of(ends: Endpoints) -> NodePool:

@@ -189,7 +189,7 @@ def _pool(name: str, table: Mapping[str, Any], where: str) -> NodePool:
         settings["partition"] = table["slurm"]
         return NodePool(name, "slurm", (), table["count"], settings)
     if wrong := next((key for key in (*_SLURM_ONLY, "count") if key in table), None):
-        raise UsageError(f"{where}: {wrong}: goes only with slurm")
+        raise UsageError(f"{where}: {wrong}: works only with slurm")
     nodes = read_nodes(",".join(map(str, table["nodes"])))
     if not nodes:
         raise UsageError(f"{where}: nodes: name at least one")

@@ -97,7 +97,7 @@ def test_a_pool_has_a_name_and_any_engine(pools: Path) -> None:
         ("[p]\n", "give either nodes, or slurm"),
         ('[p]\nnodes = ["a"]\nslurm = "x"\n', "give either nodes, or slurm"),
         ('[p]\nslurm = "x"\n', "count: 1 to 1024"),
-        ('[p]\nnodes = ["a"]\nlicenses = "x"\n', "licenses: goes only with slurm"),
+        ('[p]\nnodes = ["a"]\nlicenses = "x"\n', "licenses: works only with slurm"),
         ('[p]\nnodes = ["a"]\nnode = 1\n', "node is unknown; allowed: nodes, slurm"),
         ('[p]\nnodes = "a"\n', "nodes: must be list"),
         ("p = 3\n", "is not a table"),
@@ -142,8 +142,8 @@ def test_slurm_without_its_commands_says_what_to_install(
 @pytest.mark.parametrize(
     ("settings", "what"),
     [
-        ({"max_harm": 0.2}, "--max-harm: does not go with several nodes"),
-        ({"tune": "auto"}, "--tune auto: does not go with several nodes"),
+        ({"max_harm": 0.2}, "--max-harm: cannot be combined with several nodes"),
+        ({"tune": "auto"}, "--tune auto: cannot be combined with several nodes"),
     ],
 )
 def test_what_does_not_go_with_several_nodes_is_refused(
