@@ -8,6 +8,7 @@ requirements-dist.lock names by its hash.
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 import json
@@ -81,7 +82,29 @@ def build_wheel(folder: Path, env: Mapping[str, str]) -> Path:
             "--zig", "--compatibility", "manylinux2014", "--interpreter", sys.executable,
             "--out", folder, env={**env, "PATH": path},
         )  # fmt: skip
-    return newest(folder, "*.whl")
+    wheel = newest(folder, "*.whl")
+    forget_place(wheel)
+    return wheel
+
+
+def forget_place(wheel: Path) -> None:
+    """Takes the folder that it was built in out of the wheel's SBOM, and corrects its RECORD."""
+    with zipfile.ZipFile(wheel) as archive:
+        members = [(info, archive.read(info)) for info in archive.infolist()]
+    sums = {}
+    for at, (info, content) in enumerate(members):
+        if "/sboms/" in info.filename:
+            content = content.replace(f"path+file://{ROOT}/".encode(), b"path+file:///farline/")
+            members[at] = (info, content)
+            checksum = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=")
+            sums[info.filename] = f"{info.filename},sha256={checksum.decode()},{len(content)}"
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        for info, content in members:
+            if info.filename.endswith(".dist-info/RECORD"):
+                lines = content.decode().splitlines()
+                lines = [sums.get(line.partition(",")[0], line) for line in lines]
+                content = ("\n".join(lines) + "\n").encode()
+            archive.writestr(info, content)
 
 
 def build_source(folder: Path, env: Mapping[str, str]) -> Path:

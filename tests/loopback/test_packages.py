@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 import shutil
 import stat
@@ -135,3 +137,19 @@ def test_the_core_is_locked_by_hashes_and_listed_in_the_sbom() -> None:
         found = dist.component((name, number, hashes))
         assert found["purl"] == f"pkg:pypi/{name}@{number}"
         assert hashes
+
+
+def test_a_wheel_forgets_where_it_was_built_and_its_record_stays_true(tmp_path: Path) -> None:
+    wheel = tmp_path / "x-1-py3-none-any.whl"
+    name = "x-1.dist-info/sboms/x.cyclonedx.json"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("x/a.py", "pass\n")
+        archive.writestr(name, f'{{"bom-ref": "path+file://{dist.ROOT}/crates/py#1"}}')
+        archive.writestr("x-1.dist-info/RECORD", f"x/a.py,sha256=k,5\n{name},sha256=old,1\n")
+    dist.forget_place(wheel)
+    with zipfile.ZipFile(wheel) as archive:
+        sbom = archive.read(name)
+        lines = archive.read("x-1.dist-info/RECORD").decode().splitlines()
+    assert sbom == b'{"bom-ref": "path+file:///farline/crates/py#1"}'
+    checksum = base64.urlsafe_b64encode(hashlib.sha256(sbom).digest()).rstrip(b"=").decode()
+    assert lines == ["x/a.py,sha256=k,5", f"{name},sha256={checksum},{len(sbom)}"]

@@ -105,10 +105,9 @@ class Joined:
         """What parts copied counts as copied, what they made as made."""
         look, copied, present = self._report, dict(report["copied"]), dict(report["present"])
         updated = dict(report.get("updated") or {"files": 0, "bytes": 0})
-        made = report["made"]
-        for there in (updated, present):
-            more = max(0, min(look["made"] - made, there["files"]))
-            made, there["files"] = made + more, there["files"] - more
+        # Folders that parts made count nowhere in the last session, unless it set their times.
+        made = max(report["made"], look["made"])
+        updated["files"] -= min(made - report["made"], updated["files"])
         for key in ("files", "bytes"):
             was = look["present"][key]
             carried = max(0, min(present[key] - was, look["copied"][key] - copied[key]))

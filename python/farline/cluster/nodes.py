@@ -62,8 +62,8 @@ def get_nodes(
         return Nodes((host,), ssh or SshCommand())
     if not isinstance(host, NodePool):
         raise UsageError(
-            f"{host}: a server cannot be combined with several nodes at the other end; name hosts that "
-            "ssh leads to, or a pool"
+            f"{host}: a server cannot be combined with several nodes at the other end; name hosts "
+            "that ssh leads to, or a pool"
         )
     if host.engine == "slurm":
         return (yield from _from_slurm(host, most, should_stop))

@@ -288,7 +288,10 @@ class NodeSessions:
     ) -> Steps[FarlineError | None]:  # fmt: skip
         """All pairs carry parts until there are none; why not all were carried."""
         queue = PartsQueue(parts, len(self._lanes))
-        crew = Crew(self._lanes, queue, lambda part: _part_document(document, part), should_stop)
+        lanes = len(self._lanes)
+        crew = Crew(
+            self._lanes, queue, lambda part: _part_document(document, part, lanes), should_stop
+        )
         try:
             while crew.is_at_work:
                 for line in crew.said():
@@ -308,11 +311,14 @@ _LAST_ONLY = ("delete", "max_delete", "remove_source_files")
 """What only the session does that ends the copy."""
 
 
-def _part_document(document: Mapping[str, Any], part: Part) -> dict[str, Any]:
+def _part_document(document: Mapping[str, Any], part: Part, lanes: int) -> dict[str, Any]:
     share: dict[str, Any] = {**document["copy"]["share"], "part": part.number}
     if part.span is not None:
         share["offset"], share["bytes"] = part.span
     copy = {key: value for key, value in document["copy"].items() if key not in _LAST_ONLY}
+    if total_bps := copy.get("total_rate_bps"):
+        # A bound of the copy is one of all pairs together.
+        copy["total_rate_bps"] = max(1, int(total_bps) // lanes)
     return {**document, "copy": {**copy, "share": share}}
 
 

@@ -1,0 +1,132 @@
+"""What the sessions of a copy over several nodes come to as one: figures, record, receipt."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any, cast
+
+from farline.cluster.crew import Lane
+from farline.cluster.joined import Joined
+from farline.cluster.plan import Part
+from farline.cluster.sessions import _part_document
+from farline.copying.remote_to_remote import RemoteToRemote
+from farline.copying.session import Attempt
+
+NONE = {"files": 0, "bytes": 0}
+
+
+def report(**counts: Any) -> dict[str, Any]:
+    """A copy's report in which nothing happened but these."""
+    plain = {
+        "found": NONE, "copied": NONE, "present": NONE, "failed": NONE, "skipped": NONE,
+        "deleted": NONE, "made": 0, "resumed_bytes": 0, "hole_bytes": 0, "repeated_chunks": 0,
+    }  # fmt: skip
+    return {**plain, **counts}
+
+
+def stream(number: int, moved: int) -> dict[str, Any]:
+    """A stream that received so much."""
+    return {"stream": number, "end": 1, "role": 1, "bytes": moved, "elapsed_us": 1_000_000}
+
+
+def record(run_s: float, copy: dict[str, Any], *moved: int) -> dict[str, Any]:
+    """A session's record."""
+    return {
+        "run_id": "R", "status": "complete", "run_s": run_s, "session_s": run_s, "copy": copy,
+        "spec": {"streams": len(moved), "copy": {"sources": ["/s"]}},
+        "streams": [stream(number, size) for number, size in enumerate(moved)],
+        "verdict": {"limit": "path", "line": "path: it is full", "evidence": [], "remedies": []},
+    }  # fmt: skip
+
+
+def lane(number: int, *records: dict[str, Any]) -> Lane:
+    """A pair that carried parts of these records."""
+    made = Lane(number, f"a{number} to b{number}", cast("RemoteToRemote", None), "/d/")
+    made.records = list(records)
+    made.done_bytes = sum(one["copy"]["copied"]["bytes"] for one in records)
+    made.done_files = sum(one["copy"]["copied"]["files"] for one in records)
+    return made
+
+
+def found(joined: Joined, *lines: dict[str, Any], **counts: Any) -> None:
+    """What the dry run found."""
+    joined.found({"copy": report(**counts)}, lines)
+
+
+def planned(path: str, size: int, kind: str = "file") -> dict[str, Any]:
+    """A line of the dry run's receipt."""
+    return {"path": path, "kind": kind, "status": "would-copy", "bytes": size}
+
+
+def one_copy() -> Joined:
+    """Two pairs that carried a large file in two pieces and two small files."""
+    half = report(copied={"files": 1, "bytes": 50})
+    small = report(copied={"files": 1, "bytes": 5}, resumed_bytes=2)
+    lanes = (lane(0, record(1.0, half, 50, 0), record(1.0, small, 5, 0)),
+             lane(1, record(1.0, half, 20, 30), record(1.0, small, 0, 5)))  # fmt: skip
+    joined = Joined(time.monotonic() - 4.0, lanes)
+    found(
+        joined, planned("d", 0, "folder"), planned("d/large", 100), planned("a", 5),
+        planned("b", 5), found={"files": 5, "bytes": 120}, copied={"files": 3, "bytes": 110},
+        present={"files": 1, "bytes": 10}, made=1,
+    )  # fmt: skip
+    return joined
+
+
+def test_what_parts_copied_counts_as_copied_and_what_was_there_as_present(tmp_path: Path) -> None:
+    last = report(
+        found={"files": 5, "bytes": 120}, copied={"files": 1, "bytes": 100},
+        present={"files": 3, "bytes": 20}, updated={"files": 1, "bytes": 0},
+        resumed_bytes=100,
+    )  # fmt: skip
+    receipt = tmp_path / "receipt"
+    lines = [
+        {"path": "d", "kind": "folder", "status": "updated", "bytes": 0},
+        {"path": "d/large", "kind": "file", "status": "copied", "bytes": 100, "resumed_bytes": 9},
+        {"path": "a", "kind": "file", "status": "present", "bytes": 5},
+        {"path": "old", "kind": "file", "status": "present", "bytes": 10},
+    ]
+    receipt.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    attempt = one_copy().attempt(Attempt(cast("Any", record(0.5, last, 0, 0)), None), receipt)
+    assert attempt.record is not None
+    whole = cast("Any", attempt.record)
+    assert whole["copy"]["copied"] == {"files": 3, "bytes": 110}
+    assert whole["copy"]["present"] == {"files": 1, "bytes": 10}
+    assert whole["copy"]["made"] == 1
+    assert "updated" not in whole["copy"]
+    assert whole["copy"]["resumed_bytes"] == 4
+    assert 4.0 <= whole["run_s"] < 10.0
+    # Four streams of data, two of each pair, with the bytes of all that they carried.
+    assert [one["bytes"] for one in whole["streams"]] == [55, 0, 20, 35]
+    assert whole["summary"]["forward"]["bytes"] == 110
+    assert whole["verdict"]["limit"] == "path"
+    assert "a1 to b1: 55 B in 2 parts" in whole["verdict"]["evidence"][2]
+    told = [json.loads(line) for line in receipt.read_text().splitlines()]
+    assert [line["status"] for line in told] == ["copied", "copied", "copied", "present"]
+    assert not any("resumed_bytes" in line for line in told)
+
+
+def test_progress_is_that_of_all_pairs_and_never_more_than_there_is() -> None:
+    joined = one_copy()
+    now = joined.progress().report
+    assert now["found_bytes"] == 120
+    assert now["settled_bytes"] == 120
+    assert now["moved_bytes"] == 110
+    joined.lanes[0].moving_bytes = 1000
+    assert joined.progress().report["settled_bytes"] == 120
+
+
+def test_a_part_has_its_share_of_the_rate_and_neither_deletes_nor_removes() -> None:
+    copy = {
+        "share": {"id": "x"}, "total_rate_bps": 800, "delete": 3, "remove_source_files": True,
+        "max_delete": 3, "verify": "tree",
+    }  # fmt: skip
+    whole = Part(3, "/s", ("a",), 10)
+    assert _part_document({"copy": copy}, whole, 8)["copy"] == {
+        "share": {"id": "x", "part": 3}, "total_rate_bps": 100, "verify": "tree",
+    }  # fmt: skip
+    piece = Part(4, "/s", ("a",), 10, (65536, 131072))
+    share = _part_document({"copy": copy}, piece, 8)["copy"]["share"]
+    assert share == {"id": "x", "part": 4, "offset": 65536, "bytes": 131072}
