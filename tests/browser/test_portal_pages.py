@@ -9,13 +9,15 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
+from farline.store import Store
 from tests.browser.conftest import Opened
 from tests.browser.test_report_page import INK
+from tests.support.contending import made_measurement
 from tests.support.portals import Process, made_sites, made_store, portal_command, portal_process
 
 ESTIMATE = "/estimate?source=ANL&destination=CERN&size=12TB&files=4000&deadline=36h"
 PAGES = ("/", "/paths/ANL/BNL", ESTIMATE, "/transfers", "/transfers/new?source=src&destination=dst",
-         "/reservations", "/campaigns")  # fmt: skip
+         "/reservations", "/campaigns", "/fairness")  # fmt: skip
 SERIOUS = ("serious", "critical")
 
 Open = Callable[..., Opened]
@@ -32,6 +34,7 @@ def portal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
         portal_command(folder, "endpoint", "add", name, str(folder / name))
     (folder / "sites.toml").write_text(sites_text())
     store = made_store(folder)
+    made_measurement(Store(store))
     with portal_process(
         folder, "--store", str(store), "--sites", str(folder / "sites.toml")
     ) as made:
@@ -188,3 +191,16 @@ def test_without_scripts_pages_say_the_same(browser: Browser, portal: Process) -
     page.goto(portal.url + ESTIMATE)
     assert page.locator("figure rect").count() == 3
     context.close()
+
+
+def test_a_fairness_measurement_opens_from_the_list(open_page: Open) -> None:
+    for scheme, width in (("light", 1240), ("dark", 390)):
+        page = open_page("/fairness", width, scheme).page
+        page.locator("tbody th a").first.click()
+        page.wait_for_url("**/fairness/*")
+        page.get_by_text("Each trial of TCP cubic").click()
+        assert page.get_by_role("region", name="Trials of TCP cubic").is_visible()
+        loaded = "Array.from(document.images).every((one) => one.complete && one.naturalWidth > 0)"
+        assert page.locator("img.paper").count() == 3 and page.evaluate(loaded)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert faults(page) == []

@@ -11,11 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from farline.campaign.contention.job import ContentionJob, new_name, seeded
+from farline.campaign.contention.journal import new_journal, write_journal
+from farline.campaign.contention.plan import plan_from_document
 from farline.fairness.contest import BACKGROUND, SUBJECT
 from farline.fairness.curve import ideal_rates
 from farline.spec._types import LINK_SAMPLE_COLUMNS
 from farline.spec.path_watch import PathSeen
-from farline.tools import Capabilities, EventSink, RunResult, StopQuestion
+from farline.store import Store
+from farline.tools import Capabilities, EventSink, RunResult, StopQuestion, never_stop
 from tests.support.paths import make_stamp
 from tests.support.records import make_record
 
@@ -168,3 +172,20 @@ class FakeWatch:
             "rate_bps": CAPACITY_BPS, "topology": topology(), "stamp": make_stamp(*reasons),
         }  # fmt: skip
         return PathSeen(path, link_columns(self.line.rates(), 16.0))
+
+
+def made_measurement(store: Store) -> str:
+    """Keeps a measurement of TCP and UDT beside one CUBIC flow; its name."""
+    document: dict[str, Any] = {
+        "fairness": {
+            "loads": "20%,40%,50%,80%", "repetitions": 2, "lead_s": 0.2, "reference": "tcp",
+        },
+        "subject": {"tcp": {"tcp": {"congestion_control": "cubic"}}, "udt": {"transport": "udt"}},
+        "path": {"rate_bps": "100Mbit"},
+        "expect": {"udt": {"harm": {"at_least": 0.9}}},
+    }  # fmt: skip
+    plan = seeded(plan_from_document(document))
+    journal = new_journal(new_name(plan), plan, "testbed dumbbell")
+    write_journal(store, journal)
+    ContentionJob(journal, FakeLine(), store).run(lambda _progress: None, never_stop)
+    return journal.name

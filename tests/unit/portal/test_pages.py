@@ -15,7 +15,7 @@ from tests.support.portals import Portal, made_store, made_transfers, make_porta
 
 SCRIPT = "<script>alert(1)</script>"
 PAGES = ("/", "/paths/ANL/BNL", "/estimate", "/transfers", "/transfers/new", "/reservations",
-         "/findings", "/campaigns")  # fmt: skip
+         "/findings", "/campaigns", "/fairness")  # fmt: skip
 
 
 @pytest.fixture(scope="module")

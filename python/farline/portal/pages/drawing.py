@@ -26,6 +26,7 @@ NAVIGATION = (
     ("/reservations", "Reservations"),
     ("/findings", "Findings"),
     ("/campaigns", "Campaigns"),
+    ("/fairness", "Fairness"),
 )
 """Address and name of each page that is always a click away."""
 
