@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from farline.testbeds import Host
 
 PACKAGES = "slurmctld, slurmd, slurm-client and munge"
@@ -100,7 +102,8 @@ def _run(host: Host, words: Sequence[str]) -> str:
 def slurm_cluster(folder: Path, name: str, nodes: Sequence[Host]) -> Iterator[SlurmCluster]:
     """A cluster of these hosts, its controller on the first, until the block ends."""
     missing = [word for word in ("slurmctld", "slurmd", "salloc", "munged") if not _which(word)]
-    assert not missing, f"{', '.join(missing)} missing: install {PACKAGES}"
+    if missing:
+        pytest.skip(f"{', '.join(missing)} not found: install {PACKAGES}")
     for part in ("munge", "state"):
         (folder / part).mkdir(parents=True)
     (folder / "munge").chmod(0o711)

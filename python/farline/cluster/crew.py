@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from farline.cluster.parts_queue import PartsQueue
@@ -82,12 +83,17 @@ def start(lanes: Sequence[Lane], should_stop: StopQuestion) -> list[tuple[Lane, 
         except FarlineError as error:
             failed.append((lane, error))
 
-    threads = [threading.Thread(target=begin, args=(lane,), daemon=True) for lane in lanes]
+    at_once([partial(begin, lane) for lane in lanes])
+    return failed
+
+
+def at_once(works: Sequence[Callable[[], None]]) -> None:
+    """Does all of it at the same time, and waits for it: a node that hangs holds up no other."""
+    threads = [threading.Thread(target=work, daemon=True) for work in works]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return failed
 
 
 class Crew:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from farline.cluster.crew import Crew, Lane, start
+from farline.cluster.crew import Crew, Lane, at_once, start
 from farline.cluster.joined import Joined
 from farline.cluster.nodes import Nodes, get_nodes
 from farline.cluster.parts_queue import PartsQueue
@@ -116,8 +116,7 @@ class NodeSessions:
 
     def close(self) -> None:
         """Ends farline on all nodes, and gives them back."""
-        for lane in self._lanes:
-            lane.sessions.close()
+        at_once([lane.sessions.close for lane in self._lanes])
         self._lanes = []
         for nodes in self._ends:
             nodes.release()
