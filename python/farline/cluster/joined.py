@@ -33,6 +33,8 @@ class Joined:
 
     began_s: float
     lanes: Sequence[Lane]
+    sides: str
+    """Stripes and nodes of both sides: `1str-2n-1str-2n`."""
     listed: list[Listed] = field(default_factory=list)
     """Files that are to be copied."""
     _planned: set[str] = field(default_factory=set)
@@ -160,7 +162,10 @@ class Joined:
                 weights[key] = weights.get(key, 0) + part["copy"]["copied"]["bytes"]
         known = {key: weight for key, weight in weights.items() if key[0] != "unknown"}
         pairs = counted(len(self.lanes), "pair of processes", "pairs of processes")
-        evidence = [f"{pairs}, {rate_human(rate_bps)} together", *map(_lane_text, self.lanes)]
+        streams = max(1, record["spec"]["streams"] // max(1, len(self.lanes)))
+        setting = f"{streams}stm-{self.sides}"
+        together = f"{setting}: {pairs}, {rate_human(rate_bps)} together"
+        evidence = [together, *map(_lane_text, self.lanes)]
         if not known:
             return {
                 "limit": "unknown", "line": "parts were too short to tell what limited them",

@@ -183,11 +183,13 @@ class NodeSessions:
         return Lane(number, f"{source.target} to {sink.target}", sessions, destination)
 
     def _setting_text(self) -> str:
-        sources, sinks = (len(nodes.hosts) for nodes in self._ends)
-        stripes = 1 if self.setting is None else self.setting.stripes
-        label = f"{stripes}str-{sources}n-{stripes}str-{sinks}n"
         pairs = counted(len(self._lanes), "pair")
-        return f"nodes: {label}: {pairs} of processes carry the copy"
+        return f"nodes: {self._sides()}: {pairs} of processes carry the copy"
+
+    def _sides(self) -> str:
+        """Stripes and nodes of both sides, as Yildirim and Kosar 2011 write them."""
+        stripes = 1 if self.setting is None else self.setting.stripes
+        return "-".join(f"{stripes}str-{len(nodes.hosts)}n" for nodes in self._ends)
 
     # What is asked for
 
@@ -250,7 +252,7 @@ class NodeSessions:
     ) -> Steps[Attempt]:
         for lane in self._lanes:
             lane.begin()
-        joined = Joined(time.monotonic(), lanes=tuple(self._lanes))
+        joined = Joined(time.monotonic(), tuple(self._lanes), self._sides())
         look = yield from self._looked(document, joined, should_stop)
         if look.error is not None:
             return look

@@ -66,7 +66,7 @@ def one_copy() -> Joined:
     small = report(copied={"files": 1, "bytes": 5}, resumed_bytes=2)
     lanes = (lane(0, record(1.0, half, 50, 0), record(1.0, small, 5, 0)),
              lane(1, record(1.0, half, 20, 30), record(1.0, small, 0, 5)))  # fmt: skip
-    joined = Joined(time.monotonic() - 4.0, lanes)
+    joined = Joined(time.monotonic() - 4.0, lanes, "1str-2n-1str-2n")
     found(
         joined, planned("d", 0, "folder"), planned("d/large", 100), planned("a", 5),
         planned("b", 5), found={"files": 5, "bytes": 120}, copied={"files": 3, "bytes": 110},
@@ -102,6 +102,7 @@ def test_what_parts_copied_counts_as_copied_and_what_was_there_as_present(tmp_pa
     assert [one["bytes"] for one in whole["streams"]] == [55, 0, 20, 35]
     assert whole["summary"]["forward"]["bytes"] == 110
     assert whole["verdict"]["limit"] == "path"
+    assert whole["verdict"]["evidence"][0].startswith("2stm-1str-2n-1str-2n: 2 pairs of processes")
     assert "a1 to b1: 55 B in 2 parts" in whole["verdict"]["evidence"][2]
     told = [json.loads(line) for line in receipt.read_text().splitlines()]
     assert [line["status"] for line in told] == ["copied", "copied", "copied", "present"]
