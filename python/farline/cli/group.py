@@ -65,6 +65,7 @@ COMMANDS: dict[str, Verb] = {
     "show": Verb("farline.cli.show", "Show one run.", _RESULTS),
     "report": Verb("farline.cli.report", "Draw a campaign as one HTML page.", _RESULTS),
     "export": Verb("farline.cli.export", "Write runs as CSV, Parquet or JSON.", _RESULTS),
+    "store": Verb("farline.cli.store", "Check or migrate the store of runs.", _RESULTS),
     "analyze": Verb("farline.cli.analyze", "Analyse existing measurements and logs.", _RESULTS),
     "model": Verb("farline.cli.model", "Predict the throughput of a transport.", _PLAN),
     "reproduce": Verb("farline.cli.reproduce", "Reproduce the figures of the papers.", _PLAN),

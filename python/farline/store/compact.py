@@ -63,16 +63,20 @@ class Compaction:
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class Parts:
+    """What a segment is made of."""
+
     fresh: tuple[Fresh, ...]
     segments: tuple[Segment, ...]
 
     @property
     def runs(self) -> int:
+        """How many runs."""
         return len(self.fresh) + sum(segment.runs for segment in self.segments)
 
     @property
     def names(self) -> list[str]:
+        """Their files, as lists of replaced files have them."""
         fresh = [item.name for item in self.fresh]
         return fresh + [f"runs/{segment.name}.parquet" for segment in self.segments]
 
@@ -95,15 +99,15 @@ def compact(layout: Layout, everything: bool = False) -> Compaction:
         superseded = set(view.superseded)
         if len(parts.names) >= 2:
             superseded.update(parts.names)
-            _write_segment(layout, parts, sorted(superseded))
+            write_segment(layout, parts, sorted(superseded))
             merged = parts.runs, len(parts.names)
         else:
             merged = 0, 0
         settle_receipts(layout)
-        return Compaction(*merged, removed_files=_clean(layout, superseded))
+        return Compaction(*merged, removed_files=clean(layout, superseded))
 
 
-def _choose(view: View, everything: bool) -> _Parts:
+def _choose(view: View, everything: bool) -> Parts:
     chosen: list[Segment] = []
     gathered = len(view.fresh)
     for segment in sorted(view.segments, key=lambda item: item.runs):
@@ -111,10 +115,11 @@ def _choose(view: View, everything: bool) -> _Parts:
         if fits and (everything or segment.runs <= gathered):
             chosen.append(segment)
             gathered += segment.runs
-    return _Parts(view.fresh, tuple(chosen))
+    return Parts(view.fresh, tuple(chosen))
 
 
-def _write_segment(layout: Layout, parts: _Parts, replaces: list[str]) -> None:
+def write_segment(layout: Layout, parts: Parts, replaces: list[str]) -> None:
+    """Publishes a segment of these parts that replaces the files named. The merge lock is held."""
     name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
     schema = _sample_schema(layout, parts)
     tables = _sample_tables(layout, parts)
@@ -129,7 +134,7 @@ def _write_segment(layout: Layout, parts: _Parts, replaces: list[str]) -> None:
     )
 
 
-def _write_side(layout: Layout, side: Side, parts: _Parts, target: Path) -> None:
+def _write_side(layout: Layout, side: Side, parts: Parts, target: Path) -> None:
     """Samples of another kind, of all parts; no file where no run has any."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -201,7 +206,7 @@ def aligned(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _run_tables(layout: Layout, parts: _Parts) -> Iterator[pa.Table]:
+def _run_tables(layout: Layout, parts: Parts) -> Iterator[pa.Table]:
     for start in range(0, len(parts.fresh), _BATCH_RUNS):
         yield runs_table(item.entry for item in parts.fresh[start : start + _BATCH_RUNS])
     for segment in parts.segments:
@@ -230,7 +235,7 @@ def _entry(row: dict[str, str], version: int) -> Entry:
     return Entry(document["record"], document["campaign"], document["labels"])
 
 
-def _sample_tables(layout: Layout, parts: _Parts) -> Iterator[pa.Table]:
+def _sample_tables(layout: Layout, parts: Parts) -> Iterator[pa.Table]:
     for item in parts.fresh:
         yield fresh_samples(item)
     for segment in parts.segments:
@@ -247,7 +252,7 @@ def segment_samples(layout: Layout, segment: Segment) -> Iterator[pa.Table]:
             yield upgrade_samples(pa.Table.from_batches([batch]), segment.version)
 
 
-def _sample_schema(layout: Layout, parts: _Parts) -> pa.Schema:
+def _sample_schema(layout: Layout, parts: Parts) -> pa.Schema:
     """All sample columns of all parts, `run_id` first."""
     import pyarrow as pa
 
@@ -263,7 +268,7 @@ def _sample_schema(layout: Layout, parts: _Parts) -> pa.Schema:
     return pa.schema(list(names.items()))
 
 
-def _clean(layout: Layout, superseded: set[str]) -> int:
+def clean(layout: Layout, superseded: set[str]) -> int:
     """Deletes what nobody reads: replaced files, samples without rows, stale temporary files.
 
     Fresh and spooled files go before the segment that replaced them: were it the other way round, a

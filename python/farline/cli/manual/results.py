@@ -30,6 +30,15 @@ PAGES = {
         ),
         see_also=("farline runs", "docs/reference/records.md"),
     ),
+    "store migrate": Page(
+        options=(Options("Store", "--store"), Options("Check", "--check --json")),
+        examples=(
+            ("Say what is there, of which versions, and what cannot be read",
+             "farline store migrate --check"),
+            ("Write what older versions wrote as this one does", "farline store migrate"),
+        ),
+        see_also=("farline runs", "farline export"),
+    ),
     "report": Page(
         options=(
             Options("Report", "-o --png --svg --count-invalid"),
