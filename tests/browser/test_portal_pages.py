@@ -17,7 +17,8 @@ from tests.support.portals import Process, made_sites, made_store, portal_comman
 
 ESTIMATE = "/estimate?source=ANL&destination=CERN&size=12TB&files=4000&deadline=36h"
 PAGES = ("/", "/paths/ANL/BNL", ESTIMATE, "/transfers", "/transfers/new?source=src&destination=dst",
-         "/reservations", "/campaigns", "/fairness")  # fmt: skip
+         "/reservations", "/campaigns", "/fairness", "/learn", "/learn/loss",
+         "/learn/instructor")  # fmt: skip
 SERIOUS = ("serious", "critical")
 
 Open = Callable[..., Opened]
@@ -204,3 +205,22 @@ def test_a_fairness_measurement_opens_from_the_list(open_page: Open) -> None:
         assert page.locator("img.paper").count() == 3 and page.evaluate(loaded)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert faults(page) == []
+
+
+def test_a_lab_by_keyboard_from_prediction_to_explanation(open_page: Open) -> None:
+    page = open_page("/learn", 390, "dark").page
+    page.get_by_role("link", name="The window limits you").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/learn/window")
+    page.get_by_label("Your prediction (Mbit/s)").fill("5.2")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Show the recorded measurement").focus()
+    page.keyboard.press("Enter")
+    page.get_by_text("Your prediction holds.").wait_for()
+    assert page.locator("table.bars rect.bar").count() == 4
+    box = page.locator("table.bars rect.predicted").bounding_box()
+    assert box is not None and box["width"] > 0, "the prediction is drawn beside the bar"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert faults(page) == []
+    page.goto(page.url.replace("/learn/window", "/learn/instructor"))
+    assert "right: 5.2" in page.locator("tbody").inner_text()

@@ -26,10 +26,12 @@ from farline.portal.documents import Problem
 from farline.portal.endpoints import Endpoints
 from farline.portal.estimates import Estimates
 from farline.portal.event_feed import Feeds
+from farline.portal.experiments import Experiments
 from farline.portal.figures import Figures
 from farline.portal.findings import Findings
 from farline.portal.guard import Guard
 from farline.portal.knowledge import Knowledge
+from farline.portal.lessons import Lessons
 from farline.portal.pages import site
 from farline.portal.reservation_desk import ReservationDesk
 from farline.portal.reservations import OPEN, Reservations
@@ -101,7 +103,7 @@ def create_service(settings: Settings) -> Service:
     app.include_router(operating.routes(guard, audit, figures))
     parts = site.Parts(
         settings, access, audit, guard, endpoints, knowledge, estimates, findings, desk,
-        transfer_desk,
+        transfer_desk, Experiments(database, settings, audit), Lessons(database, settings.now),
     )  # fmt: skip
     site.mount(app, parts)
     _add_failures(app)

@@ -47,6 +47,15 @@ VERSIONS: tuple[str, ...] = (
         id INTEGER PRIMARY KEY AUTOINCREMENT, at_s REAL NOT NULL, user TEXT NOT NULL,
         token TEXT NOT NULL, act TEXT NOT NULL, object TEXT NOT NULL, outcome TEXT NOT NULL);
     """,
+    """
+    CREATE TABLE experiments(
+        id TEXT PRIMARY KEY, user TEXT NOT NULL, lab TEXT, verb TEXT NOT NULL, name TEXT NOT NULL,
+        created_s REAL NOT NULL);
+    CREATE INDEX experiments_by_time ON experiments(created_s);
+    CREATE TABLE predictions(
+        user TEXT NOT NULL, lab TEXT NOT NULL, prediction TEXT NOT NULL, experiment TEXT,
+        at_s REAL NOT NULL, PRIMARY KEY(user, lab)) WITHOUT ROWID;
+    """,
 )
 """What brings the file from each version to the next; a file says its own in `user_version`."""
 

@@ -15,7 +15,8 @@ from tests.support.portals import Portal, made_store, made_transfers, make_porta
 
 SCRIPT = "<script>alert(1)</script>"
 PAGES = ("/", "/paths/ANL/BNL", "/estimate", "/transfers", "/transfers/new", "/reservations",
-         "/findings", "/campaigns", "/fairness")  # fmt: skip
+         "/findings", "/campaigns", "/fairness",
+         "/learn", "/learn/window", "/learn/instructor")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,7 @@ def word_of(browser: TestClient, path: str = "/transfers/new") -> str:
 @pytest.mark.parametrize("path", PAGES)
 def test_every_page_is_there_and_seals_itself(browser: TestClient, path: str) -> None:
     answer = browser.get(path)
-    if path == "/findings" and answer.status_code == 202:
+    if path in ("/findings", "/fairness") and answer.status_code == 202:
         assert answer.headers["refresh"] == "3", "worked out while the page loads itself again"
         return
     assert answer.status_code == 200, answer.text

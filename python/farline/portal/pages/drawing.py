@@ -27,6 +27,7 @@ NAVIGATION = (
     ("/findings", "Findings"),
     ("/campaigns", "Campaigns"),
     ("/fairness", "Fairness"),
+    ("/learn", "Learn"),
 )
 """Address and name of each page that is always a click away."""
 

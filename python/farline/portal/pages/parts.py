@@ -8,9 +8,11 @@ from farline.portal.access import Access
 from farline.portal.audit import Audit
 from farline.portal.endpoints import Endpoints
 from farline.portal.estimates import Estimates
+from farline.portal.experiments import Experiments
 from farline.portal.findings import Findings
 from farline.portal.guard import Guard
 from farline.portal.knowledge import Knowledge
+from farline.portal.lessons import Lessons
 from farline.portal.reservation_desk import ReservationDesk
 from farline.portal.settings import Settings
 from farline.portal.transfer_desk import TransferDesk
@@ -30,3 +32,5 @@ class Parts:
     findings: Findings
     reservations: ReservationDesk
     transfers: TransferDesk
+    experiments: Experiments
+    lessons: Lessons
