@@ -18,7 +18,7 @@ from tests.support.portals import Process, made_sites, made_store, portal_comman
 ESTIMATE = "/estimate?source=ANL&destination=CERN&size=12TB&files=4000&deadline=36h"
 PAGES = ("/", "/paths/ANL/BNL", ESTIMATE, "/transfers", "/transfers/new?source=src&destination=dst",
          "/reservations", "/campaigns", "/fairness", "/learn", "/learn/loss",
-         "/learn/instructor")  # fmt: skip
+         "/learn/instructor", "/plans/new")  # fmt: skip
 SERIOUS = ("serious", "critical")
 
 Open = Callable[..., Opened]
@@ -224,3 +224,11 @@ def test_a_lab_by_keyboard_from_prediction_to_explanation(open_page: Open) -> No
     assert faults(page) == []
     page.goto(page.url.replace("/learn/window", "/learn/instructor"))
     assert "right: 5.2" in page.locator("tbody").inner_text()
+
+
+def test_a_plan_is_written_from_the_fields_and_checked(open_page: Open) -> None:
+    page = open_page("/plans/new").page
+    page.get_by_label("Streams").fill("1, 2, 4")
+    page.get_by_role("button", name="Write the plan").click()
+    assert "6 settings" in page.locator("#checked").inner_text()
+    assert faults(page) == []

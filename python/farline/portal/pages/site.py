@@ -11,7 +11,7 @@ from farline.errors import KINDS, AuthError, FarlineError
 from farline.portal.access import SESSION_S
 from farline.portal.guard import COOKIE
 from farline.portal.knowledge import NotYetError
-from farline.portal.pages import asking, fairness, learning, looking, moving
+from farline.portal.pages import asking, fairness, learning, looking, moving, planning
 from farline.portal.pages.drawing import form_of, go, page, sent_by, wanted
 from farline.portal.pages.parts import Parts
 from farline.portal.problems import TITLES, NotFoundError
@@ -34,6 +34,7 @@ def mount(app: FastAPI, parts: Parts) -> None:
     for router in (
         _doors(parts), looking.routes(parts), asking.routes(parts), moving.routes(parts),
         fairness.routes(parts), learning.routes(parts), learning.stop_routes(parts),
+        planning.routes(parts),
     ):  # fmt: skip
         app.include_router(router, include_in_schema=False)
 
