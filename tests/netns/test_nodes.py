@@ -83,11 +83,7 @@ def test_two_sites_with_a_slurm_each_make_one_copy_with_one_record_and_one_recei
     bed = testbed("nodes", **LINKS)
     with ExitStack() as stack:
         sites = [
-            stack.enter_context(
-                slurm_cluster(
-                    tmp_path / f"slurm-{site}", site, [bed.hosts[f"{site}-{n}"] for n in (1, 2)]
-                )
-            )
+            stack.enter_context(slurm_cluster(site, [bed.hosts[f"{site}-{n}"] for n in (1, 2)]))
             for site in ("source", "sink")
         ]
         pools("".join(map(pool_text, sites)))
@@ -122,11 +118,11 @@ def pool_text(site: SlurmCluster) -> str:
 
 
 @pytest.fixture
-def cluster(testbed: MakeBed, tmp_path: Path) -> Iterator[SlurmCluster]:
+def cluster(testbed: MakeBed) -> Iterator[SlurmCluster]:
     """A cluster of two nodes."""
     bed = testbed("nodes", **LINKS)
     nodes = [bed.hosts["sink-1"], bed.hosts["sink-2"]]
-    with slurm_cluster(tmp_path / "slurm", "site", nodes) as cluster:
+    with slurm_cluster("site", nodes) as cluster:
         yield cluster
 
 

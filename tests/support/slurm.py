@@ -11,6 +11,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -99,13 +100,26 @@ def _run(host: Host, words: Sequence[str]) -> str:
 
 
 @contextmanager
-def slurm_cluster(folder: Path, name: str, nodes: Sequence[Host]) -> Iterator[SlurmCluster]:
-    """A cluster of these hosts, its controller on the first, until the block ends."""
+def slurm_cluster(name: str, nodes: Sequence[Host]) -> Iterator[SlurmCluster]:
+    """A cluster of these hosts, its controller on the first, until the block ends.
+
+    Its folder has a short name: Slurm makes Unix sockets in it, whose paths have 107 bytes at most.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="slurm-", dir="/tmp") as folder,
+        _cluster(Path(folder), name, nodes) as cluster,
+    ):
+        yield cluster
+
+
+@contextmanager
+def _cluster(folder: Path, name: str, nodes: Sequence[Host]) -> Iterator[SlurmCluster]:
     missing = [word for word in ("slurmctld", "slurmd", "salloc", "munged") if not _which(word)]
     if missing:
         pytest.skip(f"{', '.join(missing)} not found: install {PACKAGES}")
+    folder.chmod(0o755)
     for part in ("munge", "state"):
-        (folder / part).mkdir(parents=True)
+        (folder / part).mkdir()
     (folder / "munge").chmod(0o711)
     key = folder / "munge" / "key"
     key.write_bytes(os.urandom(1024))

@@ -118,6 +118,12 @@ class SshCommand:
         """The name behind an alias in ssh's configuration; `fallback` if ssh does not say."""
         return self._configured(target, "hostname") or fallback
 
+    def why_ended(
+        self, target: str, farline: str, code: int | None, said: Sequence[str], printed: bytes
+    ) -> FarlineError:
+        """Why a command there ended before it had said what it should."""
+        return why_ended(target, farline, code, said, printed)
+
     def start_limit_s(self, target: str) -> float:
         """How long farline may take to start, by what is known when that much has passed."""
         if self.start_s is not None:
@@ -278,7 +284,7 @@ class RemoteCommand:
         self._is_missing = is_missing(farline, code, said, self._lines.said)
         if self.ssh.searches:
             return why_search_ended(self.target, code, said, self._lines.said)
-        return why_ended(self.target, farline, code, said, self._lines.said)
+        return self.ssh.why_ended(self.target, farline, code, said, self._lines.said)
 
     def drop_output(self) -> None:
         """Nothing more that it prints is of interest; it never waits to print more."""

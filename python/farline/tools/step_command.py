@@ -12,10 +12,12 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from farline.errors import UsageError
+from farline.errors import FarlineError, UnreachableError, UsageError
 from farline.tools.ssh import NAME, START_S, SshCommand
 
 ARGV = "{argv}"
+_NOT_STARTED = 255
+_LINES = 2
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,14 @@ class StepCommand(SshCommand):
         if target in self.nodes:
             return self.addresses[self.nodes.index(target)]
         return fallback
+
+    def why_ended(
+        self, target: str, farline: str, code: int | None, said: Sequence[str], printed: bytes
+    ) -> FarlineError:
+        """As for ssh; 255 is not ssh's here, but of an engine that could not start the program."""
+        if code == _NOT_STARTED and said:
+            return UnreachableError(f"{target}: {'; '.join(said[-_LINES:])}")
+        return super().why_ended(target, farline, code, said, printed)
 
     def start_limit_s(self, target: str) -> float:
         """As long as an ssh without a time-out of its own may take."""

@@ -179,3 +179,11 @@ def test_this_host_beside_nodes_is_reached_by_the_address_that_leads_to_them() -
     (host,) = nodes.hosts
     assert nodes.command.host_name(host.target, "x") == "127.0.0.1"
     assert nodes.command.farline(host.target, "copy")[0] == sys.executable
+
+
+def test_an_engine_that_starts_nothing_is_not_taken_for_ssh() -> None:
+    step = StepCommand(nodes=("n1",), addresses=("n1",))
+    said = ["srun: error: Application launch failed", "srun: Job step aborted"]
+    why = step.why_ended("n1", "farline", 255, said, b"")
+    assert (why.exit_code, why.message) == (5, f"n1: {said[0]}; {said[1]}")
+    assert SshCommand().why_ended("n1", "farline", 255, said, b"").message.startswith("ssh n1: ")
