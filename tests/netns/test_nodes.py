@@ -131,7 +131,11 @@ def test_slurm_gives_nodes_starts_programs_and_takes_all_back(cluster: SlurmClus
     got = finished(allocate(slurm, SlurmRequest("xfer", 2), never_stop))
     assert got.nodes == ("sink-1", "sink-2")
     assert cluster.free_nodes() == 0
-    script = 'trap "echo ended; exit 7" TERM; hostname; read line; echo "$line"; sleep 60 & wait'
+    # Short waits: a signal that comes just before bash waits is told only after the wait.
+    script = (
+        'trap "echo ended; exit 7" TERM; hostname; read line; echo "$line"; '
+        "while :; do sleep 0.1; done"
+    )
     words = filled(slurm.via, filled(got.step(), ["bash", "-c", script], "sink-2"))
     program = Child(words)
     try:

@@ -12,6 +12,7 @@ use quinn_proto::{
     StreamEvent, StreamId, VarInt, WriteError,
 };
 
+use super::in_order::InOrder;
 use super::options::FIRST_WINDOW_BYTES;
 use super::port::{Core, Port, locked};
 use crate::Received;
@@ -68,6 +69,10 @@ pub(super) struct State {
     lost: Option<ConnectionError>,
     most_window_bytes: u64,
     reading: Reading,
+    /// What came before what is to be read next.
+    in_order: InOrder,
+    /// The machine has nothing of the stream any more.
+    has_all: bool,
     buffer: Vec<u8>,
 }
 
@@ -134,6 +139,8 @@ impl Link {
                 lost: None,
                 most_window_bytes,
                 reading: Reading::new(most_window_bytes),
+                in_order: InOrder::default(),
+                has_all: false,
                 buffer: Vec::new(),
             }),
         });
@@ -444,29 +451,40 @@ impl State {
 
     /// Reads what has come of stream `id` into `into`, and counts it in `filled`.
     fn read_stream(&mut self, id: StreamId, into: &mut [u8], filled: &mut usize) -> Result<(), Failure> {
+        *filled = self.in_order.read(into);
+        while *filled < into.len() && !self.has_all && self.fetch(id)? {
+            *filled += self.in_order.read(&mut into[*filled..]);
+        }
+        self.has_ended = self.has_all && self.in_order.waiting_bytes() == 0;
+        Ok(())
+    }
+
+    /// Takes chunks of stream `id` until the next byte to be read is among them; whether it is. Beyond a window behind a gap it
+    /// takes the first alone, which is the one with the lowest offset: the others wait in the machine, and hold their sender back.
+    fn fetch(&mut self, id: StreamId) -> Result<bool, Failure> {
         let mut stream = self.connection.recv_stream(id);
-        let mut chunks = match stream.read(true) {
+        let mut chunks = match stream.read(false) {
             Ok(chunks) => chunks,
             Err(ReadableError::ClosedStream) => return Err(broken("the stream is closed")),
             Err(error) => return Err(broken(&error.to_string())),
         };
-        while *filled < into.len() {
-            match chunks.next(into.len() - *filled) {
-                Ok(Some(chunk)) => {
-                    into[*filled..*filled + chunk.bytes.len()].copy_from_slice(&chunk.bytes);
-                    *filled += chunk.bytes.len();
-                }
+        while !self.in_order.has_next() {
+            match chunks.next(usize::MAX) {
+                Ok(Some(chunk)) => self.in_order.take(chunk.offset, chunk.bytes),
                 Ok(None) => {
-                    self.has_ended = true;
+                    self.has_all = true;
                     break;
                 }
                 Err(ReadError::Blocked) => break,
                 Err(ReadError::Reset(_)) => return Err(broken("the other end has reset it")),
             }
+            if self.in_order.waiting_bytes() > self.reading.window_bytes {
+                break;
+            }
         }
         // The next turn sends what this demands.
         let _ = chunks.finalize();
-        Ok(())
+        Ok(self.in_order.has_next())
     }
 
     fn finish(&mut self) -> Result<bool, Failure> {

@@ -19,6 +19,7 @@
 //!
 //! Start with [`Quic`]; [`port`] and [`link`] are where the time goes, [`tls`] says who may speak to whom.
 
+mod in_order;
 mod link;
 mod listener;
 mod opening;

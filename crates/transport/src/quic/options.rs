@@ -13,6 +13,8 @@ use std::os::fd::AsFd;
 use crate::failure::refused;
 use crate::socket::{force_receive_buffer, force_send_buffer, header_bytes};
 
+/// So long after losses that look like those of a smaller MTU the path is tried with longer packets again.
+const BLACK_HOLE_COOLDOWN: Duration = Duration::from_millis(500);
 /// Without a word for so long the other end is taken for gone.
 const IDLE: Duration = Duration::from_secs(30);
 /// Buffers of the UDP socket where none are asked for: some milliseconds of 10 Gbit/s, for a thread that wakes late.
@@ -79,6 +81,8 @@ pub(super) fn transport_config(spec: &RunSpec, most_packet_bytes: u16) -> Arc<Tr
     let options = options_of(spec);
     let window = VarInt::from_u64(options.window_bytes.get()).unwrap_or(VarInt::MAX);
     let mut discovery = MtuDiscoveryConfig::default();
+    // Random losses are taken for a smaller MTU now and then: not for a minute.
+    discovery.black_hole_cooldown(BLACK_HOLE_COOLDOWN);
     discovery.upper_bound(most_packet_bytes);
     let mut config = TransportConfig::default();
     config
