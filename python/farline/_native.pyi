@@ -14,6 +14,7 @@ __all__ = [
     "Emulator",
     "FileSum",
     "Iperf3Server",
+    "NameSession",
     "NativeError",
     "Run",
     "Server",
@@ -66,6 +67,25 @@ class FileSum:
 
     def advance(self, bytes: int) -> str | None:
         """Reads about `bytes` more; the sum in hexadecimal once the end of the file was seen."""
+
+@final
+class NameSession:
+    """A session with a server about names; dropping it closes it."""
+
+    def __new__(cls, target_json: str, ip_version: str, timeout_s: float) -> NameSession:
+        """Connects to the target of a ticket over IP of this version (`any`, `v4`, `v6`)."""
+
+    def ask(self, request_json: str) -> None:
+        """Asks for one thing, as JSON; then `poll`."""
+
+    def poll(self, timeout_s: float) -> tuple[str, bytes | None] | None:
+        """The answer as JSON and bytes of a file, or None after `timeout_s`."""
+
+    def rights(self) -> tuple[bool, bool]:
+        """What the ticket allows: reading what is in files, changing names."""
+
+    def close(self) -> None:
+        """Ends the session."""
 
 @final
 class Run:

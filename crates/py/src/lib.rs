@@ -21,6 +21,7 @@ mod emulator;
 mod gate;
 mod host;
 mod logs;
+mod names;
 mod run;
 mod server;
 mod storage;
@@ -45,6 +46,8 @@ mod _native {
     use crate::host::{host_facts, memory_copy_bps, version_info};
     #[pymodule_export]
     use crate::logs::{reopen_log, start_log, write_log};
+    #[pymodule_export]
+    use crate::names::NameSession;
     #[pymodule_export]
     use crate::run::{Contact, Run, make_contact, start_run};
     #[pymodule_export]

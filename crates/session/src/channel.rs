@@ -180,6 +180,16 @@ impl<In: DeserializeOwned> Channel<In> {
         }
     }
 
+    /// Whether this end wants it to be over.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupt.is_raised()
+    }
+
+    /// Whether something has come that was not read, or the peer has closed.
+    pub fn has_more(&self) -> bool {
+        poll_readable(&[self.socket.as_fd()], Some(Duration::ZERO)).is_ok_and(|ready| ready[0])
+    }
+
     /// Waits until something came, the interrupt's waker was woken, or `timeout` has passed.
     ///
     /// # Errors

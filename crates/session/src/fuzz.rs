@@ -8,7 +8,9 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use farline_spec::unit::StreamCount;
-use farline_spec::{AdjustRequest, Failure, FailureKind, RunSpec, Samples, StreamRecord};
+use farline_spec::{
+    AdjustRequest, Failure, FailureKind, NameAnswer, NameRequest, NameRights, RunSpec, Samples, StreamRecord,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -226,10 +228,18 @@ impl Play {
         match action {
             ServerAction::Send(message) => self.to_client.push_back(message),
             ServerAction::Admit(handshake) => {
-                let Task::Profile(spec) = handshake.task;
-                self.at_server.push_back(ServerEvent::Admitted {
-                    grant: grant(spec),
-                    duration_limit: None,
+                self.at_server.push_back(match handshake.task {
+                    Task::Profile(spec) => ServerEvent::Admitted {
+                        grant: grant(spec),
+                        duration_limit: None,
+                    },
+                    Task::Names => ServerEvent::NamesAdmitted {
+                        rights: NameRights {
+                            read: true,
+                            write: true,
+                        },
+                        duration_limit: None,
+                    },
                 });
             }
             ServerAction::Bind(_) => self.at_server.push_back(server_event(1)),
@@ -246,6 +256,9 @@ impl Play {
                 first_stream: 5,
                 ..Adjusted::default()
             })),
+            ServerAction::Answer(_) => self
+                .at_server
+                .push_back(ServerEvent::NameAnswered(NameAnswer::Done { count: 1 })),
             ServerAction::StopRun => {}
         }
     }
@@ -394,6 +407,15 @@ fn profile_part(choice: u8) -> ProfilePart {
 fn client_message(choice: u8) -> ClientMessage {
     let more = choice / 8;
     match choice % 8 {
+        _ if choice >= 248 => ClientMessage::Handshake(Box::new(Handshake {
+            version: VERSIONS.max,
+            ticket: None,
+            task: Task::Names,
+        })),
+        _ if choice >= 240 => ClientMessage::Name(NameRequest::List {
+            path: String::new(),
+            after: None,
+        }),
         7 => ClientMessage::Adjust(Adjust {
             number: u32::from(more),
             open: u16::from(more),

@@ -167,7 +167,12 @@ impl TicketOffice {
 /// # Errors
 /// [`FailureKind::Auth`] that names what the ticket is for.
 pub fn check_scope<'a>(scope: &'a Scope, task: &Task) -> Result<Option<&'a str>, Failure> {
-    let Task::Profile(spec) = task;
+    let Task::Profile(spec) = task else {
+        return match scope {
+            Scope::Profile => Err(auth("the ticket is for profiling, not for files")),
+            Scope::Read { root } | Scope::Write { root } => Ok(Some(root)),
+        };
+    };
     let wanted = match (&spec.copy, spec.direction) {
         (None, _) => "profiling",
         (Some(_), Direction::Reverse) => "reading files",

@@ -25,6 +25,7 @@ mod driven;
 mod estimate;
 mod failure;
 mod host;
+mod names;
 mod options;
 mod parse;
 mod plain;
@@ -55,6 +56,9 @@ pub use driven::{DrivenFlow, DrivenRun, Proof, Tool, ToolServer};
 pub use estimate::{EstimateBasis, EstimateInterval, NetworkReservation, TransferEstimate};
 pub use failure::{Failure, FailureKind, Fault, kernel_words};
 pub use host::{CpuFacts, HostFacts, InterfaceFacts};
+pub use names::{
+    MOST_READ_BYTES, NameAnswer, NameFacts, NameKind, NameRefusal, NameRequest, NameRights, NameSum,
+};
 pub use options::{AddressPair, Direction, IpVersion, RunSpec};
 pub use parse::from_json;
 pub use plain::{is_plain, plain_line};

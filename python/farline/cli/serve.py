@@ -370,6 +370,20 @@ def _ended(event: dict[str, Any]) -> str:
     return f"{event['peer']} {took}, sent {sent}, received {received}{files}{why}"
 
 
+def _name_changed(event: dict[str, Any]) -> str:
+    verb = event["verb"].replace("_", " ")
+    to = f" to {event['to']}" if event["to"] else ""
+    outcome = f"refused: {event['error']}" if event["error"] else counted(event["count"], "name")
+    return f"{event['peer']} {verb} {event['path']}{to}: {outcome}"
+
+
+def _names_ended(event: dict[str, Any]) -> str:
+    why = f": {event['error']['message']}" if event["error"] else ""
+    took = f"{event['status']} after {event['session_s']:.1f} s"
+    did = f"{counted(event['requests'], 'request')}, {counted(event['changes'], 'name')} changed"
+    return f"{event['peer']} {took}, {did}, sent {size_human(event['bytes_sent'])}{why}"
+
+
 def _refused_many(event: dict[str, Any]) -> str:
     reasons = ", ".join(f"{count} {reason}" for reason, count in event["reasons"].items())
     refused = (
@@ -381,6 +395,11 @@ def _refused_many(event: dict[str, Any]) -> str:
 _LINES: dict[str, Callable[[dict[str, Any]], str]] = {
     "session_started": _started,
     "session_ended": _ended,
+    "names_started": lambda event: (
+        f"{event['peer']} started: names below {event['root']} (ticket {event['ticket']})"
+    ),
+    "name_changed": _name_changed,
+    "names_ended": _names_ended,
     "refused": lambda event: f"{event['peer']} refused: {event['error']['message']}",
     "refused_many": _refused_many,
     "trouble": lambda event: f"problem: {event['error']['message']}",

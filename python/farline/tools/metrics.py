@@ -40,6 +40,7 @@ _HELP = {
     "farline_last_session_bits_per_second": ("gauge", "Payload rate of the last session."),
     "farline_files_total": ("counter", "Files and folders handled by copies."),
     "farline_file_bytes_total": ("counter", "Bytes in the files handled by copies."),
+    "farline_names_changed_total": ("counter", "Names made, changed or removed on request."),
     "farline_refusals_total": ("counter", "Connections without a session, by reason."),
     "farline_troubles_total": ("counter", "Errors of the server."),
     "farline_events_lost_total": ("counter", "Events that were lost before they were counted."),
@@ -62,8 +63,10 @@ class Figures:
     def take(self, kind: str, event: Mapping[str, Any]) -> None:
         """Counts one event of a server."""
         with self._lock:
-            if kind == "session_started":
+            if kind in ("session_started", "names_started"):
                 self._begin(event)
+            elif kind == "names_ended":
+                self._end_names(event)
             elif kind == "session_ended":
                 self._end(event)
             elif kind == "refused":
@@ -105,6 +108,14 @@ class Figures:
         for outcome, tally in (event.get("copy") or {}).items():
             self._add("farline_files_total", tally["files"], outcome=outcome)
             self._add("farline_file_bytes_total", tally["bytes"], outcome=outcome)
+
+    def _end_names(self, event: Mapping[str, Any]) -> None:
+        self._active.pop(str(event["session"]), None)
+        labels = {"kind": "names", "transport": "none", "status": event["status"]}
+        self._add("farline_sessions_total", 1, **labels)
+        self._add("farline_session_seconds_total", float(event["session_s"]), kind="names")
+        self._add("farline_sent_bytes_total", float(event["bytes_sent"]), kind="names")
+        self._add("farline_names_changed_total", event["changes"])
 
     def _add(self, name: str, amount: float, **labels: str) -> None:
         values, key = self._values[name], _labels(labels)

@@ -13,9 +13,11 @@
 mod back;
 pub(crate) mod connect;
 mod driver;
+mod names;
 pub mod record;
 
 pub use connect::Contact;
+pub use names::NamesClient;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -121,7 +121,9 @@ impl Session {
         let ClientMessage::Handshake(asked) = self.hear()? else {
             panic!("a client begins with its task");
         };
-        let Task::Profile(spec) = asked.task;
+        let Task::Profile(spec) = asked.task else {
+            panic!("a run begins with its spec");
+        };
         self.spec = spec.clone();
         let mut grant = Grant {
             spec,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use farline_spec::{AdjustRequest, Failure, FailureKind, RunSpec};
 
 use super::adjust::Adjusting;
+use super::client_parts::input_of;
 pub use super::client_parts::{ClientAction, ClientEvent, ClientPlan};
 pub use super::client_state::{ClientInput, ClientState};
 use super::grant::check_grant;
@@ -55,6 +56,7 @@ impl ClientMachine {
             timing: plan.timing.of_copy(&plan.spec),
             connect,
             run: None,
+            most: None,
         };
         let state = ClientState::Greeting;
         Self {
@@ -162,7 +164,8 @@ impl ClientMachine {
                 Ok(())
             }
             ServerMessage::ExchangeProfile(part) => self.on_profile(part),
-            ServerMessage::TpgDone => Ok(()),
+            // No state of a run takes names.
+            ServerMessage::TpgDone | ServerMessage::Names(_) | ServerMessage::Name(_) => Ok(()),
             ServerMessage::Error(failure) => {
                 self.note_failure(as_seen_from_here(tame_failure(failure)));
                 Ok(())
@@ -564,22 +567,6 @@ impl ClientMachine {
         self.state = next;
         self.deadline = self.clock.deadline(next.wait(), now);
         true
-    }
-}
-
-fn input_of(message: &ServerMessage) -> ClientInput {
-    match message {
-        ServerMessage::CtrlChanEst(_) => ClientInput::Established,
-        ServerMessage::Handshake(_) => ClientInput::Granted,
-        ServerMessage::CreateStreams(_) => ClientInput::Listening,
-        ServerMessage::ProfilingStart => ClientInput::Started,
-        ServerMessage::ProfilingEnd(_) => ClientInput::PeerEnded,
-        ServerMessage::Adjusted(_) => ClientInput::PeerAdjusted,
-        ServerMessage::Stages(_) => ClientInput::PeerStages,
-        ServerMessage::ExchangeProfile(ProfilePart::End(_)) => ClientInput::ProfileEnd,
-        ServerMessage::ExchangeProfile(_) => ClientInput::ProfilePart,
-        ServerMessage::TpgDone => ClientInput::PeerDone,
-        ServerMessage::Error(_) => ClientInput::PeerError,
     }
 }
 

@@ -5,9 +5,11 @@ use std::time::Duration;
 use farline_spec::{AdjustRequest, Failure, RunSpec};
 
 use super::adjust::{KnobChange, LocalChange};
+use super::client_state::ClientInput;
 use super::timing::Timing;
 use crate::message::{
-    ClientMessage, ClientProfile, FarStages, KNOWS_SUMS, Listeners, SessionId, VersionRange,
+    ClientMessage, ClientProfile, FarStages, KNOWS_SUMS, Listeners, ProfilePart, ServerMessage, SessionId,
+    VersionRange,
 };
 
 /// What the client wants of the session.
@@ -92,4 +94,23 @@ pub enum ClientAction {
     StopRun,
     /// Join the run within this time; then [`ClientEvent::Collected`]. No event of the run may follow.
     FinishRun(Duration),
+}
+
+/// What a message is to the table.
+pub(super) fn input_of(message: &ServerMessage) -> ClientInput {
+    match message {
+        ServerMessage::CtrlChanEst(_) => ClientInput::Established,
+        ServerMessage::Handshake(_) => ClientInput::Granted,
+        ServerMessage::CreateStreams(_) => ClientInput::Listening,
+        ServerMessage::Names(_) => ClientInput::PeerNames,
+        ServerMessage::Name(_) => ClientInput::PeerName,
+        ServerMessage::ProfilingStart => ClientInput::Started,
+        ServerMessage::ProfilingEnd(_) => ClientInput::PeerEnded,
+        ServerMessage::Adjusted(_) => ClientInput::PeerAdjusted,
+        ServerMessage::Stages(_) => ClientInput::PeerStages,
+        ServerMessage::ExchangeProfile(ProfilePart::End(_)) => ClientInput::ProfileEnd,
+        ServerMessage::ExchangeProfile(_) => ClientInput::ProfilePart,
+        ServerMessage::TpgDone => ClientInput::PeerDone,
+        ServerMessage::Error(_) => ClientInput::PeerError,
+    }
 }

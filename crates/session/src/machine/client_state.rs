@@ -11,6 +11,8 @@ state_table! {
     inputs {
         Established = "CTRL_CHAN_EST",
         Granted = "HANDSHAKE",
+        PeerNames = "NAMES",
+        PeerName = "NAME",
         Listening = "CREATE_STREAMS",
         StreamsOpen = "streams open",
         Started = "PROFILING_START",

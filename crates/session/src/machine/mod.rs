@@ -67,6 +67,7 @@ pub(crate) fn overdue(place: &str, wait: table::Wait, since_start: Duration) -> 
         table::Wait::Connect => "the data streams are not open",
         table::Wait::Watchdog | table::Wait::Drain => "the run is not over",
         table::Wait::Own => "this end has not finished its part",
+        table::Wait::Request => "no request for a minute, or longer than the ticket allows",
         _ => "no message from the other end",
     };
     let line = format!(

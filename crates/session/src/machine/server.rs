@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use farline_spec::unit::DurationS;
-use farline_spec::{Failure, FailureKind, RunSpec};
+use farline_spec::{Failure, FailureKind, NameAnswer, NameRequest, NameRights, RunSpec};
 
 use super::table::state_table;
 use super::timing::{Clock, Timing};
@@ -27,6 +27,9 @@ state_table! {
     inputs {
         Asked = "HANDSHAKE",
         Admitted = "admitted",
+        NamesAdmitted = "names admitted",
+        NameAsked = "NAME",
+        NameAnswered = "answered",
         StreamsAsked = "CREATE_STREAMS",
         Bound = "listeners bound",
         StreamsOpen = "streams open",
@@ -46,7 +49,9 @@ state_table! {
     }
     states {
         Greeting [Setup] "has said CTRL_CHAN_EST" { Asked => Admitting }
-        Admitting [Own] "checks version, ticket and limits" { Admitted => Granted }
+        Admitting [Own] "checks version, ticket and limits" { Admitted => Granted, NamesAdmitted => Naming }
+        Naming [Request] "answers about names" { NameAsked => Answering, PeerDone => Done }
+        Answering [Request] "does what was asked with a name" { NameAnswered => Naming }
         Granted [Message] "has granted the task" { StreamsAsked => Binding }
         Binding [Own] "opens its listeners" { Bound => Accepting }
         Accepting [Connect] "accepts the data streams" { StreamsOpen => Ready, StartAsked => AcceptingLast }
@@ -104,6 +109,15 @@ pub enum ServerEvent {
         /// Longest a run of bytes may take.
         duration_limit: Option<DurationS>,
     },
+    /// The client may ask about names.
+    NamesAdmitted {
+        /// What it may do with them.
+        rights: NameRights,
+        /// How long it may go on.
+        duration_limit: Option<DurationS>,
+    },
+    /// What came of the client's request.
+    NameAnswered(NameAnswer),
     /// The listeners stand.
     Bound(Listeners),
     /// All data streams are open.
@@ -129,8 +143,10 @@ pub enum ServerEvent {
 pub enum ServerAction {
     /// Send this.
     Send(ServerMessage),
-    /// Judge the client's wish; then [`ServerEvent::Admitted`] or [`ServerEvent::Failed`].
+    /// Judge the client's wish; then [`ServerEvent::Admitted`], [`ServerEvent::NamesAdmitted`] or [`ServerEvent::Failed`].
     Admit(Box<Handshake>),
+    /// Do this with a name; then [`ServerEvent::NameAnswered`].
+    Answer(NameRequest),
     /// Listen for the streams of this run; then [`ServerEvent::Bound`].
     Bind(Box<RunSpec>),
     /// Accept them within this time; then [`ServerEvent::StreamsOpen`].
@@ -172,6 +188,7 @@ impl ServerMachine {
             timing: plan.timing,
             connect: MAX_ACCEPT,
             run: None,
+            most: None,
         };
         let state = ServerState::Greeting;
         let greeting = ServerMessage::CtrlChanEst(Established {
@@ -253,6 +270,7 @@ impl ServerMachine {
         match message {
             ClientMessage::Handshake(handshake) => self.on_asked(now, handshake),
             ClientMessage::CreateStreams => self.on_streams_asked(now),
+            ClientMessage::Name(request) => self.actions.push_back(ServerAction::Answer(request)),
             ClientMessage::ProfilingStart => self.start_if_ready(now),
             ClientMessage::Adjust(change) => self.on_adjust(now, change),
             ClientMessage::ProfilingEnd(end) => self.on_peer_ended(now, before, end),
@@ -276,6 +294,20 @@ impl ServerMachine {
                 grant,
                 duration_limit,
             } => self.on_admitted(now, grant, duration_limit),
+            ServerEvent::NamesAdmitted {
+                rights,
+                duration_limit,
+            } => {
+                self.clock.most = duration_limit.map(|limit| now + Duration::from_secs_f64(limit.get()));
+                if self.advance_own(now, ServerInput::NamesAdmitted) {
+                    self.send(ServerMessage::Names(rights));
+                }
+            }
+            ServerEvent::NameAnswered(answer) => {
+                if self.advance_own(now, ServerInput::NameAnswered) {
+                    self.send(ServerMessage::Name(answer));
+                }
+            }
             ServerEvent::Bound(listeners) => self.on_bound(now, listeners),
             ServerEvent::StreamsOpen => {
                 if self.advance_own(now, ServerInput::StreamsOpen) {
@@ -510,6 +542,7 @@ fn input_of(message: &ClientMessage) -> ServerInput {
         ClientMessage::ProfilingStart => ServerInput::StartAsked,
         ClientMessage::ProfilingEnd(_) => ServerInput::PeerEnded,
         ClientMessage::Adjust(_) => ServerInput::AdjustAsked,
+        ClientMessage::Name(_) => ServerInput::NameAsked,
         ClientMessage::ExchangeProfile(_) => ServerInput::ProfileAsked,
         ClientMessage::TpgDone => ServerInput::PeerDone,
         ClientMessage::Error(_) => ServerInput::PeerError,

@@ -19,6 +19,8 @@ pub enum Wait {
     Drain,
     /// A moment for the other end to say what it knows about a failure.
     Grace,
+    /// Time between two requests about names.
+    Request,
     /// The session is over.
     Nothing,
 }

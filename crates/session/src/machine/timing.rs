@@ -29,6 +29,8 @@ pub struct Timing {
     pub drain: Duration,
     /// For the other end to say what it knows about a failure of the run.
     pub grace: Duration,
+    /// Between two requests about names.
+    pub request: Duration,
     /// By how much the machine's watchdog comes after the run engine's own, which says more.
     pub watchdog_slack: Duration,
 }
@@ -42,6 +44,7 @@ impl Default for Timing {
             own: Duration::from_secs(60),
             drain: Duration::from_secs(10),
             grace: Duration::from_secs(1),
+            request: Duration::from_secs(60),
             watchdog_slack: Duration::from_secs(10),
         }
     }
@@ -100,6 +103,8 @@ pub(crate) struct Clock {
     pub connect: Duration,
     /// The run, once it has begun.
     pub run: Option<RunClock>,
+    /// When a session about names is over at the latest.
+    pub most: Option<Duration>,
 }
 
 /// What the deadlines of a run depend on.
@@ -160,6 +165,10 @@ impl Clock {
             Wait::Own => timing.own,
             Wait::Drain => timing.drain,
             Wait::Grace => timing.grace,
+            Wait::Request => {
+                let soon = now + timing.request;
+                return Some(self.most.map_or(soon, |most| most.min(soon)));
+            }
         };
         Some(now + within)
     }

@@ -24,6 +24,12 @@
 //!        ◄──────── EXCHANGE_PROFILE ──  samples, records, host: several frames; of a copy unasked
 //! TPG_DONE ──────────────────────────►
 //!        ◄──────────────── TPG_DONE ──
+//!
+//! HANDSHAKE ─────────────────────────►  of a session about names (version 5): no run, but
+//!        ◄─────────────────── NAMES ──  what the ticket allows
+//! NAME ──────────────────────────────►  one request
+//!        ◄──────────────────── NAME ──  its answer; then the next, or TPG_DONE from both
+//!
 //! ERROR ◄────────────────────────────►  at any time, before the sender gives up
 //! ```
 //!
@@ -40,14 +46,14 @@ pub mod profile;
 use std::fmt;
 use std::net::IpAddr;
 
-use farline_spec::{Failure, FailureKind, RunSpec, plain_line};
+use farline_spec::{Failure, FailureKind, NameAnswer, NameRequest, NameRights, RunSpec, plain_line};
 use serde::{Deserialize, Serialize};
 
 pub use adjust::{Adjust, Adjusted, FarStages};
 pub use profile::{ProfilePart, ServerProfile};
 
 /// Versions of the control protocol that this build speaks.
-pub const VERSIONS: VersionRange = VersionRange { min: 1, max: 4 };
+pub const VERSIONS: VersionRange = VersionRange { min: 1, max: 5 };
 /// First version in which the receiving end of a copy tells names whose attributes alone it updates.
 pub const COUNTS_UPDATES: u32 = 2;
 /// First version in which the receiving end of a copy asks again for sealed frames that do not open.
@@ -59,6 +65,9 @@ pub const KNOWS_SUMS: u32 = 4;
 
 /// First version in which a copy can change while it runs, and its server says how far its stages are.
 pub const ADJUSTS: u32 = 4;
+
+/// First version whose server answers about names below the folder of a ticket.
+pub const KNOWS_NAMES: u32 = 5;
 
 /// Longest line taken over from a peer, in bytes.
 const MAX_LINE_BYTES: usize = 1024;
@@ -158,6 +167,9 @@ pub enum ClientMessage {
     /// Changes the copy that runs; the next only after the answer.
     #[serde(rename = "ADJUST")]
     Adjust(Adjust),
+    /// Wants one thing of names; the next only after the answer.
+    #[serde(rename = "NAME")]
+    Name(NameRequest),
     /// This end sends no more.
     #[serde(rename = "PROFILING_END")]
     ProfilingEnd(ProfilingEnd),
@@ -181,6 +193,12 @@ pub enum ServerMessage {
     /// The task as it was granted.
     #[serde(rename = "HANDSHAKE")]
     Handshake(Box<Grant>),
+    /// What may be done with names.
+    #[serde(rename = "NAMES")]
+    Names(NameRights),
+    /// What came of one request about names.
+    #[serde(rename = "NAME")]
+    Name(NameAnswer),
     /// Where the server listens.
     #[serde(rename = "CREATE_STREAMS")]
     CreateStreams(Listeners),
@@ -244,11 +262,17 @@ impl fmt::Debug for Handshake {
 }
 
 /// What a session is for.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one for each session, in a box with its handshake"
+)]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Task {
     /// One run, memory to memory or, with `copy` in its spec, of files.
     Profile(RunSpec),
+    /// No run: requests about names below the folder of the ticket.
+    Names,
 }
 
 /// A task as the server grants it.

@@ -1,13 +1,16 @@
 //! Who may do what: tickets, limits, room.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use farline_mover::Root;
+use farline_mover::{Names, Root};
 use farline_spec::unit::{DurationS, RateBps, StreamCount, TotalBytes, counted, rate_text, size_text};
-use farline_spec::{Cipher, CopySpec, Direction, Failure, FailureKind, Limits, RunSpec, ServerConfig};
+use farline_spec::{
+    Cipher, CopySpec, Direction, Failure, FailureKind, Limits, NameRights, RunSpec, Scope, ServerConfig,
+};
 
+use super::names::NamesAdmission;
+use super::slots::{Slot, Slots};
 use crate::machine::watchdog;
 use crate::message::{Grant, Handshake, Task};
 use crate::run_controller::{Bounds, check_rows};
@@ -20,6 +23,8 @@ const BYTES_SLACK: f64 = 1.01;
 const MESSAGES_SLACK: (u64, u64) = (10, 64 << 20);
 /// When to ask again for the place of a copy, whose end nobody knows.
 const COPY_WAIT: Duration = Duration::from_secs(30);
+/// The same for a session about names.
+const NAMES_WAIT: Duration = Duration::from_secs(10);
 
 /// What an admitted client got.
 #[derive(Debug)]
@@ -114,7 +119,12 @@ impl AdmissionControl {
             .ticket
             .map(|ticket| self.office.check(&ticket, now_s()))
             .transpose()?;
-        let Task::Profile(asked) = &handshake.task;
+        let Task::Profile(asked) = &handshake.task else {
+            return Err(Failure::new(
+                FailureKind::Internal,
+                "names are admitted by themselves",
+            ));
+        };
         let folder = match &claims {
             Some(claims) => check_scope(&claims.scope, &handshake.task)?,
             None if asked.copy.is_some() => return Err(no_files()),
@@ -130,7 +140,7 @@ impl AdmissionControl {
                 ));
             }
         };
-        let Task::Profile(spec) = handshake.task;
+        let spec = asked.clone();
         spec.check_native()?;
         let spec = spec.resolved()?;
         check_rows(&spec)?;
@@ -144,7 +154,7 @@ impl AdmissionControl {
         if let Some(claims) = &claims {
             self.office.count_use(claims)?;
         }
-        slot.confirmed = true;
+        slot.confirm();
         let is_copy = grant.spec.copy.is_some();
         Ok(Admission {
             version,
@@ -158,6 +168,34 @@ impl AdmissionControl {
             most_bytes: limits.total_bytes.map(TotalBytes::get),
             most_streams: limits.streams.map_or(MOST_STREAMS, StreamCount::get),
             ticket: claims.map(|claims| claims.id),
+            slot,
+        })
+    }
+
+    /// Judges a wish to ask about names, with the rights that the ticket gives.
+    ///
+    /// # Errors
+    /// As [`Self::admit`].
+    pub fn admit_names(&self, handshake: &Handshake) -> Result<NamesAdmission, Failure> {
+        let ticket = handshake.ticket.as_ref().ok_or_else(no_files)?;
+        let claims = self.office.check(ticket, now_s())?;
+        let root = check_scope(&claims.scope, &handshake.task)?.ok_or_else(no_files)?;
+        let rights = NameRights {
+            read: matches!(claims.scope, Scope::Read { .. }),
+            write: matches!(claims.scope, Scope::Write { .. }),
+        };
+        let limits = &claims.limits;
+        let beneath = Root::beneath(Path::new(root))?;
+        let mut slot = self.slots.take(NAMES_WAIT)?;
+        self.office.count_use(&claims)?;
+        slot.confirm();
+        Ok(NamesAdmission {
+            rights,
+            names: Names::new(beneath, rights, limits.total_bytes.map(TotalBytes::get)),
+            root: root.to_owned(),
+            duration_limit: limits.duration_s,
+            rate_bps: limits.rate_bps,
+            ticket: claims.id.clone(),
             slot,
         })
     }
@@ -315,127 +353,6 @@ fn over(option: &str, asked: &str, allowed: &str) -> Failure {
         FailureKind::Limit,
         format!("{option}: {asked} requested, but the server allows up to {allowed}"),
     )
-}
-
-/// Places for sessions.
-#[derive(Debug, Clone)]
-pub struct Slots {
-    book: Arc<Mutex<Book>>,
-    most_at_once: usize,
-    most_in_all: Option<u64>,
-}
-
-#[derive(Debug, Default)]
-struct Book {
-    next: u64,
-    /// Number of each session that runs, and when it will be over at the latest.
-    running: Vec<(u64, Instant)>,
-    admitted: u64,
-}
-
-impl Slots {
-    fn new(most_at_once: usize, most_in_all: Option<u64>) -> Self {
-        Self {
-            book: Arc::default(),
-            most_at_once,
-            most_in_all,
-        }
-    }
-
-    /// Whether one more session would find room now.
-    ///
-    /// # Errors
-    /// [`FailureKind::Busy`] with the reason and when to try again.
-    pub fn check(&self) -> Result<(), Failure> {
-        self.refusal(&self.book()).map_or(Ok(()), Err)
-    }
-
-    /// Takes a place for a session that lasts no longer than `expected`.
-    ///
-    /// # Errors
-    /// As [`Self::check`].
-    pub fn take(&self, expected: Duration) -> Result<Slot, Failure> {
-        let mut book = self.book();
-        if let Some(failure) = self.refusal(&book) {
-            return Err(failure);
-        }
-        book.next += 1;
-        book.admitted += 1;
-        let number = book.next;
-        book.running.push((number, Instant::now() + expected));
-        Ok(Slot {
-            number,
-            slots: self.clone(),
-            confirmed: false,
-        })
-    }
-
-    /// Most sessions at once.
-    pub fn most_at_once(&self) -> usize {
-        self.most_at_once
-    }
-
-    /// Sessions admitted since the start.
-    pub fn admitted(&self) -> u64 {
-        self.book().admitted
-    }
-
-    /// Whether no session runs and none will be admitted any more.
-    pub fn is_used_up(&self) -> bool {
-        let book = self.book();
-        book.running.is_empty() && self.most_in_all.is_some_and(|most| book.admitted >= most)
-    }
-
-    fn refusal(&self, book: &Book) -> Option<Failure> {
-        let running = book.running.len();
-        if let Some(most) = self.most_in_all.filter(|&most| book.admitted >= most) {
-            return Some(Failure::new(
-                FailureKind::Busy,
-                format!(
-                    "the server is busy: it stops after {}, and all have started",
-                    counted(most, "session")
-                ),
-            ));
-        }
-        if running < self.most_at_once {
-            return None;
-        }
-        let line = format!(
-            "the server is busy: running sessions: {running} of at most {}",
-            self.most_at_once
-        );
-        let mut failure = Failure::new(FailureKind::Busy, line);
-        let soonest = book
-            .running
-            .iter()
-            .map(|(_, ends)| ends.saturating_duration_since(Instant::now()))
-            .min();
-        failure.retry_after_s = soonest.map(|soonest| soonest.as_secs_f64().ceil().max(1.0));
-        Some(failure)
-    }
-
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// One session's place.
-#[derive(Debug)]
-pub struct Slot {
-    number: u64,
-    slots: Slots,
-    /// Whether the session was admitted after all; if not, it never counted.
-    confirmed: bool,
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        let mut book = self.slots.book();
-        book.running.retain(|(number, _)| *number != self.number);
-        if !self.confirmed {
-            book.admitted -= 1;
-        }
-    }
 }
 
 #[cfg(test)]

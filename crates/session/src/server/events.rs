@@ -6,13 +6,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
-use farline_spec::{CopyReport, Direction, Failure, FileTally, RunSpec, RunStatus, Transport};
+use farline_spec::{
+    CopyReport, Direction, Failure, FailureKind, FileTally, PathText, RunSpec, RunStatus, Transport,
+};
 use serde::Serialize;
 use tracing::{info, warn};
 
 use super::refusals::{PERIOD, RefusalSummary, Refusals};
-use crate::client::record::rfc3339;
+use crate::client::record::{rfc3339, status};
+use crate::machine::ServerMachine;
 use crate::message::SessionId;
+use crate::run::RunOutcome;
+use crate::run_controller::payload_bytes;
 
 /// Events that wait to be read; more are counted and dropped.
 const CAPACITY: usize = 1024;
@@ -35,6 +40,12 @@ pub enum AuditEvent {
     SessionStarted(Box<SessionStart>),
     /// Its session is over.
     SessionEnded(Box<SessionEnd>),
+    /// A client was admitted that asks about names.
+    NamesStarted(Box<NamesStart>),
+    /// It had a name made, changed or removed, or was refused that.
+    NameChanged(Box<NameChange>),
+    /// Its session is over.
+    NamesEnded(Box<NamesEnd>),
     /// A connection came to nothing: not farline, no right, no room.
     Refused {
         /// Who.
@@ -136,6 +147,59 @@ pub struct SessionEnd {
     pub copy: Option<SessionCopy>,
 }
 
+/// A session about names that begins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NamesStart {
+    /// Name of the session.
+    pub session: SessionId,
+    /// Who.
+    pub peer: SocketAddr,
+    /// Name of the ticket.
+    pub ticket: String,
+    /// Folder that the names may not leave.
+    pub root: String,
+}
+
+/// A name that was made, changed or removed, or was to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NameChange {
+    /// Name of the session.
+    pub session: SessionId,
+    /// Who.
+    pub peer: SocketAddr,
+    /// What was to be done: `make_folder`, `rename`, `remove`.
+    pub verb: &'static str,
+    /// With which name.
+    pub path: PathText,
+    /// The new name.
+    pub to: Option<PathText>,
+    /// Names made, changed or removed; of a removal that failed in the middle not told.
+    pub count: u64,
+    /// Why it was not done, or not all of it.
+    pub error: Option<String>,
+}
+
+/// A session about names that is over.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NamesEnd {
+    /// Name of the session.
+    pub session: SessionId,
+    /// Who.
+    pub peer: SocketAddr,
+    /// How it ended.
+    pub status: RunStatus,
+    /// Why it failed.
+    pub error: Option<Failure>,
+    /// Seconds from admission to the end.
+    pub session_s: f64,
+    /// Requests that were answered.
+    pub requests: u64,
+    /// Names made, changed or removed.
+    pub changes: u64,
+    /// Bytes of files that were sent.
+    pub bytes_sent: u64,
+}
+
 /// What became of the files of a copy, as far as this end knows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SessionCopy {
@@ -164,6 +228,9 @@ impl ServerEvent {
         match self.what {
             AuditEvent::SessionStarted(_) => "session_started",
             AuditEvent::SessionEnded(_) => "session_ended",
+            AuditEvent::NamesStarted(_) => "names_started",
+            AuditEvent::NameChanged(_) => "name_changed",
+            AuditEvent::NamesEnded(_) => "names_ended",
             AuditEvent::Refused { .. } => "refused",
             AuditEvent::RefusedMany(_) => "refused_many",
             AuditEvent::Trouble { .. } => "trouble",
@@ -179,6 +246,35 @@ impl AuditEvent {
         match self {
             Self::SessionStarted(start) => start.tell(),
             Self::SessionEnded(end) => end.tell(),
+            Self::NamesStarted(start) => info!(
+                session = %start.session,
+                peer = %start.peer,
+                ticket = start.ticket,
+                what = "names",
+                root = start.root,
+                "session begins"
+            ),
+            Self::NameChanged(change) => info!(
+                session = %change.session,
+                peer = %change.peer,
+                verb = change.verb,
+                path = change.path,
+                to = change.to,
+                count = change.count,
+                reason = change.error,
+                "name changed"
+            ),
+            Self::NamesEnded(end) => info!(
+                session = %end.session,
+                peer = %end.peer,
+                status = end.status.word(),
+                reason = end.error.as_ref().map(|error| error.message.as_str()),
+                session_s = end.session_s,
+                requests = end.requests,
+                changes = end.changes,
+                bytes_sent = end.bytes_sent,
+                "session ends"
+            ),
             Self::Refused { peer, error } => {
                 info!(peer = %peer, kind = error.kind.word(), reason = error.message, "connection refused");
             }
@@ -214,6 +310,37 @@ impl SessionStart {
 }
 
 impl SessionEnd {
+    /// What a session came to, by its machine and its run.
+    pub fn of(
+        session: SessionId,
+        peer: SocketAddr,
+        machine: &ServerMachine,
+        (spec, outcome): (&RunSpec, &RunOutcome),
+        lasted: Duration,
+    ) -> Self {
+        let stopped = || {
+            let failure = Failure::new(FailureKind::Interrupted, "the run was stopped by the client");
+            machine.client_stopped().then_some(failure)
+        };
+        let error = machine
+            .failure()
+            .cloned()
+            .or_else(|| outcome.failure.clone())
+            .or_else(stopped);
+        let (bytes_sent, bytes_received) = payload_bytes(spec, outcome);
+        Self {
+            session,
+            peer,
+            status: status(error.as_ref()),
+            error,
+            session_s: lasted.as_secs_f64(),
+            bytes_sent,
+            bytes_received,
+            client_bytes_received: machine.client_profile().map(|profile| profile.bytes_received),
+            copy: outcome.copy.as_ref().map(SessionCopy::new),
+        }
+    }
+
     fn tell(&self) {
         let copied = self.copy.as_ref().map(|copy| copy.copied.files);
         let failed = self.copy.as_ref().map(|copy| copy.failed.files);

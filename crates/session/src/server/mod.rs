@@ -13,19 +13,21 @@
 //! is told BUSY with a reason and a time; of too many connections the oldest of the address with the most
 //! is closed. Refusals of one address are summarised once they are many (`refusals.rs`).
 //!
-//! Start with [`Server`], then `reception.rs` (who comes) and `session.rs` (one session).
+//! Start with [`Server`], then `reception.rs` (who comes) and `session.rs` (one session); `names.rs` is one without a run.
 
 pub mod admission;
 pub mod data;
 pub mod events;
 pub mod listen;
 mod lobby;
+mod names;
 pub(crate) mod one_port;
 mod permits;
 mod reception;
 mod refusals;
 mod register;
 mod session;
+pub(crate) mod slots;
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -7,29 +7,30 @@ use std::time::{Duration, Instant};
 
 use farline_spec::unit::counted;
 use farline_spec::unit::{FileCount, RateBps};
-use farline_spec::{EndReport, Failure, FailureKind, RunSpec};
+use farline_spec::{EndReport, Failure, FailureKind, NameRequest, RunSpec};
 use farline_sys::wake::poll_readable;
 use tracing::{Span, debug, error_span, field};
 
 use super::admission::Admission;
 use super::data::DataListeners;
-use super::events::{AuditEvent, SessionCopy, SessionEnd, SessionStart};
+use super::events::{AuditEvent, SessionEnd, SessionStart};
+use super::names::NamesSession;
 use super::permits::HandshakePermit;
 use super::register::{Claim, CopyName};
 use super::{Shared, listen};
 use crate::channel::{Arrival, Channel, Interrupt};
 use crate::client::connect::{StreamPlan, Way};
-use crate::client::record::status;
 use crate::copy::CopyPlan;
 use crate::facts::{host_facts, version_info};
 use crate::machine::server::MAX_ACCEPT;
 use crate::machine::{LocalChange, ServerAction, ServerEvent, ServerMachine, ServerPlan};
 use crate::message::{
-    ADJUSTS, Adjust, Adjusted, COUNTS_UPDATES, ClientMessage, HEALS_FRAMES, Handshake, KNOWS_SUMS,
-    ListenerAddress, Listeners, ServerMessage, ServerProfile, SessionId, TAKES_NAMES_APART, VERSIONS,
+    ADJUSTS, Adjust, Adjusted, COUNTS_UPDATES, ClientMessage, HEALS_FRAMES, Handshake, KNOWS_NAMES,
+    KNOWS_SUMS, ListenerAddress, Listeners, ServerMessage, ServerProfile, SessionId, TAKES_NAMES_APART, Task,
+    VERSIONS,
 };
 use crate::run::{OwnStages, RunOutcome};
-use crate::run_controller::{RunController, SeatEvent, payload_bytes};
+use crate::run_controller::{RunController, SeatEvent};
 use crate::state_dir::random;
 use crate::streams::{End, MOST_LATE, destinations, first_late, has_files, numbers};
 use crate::tls::{StreamKeys, seal_keys};
@@ -92,6 +93,8 @@ struct Session<'a> {
     /// Given back once the client is admitted.
     permit: Option<HandshakePermit>,
     admitted: Option<Admitted>,
+    /// What it is where it is about names.
+    names: Option<NamesSession>,
     doors: Option<DataListeners>,
     /// Number of the next data stream that comes while a copy runs.
     next_stream: u16,
@@ -145,6 +148,7 @@ impl<'a> Session<'a> {
             interrupt,
             permit: Some(permit),
             admitted: None,
+            names: None,
             doors: None,
             next_stream: 0,
             began,
@@ -262,7 +266,11 @@ impl<'a> Session<'a> {
         match action {
             ServerAction::Send(message @ ServerMessage::Error(_)) => self.last_words = Some(message),
             ServerAction::Send(message) => self.channel.send(&message)?,
+            ServerAction::Admit(handshake) if handshake.task == Task::Names => {
+                return self.admit_names(&handshake).map(Some);
+            }
             ServerAction::Admit(handshake) => return self.admit(*handshake).map(Some),
+            ServerAction::Answer(request) => return self.answer(&request).map(Some),
             ServerAction::Bind(spec) => return self.bind(&spec).map(Some),
             ServerAction::Accept(within) => self.accept(within)?,
             ServerAction::StartRun(watchdog) => {
@@ -305,6 +313,37 @@ impl<'a> Session<'a> {
             grant,
             duration_limit,
         })
+    }
+
+    fn admit_names(&mut self, handshake: &Handshake) -> Result<ServerEvent, Failure> {
+        self.permit.take().map_or(Ok(()), HandshakePermit::give_back)?;
+        if handshake.version < KNOWS_NAMES {
+            let line = format!("requests about names need protocol version {KNOWS_NAMES}");
+            return Err(Failure::new(FailureKind::Version, line));
+        }
+        let admission = self.shared.gate.admit_names(handshake)?;
+        debug!(version = handshake.version, "client admitted for names");
+        let (rights, duration_limit) = (admission.rights, admission.duration_limit);
+        let names = NamesSession::new(admission, self.id, self.peer);
+        self.shared.log.write(names.start());
+        self.names = Some(names);
+        Ok(ServerEvent::NamesAdmitted {
+            rights,
+            duration_limit,
+        })
+    }
+
+    /// Does what the client asked for; nobody says anything meanwhile, so one who does has gone.
+    fn answer(&mut self, request: &NameRequest) -> Result<ServerEvent, Failure> {
+        let (interrupt, channel) = (&self.interrupt, &self.channel);
+        let is_wanted = || !interrupt.is_raised() && !channel.has_more();
+        let missing = || Failure::new(FailureKind::Internal, "a request about names before the ticket");
+        let names = self.names.as_mut().ok_or_else(missing)?;
+        let (answer, change) = names.answer(request, &is_wanted);
+        change
+            .into_iter()
+            .for_each(|change| self.shared.log.write(change));
+        Ok(ServerEvent::NameAnswered(answer))
     }
 
     fn admitted(&mut self) -> Result<&mut Admitted, Failure> {
@@ -512,6 +551,11 @@ impl<'a> Session<'a> {
         let (mut aborted, mut seat) = (RunOutcome::default(), self.seat);
         self.channel
             .farewell(self.last_words.as_ref(), || aborted = seat.abort_and_join());
+        if let Some(names) = self.names {
+            let end = names.end(self.machine.failure());
+            drop(names);
+            return self.shared.log.write(end);
+        }
         match self.admitted {
             Some(admitted) => {
                 let outcome = if aborted.streams.is_empty() {
@@ -521,7 +565,7 @@ impl<'a> Session<'a> {
                 };
                 let spec = &admitted.admission.grant.spec;
                 let lasted = admitted.began.elapsed();
-                let end = session_end(self.id, self.peer, &self.machine, (spec, &outcome), lasted);
+                let end = SessionEnd::of(self.id, self.peer, &self.machine, (spec, &outcome), lasted);
                 drop(admitted.admission);
                 self.shared.log.write(AuditEvent::SessionEnded(Box::new(end)));
             }
@@ -542,35 +586,5 @@ fn at_client(spec: &RunSpec, client: SocketAddr) -> Listeners {
         listeners: destinations(spec).into_iter().map(address).collect(),
         messages_port: spec.copy.as_ref().map(|_| port),
         is_vacant: false,
-    }
-}
-
-fn session_end(
-    session: SessionId,
-    peer: SocketAddr,
-    machine: &ServerMachine,
-    (spec, outcome): (&RunSpec, &RunOutcome),
-    lasted: Duration,
-) -> SessionEnd {
-    let stopped = || {
-        let failure = Failure::new(FailureKind::Interrupted, "the run was stopped by the client");
-        machine.client_stopped().then_some(failure)
-    };
-    let error = machine
-        .failure()
-        .cloned()
-        .or_else(|| outcome.failure.clone())
-        .or_else(stopped);
-    let (bytes_sent, bytes_received) = payload_bytes(spec, outcome);
-    SessionEnd {
-        session,
-        peer,
-        status: status(error.as_ref()),
-        error,
-        session_s: lasted.as_secs_f64(),
-        bytes_sent,
-        bytes_received,
-        client_bytes_received: machine.client_profile().map(|profile| profile.bytes_received),
-        copy: outcome.copy.as_ref().map(SessionCopy::new),
     }
 }

@@ -188,7 +188,9 @@ impl Pair {
             ServerAction::Send(_) if self.deaf => {}
             ServerAction::Send(message) => self.later(self.latency, Item::ToClient(message)),
             ServerAction::Admit(handshake) => {
-                let Task::Profile(spec) = handshake.task;
+                let Task::Profile(spec) = handshake.task else {
+                    panic!("no client machine asks about names");
+                };
                 self.server_spec = Some(spec.clone());
                 let grant = Box::new(Grant { spec, notes: vec![] });
                 self.at_server(ServerEvent::Admitted {
@@ -218,6 +220,7 @@ impl Pair {
                 }));
             }
             ServerAction::StartRun(_) => self.start(End::Server),
+            ServerAction::Answer(_) => panic!("no client machine asks about names"),
             ServerAction::StopRun => self.end_sending(End::Server, Duration::ZERO),
             ServerAction::FinishRun(_) => {
                 self.finished[1] = true;

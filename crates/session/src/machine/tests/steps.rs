@@ -1,7 +1,7 @@
 //! The thirteen steps and the ways out of them.
 
-use farline_spec::FailureKind;
-use farline_spec::unit::RateBps;
+use farline_spec::unit::{DurationS, RateBps};
+use farline_spec::{FailureKind, NameAnswer, NameRequest, NameRights};
 
 use super::*;
 use crate::machine::client::ClientState;
@@ -501,4 +501,86 @@ fn what_goes_wrong_before_the_other_end_has_begun_is_said_and_not_what_follows()
     for failure in [pair.client.failure(), pair.server.failure()] {
         assert_eq!(failure.unwrap().kind, FailureKind::Interrupted);
     }
+}
+
+fn names_session(limit_s: Option<f64>) -> ServerMachine {
+    let mut server = server();
+    let handshake = crate::message::Handshake {
+        version: VERSIONS.max,
+        ticket: Some("v1.a.b".into()),
+        task: Task::Names,
+    };
+    server.handle_message(Duration::ZERO, ClientMessage::Handshake(Box::new(handshake)));
+    let rights = NameRights {
+        read: true,
+        write: false,
+    };
+    let duration_limit = limit_s.map(|limit_s| DurationS::new(limit_s).unwrap());
+    server.handle_event(
+        Duration::ZERO,
+        ServerEvent::NamesAdmitted {
+            rights,
+            duration_limit,
+        },
+    );
+    while server.poll_action(Duration::ZERO).is_some() {}
+    server
+}
+
+fn list() -> ClientMessage {
+    ClientMessage::Name(NameRequest::List {
+        path: String::new(),
+        after: None,
+    })
+}
+
+#[test]
+fn requests_about_names_are_answered_one_by_one_until_the_client_has_enough() {
+    let mut server = names_session(None);
+    for second in 1..5 {
+        let now = Duration::from_secs(50 * second);
+        server.handle_timeout(now);
+        server.handle_message(now, list());
+        assert!(matches!(server.poll_action(now), Some(ServerAction::Answer(_))));
+        server.handle_event(now, ServerEvent::NameAnswered(NameAnswer::Done { count: 0 }));
+        let sent = server.poll_action(now);
+        assert!(
+            matches!(sent, Some(ServerAction::Send(ServerMessage::Name(_)))),
+            "{sent:?}"
+        );
+    }
+    server.handle_message(Duration::from_secs(201), ClientMessage::TpgDone);
+    assert_eq!(server.state(), ServerState::Done);
+    assert!(server.failure().is_none());
+}
+
+#[test]
+fn two_requests_at_once_and_long_silence_end_a_session_about_names() {
+    let mut server = names_session(None);
+    server.handle_message(Duration::ZERO, list());
+    server.handle_message(Duration::ZERO, list());
+    assert_eq!(server.failure().unwrap().kind, FailureKind::Protocol);
+    let mut server = names_session(None);
+    server.handle_timeout(Duration::from_secs(60));
+    assert_eq!(server.failure().unwrap().kind, FailureKind::Timeout);
+}
+
+#[test]
+fn a_session_about_names_lasts_no_longer_than_its_ticket_says() {
+    let mut server = names_session(Some(20.0));
+    server.handle_message(Duration::from_secs(19), list());
+    while server.poll_action(Duration::from_secs(19)).is_some() {}
+    server.handle_event(
+        Duration::from_secs(19),
+        ServerEvent::NameAnswered(NameAnswer::Done { count: 0 }),
+    );
+    server.handle_timeout(Duration::from_secs(20));
+    assert_eq!(server.state(), ServerState::Failed);
+}
+
+#[test]
+fn a_run_is_not_asked_about_names() {
+    let mut server = server();
+    server.handle_message(Duration::ZERO, list());
+    assert_eq!(server.failure().unwrap().kind, FailureKind::Protocol);
 }
