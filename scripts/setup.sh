@@ -79,6 +79,8 @@ build_extension() {
     sum=$(native_sources | checksum)
     [[ $have == "$kind $sum" ]] && return
     check_toolchain
+    # What pyproject.toml says of commands and entry points is installed, not looked up.
+    [[ $stamp -nt $root/pyproject.toml ]] || have=
     rm -f "$stamp"
     if [[ $kind == dev && -n $have ]]; then
         replace_extension

@@ -10,7 +10,8 @@ print(run.throughput_bps, run.verdict["line"])
 
 Jobs: `probe`, `profile`, `contend`, `copy`, `tune`, `measure_storage`. Each goes on in a thread of
 its own, gives events as it is iterated (`async for` as well), ends with `.wait()` or `await`, and
-stops by `.cancel()`. For as long as a block runs: `serve`, `testbed`. Before a copy: `estimate`.
+stops by `.cancel()`. For as long as a block runs: `serve`, `testbed`. Before a copy:
+`estimate`. Names on another host, without a copy: `open_folder`.
 Questions to what was measured: `open_store`, `ingest`, `throughput_profile`, `explain`, `report`.
 Failures are `farline.errors`, all of `FarlineError`.
 
@@ -27,6 +28,7 @@ __all__ = [
     "Copy",
     "Estimate",
     "FarlineError",
+    "Folder",
     "PartialCopy",
     "Run",
     "Server",
@@ -40,6 +42,7 @@ __all__ = [
     "explain",
     "ingest",
     "measure_storage",
+    "open_folder",
     "open_store",
     "probe",
     "profile",
@@ -56,6 +59,7 @@ _ROOMS = {
     "Copy": "api.copy",
     "Estimate": "api.estimate",
     "FarlineError": "errors",
+    "Folder": "api.folder",
     "PartialCopy": "api.copy",
     "Run": "api.run",
     "Server": "api.serving",
@@ -69,6 +73,7 @@ _ROOMS = {
     "explain": "api.measurements",
     "ingest": "api.measurements",
     "measure_storage": "api.storage",
+    "open_folder": "api.folder",
     "open_store": "api.stores",
     "probe": "api.run",
     "profile": "api.campaign",

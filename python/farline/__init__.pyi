@@ -9,6 +9,8 @@ from farline.api.copy import PartialCopy as PartialCopy
 from farline.api.copy import copy as copy
 from farline.api.estimate import Estimate as Estimate
 from farline.api.estimate import estimate as estimate
+from farline.api.folder import Folder as Folder
+from farline.api.folder import open_folder as open_folder
 from farline.api.measurements import explain as explain
 from farline.api.measurements import ingest as ingest
 from farline.api.measurements import report as report
@@ -33,6 +35,7 @@ __all__ = [
     "Copy",
     "Estimate",
     "FarlineError",
+    "Folder",
     "PartialCopy",
     "Run",
     "Server",
@@ -46,6 +49,7 @@ __all__ = [
     "explain",
     "ingest",
     "measure_storage",
+    "open_folder",
     "open_store",
     "probe",
     "profile",

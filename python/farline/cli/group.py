@@ -32,6 +32,7 @@ class Verb:
 
 
 _COPY = "Copy files"
+_FILES = "Look after files on other hosts"
 _MEASURE = "Measure a path"
 _RESULTS = "Look at results"
 _PLAN = "Predict and emulate"
@@ -42,6 +43,12 @@ COMMANDS: dict[str, Verb] = {
     "adjust": Verb("farline.cli.adjust", "Change a copy while it runs.", _COPY),
     "estimate": Verb("farline.cli.estimate", "Estimate how long a copy will take.", _COPY),
     "check": Verb("farline.cli.check", "Check files against the receipt of their copy.", _COPY),
+    "ls": Verb("farline.cli.ls", "List a folder on another host.", _FILES),
+    "stat": Verb("farline.cli.stat", "Show a file on another host and its checksums.", _FILES),
+    "cat": Verb("farline.cli.cat", "Print a file on another host.", _FILES),
+    "mkdir": Verb("farline.cli.mkdir", "Make a folder on another host.", _FILES),
+    "rename": Verb("farline.cli.rename", "Rename a file on another host.", _FILES),
+    "rm": Verb("farline.cli.rm", "Remove files on another host.", _FILES),
     "serve": Verb("farline.cli.serve", "Serve copies and measurements to other hosts.", _COPY),
     "portal": Verb("farline.cli.portal", "Serve a web portal and a REST API.", _COPY),
     "ticket": Verb("farline.cli.ticket", "Make, list and revoke tickets of this server.", _COPY),
@@ -165,6 +172,9 @@ def _run(arguments: Sequence[str]) -> int:
         outcome = cli.main(args=list(arguments), prog_name="farline", standalone_mode=False)
         sys.stdout.flush()
         return outcome if isinstance(outcome, int) else 0
+    except FarlineError as error:
+        # Before the system's own: some are both (`farline.tools.names`).
+        return _failed(error, arguments)
     except BrokenPipeError:
         _drop_output()
         return 0
@@ -180,8 +190,6 @@ def _run(arguments: Sequence[str]) -> int:
         return UsageError.exit_code
     except click.ClickException as error:
         return _failed(UsageError(_with_help(error)), arguments)
-    except FarlineError as error:
-        return _failed(error, arguments)
     except ModuleNotFoundError as error:
         text = missing_text(_user(arguments), error)
         if text is None:

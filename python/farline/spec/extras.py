@@ -9,6 +9,7 @@ import importlib.util
 from functools import cache
 
 ANALYSIS = "analysis"
+FSSPEC = "fsspec"
 PORTAL = "portal"
 SPARK = "spark"
 
@@ -22,6 +23,7 @@ EXTRA_OF = {
     "pyarrow": ANALYSIS,
     "scipy": ANALYSIS,
     "fastapi": PORTAL,
+    "fsspec": FSSPEC,
     "uvicorn": PORTAL,
     "pyspark": SPARK,
 }

@@ -1,0 +1,93 @@
+"""What the verbs about names on another host share: how it is reached, and paths there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from farline.cli.copy.options import login_options
+from farline.copying.locations import SCHEME, SshHost, StandingServer, ThisHost, read_location
+from farline.errors import InterruptedRun, UsageError
+
+if TYPE_CHECKING:
+    from farline.api.folder import Folder
+    from farline.copying.locations import Location
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+LOCATION = "LOCATION"
+MORE = "[PATH]..."
+
+
+def reach_options(command: _Command) -> _Command:
+    """How a host is reached over ssh."""
+    for decorate in reversed(
+        (
+            login_options,
+            click.option("-4", "version4", is_flag=True, help="Use IPv4 only with ssh."),
+            click.option("-6", "version6", is_flag=True, help="Use IPv6 only with ssh."),
+            click.option(
+                "--remote-farline",
+                metavar="CMD",
+                help="Run this command as farline on the other host (default farline in the PATH"
+                " there, or in the usual folders).",
+            ),
+            click.option("--tunnel", is_flag=True, help="Go through ssh, where firewalls need it."),
+        )
+    ):
+        command = decorate(command)
+    return command
+
+
+@contextmanager
+def opened(
+    location: str, more: Sequence[str], may: str, options: Mapping[str, Any]
+) -> Iterator[tuple[Folder, list[str]]]:
+    """The host of a location, and the paths that are meant there.
+
+    Raises:
+        UsageError: for a path on this host, or one of `more` on another host.
+    """
+    from farline.api.folder import open_host
+
+    at = read_location(location)
+    if isinstance(at.host, ThisHost):
+        raise UsageError(f"{location}: is on this host; write {SCHEME}...#path or [user@]host:path")
+    paths = [at.path, *(_further(at, word) for word in more)]
+    folder = open_host(at.host, may=may, ssh=_ssh(at, options), tunnel=options["tunnel"])
+    try:
+        yield folder, [folder.place(path) for path in paths]
+    except KeyboardInterrupt:
+        raise InterruptedRun("stopped") from None
+    finally:
+        folder.close()
+
+
+def _further(at: Location, word: str) -> str:
+    """A further path on the host of the first, also where it is written with the host."""
+    if word.startswith(SCHEME) or isinstance(at.host, SshHost):
+        other = read_location(word)
+        if other.host == at.host:
+            return other.path
+        if not isinstance(other.host, ThisHost):
+            raise UsageError(f"{word if other.path == word else other}: must be on {at.host} too")
+    return word
+
+
+def _ssh(at: Location, options: Mapping[str, Any]) -> Any:
+    from farline.cli.copy.command import ssh_command
+
+    if isinstance(at.host, StandingServer):
+        for name, flag in (
+            ("rsh", "-e"), ("port", "-P"), ("identity", "-i"), ("ssh_option", "-o"),
+            ("ssh_config", "-F"), ("jump", "-J"), ("start_timeout", "--start-timeout"),
+            ("remote_farline", "--remote-farline"), ("version4", "-4"), ("version6", "-6"),
+            ("tunnel", "--tunnel"),
+        ):  # fmt: skip
+            if options[name] not in (None, (), False):
+                raise click.UsageError(f"{flag}: {at.host} is not reached over ssh")
+        return None
+    return ssh_command({**options, "bootstrap": False, "bootstrap_program": None})
