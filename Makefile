@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup dev spark demo check test test-long lint fmt help-pages gen words bpf bench fuzz reproduce paper carried emulator-table docs dist lock clean
+.PHONY: help setup dev spark schedulers demo check test test-long lint fmt help-pages gen words bpf bench fuzz reproduce paper carried emulator-table docs dist lock clean
 
 # Would keep bytecode from being written, and slow down every start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -26,6 +26,11 @@ dev: ## Make .venv with a development build of the extension: again in seconds a
 spark: any ## Add PySpark to .venv (434 MB), for --engine pyspark and its tests; needs Java 17.
 	@.venv/bin/uv pip install --quiet --python .venv/bin/python --require-hashes --no-deps \
 	    -r requirements-spark.lock
+
+schedulers: any ## Make .venv/schedulers with Snakemake and Rucio's client, for the tests of their plugins.
+	@[ -x .venv/schedulers/bin/python ] || .venv/bin/uv venv --quiet .venv/schedulers
+	@.venv/bin/uv pip install --quiet --python .venv/schedulers/bin/python --require-hashes --no-deps \
+	    -r requirements-schedulers.lock
 
 demo: setup ## Profile TCP over loopback and leave demo/report/report.html.
 	@.venv/bin/python scripts/demo.py
@@ -95,6 +100,8 @@ lock: setup ## Write the requirements*.lock files anew from pyproject.toml.
 	    --generate-hashes --no-emit-index-url --no-header --no-annotate - -o requirements-spark.lock
 	@echo 'ziglang>=0.15,<0.18' | .venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
 	    --generate-hashes --no-emit-index-url --no-header --no-annotate - -o requirements-dist.lock
+	@printf 'rucio-clients>=41,<42\nsnakemake>=9.27,<10\n' | .venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
+	    --generate-hashes --no-emit-index-url --no-header --no-annotate - -o requirements-schedulers.lock
 
 clean: ## Remove what was built; the store and reports stay.
 	@rm -rf .venv target docs/site python/farline/_native*.so
