@@ -13,7 +13,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,8 @@ import pytest
 
 from farline.testbeds import Host
 
+NOTHING: Mapping[str, str] = {}
+_More = tuple[str, Mapping[str, str], Callable[[Path], Mapping[str, str]]]
 PACKAGES = "slurmctld, slurmd, slurm-client and munge"
 
 _CONF = """\
@@ -86,10 +88,11 @@ class SlurmCluster:
         """Until so many are."""
         until = time.monotonic() + timeout_s
         while self.free_nodes() != count:
-            assert time.monotonic() < until, self.asked("sinfo", "-N", "-l") + self._logs()
+            assert time.monotonic() < until, self.asked("sinfo", "-N", "-l") + self.logs()
             time.sleep(0.1)
 
-    def _logs(self) -> str:
+    def logs(self) -> str:
+        """The ends of its logs."""
         return "".join(log.read_text()[-2000:] for log in self.folder.glob("*.log"))
 
 
@@ -100,20 +103,28 @@ def _run(host: Host, words: Sequence[str]) -> str:
 
 
 @contextmanager
-def slurm_cluster(name: str, nodes: Sequence[Host]) -> Iterator[SlurmCluster]:
+def slurm_cluster(
+    name: str,
+    nodes: Sequence[Host],
+    settings: str = "",
+    beside: Mapping[str, str] = NOTHING,
+    environment: Callable[[Path], Mapping[str, str]] = lambda _: NOTHING,
+) -> Iterator[SlurmCluster]:
     """A cluster of these hosts, its controller on the first, until the block ends.
 
+    More settings and files `beside` slurm.conf; the controller's environment by its folder.
     Its folder has a short name: Slurm makes Unix sockets in it, whose paths have 107 bytes at most.
     """
     with (
         tempfile.TemporaryDirectory(prefix="slurm-", dir="/tmp") as folder,
-        _cluster(Path(folder), name, nodes) as cluster,
+        _cluster(Path(folder), name, nodes, (settings, beside, environment)) as cluster,
     ):
         yield cluster
 
 
 @contextmanager
-def _cluster(folder: Path, name: str, nodes: Sequence[Host]) -> Iterator[SlurmCluster]:
+def _cluster(folder: Path, name: str, nodes: Sequence[Host], more: _More) -> Iterator[SlurmCluster]:
+    settings, beside, environment = more
     missing = [word for word in ("slurmctld", "slurmd", "salloc", "munged") if not _which(word)]
     if missing:
         pytest.skip(f"{', '.join(missing)} not found: install {PACKAGES}")
@@ -127,10 +138,16 @@ def _cluster(folder: Path, name: str, nodes: Sequence[Host]) -> Iterator[SlurmCl
     names = ",".join(host.name for host in nodes)
     conf = folder / "slurm.conf"
     conf.write_text(_CONF.format(name=name, head=nodes[0].name, folder=folder, nodes=names))
+    with conf.open("a") as file:
+        file.write(settings)
+    for file_name, text in beside.items():
+        (folder / file_name).write_text(text)
+        (folder / file_name).chmod(0o755)
+    own = [f"{word}={value}" for word, value in environment(folder).items()]
     cluster = SlurmCluster(folder, nodes[0], tuple(nodes))
     try:
         _munge(folder)
-        _daemon(nodes[0], ["slurmctld", "-f", str(conf)])
+        _daemon(nodes[0], ["slurmctld", "-f", str(conf)], own)
         for host in nodes:
             _daemon(host, ["slurmd", "-N", host.name, "-f", str(conf)])
         cluster.wait_until_free(len(nodes))
@@ -155,8 +172,8 @@ def _munge(folder: Path) -> None:
     )  # fmt: skip
 
 
-def _daemon(host: Host, words: Sequence[str]) -> None:
-    _run(host, [str(_which(words[0])), *words[1:]])
+def _daemon(host: Host, words: Sequence[str], environment: Sequence[str] = ()) -> None:
+    _run(host, ["env", *environment, str(_which(words[0])), *words[1:]])
 
 
 def _end(folder: Path) -> None:

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""What burst_buffer.lua calls: directives of job scripts to copies by farline.
+
+    farline_stage.py check SCRIPT           says what is wrong with the directives of a job
+    farline_stage.py in|out SCRIPT JOB      makes the copies of a job, as its owner
+    farline_stage.py paths SCRIPT FILE      writes FARLINE_STAGED_1=... for the job's environment
+    farline_stage.py teardown JOB           ends copies of a job that still run
+    farline_stage.py status                 how far the copies are that run now
+
+It runs on the controller's host as Slurm's user, which must be root if jobs are of other users. It
+needs Python and `scontrol`; `FARLINE` may name the command of farline, `FARLINE_STAGE_STATE` the
+folder of its logs (/var/spool/slurm/farline). See docs/guide/slurm.md.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import select
+import shlex
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+STATE = Path(os.environ.get("FARLINE_STAGE_STATE", "/var/spool/slurm/farline"))
+_DIRECTIVE = re.compile(r"#BB_LUA\s+(\S+)\s*(.*)")
+_PHASES = ("stage_in", "stage_out")
+_LOOK_S = 0.5
+"""How often it is looked whether the job still wants its copy."""
+
+
+class StageError(Exception):
+    """What the user reads."""
+
+
+@dataclass(frozen=True)
+class Directive:
+    """One line of a script: options, sources and a destination of `farline copy`."""
+
+    phase: str
+    words: tuple[str, ...]
+
+    @property
+    def destination(self) -> str:
+        """Where the files go."""
+        return self.words[-1]
+
+
+def directives(script: Path) -> list[Directive]:
+    """Those of a script, whose copy in Slurm's spool may end with zero bytes.
+
+    Raises:
+        StageError: for a line that is none.
+    """
+    found = []
+    text = script.read_bytes().decode("utf-8", "surrogateescape").replace("\0", "")
+    for number, line in enumerate(text.splitlines(), 1):
+        if (match := _DIRECTIVE.match(line.strip())) is None:
+            continue
+        phase, rest = match.groups()
+        try:
+            words = tuple(shlex.split(rest))
+        except ValueError as error:
+            raise StageError(f"line {number}: {phase}: {error}") from None
+        if phase not in _PHASES:
+            raise StageError(f"line {number}: {phase}: unknown; use stage_in or stage_out")
+        if sum(not word.startswith("-") for word in words) < 2 or words[-1].startswith("-"):
+            raise StageError(f"line {number}: {phase}: write options, a source and a destination")
+        found.append(Directive(phase, words))
+    return found
+
+
+def owner(job: str) -> pwd.struct_passwd:
+    """The user of a job.
+
+    Raises:
+        StageError: when Slurm or the system does not know them.
+    """
+    asked = ["scontrol", "-o", "show", "job", job]
+    said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+    if (match := re.search(r"\bUserId=\S*\((\d+)\)", said)) is None:
+        raise StageError(f"job {job}: its owner is not known to scontrol")
+    try:
+        return pwd.getpwuid(int(match[1]))
+    except KeyError:
+        raise StageError(f"job {job}: user {match[1]} is not known on this host") from None
+
+
+def copy(phase: str, script: Path, job: str) -> None:
+    """Makes the copies of one phase, one after the other, as the job's owner."""
+    wanted = [one for one in directives(script) if one.phase == f"stage_{phase}"]
+    if not wanted:
+        return
+    user = owner(job)
+    STATE.mkdir(parents=True, exist_ok=True)
+    log, running = STATE / f"{job}.{phase}.log", STATE / f"{job}.{phase}.pid"
+    environment = {
+        "HOME": user.pw_dir, "USER": user.pw_name, "LOGNAME": user.pw_name,
+        "PATH": os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin"), "LANG": "C.UTF-8",
+    }  # fmt: skip
+    changes = os.geteuid() != user.pw_uid
+    groups = os.getgrouplist(user.pw_name, user.pw_gid)
+    farline = shlex.split(os.environ.get("FARLINE", "farline"))
+    try:
+        with log.open("wb") as file:
+            log.chmod(0o600)
+            for one in wanted:
+                child = subprocess.Popen(
+                    [*farline, "copy", "--progress", *one.words], env=environment, cwd="/",
+                    stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True,
+                    user=user.pw_uid if changes else None,
+                    group=user.pw_gid if changes else None,
+                    extra_groups=groups if changes else None,
+                )  # fmt: skip
+                running.write_text(str(child.pid))
+                if code := ended(child):
+                    raise StageError(f"stage_{phase}: {last_line(log)} (exit code {code})")
+    finally:
+        running.unlink(missing_ok=True)
+
+
+def ended(child: subprocess.Popen[bytes]) -> int:
+    """The exit code of a copy, which ends with whoever waits for it: Slurm kills that, not this.
+
+    Raises:
+        StageError: where nobody reads what is printed here any more.
+    """
+    reader = select.poll()
+    reader.register(sys.stdout.fileno(), 0)
+    while True:
+        try:
+            return child.wait(_LOOK_S)
+        except subprocess.TimeoutExpired:
+            if reader.poll(0):
+                os.killpg(child.pid, signal.SIGTERM)
+                child.wait()
+                raise StageError("the job was cancelled") from None
+
+
+def paths(script: Path, file: Path) -> None:
+    """Where the inputs are, for the job's environment."""
+    inputs = [one for one in directives(script) if one.phase == "stage_in"]
+    lines = [f"FARLINE_STAGED_{number}={one.destination}" for number, one in enumerate(inputs, 1)]
+    file.write_text("".join(f"{line}\n" for line in lines), "utf-8", "surrogateescape")
+
+
+def teardown(job: str) -> None:
+    """Ends what still runs; its logs stay until the next job of this number."""
+    for running in STATE.glob(f"{job}.*.pid"):
+        try:
+            os.killpg(int(running.read_text()), signal.SIGTERM)
+        except (OSError, ValueError):
+            continue
+
+
+def status() -> str:
+    """A line for each copy that runs."""
+    lines = []
+    for running in sorted(STATE.glob("*.pid")):
+        job, phase, _ = running.name.split(".")
+        lines.append(f"job {job} stage_{phase}: {last_line(running.with_suffix('.log'))}")
+    return "\n".join(lines) or "farline: no copies run"
+
+
+def last_line(log: Path) -> str:
+    """The last that farline said, without its tickets."""
+    text = log.read_bytes()[-4096:].decode("utf-8", "replace").replace("\r", "\n")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    last = lines[-1].removeprefix("farline: ") if lines else "begins"
+    return re.sub(r"(farline://[^\s/#]+)/\S*", r"\1", last)
+
+
+def main(words: list[str]) -> int:
+    """Does what is asked for; one line says what went wrong."""
+    try:
+        match words:
+            case ["check", script]:
+                directives(Path(script))
+            case ["in" | "out" as phase, script, job]:
+                copy(phase, Path(script), job)
+            case ["paths", script, file]:
+                paths(Path(script), Path(file))
+            case ["teardown", job]:
+                teardown(job)
+            case ["status"]:
+                print(status())
+            case _:
+                raise StageError(f"unknown call: {shlex.join(words)}")
+    except (StageError, OSError) as error:
+        print(f"farline: {error}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
