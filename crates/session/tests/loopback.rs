@@ -5,6 +5,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{bytes, complete, follow, serve, spec};
+use farline_session::message::VERSIONS;
 use farline_session::{AuditEvent, Server, Target, mint_ticket, start_run};
 use farline_spec::{FailureKind, Limits, RunStatus, Scope, from_json};
 
@@ -68,7 +69,8 @@ fn the_record_says_who_and_what_and_when() {
     assert!(record.session_s >= record.run_s && record.run_s > 0.0);
     assert_eq!(record.spec.title.as_deref(), Some("t"));
     let (client, far) = (record.client.unwrap(), record.server.unwrap());
-    assert_eq!((client.version.protocol, far.version.protocol), (4, 4));
+    let newest = VERSIONS.max;
+    assert_eq!((client.version.protocol, far.version.protocol), (newest, newest));
     assert_eq!(client.host, far.host, "both ends are this host");
     assert_eq!(run.keys, [server.server.fingerprint().to_string()]);
     let names = [

@@ -5,7 +5,7 @@ use farline_spec::{AdjustKnob, AdjustRequest};
 use super::*;
 use crate::machine::client::ClientState;
 use crate::machine::server::ServerState;
-use crate::message::{Adjust, VersionRange};
+use crate::message::Adjust;
 
 const LATENCY_MS: u64 = 50;
 const ROUND_TRIP: Duration = Duration::from_millis(2 * LATENCY_MS);

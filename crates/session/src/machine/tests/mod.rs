@@ -3,6 +3,7 @@
 mod adjust;
 mod page;
 mod steps;
+mod wire;
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use farline_spec::{RunSpec, from_json};
 use super::*;
 use crate::message::{
     Adjusted, ClientMessage, ClientProfile, Grant, ListenerAddress, Listeners, ServerMessage, ServerProfile,
-    SessionId, Task, VERSIONS,
+    SessionId, Task, VERSIONS, VersionRange,
 };
 use crate::streams::{End, destinations, first_late, sends};
 
@@ -20,10 +21,14 @@ pub(super) fn spec(text: &str) -> RunSpec {
 }
 
 pub(super) fn client(spec: RunSpec) -> ClientMachine {
+    client_of(spec, VERSIONS)
+}
+
+fn client_of(spec: RunSpec, versions: VersionRange) -> ClientMachine {
     let plan = ClientPlan {
         spec,
         ticket: None,
-        versions: VERSIONS,
+        versions,
         timing: Timing::default(),
     };
     ClientMachine::new(plan, Duration::ZERO)
@@ -56,6 +61,8 @@ pub(super) struct Pair {
     pub now: Duration,
     /// Stages the client reported, in order.
     pub stages: Vec<&'static str>,
+    /// What the two said to each other, as JSON.
+    pub said: Vec<String>,
     /// Whether the messages of the server are lost from now on.
     pub deaf: bool,
     /// Whether the receivers never see the end of the data.
@@ -85,6 +92,7 @@ impl Pair {
             server: server(),
             now: Duration::ZERO,
             stages: Vec::new(),
+            said: Vec::new(),
             deaf: false,
             end_is_lost: false,
             lasts_s: 5.0,
@@ -98,6 +106,15 @@ impl Pair {
             missing: 0,
             most_open: 256,
             next_stream: first_late(&spec(text)),
+        }
+    }
+
+    /// The same, by a client that knows no newer version than this one.
+    pub fn speaking(version: u32, text: &str) -> Self {
+        let versions = VersionRange { min: 1, max: version };
+        Self {
+            client: client_of(spec(text), versions),
+            ..Self::new(text, 1)
         }
     }
 
@@ -155,7 +172,11 @@ impl Pair {
 
     fn do_client(&mut self, action: ClientAction) {
         match action {
-            ClientAction::Send(message) => self.later(self.latency, Item::ToServer(message)),
+            ClientAction::Send(message) => {
+                self.said
+                    .push(format!("client {}", serde_json::to_string(&message).unwrap()));
+                self.later(self.latency, Item::ToServer(message));
+            }
             ClientAction::Stage(stage) => self.stages.push(stage),
             ClientAction::Notice(_) | ClientAction::Stages(_) => {}
             ClientAction::Adjust(change) => {
@@ -186,7 +207,11 @@ impl Pair {
     fn do_server(&mut self, action: ServerAction) {
         match action {
             ServerAction::Send(_) if self.deaf => {}
-            ServerAction::Send(message) => self.later(self.latency, Item::ToClient(message)),
+            ServerAction::Send(message) => {
+                self.said
+                    .push(format!("server {}", serde_json::to_string(&message).unwrap()));
+                self.later(self.latency, Item::ToClient(message));
+            }
             ServerAction::Admit(handshake) => {
                 let Task::Profile(spec) = handshake.task else {
                     panic!("no client machine asks about names");

@@ -46,6 +46,14 @@ of another are being opened. ADJUST after the server has all files is refused an
 STAGES is how far the server's end is (bytes at its files and on its streams, frames that wait between them), once an interval and
 no more than ten times a second. With its own figures the client makes one `CopyStages` of it, from which a controller takes
 differences. Nobody says ADJUST to an end of version 3 or less, and such a client is an error.
+
+## Names
+
+From version 5 on the task of a HANDSHAKE may be `names`: no run, but requests about names below the folder of the ticket. The
+server answers NAMES (whether the ticket is to read or to write), then each NAME with a NAME: a request has a `verb` (`list`, `stat`,
+`make_folder`, `rename`, `remove`, `read`), an answer says what came of it, or is `refused` with a reason as a word and as a line.
+One request is under way at a time. TPG_DONE from both ends the session; so does a minute without a request, and the length that
+the ticket allows (`crates/spec/src/names.rs`, `crates/session/src/server/names.rs`).
 ";
 
 /// Set `FARLINE_WRITE_DOCS` to write the page instead of comparing it.

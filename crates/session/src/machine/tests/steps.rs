@@ -6,7 +6,7 @@ use farline_spec::{FailureKind, NameAnswer, NameRequest, NameRights};
 use super::*;
 use crate::machine::client::ClientState;
 use crate::machine::server::ServerState;
-use crate::message::{Established, ProfilePart, ProfilingEnd, VersionRange};
+use crate::message::{Established, ProfilePart, ProfilingEnd};
 
 const DIRECTIONS: [&str; 3] = ["forward", "reverse", "bidirectional"];
 
