@@ -28,7 +28,7 @@ spark: any ## Add PySpark to .venv (434 MB), for --engine pyspark and its tests;
 	    -r requirements-spark.lock
 
 schedulers: any ## Make .venv/schedulers with Snakemake and Rucio's client, for the tests of their plugins.
-	@[ -x .venv/schedulers/bin/python ] || .venv/bin/uv venv --quiet .venv/schedulers
+	@[ -x .venv/schedulers/bin/python ] || .venv/bin/uv venv --quiet --python .venv/bin/python .venv/schedulers
 	@.venv/bin/uv pip install --quiet --python .venv/schedulers/bin/python --require-hashes --no-deps \
 	    -r requirements-schedulers.lock
 
