@@ -69,6 +69,8 @@ def directives(script: Path) -> list[Directive]:
             raise StageError(f"line {number}: {phase}: unknown; use stage_in or stage_out")
         if sum(not word.startswith("-") for word in words) < 2 or words[-1].startswith("-"):
             raise StageError(f"line {number}: {phase}: write options, a source and a destination")
+        if ":" not in (first := words[-1].partition("/")[0]) and first:
+            raise StageError(f"line {number}: {phase}: {words[-1]}: write the path in full")
         found.append(Directive(phase, words))
     return found
 

@@ -81,9 +81,6 @@ class NameSession:
     def poll(self, timeout_s: float) -> tuple[str, bytes | None] | None:
         """The answer as JSON and bytes of a file, or None after `timeout_s`."""
 
-    def rights(self) -> tuple[bool, bool]:
-        """What the ticket allows: reading what is in files, changing names."""
-
     def close(self) -> None:
         """Ends the session."""
 

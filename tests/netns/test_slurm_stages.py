@@ -122,6 +122,7 @@ def test_what_cannot_be_copied_is_told_by_sbatch_or_in_the_queue(site: Site) -> 
         ("stage_in /one", "write options, a source and a destination"),
         ("stage_up /one /two", "stage_up: unknown; use stage_in or stage_out"),
         ("stage_in 'a b", "No closing quotation"),
+        ("stage_in /one two/", "two/: write the path in full"),
     ):
         done = site.submit(f"#BB_LUA {line}\ntrue\n")
         assert done.returncode != 0 and why in done.stderr, (line, done.stderr)

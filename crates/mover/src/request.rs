@@ -10,6 +10,7 @@ use twox_hash::XxHash3_128;
 
 use crate::message::{Entry, EntryKind, MAX_PATH_BYTES, Top};
 use crate::path_text;
+use crate::root::split;
 use crate::source::filter::{Filters, Pattern};
 use crate::source::has_wildcard;
 use crate::source::source_name;
@@ -297,14 +298,6 @@ fn leads_out(target: &[u8]) -> bool {
         leaves |= depth < 0;
     }
     leaves
-}
-
-/// The folder part of a path and the last name.
-fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|byte| *byte == b'/') {
-        Some(slash) => (&path[..slash], &path[slash + 1..]),
-        None => (&[], path),
-    }
 }
 
 fn quoted(path: &[u8]) -> String {

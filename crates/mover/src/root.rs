@@ -78,6 +78,14 @@ impl Root {
     }
 }
 
+/// The folder part of a path (empty for the root itself) and the last name.
+pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (&[], path),
+    }
+}
+
 fn is_the_top(folder: &OwnedFd) -> io::Result<bool> {
     let facts = file::stat_fd(folder.as_fd())?;
     let top = file::stat_at(None, b"/", true)?;

@@ -54,13 +54,6 @@ impl NameSession {
         Ok(Some((text, bytes.map(|bytes| PyBytes::new(py, &bytes)))))
     }
 
-    /// What the ticket allows: reading what is in files, changing names.
-    fn rights(&self, py: Python<'_>) -> PyResult<(bool, bool)> {
-        gate(py, || {
-            self.with(|client| Ok((client.rights().read, client.rights().write)))
-        })
-    }
-
     /// Ends the session.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         gate(py, || {

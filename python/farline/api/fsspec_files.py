@@ -17,7 +17,6 @@ from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import fsspec
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
 from farline.api.copy import copy
@@ -110,10 +109,6 @@ class FarlineFileSystem(AbstractFileSystem):  # type: ignore[misc]
             return self._entry(path, own)
         return {**self._entry(path, led_to), "islink": True, "destination": own.target}
 
-    def created(self, path: str) -> Any:
-        """Not known: file systems keep the last change."""
-        return self.modified(path)
-
     def modified(self, path: str) -> Any:
         """The last change of the content."""
         from datetime import datetime
@@ -164,9 +159,6 @@ class FarlineFileSystem(AbstractFileSystem):  # type: ignore[misc]
     def rm_file(self, path: str) -> None:
         """Removes a file."""
         self._names().remove(to_text(self._strip_protocol(path)))
-
-    def _rm(self, path: str) -> None:
-        self.rm_file(path)
 
     def rm(self, path: Any, recursive: bool = False, maxdepth: int | None = None) -> None:
         """Removes files, and folders with all that is in them if `recursive`."""
@@ -261,8 +253,3 @@ def to_name(text: str) -> str:
 
 def _below(path: str, name: str) -> str:
     return f"{path}/{name}" if path else name
-
-
-def register() -> None:
-    """Makes fsspec know `farline://` where the entry point is not installed."""
-    fsspec.register_implementation("farline", FarlineFileSystem, clobber=True)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from farline.cli.copy.options import login_options
+from farline.cli.copy.options import login_options, remote_farline_option
 from farline.copying.locations import SCHEME, SshHost, StandingServer, ThisHost, read_location
 from farline.errors import InterruptedRun, UsageError
 
 if TYPE_CHECKING:
     from farline.api.folder import Folder
     from farline.copying.locations import Location
+    from farline.tools.ssh import SshCommand
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -29,12 +30,7 @@ def reach_options(command: _Command) -> _Command:
             login_options,
             click.option("-4", "version4", is_flag=True, help="Use IPv4 only with ssh."),
             click.option("-6", "version6", is_flag=True, help="Use IPv6 only with ssh."),
-            click.option(
-                "--remote-farline",
-                metavar="CMD",
-                help="Run this command as farline on the other host (default farline in the PATH"
-                " there, or in the usual folders).",
-            ),
+            remote_farline_option,
             click.option("--tunnel", is_flag=True, help="Go through ssh, where firewalls need it."),
         )
     ):
@@ -77,17 +73,15 @@ def _further(at: Location, word: str) -> str:
     return word
 
 
-def _ssh(at: Location, options: Mapping[str, Any]) -> Any:
-    from farline.cli.copy.command import ssh_command
+def _ssh(at: Location, options: Mapping[str, Any]) -> SshCommand | None:
+    from farline.cli.copy.command import refuse_ssh_options, ssh_command
 
-    if isinstance(at.host, StandingServer):
-        for name, flag in (
-            ("rsh", "-e"), ("port", "-P"), ("identity", "-i"), ("ssh_option", "-o"),
-            ("ssh_config", "-F"), ("jump", "-J"), ("start_timeout", "--start-timeout"),
-            ("remote_farline", "--remote-farline"), ("version4", "-4"), ("version6", "-6"),
-            ("tunnel", "--tunnel"),
-        ):  # fmt: skip
-            if options[name] not in (None, (), False):
-                raise click.UsageError(f"{flag}: {at.host} is not reached over ssh")
-        return None
-    return ssh_command({**options, "bootstrap": False, "bootstrap_program": None})
+    options = {**options, "bootstrap": False, "bootstrap_program": None}
+    if not isinstance(at.host, StandingServer):
+        return ssh_command(options)
+    why = f"{at.host} is not reached over ssh"
+    for name, flag in (("version4", "-4"), ("version6", "-6"), ("tunnel", "--tunnel")):
+        if options[name]:
+            raise click.UsageError(f"{flag}: {why}")
+    refuse_ssh_options(options, why)
+    return None

@@ -32,7 +32,7 @@ class Verb:
 
 
 _COPY = "Copy files"
-_FILES = "Look after files on other hosts"
+_FILES = "Manage files on other hosts"
 _MEASURE = "Measure a path"
 _RESULTS = "Look at results"
 _PLAN = "Predict and emulate"

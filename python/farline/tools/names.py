@@ -121,11 +121,6 @@ class NameSession:
         """
         self._native = checked(_native.NameSession, target.to_json(), ip_version, CONNECT_S)
 
-    @property
-    def rights(self) -> tuple[bool, bool]:
-        """Whether the ticket allows reading what is in files, and changing names."""
-        return checked(self._native.rights)
-
     def list(self, path: str) -> Iterator[Name]:
         """What is in a folder, sorted by name."""
         after: dict[str, str] = {}

@@ -6,8 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use farline_spec::NameRefusal;
 use farline_sys::file::{self, FileKind, OpenFlags};
 
-use super::{Answer, Names, Refused, known, refused, split};
+use super::{Answer, Names, Refused, known, refused};
 use crate::path_text::Shown;
+use crate::root::split;
 
 /// Folders within each other that are removed.
 const MOST_DEPTH: usize = 500;

@@ -20,7 +20,7 @@ use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 use self::sums::sums_of;
 use crate::message::MAX_PATH_BYTES;
 use crate::path_text::{Shown, to_bytes, to_text};
-use crate::root::{LEADS_OUT, Root, is_link_loop};
+use crate::root::{LEADS_OUT, Root, is_link_loop, split};
 
 /// Bytes of names and targets in one answer, as text; the rest of an entry is about as long again.
 const MOST_LISTED_BYTES: usize = 192 << 10;
@@ -242,15 +242,6 @@ fn known(text: &str) -> Answer<Vec<u8>> {
         path.pop();
     }
     Ok(path)
-}
-
-/// The path of the folder that a name is in, and the name.
-fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|byte| *byte == b'/') {
-        // The slash itself is where an absolute path begins.
-        Some(at) => (&path[..at.max(1)], &path[at + 1..]),
-        None => (b"", path),
-    }
 }
 
 fn sorted_names(folder: BorrowedFd<'_>, path: &[u8]) -> Answer<Vec<Vec<u8>>> {

@@ -8,9 +8,10 @@ use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
 use super::journal::Source;
 use super::owner::Belongs;
-use super::place::{Folders, split};
+use super::place::Folders;
 use super::shared::{Mode, Shared, in_words};
 use crate::message::{MOST_XATTR_BYTES, Xattr, takes_xattr};
+use crate::root::split;
 
 /// Bits of a folder: its set-group and sticky bits give nobody rights.
 pub const FOLDER_BITS: u32 = 0o3777;

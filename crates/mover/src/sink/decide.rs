@@ -11,9 +11,10 @@ use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 use super::attributes::Attributes;
 use super::journal::{Resumable, Source, path_key};
 use super::owner::Belongs;
-use super::place::{Folders, split, word};
+use super::place::{Folders, word};
 use super::shared::{Mode, POISONED, ResumeState, Shared, in_words};
 use crate::message::Xattr;
+use crate::root::split;
 use crate::sum::{Hasher, Sum};
 
 /// What is read at once to hash a file.

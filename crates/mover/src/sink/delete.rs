@@ -8,12 +8,13 @@ use farline_proto::copy::naming::deletion;
 use farline_spec::{Failure, FileKind as Kind, FileStatus};
 use farline_sys::file::{self, FileKind, OpenFlags};
 
-use super::place::{Folders, split};
+use super::place::Folders;
 use super::settle::line;
 use super::shared::{Mode, Shared, in_words};
 use super::staging::STAGING_NAME;
 use crate::message::Feedback;
 use crate::path_text;
+use crate::root::split;
 use crate::source::filter::Filters;
 
 /// Deletions that are said and not yet sent.

@@ -14,10 +14,11 @@ use super::entry::Entry;
 use super::large::Chunk;
 use super::name::{named, reason_of, tell_named};
 use super::partial::Partial;
-use super::place::{Folders, split};
+use super::place::Folders;
 use super::shared::Shared;
 use crate::message::GRAIN_BYTES;
 use crate::path_text::Shown;
+use crate::root::split;
 use crate::sum::hole_sum;
 use crate::tree_hash::subtree_bytes;
 

@@ -16,10 +16,11 @@ use super::decide::Verdict;
 use super::entry::Entry;
 use super::name::named;
 use super::owner::Belongs;
-use super::place::{Folders, split, word};
+use super::place::{Folders, word};
 use super::settle::line;
 use super::shared::{Destination, Mode, Shared, ends_all, in_words};
 use crate::message::{self, Wants};
+use crate::root::split;
 use crate::sum::{content_sum, note_sum};
 
 /// What is copied at once of a file that becomes two.

@@ -14,9 +14,10 @@ use tracing::{debug, debug_span};
 use super::able::synced;
 use super::entry::{Entry, Small};
 use super::partial::Partial;
-use super::place::{Folders, split};
+use super::place::Folders;
 use super::shared::{Shared, ends_all, in_words};
 use crate::path_text::Shown;
+use crate::root::split;
 use crate::sum::{Hasher, Sum};
 
 /// Permission bits of a file: the bits that lend its owner's rights are not taken from another host.

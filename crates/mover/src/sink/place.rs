@@ -10,7 +10,7 @@ use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
 use super::staging::STAGING_NAME;
 use crate::message::{EntryKind, MAX_PATH_BYTES};
-use crate::root::{LEADS_OUT, is_link_loop};
+use crate::root::{LEADS_OUT, is_link_loop, split};
 use crate::{Root, path_text};
 
 /// Longest name in a folder (NAME_MAX).
@@ -141,14 +141,6 @@ pub fn refusal(path: &[u8]) -> Option<&'static str> {
     names
         .any(|name| name.len() > MAX_NAME_BYTES)
         .then_some("a name cannot be longer than 255 bytes")
-}
-
-/// The folder part of a path (empty for the destination itself) and the last name.
-pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|byte| *byte == b'/') {
-        Some(slash) => (&path[..slash], &path[slash + 1..]),
-        None => (&[], path),
-    }
 }
 
 /// Where links at the destination may lead that stand for folders.

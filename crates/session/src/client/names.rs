@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use farline_spec::{Failure, FailureKind, IpVersion, NameAnswer, NameRequest, NameRights};
+use farline_spec::{Failure, FailureKind, IpVersion, NameAnswer, NameRequest};
 
 use super::connect;
 use crate::channel::{Channel, Interrupt};
@@ -21,11 +21,10 @@ const WORD: Duration = Duration::from_secs(30);
 pub struct NamesClient {
     channel: Channel<ServerMessage>,
     arrived: VecDeque<ServerMessage>,
-    rights: NameRights,
 }
 
 impl NamesClient {
-    /// Connects, shows the ticket and hears what it allows, all within `timeout`, or until `interrupt` is raised.
+    /// Connects, shows the ticket, all within `timeout`, or until `interrupt` is raised.
     ///
     /// # Errors
     /// [`FailureKind::Usage`] for a target without ticket or key; [`FailureKind::Version`] for a server that knows no names; what
@@ -55,10 +54,6 @@ impl NamesClient {
         let mut client = Self {
             channel,
             arrived: VecDeque::new(),
-            rights: NameRights {
-                read: false,
-                write: false,
-            },
         };
         client.shake_hands(target, deadline)?;
         Ok(client)
@@ -83,17 +78,10 @@ impl NamesClient {
             task: Task::Names,
         })))?;
         match self.next(deadline.max(Instant::now() + WORD))? {
-            ServerMessage::Names(rights) => {
-                self.rights = rights;
-                Ok(())
-            }
+            // A request that the ticket does not allow is refused by itself.
+            ServerMessage::Names(_) => Ok(()),
             _ => Err(out_of_place()),
         }
-    }
-
-    /// What the ticket allows.
-    pub const fn rights(&self) -> NameRights {
-        self.rights
     }
 
     /// Asks for one thing; then [`Self::poll`] until there is an answer.

@@ -194,6 +194,12 @@ def over_ssh(ends: Endpoints, options: Mapping[str, Any]) -> bool:
     """Whether ssh is needed; its options go with nothing else."""
     if {SshHost, NodePool} & set(map(type, (ends.source_host, ends.destination_host))):
         return True
+    refuse_ssh_options(options, "neither end is reached over ssh ([user@]host:path)")
+    return False
+
+
+def refuse_ssh_options(options: Mapping[str, Any], why: str) -> None:
+    """Raises for an option of ssh that is given though nothing goes over ssh."""
     for name, flag in (
         ("rsh", "-e"), ("port", "-P"), ("identity", "-i"), ("ssh_option", "-o"),
         ("ssh_config", "-F"), ("jump", "-J"), ("start_timeout", "--start-timeout"),
@@ -201,5 +207,4 @@ def over_ssh(ends: Endpoints, options: Mapping[str, Any]) -> bool:
         ("bootstrap_program", "--bootstrap-program"),
     ):  # fmt: skip
         if options[name] not in (None, (), False):
-            raise click.UsageError(f"{flag}: neither end is reached over ssh ([user@]host:path)")
-    return False
+            raise click.UsageError(f"{flag}: {why}")

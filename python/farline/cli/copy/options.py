@@ -178,17 +178,20 @@ def login_options(command: _Command) -> _Command:
     return command
 
 
+remote_farline_option = click.option(
+    "--remote-farline",
+    metavar="CMD",
+    help="Run this command as farline on the other host (default farline in the PATH there, or in"
+    " the usual folders).",
+)
+
+
 def ssh_options(command: _Command) -> _Command:
     """How hosts are reached over ssh, and what is started there."""
     for decorate in reversed(
         (
             login_options,
-            click.option(
-                "--remote-farline",
-                metavar="CMD",
-                help="Run this command as farline on the other host (default farline in the PATH"
-                " there, or in the usual folders).",
-            ),
+            remote_farline_option,
             click.option(
                 "--bootstrap",
                 is_flag=True,

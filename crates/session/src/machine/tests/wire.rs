@@ -7,9 +7,12 @@
 use std::fs;
 use std::path::PathBuf;
 
-use farline_spec::from_json;
+use farline_spec::{
+    NameAnswer, NameFacts, NameKind, NameRefusal, NameRequest, NameRights, NameSum, from_json,
+};
 
 use super::*;
+use crate::message::{Handshake, KNOWS_NAMES};
 
 const RUNS: [&str; 3] = [
     r#"{"duration_s":5,"streams":2,"direction":"reverse"}"#,
@@ -35,7 +38,101 @@ fn said(version: u32) -> String {
             lines.push('\n');
         }
     }
+    if version >= KNOWS_NAMES {
+        names_said().iter().for_each(|line| lines += &format!("{line}\n"));
+    }
     lines
+}
+
+fn link_facts() -> NameFacts {
+    NameFacts {
+        name: "b".into(),
+        kind: NameKind::Link,
+        bytes: 1,
+        mtime_ns: 2,
+        mode: 0o777,
+        target: Some("c".into()),
+        target_kind: Some(NameKind::File),
+        sums: [
+            (NameSum::Blake3, "0".into()),
+            (NameSum::Adler32, "1".into()),
+            (NameSum::Md5, "2".into()),
+        ]
+        .into(),
+    }
+}
+
+/// Every request about names, and every answer.
+fn names_said() -> Vec<String> {
+    let path = || "a/b".to_owned();
+    let facts = link_facts();
+    let handshake = Handshake {
+        version: KNOWS_NAMES,
+        ticket: Some("v1.a.b".into()),
+        task: Task::Names,
+    };
+    let requests = [
+        NameRequest::List {
+            path: path(),
+            after: None,
+        },
+        NameRequest::List {
+            path: path(),
+            after: Some(path()),
+        },
+        NameRequest::Stat {
+            path: path(),
+            follow: true,
+            sums: facts.sums.keys().copied().collect(),
+        },
+        NameRequest::MakeFolder {
+            path: path(),
+            parents: true,
+        },
+        NameRequest::Rename {
+            path: path(),
+            to: path(),
+            replace: true,
+            parents: false,
+        },
+        NameRequest::Remove {
+            path: path(),
+            recursive: true,
+        },
+        NameRequest::Read {
+            path: path(),
+            offset: 3,
+            bytes: 4,
+        },
+    ];
+    let answers = [
+        NameAnswer::Names {
+            names: vec![facts.clone()],
+            more: true,
+        },
+        NameAnswer::Facts { facts },
+        NameAnswer::Done { count: 5 },
+        NameAnswer::Bytes {
+            data: vec![6, 7],
+            file_bytes: 8,
+        },
+        NameAnswer::Refused {
+            reason: NameRefusal::NotAFolder,
+            message: "a/b: is not a folder".into(),
+        },
+    ];
+    let client = std::iter::once(ClientMessage::Handshake(Box::new(handshake)))
+        .chain(requests.into_iter().map(ClientMessage::Name));
+    let rights = NameRights {
+        read: true,
+        write: false,
+    };
+    let server =
+        std::iter::once(ServerMessage::Names(rights)).chain(answers.into_iter().map(ServerMessage::Name));
+    let client = client.map(|said| format!("client {}", serde_json::to_string(&said).unwrap()));
+    client
+        .chain(server.map(|said| format!("server {}", serde_json::to_string(&said).unwrap())))
+        .collect()
 }
 
 #[test]
