@@ -44,6 +44,11 @@ fn said(version: u32) -> String {
     lines
 }
 
+const READ_ONLY: NameRights = NameRights {
+    read: true,
+    write: false,
+};
+
 fn link_facts() -> NameFacts {
     NameFacts {
         name: "b".into(),
@@ -123,12 +128,8 @@ fn names_said() -> Vec<String> {
     ];
     let client = std::iter::once(ClientMessage::Handshake(Box::new(handshake)))
         .chain(requests.into_iter().map(ClientMessage::Name));
-    let rights = NameRights {
-        read: true,
-        write: false,
-    };
     let server =
-        std::iter::once(ServerMessage::Names(rights)).chain(answers.into_iter().map(ServerMessage::Name));
+        std::iter::once(ServerMessage::Names(READ_ONLY)).chain(answers.into_iter().map(ServerMessage::Name));
     let client = client.map(|said| format!("client {}", serde_json::to_string(&said).unwrap()));
     client
         .chain(server.map(|said| format!("server {}", serde_json::to_string(&said).unwrap())))
