@@ -41,12 +41,18 @@ fn whatever_the_other_end_says_nothing_gets_a_name_without_its_content_and_it_en
 
 #[test]
 fn a_driver_that_is_careless_is_found_out() {
-    for careless in [Careless::Names, Careless::Journal, Careless::Writes] {
-        let found = (0..500).find_map(|seed| copy::run_careless(seed, careless).err());
+    for careless in [
+        Careless::Names,
+        Careless::Journal,
+        Careless::Writes,
+        Careless::Looks,
+    ] {
+        let found = (0..2_000).find_map(|seed| copy::run_careless(seed, careless).err());
         let why = found.unwrap_or_else(|| panic!("{careless:?} is not found out"));
         let expected = match careless {
             Careless::Names => "before it is on the device",
             Careless::Journal => "is said to be proved and is not there",
+            Careless::Looks => "with content that is not its own",
             Careless::Nowhere | Careless::Writes => "",
         };
         assert!(why.contains(expected), "{careless:?}: {why}");

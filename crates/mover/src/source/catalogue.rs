@@ -6,14 +6,15 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, TryRecvError, never, select};
+use farline_proto::copy::sender::{Announcement, Inode, Kind, Word};
 use farline_spec::{Failure, FileKind, FileStatus};
 use tracing::debug;
 use twox_hash::XxHash3_128;
 
 use super::found::{Found, What};
 use super::owners::Owners;
-use super::sending::{Phase, Sending};
-use super::shared::{CatalogueUpdate, Shared};
+use super::sending::Sending;
+use super::shared::Shared;
 use crate::Outlet;
 use crate::frame::{Frame, FrameKind, Header};
 use crate::message::{self, Catalogue, MESSAGE_FRAME_BYTES};
@@ -38,8 +39,6 @@ pub(super) struct Announcer<'a> {
     /// Bytes of messages that go out now without waiting for more.
     full_bytes: usize,
     batch: VecDeque<Found>,
-    /// Wanted without asking, as soon as the other end can know of them.
-    wanted: Vec<Arc<Sending>>,
     /// Whose names are.
     owners: Owners,
     /// Hashes of the paths said, where two sources can give one name.
@@ -69,7 +68,6 @@ impl<'a> Announcer<'a> {
             payload: Vec::with_capacity(MESSAGE_FRAME_BYTES),
             full_bytes: FIRST_FULL_BYTES,
             batch: VecDeque::new(),
-            wanted: Vec::new(),
             said: may_repeat.then(HashSet::new),
             is_walk_over: false,
             is_all_said: false,
@@ -103,28 +101,35 @@ impl<'a> Announcer<'a> {
 
     fn say_words(&mut self) -> Result<bool, Failure> {
         let mut said = false;
-        while let Ok(word) = self.shared.outbox.words.try_recv() {
+        while let Some(word) = self.shared.ask(|machine| machine.poll_word()) {
             self.say(word)?;
             said = true;
+        }
+        if said {
+            self.shared.driver.words_taken();
         }
         Ok(said)
     }
 
-    fn say(&mut self, word: CatalogueUpdate) -> Result<(), Failure> {
+    fn say(&mut self, word: Word<Arc<Sending>>) -> Result<(), Failure> {
         match word {
-            CatalogueUpdate::Message(message) => self.add(&message),
-            CatalogueUpdate::Lost {
-                number,
+            Word::Message(message) => self.add(&message),
+            Word::Lost {
+                file,
+                kept,
                 reason,
                 again,
             } => {
-                self.add(&Catalogue::Lost {
-                    file: number,
-                    reason,
-                    again: again.is_some(),
-                })?;
-                self.shared.table.remove(number);
-                again.map_or(Ok(()), |found| self.announce_one(found))
+                self.add(&Catalogue::Lost { file, reason, again })?;
+                match kept.take_again().filter(|_| again) {
+                    Some(found) => {
+                        let gauges = &self.shared.gauges;
+                        gauges.found_bytes.take(kept.found.bytes());
+                        gauges.found_bytes.add(found.bytes());
+                        self.announce_one(found)
+                    }
+                    None => Ok(()),
+                }
             }
         }
     }
@@ -135,7 +140,7 @@ impl<'a> Announcer<'a> {
             if self.batch.is_empty() && !self.fetch() {
                 return Ok(announced > 0);
             }
-            if !self.shared.table.has_room() {
+            if !self.shared.driver.look(|machine| machine.has_room()) {
                 return Ok(announced > 0);
             }
             if let Some(found) = self.batch.pop_front() {
@@ -161,16 +166,12 @@ impl<'a> Announcer<'a> {
         if let Some(owner) = self.owners.next(&found.facts) {
             self.add(&Catalogue::Owner(owner))?;
         }
-        let registered = self.shared.table.register(found);
-        let file = &registered.file;
+        let about = self.shared.about(&found);
+        let keep = |number, link_to| Arc::new(Sending::new(number, found, link_to));
+        let file = self.shared.ask(|machine| machine.announce(about, keep));
         let path = Shown(&file.found.path);
         debug!(entry = %path, number = file.number, bytes = file.found.bytes(), "entry announced");
-        let entry = registered.file.found.entry(registered.link_to);
-        self.add(&Catalogue::Entry(entry))?;
-        if registered.is_wanted && self.shared.want(&registered.file) {
-            self.wanted.push(registered.file);
-        }
-        Ok(())
+        self.add(&Catalogue::Entry(file.found.entry(file.link_to)))
     }
 
     /// Whether the name was said before.
@@ -209,7 +210,7 @@ impl<'a> Announcer<'a> {
         if is_first {
             self.add(&Catalogue::AllAnnounced)?;
         }
-        let entries = self.shared.table.say_end(|| self.shared.outbox.words.is_empty());
+        let entries = self.shared.ask(|machine| machine.say_end());
         let Some(entries) = entries else {
             return Ok(is_first);
         };
@@ -240,9 +241,6 @@ impl<'a> Announcer<'a> {
         if std::mem::take(&mut self.needs_flush) {
             self.outlet.flush()?;
         }
-        if !self.wanted.is_empty() {
-            self.shared.supply.add(self.wanted.drain(..));
-        }
         Ok(())
     }
 
@@ -257,7 +255,7 @@ impl<'a> Announcer<'a> {
         self.payload.drain(..bytes);
         self.needs_flush = true;
         self.last_frame = Instant::now();
-        self.shared.supply.add(self.wanted.drain(..));
+        self.shared.ask(|machine| machine.said());
         Ok(())
     }
 
@@ -266,16 +264,11 @@ impl<'a> Announcer<'a> {
         let can_announce = self.batch.is_empty() && !self.is_walk_over;
         let found = if can_announce { &self.found } else { &nothing };
         select! {
-            recv(self.shared.outbox.words) -> word => {
-                if let Ok(word) = word {
-                    self.say(word)?;
-                }
-            }
             recv(found) -> batch => match batch {
                 Ok(batch) => self.batch = batch.into(),
                 Err(_) => self.is_walk_over = true,
             },
-            recv(self.shared.outbox.bell) -> _ => {}
+            recv(self.shared.driver.bell) -> _ => {}
             recv(self.shared.halt.closed()) -> _ => {}
             default(PAUSE) => {}
         }
@@ -298,16 +291,23 @@ impl<'a> Announcer<'a> {
 }
 
 impl Shared {
-    /// The content of `file` is wanted, all but what is spared; false if it was before.
-    pub(super) fn want(&self, file: &Sending) -> bool {
-        let mut state = file.lock();
-        if state.phase != Phase::Announced {
-            return false;
+    /// What the machine is to know of a name that was found.
+    fn about(&self, found: &Found) -> Announcement {
+        let facts = &found.facts;
+        let is_file = matches!(found.what, What::File(_));
+        let has_holes = facts.blocks_512.saturating_mul(512) < facts.bytes;
+        let inode = Inode {
+            device: facts.device,
+            number: facts.inode,
+        };
+        Announcement {
+            kind: if is_file { Kind::File } else { Kind::Other },
+            bytes: found.bytes(),
+            facts_bytes: found.entry_bytes(),
+            names: (is_file && facts.links > 1).then_some((inode, facts.links)),
+            tries: found.tries,
+            apart_from: found.apart_from,
+            may_have_holes: self.spec.sparse && has_holes && self.reads_files(),
         }
-        state.phase = Phase::Wanted;
-        if !self.supply.is_small(file.found.bytes()) && state.chunks.is_none() {
-            state.chunks = Some(self.chunks_of(file));
-        }
-        true
     }
 }

@@ -8,9 +8,6 @@ use super::held::Held;
 use crate::message::{Entry, EntryKind, Xattr};
 use crate::sum::Sum;
 
-/// Names that a source of one copy may stand for once more because they changed while they were read.
-pub(super) const MOST_TRIES: u8 = 3;
-
 /// One name.
 #[derive(Debug)]
 pub(super) struct Found {

@@ -8,19 +8,22 @@
 //!
 //! ```text
 //! walk (2 threads) ─► found ─► catalogue job ─► entries            answers ─► feedback job
-//!                                 ▲    └─► table of entries under way ◄────────────┤
-//!                    words about files │                                           ▼
-//!                                 └── readers (n threads, or the streams and helpers) ◄── supply
-//!                                        └─► frames ─► data jobs
+//!                               │ announce  ▲ words                            │ handle_message
+//!                               ▼           │                                  ▼
+//!                            machine (`CopySender` of farline-proto, behind `driver`)
+//!                               │ take, cut ▲ part_read, lose
+//!                               ▼           │
+//!                            readers (n threads, or the streams and helpers) ─► frames ─► data jobs
 //! ```
 //!
 //! In: an [`EndSetup`]; the session's threads in [`SendEnd::data`], [`SendEnd::catalogue`], [`SendEnd::feedback`].
 //! Out: frames, gauges, a receipt, a report.
 //!
-//! Start with `shared` (what all have in common), then `walk`, `catalogue`, `feedback`, `supply`, `producer`.
+//! Start with `shared` (what all have in common) and `driver`, then `walk`, `catalogue`, `feedback`, `producer`.
 
 mod carried;
 mod catalogue;
+mod driver;
 mod expand;
 mod feedback;
 pub(crate) mod filter;
@@ -34,7 +37,6 @@ mod owners;
 mod packing;
 mod pool;
 mod producer;
-mod read_scheduler;
 mod removal;
 mod second_look;
 mod sending;
@@ -44,7 +46,6 @@ mod start;
 mod steady;
 mod straight;
 mod stream;
-mod table;
 mod walk;
 
 pub(crate) use expand::has_wildcard;
@@ -127,7 +128,7 @@ impl SendEnd {
     /// One data stream more, which has a number of its own, before its job begins.
     pub fn join_stream(&self, stream: u16) {
         let shared = &self.inner.shared;
-        shared.carried.add(stream);
+        shared.ask(|machine| machine.add_stream(stream));
         if let Some(queue) = &shared.queue {
             queue.pool.allow(FRAMES_OF_STREAM);
         }
@@ -140,7 +141,7 @@ impl SendEnd {
     pub fn dismiss_streams(&self, count: u16) -> u16 {
         let shared = &self.inner.shared;
         let dismissed = shared.lanes.dismiss(count.into());
-        shared.supply.ring();
+        shared.driver.wake_readers();
         // No more than was asked for.
         u16::try_from(dismissed).unwrap_or(count)
     }
@@ -155,8 +156,11 @@ impl SendEnd {
     pub fn set_concurrency(&self, files: u32) -> Option<u32> {
         let shared = &self.inner.shared;
         let was_said = shared.is_concurrency_said.swap(true, Ordering::AcqRel);
-        let before = shared.supply.most_under_way();
-        shared.supply.set_most_under_way(files as usize);
+        let before = shared.ask(|machine| {
+            let before = machine.most_under_way();
+            machine.set_most_under_way(files as usize);
+            before
+        });
         was_said.then_some(u32::try_from(before).unwrap_or(u32::MAX))
     }
 
@@ -171,9 +175,7 @@ impl SendEnd {
         let shared = &self.inner.shared;
         if shared.choice.threads == 0 && !shared.is_concurrency_said.load(Ordering::Acquire) {
             let most = streams as usize + shared.helpers;
-            shared
-                .supply
-                .set_most_under_way(most.max(shared.supply.most_under_way()));
+            shared.ask(|machine| machine.set_most_under_way(most.max(machine.most_under_way())));
         }
     }
 
@@ -218,7 +220,7 @@ impl SendEnd {
                 bytes: shared.gauges.found_bytes.get(),
             },
             hole_bytes: shared.hole_bytes.load(Ordering::Relaxed),
-            repeated_chunks: shared.repeated_chunks.load(Ordering::Relaxed),
+            repeated_chunks: shared.driver.look(|machine| machine.repeated_chunks()),
             chunk_bytes: shared.chunk_bytes,
             sender: shared.end_report(),
             removed: shared.removal.count(),

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use farline_proto::copy::sender::Batch;
 use farline_sys::file;
 
 use super::producer::{Filled, PAUSE, Producer};
-use super::read_scheduler::Batch;
-use super::sending::{Phase, Sending};
+use super::sending::Sending;
 use super::settle::Trouble;
 use super::steady;
 use crate::engine::OpenFile;
@@ -22,13 +22,11 @@ struct Packed {
     at: usize,
     /// Bytes of content in it.
     content_bytes: u64,
-    /// Files that need no reading any more.
-    files: usize,
 }
 
 impl Producer {
     /// A pack of a batch, and of others while it has room and the supply has more; `None` if none of them could be read.
-    pub(super) fn fill_pack(&mut self, batch: Batch) -> Option<Filled> {
+    pub(super) fn fill_pack(&mut self, batch: Batch<Arc<Sending>>) -> Option<Filled> {
         let mut frame = self.frame_for_pack()?;
         let Batch {
             mut files,
@@ -37,13 +35,13 @@ impl Producer {
         let mut packed = Packed::default();
         while !files.is_empty() {
             let mut ahead = self.open_ahead(&files).into_iter();
-            for file in files.drain(..) {
+            for (_, file) in files.drain(..) {
                 self.add(&file, ahead.next(), &mut frame, &mut packed);
             }
-            files = self.shared.supply.more(pack_bytes.saturating_sub(packed.at));
+            let room_bytes = pack_bytes.saturating_sub(packed.at);
+            files = self.shared.ask(|machine| machine.more(room_bytes));
         }
-        self.shared.supply.pack_done();
-        self.shared.all_read(packed.files);
+        self.shared.ask(|machine| machine.pack_done());
         self.shared.work.fetch_add(1, Ordering::Relaxed);
         if packed.at == 0 {
             self.pool.put(frame);
@@ -73,11 +71,11 @@ impl Producer {
     }
 
     /// Opens files whose content has to come from a device, and asks for it: one comes while another is read.
-    fn open_ahead(&mut self, files: &[Arc<Sending>]) -> Vec<Result<OpenFile, Trouble>> {
+    fn open_ahead(&mut self, files: &[(u64, Arc<Sending>)]) -> Vec<Result<OpenFile, Trouble>> {
         if !self.shared.waits_for_device || files.len() < 2 {
             return Vec::new();
         }
-        let open = |file: &Arc<Sending>| {
+        let open = |(_, file): &(u64, Arc<Sending>)| {
             let opened = self.open_small(file)?;
             // Only advice: what is not asked for ahead is read all the same.
             let _ = file::will_read(opened.fd(), 0, file.found.bytes());
@@ -101,9 +99,6 @@ impl Producer {
         frame: &mut Frame,
         packed: &mut Packed,
     ) {
-        if file.lock().phase != Phase::Wanted {
-            return;
-        }
         // It fits into the frame: the supply looked.
         let bytes = file.found.bytes() as usize;
         let place = &mut frame.room()[packed.at..packed.at + ITEM_HEADER_BYTES + bytes];
@@ -116,14 +111,9 @@ impl Producer {
         let content = &place[ITEM_HEADER_BYTES..];
         let sum = |kind| shared.gauges.hash_ns.time(|| content_sum(kind, content));
         let hash = shared.sum.map(sum);
-        let mut state = file.lock();
-        if state.phase != Phase::Wanted {
+        if !shared.ask(|machine| machine.item_read(file.number, hash)) {
             return;
         }
-        state.phase = Phase::Read;
-        state.hash = hash;
-        packed.files += usize::from(state.take_unread());
-        drop(state);
         write_item_header(place, file.number, bytes as u32, hash);
         packed.at += ITEM_HEADER_BYTES + bytes;
         packed.content_bytes += bytes as u64;

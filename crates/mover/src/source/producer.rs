@@ -4,19 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use farline_spec::{CopyShare, Failure, FailureKind};
+use farline_proto::copy::sender::{Known, Piece, Reach, Span, Work};
+use farline_spec::{Failure, FailureKind};
+use farline_sys::file;
 
 use super::folders::Folders;
 use super::pool::Pool;
-use super::read_scheduler::Work;
-use super::sending::{Chunks, Phase, Sending, Span, State};
+use super::sending::{Opened, Sending, Taken};
 use super::settle::Trouble;
-use super::shared::{CatalogueUpdate, Shared};
+use super::shared::Shared;
 use super::steady;
 use super::straight::Pointer;
 use crate::engine::{self, Completed, OpenFile, Reader, Request};
 use crate::frame::{Frame, FrameKind, Header};
-use crate::message::{Catalogue, GRAIN_BYTES};
+use crate::message::GRAIN_BYTES;
 use crate::sum::{Sum, chunk_sum, hole_sum};
 use crate::tree_hash::subtree_bytes;
 
@@ -44,7 +45,7 @@ pub(super) struct Producer {
     pub(super) folders: Folders,
     /// The file it is at.
     file: Option<Arc<Sending>>,
-    span: Option<Span>,
+    span: Option<Taken>,
     asked: Vec<Asked>,
     next_tag: u64,
     /// Nothing new is begun.
@@ -62,6 +63,15 @@ struct Asked {
 }
 
 impl Asked {
+    const fn piece(&self, hash: Option<Sum>) -> Piece {
+        Piece {
+            offset: self.offset,
+            bytes: self.bytes,
+            hash,
+            is_repeat: self.is_repeat,
+        }
+    }
+
     fn header(&self, hash: Option<Sum>) -> Header {
         Header {
             kind: FrameKind::Chunk,
@@ -143,7 +153,7 @@ impl Producer {
 
     /// The next pack of small files to send; `None` when there is none now, or the copy is over.
     pub(super) fn next_pack(&mut self) -> Option<Filled> {
-        while let Some(batch) = self.shared.supply.take_small() {
+        while let Some(batch) = self.shared.ask(|machine| machine.take_pack()) {
             if let Some(filled) = self.fill_pack(batch) {
                 return Some(filled);
             }
@@ -152,16 +162,18 @@ impl Producer {
     }
 
     fn find_work(&mut self) -> Found {
-        while let Some(work) = self.shared.supply.take(self.file.as_ref()) {
+        self.shared.driver.wait_for_room();
+        let own = self.file.as_ref().map(|file| file.number);
+        while let Some(work) = self.shared.ask(|machine| machine.take(own)) {
             match work {
                 Work::Pack(batch) => {
                     if let Some(filled) = self.fill_pack(batch) {
                         return Found::Pack(filled);
                     }
                 }
-                Work::File(file) => match self.cut(&file) {
+                Work::File(_, file) => match self.cut(&file) {
                     Err(trouble) => self.shared.lost(&file, &trouble),
-                    Ok(None) => self.shared.supply.handed_out(&file),
+                    Ok(None) => {}
                     Ok(Some(span)) if span.is_hole => self.pass_hole(&span),
                     Ok(Some(span)) => {
                         self.span = Some(span);
@@ -178,35 +190,45 @@ impl Producer {
     }
 
     /// The next chunks of `file`, which is opened if it is not.
-    fn cut(&mut self, file: &Arc<Sending>) -> Result<Option<Span>, Trouble> {
-        let mut state = file.lock();
-        let State { phase, chunks, .. } = &mut *state;
-        let Some(chunks) = chunks.as_mut().filter(|_| *phase == Phase::Wanted) else {
+    fn cut(&mut self, file: &Arc<Sending>) -> Result<Option<Taken>, Trouble> {
+        let mut opened = file.opened();
+        let number = file.number;
+        if !self.shared.driver.look(|machine| machine.is_wanted(number)) {
             return Ok(None);
-        };
-        let open = match &chunks.open {
-            Some(open) => {
-                // Now and then, so that not all of a large file is sent for nothing.
-                steady::end(&file.found, open.fd())?;
-                Arc::clone(open)
-            }
-            None => {
-                let open = self.shared.gauges.name_ns.time(|| {
-                    let opened = self.folders.open(&self.shared, &file.found)?;
-                    self.reader.adopt(opened)
-                })?;
-                steady::begin(&file.found, open.fd())?;
-                let device = file.found.facts.device;
-                let straight = self.shared.straight.as_ref();
-                chunks.place = straight.and_then(|straight| straight.place(device));
-                Arc::clone(chunks.open.insert(open))
-            }
-        };
-        let span = chunks.cut(file, &open);
-        if !chunks.has_more() {
-            self.shared.supply.handed_out(file);
         }
-        Ok(span)
+        let opened = match &mut *opened {
+            Some(opened) => {
+                // Now and then, so that not all of a large file is sent for nothing.
+                steady::end(&file.found, opened.file.fd())?;
+                opened
+            }
+            none => none.insert(self.open(file)?),
+        };
+        let open = Arc::clone(&opened.file);
+        let (span, is_straight) = (self.shared.next_span(file, &open), opened.place.is_some());
+        Ok(span.map(|span| Taken {
+            file: Arc::clone(file),
+            open,
+            offset: span.offset,
+            end: span.end,
+            is_hole: span.is_hole,
+            is_repeat: span.is_repeat,
+            is_straight,
+        }))
+    }
+
+    fn open(&mut self, file: &Sending) -> Result<Opened, Trouble> {
+        let shared = &self.shared;
+        let open = shared.gauges.name_ns.time(|| {
+            let opened = self.folders.open(shared, &file.found)?;
+            self.reader.adopt(opened)
+        })?;
+        steady::begin(&file.found, open.fd())?;
+        let device = file.found.facts.device;
+        let straight = shared.straight.as_ref();
+        let place = straight.and_then(|straight| straight.place(device));
+        shared.ask(|machine| machine.go_straight(file.number, place.is_some()));
+        Ok(Opened { file: open, place })
     }
 
     /// The first chunk of the span, which loses it.
@@ -254,7 +276,10 @@ impl Producer {
 
     /// The first chunk of the span as a frame that has its header alone; `None` where the file is not wanted any more.
     fn point(&mut self, mut frame: Frame) -> Option<Filled> {
-        let is_wanted = |span: &Span| span.file.lock().phase == Phase::Wanted;
+        let is_wanted = |span: &Taken| {
+            let number = span.file.number;
+            self.shared.driver.look(|machine| machine.is_wanted(number))
+        };
         let chunk = match self.span.as_ref().is_some_and(is_wanted) {
             true => self.next_chunk(),
             false => None,
@@ -271,7 +296,7 @@ impl Producer {
             content_bytes: asked.bytes,
             pointer: Some(Pointer {
                 open,
-                piece: Piece::of(&asked, None),
+                piece: asked.piece(None),
             }),
             file: Some(asked.file),
         })
@@ -293,11 +318,12 @@ impl Producer {
                 let hash = self.hash(&asked, &mut request.frame);
                 request.frame.set(&asked.header(hash));
                 self.shared
-                    .has_read(&asked.file, &request.file, &Piece::of(&asked, hash))
+                    .has_read(&asked.file, &request.file, &asked.piece(hash))
                     .err()
             }
         };
-        let is_wanted = asked.file.lock().phase != Phase::Over;
+        let number = asked.file.number;
+        let is_wanted = self.shared.driver.look(|machine| machine.is_under_way(number));
         match trouble {
             None if is_wanted => Ok(Some(Filled {
                 frame: request.frame,
@@ -324,19 +350,12 @@ impl Producer {
         })
     }
 
-    /// A hole is hashed as the zeros it stands for, and said instead of sent.
-    fn pass_hole(&self, span: &Span) {
+    /// A hole, which was said instead of sent, is hashed as the zeros it stands for.
+    fn pass_hole(&self, span: &Taken) {
         let shared = &self.shared;
-        shared.say(CatalogueUpdate::Message(Catalogue::Hole {
-            file: span.file.number,
-            offset: span.offset,
-            bytes: span.end - span.offset,
-        }));
         shared
             .hole_bytes
             .fetch_add(span.end - span.offset, Ordering::Relaxed);
-        shared.gauges.spared_bytes.add(span.end - span.offset);
-        shared.credit(&span.file, span.end - span.offset);
         let mut offset = span.offset;
         while offset < span.end && !shared.halt.is_over() {
             let file_bytes = span.file.found.bytes();
@@ -359,28 +378,22 @@ impl Producer {
     }
 }
 
-/// A part of a file that is known now.
-#[derive(Debug)]
-pub(super) struct Piece {
-    /// Where it begins.
-    pub(super) offset: u64,
-    bytes: u64,
-    hash: Option<Sum>,
-    is_repeat: bool,
-}
-
-impl Piece {
-    const fn of(asked: &Asked, hash: Option<Sum>) -> Self {
-        Self {
-            offset: asked.offset,
-            bytes: asked.bytes,
-            hash,
-            is_repeat: asked.is_repeat,
-        }
-    }
-}
-
 impl Shared {
+    /// The next span of `file` that nobody has taken.
+    fn next_span(&self, file: &Sending, open: &OpenFile) -> Option<Span> {
+        let number = file.number;
+        let part = self.ask(|machine| machine.next_part(number));
+        let reach = part.and_then(|(offset, _)| match reach(open, offset, file.found.bytes()) {
+            Ok(reach) => Some(reach),
+            Err(_) => {
+                // A file system that does not say where holes are: what is wrong with the file, reading it tells.
+                self.ask(|machine| machine.ignore_holes(number));
+                None
+            }
+        });
+        self.ask(|machine| machine.cut(number, reach))
+    }
+
     /// Notes that a part of `file` has been read; after the last one, looks whether the file is still what it was and says so.
     pub(super) fn has_read(
         &self,
@@ -388,84 +401,22 @@ impl Shared {
         open: &OpenFile,
         piece: &Piece,
     ) -> Result<(), Trouble> {
-        {
-            let mut state = file.lock();
-            let State { phase, chunks, .. } = &mut *state;
-            let Some(chunks) = chunks.as_mut().filter(|_| *phase == Phase::Wanted) else {
-                return Ok(());
-            };
-            let is_new = match (&mut chunks.tree, piece.hash) {
-                (Some(tree), Some(hash)) if !piece.is_repeat => tree.insert(piece.offset, piece.bytes, hash),
-                _ => true,
-            };
-            if !is_new {
-                return Err(Trouble::Beyond(
-                    "a chunk of it was read twice: a defect".to_owned(),
-                ));
-            }
-            chunks.read(piece.bytes, piece.is_repeat);
-            if !chunks.is_known() {
-                return Ok(());
-            }
+        match self.ask(|machine| machine.part_read(file.number, piece)) {
+            Known::Part | Known::Late => Ok(()),
+            Known::Twice => Err(Trouble::Beyond(
+                "a chunk of it was read twice: a defect".to_owned(),
+            )),
+            Known::All => self.settle_if_unchanged(file, open),
         }
-        self.settle_if_unchanged(file, open)
     }
 
     /// Says that `file` may take its name, if it is still what was announced.
     pub(super) fn settle_if_unchanged(&self, file: &Sending, open: &OpenFile) -> Result<(), Trouble> {
         steady::end(&file.found, open.fd())?;
-        self.all_of_it_read(file);
+        if self.ask(|machine| machine.all_read(file.number)) {
+            file.close();
+        }
         Ok(())
-    }
-
-    /// Every part of `file` is known: it may take its name at the other end.
-    pub(super) fn all_of_it_read(&self, file: &Sending) {
-        let (is_first, was_unread, hash) = {
-            let mut state = file.lock();
-            let State { phase, chunks, .. } = &mut *state;
-            let Some(chunks) = chunks
-                .as_mut()
-                .filter(|chunks| *phase == Phase::Wanted && chunks.is_known())
-            else {
-                return;
-            };
-            (chunks.open, chunks.place) = (None, None);
-            let root = chunks.tree.take().and_then(|tree| tree.root());
-            let is_first = chunks.settle();
-            state.hash = state.hash.or(root);
-            state.phase = Phase::Read;
-            (is_first, state.take_unread(), state.hash)
-        };
-        if is_first {
-            self.say(CatalogueUpdate::Message(Catalogue::Settled {
-                file: file.number,
-                hash,
-            }));
-        }
-        self.all_read(usize::from(was_unread));
-    }
-
-    /// `bytes` more of `file` count as settled until it is, or fails.
-    pub(super) fn credit(&self, file: &Sending, bytes: u64) {
-        let mut state = file.lock();
-        if state.phase != Phase::Over {
-            let bytes = bytes.min(file.found.bytes().saturating_sub(state.credited_bytes));
-            state.credited_bytes += bytes;
-            self.gauges.settled_bytes.add(bytes);
-        }
-    }
-
-    /// How a wanted file in chunks begins.
-    pub(super) fn chunks_of(&self, file: &Sending) -> Box<Chunks> {
-        let facts = &file.found.facts;
-        let has_holes = facts.blocks_512.saturating_mul(512) < facts.bytes;
-        let may_have_holes = self.spec.sparse && has_holes && self.reads_files();
-        let chunks = Chunks::new(facts.bytes, self.chunk_bytes, self.sum, may_have_holes);
-        let range = self.spec.share.as_ref().and_then(CopyShare::range);
-        Box::new(match range {
-            Some((offset, bytes)) => chunks.only(offset, bytes, facts.bytes),
-            None => chunks,
-        })
     }
 
     /// Whether what is read is what the files have.
@@ -473,4 +424,24 @@ impl Shared {
         use farline_spec::FileEngine::{Memory, Null};
         !matches!(self.choice.engine, Null | Memory)
     }
+}
+
+/// How far the hole or the data at `offset` go.
+fn reach(open: &OpenFile, offset: u64, file_bytes: u64) -> std::io::Result<Reach> {
+    let data = file::data_after(open.fd(), offset)?.map_or(file_bytes, |data| data.min(file_bytes));
+    let hole_end = match data == file_bytes {
+        true => data,
+        false => data / GRAIN_BYTES * GRAIN_BYTES,
+    };
+    if hole_end > offset {
+        return Ok(Reach {
+            end: hole_end,
+            is_hole: true,
+        });
+    }
+    let hole = file::hole_after(open.fd(), data)?;
+    Ok(Reach {
+        end: hole.max(offset + 1).next_multiple_of(GRAIN_BYTES),
+        is_hole: false,
+    })
 }

@@ -3,25 +3,21 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crossbeam_channel::{Receiver, Sender, bounded, select};
-use farline_spec::{CopySpec, Failure, FailureKind, FileKind, FileStatus, ReceiptLine, SumKind, plain_line};
+use crossbeam_channel::{Receiver, Sender};
+use farline_spec::{CopySpec, Failure, FileKind, FileStatus, ReceiptLine, SumKind, plain_line};
 use farline_sys::file::FileFacts;
 use tracing::debug;
 
-use super::carried::Carried;
+use super::driver::Driver;
 use super::filter::Filters;
-use super::found::Found;
 use super::halt::Halt;
 use super::held::Room;
 use super::lanes::Lanes;
 use super::origin::Origin;
 use super::pool::Pool;
 use super::producer::Filled;
-use super::read_scheduler::ReadScheduler;
 use super::removal::Removal;
-use super::second_look::SecondLooks;
 use super::straight::Straight;
-use super::table::Table;
 use crate::engine::Choice;
 use crate::message::{Catalogue, MAX_PATH_BYTES, Top};
 use crate::path_text::to_text;
@@ -29,8 +25,6 @@ use crate::receipt::Receipt;
 use crate::request::Request;
 use crate::{ActivityMonitor, Gauges, Root};
 
-/// Messages that wait for the catalogue's stream, at most.
-const OUTBOX_MESSAGES: usize = 4_096;
 /// Bytes of a line that the other end or the kernel gave as a reason, at most.
 const MOST_REASON_BYTES: usize = 1_000;
 
@@ -73,18 +67,16 @@ pub(super) struct Shared {
     pub(super) pulse: Arc<ActivityMonitor>,
     /// What became of each name.
     pub(super) receipt: Receipt,
-    /// Entries under way.
-    pub(super) table: Table,
-    /// What is to be read.
-    pub(super) supply: ReadScheduler,
-    /// Files that changed and are to be looked at once more.
-    pub(super) second_looks: SecondLooks,
+    /// The machine: entries under way, what is to be read, what is to be said.
+    pub(super) driver: Driver,
+    /// Longest pack of all.
+    pub(super) pack_bytes: usize,
+    /// Whether frames may be asked for again by their number.
+    pub(super) remembers_frames: bool,
     /// Room for files that are read when they are found.
     pub(super) held: Arc<Room>,
     /// How it ends.
     pub(super) halt: Halt,
-    /// Messages for the catalogue from other threads.
-    pub(super) outbox: Outbox,
     /// Frames between reader threads and streams; `None`: streams read for themselves, without help.
     pub(super) queue: Option<Queue>,
     /// Threads that fill packs while streams, which read for themselves, are at others.
@@ -103,10 +95,6 @@ pub(super) struct Shared {
     pub(super) work: AtomicU64,
     /// Bytes of holes left out.
     pub(super) hole_bytes: AtomicU64,
-    /// Chunks that were sent again.
-    pub(super) repeated_chunks: AtomicU64,
-    /// What the last frames carried.
-    pub(super) carried: Carried,
     /// Files that go straight to the streams; `None` where every byte is read.
     pub(super) straight: Option<Straight>,
 }
@@ -122,62 +110,7 @@ pub(super) struct Queue {
     pub(super) out_of: Receiver<Filled>,
 }
 
-/// What other threads have for the catalogue.
-#[derive(Debug)]
-pub(super) enum CatalogueUpdate {
-    /// A message as it is.
-    Message(Catalogue),
-    /// A file that cannot be sent as it was announced, which keeps its place among the entries under way until that is said.
-    Lost {
-        /// Its number.
-        number: u64,
-        /// Why.
-        reason: String,
-        /// What is announced in its place.
-        again: Option<Found>,
-    },
-}
-
-/// Where other threads leave words for the catalogue.
-#[derive(Debug)]
-pub(super) struct Outbox {
-    into: Sender<CatalogueUpdate>,
-    /// For the catalogue alone.
-    pub(super) words: Receiver<CatalogueUpdate>,
-    ring: Sender<()>,
-    /// Has something when the catalogue should look around: the window moved, or all has been read.
-    pub(super) bell: Receiver<()>,
-}
-
-impl Outbox {
-    /// An empty one.
-    pub(super) fn new() -> Self {
-        let (into, words) = bounded(OUTBOX_MESSAGES);
-        let (ring, bell) = bounded(1);
-        Self {
-            into,
-            words,
-            ring,
-            bell,
-        }
-    }
-
-    /// Makes the catalogue look around.
-    pub(super) fn ring(&self) {
-        // Full: it is about to look anyway.
-        let _ = self.ring.try_send(());
-    }
-}
-
 impl Shared {
-    /// Leaves a word for the catalogue; waits if there are too many. Lost when the copy is over.
-    pub(super) fn say(&self, word: CatalogueUpdate) {
-        select! {
-            send(self.outbox.into, word) -> _ => {}
-            recv(self.halt.closed()) -> _ => {}
-        }
-    }
-
     /// Ends the copy with `why`; everyone hears of it at once.
     pub(super) fn stop(&self, why: &Failure) {
         if !self.halt.is_over() {
@@ -195,7 +128,7 @@ impl Shared {
 
     /// Whoever waits for something to read or for a frame looks around.
     fn wake(&self) {
-        self.supply.close();
+        self.driver.close();
         if let Some(queue) = &self.queue {
             queue.pool.close();
         }
@@ -207,18 +140,11 @@ impl Shared {
         self.pulse.beat();
     }
 
-    /// So many files need no reading any more.
-    pub(super) fn all_read(&self, files: usize) {
-        if files > 0 && self.table.all_read(files) {
-            self.outbox.ring();
-        }
-    }
-
     /// Notes what became of a name that is not announced, and leaves word of it for the other end. Its finding has not been
     /// counted yet. Not on the catalogue's own thread.
     pub(super) fn settle_unannounced(&self, path: &[u8], kind: FileKind, status: FileStatus, reason: &str) {
         let message = self.note_unannounced(path, kind, status, reason);
-        self.say(CatalogueUpdate::Message(message));
+        self.ask(|machine| machine.say(message));
     }
 
     /// As [`Self::settle_unannounced`]; gives what the other end is to be told.
@@ -230,11 +156,7 @@ impl Shared {
         reason: &str,
     ) -> Catalogue {
         self.gauges.found_files.add(1);
-        let settled = match status {
-            FileStatus::Failed => &self.gauges.failed_files,
-            _ => &self.gauges.settled_files,
-        };
-        settled.add(1);
+        self.ask(|machine| machine.count_unannounced(status));
         self.note(&ReceiptLine {
             path: to_text(path),
             kind,
@@ -259,11 +181,6 @@ impl Shared {
         if let Err(failure) = self.receipt.settle(line) {
             self.stop(&failure);
         }
-    }
-
-    /// The other end broke the protocol.
-    pub(super) fn broken<T>(&self, line: impl Into<String>) -> Result<T, Failure> {
-        Err(Failure::new(FailureKind::Protocol, line))
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Sender, bounded};
+use farline_proto::copy::sender::Config;
 use farline_spec::{
     CopyShare, CopySpec, Failure, FailureKind, FileEngine, FileKind, FileStatus, MOST_CHOSEN_CHUNK_BYTES,
 };
@@ -14,19 +15,17 @@ use farline_sys::file::{self, FileFacts, OpenFlags};
 use farline_sys::process::raise_open_files;
 use tracing::{Span, debug};
 
-use super::carried::Carried;
+use super::driver::Driver;
 use super::filter::Filters;
 use super::found::Found;
 use super::halt::Halt;
 use super::lanes::Lanes;
 use super::origin::{Missing, Origin};
 use super::pool::Pool;
-use super::read_scheduler::ReadScheduler;
 use super::removal::Removal;
-use super::second_look::{self, SecondLooks};
-use super::shared::{Outbox, Queue, Shared};
+use super::second_look;
+use super::shared::{Queue, Shared};
 use super::straight::Straight;
-use super::table::Table;
 use super::walk::{BATCHES_AHEAD, List, THREADS, Walk};
 use super::{Inner, SendEnd, stream};
 use crate::engine::{self, Choice, Device};
@@ -154,38 +153,57 @@ fn workers(choice: Choice, streams: u16) -> usize {
     }
 }
 
+/// What the machine is to know of the copy.
+fn config(setup: &EndSetup, chunk_bytes: u64, most_under_way: usize) -> Config {
+    let spec = &setup.spec;
+    Config {
+        sum: setup.sum,
+        chunk_bytes,
+        pack_bytes: longest_pack(spec, pack_bytes(spec)),
+        range: spec.share.as_ref().and_then(CopyShare::range),
+        is_dry: spec.dry_run,
+        is_fresh: setup.is_vacant,
+        // A dry run asks, and so does a copy that makes nothing new.
+        wants_unasked: !spec.dry_run && !spec.existing,
+        joins_names: spec.hard_links,
+        takes_names_apart: setup.takes_names_apart,
+        remembers_frames: setup.heals_frames,
+        most_unanswered: spec.pipeline.get() as usize,
+        most_live: crate::most_entries_under_way(spec),
+        most_under_way,
+    }
+}
+
 fn share(setup: EndSetup, origins: Vec<Origin>, open_files: u64) -> Result<Shared, Failure> {
-    let EndSetup { spec, root, .. } = setup;
-    let device = device_of(&root, &origins[0])?;
+    let spec = &setup.spec;
+    let device = device_of(&setup.root, &origins[0])?;
     let threads = spec.readers.map(|readers| readers.get());
     let choice = engine::choose(spec.read_engine, threads, &device, setup.streams)?;
     let choice = choice.straight(setup.may_go_straight && device.is_memory);
-    let chunk_bytes = chunk_bytes(&spec, choice.engine);
-    let pack_bytes = pack_bytes(&spec);
+    let chunk_bytes = chunk_bytes(spec, choice.engine);
+    let pack_bytes = pack_bytes(spec);
     let frame_bytes = pack_bytes.max(chunk_bytes as usize);
-    let helpers = helpers(&spec, choice, setup.streams);
+    let helpers = helpers(spec, choice, setup.streams);
     let workers = workers(choice, setup.streams);
     let under_way = spec
         .concurrency
         .map_or(workers + helpers, |files| files.get() as usize);
     let depth = depth(choice, setup.streams, workers, frame_bytes)?;
-    let most_live = crate::most_entries_under_way(&spec);
     let most_streams = setup.most_streams;
-    let top_facts = top(&spec, &origins);
+    let top_facts = top(spec, &origins);
     Ok(Shared {
-        request: Request::new(&spec, setup.is_own_request)?,
+        request: Request::new(spec, setup.is_own_request)?,
         deleted: AtomicU64::new(0),
         filters: Filters::new(&spec.filters)?,
         sum: setup.sum,
         receipt: Receipt::open(setup.receipt.as_deref())?,
-        table: Table::new(
-            spec.pipeline.get() as usize,
-            most_live,
-            spec.hard_links,
-            setup.is_vacant && asks_nothing(&spec),
-        )
-        .taking_apart(setup.takes_names_apart),
-        supply: ReadScheduler::new(under_way, longest_pack(&spec, pack_bytes)),
+        driver: Driver::new(
+            config(&setup, chunk_bytes, under_way),
+            setup.streams,
+            Arc::clone(&setup.gauges),
+        ),
+        pack_bytes: longest_pack(spec, pack_bytes),
+        remembers_frames: setup.heals_frames,
         queue: match choice.threads {
             // Helpers fill packs alone.
             0 => queue(helpers, 1, (setup.streams, most_streams), pack_bytes),
@@ -202,19 +220,15 @@ fn share(setup: EndSetup, origins: Vec<Origin>, open_files: u64) -> Result<Share
         most_bytes: setup.most_bytes,
         gauges: setup.gauges,
         pulse: setup.pulse,
-        second_looks: SecondLooks::new(),
         held: Arc::default(),
         halt: Halt::new(),
-        outbox: Outbox::new(),
         is_whole: AtomicBool::new(true),
         work: AtomicU64::new(0),
         hole_bytes: AtomicU64::new(0),
-        repeated_chunks: AtomicU64::new(0),
-        carried: Carried::new(setup.streams, setup.heals_frames),
         straight: (choice.engine == FileEngine::Sendfile)
             .then(|| Straight::new(open_files, choice.is_auto.then_some(device.number))),
-        spec,
-        root,
+        spec: setup.spec,
+        root: setup.root,
         origins,
         choice,
         chunk_bytes,
@@ -238,11 +252,6 @@ fn top(spec: &CopySpec, origins: &[Origin]) -> Option<FileFacts> {
     };
     let facts = file::stat_fd(origin.folder()).ok()?;
     origin.top().is_none().then_some(facts)
-}
-
-/// Whether all is wanted where nothing is at the destination: a dry run asks, and so does a copy that makes nothing new.
-pub(super) const fn asks_nothing(spec: &CopySpec) -> bool {
-    !spec.dry_run && !spec.existing
 }
 
 fn chunk_bytes(spec: &CopySpec, engine: FileEngine) -> u64 {

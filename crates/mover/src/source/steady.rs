@@ -4,10 +4,11 @@
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use farline_proto::copy::sender::MOST_TRIES;
 use farline_proto::copy::sender::steady::{grain_left_ns, may_be_under_way};
 use farline_sys::file::{self, FileFacts, FileKind};
 
-use super::found::{Found, MOST_TRIES};
+use super::found::Found;
 use super::settle::Trouble;
 
 /// This moment, as times of files are told.

@@ -9,10 +9,10 @@
 use std::io;
 use std::sync::Arc;
 
+use farline_proto::copy::sender::Piece;
 use farline_spec::Failure;
 
-use super::producer::Piece;
-use super::sending::{Phase, Sending, State};
+use super::sending::Sending;
 use super::settle::Trouble;
 use super::shared::Shared;
 use crate::engine::OpenFile;
@@ -88,21 +88,11 @@ impl Shared {
         Ok(())
     }
 
-    /// The other end has all of `file`; if all of it was sent, looks whether the file is still what it was and says so.
-    pub(super) fn has_arrived(&self, file: &Arc<Sending>) {
-        let open = {
-            let mut state = file.lock();
-            let State { phase, chunks, .. } = &mut *state;
-            chunks
-                .as_mut()
-                .filter(|_| *phase == Phase::Wanted)
-                .and_then(|chunks| {
-                    chunks.has_arrived = true;
-                    chunks.is_known().then(|| chunks.open.clone()).flatten()
-                })
-        };
+    /// The other end has all of `file`, and all of it was sent: looks whether the file is still what it was and says so.
+    pub(super) fn settle_arrived(&self, file: &Arc<Sending>) {
+        let open = file.opened().as_ref().map(|opened| Arc::clone(&opened.file));
         let Some(open) = open else {
-            // It was read, and settled by that; or its last part is just being sent.
+            // It was read, and settled by that.
             return;
         };
         if let Err(trouble) = self.settle_if_unchanged(file, &open) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crossbeam_channel::select;
 use farline_spec::{Failure, FailureKind};
 
+use super::driver::Machine;
 use super::pool::Pool;
 use super::producer::{Filled, PAUSE, Producer};
 use super::shared::{Queue, Shared};
@@ -17,7 +18,7 @@ pub(super) fn run(shared: &Arc<Shared>, number: u16, outlet: &mut dyn Outlet) ->
         Some(queue) if shared.choice.threads > 0 => send_queued(shared, queue, &mut lane)?,
         helped => read_and_send(shared, helped.as_ref(), &mut lane)?,
     }
-    match shared.carried.is_closed(number) {
+    match shared.driver.is_closed(number) {
         true => Ok(()),
         false => shared.halt.outcome(),
     }
@@ -39,9 +40,12 @@ fn read_and_send(shared: &Arc<Shared>, helped: Option<&Queue>, lane: &mut Lane<'
     let mut producer = Producer::new(Arc::clone(shared), Arc::clone(&pool))?;
     let mut needs_flush = false;
     let lane_number = lane.number;
-    let is_closed = || shared.carried.is_closed(lane_number);
-    let is_due =
-        || is_closed() || shared.lanes.is_due() || helped.is_some_and(|queue| !queue.out_of.is_empty());
+    let is_closed = || shared.driver.is_closed(lane_number);
+    // Asked while the machine is held: asks it, and not its driver.
+    let is_due = |machine: &Machine| {
+        let is_queued = || helped.is_some_and(|queue| !queue.out_of.is_empty());
+        machine.is_closed(lane_number) || shared.lanes.is_due() || is_queued()
+    };
     while !shared.halt.is_over() {
         if is_closed() {
             return hand_back(shared, producer, &pool);
@@ -64,7 +68,7 @@ fn read_and_send(shared: &Arc<Shared>, helped: Option<&Queue>, lane: &mut Lane<'
                 if std::mem::take(&mut needs_flush) {
                     lane.outlet.flush()?;
                 }
-                let wait = || shared.supply.wait(PAUSE, is_due);
+                let wait = || shared.driver.wait_for_work(PAUSE, is_due);
                 shared.gauges.starved_ns.time(wait);
             }
         }
@@ -98,7 +102,7 @@ fn hand_back(shared: &Shared, mut producer: Producer, pool: &Pool) -> Result<(),
 
 fn send_queued(shared: &Shared, queue: &Queue, lane: &mut Lane<'_>) -> Result<(), Failure> {
     let mut needs_flush = false;
-    while !shared.halt.is_over() && !shared.carried.is_closed(lane.number) {
+    while !shared.halt.is_over() && !shared.driver.is_closed(lane.number) {
         if shared.lanes.may_leave() {
             return lane.outlet.flush();
         }
@@ -127,7 +131,7 @@ pub(super) fn fill_queue(shared: &Arc<Shared>, queue: &Queue) -> Result<(), Fail
     while !shared.halt.is_over() {
         match producer.next()? {
             Some(filled) => queue.put(shared, filled),
-            None => shared.supply.wait(PAUSE, || false),
+            None => shared.wait_for_work(),
         }
     }
     Ok(())
@@ -140,9 +144,9 @@ pub(super) fn help(shared: &Arc<Shared>, queue: &Queue) -> Result<(), Failure> {
         match producer.next_pack() {
             Some(filled) => {
                 queue.put(shared, filled);
-                shared.supply.ring();
+                shared.driver.wake_readers();
             }
-            None => shared.supply.wait_small(PAUSE),
+            None => shared.driver.wait_for_packs(PAUSE),
         }
     }
     Ok(())
@@ -170,7 +174,7 @@ impl Shared {
     /// Room that frames of data need.
     pub(super) fn frame_bytes(&self) -> usize {
         // A chunk is at most as long as the longest frame.
-        (self.chunk_bytes as usize).max(self.supply.pack_bytes())
+        (self.chunk_bytes as usize).max(self.pack_bytes)
     }
 
     fn send(&self, filled: Filled, pool: &Pool, lane: &mut Lane<'_>) -> Result<(), Failure> {
@@ -198,7 +202,7 @@ impl Shared {
         }
         pool.put(frame);
         if let Some(file) = file {
-            self.credit(&file, content_bytes);
+            self.ask(|machine| machine.credit(file.number, content_bytes));
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! What the two ends of a copy say to each other, and what the receiving end makes of it: a machine without files.
+//! What the two ends of a copy say to each other, and what each makes of it: two machines without files.
 //!
 //! What it does: messages and their limits, packs, sums and the sum of a file from those of its parts; of each entry what is wanted,
-//! claimed, proved, ready and named ([`receiver`]); the order in which what is whole is brought to the device, noted and
+//! claimed, proved, ready and named ([`receiver`]), and what is announced, handed out, read and settled ([`sender`]); the order in which what is whole is brought to the device, noted and
 //! named ([`naming`]); what a journal says and what of it is believed ([`journal`]).
 //! What it must not do: see `lib.rs`; touch a file, wait, or know what a file system is.
 //!
@@ -15,9 +15,10 @@
 //!  writes ──── written ────────────┘
 //! ```
 //!
-//! `farline-mover` carries out what it asks for, `farline-sim` does so with a modelled disk that loses power.
+//! [`CopySender`] stands at the other end of these arrows; its own are in [`sender`]. `farline-mover` carries out what they ask
+//! for, `farline-sim` does so with modelled files and a disk that loses power.
 //!
-//! Start with [`message`], then [`receiver`].
+//! Start with [`message`], then [`receiver`], then [`sender`].
 
 pub mod header;
 pub mod journal;
@@ -32,3 +33,4 @@ pub mod tree_hash;
 
 pub use ranges::{Claim, Ranges};
 pub use receiver::CopyReceiver;
+pub use sender::CopySender;

@@ -13,12 +13,14 @@ mod connection;
 mod copies;
 mod datagrams;
 mod iperf3;
+mod sends;
 
 pub use blasts::{rbudp_machines, rbudp_wire};
 pub use connection::udt_connection;
 pub use copies::copy_receiver;
 pub use datagrams::udt_datagrams;
 pub use iperf3::{iperf3_documents, iperf3_machines};
+pub use sends::copy_sender;
 
 use crate::udt::handshake::{Offer, Opening};
 use crate::udt::wire::{

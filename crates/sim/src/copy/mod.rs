@@ -72,6 +72,8 @@ pub enum Careless {
     Journal,
     /// A part counts as written before it is.
     Writes,
+    /// Nobody looks whether a file is still what was announced once all of it was read.
+    Looks,
 }
 
 impl Options {
@@ -252,15 +254,15 @@ fn one_session(
     let Files { history, .. } = files;
     let history = history.clone();
     let mut sender = SendingEnd::new(options, files.now.len());
-    let mut receiver = ReceivingEnd::start(disk, options, &history)?;
+    let mut receiver = ReceivingEnd::start(disk, options, &history, &files.now)?;
     let fault_at = match fault {
         Fault::None => u64::MAX,
-        _ => random.bits() % 300,
+        _ => random.bits() % 600,
     };
     let mut step = 0;
     while receiver.ended.is_none() && step < fault_at {
         one_step(&mut sender, &mut receiver, files, is_last, random);
-        if let Some(wrong) = receiver.wrong.take() {
+        if let Some(wrong) = receiver.wrong.take().or(sender.wrong.take()) {
             return Err(format!("step {step}: {wrong}"));
         }
         step += 1;
@@ -315,7 +317,7 @@ fn after_power_cut(
         return check_names(disk, history).map(|()| false);
     }
     // Nothing was promised of what is on the device, and nothing may be believed of it.
-    let receiver = ReceivingEnd::start(disk, options, history)?;
+    let receiver = ReceivingEnd::start(disk, options, history, &[])?;
     match receiver.remembers() {
         true => Err("a journal is believed whose data never reached the device".to_owned()),
         false => Ok(true),
@@ -331,7 +333,7 @@ fn one_step(
     random: &mut Random,
 ) {
     match random.bits() % 8 {
-        0 | 1 => drop(sender.step(random, &files.now)),
+        0 | 1 => sender.step(random, &files.now),
         2 => {
             if let Some(said) = sender.said.pop_front() {
                 receiver.hear(said);
@@ -340,7 +342,7 @@ fn one_step(
         3 | 4 => deliver(sender, receiver, random),
         5 => {
             if let Some(said) = receiver.say() {
-                sender.hear(said);
+                sender.hear(said, &files.now);
             }
         }
         6 if !is_last && random.bits() % 64 == 0 => files.change(random),
@@ -354,10 +356,16 @@ fn deliver(sender: &mut SendingEnd, receiver: &mut ReceivingEnd<'_>, random: &mu
     let Some((record, frame)) = sender.data[stream].front().cloned() else {
         return;
     };
+    if receiver.has_lost_step(stream as u16) {
+        sender.data[stream].pop_front();
+        return;
+    }
     if receiver.may_take(&frame) {
         sender.data[stream].pop_front();
-        match random.bits() % 64 {
-            0 => receiver.machine.handle_unopened(stream as u16, record),
+        match random.bits() % 256 {
+            0..4 => receiver.machine.handle_unopened(stream as u16, record),
+            // Of one stream all that came from here on is lost; another goes on.
+            4 if stream > 0 => receiver.lose_step(stream as u16, record),
             _ => receiver.take(frame),
         }
     }
@@ -414,7 +422,7 @@ pub fn run_hostile(seed: u64) -> Result<Figures, String> {
     let mut disk = Disk::default();
     disk.room = ROOM;
     let history = HashMap::new();
-    let mut receiver = ReceivingEnd::start(&mut disk, options, &history)?;
+    let mut receiver = ReceivingEnd::start(&mut disk, options, &history, &[])?;
     receiver.hear(Catalogue::Begin {
         chunk_bytes: CHUNK_BYTES,
         top: None,

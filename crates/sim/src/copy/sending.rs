@@ -1,19 +1,28 @@
-//! A sending end for trials: says what it has, sends what is wanted in any order over any stream, and tries again what changed.
+//! A driver of the sending machine over modelled files: does what `farline-mover` does, one step at a time. What it reads is what
+//! a file has at that moment, and files change between any two steps.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
-use farline_proto::copy::message::{Catalogue, Entry, EntryKind, Feedback, GRAIN_BYTES, Proved, Wants};
+use farline_proto::copy::CopySender;
+use farline_proto::copy::message::{Catalogue, Entry, EntryKind, Feedback, GRAIN_BYTES};
 use farline_proto::copy::receiver::{Chunk, Item};
+use farline_proto::copy::sender::{
+    Announcement, Cargo, Config, Inode, Kind, Known, Look, Loss, Outcome, Piece, Reach, Settled, Span, Word,
+    Work,
+};
 use farline_proto::copy::tree_hash::subtree_bytes;
+use farline_spec::FileStatus;
 
-use super::Options;
 use super::source::{SourceFile, chunk_hash};
+use super::{Careless, Options};
 use crate::Random;
 
 /// Chunks of all trials.
 pub const CHUNK_BYTES: u64 = 4 * GRAIN_BYTES;
-/// How often a file that changes is announced.
-const MOST_TRIES: u32 = 4;
+/// Longest pack: a file of more than a grain goes in chunks.
+const PACK_BYTES: usize = GRAIN_BYTES as usize + 48;
+/// Time between steps: files that changed come to rest.
+const STEP_NS: u64 = 20_000_000;
 
 /// What a frame of data carries, and what its grains are.
 #[derive(Debug, Clone)]
@@ -24,43 +33,81 @@ pub enum Frame {
     Pack(Vec<(Item, Vec<u64>)>),
 }
 
-/// An entry that was announced.
-#[derive(Debug)]
+impl Frame {
+    fn cargo(&self) -> Cargo {
+        match self {
+            Self::Chunk(chunk, _) => Cargo::Chunk {
+                file: chunk.file,
+                offset: chunk.offset,
+                bytes: chunk.bytes as u32,
+            },
+            Self::Pack(items) => Cargo::Pack(items.iter().map(|(item, _)| item.file).collect()),
+        }
+    }
+}
+
+/// What is kept of an entry.
+#[derive(Debug, Clone)]
 struct Sent {
-    file: SourceFile,
+    number: u64,
     place: usize,
-    tries: u32,
-    /// What of it is wanted and not sent; `None` until it is known.
-    to_send: Option<Vec<(u64, u64)>>,
-    /// Whether chunks of it went: it is heard then when all of it is there.
-    has_gone: bool,
-    is_whole: bool,
-    is_settled: bool,
-    is_over: bool,
+    /// What was announced.
+    file: SourceFile,
+    link_to: Option<u64>,
+    tries: u8,
+}
+
+/// Chunks that a reader has taken.
+#[derive(Debug)]
+struct Reading {
+    sent: Sent,
+    span: Span,
 }
 
 /// The sending end of one session.
 #[derive(Debug)]
 pub struct SendingEnd {
+    machine: CopySender<Sent>,
     options: Options,
     /// What it said and the other end has not heard.
     pub said: VecDeque<Catalogue>,
     /// Frames on their way, by stream, each with its number.
     pub data: Vec<VecDeque<(u64, Frame)>>,
-    /// Frames that were sent, by stream and number, to be sent again.
-    kept: BTreeMap<(u16, u64), Frame>,
     records: Vec<u64>,
-    entries: Vec<Sent>,
-    /// Places of files to be announced, how often they were, and whether they come as files of their own.
-    to_announce: VecDeque<(usize, u32, bool)>,
-    /// Number of the entry of each place.
-    numbers: BTreeMap<usize, u64>,
+    /// Places of files that were not announced.
+    to_announce: VecDeque<usize>,
+    reading: Vec<Reading>,
+    /// Numbers that were settled, or lost and announced anew.
+    over: HashSet<u64>,
+    /// Numbers that are not yet, with their lengths.
+    lengths: BTreeMap<u64, u64>,
+    settled_bytes: i64,
+    counted_files: u64,
     /// Places of files that failed.
     failed: Vec<usize>,
-    is_fresh: bool,
-    has_ended: bool,
+    now_ns: u64,
     /// What the other end said at its end.
     pub finished: Option<Vec<String>>,
+    /// What an oracle found wrong.
+    pub wrong: Option<String>,
+}
+
+fn config(options: Options) -> Config {
+    Config {
+        sum: options.sum(),
+        chunk_bytes: CHUNK_BYTES,
+        pack_bytes: PACK_BYTES,
+        range: None,
+        is_dry: false,
+        is_fresh: false,
+        wants_unasked: true,
+        joins_names: true,
+        takes_names_apart: options.takes_names_apart,
+        remembers_frames: true,
+        most_unanswered: 3,
+        most_live: 5,
+        most_under_way: 2,
+    }
 }
 
 impl SendingEnd {
@@ -71,122 +118,144 @@ impl SendingEnd {
             top: None,
             asks_whole: options.asks_whole,
         };
+        let mut machine = CopySender::new(config(options));
+        (0..options.streams).for_each(|stream| machine.add_stream(stream));
         let streams = usize::from(options.streams);
         Self {
+            machine,
             options,
             said: VecDeque::from([begin]),
             data: vec![VecDeque::new(); streams],
-            kept: BTreeMap::new(),
             records: vec![0; streams],
-            entries: Vec::new(),
-            to_announce: (0..files).map(|place| (place, 1, false)).collect(),
-            numbers: BTreeMap::new(),
+            to_announce: (0..files).collect(),
+            reading: Vec::new(),
+            over: HashSet::new(),
+            lengths: BTreeMap::new(),
+            settled_bytes: 0,
+            counted_files: 0,
             failed: Vec::new(),
-            is_fresh: false,
-            has_ended: false,
+            now_ns: 0,
             finished: None,
+            wrong: None,
         }
+    }
+
+    fn wrong(&mut self, what: String) {
+        self.wrong.get_or_insert(what);
     }
 
     /// Hears what the other end says.
-    pub fn hear(&mut self, feedback: Feedback) {
-        match feedback {
-            Feedback::Ready { fresh } => self.is_fresh = fresh,
-            Feedback::Answers { first, wants } => {
-                for (number, wants) in (first..).zip(wants) {
-                    self.answered(number, wants);
-                }
+    pub fn hear(&mut self, feedback: Feedback, files: &[SourceFile]) {
+        let said = format!("{feedback:?}");
+        if let Err(failure) = self.machine.handle_message(feedback, self.now_ns) {
+            self.wrong(format!("the sending end refused {said}: {}", failure.message));
+        }
+        self.take_outcomes(files);
+    }
+
+    fn take_outcomes(&mut self, files: &[SourceFile]) {
+        while let Some(outcome) = self.machine.poll_outcome() {
+            match outcome {
+                Outcome::Settled(settled) => self.settled(&settled),
+                Outcome::Arrived { kept, .. } => self.settle_if_unchanged(&kept, files),
+                Outcome::Finished(problems) => self.finish(problems),
+                Outcome::Wanted { .. }
+                | Outcome::Repeated { .. }
+                | Outcome::StreamLost { .. }
+                | Outcome::Deleted(_) => {}
             }
-            Feedback::Whole { file } => self.entries[file as usize].is_whole = true,
-            Feedback::Done { file, .. } => self.entries[file as usize].is_over = true,
-            Feedback::Failed { file, .. } => {
-                let entry = &mut self.entries[file as usize];
-                entry.is_over = true;
-                self.failed.push(entry.place);
-            }
-            Feedback::Again { file, offset, bytes } => {
-                let entry = &mut self.entries[file as usize];
-                entry.to_send.get_or_insert_default().push((offset, bytes));
-            }
-            Feedback::Unopened { stream, record } => {
-                if let Some(frame) = self.kept.get(&(stream, record)).cloned() {
-                    self.send(0, frame);
-                }
-            }
-            Feedback::Apart { file } => self.lose(file, "comes by itself", true, true),
-            Feedback::Finished { problems } => self.finished = Some(problems),
-            Feedback::Deleted { .. } | Feedback::OutOfStep { .. } => {}
+        }
+        let progress = self.machine.take_progress();
+        self.settled_bytes += progress.settled_bytes;
+        self.counted_files += progress.settled_files + progress.failed_files;
+        if self.settled_bytes < 0 {
+            self.wrong("fewer than no bytes count as settled".to_owned());
         }
     }
 
-    fn answered(&mut self, number: u64, wants: Wants) {
-        let entry = &mut self.entries[number as usize];
-        match wants {
-            Wants::All => {
-                let all = vec![(0, entry.file.bytes)];
-                entry.to_send.get_or_insert(all);
-            }
-            Wants::Rest(proved) => entry.to_send = Some(rest(entry.file.bytes, &proved)),
-            _ => entry.is_over = true,
+    fn settled(&mut self, settled: &Settled<Sent>) {
+        let number = settled.file;
+        if !self.over.insert(number) {
+            self.wrong(format!("entry {number} was settled twice"));
+        }
+        if settled.status == FileStatus::Failed {
+            self.failed.push(settled.kept.place);
+            self.lengths.remove(&number);
         }
     }
 
-    fn lose(&mut self, file: u64, reason: &str, again: bool, is_own: bool) {
-        let entry = &mut self.entries[file as usize];
-        if std::mem::replace(&mut entry.is_over, true) {
-            return;
+    /// The other end has finished: every entry was settled, and all of it was counted.
+    fn finish(&mut self, problems: Vec<String>) {
+        let (own, open) = (self.lengths.values().sum::<u64>(), self.machine.live());
+        if open > 0 || self.counted_files != self.over.len() as u64 {
+            self.wrong(format!("finished with {open} entries under way"));
         }
-        if again {
-            self.to_announce.push_back((entry.place, entry.tries + 1, is_own));
+        if self.settled_bytes != own as i64 {
+            let counted = self.settled_bytes;
+            self.wrong(format!("{counted} bytes count as settled, and {own} are"));
         }
-        self.said.push_back(Catalogue::Lost {
-            file,
-            reason: reason.to_owned(),
-            again,
-        });
+        self.finished = Some(problems);
     }
 
-    /// Whether the other end said that the file at this place failed.
+    /// Whether the file at this place failed.
     pub fn has_failed(&self, place: usize) -> bool {
         self.failed.contains(&place)
     }
 
-    /// Does the next thing, if there is any; whether it did something.
-    pub fn step(&mut self, random: &mut Random, files: &[SourceFile]) -> bool {
-        if random.bits() % 2 == 0 && self.announce(files) {
-            return true;
+    /// Does one thing, if there is any of what follows from chance.
+    pub fn step(&mut self, random: &mut Random, files: &[SourceFile]) {
+        self.now_ns += STEP_NS;
+        match random.bits() % 6 {
+            0 => self.announce_next(files),
+            1 => self.say_word(files),
+            2 => self.look(files),
+            3 => self.begin_to_read(files, random),
+            4 => self.read_on(files, random),
+            _ => self.end(),
         }
-        let under_way: Vec<usize> = (0..self.entries.len())
-            .filter(|number| !self.entries[*number].is_over)
-            .collect();
-        if !under_way.is_empty() {
-            let first = random.bits() as usize % under_way.len();
-            let turn = under_way.iter().cycle().skip(first).take(under_way.len());
-            for number in turn {
-                if self.work_at(*number, random, files) {
-                    return true;
-                }
-            }
-        }
-        self.announce(files) || self.end(under_way.is_empty())
+        self.take_outcomes(files);
     }
 
-    fn announce(&mut self, files: &[SourceFile]) -> bool {
-        let Some((place, tries, is_own)) = self.to_announce.pop_front() else {
-            return false;
-        };
+    fn announce_next(&mut self, files: &[SourceFile]) {
+        if self.machine.has_room()
+            && let Some(place) = self.to_announce.pop_front()
+        {
+            self.announce(place, 1, None, files);
+        }
+    }
+
+    fn announce(&mut self, place: usize, tries: u8, apart_from: Option<u64>, files: &[SourceFile]) {
         let file = files[place].clone();
-        let number = self.entries.len() as u64;
-        let to = file.link_to.filter(|_| !is_own);
-        let kind = match to.and_then(|to| self.numbers.get(&to)) {
-            Some(to) => EntryKind::HardLink { to: *to },
+        let first = file.link_to.unwrap_or(place);
+        let names = files.iter().filter(|other| other.link_to == Some(first)).count() as u64 + 1;
+        let inode = Inode {
+            device: 1,
+            number: first as u64,
+        };
+        let about = Announcement {
+            kind: Kind::File,
+            bytes: file.bytes,
+            facts_bytes: file.path.len(),
+            names: (names > 1).then_some((inode, names)),
+            tries,
+            apart_from,
+            may_have_holes: file.has_holes,
+        };
+        let sent = self.machine.announce(about, |number, link_to| Sent {
+            number,
+            place,
+            file: file.clone(),
+            link_to,
+            tries,
+        });
+        let kind = match sent.link_to {
+            Some(to) => EntryKind::HardLink { to },
             None => EntryKind::File {
                 bytes: file.bytes,
                 hash: None,
             },
         };
-        let is_link = matches!(kind, EntryKind::HardLink { .. });
-        self.numbers.insert(place, number);
+        self.lengths.insert(sent.number, file.bytes);
         self.said.push_back(Catalogue::Entry(Entry {
             path: file.path.clone(),
             kind,
@@ -195,138 +264,207 @@ impl SendingEnd {
             ctime_ns: file.mtime_ns(),
             xattrs: Vec::new(),
         }));
-        let goes_at_once = self.is_fresh && !is_link;
-        self.entries.push(Sent {
-            to_send: goes_at_once.then(|| vec![(0, file.bytes)]),
-            file,
-            place,
-            tries,
-            has_gone: false,
-            is_whole: false,
-            is_settled: is_link,
-            is_over: false,
-        });
-        true
+        self.machine.said();
     }
 
-    /// Goes on with one entry; whether there was something to do.
-    fn work_at(&mut self, number: usize, random: &mut Random, files: &[SourceFile]) -> bool {
-        let entry = &mut self.entries[number];
-        let Some(to_send) = &mut entry.to_send else {
-            return false;
-        };
-        let has_changed = files[entry.place].version != entry.file.version;
-        let waits = self.options.asks_whole && entry.has_gone && !entry.is_whole;
-        if to_send.is_empty() && (entry.is_settled || waits) {
-            return false;
-        }
-        let file = number as u64;
-        if has_changed && !entry.is_settled {
-            let again = entry.tries < MOST_TRIES;
-            self.lose(file, "changed while it was read", again, false);
-            return true;
-        }
-        if to_send.is_empty() {
-            entry.is_settled = true;
-            let hash = entry.file.hash().filter(|_| self.options.is_hashed);
-            self.said.push_back(Catalogue::Settled { file, hash });
-            return true;
-        }
-        let place = random.bits() as usize % to_send.len();
-        let (offset, bytes) = to_send.swap_remove(place);
-        self.send_part(file, offset, bytes, random);
-        true
-    }
-
-    /// Sends a part of a file: as a hole, in a pack, or the first chunk of it.
-    fn send_part(&mut self, file: u64, offset: u64, bytes: u64, random: &mut Random) {
-        let entry = &mut self.entries[file as usize];
-        let whole = entry.file.bytes;
-        let first = (offset / GRAIN_BYTES) as usize;
-        if bytes == whole && entry.file.grains() == 1 && !entry.is_settled_by_chunks() {
-            let item = Item {
+    fn say_word(&mut self, files: &[SourceFile]) {
+        match self.machine.poll_word() {
+            Some(Word::Message(message)) => self.said.push_back(message),
+            Some(Word::Lost {
                 file,
-                bytes,
-                hash: entry.file.hash().filter(|_| self.options.is_hashed),
+                kept,
+                reason,
+                again,
+            }) => {
+                self.said.push_back(Catalogue::Lost { file, reason, again });
+                if again {
+                    self.lengths.remove(&file);
+                    self.announce(kept.place, kept.tries + 1, kept.link_to, files);
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn look(&mut self, files: &[SourceFile]) {
+        if let Some((file, sent)) = self.machine.poll_look(self.now_ns) {
+            // Every other state is seen while it changes.
+            let look = match files[sent.place].version % 2 {
+                0 => Look::Changing,
+                _ => Look::Rested(u64::MAX),
             };
-            // A pack says that nothing changed.
-            entry.is_settled = true;
-            let frame = Frame::Pack(vec![(item, entry.file.tags())]);
-            self.send(random.bits() as usize, frame);
+            self.machine.looked(file, look, self.now_ns);
+        }
+    }
+
+    fn begin_to_read(&mut self, files: &[SourceFile], random: &mut Random) {
+        let own = self.reading.first().map(|reading| reading.sent.number);
+        match self.machine.take(own.filter(|_| random.bits() % 2 == 0)) {
+            Some(Work::Pack(batch)) => self.pack(batch.files, files, random),
+            Some(Work::File(_, sent)) => self.cut(sent, files),
+            None => {}
+        }
+    }
+
+    fn has_changed(sent: &Sent, files: &[SourceFile]) -> bool {
+        files[sent.place].version != sent.file.version
+    }
+
+    fn pack(&mut self, mut next: Vec<(u64, Sent)>, files: &[SourceFile], random: &mut Random) {
+        let mut items = Vec::new();
+        while !next.is_empty() {
+            for (file, sent) in next.drain(..) {
+                if Self::has_changed(&sent, files) {
+                    self.machine.lose(file, Loss::Changed, self.now_ns);
+                    continue;
+                }
+                let hash = sent.file.hash().filter(|_| self.options.is_hashed);
+                if self.machine.item_read(file, hash) {
+                    let bytes = sent.file.bytes;
+                    items.push((Item { file, bytes, hash }, sent.file.tags()));
+                }
+            }
+            next = self.machine.more(PACK_BYTES / 2);
+        }
+        self.machine.pack_done();
+        if !items.is_empty() {
+            self.send(Frame::Pack(items), random);
+        }
+    }
+
+    fn cut(&mut self, sent: Sent, files: &[SourceFile]) {
+        let number = sent.number;
+        if Self::has_changed(&sent, files) {
+            return self.machine.lose(number, Loss::Changed, self.now_ns);
+        }
+        self.machine.go_straight(number, self.options.asks_whole);
+        let part = self.machine.next_part(number);
+        let reach = part.map(|(offset, _)| reach(&sent.file, offset));
+        let Some(span) = self.machine.cut(number, reach) else {
+            return;
+        };
+        match span.is_hole {
+            true => self.pass_hole(&sent, span, files),
+            false => self.reading.push(Reading { sent, span }),
+        }
+    }
+
+    fn pass_hole(&mut self, sent: &Sent, span: Span, files: &[SourceFile]) {
+        let mut offset = span.offset;
+        while offset < span.end {
+            let bytes = subtree_bytes(offset, span.end, sent.file.bytes, CHUNK_BYTES);
+            let grains = bytes.div_ceil(GRAIN_BYTES) as usize;
+            let hash = chunk_hash(sent.file.bytes, offset, bytes, &vec![0; grains]);
+            self.known(sent, offset, bytes, hash, false, files);
+            offset += bytes;
+        }
+    }
+
+    /// One of the readers reads the next chunk of its span, and it is sent.
+    fn read_on(&mut self, files: &[SourceFile], random: &mut Random) {
+        if self.reading.is_empty() {
             return;
         }
-        let is_hole = |grain: usize| entry.file.tag(grain) == 0;
-        if is_hole(first) {
-            let bytes_of_hole = GRAIN_BYTES.min(bytes);
-            entry.put_back(offset + bytes_of_hole, bytes - bytes_of_hole);
-            let bytes = bytes_of_hole;
-            self.said.push_back(Catalogue::Hole { file, offset, bytes });
+        let place = random.bits() as usize % self.reading.len();
+        let reading = &mut self.reading[place];
+        let (sent, span) = (reading.sent.clone(), reading.span);
+        let most = if span.is_repeat { GRAIN_BYTES } else { CHUNK_BYTES };
+        let (whole, offset) = (sent.file.bytes, span.offset);
+        let bytes = subtree_bytes(offset, span.end, whole, most);
+        reading.span.offset += bytes;
+        if reading.span.offset >= span.end {
+            self.reading.swap_remove(place);
+        }
+        let now = &files[sent.place];
+        if !self.machine.is_under_way(sent.number) {
             return;
         }
-        let solid = (first..).take_while(|grain| *grain < entry.file.grains() && !is_hole(*grain));
-        let end = (first + solid.count()) as u64 * GRAIN_BYTES;
-        let end = end.min(offset + bytes);
-        let part = subtree_bytes(offset, end, whole, CHUNK_BYTES);
-        entry.put_back(offset + part, bytes - part);
-        entry.has_gone = true;
-        let last = (offset + part).div_ceil(GRAIN_BYTES) as usize;
-        let mut tags: Vec<u64> = (first..last).map(|grain| entry.file.tag(grain)).collect();
-        let hash = chunk_hash(whole, offset, part, &tags).filter(|_| self.options.is_hashed);
+        if now.bytes < offset + bytes {
+            return self.machine.lose(sent.number, Loss::Changed, self.now_ns);
+        }
+        // What the file has now, whatever was announced.
+        let grains = (offset / GRAIN_BYTES) as usize..(offset + bytes).div_ceil(GRAIN_BYTES) as usize;
+        let mut tags: Vec<u64> = grains.map(|grain| now.tag(grain)).collect();
+        let hash = chunk_hash(whole, offset, bytes, &tags).filter(|_| self.options.is_hashed);
         if self.options.is_hashed && random.bits() % 16 == 0 {
             // Damaged on the way.
             tags[0] ^= 2;
         }
+        self.known(&sent, offset, bytes, hash, span.is_repeat, files);
+        if !self.machine.is_under_way(sent.number) {
+            return;
+        }
         let chunk = Chunk {
-            file,
+            file: sent.number,
             offset,
-            bytes: part,
+            bytes,
             hash,
         };
-        self.send(random.bits() as usize, Frame::Chunk(chunk, tags));
+        self.send(Frame::Chunk(chunk, tags), random);
+        self.machine.credit(sent.number, bytes);
     }
 
-    fn send(&mut self, stream: usize, frame: Frame) {
-        let stream = stream % self.data.len();
-        let record = self.records[stream];
-        self.records[stream] += 1;
-        self.kept.insert((stream as u16, record), frame.clone());
-        self.data[stream].push_back((record, frame));
+    fn known(
+        &mut self,
+        sent: &Sent,
+        offset: u64,
+        bytes: u64,
+        hash: Option<farline_proto::copy::sum::Sum>,
+        is_repeat: bool,
+        files: &[SourceFile],
+    ) {
+        let piece = Piece {
+            offset,
+            bytes,
+            hash: hash.filter(|_| self.options.is_hashed),
+            is_repeat,
+        };
+        match self.machine.part_read(sent.number, &piece) {
+            Known::All => self.settle_if_unchanged(sent, files),
+            Known::Twice => self.wrong(format!("a part of entry {} was read twice", sent.number)),
+            Known::Part | Known::Late => {}
+        }
+    }
+
+    fn settle_if_unchanged(&mut self, sent: &Sent, files: &[SourceFile]) {
+        let is_careless = self.options.careless == Careless::Looks;
+        match Self::has_changed(sent, files) && !is_careless {
+            true => self.machine.lose(sent.number, Loss::Changed, self.now_ns),
+            false => drop(self.machine.all_read(sent.number)),
+        }
+    }
+
+    fn send(&mut self, frame: Frame, random: &mut Random) {
+        let stream = random.bits() as usize % self.data.len();
+        match self.machine.carry(stream as u16, frame.cargo()) {
+            Ok(true) => {
+                self.data[stream].push_back((self.records[stream], frame));
+                self.records[stream] += 1;
+            }
+            // That stream was given up: another carries it.
+            Ok(false) => {}
+            Err(failure) => self.wrong(failure.message),
+        }
     }
 
     /// Says that there are no more entries, when none can follow.
-    fn end(&mut self, nothing_under_way: bool) -> bool {
-        if self.has_ended || !self.to_announce.is_empty() {
-            return false;
-        }
-        let may_follow = |entry: &Sent| !entry.is_over && (!entry.is_settled || entry.to_send.is_none());
-        let is_last = nothing_under_way || !self.entries.iter().any(may_follow);
-        if is_last {
-            self.has_ended = true;
-            let entries = self.entries.len() as u64;
+    fn end(&mut self) {
+        if self.to_announce.is_empty()
+            && let Some(entries) = self.machine.say_end()
+        {
             self.said.push_back(Catalogue::End { entries, whole: true });
         }
-        is_last
     }
 }
 
-impl Sent {
-    /// Whether chunks of it may have been sent: it does not go in a pack then.
-    const fn is_settled_by_chunks(&self) -> bool {
-        self.file.has_holes
+/// How far the hole or the data at `offset` go.
+fn reach(file: &SourceFile, offset: u64) -> Reach {
+    let first = (offset / GRAIN_BYTES) as usize;
+    let is_hole = file.tag(first) == 0;
+    let same = (first..file.grains()).take_while(|grain| (file.tag(*grain) == 0) == is_hole);
+    let end = (first + same.count()) as u64 * GRAIN_BYTES;
+    Reach {
+        end: end.min(file.bytes),
+        is_hole,
     }
-
-    fn put_back(&mut self, offset: u64, bytes: u64) {
-        if bytes > 0 {
-            self.to_send.get_or_insert_default().push((offset, bytes));
-        }
-    }
-}
-
-/// What of a file is not proved.
-fn rest(bytes: u64, proved: &[Proved]) -> Vec<(u64, u64)> {
-    let mut ranges = farline_proto::copy::Ranges::default();
-    for part in proved {
-        ranges.claim(part.offset, part.bytes);
-    }
-    ranges.gaps(bytes)
 }

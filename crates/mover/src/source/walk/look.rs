@@ -4,12 +4,13 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use farline_proto::copy::sender::MOST_TRIES;
 use farline_spec::{FileKind as Kind, FileStatus, SumKind, SymbolicLinks, SyncLevel};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
 use super::{Folder, Walker};
 use crate::message::{MAX_PATH_BYTES, MOST_XATTR_BYTES, Xattr, takes_xattr};
-use crate::source::found::{Found, MOST_TRIES, What};
+use crate::source::found::{Found, What};
 use crate::source::held::{Held, Lengths};
 use crate::source::origin::{is_link_loop, why};
 use crate::source::settle::{Trouble, VANISHED};
@@ -227,6 +228,7 @@ impl Walker<'_> {
     fn skip(&self, path: &[u8], kind: Kind, reason: &str) {
         self.shared
             .settle_unannounced(path, kind, FileStatus::Skipped, reason);
+        self.shared.driver.wait_for_room();
     }
 }
 

@@ -374,6 +374,7 @@ impl Walker<'_> {
         let path = if path.is_empty() { b"." } else { path };
         self.shared
             .settle_unannounced(path, kind, FileStatus::Failed, reason);
+        self.shared.driver.wait_for_room();
     }
 
     fn found(&mut self, found: Found) {

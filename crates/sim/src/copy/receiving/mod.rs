@@ -71,6 +71,8 @@ pub struct ReceivingEnd<'a> {
     flush_failed: bool,
     /// Partials of which the device refused something.
     broken: HashSet<u64>,
+    /// Streams that lost step.
+    lost_streams: HashSet<u16>,
     next_partial: u64,
     now_ns: u64,
     has_journal: bool,
@@ -96,6 +98,7 @@ impl<'a> ReceivingEnd<'a> {
         disk: &'a mut Disk,
         options: Options,
         history: &'a HashMap<Vec<u8>, Vec<SourceFile>>,
+        sources: &[SourceFile],
     ) -> Result<Self, String> {
         let boot = format!("boot {}", disk.boots);
         let mut reader = Reader::new(KEY, &boot);
@@ -115,7 +118,7 @@ impl<'a> ReceivingEnd<'a> {
                 disk.unlink(&name);
             }
         }
-        looking::check_memory(disk, &memory, history)?;
+        looking::check_memory(disk, &memory, history, sources)?;
         if options.is_durable && !memory.is_empty() {
             disk.sync_all();
         }
@@ -147,6 +150,7 @@ impl<'a> ReceivingEnd<'a> {
             flush: None,
             flush_failed: false,
             broken: HashSet::new(),
+            lost_streams: HashSet::new(),
             now_ns: 0,
             has_journal: true,
             ended: None,
@@ -193,6 +197,18 @@ impl<'a> ReceivingEnd<'a> {
             }
             _ => {}
         }
+    }
+
+    /// From this record on nothing of a stream can be told apart.
+    pub fn lose_step(&mut self, stream: u16, record: u64) {
+        self.lost_streams.insert(stream);
+        let lost = self.machine.handle_out_of_step(stream, record, false);
+        self.or_end(lost);
+    }
+
+    /// Whether nothing of a stream can be told apart any more.
+    pub fn has_lost_step(&self, stream: u16) -> bool {
+        self.lost_streams.contains(&stream)
     }
 
     /// Whether data may be taken: their entry was announced, or there is none.
