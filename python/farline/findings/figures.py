@@ -47,6 +47,7 @@ class Figures:
     error: str
     same_host: bool
     streams: int
+    """As requested; the record may have fewer."""
     duration_s: float | None
     omit_s: float | None
     block_bytes: int
