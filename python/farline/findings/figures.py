@@ -94,6 +94,8 @@ class Figures:
     """Rate of the stream that was fastest, over its own time."""
     slowest_stream_bps: float
     """The same of the slowest; 0 where a stream moved nothing."""
+    largest_stream_share: float | None
+    """Bytes of the stream that carried most, of those of all; None if the record lacks a stream."""
     settled_bps: float | None
     """Rate at the receiver after the first third of the run."""
     late_retransmit_share: float | None
@@ -241,6 +243,7 @@ def _rates(
         "asked_by": flag,
         "moved_s": elapsed_us / 1e6,
         **_stream_rates(receivers or senders),
+        "largest_stream_share": _largest_share(receivers or senders, streams),
     }
 
 
@@ -250,6 +253,13 @@ def _stream_rates(streams: list[StreamRecord]) -> dict[str, float]:
         "fastest_stream_bps": max(rates, default=0.0),
         "slowest_stream_bps": min(rates, default=0.0),
     }
+
+
+def _largest_share(records: list[StreamRecord], streams: int) -> float | None:
+    moved = [record["bytes"] for record in records]
+    if len(moved) != streams or not any(moved):
+        return None
+    return max(moved) / sum(moved)
 
 
 def _limited_shares(samples: Columns, end: int) -> dict[str, Any]:

@@ -23,6 +23,13 @@ from farline.profiles.series import Columns
 from farline.spec._types import RunRecord, Verdict
 from farline.spec.units import rate_human, size_human, time_human
 
+_SHARE_STREAMS = (
+    "check for links bundled by a hash of addresses and ports (LACP, ECMP): most streams may share "
+    "one link of the bundle",
+    "check for streams that started late: farline show RUN --samples",
+)
+"""What to check where one stream carried most of the bytes."""
+
 
 def verdict(
     record: RunRecord,
@@ -59,7 +66,7 @@ def verdict(
         "limit": found.limit,
         "line": line + _zerocopy_note(slowest),
         "evidence": [*found.evidence, *_common_evidence(slowest), *known],
-        "remedies": list(found.remedies),
+        "remedies": [*found.remedies, *_common_remedies(slowest)],
     }
 
 
@@ -111,6 +118,8 @@ def _common_evidence(figures: Figures) -> list[str]:
     if figures.throughput_bps > 0:
         lines.append(f"throughput {rate_human(figures.throughput_bps)}, {figures.direction}")
     lines += _unequal_streams(figures)
+    if (share := _dominant_share(figures)) is not None:
+        lines.append(f"one stream of {figures.streams} carried {percent(share)} of the bytes")
     lines += _path_evidence(figures)
     if figures.moved_s >= limits_of(figures).short_s:
         lines.append(
@@ -118,6 +127,21 @@ def _common_evidence(figures: Figures) -> list[str]:
             f"busiest receiver thread {percent(figures.receiver_cpu)}"
         )
     return lines + udt_text.evidence(figures) + rbudp_text.evidence(figures) + _warnings(figures)
+
+
+def _common_remedies(figures: Figures) -> tuple[str, ...]:
+    """What to do about a line of `_common_evidence`; after what would lift the limit."""
+    return _SHARE_STREAMS if _dominant_share(figures) is not None else ()
+
+
+def _dominant_share(figures: Figures) -> float | None:
+    """What one of several TCP streams carried, if that is most of the bytes."""
+    limits, share = limits_of(figures), figures.largest_stream_share
+    if figures.transport != "tcp" or figures.streams < limits.streams_compared:
+        return None
+    if share is None or share <= limits.stream_share or figures.moved_s < limits.stream_share_s:
+        return None
+    return share
 
 
 def _unequal_streams(figures: Figures) -> list[str]:

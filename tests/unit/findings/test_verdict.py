@@ -420,9 +420,8 @@ def test_every_verdict_carries_the_common_figures_and_warnings() -> None:
         assert part in evidence
 
 
-def evidence_of_streams(times: float, streams: int = 4, elapsed_us: int = 10_000_000) -> list[str]:
-    """Streams alike but for the last, which moved one of `times`."""
-    moved = [1_000_000_000] * (streams - 1) + [round(1_000_000_000 / times)]
+def judged_streams(moved: list[int], elapsed_us: int = 10_000_000, **spec: Any) -> Verdict:
+    """The verdict of a run whose streams moved these bytes."""
     ends = ((CLIENT, SENDER), (SERVER, RECEIVER))
     record = run_record(
         *(
@@ -430,9 +429,16 @@ def evidence_of_streams(times: float, streams: int = 4, elapsed_us: int = 10_000
             for end in ends
             for number, each in enumerate(moved)
         ),
-        spec={"streams": streams},
+        spec={"streams": len(moved), **spec},
     )
-    return [line for line in judged(record)["evidence"] if "unequal" in line]
+    return judged(record)
+
+
+def evidence_of_streams(times: float, streams: int = 4, elapsed_us: int = 10_000_000) -> list[str]:
+    """Streams alike but for the last, which moved one of `times`."""
+    moved = [1_000_000_000] * (streams - 1) + [round(1_000_000_000 / times)]
+    found = judged_streams(moved, elapsed_us)
+    return [line for line in found["evidence"] if "unequal" in line]
 
 
 def test_streams_of_very_different_rates_are_said_to_be_unequal() -> None:
@@ -446,6 +452,39 @@ def test_streams_of_very_different_rates_are_said_to_be_unequal() -> None:
 def test_a_stream_that_moved_nothing_is_told() -> None:
     line = "rates of the 8 streams are unequal: 0.00 bit/s to 800 Mbit/s"
     assert evidence_of_streams(1e12, streams=8) == [line]
+
+
+MB = 1_000_000
+
+
+def test_a_stream_that_carried_most_of_the_bytes_is_a_remark_with_advice() -> None:
+    alike = judged_streams([1000 * MB] * 4)
+    found = judged_streams([1400 * MB, 2200 * MB, 200 * MB, 200 * MB], elapsed_us=3_000_000)
+    assert found["limit"] == alike["limit"] and "one stream" not in found["line"]
+    assert "one stream of 4 carried 55 % of the bytes" in found["evidence"]
+    bundled, late = found["remedies"][len(alike["remedies"]) :]
+    assert "bundled by a hash" in bundled and "--samples" in late
+
+
+@pytest.mark.parametrize(
+    ("moved", "more"),
+    [
+        ([1000 * MB] * 4, {}),
+        ([900 * MB, 300 * MB, 300 * MB, 300 * MB], {}),
+        ([2200 * MB, 200 * MB, 200 * MB], {}),
+        ([2200 * MB, 200 * MB, 200 * MB, 200 * MB], {"elapsed_us": 2_900_000}),
+        ([2200 * MB, 200 * MB, 200 * MB, 200 * MB], {"transport": "quic"}),
+        ([2200 * MB], {"streams": 4}),
+        ([0, 0, 0, 0], {}),
+    ],
+    ids=["alike", "half", "three streams", "short", "not TCP", "streams missing", "nothing moved"],
+)
+def test_no_stream_is_named_as_the_one_that_carried_most(
+    moved: list[int], more: dict[str, Any]
+) -> None:
+    found = judged_streams(moved, **more)
+    assert not any("one stream" in line for line in found["evidence"])
+    assert not any("bundled" in remedy for remedy in found["remedies"])
 
 
 def test_when_nothing_stands_out_it_says_so() -> None:

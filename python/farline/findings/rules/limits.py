@@ -80,6 +80,10 @@ class Limits:
     """Rate of the fastest stream over that of the slowest from which a verdict tells both,"""
     streams_compared: int = 4
     """if there are this many: two or three differ by chance."""
+    stream_share: float = 0.5
+    """Share of the bytes above which a verdict names that one stream carried it, of as many,"""
+    stream_share_s: float = 3.0
+    """if data moved for this many seconds: before, a stream may only have grown sooner."""
     growth: float = 1.25
     """Growth of the window or rate over the last third from which it had not settled."""
     loss: float = 1e-5
