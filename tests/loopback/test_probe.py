@@ -42,6 +42,20 @@ def test_what_was_sent_is_what_came(home: Path, server: Serving) -> None:
     assert record["summary"]["forward"]["bytes"] == 64 << 20
 
 
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
+def test_a_user_timeout_stands_in_the_record_and_harms_no_run_that_moves(
+    home: Path, server: Serving, direction: str
+) -> None:
+    record = record_of(
+        home, server.ticket, "--user-timeout", "5s", "--direction", direction, "-t", "0.5",
+        "--no-store",
+    )  # fmt: skip
+    assert record["status"] == "complete"
+    assert record["spec"]["tcp"]["user_timeout_ms"] == 5000
+    notes = [note for stream in record["streams"] for note in stream["granted"]["notes"]]
+    assert not [note for note in notes if note.startswith("user timeout")]
+
+
 @pytest.mark.alone
 def test_a_rate_is_kept_and_named_as_the_limit(home: Path, server: Serving) -> None:
     record = record_of(home, server.ticket, "-b", "200M", "-t", "2", "--no-store")

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::unit::{
     BatchPackets, BlastBytes, BlastCount, BufferBytes, FlowWindowPackets, InitialWindowBytes, KeepAliveS,
     LingerS, LossShare, MssBytes, PacketBytes, QuicPacketBytes, RateBps, RbudpPacketBytes, UdtPacketBytes,
-    WindowBytes,
+    UserTimeoutMs, WindowBytes,
 };
 
 /// How a TCP sender gives bytes to the kernel.
@@ -73,6 +73,12 @@ pub struct TcpOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--fq-rate", "--pacing-rate"]))]
     pub pacing_rate_bps: Option<RateBps>,
+    /// Give a connection up when sent data stay unacknowledged this long, TCP_USER_TIMEOUT (default: the kernel's).
+    ///
+    /// A receiver that takes no more data for this long counts too. See RFC 5482.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-flags" = ["--user-timeout"]))]
+    pub user_timeout_ms: Option<UserTimeoutMs>,
 }
 
 impl Default for TcpOptions {
@@ -87,6 +93,7 @@ impl Default for TcpOptions {
             receive_mode: ReceiveMode::Read,
             mptcp: false,
             pacing_rate_bps: None,
+            user_timeout_ms: None,
         }
     }
 }

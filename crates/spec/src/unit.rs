@@ -319,6 +319,10 @@ count! {
     TimeoutMs: u32 in 10 ..= 3_600_000, "ms"
 }
 count! {
+    /// Time that sent data may stay unacknowledged. No less than half the retransmission timeout's usual floor of 200 ms.
+    UserTimeoutMs: u32 in 100 ..= 86_400_000, "ms"
+}
+count! {
     /// A port to listen on; 0 lets the kernel choose.
     Port: u16 in 0 ..= 65_535, "port"
 }

@@ -232,6 +232,77 @@ fn a_pacing_rate_is_kept_by_the_kernel() {
 }
 
 #[test]
+fn a_user_timeout_is_kept_at_both_ends_without_a_note() {
+    let spec = spec(r#""user_timeout_ms":5000"#);
+    for is_forward in [true, false] {
+        let mut streams = Opening {
+            is_forward,
+            ..Opening::of(&spec)
+        }
+        .open()
+        .unwrap();
+        for stream in &streams {
+            assert_eq!(stream.granted().notes, Vec::<String>::new());
+        }
+        assert_eq!(transfer(&mut streams, 1_000_000), 1_000_000);
+    }
+}
+
+/// The kernel counts a window that stays closed as it counts a path that is cut.
+#[test]
+fn a_sender_whose_data_nobody_takes_gives_up_after_the_user_timeout() {
+    let spec = spec(r#""user_timeout_ms":500"#);
+    for is_forward in [true, false] {
+        let [mut sender, receiver] = Opening {
+            is_forward,
+            ..Opening::of(&spec)
+        }
+        .open()
+        .unwrap();
+        let start = Instant::now();
+        let failure = loop {
+            match sender.source().unwrap().send_block(1 << 20) {
+                Ok(_) => assert!(start.elapsed() < PATIENCE),
+                Err(failure) => break failure,
+            }
+        };
+        assert_eq!(failure.kind, FailureKind::Timeout, "{failure}");
+        assert!(start.elapsed() >= Duration::from_millis(500));
+        drop(receiver);
+    }
+}
+
+/// Linux 6.18 has no such option of Multipath TCP; a kernel that has it keeps the value.
+#[test]
+fn a_user_timeout_that_multipath_tcp_does_not_take_is_refused_by_name() {
+    if Opening::of(&spec(r#""mptcp":true"#)).open().is_err() {
+        println!("not run: there is no Multipath TCP here");
+        return;
+    }
+    match Opening::of(&spec(r#""mptcp":true,"user_timeout_ms":5000"#)).open() {
+        Ok(streams) => assert!(streams.iter().all(|stream| stream.granted().notes.is_empty())),
+        Err(failure) => {
+            assert_eq!(failure.kind, FailureKind::Spec, "{failure}");
+            let expected = "tcp.user_timeout_ms: this kernel's Multipath TCP does not take it";
+            assert!(failure.message.starts_with(expected), "{failure}");
+        }
+    }
+}
+
+#[test]
+fn a_user_timeout_out_of_range_is_refused_with_the_range() {
+    for timeout in [0_u64, 99, 86_400_001, 5_000_000_000] {
+        let refusal =
+            from_json::<RunSpec>(&format!(r#"{{"tcp":{{"user_timeout_ms":{timeout}}}}}"#)).unwrap_err();
+        assert_eq!(refusal.kind, FailureKind::Spec);
+        assert_eq!(
+            refusal.message,
+            format!("tcp.user_timeout_ms: {timeout} is out of range; allowed: 100 to 86400000 ms")
+        );
+    }
+}
+
+#[test]
 fn type_of_service_is_set_and_what_the_kernel_changes_noted() {
     for address in ["127.0.0.1:0", "[::1]:0"] {
         let spec = whole_spec(r#""tos":40"#);

@@ -23,7 +23,8 @@ _SHORT = {
 
 def short_name(path: str) -> str:
     """An option's name as the head of a column."""
-    return _SHORT.get(path, path.rpartition(".")[2].removesuffix("_bytes").replace("_", " "))
+    word = path.rpartition(".")[2].removesuffix("_bytes").removesuffix("_ms")
+    return _SHORT.get(path, word.replace("_", " "))
 
 
 def value_text(path: str, value: object) -> str:
@@ -36,6 +37,8 @@ def value_text(path: str, value: object) -> str:
         return f"{value:g}"
     if path.endswith("_bytes") and isinstance(value, int):
         return size_text(value)
+    if path.endswith("_ms") and isinstance(value, int):
+        return f"{value} ms"
     if path.endswith("_bps") and isinstance(value, int):
         return rate_human(value) if value else "unlimited"
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))

@@ -296,6 +296,9 @@ class TcpOptions(TypedDict, total=False):
     mptcp: bool
     # Pace each stream in the kernel, SO_MAX_PACING_RATE (default: not paced).
     pacing_rate_bps: int | None
+    # Give a connection up when sent data stay unacknowledged this long, TCP_USER_TIMEOUT (default:
+    # the kernel's).
+    user_timeout_ms: int | None
 
 
 class UdpOptions(TypedDict, total=False):

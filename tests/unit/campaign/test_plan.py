@@ -33,7 +33,11 @@ def test_units_ranges_and_lists() -> None:
             "block_bytes": ["64K", "1M..4M*2"],
             "rate_bps": ["10Gbit", 0],
             "client_cpus": [[0], [0, 1]],
-            "tcp": {"congestion_control": "reno,bbr", "mss_bytes": 1400},
+            "tcp": {
+                "congestion_control": "reno,bbr",
+                "mss_bytes": 1400,
+                "user_timeout_ms": ["500ms", "5s"],
+            },
         },
     )
     assert made.fixed == {"duration_s": 0.5, "tcp.no_delay": True}
@@ -44,6 +48,7 @@ def test_units_ranges_and_lists() -> None:
         "client_cpus": ([0], [0, 1]),
         "tcp.congestion_control": ("reno", "bbr"),
         "tcp.mss_bytes": (1400,),
+        "tcp.user_timeout_ms": (500, 5000),
     }
 
 

@@ -33,6 +33,7 @@ from farline.plots.labels import (
         ("tcp.congestion_control", "bbr", "bbr"),
         ("tcp.congestion_control", None, "auto"),
         ("tcp.no_delay", True, "on"),
+        ("tcp.user_timeout_ms", 5000, "5000 ms"),
         ("streams", 16, "16"),
         ("client_cpus", (0, 2), "0, 2"),
     ],

@@ -92,6 +92,7 @@ def test_nothing_given_is_an_empty_document() -> None:
         (["--dscp", "EF"], {"tos": 184}),
         (["-u", "--no-gso"], {"transport": "udp", "udp": {"gso": False}}),
         (["--connect-timeout", "250ms"], {"connect_timeout_ms": 250}),
+        (["--user-timeout", "5s"], {"tcp": {"user_timeout_ms": 5000}}),
         (["--transport", "udt", "-l", "1456"], {"transport": "udt", "block_bytes": 1456}),
         (
             ["--transport", "udt", "-w", "10M", "-C", "native", "--packet", "1472"],
@@ -128,6 +129,8 @@ def test_letters_mean_what_they_mean_in_iperf3(
     ("arguments", "reason"),
     [
         (["-M", "7"], "allowed: 88 to 32767 bytes"),
+        (["--user-timeout", "50ms"], "50 is out of range; allowed: 100 to 86400000 ms"),
+        (["--user-timeout", "2d"], "allowed: 100 to 86400000 ms"),
         (["--transport", "sctp"], "allowed: tcp, udp, udt, rbudp, quic, null"),
         (["-R", "--bidir"], "both set direction: use one"),
         (["-u", "--transport", "tcp"], "both set transport: use one"),

@@ -89,6 +89,12 @@ fn tcp(spec: &RunSpec) -> Result<Parameters, Failure> {
             "iperf3's servers read or discard",
         ));
     }
+    if server_sends && tcp.user_timeout_ms.is_some() {
+        return Err(Failure::option(
+            "tcp.user_timeout_ms",
+            "iperf3's servers send with the kernel's own",
+        ));
+    }
     Ok(Parameters {
         protocol: Protocol::Tcp,
         block_bytes,
@@ -194,6 +200,10 @@ mod tests {
             (r#"{"pairs":[{"destination":"10.0.0.1"}]}"#, "pairs.destination"),
             (r#"{"server_cpus":[0,1]}"#, "server_cpus"),
             (r#"{"tcp":{"receive_mode":"copy"}}"#, "tcp.receive_mode"),
+            (
+                r#"{"direction":"reverse","tcp":{"user_timeout_ms":5000}}"#,
+                "tcp.user_timeout_ms",
+            ),
             (
                 r#"{"direction":"bidirectional","tcp":{"send_buffer_bytes":100000,"receive_buffer_bytes":200000}}"#,
                 "tcp.send_buffer_bytes",

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use farline_spec::{Failure, Granted, RunSpec, TcpOptions};
 use farline_sys::tcp_info::{TcpInfo, speaks_mptcp};
@@ -64,6 +65,11 @@ pub(super) fn for_role(socket: &Socket, spec: &RunSpec, role: Role) -> Result<()
     socket
         .set_tcp_nodelay(tcp.no_delay)
         .map_err(|error| Failure::option("tcp.no_delay", error))?;
+    if let Some(timeout) = tcp.user_timeout_ms {
+        socket
+            .set_tcp_user_timeout(Some(Duration::from_millis(timeout.get().into())))
+            .map_err(|error| no_user_timeout(tcp, &error))?;
+    }
     if role == Role::Receiver {
         return Ok(());
     }
@@ -77,6 +83,14 @@ pub(super) fn for_role(socket: &Socket, spec: &RunSpec, role: Role) -> Result<()
         rate_bps => option::set_max_pacing_rate(socket.as_fd(), rate_bps.div_ceil(8))
             .map_err(|error| Failure::option("tcp.pacing_rate_bps", error)),
     }
+}
+
+fn no_user_timeout(tcp: &TcpOptions, error: &io::Error) -> Failure {
+    let whose = if tcp.mptcp { "Multipath TCP" } else { "TCP" };
+    Failure::option(
+        "tcp.user_timeout_ms",
+        format!("this kernel's {whose} does not take it ({error})"),
+    )
 }
 
 fn unknown_congestion_control(name: &str, error: &io::Error) -> Failure {
@@ -151,6 +165,7 @@ fn differences(socket: &Socket, tcp: &TcpOptions, role: Role, granted: &Granted)
         mss_note(tcp, granted),
         mptcp,
         pacing_note(socket, tcp, role),
+        user_timeout_note(socket, tcp),
     ]
     .into_iter()
     .flatten()
@@ -169,4 +184,13 @@ fn pacing_note(socket: &Socket, tcp: &TcpOptions, role: Role) -> Option<String> 
     let used = option::max_pacing_rate(socket.as_fd()).ok()?;
     (role == Role::Sender && asked > 0 && asked != used)
         .then(|| format!("pacing rate: requested {asked} bytes/s, in use {used}"))
+}
+
+fn user_timeout_note(socket: &Socket, tcp: &TcpOptions) -> Option<String> {
+    let asked = u128::from(tcp.user_timeout_ms?.get());
+    let used = socket
+        .tcp_user_timeout()
+        .ok()?
+        .map_or(0, |timeout| timeout.as_millis());
+    (asked != used).then(|| format!("user timeout: requested {asked} ms, in use {used}"))
 }
