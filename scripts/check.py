@@ -111,8 +111,11 @@ def check_rust(check: Check, changed: set[str]) -> None:
     check.run("rustfmt", "cargo", "fmt", "--all", "--check")
     check.run("generated files", "cargo", "xtask", "gen", "--check")
     check.run("shape", "cargo", "xtask", "tidy")
+    programs = crates.without_library(ROOT)
     for name in crates.affected(ROOT, changed):
-        check.run(f"lib tests of {name}", "cargo", "test", "-q", "--locked", "--lib", "-p", name)
+        kind = "bins" if name in programs else "lib"
+        words = ["-q", "--locked", f"--{kind}", "-p", name]
+        check.run(f"{kind} tests of {name}", "cargo", "test", *words)
 
 
 def side_by_side(*lanes: Callable[[], None]) -> None:

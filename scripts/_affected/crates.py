@@ -21,6 +21,12 @@ def affected(root: Path, changed: Set[str]) -> list[str]:
     return [name for name in by_distance(near, users) if name != HOLDS_NO_TESTS]
 
 
+def without_library(root: Path) -> set[str]:
+    """Crates that are programs alone: their tests are those of their `main.rs`."""
+    folders, _ = workspace(root)
+    return {name for folder, name in folders.items() if not (root / folder / "src/lib.rs").exists()}
+
+
 def workspace(root: Path) -> tuple[dict[str, str], dict[str, set[str]]]:
     """Crates by their folders, and for each the crates that depend on it."""
     command = ["cargo", "metadata", "--format-version=1", "--no-deps", "--offline", "--locked"]

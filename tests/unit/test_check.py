@@ -114,3 +114,7 @@ def test_changed_files_are_those_since_a_commit_and_new_ones(
     base, changed = check.find_changed(None)
     assert base.startswith("origin/main") and changed == {"one", "three"}
     assert check.find_changed("HEAD~") == ("HEAD~", {"one", "two", "three"})
+
+
+def test_crates_without_a_library_are_known() -> None:
+    assert crates.without_library(ROOT) == {"farline-carried", "xtask"}
