@@ -113,11 +113,16 @@ def _positions(
     host: str | None, client: str | None, plan_path: str | None
 ) -> tuple[str | None, str | None]:
     """Host and plan: a file where the host would stand is the plan of an emulated path."""
-    if host is None or plan_path is not None or host.startswith("farline://"):
+    if host is None or host.startswith("farline://"):
         return host, plan_path
-    if host.endswith(".toml") or Path(host).is_file():
+    is_plan = host.endswith(".toml") or Path(host).is_file()
+    if is_plan and plan_path is not None and not Path(plan_path).exists():
+        raise click.UsageError(
+            f"the host comes before the plan: farline profile {plan_path} {host}"
+        )
+    if is_plan and plan_path is None:
         return None, host
-    return host, None
+    return host, plan_path
 
 
 def _topology_here(plan: Plan) -> Mapping[str, Any] | None:

@@ -350,6 +350,17 @@ def test_a_plan_without_a_host_is_no_host(
     assert engine.runs == 0
 
 
+def test_a_host_behind_the_plan_is_put_before_it(
+    engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from farline.cli.group import run
+
+    assert run(["profile", "plan.toml", "dtn1:5201"]) == 1
+    error = capsys.readouterr().err
+    assert "the host comes before the plan: farline profile dtn1:5201 plan.toml" in error
+    assert engine.runs == 0
+
+
 def test_at_80_columns_the_table_keeps_throughput_interval_and_limit() -> None:
     from rich.console import Console
 
