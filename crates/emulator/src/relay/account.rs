@@ -7,8 +7,9 @@ use farline_spec::Failure;
 use farline_sys::process::{steal_by_cpu, steal_time};
 use farline_sys::stack_counters::{StackCounters, StackCounts};
 
-use super::request::{EngineHandle, PortTraffic, Report};
+use super::request::{EngineHandle, Report};
 use super::stamp::Account;
+use super::traffic::PortTraffic;
 use crate::layout::{Layout, Point};
 
 /// The kernels' counters of all hosts, beside the layout that says whose device is which.
@@ -173,7 +174,7 @@ mod tests {
 
     use super::*;
     use crate::relay::lateness::Lateness;
-    use crate::relay::request::Traffic;
+    use crate::relay::traffic::Traffic;
 
     #[test]
     fn memory_that_ran_out_counts_wherever_it_did() {

@@ -4,37 +4,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use crossbeam_channel::{Receiver, RecvTimeoutError};
 use farline_spec::LinkSamples;
 
-use super::capture::{Capture, CaptureEnd, Chunk};
+use super::capture::Capture;
+use super::command::Command;
 use super::request::{EngineHandle, PipeReport, Report};
 use crate::model::PipeCounters;
 
 /// Rows that wait for someone to fetch them; beyond that the oldest are dropped, and counted.
 const MAX_ROWS: usize = 1 << 20;
-
-/// What the control thread is told.
-pub enum Command {
-    /// A capture begins; its chunks come after this.
-    Open {
-        /// Number of the link.
-        link: usize,
-        /// Its file.
-        capture: Capture,
-    },
-    /// Records from the engine.
-    Chunk(Chunk),
-    /// A capture ends.
-    Close {
-        /// Number of the link.
-        link: usize,
-        /// What became of it.
-        reply: Sender<CaptureEnd>,
-    },
-    /// The thread ends.
-    Stop,
-}
 
 /// Samples between the control thread and whoever fetches them.
 #[derive(Default)]
@@ -208,7 +187,9 @@ mod tests {
     use farline_sys::wake::Waker;
 
     use super::*;
+    use crate::relay::capture::Chunk;
     use crate::relay::request::WakeSignal;
+    use crossbeam_channel::Sender;
 
     /// A control thread's state, with an engine that has ended.
     fn control() -> (Sender<Command>, Control) {

@@ -10,9 +10,10 @@ use farline_sys::arena::{Arena, Frame};
 use farline_sys::tun::Tun;
 
 use super::outlet::{Outlet, Packet};
-use super::request::{PipeReport, Report, Request, Traffic, WakeSignal};
+use super::request::{PipeReport, Report, Request, WakeSignal};
 use super::tap::Tap;
 use super::too_big::TooBigAnswers;
+use super::traffic::Traffic;
 use super::wait::Waits;
 use crate::layout::Layout;
 use crate::model::{Network, Train};

@@ -1,7 +1,7 @@
 //! A running emulator, as its owner holds it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
@@ -9,16 +9,18 @@ use crossbeam_channel::{Sender, bounded};
 use farline_spec::{Failure, FailureKind, LinkChange, LinkDirection, LinkSamples, Topology, ValidityStamp};
 
 use farline_sys::arena::Spare;
+use tracing::debug;
 
 use super::account::{Accounting, Totals};
 use super::capture::{Capture, CaptureEnd};
-use super::control::{Command, SampleBox};
+use super::command::Command;
+use super::control::SampleBox;
 use super::hosts::{Hosts, NamespacePaths};
 use super::memory;
-use super::paths::{self, PathFacts};
+use super::paths::{self, PathFacts, unknown};
 use super::request::{EngineHandle, Report, Request};
 use super::stamp::{Account, Limits, stamp};
-use super::start;
+use super::start::{self, Prepared, RelayOptions};
 use super::tap::{Recording, Tap};
 use crate::layout::Layout;
 use crate::model::framing_bytes;
@@ -28,30 +30,23 @@ const MAX_MARKS: usize = 4096;
 /// Bytes of a packet that a capture may keep.
 const SNAP_BYTES: std::ops::RangeInclusive<u32> = 64..=65_535;
 
-/// What the emulator needs to know beside the topology.
-#[derive(Debug, Clone)]
-pub struct RelayOptions {
-    /// Where to write names and addresses: `hosts_file.HOST` is `/etc/hosts` inside that host.
-    pub hosts_file: PathBuf,
-}
-
 /// Hosts joined by emulated links. Dropping it removes them.
 pub struct Emulator {
-    pub(super) layout: Arc<Layout>,
-    pub(super) link_names: Vec<String>,
-    pub(super) engine: EngineHandle,
-    pub(super) control: Sender<Command>,
-    pub(super) samples: Arc<SampleBox>,
-    pub(super) hosts: Hosts,
-    pub(super) books: Accounting,
-    pub(super) marks: Mutex<Marks>,
-    pub(super) captured: Mutex<BTreeSet<usize>>,
-    pub(super) threads: Mutex<Vec<JoinHandle<()>>>,
+    layout: Arc<Layout>,
+    link_names: Vec<String>,
+    engine: EngineHandle,
+    control: Sender<Command>,
+    samples: Arc<SampleBox>,
+    hosts: Hosts,
+    books: Accounting,
+    marks: Mutex<Marks>,
+    captured: Mutex<BTreeSet<usize>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 /// Accounts to be compared with later ones.
 #[derive(Default)]
-pub(super) struct Marks {
+struct Marks {
     next: u64,
     accounts: BTreeMap<u64, Marked>,
 }
@@ -70,7 +65,36 @@ impl Emulator {
     /// "spec" for a topology or a kernel setting that is not allowed, "system" when the machine refuses;
     /// nothing is left behind then.
     pub fn start(topology: Topology, options: RelayOptions) -> Result<Self, Failure> {
-        start::start(topology, &options)
+        let Prepared {
+            layout,
+            link_names,
+            engine,
+            control,
+            samples,
+            hosts,
+            books,
+            threads,
+        } = start::prepare(topology, &options)?;
+        // From here on, dropping it stops the threads.
+        let emulator = Self {
+            layout,
+            link_names,
+            engine,
+            control,
+            samples,
+            hosts,
+            books,
+            marks: Mutex::default(),
+            captured: Mutex::default(),
+            threads: Mutex::default(),
+        };
+        threads.start(|thread| emulator.keep_thread(thread))?;
+        debug!(
+            hosts = emulator.layout.hosts.len(),
+            links = emulator.link_names.len(),
+            "emulator has begun"
+        );
+        Ok(emulator)
     }
 
     /// Hosts, ports and pipes.
@@ -314,12 +338,4 @@ impl Drop for Emulator {
 
 fn stopped() -> Failure {
     Failure::new(FailureKind::Usage, "the emulator was stopped")
-}
-
-pub(super) fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
-    let allowed = known.collect::<Vec<_>>().join(", ");
-    Failure::new(
-        FailureKind::Usage,
-        format!("{what}: unknown {name:?}; allowed: {allowed}"),
-    )
 }

@@ -18,6 +18,7 @@
 
 mod account;
 mod capture;
+mod command;
 mod control;
 mod engine;
 mod handle;
@@ -33,13 +34,16 @@ mod tap;
 #[cfg(test)]
 mod testing;
 mod too_big;
+mod traffic;
 mod wait;
 
 pub use account::Totals;
 pub use capture::CaptureEnd;
-pub use handle::{Emulator, RelayOptions};
+pub use handle::Emulator;
 pub use hosts::NamespacePaths;
 pub use lateness::Lateness;
 pub use paths::PathFacts;
-pub use request::{PipeReport, PortTraffic, Report, Traffic};
+pub use request::{PipeReport, Report};
+pub use start::RelayOptions;
+pub use traffic::{PortTraffic, Traffic};
 pub use wait::Priority;

@@ -6,7 +6,7 @@ use farline_sys::arena::Frame;
 use farline_sys::tun::Tun;
 
 use super::lateness::Lateness;
-use super::request::{PortTraffic, Traffic};
+use super::traffic::{PortTraffic, Traffic};
 use super::wait::Clock;
 use crate::model::{Arrival, Corruption, Train};
 use crate::packet::{self, Form, Run};

@@ -2,7 +2,6 @@
 
 use farline_spec::{Failure, FailureKind, PipeSpec, Topology};
 
-use super::handle::unknown;
 use crate::layout::Layout;
 
 /// A path as emulated.
@@ -86,6 +85,14 @@ pub fn spec(topology: &Topology, pipe: usize) -> &PipeSpec {
     } else {
         link.backward()
     }
+}
+
+pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
+    let allowed = known.collect::<Vec<_>>().join(", ");
+    Failure::new(
+        FailureKind::Usage,
+        format!("{what}: unknown {name:?}; allowed: {allowed}"),
+    )
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Starting: hosts first, then the engine, which must report that it is ready, then the control thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -11,12 +12,12 @@ use farline_spec::{Failure, FailureKind, Topology};
 use farline_sys::arena::Arena;
 use farline_sys::tun::Tun;
 use farline_sys::wake::Waker;
-use tracing::{debug, error};
+use tracing::error;
 
 use super::account::Accounting;
+use super::command::Command;
 use super::control::{Control, SampleBox};
 use super::engine::Engine;
-use super::handle::{Emulator, RelayOptions};
 use super::hosts::{Hosts, Made};
 use super::memory::Memory;
 use super::outlet::Outlet;
@@ -37,8 +38,44 @@ struct Parts {
     bell: Arc<WakeSignal>,
 }
 
-/// See [`Emulator::start`].
-pub fn start(topology: Topology, options: &RelayOptions) -> Result<Emulator, Failure> {
+/// What the emulator needs to know beside the topology.
+#[derive(Debug, Clone)]
+pub struct RelayOptions {
+    /// Where to write names and addresses: `hosts_file.HOST` is `/etc/hosts` inside that host.
+    pub hosts_file: PathBuf,
+}
+
+/// What an emulator is made of, before its threads run.
+pub struct Prepared {
+    /// Hosts, ports and pipes.
+    pub layout: Arc<Layout>,
+    /// Names of the links, in the order of their numbers.
+    pub link_names: Vec<String>,
+    /// The way to the engine.
+    pub engine: EngineHandle,
+    /// The way to the control thread.
+    pub control: Sender<Command>,
+    /// What that samples.
+    pub samples: Arc<SampleBox>,
+    /// The hosts.
+    pub hosts: Hosts,
+    /// What the kernel counts in them.
+    pub books: Accounting,
+    /// The threads.
+    pub threads: Threads,
+}
+
+/// Threads that do not run yet.
+pub struct Threads {
+    parts: Parts,
+    control: Control,
+}
+
+/// Makes the hosts, and everything that the threads need.
+///
+/// # Errors
+/// "spec" for a topology or a kernel setting that is not allowed, "system" when the machine refuses.
+pub fn prepare(topology: Topology, options: &RelayOptions) -> Result<Prepared, Failure> {
     let topology = topology.checked()?;
     let layout = Arc::new(Layout::new(&topology)?);
     // Refuses what the links cannot be, before hosts and memory are made.
@@ -58,8 +95,7 @@ pub fn start(topology: Topology, options: &RelayOptions) -> Result<Emulator, Fai
     let engine = EngineHandle::new(send_request, Arc::clone(&bell));
     let (control, commands) = unbounded();
     let samples = Arc::new(SampleBox::default());
-    // From here on, dropping it stops the threads.
-    let emulator = Emulator {
+    Ok(Prepared {
         layout: Arc::clone(&layout),
         link_names: topology.links.iter().map(|link| link.name.clone()).collect(),
         engine: engine.clone(),
@@ -67,32 +103,35 @@ pub fn start(topology: Topology, options: &RelayOptions) -> Result<Emulator, Fai
         samples: Arc::clone(&samples),
         hosts,
         books: Accounting::new(Arc::clone(&layout), stacks),
-        marks: Mutex::default(),
-        captured: Mutex::default(),
-        threads: Mutex::default(),
-    };
-    let control = Control {
-        engine,
-        commands,
-        samples,
-        interval: Duration::from_secs_f64(topology.interval_s.get()),
-    };
-    let parts = Parts {
-        topology,
-        layout,
-        memory,
-        devices,
-        requests,
-        bell,
-    };
-    emulator.keep_thread(start_engine(parts)?);
-    emulator.keep_thread(spawn("farline-control", || control.run())?);
-    debug!(
-        hosts = emulator.layout.hosts.len(),
-        links = emulator.link_names.len(),
-        "emulator has begun"
-    );
-    Ok(emulator)
+        threads: Threads {
+            control: Control {
+                engine,
+                commands,
+                samples,
+                interval: Duration::from_secs_f64(topology.interval_s.get()),
+            },
+            parts: Parts {
+                topology,
+                layout,
+                memory,
+                devices,
+                requests,
+                bell,
+            },
+        },
+    })
+}
+
+impl Threads {
+    /// Starts them, the engine first; each is given to `keep` as soon as it runs.
+    ///
+    /// # Errors
+    /// Why one of them could not begin; those before it run.
+    pub fn start(self, keep: impl Fn(JoinHandle<()>)) -> Result<(), Failure> {
+        keep(start_engine(self.parts)?);
+        keep(spawn("farline-control", || self.control.run())?);
+        Ok(())
+    }
 }
 
 /// Starts the engine thread and waits until it is ready.

@@ -3,7 +3,7 @@
 use crossbeam_channel::{Receiver, Sender};
 
 use super::capture::{CHUNK_BYTES, Chunk};
-use super::control::Command;
+use super::command::Command;
 use super::outlet::{self, Packet};
 use super::wait::Clock;
 use crate::model::{Train, Watched};
