@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 
 pub use crate::copy::fuzz::{frames as seal, seeds as seal_seeds};
 use crate::machine::{
-    ClientAction, ClientEvent, ClientMachine, ClientPlan, ServerAction, ServerEvent, ServerMachine,
+    ClientAction, ClientEvent, ClientMachine, ClientPlan, RunTurn, ServerAction, ServerEvent, ServerMachine,
     ServerPlan, Timing,
 };
 use crate::message::frame::{Decoder, MAX_FRAME_BYTES, encode};
@@ -201,10 +201,13 @@ impl Play {
     fn do_client(&mut self, action: ClientAction) {
         match action {
             ClientAction::Send(message) => self.to_server.push_back(message),
-            ClientAction::OpenStreams { .. } => self.at_client.push_back(ClientEvent::StreamsOpen),
-            ClientAction::StartRun(_) => self
-                .at_client
-                .extend([ClientEvent::SendersDone, ClientEvent::AllDone]),
+            ClientAction::OpenStreams { .. } => {
+                self.at_client.push_back(ClientEvent::Run(RunTurn::StreamsOpen))
+            }
+            ClientAction::StartRun(_) => self.at_client.extend([
+                ClientEvent::Run(RunTurn::SendersDone),
+                ClientEvent::Run(RunTurn::AllDone),
+            ]),
             ClientAction::FinishRun(_) => {
                 self.at_client.clear();
                 self.at_client
@@ -243,10 +246,11 @@ impl Play {
                 });
             }
             ServerAction::Bind(_) => self.at_server.push_back(server_event(1)),
-            ServerAction::Accept(_) => self.at_server.push_back(ServerEvent::StreamsOpen),
-            ServerAction::StartRun(_) => self
-                .at_server
-                .extend([ServerEvent::SendersDone, ServerEvent::AllDone]),
+            ServerAction::Accept(_) => self.at_server.push_back(ServerEvent::Run(RunTurn::StreamsOpen)),
+            ServerAction::StartRun(_) => self.at_server.extend([
+                ServerEvent::Run(RunTurn::SendersDone),
+                ServerEvent::Run(RunTurn::AllDone),
+            ]),
             ServerAction::FinishRun(_) => {
                 self.at_server.clear();
                 self.at_server.push_back(ServerEvent::Collected(Box::default()));
@@ -312,10 +316,10 @@ fn client_event(choice: u8) -> ClientEvent {
             missing: u16::from(choice / 9),
             why: None,
         },
-        0 => ClientEvent::StreamsOpen,
-        1 => ClientEvent::SendersDone,
-        2 => ClientEvent::AllDone,
-        3 => ClientEvent::RunFailed(failure()),
+        0 => ClientEvent::Run(RunTurn::StreamsOpen),
+        1 => ClientEvent::Run(RunTurn::SendersDone),
+        2 => ClientEvent::Run(RunTurn::AllDone),
+        3 => ClientEvent::Run(RunTurn::Failed(failure())),
         4 => ClientEvent::Collected(ClientProfile::default()),
         5 => ClientEvent::Stop,
         _ => ClientEvent::Failed(failure()),
@@ -338,10 +342,10 @@ fn server_event(choice: u8) -> ServerEvent {
             messages_port: None,
             is_vacant: false,
         }),
-        2 => ServerEvent::StreamsOpen,
-        3 => ServerEvent::SendersDone,
-        4 => ServerEvent::AllDone,
-        5 => ServerEvent::RunFailed(failure()),
+        2 => ServerEvent::Run(RunTurn::StreamsOpen),
+        3 => ServerEvent::Run(RunTurn::SendersDone),
+        4 => ServerEvent::Run(RunTurn::AllDone),
+        5 => ServerEvent::Run(RunTurn::Failed(failure())),
         6 => ServerEvent::Collected(Box::default()),
         _ => ServerEvent::Failed(failure()),
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, unbounded};
 use farline_spec::unit::counted;
-use farline_spec::{CopyProgress, Failure, FailureKind, MoverSamples, RunSpec, Samples};
+use farline_spec::{Failure, FailureKind, RunSpec};
 use farline_sys::wake::Waker;
 use farline_transport::SharedRate;
 use tracing::Span;
@@ -15,37 +15,8 @@ use tracing::Span;
 use crate::copy::{CopyPlan, Copying, prepare, prepare_data};
 use crate::machine::LocalChange;
 use crate::message::profile::MAX_ROWS;
-use crate::run::{End, OpenStream, OwnStages, Run, RunEvent, RunOutcome, RunRequest};
+use crate::run::{End, OpenStream, Run, RunEvent, RunOutcome, RunRequest, RunTurn};
 use crate::streams::is_data;
-
-/// What happened to the streams and the run since the last look.
-#[allow(
-    clippy::large_enum_variant,
-    reason = "one at a time is looked at, and samples are most of them"
-)]
-#[derive(Debug)]
-pub enum SeatEvent {
-    /// All streams are open.
-    StreamsOpen,
-    /// They could not be opened.
-    NotOpen(Failure),
-    /// One interval of this end.
-    Samples(Samples),
-    /// The same of a copy's files.
-    MoverSamples(MoverSamples),
-    /// How far a copy is.
-    Progress(CopyProgress),
-    /// How far this end's stages of it are.
-    Stages(OwnStages),
-    /// Streams that were to come while a copy runs are there, all but so many, which failed for this reason.
-    LateStreams(u16, Option<String>),
-    /// The run's senders have sent all they had.
-    SendersDone,
-    /// All streams of the run have ended.
-    AllDone,
-    /// The run failed.
-    RunFailed(Failure),
-}
 
 /// How much a run of this end may do.
 #[derive(Debug, Clone, Copy, Default)]
@@ -189,7 +160,7 @@ impl RunController {
     }
 
     /// Opens `count` data streams more on another thread, while the copy runs: `open` puts each into its argument as it comes,
-    /// and gives up soon after its flag becomes true. At the end comes [`SeatEvent::LateStreams`].
+    /// and gives up soon after its flag becomes true. At the end comes [`RunEvent::LateStreams`].
     ///
     /// # Errors
     /// [`FailureKind::System`] when no thread can be made.
@@ -264,7 +235,7 @@ impl RunController {
     }
 
     /// Takes the streams that have come; tells once there will be no more.
-    fn poll_late(&mut self) -> Option<SeatEvent> {
+    fn poll_late(&mut self) -> Option<RunEvent> {
         loop {
             let late = self.late.as_mut()?;
             match late.streams.try_recv() {
@@ -277,7 +248,7 @@ impl RunController {
                 Err(TryRecvError::Disconnected) => {
                     let Late { missing, why, .. } = self.late.take()?;
                     self.give_up_late(missing);
-                    return Some(SeatEvent::LateStreams(missing, why));
+                    return Some(RunEvent::LateStreams { missing, why });
                 }
             }
         }
@@ -299,7 +270,7 @@ impl RunController {
     }
 
     /// The next thing that happened.
-    pub fn poll(&mut self) -> Option<SeatEvent> {
+    pub fn poll(&mut self) -> Option<RunEvent> {
         if let Some(opened) = self
             .opening
             .as_ref()
@@ -309,9 +280,9 @@ impl RunController {
             return Some(match opened {
                 Ok(streams) => {
                     self.streams = streams;
-                    SeatEvent::StreamsOpen
+                    RunEvent::Turn(RunTurn::StreamsOpen)
                 }
-                Err(failure) => SeatEvent::NotOpen(failure),
+                Err(failure) => RunEvent::Turn(RunTurn::NotOpen(failure)),
             });
         }
         if let Some(event) = self.poll_late() {
@@ -321,49 +292,31 @@ impl RunController {
         Some(self.weigh(event))
     }
 
-    fn weigh(&mut self, event: RunEvent) -> SeatEvent {
-        match event {
-            RunEvent::Samples(samples) => {
-                self.bytes_moved += samples
-                    .bytes
-                    .iter()
-                    .map(|&bytes| bytes.max(0).unsigned_abs())
-                    .sum::<u64>();
-                match self.bytes_allowed {
-                    Some(allowed) if self.bytes_moved > allowed => {
-                        SeatEvent::RunFailed(too_many_bytes(allowed))
-                    }
-                    _ => SeatEvent::Samples(samples),
-                }
+    /// Ends a run that moves more than it may.
+    fn weigh(&mut self, event: RunEvent) -> RunEvent {
+        if let RunEvent::Samples(samples) = &event {
+            let moved = samples.bytes.iter().map(|&bytes| bytes.max(0).unsigned_abs());
+            self.bytes_moved += moved.sum::<u64>();
+            if let Some(allowed) = self.bytes_allowed.filter(|allowed| self.bytes_moved > *allowed) {
+                return RunEvent::Turn(RunTurn::Failed(too_many_bytes(allowed)));
             }
-            RunEvent::MoverSamples(samples) => SeatEvent::MoverSamples(samples),
-            RunEvent::Progress(progress) => SeatEvent::Progress(progress),
-            RunEvent::Stages(stages) => SeatEvent::Stages(stages),
-            RunEvent::SendersDone => SeatEvent::SendersDone,
-            RunEvent::AllDone => SeatEvent::AllDone,
-            RunEvent::Failed(failure) => SeatEvent::RunFailed(failure),
         }
+        event
     }
 
-    /// Joins the run, at the latest after `within`, and gives what it came to and the samples and progress
-    /// that [`Self::poll`] has not given yet. Without a run nothing comes.
-    pub fn finish(&mut self, within: Duration) -> (RunOutcome, Vec<SeatEvent>) {
+    /// Joins the run, at the latest after `within`, and gives what it came to and what [`Self::poll`] has not given yet. Without a
+    /// run nothing comes.
+    pub fn finish(&mut self, within: Duration) -> (RunOutcome, Vec<RunEvent>) {
         self.cancel_late();
         let Some((run, inbox)) = self.run.take() else {
             return (RunOutcome::default(), Vec::new());
         };
         let outcome = run.finish(Instant::now() + within);
-        let rest = inbox.try_iter().filter_map(|event| match event {
-            RunEvent::Samples(samples) => Some(SeatEvent::Samples(samples)),
-            RunEvent::MoverSamples(samples) => Some(SeatEvent::MoverSamples(samples)),
-            RunEvent::Progress(progress) => Some(SeatEvent::Progress(progress)),
-            _ => None,
-        });
-        (outcome, rest.collect())
+        (outcome, inbox.try_iter().collect())
     }
 
     /// Ends everything now. The streams still being opened are given up; their thread ends by itself.
-    pub fn abort(&mut self) -> (RunOutcome, Vec<SeatEvent>) {
+    pub fn abort(&mut self) -> (RunOutcome, Vec<RunEvent>) {
         self.give_up();
         self.streams.clear();
         if let Some((run, _)) = &self.run {
@@ -440,7 +393,7 @@ fn too_many_bytes(allowed: u64) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farline_spec::from_json;
+    use farline_spec::{Samples, from_json};
 
     #[test]
     fn rows_are_bounded_before_anything_runs() {
@@ -459,7 +412,9 @@ mod tests {
             .unwrap();
         farline_sys::wake::poll_readable(&[std::os::fd::AsFd::as_fd(&*waker)], Some(Duration::from_secs(5)))
             .unwrap();
-        assert!(matches!(seat.poll(), Some(SeatEvent::NotOpen(failure)) if failure.message == "no"));
+        assert!(
+            matches!(seat.poll(), Some(RunEvent::Turn(RunTurn::NotOpen(failure))) if failure.message == "no")
+        );
         assert!(seat.poll().is_none());
     }
 
@@ -487,8 +442,10 @@ mod tests {
                 ..Samples::default()
             })
         };
-        assert!(matches!(seat.weigh(moved(10)), SeatEvent::Samples(_)));
+        assert!(matches!(seat.weigh(moved(10)), RunEvent::Samples(_)));
         let ended = seat.weigh(moved(1));
-        assert!(matches!(ended, SeatEvent::RunFailed(failure) if failure.kind == FailureKind::Limit));
+        assert!(
+            matches!(ended, RunEvent::Turn(RunTurn::Failed(failure)) if failure.kind == FailureKind::Limit)
+        );
     }
 }

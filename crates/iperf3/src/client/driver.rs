@@ -12,7 +12,7 @@ use farline_proto::iperf3::parameters::Parameters;
 use farline_proto::iperf3::{COOKIE_BYTES, Cookie, cookie};
 use farline_session::client::record::Ending;
 use farline_session::machine::watchdog;
-use farline_session::run::{End, OpenStream, Run, RunEvent, RunOutcome, RunRequest};
+use farline_session::run::{End, OpenStream, Run, RunEvent, RunOutcome, RunRequest, RunTurn};
 use farline_session::{Contact, Event, RunControl, Target};
 use farline_spec::{Direction, Failure, FailureKind, RunSpec};
 use farline_sys::wake::{Interest, poll_readable, poll_ready};
@@ -192,13 +192,17 @@ impl<'a> Driver<'a> {
             match event {
                 RunEvent::Samples(samples) => emit(self.events, Event::Samples(samples)),
                 // Of a run both ways the senders' end is everybody's.
-                RunEvent::SendersDone => self.machine.handle_enough(self.now()),
-                RunEvent::AllDone if self.wanted.backward() > 0 => self.machine.handle_enough(self.now()),
-                RunEvent::Failed(failure) => {
+                RunEvent::Turn(RunTurn::SendersDone) => self.machine.handle_enough(self.now()),
+                RunEvent::Turn(RunTurn::AllDone) if self.wanted.backward() > 0 => {
+                    self.machine.handle_enough(self.now())
+                }
+                RunEvent::Turn(RunTurn::Failed(failure)) => {
                     self.failure.get_or_insert(failure);
                     self.machine.handle_stop();
                 }
-                RunEvent::AllDone
+                // An iperf3 run has neither files nor streams that come later, and its streams are open before it begins.
+                RunEvent::Turn(RunTurn::AllDone | RunTurn::StreamsOpen | RunTurn::NotOpen(_))
+                | RunEvent::LateStreams { .. }
                 | RunEvent::MoverSamples(_)
                 | RunEvent::Progress(_)
                 | RunEvent::Stages(_) => {}

@@ -24,8 +24,8 @@ use crate::message::{
     ADJUSTS, COUNTS_UPDATES, ClientMessage, ClientProfile, FarStages, HEALS_FRAMES, KNOWS_SUMS, Listeners,
     ServerMessage, SessionId, TAKES_NAMES_APART,
 };
-use crate::run::RunOutcome;
-use crate::run_controller::{Bounds, RunController, SeatEvent, check_rows, payload_bytes};
+use crate::run::{RunEvent, RunOutcome};
+use crate::run_controller::{Bounds, RunController, check_rows, payload_bytes};
 use crate::streams::{End, numbers};
 use crate::target::Target;
 use crate::tls::{ClientSide, SeenKey, StreamKeys, seal_keys};
@@ -100,12 +100,12 @@ fn emit(events: &Sender<Event>, event: Event) {
     let _ = events.send(event);
 }
 
-/// Tells the caller what the run was seen to do; what else a seat says is the machine's.
-fn emit_one(events: &Sender<Event>, seen: SeatEvent) {
+/// Tells the caller what the run was seen to do; what else it says is the machine's.
+fn emit_one(events: &Sender<Event>, seen: RunEvent) {
     match seen {
-        SeatEvent::Samples(samples) => emit(events, Event::Samples(samples)),
-        SeatEvent::MoverSamples(samples) => emit(events, Event::MoverSamples(samples)),
-        SeatEvent::Progress(progress) => emit(events, Event::Progress(progress)),
+        RunEvent::Samples(samples) => emit(events, Event::Samples(samples)),
+        RunEvent::MoverSamples(samples) => emit(events, Event::MoverSamples(samples)),
+        RunEvent::Progress(progress) => emit(events, Event::Progress(progress)),
         _ => {}
     }
 }
@@ -289,18 +289,12 @@ impl<'a> Driver<'a> {
     fn look_at_seat(&mut self) {
         while let Some(event) = self.seat.poll() {
             match event {
-                SeatEvent::StreamsOpen => self.event(ClientEvent::StreamsOpen),
-                SeatEvent::NotOpen(failure) => self.event(ClientEvent::Failed(failure)),
-                seen @ (SeatEvent::Samples(_) | SeatEvent::MoverSamples(_) | SeatEvent::Progress(_)) => {
-                    self.emit_seen([seen]);
-                }
-                SeatEvent::Stages(own) => self.tell_stages(&own),
-                SeatEvent::LateStreams(missing, why) => {
+                RunEvent::Turn(turn) => self.event(ClientEvent::Run(turn)),
+                RunEvent::Stages(own) => self.tell_stages(&own),
+                RunEvent::LateStreams { missing, why } => {
                     self.event(ClientEvent::LateStreams { missing, why });
                 }
-                SeatEvent::SendersDone => self.event(ClientEvent::SendersDone),
-                SeatEvent::AllDone => self.event(ClientEvent::AllDone),
-                SeatEvent::RunFailed(failure) => self.event(ClientEvent::RunFailed(failure)),
+                seen => self.emit_seen([seen]),
             }
         }
     }
@@ -310,7 +304,7 @@ impl<'a> Driver<'a> {
         self.act();
     }
 
-    fn emit_seen(&self, seen: impl IntoIterator<Item = SeatEvent>) {
+    fn emit_seen(&self, seen: impl IntoIterator<Item = RunEvent>) {
         seen.into_iter().for_each(|event| emit_one(self.events, event));
     }
 

@@ -11,7 +11,7 @@ pub use super::client_parts::{ClientAction, ClientEvent, ClientPlan};
 pub use super::client_state::{ClientInput, ClientState};
 use super::grant::check_grant;
 use super::timing::Clock;
-use super::{misplaced, out_of_place, overdue};
+use super::{RunTurn, misplaced, out_of_place, overdue};
 use crate::message::profile::ProfileAssembler;
 use crate::message::{
     ADJUSTS, Adjusted, ClientMessage, ClientProfile, Established, Grant, Handshake, Listeners, ProfilePart,
@@ -191,14 +191,17 @@ impl ClientMachine {
             return;
         }
         match event {
-            ClientEvent::StreamsOpen => self.on_streams_open(now),
-            ClientEvent::SendersDone => self.on_run_ended(now, ClientInput::SendersDone),
-            ClientEvent::AllDone => self.on_run_ended(now, ClientInput::AllDone),
+            ClientEvent::Run(RunTurn::NotOpen(failure)) => self.fail(now, failure),
+            ClientEvent::Run(RunTurn::StreamsOpen) => self.on_streams_open(now),
+            ClientEvent::Run(RunTurn::SendersDone) => self.on_run_ended(now, ClientInput::SendersDone),
+            ClientEvent::Run(RunTurn::AllDone) => self.on_run_ended(now, ClientInput::AllDone),
             // Streams that break may be the echo of something the other end knows better.
-            ClientEvent::RunFailed(failure) if failure.kind != FailureKind::Protocol || failure.permanent => {
+            ClientEvent::Run(RunTurn::Failed(failure))
+                if failure.kind != FailureKind::Protocol || failure.permanent =>
+            {
                 self.fail(now, failure)
             }
-            ClientEvent::RunFailed(failure) => {
+            ClientEvent::Run(RunTurn::Failed(failure)) => {
                 if self.advance_own(now, ClientInput::RunFailed) {
                     self.failure.get_or_insert(failure);
                 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use farline_spec::{AdjustRequest, Failure, RunSpec};
 
+use super::RunTurn;
 use super::adjust::{KnobChange, LocalChange};
 use super::client_state::ClientInput;
 use super::timing::Timing;
@@ -41,14 +42,8 @@ impl ClientPlan {
 /// What happens at the client's own end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ClientEvent {
-    /// All data streams are open.
-    StreamsOpen,
-    /// The run's senders have sent all they had.
-    SendersDone,
-    /// All streams of the run have ended.
-    AllDone,
-    /// The run failed.
-    RunFailed(Failure),
+    /// What happened to the streams and their run.
+    Run(RunTurn),
     /// The run is joined; this is what it came to.
     Collected(ClientProfile),
     /// The user wants the copy to go on in another way.
@@ -75,7 +70,7 @@ pub enum ClientAction {
     Stage(&'static str),
     /// Tell the user.
     Notice(String),
-    /// Open the data streams; then [`ClientEvent::StreamsOpen`].
+    /// Open the data streams; then [`RunTurn::StreamsOpen`].
     OpenStreams {
         /// Name of the session, part of every stream's key.
         session: SessionId,

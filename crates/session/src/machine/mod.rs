@@ -46,6 +46,22 @@ use std::time::Duration;
 
 use farline_spec::{Failure, FailureKind};
 
+/// What either machine hears of its streams and their run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RunTurn {
+    /// All data streams are open.
+    StreamsOpen,
+    /// They could not be opened.
+    NotOpen(Failure),
+    /// Every sender of this end has sent what it had and the transport has delivered what it could. An end without senders never
+    /// says so.
+    SendersDone,
+    /// The run failed; the rest of its streams is being aborted.
+    Failed(Failure),
+    /// Every stream of the run has ended. Always the last of a run.
+    AllDone,
+}
+
 /// Failure of a peer that said what does not fit.
 pub(crate) fn out_of_place(word: &str, state: &str, allowed: &str) -> Failure {
     let line =

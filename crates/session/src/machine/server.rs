@@ -8,7 +8,7 @@ use farline_spec::{Failure, FailureKind, NameAnswer, NameRequest, NameRights, Ru
 
 use super::table::state_table;
 use super::timing::{Clock, Timing};
-use super::{misplaced, out_of_place, overdue};
+use super::{RunTurn, misplaced, out_of_place, overdue};
 use crate::message::{
     ADJUSTS, Adjust, Adjusted, ClientMessage, ClientProfile, Established, FarStages, Grant, Handshake,
     Listeners, ProfilingEnd, ServerMessage, ServerProfile, SessionId, VersionRange, tame_failure,
@@ -120,14 +120,8 @@ pub enum ServerEvent {
     NameAnswered(NameAnswer),
     /// The listeners stand.
     Bound(Listeners),
-    /// All data streams are open.
-    StreamsOpen,
-    /// The run's senders have sent all they had.
-    SendersDone,
-    /// All streams of the run have ended.
-    AllDone,
-    /// The run failed.
-    RunFailed(Failure),
+    /// What happened to the streams and their run.
+    Run(RunTurn),
     /// The run is joined; this is what it came to.
     Collected(Box<ServerProfile>),
     /// What became of the client's change.
@@ -149,7 +143,7 @@ pub enum ServerAction {
     Answer(NameRequest),
     /// Listen for the streams of this run; then [`ServerEvent::Bound`].
     Bind(Box<RunSpec>),
-    /// Accept them within this time; then [`ServerEvent::StreamsOpen`].
+    /// Accept them within this time; then [`RunTurn::StreamsOpen`].
     Accept(Duration),
     /// Start the run with this watchdog.
     StartRun(Duration),
@@ -309,20 +303,23 @@ impl ServerMachine {
                 }
             }
             ServerEvent::Bound(listeners) => self.on_bound(now, listeners),
-            ServerEvent::StreamsOpen => {
+            ServerEvent::Run(RunTurn::NotOpen(failure)) => self.fail(now, failure),
+            ServerEvent::Run(RunTurn::StreamsOpen) => {
                 if self.advance_own(now, ServerInput::StreamsOpen) {
                     self.start_if_ready(now);
                 }
             }
-            ServerEvent::SendersDone => self.on_run_ended(now, ServerInput::SendersDone),
+            ServerEvent::Run(RunTurn::SendersDone) => self.on_run_ended(now, ServerInput::SendersDone),
             // Files are settled at both ends or the copy has failed: there is nothing to wait for.
-            ServerEvent::AllDone if self.is_copy() => self.on_run_ended(now, ServerInput::FilesDone),
-            ServerEvent::AllDone => self.on_run_ended(now, ServerInput::AllDone),
+            ServerEvent::Run(RunTurn::AllDone) if self.is_copy() => {
+                self.on_run_ended(now, ServerInput::FilesDone)
+            }
+            ServerEvent::Run(RunTurn::AllDone) => self.on_run_ended(now, ServerInput::AllDone),
             // Streams that break may be the echo of something the other end knows better.
-            ServerEvent::RunFailed(failure) if failure.kind != FailureKind::Protocol => {
+            ServerEvent::Run(RunTurn::Failed(failure)) if failure.kind != FailureKind::Protocol => {
                 self.fail(now, failure)
             }
-            ServerEvent::RunFailed(failure) => {
+            ServerEvent::Run(RunTurn::Failed(failure)) => {
                 if self.advance_own(now, ServerInput::RunFailed) {
                     self.failure.get_or_insert(failure);
                 }

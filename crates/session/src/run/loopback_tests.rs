@@ -101,7 +101,13 @@ fn tcp_stopped_in_the_middle_loses_nothing() {
     std::thread::sleep(Duration::from_millis(100));
     near.run.stop();
     let ((near, events), (far, _)) = (near.end(), far.end());
-    assert_eq!(events, [RunEvent::SendersDone, RunEvent::AllDone]);
+    assert_eq!(
+        events,
+        [
+            RunEvent::Turn(RunTurn::SendersDone),
+            RunEvent::Turn(RunTurn::AllDone)
+        ]
+    );
     assert!(total(&near) > 0 && total(&near) == total(&far));
     assert!(near.failure.is_none() && far.failure.is_none());
 }

@@ -58,6 +58,7 @@ use farline_transport::{Role, SharedRate, Stream};
 use tracing::Span;
 
 use crate::copy::{Copying, ScavengerController};
+pub use crate::machine::RunTurn;
 use crate::message::FarStages;
 use budget::Budget;
 use control::Control;
@@ -138,13 +139,15 @@ pub enum RunEvent {
     Progress(CopyProgress),
     /// How far this end's stages of it are.
     Stages(OwnStages),
-    /// Every sender of this end has sent what it had and the transport has delivered what it could.
-    /// An end without senders never says so.
-    SendersDone,
-    /// The run failed; the rest of the streams is being aborted.
-    Failed(Failure),
-    /// Every stream has ended. Always the last event.
-    AllDone,
+    /// Streams that were to come while a copy runs are there, all but so many, the last of which failed for this reason.
+    LateStreams {
+        /// Streams that are not open.
+        missing: u16,
+        /// Why.
+        why: Option<String>,
+    },
+    /// What the machine of this end hears.
+    Turn(RunTurn),
 }
 
 /// How far one end of a copy is, of the stages that it has: counters since the start.

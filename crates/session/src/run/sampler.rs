@@ -19,7 +19,7 @@ use super::lane::Lane;
 use super::rows::Interval;
 use super::timetable::{Timetable, sending_time, take_due};
 use super::worker::{Note, Worker, WorkerEnd};
-use super::{End, MAX_ROWS, OpenStream, RunEvent, RunOutcome, spawn};
+use super::{End, MAX_ROWS, OpenStream, RunEvent, RunOutcome, RunTurn, spawn};
 use crate::copy::{GIVE_WAY_INTERVAL, ScavengerController, messages_bps};
 use crate::streams::is_data;
 
@@ -140,7 +140,7 @@ impl Sampler {
         let over = Instant::now();
         self.sample(over);
         let copy = self.finish_copy(over);
-        self.outlet.say(RunEvent::AllDone);
+        self.outlet.say(RunEvent::Turn(RunTurn::AllDone));
         RunOutcome {
             copy,
             ..self.outcome(over, cpu)
@@ -254,7 +254,7 @@ impl Sampler {
             .iter()
             .any(|lane| lane.is_sender() && !lane.has_ended());
         if self.lanes[index].is_sender() && !senders_left {
-            self.outlet.say(RunEvent::SendersDone);
+            self.outlet.say(RunEvent::Turn(RunTurn::SendersDone));
             self.end_receivers();
         }
     }
@@ -294,7 +294,7 @@ impl Sampler {
     fn fail(&mut self, failure: Failure) {
         if self.failure.is_none() {
             self.failure = Some(failure.clone());
-            self.outlet.say(RunEvent::Failed(failure.clone()));
+            self.outlet.say(RunEvent::Turn(RunTurn::Failed(failure.clone())));
         }
         self.control.abort_because(&failure);
     }

@@ -69,7 +69,7 @@ impl Bench {
                 other => events.push(other),
             }
         }
-        assert_eq!(events.last(), Some(&RunEvent::AllDone));
+        assert_eq!(events.last(), Some(&RunEvent::Turn(RunTurn::AllDone)));
         assert_eq!(said, outcome.samples, "what was said is what is kept");
         check_rows(&outcome);
         (outcome, events)
@@ -141,8 +141,14 @@ fn streams_together_send_exactly_the_total() {
     let far = start(json, End::Server, receivers);
     let ((near, near_events), (far, far_events)) = (near.end(), far.end());
     assert_eq!((total(&near), total(&far)), (1_000_003, 1_000_003));
-    assert_eq!(near_events, [RunEvent::SendersDone, RunEvent::AllDone]);
-    assert_eq!(far_events, [RunEvent::AllDone]);
+    assert_eq!(
+        near_events,
+        [
+            RunEvent::Turn(RunTurn::SendersDone),
+            RunEvent::Turn(RunTurn::AllDone)
+        ]
+    );
+    assert_eq!(far_events, [RunEvent::Turn(RunTurn::AllDone)]);
     assert!(near.failure.is_none() && far.failure.is_none());
     for (sent, received) in near.streams.iter().zip(&far.streams) {
         assert_eq!((sent.bytes, sent.end, sent.role), (received.bytes, 0, 0));
@@ -193,7 +199,13 @@ fn a_stopped_run_ends_early_with_all_its_bytes() {
     std::thread::sleep(Duration::from_millis(50));
     near.run.stop();
     let ((near, events), (far, _)) = (near.end(), far.end());
-    assert_eq!(events, [RunEvent::SendersDone, RunEvent::AllDone]);
+    assert_eq!(
+        events,
+        [
+            RunEvent::Turn(RunTurn::SendersDone),
+            RunEvent::Turn(RunTurn::AllDone)
+        ]
+    );
     assert!(near.failure.is_none() && near.run_s < 10.0);
     assert_eq!(total(&near), total(&far));
     assert!(total(&far) > 0);
@@ -206,7 +218,7 @@ fn an_aborted_run_is_no_failure_but_says_nothing_of_being_done() {
     std::thread::sleep(Duration::from_millis(30));
     near.run.abort();
     let (outcome, events) = near.end();
-    assert_eq!(events, [RunEvent::AllDone]);
+    assert_eq!(events, [RunEvent::Turn(RunTurn::AllDone)]);
     assert_eq!(outcome.failure, None);
     assert!(outcome.run_s < 10.0);
     drop(receivers);
@@ -235,14 +247,32 @@ fn both_directions_run_in_one_engine() {
         [sent(&near, 0), sent(&near, 1), sent(&far, 0), sent(&far, 1)],
         [50_001; 4]
     );
-    assert_eq!(near_events, [RunEvent::SendersDone, RunEvent::AllDone]);
-    assert_eq!(far_events, [RunEvent::SendersDone, RunEvent::AllDone]);
+    assert_eq!(
+        near_events,
+        [
+            RunEvent::Turn(RunTurn::SendersDone),
+            RunEvent::Turn(RunTurn::AllDone)
+        ]
+    );
+    assert_eq!(
+        far_events,
+        [
+            RunEvent::Turn(RunTurn::SendersDone),
+            RunEvent::Turn(RunTurn::AllDone)
+        ]
+    );
 }
 
 fn failure_of(bench: Bench) -> (RunOutcome, Failure) {
     let (outcome, events) = bench.end();
     let failure = outcome.failure.clone().expect("the run failed");
-    assert_eq!(events, [RunEvent::Failed(failure.clone()), RunEvent::AllDone]);
+    assert_eq!(
+        events,
+        [
+            RunEvent::Turn(RunTurn::Failed(failure.clone())),
+            RunEvent::Turn(RunTurn::AllDone)
+        ]
+    );
     (outcome, failure)
 }
 

@@ -29,8 +29,8 @@ use crate::message::{
     KNOWS_SUMS, ListenerAddress, Listeners, ServerMessage, ServerProfile, SessionId, TAKES_NAMES_APART, Task,
     VERSIONS,
 };
-use crate::run::{OwnStages, RunOutcome};
-use crate::run_controller::{RunController, SeatEvent};
+use crate::run::{OwnStages, RunEvent, RunOutcome, RunTurn};
+use crate::run_controller::RunController;
 use crate::state_dir::random;
 use crate::streams::{End, MOST_LATE, destinations, first_late, has_files, numbers};
 use crate::tls::{StreamKeys, seal_keys};
@@ -214,23 +214,20 @@ impl<'a> Session<'a> {
     fn look_at_seat(&mut self) {
         while let Some(event) = self.seat.poll() {
             match event {
-                SeatEvent::StreamsOpen => {
-                    debug!("all streams are open");
-                    self.event(ServerEvent::StreamsOpen);
+                RunEvent::Turn(turn) => {
+                    match &turn {
+                        RunTurn::StreamsOpen => debug!("all streams are open"),
+                        RunTurn::NotOpen(failure) => debug!(reason = failure.message, "streams not open"),
+                        _ => {}
+                    }
+                    self.event(ServerEvent::Run(turn));
                 }
-                SeatEvent::NotOpen(failure) => {
-                    debug!(reason = failure.message, "streams not open");
-                    self.event(ServerEvent::Failed(failure));
-                }
-                // They are in what the run comes to as well.
-                SeatEvent::Samples(_) | SeatEvent::MoverSamples(_) | SeatEvent::Progress(_) => {}
-                SeatEvent::Stages(stages) => self.tell_stages(&stages),
-                SeatEvent::LateStreams(missing, why) => {
+                RunEvent::Stages(stages) => self.tell_stages(&stages),
+                RunEvent::LateStreams { missing, why } => {
                     debug!(missing, reason = why, "streams of a change have come");
                 }
-                SeatEvent::SendersDone => self.event(ServerEvent::SendersDone),
-                SeatEvent::AllDone => self.event(ServerEvent::AllDone),
-                SeatEvent::RunFailed(failure) => self.event(ServerEvent::RunFailed(failure)),
+                // They are in what the run comes to as well.
+                RunEvent::Samples(_) | RunEvent::MoverSamples(_) | RunEvent::Progress(_) => {}
             }
         }
     }

@@ -192,8 +192,14 @@ impl Pair {
             }
             ClientAction::Adjusted(change) => self.adjusted.push((self.now, change)),
             ClientAction::OpenStreams { .. } => {
-                self.later(2 * self.latency, Item::AtClient(ClientEvent::StreamsOpen));
-                self.later(2 * self.latency, Item::AtServer(ServerEvent::StreamsOpen));
+                self.later(
+                    2 * self.latency,
+                    Item::AtClient(ClientEvent::Run(RunTurn::StreamsOpen)),
+                );
+                self.later(
+                    2 * self.latency,
+                    Item::AtServer(ServerEvent::Run(RunTurn::StreamsOpen)),
+                );
             }
             ClientAction::StartRun(_) => self.start(End::Client),
             ClientAction::StopRun => self.end_sending(End::Client, Duration::ZERO),
@@ -276,17 +282,17 @@ impl Pair {
         let (own, far) = match end {
             End::Client => (
                 [
-                    Item::AtClient(ClientEvent::SendersDone),
-                    Item::AtClient(ClientEvent::AllDone),
+                    Item::AtClient(ClientEvent::Run(RunTurn::SendersDone)),
+                    Item::AtClient(ClientEvent::Run(RunTurn::AllDone)),
                 ],
-                Item::AtServer(ServerEvent::AllDone),
+                Item::AtServer(ServerEvent::Run(RunTurn::AllDone)),
             ),
             End::Server => (
                 [
-                    Item::AtServer(ServerEvent::SendersDone),
-                    Item::AtServer(ServerEvent::AllDone),
+                    Item::AtServer(ServerEvent::Run(RunTurn::SendersDone)),
+                    Item::AtServer(ServerEvent::Run(RunTurn::AllDone)),
                 ],
-                Item::AtClient(ClientEvent::AllDone),
+                Item::AtClient(ClientEvent::Run(RunTurn::AllDone)),
             ),
         };
         let [senders_done, all_done] = own;
@@ -331,10 +337,14 @@ impl Pair {
         match item {
             Item::ToClient(message) => self.client.handle_message(self.now, message),
             Item::ToServer(message) => self.server.handle_message(self.now, message),
-            Item::AtClient(event) if !self.past_run(0, matches!(event, ClientEvent::StreamsOpen)) => {
+            Item::AtClient(event)
+                if !self.past_run(0, matches!(event, ClientEvent::Run(RunTurn::StreamsOpen))) =>
+            {
                 self.at_client(event);
             }
-            Item::AtServer(event) if !self.past_run(1, matches!(event, ServerEvent::StreamsOpen)) => {
+            Item::AtServer(event)
+                if !self.past_run(1, matches!(event, ServerEvent::Run(RunTurn::StreamsOpen))) =>
+            {
                 self.at_server(event);
             }
             Item::AtClient(_) | Item::AtServer(_) => {}

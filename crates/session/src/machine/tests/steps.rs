@@ -120,7 +120,7 @@ fn a_stop_reaches_a_server_that_sends_on_after_the_client_is_done() {
     pair.run_until(|pair| {
         pair.server.state() == ServerState::Running && pair.client.state() == ClientState::Running
     });
-    pair.at_client(ClientEvent::SendersDone);
+    pair.at_client(ClientEvent::Run(RunTurn::SendersDone));
     pair.at_client(ClientEvent::Stop);
     let before = pair.now;
     pair.run();
@@ -324,10 +324,10 @@ fn what_the_other_end_knows_about_a_failed_run_wins() {
     });
     let limit = Failure::new(FailureKind::Limit, "over the rate");
     pair.at_server(ServerEvent::Failed(limit.clone()));
-    pair.at_client(ClientEvent::RunFailed(Failure::new(
+    pair.at_client(ClientEvent::Run(RunTurn::Failed(Failure::new(
         FailureKind::Protocol,
         "stream 0: reset",
-    )));
+    ))));
     pair.run();
     assert_eq!(pair.client.failure(), Some(&limit));
 }
@@ -337,7 +337,7 @@ fn a_failed_run_is_told_after_a_moment_of_listening() {
     let mut pair = one_of("reverse");
     pair.run_until(|pair| pair.client.state() == ClientState::Running);
     let (before, failure) = (pair.now, Failure::new(FailureKind::Protocol, "stream 0: reset"));
-    pair.at_client(ClientEvent::RunFailed(failure.clone()));
+    pair.at_client(ClientEvent::Run(RunTurn::Failed(failure.clone())));
     assert_eq!(pair.client.state(), ClientState::Failing);
     pair.run();
     assert_eq!(
@@ -371,7 +371,7 @@ fn a_closed_channel_is_a_failure_everywhere() {
 #[test]
 fn events_out_of_place_are_our_own_defect() {
     let mut client = client(spec("{}"));
-    client.handle_event(Duration::ZERO, ClientEvent::AllDone);
+    client.handle_event(Duration::ZERO, ClientEvent::Run(RunTurn::AllDone));
     assert_eq!(client.failure().unwrap().kind, FailureKind::Internal);
 }
 
@@ -402,10 +402,10 @@ fn each_part_of_a_profile_buys_time_for_the_next() {
 fn a_failure_that_is_no_echo_is_told_at_once() {
     let mut pair = one_of("reverse");
     pair.run_until(|pair| pair.client.state() == ClientState::Running);
-    pair.at_client(ClientEvent::RunFailed(Failure::new(
+    pair.at_client(ClientEvent::Run(RunTurn::Failed(Failure::new(
         FailureKind::Timeout,
         "watchdog",
-    )));
+    ))));
     assert_eq!(pair.client.state(), ClientState::Failed);
 }
 
@@ -489,7 +489,7 @@ fn what_goes_wrong_before_the_other_end_has_begun_is_said_and_not_what_follows()
     };
     let mut pair = starting();
     let failure = Failure::new(FailureKind::Protocol, "stream 0: reset");
-    pair.at_client(ClientEvent::RunFailed(failure.clone()));
+    pair.at_client(ClientEvent::Run(RunTurn::Failed(failure.clone())));
     pair.run();
     assert_eq!(
         (pair.client.failure(), pair.server.failure()),
