@@ -58,8 +58,9 @@ def quinn(path: str, streams: int, seconds: int) -> float:
     command = [path, "client", *size, *work, *place]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=True)
     document = json.loads(done.stdout[done.stdout.index("{") :])
-    rates = [one["recv_sum"]["bits_per_second"] for one in document["intervals"]]
-    return statistics.fmean(rates) / 1e9
+    # One that sends as well has a sum for each direction.
+    sums = [one.get("recv_sum") or one["sum"] for one in document["intervals"]]
+    return statistics.fmean(one["bits_per_second"] for one in sums if not one["sender"]) / 1e9
 
 
 @contextmanager

@@ -43,6 +43,40 @@ def test_a_long_lossy_path_is_used(
     assert record["summary"][direction]["total_bps"] > 10e6
 
 
+LONG = """
+name = "long"
+seed = {seed}
+[[hosts]]
+name = "client"
+[[hosts]]
+name = "server"
+[[links]]
+name = "wan"
+a = "client"
+b = "server"
+rtt_s = "100ms"
+both = {{ rate_bps = "1Gbit", mtu_bytes = 1500, queue = {{ capacity_bdp = 1.0 }} }}
+"""
+
+
+# At the end of the start-up thousands of pieces wait behind as many gaps.
+@pytest.mark.alone
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_start_up_that_overfills_the_queue_of_a_long_path_is_survived(
+    testbed: MakeBed, serve: Callable[..., Served], tmp_path: Path, seed: int
+) -> None:
+    (tmp_path / "long.toml").write_text(LONG.format(seed=seed))
+    bed = testbed(tmp_path / "long.toml")
+    served = serve(bed.hosts["server"])
+    options = ("--transport", "quic", "-C", "cubic", "-t", "5", "--no-store", "--json")
+    done = bed.hosts["client"].run([FARLINE, "probe", served.ticket, *options], timeout=60)
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    sender = next(stream for stream in record["streams"] if stream["role"] == 0)
+    assert sender["retransmits"] > 1024
+    assert record["summary"]["forward"]["total_bps"] > 100e6
+
+
 @pytest.fixture
 def cable() -> Iterator[tuple[str, str]]:
     """Two namespaces with a cable between them; the second has two addresses and uses the first.

@@ -1,7 +1,7 @@
 //! Puts chunks of a stream in order that the protocol machine gives as they come.
 //!
 //! The machine would do so by itself, but ends the connection once what waits behind a gap is in more than 1,024 pieces, which
-//! a few megabytes behind one lost packet are (quinn-proto 0.11.19). Here what waits is bounded by bytes.
+//! a few megabytes behind one lost packet are (quinn-proto 0.11.19). Here what waits is bounded by the window, which it takes from.
 
 use std::collections::BTreeMap;
 

@@ -22,6 +22,9 @@ use crate::tally::Tally;
 const PIECE_BYTES: usize = 64 << 10;
 /// Bytes that may be written ahead of what is on its way, at least.
 const LEAST_WINDOW_BYTES: u64 = 4 << 20;
+/// Datagrams after which all that the machine has of a stream is taken out of it. It ends the connection where more than 1,024 pieces
+/// wait behind gaps, and looks when there are 2,048.
+const MOST_UNTAKEN: usize = 512;
 /// A round trip counts as no shorter when the window is sized.
 const LEAST_RTT: Duration = Duration::from_millis(1);
 /// How an end says that it has all, or has given all.
@@ -73,6 +76,10 @@ pub(super) struct State {
     in_order: InOrder,
     /// The machine has nothing of the stream any more.
     has_all: bool,
+    /// What has come since all that the machine had of the stream was taken.
+    untaken: usize,
+    /// The receive window as the machine knows it.
+    granted_bytes: u64,
     buffer: Vec<u8>,
 }
 
@@ -95,19 +102,17 @@ impl Reading {
         }
     }
 
-    /// So many bytes were read; gives the window if it is larger from now on.
-    fn read(&mut self, bytes: usize, now: Instant, rtt: Duration) -> Option<u64> {
+    /// So many bytes were read: the window may be larger from now on.
+    fn read(&mut self, bytes: usize, now: Instant, rtt: Duration) {
         self.bytes += bytes as u64;
         if now.duration_since(self.since) < rtt {
-            return None;
+            return;
         }
         let keeps_up = self.bytes > self.window_bytes / 4;
         (self.since, self.bytes) = (now, 0);
-        if !keeps_up || self.window_bytes == self.most_bytes {
-            return None;
+        if keeps_up {
+            self.window_bytes = (2 * self.window_bytes).min(self.most_bytes);
         }
-        self.window_bytes = (2 * self.window_bytes).min(self.most_bytes);
-        Some(self.window_bytes)
     }
 }
 
@@ -141,6 +146,8 @@ impl Link {
                 reading: Reading::new(most_window_bytes),
                 in_order: InOrder::default(),
                 has_all: false,
+                untaken: 0,
+                granted_bytes: most_window_bytes.min(FIRST_WINDOW_BYTES.into()),
                 buffer: Vec::new(),
             }),
         });
@@ -241,6 +248,7 @@ impl Link {
         let events = std::mem::take(&mut locked(&self.inbox).events);
         for event in events {
             state.connection.handle_event(event);
+            state.gather_if_many();
         }
         let now = Instant::now();
         if state.connection.poll_timeout().is_some_and(|due| due <= now) {
@@ -437,10 +445,8 @@ impl State {
         if let Some(id) = self.stream {
             self.read_stream(id, into, &mut filled)?;
             let rtt = self.connection.rtt().max(LEAST_RTT);
-            let larger = self.reading.read(filled, Instant::now(), rtt);
-            if let Some(window) = larger.and_then(|bytes| VarInt::from_u64(bytes).ok()) {
-                self.connection.set_receive_window(window);
-            }
+            self.reading.read(filled, Instant::now(), rtt);
+            self.grant();
         }
         match filled {
             0 if self.has_ended => Ok(Received::End),
@@ -452,34 +458,65 @@ impl State {
     /// Reads what has come of stream `id` into `into`, and counts it in `filled`.
     fn read_stream(&mut self, id: StreamId, into: &mut [u8], filled: &mut usize) -> Result<(), Failure> {
         *filled = self.in_order.read(into);
-        while *filled < into.len() && !self.has_all && self.fetch(id)? {
+        while *filled < into.len() && !self.has_all && self.fetch(id, false)? {
             *filled += self.in_order.read(&mut into[*filled..]);
         }
         self.has_ended = self.has_all && self.in_order.waiting_bytes() == 0;
         Ok(())
     }
 
-    /// Takes chunks of stream `id` until the next byte to be read is among them; whether it is. Beyond a window behind a gap it
-    /// takes the first alone, which is the one with the lowest offset: the others wait in the machine, and hold their sender back.
-    fn fetch(&mut self, id: StreamId) -> Result<bool, Failure> {
+    /// Takes what the machine has before there are more pieces behind a gap than it bears: the reader may be late.
+    fn gather_if_many(&mut self) {
+        self.untaken += 1;
+        if self.untaken < MOST_UNTAKEN || self.has_all {
+            return;
+        }
+        self.untaken = 0;
+        let incoming = self
+            .stream
+            .filter(|stream| stream.initiator() != self.connection.side())
+            .or_else(|| self.connection.streams().accept(Dir::Uni));
+        if let Some(id) = incoming {
+            self.stream = Some(id);
+            // What is wrong with the stream its reader is told when it asks.
+            let _ = self.fetch(id, true);
+            self.grant();
+        }
+    }
+
+    /// Tells the machine how much may come: what is taken out of it and waits behind a gap, or for a reader, counts as if it were in it.
+    fn grant(&mut self) {
+        let window = self.reading.window_bytes;
+        let free = window.saturating_sub(self.in_order.waiting_bytes()).max(1);
+        if free.abs_diff(self.granted_bytes) < window / 8 {
+            return;
+        }
+        if let Ok(bytes) = VarInt::from_u64(free) {
+            self.connection.set_receive_window(bytes);
+            self.granted_bytes = free;
+        }
+    }
+
+    /// Takes chunks of stream `id`, all of them or until the next byte to be read is among them; whether it is.
+    fn fetch(&mut self, id: StreamId, all: bool) -> Result<bool, Failure> {
         let mut stream = self.connection.recv_stream(id);
         let mut chunks = match stream.read(false) {
             Ok(chunks) => chunks,
             Err(ReadableError::ClosedStream) => return Err(broken("the stream is closed")),
             Err(error) => return Err(broken(&error.to_string())),
         };
-        while !self.in_order.has_next() {
+        while all || !self.in_order.has_next() {
             match chunks.next(usize::MAX) {
                 Ok(Some(chunk)) => self.in_order.take(chunk.offset, chunk.bytes),
                 Ok(None) => {
                     self.has_all = true;
                     break;
                 }
-                Err(ReadError::Blocked) => break,
+                Err(ReadError::Blocked) => {
+                    self.untaken = 0;
+                    break;
+                }
                 Err(ReadError::Reset(_)) => return Err(broken("the other end has reset it")),
-            }
-            if self.in_order.waiting_bytes() > self.reading.window_bytes {
-                break;
             }
         }
         // The next turn sends what this demands.
@@ -521,16 +558,14 @@ mod tests {
         let (mib, rtt) = (1 << 20, Duration::from_millis(100));
         let mut reading = Reading::new(64 * mib);
         let start = reading.since;
-        assert_eq!(
-            reading.read(3 << 20, start + rtt / 2, rtt),
-            None,
-            "within a round trip"
-        );
-        assert_eq!(reading.read(0, start + rtt, rtt), Some(16 * mib));
-        assert_eq!(reading.read(1 << 20, start + 2 * rtt, rtt), None, "slow");
-        let grown: Vec<_> = (3..6)
-            .map(|round| reading.read(64 << 20, start + round * rtt, rtt))
-            .collect();
-        assert_eq!(grown, [Some(32 * mib), Some(64 * mib), None]);
+        let mut window_after = |bytes, rounds| {
+            reading.read(bytes, start + rtt * rounds / 2, rtt);
+            reading.window_bytes
+        };
+        assert_eq!(window_after(3 << 20, 1), 8 * mib, "within a round trip");
+        assert_eq!(window_after(0, 2), 16 * mib);
+        assert_eq!(window_after(1 << 20, 4), 16 * mib, "slow");
+        let grown: Vec<u64> = (3..6).map(|round| window_after(64 << 20, 2 * round)).collect();
+        assert_eq!(grown, [32 * mib, 64 * mib, 64 * mib]);
     }
 }
