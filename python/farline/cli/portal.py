@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import platform
+import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from farline.portal.access import Access
     from farline.portal.database import Database
     from farline.portal.endpoints import Endpoints
+    from farline.portal.oidc_settings import OidcSettings
     from farline.portal.start import Address
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -78,6 +81,17 @@ def command() -> None:
     help="Answer requests for this host name too; repeat for several.",
 )
 @click.option("--https", is_flag=True, help="Browsers reach it by https, through a proxy.")
+@click.option(
+    "--oidc",
+    type=_SITES,
+    metavar="FILE",
+    help="Let people log in at the OpenID Connect issuer that FILE describes.",
+)
+@click.option(
+    "--reserve-with",
+    metavar="COMMAND",
+    help="Reserve on a network what users commit, by this command line: COMMAND reserve|release.",
+)
 @click.option("--sites", type=_SITES, metavar="FILE", help="Describe sites and capacities by FILE.")
 @click.option(
     "--parallel",
@@ -94,6 +108,8 @@ def start(
     unix: Path | None,
     hosts: tuple[str, ...],
     https: bool,
+    oidc: Path | None,
+    reserve_with: str | None,
     sites: Path | None,
     parallel: int,
     state_dir: Path | None,
@@ -121,12 +137,38 @@ def start(
         hosts=tuple(f"[{name}]" if ":" in name and name[0] != "[" else name for name in names),
         is_secure=https,
         parallel=parallel,
+        oidc=_issuer(oidc),
+        network=_network(reserve_with),
     )
     with listening(address, unix) as listener:
         place = with_port(address, listener)
         base = _base(place, https, unix, hosts)
         serve(settings, listener, lambda token: _say(base, token, as_json))
     return 0
+
+
+def _network(command: str | None) -> tuple[str, ...] | None:
+    """The words of the command that reserves; it must be there."""
+    if command is None:
+        return None
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise click.UsageError(f"--reserve-with: {error}") from None
+    if not words or shutil.which(words[0]) is None:
+        raise click.UsageError(f"--reserve-with: {command!r}: no such program")
+    return words
+
+
+def _issuer(path: Path | None) -> OidcSettings | None:
+    """Where people log in, if anywhere."""
+    if path is None:
+        return None
+    from farline.portal.oidc import check_installed
+    from farline.portal.oidc_settings import load_oidc
+
+    check_installed()
+    return load_oidc(path)
 
 
 def _base(place: Address, https: bool, unix: Path | None, hosts: tuple[str, ...]) -> str:

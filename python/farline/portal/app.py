@@ -32,6 +32,8 @@ from farline.portal.findings import Findings
 from farline.portal.guard import Guard
 from farline.portal.knowledge import Knowledge
 from farline.portal.lessons import Lessons
+from farline.portal.network import Network
+from farline.portal.oidc import OidcLogins
 from farline.portal.pages import site
 from farline.portal.reservation_desk import ReservationDesk
 from farline.portal.reservations import OPEN, Reservations
@@ -89,12 +91,13 @@ def create_service(settings: Settings) -> Service:
     estimates, findings, feeds = Estimates(knowledge, endpoints), Findings(knowledge), Feeds()
     kept, queue = Reservations(database, settings), Transfers(database, settings)
     runner = Runner(settings, queue, endpoints, kept)
-    desk = ReservationDesk(kept, estimates, audit)
+    network = Network(database, kept, settings.network)
+    desk = ReservationDesk(kept, network, estimates, audit)
     transfer_desk = TransferDesk(queue, endpoints, desk, runner, audit)
     figures = Figures(lambda: _gauges(queue, kept, feeds))
     guard = _guard(access, settings)
 
-    app = _application(knowledge, runner)
+    app = _application(knowledge, runner, network)
     app.include_router(estimate_routes.routes(guard, estimates, settings.now))
     app.include_router(reservations.routes(guard, desk))
     app.include_router(transfers.routes(guard, transfer_desk, feeds))
@@ -104,6 +107,7 @@ def create_service(settings: Settings) -> Service:
     parts = site.Parts(
         settings, access, audit, guard, endpoints, knowledge, estimates, findings, desk,
         transfer_desk, Experiments(database, settings, audit), Lessons(database, settings.now),
+        None if settings.oidc is None else OidcLogins(settings.oidc, database, settings.now),
     )  # fmt: skip
     site.mount(app, parts)
     _add_failures(app)
@@ -117,14 +121,16 @@ def _guard(access: Access, settings: Settings) -> Guard:
     return Guard(access, Allowance(per_s, BURST_S * per_s, now), mistakes)
 
 
-def _application(knowledge: Knowledge, runner: Runner) -> FastAPI:
+def _application(knowledge: Knowledge, runner: Runner, network: Network) -> FastAPI:
     from importlib.metadata import version
 
     @asynccontextmanager
     async def life(_app: FastAPI) -> AsyncIterator[None]:
         knowledge.run()
         runner.run()
+        network.run()
         yield
+        network.close()
         runner.close()
         knowledge.close()
 

@@ -56,6 +56,14 @@ VERSIONS: tuple[str, ...] = (
         user TEXT NOT NULL, lab TEXT NOT NULL, prediction TEXT NOT NULL, experiment TEXT,
         at_s REAL NOT NULL, PRIMARY KEY(user, lab)) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE logins(
+        state TEXT PRIMARY KEY, nonce TEXT NOT NULL, verifier TEXT NOT NULL,
+        return_to TEXT NOT NULL, created_s REAL NOT NULL) WITHOUT ROWID;
+    CREATE TABLE networked(
+        reservation TEXT PRIMARY KEY REFERENCES reservations(id), state TEXT NOT NULL,
+        name TEXT NOT NULL) WITHOUT ROWID;
+    """,
 )
 """What brings the file from each version to the next; a file says its own in `user_version`."""
 

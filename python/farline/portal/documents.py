@@ -84,7 +84,7 @@ class ReservationWish(Asked):
 
 
 class ReservationDocument(BaseModel):
-    """A reservation. It reserves nothing on a network: an export or a back end does."""
+    """A reservation. It reserves nothing on a network unless `network` names what it is there."""
 
     id: str
     user: str
@@ -97,6 +97,9 @@ class ReservationDocument(BaseModel):
     held_until: datetime | None
     label: str
     created: datetime
+    network: str | None = Field(
+        default=None, description="What the network calls it, where a back end has reserved it."
+    )
 
 
 class FreeSpan(BaseModel):
@@ -306,13 +309,13 @@ def maybe_when(at_s: float | None) -> datetime | None:
     return None if not at_s else when(at_s)
 
 
-def reservation_document(one: KeptReservation) -> ReservationDocument:
-    """A reservation as it is answered."""
+def reservation_document(one: KeptReservation, network: str | None = None) -> ReservationDocument:
+    """A reservation as it is answered; `network` is what a network calls it."""
     return ReservationDocument(
         id=one.id, user=one.user, source=one.source, destination=one.destination,
         rate_bps=one.rate_bps, start=when(one.start_s), end=when(one.end_s), phase=one.phase,
         held_until=when(one.held_until_s) if one.phase == "held" else None,
-        label=one.label, created=when(one.created_s),
+        label=one.label, created=when(one.created_s), network=network,
     )  # fmt: skip
 
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 
 from farline.errors import AuthError
-from farline.portal.access import BEARER, SESSION, Access, Caller, ForbiddenError, csrf_of
+from farline.portal.access import (
+    BEARER,
+    SESSION,
+    SESSION_S,
+    Access,
+    Caller,
+    ForbiddenError,
+    csrf_of,
+)
 from farline.portal.allowance import Allowance
 
 COOKIE = "farline_portal"
@@ -82,6 +90,22 @@ class Guard:
         except AuthError:
             self._note_mistake(request)
             raise
+
+    def enter_by(
+        self, request: Request, finish: Callable[[], tuple[str, Sequence[str]]]
+    ) -> tuple[Caller, str]:
+        """Who an issuer says has logged in, and a browser session.
+
+        Raises:
+            AuthError: as `finish` does; BusyError after too many that came to nothing.
+        """
+        try:
+            user, scopes = finish()
+        except AuthError:
+            self._note_mistake(request)
+            raise
+        session, _ = self._access.make(SESSION, user, scopes, SESSION_S)
+        return self._access.caller(session, SESSION), session
 
     def _note_mistake(self, request: Request) -> None:
         """Who shows a token that works is let in, whatever others do from the same address."""

@@ -4,16 +4,42 @@ from __future__ import annotations
 
 from farline.portal.access import Caller
 from farline.portal.audit import Audit
-from farline.portal.documents import Availability, FreeSpan, ReservationWish, when
+from farline.portal.documents import (
+    Availability,
+    FreeSpan,
+    ReservationDocument,
+    ReservationWish,
+    reservation_document,
+    when,
+)
 from farline.portal.estimates import Estimates
-from farline.portal.reservations import NoSuchReservationError, Reservation, Reservations, Wish
+from farline.portal.network import Network, NetworkRefusedError
+from farline.portal.reservations import (
+    NoSuchReservationError,
+    Reservation,
+    Reservations,
+    Wish,
+    WrongPhaseError,
+)
 
 
 class ReservationDesk:
     """What callers may do with reservations."""
 
-    def __init__(self, reservations: Reservations, estimates: Estimates, audit: Audit) -> None:
-        self._reservations, self._estimates, self._audit = reservations, estimates, audit
+    def __init__(
+        self,
+        reservations: Reservations,
+        network: Network,
+        estimates: Estimates,
+        audit: Audit,
+    ) -> None:
+        self._reservations, self._network = reservations, network
+        self._estimates, self._audit = estimates, audit
+
+    @property
+    def reserves_network(self) -> bool:
+        """Whether what is committed here is reserved on a network as well."""
+        return self._network.is_asked
 
     def hold(self, caller: Caller, wish: Wish) -> Reservation:
         """Holds what is wished for; endpoints become their sites."""
@@ -27,9 +53,20 @@ class ReservationDesk:
         return found
 
     def commit(self, caller: Caller, name: str) -> Reservation:
-        """Makes a held one stay."""
-        self.own(caller, name)
-        found = self._reservations.commit(name)
+        """Makes a held one stay, on the network first where there is one."""
+        before = self.own(caller, name)
+        if before.phase == "held":
+            try:
+                self._network.reserve(before)
+            except NetworkRefusedError:
+                self._note(caller, "refused", before)
+                raise
+        try:
+            found = self._reservations.commit(name)
+        except WrongPhaseError:
+            # It expired while the network was asked.
+            self._network.release(before)
+            raise
         self._note(caller, "commit", found)
         return found
 
@@ -38,8 +75,13 @@ class ReservationDesk:
         before = self.own(caller, name)
         found = self._reservations.release(name)
         if before.is_open:
+            self._network.release(found)
             self._note(caller, "release", found)
         return found
+
+    def document(self, one: Reservation) -> ReservationDocument:
+        """A reservation as it is answered, with what the network calls it."""
+        return reservation_document(one, self._network.name_of(one.id))
 
     def own(self, caller: Caller, name: str) -> Reservation:
         """One that the caller may see: to others it is as if it were not there."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from farline.portal.oidc_settings import OidcSettings
 from farline.spec.infrastructure import Infrastructure
 
 HOLD_S = 900.0
@@ -44,6 +45,10 @@ class Settings:
     """Reservations of one user that have not ended."""
     requests_per_s: float = 300.0
     """Of one user, over some seconds."""
+    oidc: OidcSettings | None = None
+    """An issuer at which people log in; without it tokens alone let in."""
+    network: tuple[str, ...] | None = None
+    """The command line of the program that reserves on a network, if one does."""
     hold_s: float = HOLD_S
     now: Callable[[], float] = field(default=time.time, repr=False)
     """POSIX seconds."""

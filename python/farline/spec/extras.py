@@ -10,6 +10,7 @@ from functools import cache
 
 ANALYSIS = "analysis"
 FSSPEC = "fsspec"
+OIDC = "oidc"
 PORTAL = "portal"
 SPARK = "spark"
 
@@ -24,6 +25,7 @@ EXTRA_OF = {
     "scipy": ANALYSIS,
     "fastapi": PORTAL,
     "fsspec": FSSPEC,
+    "joserfc": OIDC,
     "uvicorn": PORTAL,
     "pyspark": SPARK,
 }

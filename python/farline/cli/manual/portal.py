@@ -25,7 +25,7 @@ PAGES = {
     "portal start": Page(
         options=(
             Options("Address", "--listen --unix --host --https"),
-            Options("Service", "--sites --parallel"),
+            Options("Service", "--sites --oidc --reserve-with --parallel"),
             Options("Output", "--state-dir --store --json"),
         ),
         examples=(

@@ -160,7 +160,10 @@ def _reservations_page(
     free = error.available_bps if isinstance(error, NoCapacityError) else None
     return page(
         request, "reservations.html.j2", caller, 200 if error is None else 409,
-        reservations=parts.reservations.seen(caller), asked=asked, error=error, window=window,
+        reservations=parts.reservations.seen(caller),
+        is_networked=parts.reservations.reserves_network,
+        network_name=lambda one: parts.reservations.document(one).network,
+        asked=asked, error=error, window=window,
         free_bps=free, sites=() if infrastructure is None else infrastructure.site_names,
         hold_min=round(parts.settings.hold_s / 60), iso=_iso,
     )  # fmt: skip

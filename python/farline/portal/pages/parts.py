@@ -13,6 +13,7 @@ from farline.portal.findings import Findings
 from farline.portal.guard import Guard
 from farline.portal.knowledge import Knowledge
 from farline.portal.lessons import Lessons
+from farline.portal.oidc import OidcLogins
 from farline.portal.reservation_desk import ReservationDesk
 from farline.portal.settings import Settings
 from farline.portal.transfer_desk import TransferDesk
@@ -34,3 +35,5 @@ class Parts:
     transfers: TransferDesk
     experiments: Experiments
     lessons: Lessons
+    oidc: OidcLogins | None
+    """None where tokens alone let in."""

@@ -6,11 +6,13 @@ from importlib.resources import files
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
+from starlette.responses import RedirectResponse
 
 from farline.errors import KINDS, AuthError, FarlineError
-from farline.portal.access import SESSION_S
+from farline.portal.access import SESSION_S, ForbiddenError
 from farline.portal.guard import COOKIE
 from farline.portal.knowledge import NotYetError
+from farline.portal.oidc import LOGIN_S, RETURN
 from farline.portal.pages import asking, fairness, learning, looking, moving, planning
 from farline.portal.pages.drawing import form_of, go, page, sent_by, wanted
 from farline.portal.pages.parts import Parts
@@ -26,15 +28,18 @@ _STATIC = {
 }
 """What browsers may fetch: by name, so that no path can lead elsewhere."""
 
+LOGIN_COOKIE = "farline_portal_login"
+"""By which a browser is known that comes back from an issuer."""
+
 __all__ = ["Parts", "failure_page", "mount"]
 
 
 def mount(app: FastAPI, parts: Parts) -> None:
     """Adds the pages to an application; they are no part of its description."""
     for router in (
-        _doors(parts), looking.routes(parts), asking.routes(parts), moving.routes(parts),
-        fairness.routes(parts), learning.routes(parts), learning.stop_routes(parts),
-        planning.routes(parts),
+        _doors(parts), *_issuer_doors(parts), looking.routes(parts), asking.routes(parts),
+        moving.routes(parts), fairness.routes(parts), learning.routes(parts),
+        learning.stop_routes(parts), planning.routes(parts),
     ):  # fmt: skip
         app.include_router(router, include_in_schema=False)
 
@@ -64,9 +69,13 @@ def _doors(parts: Parts) -> APIRouter:
             (files(package) / path).read_bytes(), 200, headers, f"{kind}; charset=utf-8"
         )
 
+    def login_page(request: Request, status: int = 200, **values: Any) -> Response:
+        label = parts.oidc.label if parts.oidc else None
+        return page(request, "login.html.j2", status=status, issuer=label, **values)
+
     @router.get("/login")
     def login(request: Request) -> Response:
-        return page(request, "login.html.j2")
+        return login_page(request)
 
     @router.post("/login")
     async def enter(request: Request) -> Response:
@@ -74,13 +83,8 @@ def _doors(parts: Parts) -> APIRouter:
         try:
             session = parts.guard.enter(request, wanted(form, "token"))
         except AuthError as error:
-            return page(request, "login.html.j2", status=401, refusal=error.message)
-        response = go("/")
-        response.set_cookie(
-            COOKIE, session, max_age=int(SESSION_S), httponly=True, samesite="strict", path="/",
-            secure=parts.settings.is_secure,
-        )  # fmt: skip
-        return response
+            return login_page(request, status=401, refusal=error.message)
+        return _with_session(go("/"), session, parts)
 
     @router.post("/logout")
     async def leave(request: Request) -> Response:
@@ -100,3 +104,55 @@ def _doors(parts: Parts) -> APIRouter:
         return page(request, "problem.html.j2", kind=kind, about=text)
 
     return router
+
+
+def _issuer_doors(parts: Parts) -> list[APIRouter]:
+    """The way to an issuer and back, where there is one."""
+    logins = parts.oidc
+    if logins is None:
+        return []
+    router = APIRouter()
+
+    @router.get("/login/begin")
+    def begin(request: Request) -> Response:
+        scheme = "https" if parts.settings.is_secure else request.url.scheme
+        place, word = logins.begin(f"{scheme}://{request.headers['host']}{RETURN}")
+        response = RedirectResponse(place, 303, {"Cache-Control": "no-store"})
+        # The browser comes back from another site: the strict cookie of a session would stay away.
+        response.set_cookie(
+            LOGIN_COOKIE, word, max_age=int(LOGIN_S), httponly=True, samesite="lax", path="/login",
+            secure=parts.settings.is_secure,
+        )  # fmt: skip
+        return response
+
+    @router.get(RETURN)
+    def back(request: Request) -> Response:
+        word = request.cookies.get(LOGIN_COOKIE)
+        try:
+            caller, session = parts.guard.enter_by(
+                request, lambda: logins.finish(request.query_params, word)
+            )
+        except AuthError as error:
+            response = page(
+                request, "login.html.j2", status=403 if isinstance(error, ForbiddenError) else 401,
+                issuer=logins.label, refusal=error.message,
+            )  # fmt: skip
+        else:
+            parts.audit.note(caller.user, caller.token_id, "session.begin", caller.token_id)
+            # Not a redirect: only a page of this site brings the strict cookie along.
+            response = page(request, "entered.html.j2")
+            response.headers["Refresh"] = "0; url=/"
+            _with_session(response, session, parts)
+        response.delete_cookie(LOGIN_COOKIE, path="/login")
+        return response
+
+    return [router]
+
+
+def _with_session(response: Response, session: str, parts: Parts) -> Response:
+    """The response with the cookie of a session."""
+    response.set_cookie(
+        COOKIE, session, max_age=int(SESSION_S), httponly=True, samesite="strict", path="/",
+        secure=parts.settings.is_secure,
+    )  # fmt: skip
+    return response

@@ -13,7 +13,6 @@ from farline.portal.documents import (
     Name,
     ReservationDocument,
     ReservationWish,
-    reservation_document,
 )
 from farline.portal.exports import export
 from farline.portal.guard import Guard
@@ -29,7 +28,7 @@ def routes(guard: Guard, desk: ReservationDesk) -> APIRouter:
     @router.get("/reservations", responses=problems())
     def list_reservations(caller: Caller = see) -> list[ReservationDocument]:
         """Your reservations, the newest first; with `operate` those of all."""
-        return [reservation_document(one) for one in desk.seen(caller)]
+        return [desk.document(one) for one in desk.seen(caller)]
 
     @router.post("/reservations", status_code=201, responses=problems(409))
     def hold(
@@ -38,7 +37,7 @@ def routes(guard: Guard, desk: ReservationDesk) -> APIRouter:
         """Holds a rate for a time; commit it within 15 minutes, or it ends by itself."""
         found = desk.hold(caller, wish_of(asked))
         response.headers["Location"] = f"/v1/reservations/{found.id}"
-        return reservation_document(found)
+        return desk.document(found)
 
     @router.get("/reservations/{name}", responses=problems(404))
     def show(
@@ -48,17 +47,20 @@ def routes(guard: Guard, desk: ReservationDesk) -> APIRouter:
     ) -> ReservationDocument | dict[str, Any]:
         """A reservation; or the document that another system takes to reserve it on a network."""
         found = desk.own(caller, name)
-        return reservation_document(found) if format == "farline" else export(found, format)
+        return desk.document(found) if format == "farline" else export(found, format)
 
     @router.post("/reservations/{name}/commit", responses=problems(404, 409))
     def commit(name: str, caller: Caller = move) -> ReservationDocument:
-        """Makes a held reservation stay; harmless when done twice."""
-        return reservation_document(desk.commit(caller, name))
+        """Makes a held reservation stay, and reserves it on the network where there is a back end.
+
+        Harmless when done twice.
+        """
+        return desk.document(desk.commit(caller, name))
 
     @router.delete("/reservations/{name}", responses=problems(404))
     def release(name: str, caller: Caller = move) -> ReservationDocument:
         """Gives back what is left of it. It stays to be seen, as released."""
-        return reservation_document(desk.release(caller, name))
+        return desk.document(desk.release(caller, name))
 
     @router.get("/paths/{source}/{destination}/availability", responses=problems(404))
     def availability(
