@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use common::{serve_with, spec};
 use farline_session::machine::Timing;
-use farline_session::{AuditEvent, Target, start_run};
-use farline_spec::FailureKind;
+use farline_session::{AuditEvent, Interrupt, NamesClient, Target, mint_ticket, start_run};
+use farline_spec::{FailureKind, IpVersion, Limits, Scope};
 
 const OPEN: &str = r#","anonymous":true"#;
 const RUN: &str = r#"{"total_bytes":200000,"interval_s":0.05}"#;
@@ -108,4 +108,31 @@ fn the_silent_are_given_up_soon_and_told_of_as_one_line() {
         }
     }
     assert_eq!((one_by_one, summed), (10, 90));
+}
+
+#[test]
+fn who_asks_about_names_tries_again_where_the_server_had_no_place() {
+    let server = serve_with("", Timing::default());
+    let door = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = door.local_addr().unwrap().to_string();
+    let scope = Scope::Read {
+        root: server.folder.path().display().to_string(),
+    };
+    let lifetime = Duration::from_secs(60);
+    let url = mint_ticket(&server.state_dir(), &at, scope, Limits::default(), lifetime).unwrap();
+    let there = server.address();
+    let full = std::thread::spawn(move || {
+        // It has no place twice; then it has one.
+        (0..2).for_each(|_| drop(door.accept().unwrap()));
+        let (client, _) = door.accept().unwrap();
+        let server = TcpStream::connect(there).unwrap();
+        let (mut to, mut from) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+        std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+        let _ = std::io::copy(&mut &client, &mut &server);
+    });
+    let interrupt = Interrupt::new().unwrap();
+    let target = Target::parse(&url).unwrap();
+    let session = NamesClient::open(&target, IpVersion::Any, common::PATIENCE, interrupt).unwrap();
+    session.close();
+    full.join().unwrap();
 }

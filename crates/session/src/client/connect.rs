@@ -18,6 +18,14 @@ use crate::run_controller::LateSink;
 use crate::streams::{End, Part, cpu, own_spec, pair, part, role};
 use crate::target::Target;
 
+/// Pauses before a connection that a server closed without a word is tried again.
+const BUSY_PAUSES: [Duration; 3] = [
+    Duration::from_millis(50),
+    Duration::from_millis(200),
+    Duration::from_millis(600),
+];
+/// How often such a pause looks whether the run is still wanted.
+const BUSY_LOOK: Duration = Duration::from_millis(10);
 /// Streams that are being opened at once: each costs a round trip or more, in which its thread only waits.
 const WORKERS: usize = 128;
 /// How often a wait for a connection looks whether it is still wanted.
@@ -333,6 +341,34 @@ impl StreamPlan {
         remote.set_port(port);
         Ok(remote)
     }
+}
+
+/// Begins anew where the server had no place for a connection: one of many that came at once may find one a moment later.
+///
+/// # Errors
+/// That of the last attempt.
+pub fn again_while_busy<T>(
+    greet: &mut dyn FnMut() -> Result<T, Failure>,
+    deadline: Instant,
+    unwanted: &dyn Fn() -> bool,
+) -> Result<T, Failure> {
+    for pause in BUSY_PAUSES {
+        match greet() {
+            Err(failure) if failure.kind == FailureKind::Busy => {
+                let pause_ms = pause.as_millis() as u64;
+                debug!(
+                    reason = failure.message,
+                    pause_ms, "server is busy; connecting again"
+                );
+            }
+            greeted => return greeted,
+        }
+        let until = deadline.min(Instant::now() + pause);
+        while Instant::now() < until && !unwanted() {
+            std::thread::sleep(BUSY_LOOK);
+        }
+    }
+    greet()
 }
 
 #[cfg(test)]

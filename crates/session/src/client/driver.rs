@@ -34,14 +34,6 @@ use crate::tls::{ClientSide, SeenKey, StreamKeys, seal_keys};
 const MAX_HANDSHAKE: Duration = Duration::from_secs(30);
 /// Longest that somebody who connects may take over it, where the server is waited for.
 const STRANGER_TIME: Duration = Duration::from_secs(5);
-/// Pauses before a connection that a server closed without a word is tried again.
-const BUSY_PAUSES: [Duration; 3] = [
-    Duration::from_millis(50),
-    Duration::from_millis(200),
-    Duration::from_millis(600),
-];
-/// How often such a pause looks whether the run is still wanted.
-const BUSY_LOOK: Duration = Duration::from_millis(10);
 /// Connections that are greeted at once, where the server is waited for.
 const MAX_GUESTS: usize = 16;
 
@@ -195,7 +187,7 @@ impl<'a> Driver<'a> {
                     let by = Instant::now() + allowed.min(MAX_HANDSHAKE);
                     greet(contact.socket, target, events, &orders, by)
                 };
-                again_while_busy(&mut greet_once, deadline, &unwanted)?
+                connect::again_while_busy(&mut greet_once, deadline, &unwanted)?
             }
             Some(door) => {
                 emit(events, Event::Listening(door.address()));
@@ -450,31 +442,6 @@ impl<'a> Driver<'a> {
 }
 
 type Greeted = (SocketAddr, Channel<ServerMessage>);
-
-/// Begins anew where the server had no place for a connection: one of many that came at once may find one a moment later.
-fn again_while_busy(
-    greet: &mut dyn FnMut() -> Result<Greeted, Failure>,
-    deadline: Instant,
-    unwanted: &dyn Fn() -> bool,
-) -> Result<Greeted, Failure> {
-    for pause in BUSY_PAUSES {
-        match greet() {
-            Err(failure) if failure.kind == FailureKind::Busy => {
-                let pause_ms = pause.as_millis() as u64;
-                debug!(
-                    reason = failure.message,
-                    pause_ms, "server is busy; connecting again"
-                );
-            }
-            greeted => return greeted,
-        }
-        let until = deadline.min(Instant::now() + pause);
-        while Instant::now() < until && !unwanted() {
-            std::thread::sleep(BUSY_LOOK);
-        }
-    }
-    greet()
-}
 
 /// TLS over a connection, as the client of it whoever opened it.
 fn greet(

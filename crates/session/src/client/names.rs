@@ -47,10 +47,14 @@ impl NamesClient {
             ));
         }
         let deadline = Instant::now() + timeout;
-        let contact = connect::control(target, version, deadline, &|| interrupt.is_raised())?;
-        let (tls, seen) = ClientSide::new(target.pin)?.split();
-        let channel = Channel::open(contact.socket, tls, interrupt, deadline)
-            .map_err(|failure| seen.mismatch().unwrap_or(failure))?;
+        let unwanted = || interrupt.is_raised();
+        let mut greet = || {
+            let contact = connect::control(target, version, deadline, &unwanted)?;
+            let (tls, seen) = ClientSide::new(target.pin)?.split();
+            Channel::open(contact.socket, tls, interrupt.clone(), deadline)
+                .map_err(|failure| seen.mismatch().unwrap_or(failure))
+        };
+        let channel = connect::again_while_busy(&mut greet, deadline, &unwanted)?;
         let mut client = Self {
             channel,
             arrived: VecDeque::new(),
