@@ -77,6 +77,9 @@ COMMANDS: dict[str, Verb] = {
     "model": Verb("farline.cli.model", "Predict the throughput of a transport.", _PLAN),
     "reproduce": Verb("farline.cli.reproduce", "Reproduce the figures of the papers.", _PLAN),
     "testbed": Verb("farline.cli.testbed", "Emulate a network on this machine.", _PLAN),
+    "import-config": Verb(
+        "farline.cli.import_config", "Convert other tools' configurations.", _SHELL
+    ),
     "completion": Verb(
         "farline.cli.completion", "Complete farline's commands with the Tab key.", _SHELL
     ),

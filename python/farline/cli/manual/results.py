@@ -66,6 +66,15 @@ PAGES = {
         ),
         see_also=("farline runs", "farline show", "docs/reference/records.md"),
     ),
+    "import-config": Page(
+        examples=(
+            ("Write rclone's SFTP remotes as hosts, for Include in ~/.ssh/config",
+             "farline import-config rclone > ~/.ssh/rclone-hosts"),
+            ("Make sites of a perfSONAR mesh",
+             "farline import-config perfsonar mesh.json > sites.toml"),
+        ),
+        see_also=("farline copy", "farline portal", "docs/guide/from/index.md"),
+    ),
     "completion": Page(
         examples=(
             ("Write the script of bash", "farline completion bash > ~/.farline-completion"),
