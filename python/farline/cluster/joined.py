@@ -115,13 +115,15 @@ class Joined:
             carried = max(0, min(present[key] - was, look["copied"][key] - copied[key]))
             copied[key] += carried
             present[key] -= carried
-        parts = [record["copy"] for lane in self.lanes for record in lane.records]
+        # A session that was cut before its copy began has no report.
+        records = [record for lane in self.lanes for record in lane.records]
+        parts = [found for record in records if (found := record.get("copy"))]
         joined = {
             **report, "copied": copied, "present": present, "updated": updated, "made": made,
-            "resumed_bytes": sum(one["resumed_bytes"] for one in parts if one),
-            "hole_bytes": report["hole_bytes"] + sum(one["hole_bytes"] for one in parts if one),
+            "resumed_bytes": sum(one["resumed_bytes"] for one in parts),
+            "hole_bytes": report["hole_bytes"] + sum(one["hole_bytes"] for one in parts),
             "repeated_chunks": report["repeated_chunks"]
-            + sum(one["repeated_chunks"] for one in parts if one),
+            + sum(one["repeated_chunks"] for one in parts),
             "moving_us": round(1e6 * (time.monotonic() - self.began_s)),
         }  # fmt: skip
         if not updated["files"]:
@@ -159,7 +161,8 @@ class Joined:
             for part in lane.records:
                 found = part.get("verdict") or {}
                 key = (str(found.get("limit", "unknown")), str(found.get("line", "")))
-                weights[key] = weights.get(key, 0) + part["copy"]["copied"]["bytes"]
+                moved = (part.get("copy") or {}).get("copied", {}).get("bytes", 0)
+                weights[key] = weights.get(key, 0) + moved
         known = {key: weight for key, weight in weights.items() if key[0] != "unknown"}
         pairs = counted(len(self.lanes), "pair of processes", "pairs of processes")
         streams = max(1, record["spec"]["streams"] // max(1, len(self.lanes)))

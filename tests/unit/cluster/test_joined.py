@@ -75,6 +75,18 @@ def one_copy() -> Joined:
     return joined
 
 
+def test_a_session_that_was_cut_before_its_copy_began_counts_for_nothing() -> None:
+    joined = one_copy()
+    cut = record(0.1, report())
+    del cut["copy"], cut["verdict"]
+    joined.lanes[1].records.append(cut)
+    last = report(copied={"files": 3, "bytes": 110}, present={"files": 1, "bytes": 10}, made=1)
+    attempt = joined.attempt(Attempt(cast("Any", record(1.0, last, 0, 0)), None), None)
+    made = cast("dict[str, Any]", attempt.record)
+    assert made["copy"]["resumed_bytes"] == 4
+    assert made["verdict"]["limit"] == "path"
+
+
 def test_what_parts_copied_counts_as_copied_and_what_was_there_as_present(tmp_path: Path) -> None:
     last = report(
         found={"files": 5, "bytes": 120}, copied={"files": 1, "bytes": 100},
