@@ -14,11 +14,12 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from farline.errors import LimitError, SystemFailure
+from farline.errors import BusyError, LimitError, SystemFailure
 from farline.logs import Log
 from farline.portal.database import Database
 from farline.portal.documents import reservation_document
@@ -29,6 +30,9 @@ _LOG = Log(__name__)
 
 WAIT_S = 60.0
 """How long the program may take."""
+
+TURN_S = 5.0
+"""How long somebody waits while the program is asked for others."""
 
 SWEEP_S = 5.0
 """How often is looked for what has to be given back."""
@@ -65,10 +69,11 @@ class Network:
 
         Raises:
             NetworkRefusedError: when the network does not; SystemFailure when it cannot be asked.
+            BusyError: while it is asked about others for long.
         """
         if self._program is None:
             return
-        with self._asking:
+        with self._turn():
             if self._state(one.id) == "reserved":
                 return
             self._note(one.id, "asking", "")
@@ -83,14 +88,13 @@ class Network:
         """Gives it back, if the network has it or may have it. What fails is tried again later."""
         if self._program is None or self._state(one.id) is None:
             return
-        with self._asking:
-            self._note(one.id, "releasing", self.name_of(one.id) or "")
-            try:
+        try:
+            with self._turn():
+                self._note(one.id, "releasing", self.name_of(one.id) or "")
                 self._run("release", one)
-            except (NetworkRefusedError, SystemFailure) as error:
-                _LOG.error("a reservation was not given back", id=one.id, reason=error.message)
-                return
-            self._forget(one.id)
+                self._forget(one.id)
+        except (BusyError, NetworkRefusedError, SystemFailure) as error:
+            _LOG.error("a reservation was not given back yet", id=one.id, reason=error.message)
 
     def name_of(self, name: str) -> str | None:
         """What the network calls a reservation; None where it has none."""
@@ -133,6 +137,16 @@ class Network:
             except Exception as error:  # the next sweep may fare better
                 _LOG.error("reservations of the network were not looked at", reason=f"{error}")
             self._closed.wait(SWEEP_S)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """The program's next act. Who asks meanwhile waits a little: each takes a thread."""
+        if not self._asking.acquire(timeout=TURN_S):
+            raise BusyError("the network is being asked for other reservations: try again soon")
+        try:
+            yield
+        finally:
+            self._asking.release()
 
     def _run(self, act: str, one: Reservation) -> str:
         program = self._program or ()

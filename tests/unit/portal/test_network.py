@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from farline.errors import SystemFailure
+from farline.errors import BusyError, SystemFailure
 from farline.portal import network as under_test
 from farline.portal.database import Database
 from farline.portal.network import Network, NetworkRefusedError
@@ -191,6 +191,21 @@ def test_a_program_that_cannot_be_asked_is_no_refusal(
         kept.network._program = words
         with pytest.raises(SystemFailure, match=said):
             kept.network.reserve(one)
+
+
+def test_a_slow_program_keeps_others_waiting_for_a_moment_alone(
+    kept: Kept, operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = kept.held(), kept.held(start_h=3)
+    kept.network.reserve(first)
+    monkeypatch.setattr(under_test, "TURN_S", 0.05)
+    with kept.network._turn():
+        with pytest.raises(BusyError, match="try again soon"):
+            kept.network.reserve(second)
+        kept.network.release(kept.reservations.release(first.id))
+    assert operator.acts == ["reserve"]
+    kept.network.sweep()
+    assert operator.acts == ["reserve", "release"], "it is given back later"
 
 
 @pytest.fixture
