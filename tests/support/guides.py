@@ -250,6 +250,7 @@ def _address(ticket: str) -> str:
 _WILD: tuple[tuple[str, str], ...] = (
     # What limits a short run is another thing on a busy host, or none alone.
     (r"^no single limit stands out.*$", "limited by nothing alone"),
+    (r"^(sample \d+: .*?), limited by .*$", r"\1"),
     (r"\b[0-9A-HJKMNP-TV-Z]{26}\b", "RUN"),
     (r"sha256-[\w.-]+", "KEY"),
     (r"farline://[^\s']+", "TICKET"),
