@@ -142,7 +142,7 @@ class Network:
     def _turn(self) -> Iterator[None]:
         """The program's next act. Who asks meanwhile waits a little: each takes a thread."""
         if not self._asking.acquire(timeout=TURN_S):
-            raise BusyError("the network is being asked for other reservations: try again soon")
+            raise BusyError("the network is busy with other reservations: try again soon")
         try:
             yield
         finally:
