@@ -8,10 +8,27 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use farline_spec::{CopyReport, Failure, FileKind, FileStatus, ReceiptLine};
 use tracing::debug;
 
+use crate::path_text::to_text;
+
 /// Failures, and names skipped, that a report names; the receipt has them all.
 const MOST_FAILURES: usize = 100;
 /// Bytes of lines that are gathered before they are written.
 const BUFFER_BYTES: usize = 256 * 1024;
+
+/// A receipt line that says no more.
+pub fn line(path: &[u8], kind: FileKind, status: FileStatus, bytes: u64) -> ReceiptLine {
+    ReceiptLine {
+        path: to_text(path),
+        kind,
+        status,
+        bytes,
+        resumed_bytes: 0,
+        blake3: None,
+        xxh3_tree: None,
+        hash: None,
+        reason: None,
+    }
+}
 
 /// The receipt of one end.
 #[derive(Debug)]

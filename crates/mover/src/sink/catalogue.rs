@@ -12,11 +12,11 @@ use super::entry::Entry;
 use super::journal::{Source, path_key};
 use super::owner::Resolved;
 use super::place::{self, Folders};
-use super::settle::line;
 use super::shared::{Mode, Shared, broken, one_line};
 use crate::frame::FrameKind;
 use crate::message::{self, Catalogue, EntryKind, MOST_XATTR_BYTES, Proved, Wants, Xattr};
 use crate::path_text::Shown;
+use crate::receipt::line;
 use crate::sum::{Sum, note_sum};
 use crate::{Arrived, Frame, Inlet, most_entries_under_way, path_text};
 

@@ -9,11 +9,11 @@ use farline_spec::{Failure, FileKind as Kind, FileStatus};
 use farline_sys::file::{self, FileKind, OpenFlags};
 
 use super::place::Folders;
-use super::settle::line;
 use super::shared::{Mode, Shared, in_words};
 use super::staging::STAGING_NAME;
 use crate::message::Feedback;
 use crate::path_text;
+use crate::receipt::line;
 use crate::root::split;
 use crate::source::filter::Filters;
 

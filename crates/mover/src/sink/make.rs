@@ -17,9 +17,9 @@ use super::entry::Entry;
 use super::name::named;
 use super::owner::Belongs;
 use super::place::{Folders, word};
-use super::settle::line;
 use super::shared::{Destination, Mode, Shared, ends_all, in_words};
 use crate::message::{self, Wants};
+use crate::receipt::line;
 use crate::root::split;
 use crate::sum::{content_sum, note_sum};
 

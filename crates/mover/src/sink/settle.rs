@@ -11,7 +11,8 @@ use tracing::debug;
 use super::driver::Receiver;
 use super::entry::Entry;
 use super::shared::{Shared, ends_all, in_words, one_line};
-use crate::path_text::{self, Shown};
+use crate::path_text::Shown;
+use crate::receipt::line;
 use crate::sum::note_sum;
 
 impl Shared {
@@ -166,20 +167,5 @@ impl Shared {
             None => FileKind::File,
         };
         line(&entry.source.path, kind, status, entry.source.bytes)
-    }
-}
-
-/// A receipt line that says no more.
-pub fn line(path: &[u8], kind: FileKind, status: FileStatus, bytes: u64) -> ReceiptLine {
-    ReceiptLine {
-        path: path_text::to_text(path),
-        kind,
-        status,
-        bytes,
-        resumed_bytes: 0,
-        blake3: None,
-        xxh3_tree: None,
-        hash: None,
-        reason: None,
     }
 }

@@ -11,9 +11,9 @@ use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
 use super::decide::Verdict;
 use super::place::{Folders, word};
-use super::settle::line;
 use super::shared::{Mode, POISONED, Shared, in_words};
 use crate::message::Feedback;
+use crate::receipt::line;
 use crate::source::filter::Filters;
 
 /// Names of one folder that makes way, at most.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use farline_proto::copy::CopySender;
 use farline_proto::copy::sender::{Config, Outcome, Progress, Settled};
-use farline_spec::{Failure, FailureKind, FileKind, FileStatus, ReceiptLine};
+use farline_spec::{Failure, FailureKind, FileKind, FileStatus};
 use tracing::debug;
 
 use super::producer::PAUSE;
@@ -15,7 +15,8 @@ use super::sending::Sending;
 use super::settle::kind_of;
 use super::shared::{Shared, one_line};
 use crate::Gauges;
-use crate::path_text::{Shown, to_text};
+use crate::path_text::Shown;
+use crate::receipt::line;
 use crate::sum::note_sum;
 
 /// Messages that wait for the catalogue's stream before those who make more have to wait.
@@ -253,21 +254,14 @@ impl Shared {
         let (file, status) = (&settled.kept, settled.status);
         self.note_removal(file, status);
         let is_copied = status == FileStatus::Copied;
-        let mut line = ReceiptLine {
-            path: to_text(&file.found.path),
-            kind: kind_of(file),
-            status,
-            bytes: if settled.has_content {
-                file.found.bytes()
-            } else {
-                0
-            },
-            resumed_bytes: if is_copied { settled.resumed_bytes } else { 0 },
-            blake3: None,
-            xxh3_tree: None,
-            hash: None,
-            reason: settled.reason.as_deref().map(one_line),
+        let bytes = if settled.has_content {
+            file.found.bytes()
+        } else {
+            0
         };
+        let mut line = line(&file.found.path, kind_of(file), status, bytes);
+        line.resumed_bytes = if is_copied { settled.resumed_bytes } else { 0 };
+        line.reason = settled.reason.as_deref().map(one_line);
         note_sum(&mut line, settled.hash);
         self.note(&line);
     }
@@ -279,17 +273,7 @@ impl Shared {
             true => FileStatus::WouldDelete,
             false => FileStatus::Deleted,
         };
-        self.note(&ReceiptLine {
-            path: to_text(path),
-            kind: FileKind::Other,
-            status,
-            bytes: 0,
-            resumed_bytes: 0,
-            blake3: None,
-            xxh3_tree: None,
-            hash: None,
-            reason: None,
-        });
+        self.note(&line(path, FileKind::Other, status, 0));
         Ok(())
     }
 

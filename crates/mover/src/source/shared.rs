@@ -20,8 +20,7 @@ use super::removal::Removal;
 use super::straight::Straight;
 use crate::engine::Choice;
 use crate::message::{Catalogue, MAX_PATH_BYTES, Top};
-use crate::path_text::to_text;
-use crate::receipt::Receipt;
+use crate::receipt::{Receipt, line};
 use crate::request::Request;
 use crate::{ActivityMonitor, Gauges, Root};
 
@@ -157,17 +156,9 @@ impl Shared {
     ) -> Catalogue {
         self.gauges.found_files.add(1);
         self.ask(|machine| machine.count_unannounced(status));
-        self.note(&ReceiptLine {
-            path: to_text(path),
-            kind,
-            status,
-            bytes: 0,
-            resumed_bytes: 0,
-            blake3: None,
-            xxh3_tree: None,
-            hash: None,
-            reason: Some(one_line(reason)),
-        });
+        let mut line = line(path, kind, status, 0);
+        line.reason = Some(one_line(reason));
+        self.note(&line);
         Catalogue::Unannounced {
             path: path[..path.len().min(MAX_PATH_BYTES)].to_vec(),
             kind,

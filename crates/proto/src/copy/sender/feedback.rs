@@ -171,13 +171,12 @@ impl<T: Clone> CopySender<T> {
     }
 
     fn again(&mut self, file: u64, offset: u64, bytes: u64, now_ns: u64) -> Result<(), Failure> {
-        let (chunk_bytes, pack_bytes) = (self.config.chunk_bytes, self.config.pack_bytes);
-        let is_small = |bytes: u64| bytes <= (pack_bytes - super::super::pack::ITEM_HEADER_BYTES) as u64;
+        let (chunk_bytes, small_bytes) = (self.config.chunk_bytes, self.queue.small_bytes());
         let Some(entry) = self.under_way(file)? else {
             return Ok(());
         };
         let whole = entry.about.bytes;
-        let came_so = match is_small(whole) {
+        let came_so = match whole <= small_bytes {
             true => (offset, bytes) == (0, whole),
             false => is_chunk(offset, bytes, whole, chunk_bytes),
         };

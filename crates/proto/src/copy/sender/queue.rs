@@ -72,9 +72,14 @@ impl Queue {
         self.most_under_way = most.max(1);
     }
 
+    /// Bytes of the longest file that goes in a pack.
+    pub const fn small_bytes(&self) -> u64 {
+        (self.pack_bytes - ITEM_HEADER_BYTES) as u64
+    }
+
     /// Whether a file of so many bytes goes in a pack.
     pub const fn is_small(&self, bytes: u64) -> bool {
-        bytes <= (self.pack_bytes - ITEM_HEADER_BYTES) as u64
+        bytes <= self.small_bytes()
     }
 
     /// This is wanted, after all others.
