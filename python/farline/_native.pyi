@@ -10,6 +10,7 @@ from typing import final
 
 __all__ = [
     "Columns",
+    "ConnectionKeeper",
     "Contact",
     "Emulator",
     "FileSum",
@@ -215,12 +216,23 @@ def start_run(
     receipt: str | PathLike[str] | None = None,
     listen: str | None = None,
     contact: Contact | None = None,
+    keeper: ConnectionKeeper | None = None,
 ) -> Run:
     """Starts a run towards a target; the receipt of a copy goes to the file `receipt`.
 
     With `listen` (`address:port`) the server is waited for there instead of being connected to;
-    with `contact` that connection is the run's, if no run has had it.
+    with `contact` that connection is the run's, if no run has had it. With `keeper` the connection
+    is the one that it keeps for this target, and is kept for the next run.
     """
+
+@final
+class ConnectionKeeper:
+    """Keeps the control connection of one run for the next towards the same server.
+
+    Its end closes it.
+    """
+
+    def __new__(cls) -> ConnectionKeeper: ...
 
 @final
 class Contact:

@@ -57,6 +57,21 @@ def test_a_campaign_over_tcp_and_udp(server: Serving, tmp_path: Path) -> None:
     assert samples.num_rows > 0 and samples["bytes"].null_count == 0
 
 
+def test_the_runs_of_a_campaign_share_a_control_connection(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        command = farline(
+            tmp_path, "profile", server.ticket, *GRID, "--store", str(tmp_path / "store")
+        )
+        assert command.returncode == 0, command.stderr
+        server.process.send_signal(signal.SIGTERM)
+        said, _ = server.process.communicate(timeout=20)
+    events = [json.loads(line) for line in said.splitlines()]
+    sessions = [event for event in events if event["event"] == "session_started"]
+    assert len(sessions) > 4 and not [event for event in events if event["event"] == "refused"]
+    assert len({event["session"] for event in sessions}) == len(sessions)
+    assert len({event["peer"] for event in sessions}) == 1
+
+
 def test_ctrl_c_and_resume_make_the_same_runs(
     server: Serving, tmp_path: Path, start: Start
 ) -> None:

@@ -49,7 +49,7 @@ mod _native {
     #[pymodule_export]
     use crate::names::NameSession;
     #[pymodule_export]
-    use crate::run::{Contact, Run, make_contact, start_run};
+    use crate::run::{ConnectionKeeper, Contact, Run, make_contact, start_run};
     #[pymodule_export]
     use crate::server::{
         Iperf3Server, Server, inspect_ticket, list_tickets, mint_ticket, revoke_ticket, start_iperf3_server,

@@ -35,6 +35,21 @@ pub struct Contact {
     address: Option<String>,
 }
 
+/// Keeps the control connection of one run for the next towards the same server. Its end closes it.
+#[pyclass(frozen)]
+#[derive(Default)]
+pub struct ConnectionKeeper {
+    kept: farline_session::ConnectionKeeper,
+}
+
+#[pymethods]
+impl ConnectionKeeper {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+}
+
 /// Connects to a target over IP of this version (`any`, `v4`, `v6`) and says nothing.
 #[pyfunction]
 pub fn make_contact(
@@ -58,9 +73,10 @@ pub fn make_contact(
 
 /// Starts a run towards a target; the receipt of a copy goes to the file `receipt`. With `listen`
 /// (`address:port`) the server is waited for there instead of being connected to; with `contact` that
-/// connection is the run's, if no run has had it.
+/// connection is the run's, if no run has had it. With `keeper` the connection is the one that it keeps
+/// for this target, and is kept for the next run.
 #[pyfunction]
-#[pyo3(signature = (target_json, spec_json, receipt=None, listen=None, contact=None))]
+#[pyo3(signature = (target_json, spec_json, receipt=None, listen=None, contact=None, keeper=None))]
 pub fn start_run(
     py: Python<'_>,
     target_json: &str,
@@ -68,7 +84,9 @@ pub fn start_run(
     receipt: Option<PathBuf>,
     listen: Option<&str>,
     contact: Option<&Bound<'_, Contact>>,
+    keeper: Option<&Bound<'_, ConnectionKeeper>>,
 ) -> PyResult<Run> {
+    let keeper = keeper.map(|keeper| keeper.get().kept.clone());
     let contact = contact.and_then(|contact| contact.get().made.lock().ok()?.take());
     let handle = gate(py, || {
         let listen = listen
@@ -91,6 +109,7 @@ pub fn start_run(
                 receipt,
                 listen,
                 contact,
+                keeper,
                 ..Local::default()
             },
         ))

@@ -83,6 +83,17 @@ pub struct Arrival<In> {
     pub failure: Option<Failure>,
 }
 
+/// What is heard of a peer that need not say anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Silence {
+    /// Nothing so far.
+    Lasts,
+    /// It says something.
+    Broken,
+    /// It has closed.
+    Final,
+}
+
 impl<In> Arrival<In> {
     fn is_empty(&self) -> bool {
         self.messages.is_empty() && !self.closed && self.failure.is_none()
@@ -178,6 +189,27 @@ impl<In: DeserializeOwned> Channel<In> {
         if told && message.is_some() {
             linger(&self.socket, deadline);
         }
+    }
+
+    /// Goes on under another interrupt: the channel is a later session's.
+    pub fn hand_over(&mut self, interrupt: Interrupt) {
+        self.interrupt = interrupt;
+        self.may_hold_some = true;
+    }
+
+    /// What is heard within `within` of a peer that need not say anything; less where the interrupt's waker is woken.
+    ///
+    /// # Errors
+    /// [`FailureKind::System`] when the kernel refuses to wait.
+    pub fn silence(&self, within: Duration) -> Result<Silence, Failure> {
+        let fds = [self.socket.as_fd(), self.interrupt.waker.as_fd()];
+        let ready = poll_readable(&fds, Some(within)).map_err(|error| Failure::system("poll", &error))?;
+        self.interrupt.waker.drain();
+        Ok(match ready[0] {
+            false => Silence::Lasts,
+            true if matches!(self.socket.peek(&mut [0; 1]), Ok(1)) => Silence::Broken,
+            true => Silence::Final,
+        })
     }
 
     /// Whether this end wants it to be over.

@@ -119,6 +119,7 @@ impl Play {
             spec: spec(0),
             ticket: None,
             versions: VERSIONS,
+            keeps: true,
             timing,
         };
         let server = ServerPlan {
@@ -415,6 +416,7 @@ fn client_message(choice: u8) -> ClientMessage {
             version: VERSIONS.max,
             ticket: None,
             task: Task::Names,
+            keeps: false,
         })),
         _ if choice >= 240 => ClientMessage::Name(NameRequest::List {
             path: String::new(),
@@ -429,6 +431,7 @@ fn client_message(choice: u8) -> ClientMessage {
             version: u32::from(more % 3),
             ticket: None,
             task: Task::Profile(spec(more)),
+            keeps: more % 2 == 1,
         })),
         1 => ClientMessage::CreateStreams,
         2 => ClientMessage::ProfilingStart,

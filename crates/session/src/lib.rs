@@ -37,7 +37,9 @@ mod ticket_records;
 mod tls;
 
 pub use channel::Interrupt;
-pub use client::{Contact, Event, Local, NamesClient, RunControl, RunHandle, start_run, start_run_with};
+pub use client::{
+    ConnectionKeeper, Contact, Event, Local, NamesClient, RunControl, RunHandle, start_run, start_run_with,
+};
 pub use copy::{FileSum, looks_into, run_storage_load};
 pub use facts::{host_facts, version_info};
 pub use server::{AuditEvent, RefusalSummary, Server, ServerEvent, SessionEnd, SessionStart};

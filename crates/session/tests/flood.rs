@@ -42,6 +42,7 @@ fn greeting() -> Vec<u8> {
 const PATIENT: Timing = Timing {
     greeting: Duration::from_secs(60),
     setup: Duration::from_secs(60),
+    kept: Duration::from_secs(30),
     message: Duration::from_secs(30),
     own: Duration::from_secs(60),
     drain: Duration::from_secs(10),

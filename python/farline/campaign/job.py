@@ -30,7 +30,7 @@ from farline.spec.path_watch import PathWatch
 from farline.store import Store
 from farline.store.entry import RunBundle
 from farline.tools.known_servers import KnownServers
-from farline.tools.native import parse_target
+from farline.tools.native import connection_keeper, parse_target
 
 
 class LinkControl(Protocol):
@@ -100,7 +100,7 @@ class CampaignJob:
         data: DataSet | None,
         chooser: ToolChooser,
     ) -> MeasureOne:
-        campaign = self.machine.campaign
+        campaign, kept = self.machine.campaign, connection_keeper()
 
         def one(
             spec: Mapping[str, Any], labels: Mapping[str, Any], should_stop: Callable[[], bool]
@@ -116,7 +116,7 @@ class CampaignJob:
             measured = measure(
                 self.target, spec, keeper, should_stop=asked, campaign=campaign.id,
                 labels=labels, keep=_concerns_a_run, path=path,
-                tool=chooser.tool(spec, self.target),
+                tool=chooser.tool(spec, self.target, kept),
             )  # fmt: skip
             error = measured.record.get("error")
             if error and not _concerns_a_run(measured.record):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from farline.drivers.catalogue import NATIVE, tool_of
 from farline.drivers.driven_tool import DrivenTool
@@ -14,6 +14,9 @@ from farline.errors import SpecError
 from farline.tools import SteppedTool
 from farline.tools.native import NativeTool, parse_target
 from farline.tools.ssh import SshCommand
+
+if TYPE_CHECKING:
+    from farline.tools.native import ConnectionKeeper
 
 FindHost = Callable[[str], HostOfBed | None]
 """The testbed's host behind an address; None where it is of none, or there is no testbed."""
@@ -43,15 +46,17 @@ class ToolChooser:
         self._ssh = ssh or SshCommand()
         self._port, self._login = port, login
 
-    def tool(self, spec: Mapping[str, Any], target: str) -> SteppedTool:
-        """What does the run of `spec` towards `target`.
+    def tool(
+        self, spec: Mapping[str, Any], target: str, keeper: ConnectionKeeper | None = None
+    ) -> SteppedTool:
+        """What does the run of `spec` towards `target`; farline over the connection of `keeper`.
 
         Raises:
             SpecError: when its server cannot be where it is wanted.
         """
         name = tool_of(spec)
         if name == NATIVE:
-            return NativeTool()
+            return NativeTool(keeper=keeper)
         return self.driven(spec, parse_target(target).host)
 
     def driven(self, spec: Mapping[str, Any], host: str) -> DrivenTool:

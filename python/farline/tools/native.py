@@ -19,6 +19,7 @@ from farline.tools.known_servers import KnownServers
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from farline._native import ConnectionKeeper as ConnectionKeeper
     from farline._native import Contact as Contact
 
     # Making these types takes longer than starting a run.
@@ -199,6 +200,11 @@ def revoke_ticket(state_dir: str, claims: TicketClaims) -> None:
     checked(_native.revoke_ticket, state_dir, json.dumps(claims))
 
 
+def connection_keeper() -> ConnectionKeeper:
+    """Keeps a control connection from run to run, for as long as it lives."""
+    return _native.ConnectionKeeper()
+
+
 def make_contact(target: Target, ip_version: str, timeout_s: float) -> Contact:
     """Connects to a server, saying nothing: tells the round-trip time; a run can begin with it.
 
@@ -265,9 +271,14 @@ class Iperf3Server(_Listening):
 class NativeTool:
     """farline's own engine behind the `Tool` protocol."""
 
-    def __init__(self, known: KnownServers | None = None) -> None:
-        """Remembers servers in `known`, or in the user's own list."""
-        self._known = known or KnownServers()
+    def __init__(
+        self, known: KnownServers | None = None, keeper: ConnectionKeeper | None = None
+    ) -> None:
+        """Remembers servers in `known`, or in the user's own list.
+
+        With `keeper` a run goes over the control connection of the one before it.
+        """
+        self._known, self._keeper = known or KnownServers(), keeper
 
     def capabilities(self) -> Capabilities:
         """Every transport and direction, with samples."""
@@ -299,7 +310,7 @@ class NativeTool:
 
     def steps(self, target: str, spec: RunSpec, should_stop: StopQuestion) -> Steps[RunResult]:
         """The same run, told event by event."""
-        followed = RunFollower(parse_target(target), spec, self._known)
+        followed = RunFollower(parse_target(target), spec, self._known, keeper=self._keeper)
         try:
             yield from followed.events(should_stop)
         finally:
@@ -336,11 +347,13 @@ class RunFollower:
         receipt: str | None = None,
         listen: str | None = None,
         contact: Contact | None = None,
+        keeper: ConnectionKeeper | None = None,
     ) -> None:
         """Starts it; a line per name of a copy goes to the file `receipt`.
 
         With `listen` (`address:port`) the server is waited for there; `Listening` tells the port.
-        `contact` is a connection to the server that is there already.
+        `contact` is a connection to the server that is there already; `keeper` has one that an
+        earlier run left, and keeps it for the next.
 
         Raises:
             FarlineError: when nothing could be started: a bad target or spec.
@@ -348,7 +361,7 @@ class RunFollower:
         self._known = known or KnownServers()
         self._target, self._right = target, find_right(target, self._known)
         documents = self._right.to_json(), json.dumps(spec)
-        self._handle = checked(_native.start_run, *documents, receipt, listen, contact)
+        self._handle = checked(_native.start_run, *documents, receipt, listen, contact, keeper)
         self._asked = Stop.GO_ON
         self._stage = ""
         self._key: str | None = None

@@ -2,21 +2,22 @@
 
 mod changes;
 
-use std::collections::VecDeque;
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
-use crossbeam_channel::{Sender, unbounded};
+use crossbeam_channel::Sender;
 use farline_mover::Root;
-use farline_spec::{Adjustment, Cipher, Failure, FailureKind, RunSpec};
+use farline_spec::{Adjustment, Cipher, Failure, FailureKind, IpVersion, RunSpec};
 use tracing::{debug, error_span, field};
 
 use super::back::ReverseListener;
-use super::connect::{self, StreamPlan, Way};
+use super::connect::{StreamPlan, Way};
+use super::greeting::reach;
+use super::kept::{ConnectionKeeper, Kept};
 use super::record::Ending;
-use super::{Event, Local, RunControl};
+use super::{Event, Local, RunControl, emit};
 use crate::channel::{Arrival, Channel};
 use crate::copy::{CopyPlan, origin};
 use crate::machine::{ClientAction, ClientEvent, ClientMachine, ClientPlan, ClientState, Timing};
@@ -28,14 +29,7 @@ use crate::run::{RunEvent, RunOutcome};
 use crate::run_controller::{Bounds, RunController, check_rows, payload_bytes};
 use crate::streams::{End, numbers};
 use crate::target::Target;
-use crate::tls::{ClientSide, SeenKey, StreamKeys, seal_keys};
-
-/// Longest that the TLS handshake may take once the connection stands, should the spec allow more.
-const MAX_HANDSHAKE: Duration = Duration::from_secs(30);
-/// Longest that somebody who connects may take over it, where the server is waited for.
-const STRANGER_TIME: Duration = Duration::from_secs(5);
-/// Connections that are greeted at once, where the server is waited for.
-const MAX_GUESTS: usize = 16;
+use crate::tls::{Fingerprint, StreamKeys, seal_keys};
 
 /// One run from the first step to the record.
 pub(super) fn run(
@@ -85,11 +79,6 @@ fn tell_end(ending: &Ending) {
         session_s = ending.session.as_secs_f64(),
         "client's session ends"
     );
-}
-
-/// A caller that dropped its handle hears nothing any more; the session ends all the same.
-fn emit(events: &Sender<Event>, event: Event) {
-    let _ = events.send(event);
 }
 
 /// Tells the caller what the run was seen to do; what else it says is the machine's.
@@ -147,6 +136,11 @@ struct Driver<'a> {
     receipt: Option<PathBuf>,
     /// Where this end listens, if the server connects.
     back: Option<ReverseListener>,
+    /// What of the connection is needed to keep it.
+    keeps: Option<(ConnectionKeeper, Target, IpVersion)>,
+    key: Option<Fingerprint>,
+    /// What came after the session was over, or before it began.
+    heard: Vec<ServerMessage>,
     /// What machine time counts from.
     began: Instant,
     run_began: Option<SystemTime>,
@@ -170,36 +164,36 @@ impl<'a> Driver<'a> {
         began: Instant,
     ) -> Result<Self, Failure> {
         let allowed = Duration::from_millis(spec.connect_timeout_ms.get().into());
-        let unwanted = || orders.is_stopped() || orders.interrupt.is_raised();
         let back = local
             .listen
             .map(|address| ReverseListener::open(address, &spec))
             .transpose()?;
-        let deadline = began + allowed;
-        let (server, channel) = match &back {
-            None => {
-                let mut contact = local.contact;
-                let mut greet_once = || {
-                    let contact = match contact.take() {
-                        Some(contact) => contact,
-                        None => connect::control(target, spec.ip_version, deadline, &unwanted)?,
-                    };
-                    let by = Instant::now() + allowed.min(MAX_HANDSHAKE);
-                    greet(contact.socket, target, events, &orders, by)
-                };
-                connect::again_while_busy(&mut greet_once, deadline, &unwanted)?
+        let keeper = local.keeper.filter(|_| back.is_none());
+        let kept = keeper
+            .as_ref()
+            .and_then(|keeper| keeper.take(target, spec.ip_version, &orders.interrupt, began + allowed));
+        let (greeted, heard) = match kept {
+            Some(kept) => {
+                kept.key
+                    .iter()
+                    .for_each(|&key| emit(events, Event::ServerKey(key)));
+                ((kept.server, kept.key, kept.channel), kept.heard)
             }
-            Some(door) => {
-                emit(events, Event::Listening(door.address()));
-                await_server(door, target, events, &orders, deadline)?
+            None => {
+                let door = back.as_ref();
+                let greeted = reach(target, &spec, local.contact, door, events, &orders, began)?;
+                (greeted, Vec::new())
             }
         };
+        let (server, key, channel) = greeted;
         tell_asked(&spec, target);
         let ticket = target.ticket.clone();
+        let keeps = keeper.map(|keeper| (keeper, target.clone(), spec.ip_version));
         let plan = ClientPlan {
             spec,
             ticket,
             versions: local.versions,
+            keeps: keeps.is_some(),
             timing: Timing::default(),
         };
         Ok(Self {
@@ -213,6 +207,9 @@ impl<'a> Driver<'a> {
             is_vacant: false,
             receipt: local.receipt,
             back,
+            keeps,
+            key,
+            heard,
             began,
             run_began: None,
             outcome: RunOutcome::default(),
@@ -230,6 +227,8 @@ impl<'a> Driver<'a> {
 
     fn drive(mut self, ending: &mut Ending) {
         self.act();
+        let heard = std::mem::take(&mut self.heard);
+        self.take_messages(heard);
         while !self.machine.is_over() && !self.has_all() {
             let timeout = self
                 .machine
@@ -253,15 +252,24 @@ impl<'a> Driver<'a> {
     }
 
     fn take(&mut self, arrival: Arrival<ServerMessage>) {
-        for message in arrival.messages {
-            self.machine.handle_message(self.now(), message);
-            self.act();
-        }
+        self.take_messages(arrival.messages);
         if let Some(failure) = arrival.failure {
             self.event(ClientEvent::Failed(failure));
         }
         if arrival.closed {
             self.machine.handle_closed(self.now());
+        }
+    }
+
+    fn take_messages(&mut self, messages: Vec<ServerMessage>) {
+        for message in messages {
+            if self.machine.is_over() {
+                // Of the session that follows on the connection.
+                self.heard.push(message);
+                continue;
+            }
+            self.machine.handle_message(self.now(), message);
+            self.act();
         }
     }
 
@@ -420,8 +428,21 @@ impl<'a> Driver<'a> {
         self.machine.end_adjusting();
         self.act();
         let (mut aborted, mut rest) = (RunOutcome::default(), Vec::new());
-        let abort = || (aborted, rest) = self.seat.abort();
-        self.channel.farewell(self.last_words.as_ref(), abort);
+        match self.keeps.filter(|_| self.machine.goes_on()) {
+            Some((keeper, target, ip_version)) => keeper.put(Kept {
+                target,
+                ip_version,
+                server: self.server,
+                key: self.key,
+                channel: self.channel,
+                heard: self.heard,
+                since: Instant::now(),
+            }),
+            None => {
+                let abort = || (aborted, rest) = self.seat.abort();
+                self.channel.farewell(self.last_words.as_ref(), abort);
+            }
+        }
         let events = self.events;
         rest.into_iter().for_each(|seen| emit_one(events, seen));
         ending.outcome = if aborted.streams.is_empty() {
@@ -439,101 +460,4 @@ impl<'a> Driver<'a> {
             ending.started_at = began;
         }
     }
-}
-
-type Greeted = (SocketAddr, Channel<ServerMessage>);
-
-/// TLS over a connection, as the client of it whoever opened it.
-fn greet(
-    socket: TcpStream,
-    target: &Target,
-    events: &Sender<Event>,
-    orders: &RunControl,
-    deadline: Instant,
-) -> Result<Greeted, Failure> {
-    let server = socket
-        .peer_addr()
-        .map_err(|error| Failure::system("control socket", &error))?;
-    debug!(server = %server, is_pinned = target.pin.is_some(), "TLS handshake with the server");
-    let (tls, seen) = ClientSide::new(target.pin)?.split();
-    let channel = Channel::open(socket, tls, orders.interrupt.clone(), deadline);
-    Ok((server, report_key(&seen, events, channel)?))
-}
-
-/// Takes connections until one of them is the server's: whoever else comes is closed. Several are greeted at once, so that
-/// one who says nothing keeps nobody out.
-fn await_server(
-    door: &ReverseListener,
-    target: &Target,
-    events: &Sender<Event>,
-    orders: &RunControl,
-    deadline: Instant,
-) -> Result<Greeted, Failure> {
-    let (said, outcomes) = unbounded();
-    let unwanted = || orders.is_stopped() || orders.interrupt.is_raised() || !outcomes.is_empty();
-    std::thread::scope(|scope| {
-        let mut guests = Guests::default();
-        loop {
-            if let Ok((peer, outcome)) = outcomes.try_recv() {
-                guests.0.retain(|guest| guest.peer_addr().ok() != Some(peer));
-                let Ok(greeted) = outcome else { continue };
-                // It is the pinned one; what strangers showed is nobody's business.
-                target
-                    .pin
-                    .iter()
-                    .for_each(|&key| emit(events, Event::ServerKey(key)));
-                return Ok(greeted);
-            }
-            let socket = match door.next(deadline, &unwanted) {
-                Ok(socket) => socket,
-                Err(_) if !outcomes.is_empty() => continue,
-                Err(failure) => return Err(failure),
-            };
-            let Some(peer) = guests.take(&socket) else {
-                continue;
-            };
-            let said = said.clone();
-            scope.spawn(move || {
-                let by = deadline.min(Instant::now() + STRANGER_TIME);
-                // Who waits no longer has the server already, or has given up.
-                let _ = said.send((peer, greet(socket, target, &unbounded().0, orders, by)));
-            });
-        }
-    })
-}
-
-/// Connections that are being greeted; closed when dropped.
-#[derive(Default)]
-struct Guests(VecDeque<TcpStream>);
-
-impl Guests {
-    /// Where `socket` comes from, once there is a place for it: the oldest gives way.
-    fn take(&mut self, socket: &TcpStream) -> Option<SocketAddr> {
-        let (own, peer) = (socket.try_clone().ok()?, socket.peer_addr().ok()?);
-        self.0.push_back(own);
-        let oldest = (self.0.len() > MAX_GUESTS).then(|| self.0.pop_front());
-        oldest.flatten().iter().for_each(close);
-        Some(peer)
-    }
-}
-
-impl Drop for Guests {
-    fn drop(&mut self) {
-        self.0.iter().for_each(close);
-    }
-}
-
-fn close(guest: &TcpStream) {
-    // Refused by one that is closed already.
-    let _ = guest.shutdown(Shutdown::Both);
-}
-
-fn report_key<T>(seen: &SeenKey, events: &Sender<Event>, opened: Result<T, Failure>) -> Result<T, Failure> {
-    if let Some(fingerprint) = seen.fingerprint() {
-        debug!(server_key = %fingerprint, "server has shown its key");
-        emit(events, Event::ServerKey(fingerprint));
-    }
-    opened
-        .map_err(|failure| seen.mismatch().unwrap_or(failure))
-        .inspect_err(|failure| debug!(reason = failure.message, "handshake failed"))
 }

@@ -7,16 +7,19 @@
 //!
 //! In: [`Target`], `RunSpec`. Out: events. One thread per run, besides those of the run itself.
 //!
-//! Start with [`start_run`], then `driver.rs`; `connect.rs` has every connection that is opened,
+//! Start with [`start_run`], then `driver.rs`; `connect.rs` has every connection that is opened, `greeting.rs` what comes before the first word, `kept.rs` what outlasts a run,
 //! `record.rs` what remains.
 
 mod back;
 pub(crate) mod connect;
 mod driver;
+mod greeting;
+mod kept;
 mod names;
 pub mod record;
 
 pub use connect::Contact;
+pub use kept::ConnectionKeeper;
 pub use names::NamesClient;
 
 use std::net::SocketAddr;
@@ -129,6 +132,8 @@ pub struct Local {
     pub listen: Option<SocketAddr>,
     /// The server's connection, if there is one already; otherwise it is made.
     pub contact: Option<Contact>,
+    /// Where the connection comes from, if it was kept, and goes to when the run is over; without one it ends with the run.
+    pub keeper: Option<ConnectionKeeper>,
     /// Versions of the control protocol to choose from.
     pub versions: VersionRange,
 }
@@ -143,6 +148,11 @@ pub fn start_run_with(target: Target, spec: RunSpec, local: Local) -> RunHandle 
     RunHandle::drive(target.address(), spec.clone(), move |events, orders, run_id| {
         driver::run(&target, spec, local, events, orders, run_id);
     })
+}
+
+/// A caller that dropped its handle hears nothing any more; the session ends all the same.
+fn emit(events: &Sender<Event>, event: Event) {
+    let _ = events.send(event);
 }
 
 fn fail_at_once(

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use farline_spec::{Failure, FailureKind, IpVersion, NameAnswer, NameRequest};
 
 use super::connect;
+use super::greeting::greet;
 use crate::channel::{Channel, Interrupt};
 use crate::message::{
     ClientMessage, Handshake, KNOWS_NAMES, ServerMessage, Task, VERSIONS, VersionRange, tame_failure,
 };
 use crate::target::Target;
-use crate::tls::ClientSide;
 
 /// Longest that the server may take over judging a ticket.
 const WORD: Duration = Duration::from_secs(30);
@@ -50,11 +50,9 @@ impl NamesClient {
         let unwanted = || interrupt.is_raised();
         let mut greet = || {
             let contact = connect::control(target, version, deadline, &unwanted)?;
-            let (tls, seen) = ClientSide::new(target.pin)?.split();
-            Channel::open(contact.socket, tls, interrupt.clone(), deadline)
-                .map_err(|failure| seen.mismatch().unwrap_or(failure))
+            greet(contact.socket, target, &interrupt, deadline, &|_| ())
         };
-        let channel = connect::again_while_busy(&mut greet, deadline, &unwanted)?;
+        let (_, _, channel) = connect::again_while_busy(&mut greet, deadline, &unwanted)?;
         let mut client = Self {
             channel,
             arrived: VecDeque::new(),
@@ -80,6 +78,7 @@ impl NamesClient {
             version: common,
             ticket: target.ticket.clone(),
             task: Task::Names,
+            keeps: false,
         })))?;
         match self.next(deadline.max(Instant::now() + WORD))? {
             // A request that the ticket does not allow is refused by itself.

@@ -88,6 +88,11 @@ impl ClientMachine {
         self.state.is_over()
     }
 
+    /// Whether it ended in order and the server begins another session on the connection.
+    pub fn goes_on(&self) -> bool {
+        self.state == ClientState::Done && self.plan.keeps_at(self.version)
+    }
+
     /// The spec: as asked for, and from HANDSHAKE on as granted.
     pub fn spec(&self) -> &RunSpec {
         &self.plan.spec
@@ -262,6 +267,7 @@ impl ClientMachine {
             version: self.version,
             ticket: self.plan.ticket.take(),
             task: Task::Profile(self.plan.spec.clone()),
+            keeps: self.plan.keeps_at(self.version),
         };
         self.send(ClientMessage::Handshake(Box::new(handshake)));
         if self.is_copy() {

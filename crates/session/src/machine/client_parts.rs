@@ -9,8 +9,8 @@ use super::adjust::{KnobChange, LocalChange};
 use super::client_state::ClientInput;
 use super::timing::Timing;
 use crate::message::{
-    ClientMessage, ClientProfile, FarStages, KNOWS_SUMS, Listeners, ProfilePart, ServerMessage, SessionId,
-    VersionRange,
+    ClientMessage, ClientProfile, FarStages, KEEPS, KNOWS_SUMS, Listeners, ProfilePart, ServerMessage,
+    SessionId, VersionRange,
 };
 
 /// What the client wants of the session.
@@ -22,6 +22,8 @@ pub struct ClientPlan {
     pub ticket: Option<String>,
     /// Versions this end speaks.
     pub versions: VersionRange,
+    /// Another session is to follow on the connection, if the server has words for it.
+    pub keeps: bool,
     /// Limits on waiting.
     pub timing: Timing,
 }
@@ -36,6 +38,11 @@ impl ClientPlan {
             Some(copy) if version < KNOWS_SUMS => copy.fit_to_blake3_alone(),
             _ => Ok(()),
         }
+    }
+
+    /// Whether the session leaves its connection to the next. Of a copy the server's last word is not waited for.
+    pub(super) fn keeps_at(&self, version: u32) -> bool {
+        self.keeps && version >= KEEPS && self.spec.copy.is_none()
     }
 }
 

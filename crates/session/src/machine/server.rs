@@ -10,7 +10,7 @@ use super::table::state_table;
 use super::timing::{Clock, Timing};
 use super::{RunTurn, misplaced, out_of_place, overdue};
 use crate::message::{
-    ADJUSTS, Adjust, Adjusted, ClientMessage, ClientProfile, Established, FarStages, Grant, Handshake,
+    ADJUSTS, Adjust, Adjusted, ClientMessage, ClientProfile, Established, FarStages, Grant, Handshake, KEEPS,
     Listeners, ProfilingEnd, ServerMessage, ServerProfile, SessionId, VersionRange, tame_failure,
 };
 use crate::streams::End;
@@ -172,6 +172,8 @@ pub struct ServerMachine {
     client_stopped: bool,
     /// Version that the client chose; 0 before.
     version: u32,
+    /// Whether the client wants another session on the connection.
+    keeps: bool,
     failure: Option<Failure>,
 }
 
@@ -203,6 +205,7 @@ impl ServerMachine {
             client_profile: None,
             client_stopped: false,
             version: 0,
+            keeps: false,
             failure: None,
         }
     }
@@ -215,6 +218,11 @@ impl ServerMachine {
     /// Whether the session is over.
     pub fn is_over(&self) -> bool {
         self.state.is_over()
+    }
+
+    /// Whether it ended in order and the client wants another session on the connection.
+    pub fn goes_on(&self) -> bool {
+        self.state == ServerState::Done && self.keeps
     }
 
     /// Why the session failed.
@@ -373,6 +381,7 @@ impl ServerMachine {
     fn on_asked(&mut self, now: Duration, handshake: Box<Handshake>) {
         if self.plan.versions.holds(handshake.version) {
             self.version = handshake.version;
+            self.keeps = handshake.keeps && handshake.version >= KEEPS;
             return self.actions.push_back(ServerAction::Admit(handshake));
         }
         let line = format!(

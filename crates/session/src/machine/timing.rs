@@ -21,6 +21,8 @@ pub struct Timing {
     pub greeting: Duration,
     /// From the greeting to the client's first message.
     pub setup: Duration,
+    /// Between two sessions on one connection.
+    pub kept: Duration,
     /// Between two messages.
     pub message: Duration,
     /// Work of this end that should take milliseconds.
@@ -40,6 +42,7 @@ impl Default for Timing {
         Self {
             greeting: Duration::from_secs(2),
             setup: Duration::from_secs(5),
+            kept: Duration::from_secs(30),
             message: Duration::from_secs(30),
             own: Duration::from_secs(60),
             drain: Duration::from_secs(10),

@@ -24,6 +24,7 @@
 //!        ◄──────── EXCHANGE_PROFILE ──  samples, records, host: several frames; of a copy unasked
 //! TPG_DONE ──────────────────────────►
 //!        ◄──────────────── TPG_DONE ──
+//!        ◄─────────── CTRL_CHAN_EST ──  of the next session, where HANDSHAKE said so (version 6)
 //!
 //! HANDSHAKE ─────────────────────────►  of a session about names (version 5): no run, but
 //!        ◄─────────────────── NAMES ──  what the ticket allows
@@ -53,7 +54,7 @@ pub use adjust::{Adjust, Adjusted, FarStages};
 pub use profile::{ProfilePart, ServerProfile};
 
 /// Versions of the control protocol that this build speaks.
-pub const VERSIONS: VersionRange = VersionRange { min: 1, max: 5 };
+pub const VERSIONS: VersionRange = VersionRange { min: 1, max: 6 };
 /// First version in which the receiving end of a copy tells names whose attributes alone it updates.
 pub const COUNTS_UPDATES: u32 = 2;
 /// First version in which the receiving end of a copy asks again for sealed frames that do not open.
@@ -68,6 +69,9 @@ pub const ADJUSTS: u32 = 4;
 
 /// First version whose server answers about names below the folder of a ticket.
 pub const KNOWS_NAMES: u32 = 5;
+
+/// First version in which one control connection can carry several sessions, each after the one before it.
+pub const KEEPS: u32 = 6;
 
 /// Longest line taken over from a peer, in bytes.
 const MAX_LINE_BYTES: usize = 1024;
@@ -248,6 +252,9 @@ pub struct Handshake {
     pub ticket: Option<String>,
     /// What the session is for.
     pub task: Task,
+    /// The connection is not over with this session: another may follow on it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps: bool,
 }
 
 impl fmt::Debug for Handshake {
@@ -257,6 +264,7 @@ impl fmt::Debug for Handshake {
             .field("version", &self.version)
             .field("ticket", &ticket)
             .field("task", &self.task)
+            .field("keeps", &self.keeps)
             .finish()
     }
 }
@@ -416,6 +424,7 @@ mod tests {
             version: 1,
             ticket: Some("v1.secret".into()),
             task: Task::Profile(RunSpec::default()),
+            keeps: false,
         };
         assert!(!format!("{handshake:?}").contains("v1.secret"));
     }

@@ -374,6 +374,7 @@ mod tests {
             version: 1,
             ticket,
             task: Task::Profile(from_json(spec).unwrap()),
+            keeps: false,
         }
     }
 

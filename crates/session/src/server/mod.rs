@@ -13,9 +13,10 @@
 //! is told BUSY with a reason and a time; of too many connections the oldest of the address with the most
 //! is closed. Refusals of one address are summarised once they are many (`refusals.rs`).
 //!
-//! Start with [`Server`], then `reception.rs` (who comes) and `session.rs` (one session); `names.rs` is one without a run.
+//! Start with [`Server`], then `reception.rs` (who comes), `connection.rs` and `session.rs` (one session); `names.rs` is one without a run.
 
 pub mod admission;
+mod connection;
 pub mod data;
 pub mod events;
 pub mod listen;
@@ -46,6 +47,7 @@ use crate::state_dir::StateDir;
 use crate::ticket::{TicketOffice, now_s};
 use crate::tls::{Fingerprint, ServerIdentity};
 use admission::AdmissionControl;
+use connection::KeptSeats;
 use data::PortRange;
 use events::EventLog;
 pub use events::{AuditEvent, ServerEvent, SessionEnd, SessionStart};
@@ -73,6 +75,8 @@ struct Shared {
     arrivals: Option<Arrivals>,
     /// Threads of clients that have not been admitted yet.
     permits: Permits,
+    /// Threads of clients whose session is over and who may want another.
+    kept: KeptSeats,
     /// Files that this process may open.
     open_files: u64,
     stopping: AtomicBool,
@@ -146,6 +150,7 @@ impl Server {
             register: Register::default(),
             arrivals: config.single_port.then(Arrivals::default),
             permits: Permits::new(bell.clone()),
+            kept: KeptSeats::default(),
             open_files: raise_open_files().unwrap_or(FEW_FILES),
             stopping: AtomicBool::new(false),
             grace: Mutex::new(GRACE),
@@ -216,6 +221,11 @@ impl Drop for Server {
 impl Shared {
     fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Whether no further session is admitted.
+    fn takes_no_more(&self) -> bool {
+        self.is_stopping() || self.gate.slots().is_used_up()
     }
 
     fn grace(&self) -> Duration {

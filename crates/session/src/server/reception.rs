@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use farline_spec::{Failure, FailureKind};
 use farline_sys::wake::poll_readable;
 
+use super::connection::{self, Caller};
 use super::events::AuditEvent;
 use super::lobby::{Left, Lobby, Visitor};
 use super::permits::HandshakePermit;
-use super::session::Caller;
-use super::{Shared, listen, session};
+use super::{Shared, listen};
 use crate::channel::Interrupt;
 
 /// Connections taken before those that wait are looked at again.
@@ -34,7 +34,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Serves until the server is stopped or has served all the sessions it should; then sees all threads end.
 pub fn run(shared: &Arc<Shared>, listeners: Vec<TcpListener>) {
     let mut crew = Crew::new(shared);
-    while !shared.is_stopping() && !shared.gate.slots().is_used_up() {
+    while !shared.takes_no_more() {
         crew.turn(&listeners);
         crew.reap();
         shared.log.summarise();
@@ -257,7 +257,7 @@ impl Crew {
         let leaving = Leaving(Arc::clone(&over), Arc::clone(&self.shared));
         let body = move || {
             let _leaving = leaving;
-            session::serve(&shared, socket, caller, own, permit);
+            connection::serve(&shared, socket, caller, own, permit);
         };
         let spawned = std::thread::Builder::new().name("fl-session".into()).spawn(body);
         let thread = spawned.map_err(|error| Failure::system("starting thread fl-session", &error))?;

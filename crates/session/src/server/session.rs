@@ -1,17 +1,16 @@
-//! One connection, from the TLS handshake to the last word: does what the server's machine says.
+//! One session, from the first word to the last: does what the server's machine says.
+
+mod changes;
 
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use farline_spec::unit::counted;
-use farline_spec::unit::{FileCount, RateBps};
 use farline_spec::{EndReport, Failure, FailureKind, NameRequest, RunSpec};
-use farline_sys::wake::poll_readable;
-use tracing::{Span, debug, error_span, field};
+use tracing::{Span, debug, field};
 
 use super::admission::Admission;
+use super::connection::{Caller, Connection, KeptSeat, is_only_a_look};
 use super::data::DataListeners;
 use super::events::{AuditEvent, SessionEnd, SessionStart};
 use super::names::NamesSession;
@@ -22,54 +21,19 @@ use crate::channel::{Arrival, Channel, Interrupt};
 use crate::client::connect::{StreamPlan, Way};
 use crate::copy::CopyPlan;
 use crate::facts::{host_facts, version_info};
-use crate::machine::server::MAX_ACCEPT;
-use crate::machine::{LocalChange, ServerAction, ServerEvent, ServerMachine, ServerPlan};
+use crate::machine::{ServerAction, ServerEvent, ServerMachine, ServerPlan, Timing};
 use crate::message::{
-    ADJUSTS, Adjust, Adjusted, COUNTS_UPDATES, ClientMessage, HEALS_FRAMES, Handshake, KNOWS_NAMES,
-    KNOWS_SUMS, ListenerAddress, Listeners, ServerMessage, ServerProfile, SessionId, TAKES_NAMES_APART, Task,
-    VERSIONS,
+    ADJUSTS, COUNTS_UPDATES, ClientMessage, HEALS_FRAMES, Handshake, KNOWS_NAMES, KNOWS_SUMS,
+    ListenerAddress, Listeners, ServerMessage, ServerProfile, SessionId, TAKES_NAMES_APART, Task, VERSIONS,
 };
 use crate::run::{OwnStages, RunEvent, RunOutcome, RunTurn};
 use crate::run_controller::RunController;
 use crate::state_dir::random;
-use crate::streams::{End, MOST_LATE, destinations, first_late, has_files, numbers};
+use crate::streams::{End, destinations, first_late, has_files, numbers};
 use crate::tls::{StreamKeys, seal_keys};
 
 /// Least time between two words about how far this end of a copy is.
 const LEAST_STAGES: Duration = Duration::from_millis(100);
-
-/// Who is at the other end of a connection.
-#[derive(Debug, Clone, Copy)]
-pub struct Caller {
-    /// Its address.
-    pub peer: SocketAddr,
-    /// Where it listens, if it was this server that connected, and so opens the streams too.
-    pub back: Option<SocketAddr>,
-}
-
-/// Serves one connection. Whatever comes of it is written to the log.
-pub fn serve(
-    shared: &Shared,
-    socket: TcpStream,
-    caller: Caller,
-    interrupt: Interrupt,
-    permit: HandshakePermit,
-) {
-    let _within = error_span!("session", session = field::Empty).entered();
-    debug!(peer = %caller.peer, "TLS handshake with a client");
-    match Session::open(shared, socket, caller, interrupt, permit) {
-        Ok(Some(session)) => session.drive(),
-        Ok(None) => {}
-        Err(error) => shared.log.refuse(caller.peer, error),
-    }
-}
-
-/// Whether a connection ends before its first byte: somebody measured the path, which is no client and no trouble.
-fn is_only_a_look(socket: &TcpStream, interrupt: &Interrupt, within: Duration) -> bool {
-    let fds = [socket.as_fd(), interrupt.waker().as_fd()];
-    let is_ready = poll_readable(&fds, Some(within)).is_ok_and(|ready| ready[0]);
-    is_ready && matches!(socket.peek(&mut [0; 1]), Ok(0))
-}
 
 /// A session that was admitted.
 struct Admitted {
@@ -80,18 +44,20 @@ struct Admitted {
     claim: Option<Claim>,
 }
 
-struct Session<'a> {
+pub struct Session<'a> {
     shared: &'a Shared,
     machine: ServerMachine,
-    channel: Channel<ClientMessage>,
+    pub(super) channel: Channel<ClientMessage>,
     id: SessionId,
     peer: SocketAddr,
     /// Where the client listens, if it does instead of this end.
     back: Option<SocketAddr>,
     local: SocketAddr,
-    interrupt: Interrupt,
+    pub(super) interrupt: Interrupt,
     /// Given back once the client is admitted.
     permit: Option<HandshakePermit>,
+    /// The place of a connection that is kept, until then.
+    pub(super) kept: Option<KeptSeat<'a>>,
     admitted: Option<Admitted>,
     /// What it is where it is about names.
     names: Option<NamesSession>,
@@ -100,14 +66,18 @@ struct Session<'a> {
     next_stream: u16,
     seat: RunController,
     /// What machine time counts from: the TCP connection.
-    began: Instant,
+    pub(super) began: Instant,
     last_words: Option<ServerMessage>,
     /// When the client was told last how far this end of a copy is.
     told_stages: Option<Instant>,
 }
 
 impl<'a> Session<'a> {
-    fn open(
+    /// Goes through the TLS handshake; none where somebody only looked whether this end is there.
+    ///
+    /// # Errors
+    /// Those of the handshake, [`FailureKind::Busy`] without room for a session.
+    pub fn open(
         shared: &'a Shared,
         socket: TcpStream,
         caller: Caller,
@@ -129,24 +99,54 @@ impl<'a> Session<'a> {
             channel.farewell(Some(&ServerMessage::Error(busy.clone())), || ());
             return Err(busy);
         }
+        let connection = Connection {
+            channel,
+            caller,
+            local: listen::plain(local),
+            interrupt,
+        };
+        let session = Self::on(shared, connection, shared.timing, began)?;
+        Ok(Some(Self {
+            permit: Some(permit),
+            ..session
+        }))
+    }
+
+    /// A session on a connection on which nothing of it has been said.
+    ///
+    /// # Errors
+    /// [`FailureKind::System`] without random numbers.
+    pub fn on(
+        shared: &'a Shared,
+        connection: Connection,
+        timing: Timing,
+        began: Instant,
+    ) -> Result<Self, Failure> {
+        let Connection {
+            channel,
+            caller,
+            local,
+            interrupt,
+        } = connection;
         let id = SessionId(random()?);
         Span::current().record("session", field::display(id));
         let plan = ServerPlan {
             session: id,
             versions: VERSIONS,
-            timing: shared.timing,
+            timing,
         };
-        Ok(Some(Self {
+        Ok(Self {
             shared,
             machine: ServerMachine::new(plan, began.elapsed()),
             channel,
             id,
             peer: caller.peer,
             back: caller.back,
-            local: listen::plain(local),
+            local,
             seat: RunController::new(End::Server, interrupt.waker().clone()),
             interrupt,
-            permit: Some(permit),
+            permit: None,
+            kept: None,
             admitted: None,
             names: None,
             doors: None,
@@ -154,14 +154,15 @@ impl<'a> Session<'a> {
             began,
             last_words: None,
             told_stages: None,
-        }))
+        })
     }
 
     fn now(&self) -> Duration {
         self.began.elapsed()
     }
 
-    fn drive(mut self) {
+    /// Goes on until it is over; gives the connection where another session may follow.
+    pub fn drive(mut self) -> Option<Connection> {
         self.act();
         while !self.machine.is_over() {
             let timeout = self
@@ -179,7 +180,7 @@ impl<'a> Session<'a> {
             self.machine.handle_timeout(self.now());
             self.act();
         }
-        self.close();
+        self.close()
     }
 
     fn why_interrupted(&self) -> Failure {
@@ -246,7 +247,8 @@ impl<'a> Session<'a> {
         self.act();
     }
 
-    fn act(&mut self) {
+    /// Does what the machine says.
+    pub fn act(&mut self) {
         while let Some(action) = self.machine.poll_action(self.now()) {
             match self.perform(action) {
                 Ok(Some(event)) => self.machine.handle_event(self.now(), event),
@@ -284,8 +286,14 @@ impl<'a> Session<'a> {
         Ok(None)
     }
 
+    /// The client has said what it wants: it takes no place of those who have not.
+    fn leave_the_queue(&mut self) -> Result<(), Failure> {
+        self.kept = None;
+        self.permit.take().map_or(Ok(()), HandshakePermit::give_back)
+    }
+
     fn admit(&mut self, handshake: Handshake) -> Result<ServerEvent, Failure> {
-        self.permit.take().map_or(Ok(()), HandshakePermit::give_back)?;
+        self.leave_the_queue()?;
         let admission = self.shared.gate.admit(handshake)?;
         let (grant, ticket) = (Box::new(admission.grant.clone()), admission.ticket.clone());
         let duration_limit = admission.duration_limit;
@@ -313,7 +321,7 @@ impl<'a> Session<'a> {
     }
 
     fn admit_names(&mut self, handshake: &Handshake) -> Result<ServerEvent, Failure> {
-        self.permit.take().map_or(Ok(()), HandshakePermit::give_back)?;
+        self.leave_the_queue()?;
         if handshake.version < KNOWS_NAMES {
             let line = format!("requests about names need protocol version {KNOWS_NAMES}");
             return Err(Failure::new(FailureKind::Version, line));
@@ -401,95 +409,6 @@ impl<'a> Session<'a> {
             .open(move |cancelled| doors.accept(&spec, &expected, deadline, cancelled))
     }
 
-    /// Changes the copy as the client wants it, if it may.
-    fn adjust(&mut self, change: &Adjust) -> Result<ServerEvent, Failure> {
-        let mut answer = Adjusted {
-            number: change.number,
-            first_stream: self.next_stream,
-            ..Adjusted::default()
-        };
-        match self
-            .judge(change)?
-            .and_then(|rate| Ok((rate, self.listen_late(change.open)?)))
-        {
-            Err(why) => {
-                debug!(reason = why, "change of the copy refused");
-                answer.refused = Some(why);
-            }
-            Ok((rate, listeners)) => {
-                (answer.total_rate_bps, answer.listeners) = (rate, listeners);
-                self.seat.change(&LocalChange {
-                    dismiss: change.dismiss,
-                    concurrency: change.concurrency,
-                    total_rate_bps: rate,
-                    ..LocalChange::default()
-                });
-                debug!(
-                    opening = change.open,
-                    ending = change.dismiss,
-                    concurrency = change.concurrency.map(FileCount::get),
-                    total_rate_bps = rate.map(RateBps::get),
-                    "copy changed"
-                );
-            }
-        }
-        Ok(ServerEvent::Adjusted(answer))
-    }
-
-    /// The rate that a change brings, if it brings one; or why it may not be.
-    fn judge(&mut self, change: &Adjust) -> Result<Result<Option<RateBps>, String>, Failure> {
-        let (streams, opening) = (self.seat.streams(), self.seat.is_opening_late());
-        let (connects_back, next) = (self.back.is_some(), self.next_stream);
-        let admission = &self.admitted()?.admission;
-        let after = streams + u32::from(change.open);
-        let first = first_late(&admission.grant.spec);
-        Ok(if change.open == 0 {
-            admission.judge_rate(change.total_rate_bps, after)
-        } else if connects_back {
-            Err("streams cannot be added where the server connects to the client".to_owned())
-        } else if opening {
-            Err("streams are still being opened for an earlier change".to_owned())
-        } else if u32::from(change.open) + u32::from(next - first) > u32::from(MOST_LATE) {
-            Err(format!(
-                "more than {MOST_LATE} streams opened while one copy runs"
-            ))
-        } else if after > u32::from(admission.most_streams) {
-            let most = admission.most_streams;
-            Err(format!(
-                "{} requested, but the server allows up to {most}",
-                counted(after, "stream")
-            ))
-        } else {
-            admission.judge_rate(change.total_rate_bps, after)
-        })
-    }
-
-    /// Listens for so many data streams more, while the copy runs; where, or why not.
-    fn listen_late(&mut self, count: u16) -> Result<Vec<ListenerAddress>, String> {
-        if count == 0 {
-            return Ok(Vec::new());
-        }
-        self.accept_late(count).map_err(|failure| failure.message)
-    }
-
-    fn accept_late(&mut self, count: u16) -> Result<Vec<ListenerAddress>, Failure> {
-        let spec = self.admitted()?.admission.grant.spec.clone();
-        let arrivals = self.shared.arrivals.as_ref();
-        let handed = arrivals.map(|arrivals| arrivals.expect(self.id, &spec));
-        let doors = DataListeners::open_data(&spec, self.local, &self.shared.ports, handed)?;
-        let listeners = doors.addresses().listeners;
-        let keys = StreamKeys::new(self.channel.tls(), self.id)?;
-        let numbers = self.next_stream..self.next_stream + count;
-        let expected: Vec<_> = numbers.clone().map(|stream| keys.key(stream)).collect();
-        let within = Duration::from_millis(spec.connect_timeout_ms.get().into()).min(MAX_ACCEPT);
-        let deadline = Instant::now() + within;
-        self.seat.open_late(count, move |sink, cancelled| {
-            doors.accept_late(&spec, &expected, deadline, cancelled, sink);
-        })?;
-        self.next_stream = numbers.end;
-        Ok(listeners)
-    }
-
     /// The server's end of a copy, held to the folder of the ticket.
     fn copy_plan(&mut self) -> Result<Option<CopyPlan>, Failure> {
         let client = self.peer.ip();
@@ -544,14 +463,30 @@ impl<'a> Session<'a> {
         Ok(ServerEvent::Collected(Box::new(profile)))
     }
 
-    fn close(self) {
+    /// Ends it, or leaves the connection to the next.
+    fn close(self) -> Option<Connection> {
         let (mut aborted, mut seat) = (RunOutcome::default(), self.seat);
-        self.channel
-            .farewell(self.last_words.as_ref(), || aborted = seat.abort_and_join());
+        let goes_on = self.machine.goes_on() && self.back.is_none();
+        let left = if goes_on {
+            Some(Connection {
+                channel: self.channel,
+                caller: Caller {
+                    peer: self.peer,
+                    back: None,
+                },
+                local: self.local,
+                interrupt: self.interrupt,
+            })
+        } else {
+            self.channel
+                .farewell(self.last_words.as_ref(), || aborted = seat.abort_and_join());
+            None
+        };
         if let Some(names) = self.names {
             let end = names.end(self.machine.failure());
             drop(names);
-            return self.shared.log.write(end);
+            self.shared.log.write(end);
+            return left;
         }
         match self.admitted {
             Some(admitted) => {
@@ -572,6 +507,7 @@ impl<'a> Session<'a> {
                 self.shared.log.refuse(self.peer, error);
             }
         }
+        left
     }
 }
 

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use farline_spec::{Adjustment, CopyStages, Failure, FailureKind};
 use tracing::debug;
 
-use super::{Driver, emit};
+use super::super::emit;
+use super::Driver;
 use crate::client::Event;
 use crate::client::connect::{StreamPlan, Way};
 use crate::machine::{KnobChange, LocalChange};

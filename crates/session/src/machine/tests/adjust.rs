@@ -155,6 +155,7 @@ fn a_server_takes_no_change_of_an_older_client_nor_of_what_is_no_copy() {
                 spec: older.client.spec().clone(),
                 ticket: None,
                 versions: VersionRange { min: 1, max: version },
+                keeps: false,
                 timing: Timing::default(),
             };
             older.client = ClientMachine::new(plan, Duration::ZERO);

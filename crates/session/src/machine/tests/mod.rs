@@ -1,6 +1,7 @@
 //! Both machines against each other in virtual time, over a modelled path and run.
 
 mod adjust;
+mod kept;
 mod page;
 mod steps;
 mod wire;
@@ -29,6 +30,7 @@ fn client_of(spec: RunSpec, versions: VersionRange) -> ClientMachine {
         spec,
         ticket: None,
         versions,
+        keeps: true,
         timing: Timing::default(),
     };
     ClientMachine::new(plan, Duration::ZERO)

@@ -47,6 +47,14 @@ STAGES is how far the server's end is (bytes at its files and on its streams, fr
 no more than ten times a second. With its own figures the client makes one `CopyStages` of it, from which a controller takes
 differences. Nobody says ADJUST to an end of version 3 or less, and such a client is an error.
 
+## Several sessions on one connection
+
+From version 6 on a HANDSHAKE may say `keeps`: where its session ends with TPG_DONE, the server says CTRL_CHAN_EST again, with the
+name of another session, as on a new connection: what follows is judged, limited and logged as if it were one. The runs of a
+campaign spare TCP's and TLS's round trips so. Between two sessions a client has 30 s; it holds no place meanwhile, and 16 such
+connections are kept at once: of more, and of a server that stops, the connection is closed, and the client connects again. A copy,
+which does not wait for TPG_DONE, a session about names, and one to which the server connected are the last on their connection.
+
 ## Names
 
 From version 5 on the task of a HANDSHAKE may be `names`: no run, but requests about names below the folder of the ticket. The

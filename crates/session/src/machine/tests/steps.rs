@@ -213,6 +213,7 @@ fn a_version_outside_the_offer_is_refused_by_either_end() {
         version: VERSIONS.max + 1,
         ticket: None,
         task: Task::Profile(spec("{}")),
+        keeps: false,
     };
     server.handle_message(Duration::ZERO, ClientMessage::Handshake(Box::new(handshake)));
     assert_eq!(server.failure().unwrap().kind, FailureKind::Version);
@@ -225,6 +226,7 @@ fn the_newest_common_version_is_named() {
         spec: spec("{}"),
         ticket: None,
         versions: range,
+        keeps: true,
         timing: Timing::default(),
     };
     let mut client = ClientMachine::new(plan, Duration::ZERO);
@@ -509,6 +511,7 @@ fn names_session(limit_s: Option<f64>) -> ServerMachine {
         version: VERSIONS.max,
         ticket: Some("v1.a.b".into()),
         task: Task::Names,
+        keeps: false,
     };
     server.handle_message(Duration::ZERO, ClientMessage::Handshake(Box::new(handshake)));
     let rights = NameRights {

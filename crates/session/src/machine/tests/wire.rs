@@ -75,6 +75,7 @@ fn names_said() -> Vec<String> {
         version: KNOWS_NAMES,
         ticket: Some("v1.a.b".into()),
         task: Task::Names,
+        keeps: false,
     };
     let requests = [
         NameRequest::List {
