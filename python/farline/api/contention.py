@@ -15,7 +15,6 @@ from farline.campaign.contention.job import ContentionJob, Progress, new_name, s
 from farline.campaign.contention.journal import (
     ContentionJournal,
     journal_lock,
-    journal_names,
     new_journal,
     read_journal,
     write_journal,
@@ -229,20 +228,15 @@ def complete_outcome(store: Store, journal: ContentionJournal) -> Outcome | None
 
 
 def report_of_contention(
-    store_path: Path, campaign: str, folder: Path, formats: Sequence[str], count_invalid: bool
-) -> Path | None:
-    """Writes the page of a campaign that is a fairness measurement; None for another campaign.
+    store: Store, campaign: str, folder: Path, formats: Sequence[str], count_invalid: bool
+) -> Path:
+    """Writes the page of a fairness measurement.
 
     Raises:
         UsageError: when there is no such campaign, or no transfer has a whole repetition.
         SystemFailure: when the folder cannot be written.
     """
-    store = store_at(store_path) if store_path.is_dir() else None
-    if store is None or not journal_names(store):
-        return None
     name = store.campaign_name(campaign)
-    if name not in journal_names(store):
-        return None
     journal = read_journal(store, name)
     counted = count_invalid or journal.plan.count_invalid
     outcome = outcome_of(journal, read_trials(kept_in_store(store, name), counted))

@@ -145,14 +145,10 @@ def report(
         UsageError: when there is no such campaign.
         SystemFailure: when the folder cannot be written.
     """
-    from farline.api.contention import report_of_contention
-    from farline.plots.report import FORMATS, write_report
+    from farline.api.report_page import write_page
+    from farline.plots.report import FORMATS
 
-    opened = open_store(store)
-    page = report_of_contention(opened.path, campaign, Path(folder), FORMATS, False)
-    if page is not None:
-        return page
-    return write_report(opened.path, opened.campaign_name(campaign), Path(folder))
+    return write_page(open_store(store), campaign, Path(folder), FORMATS)
 
 
 def _names(files: Files) -> list[str]:

@@ -40,13 +40,9 @@ def command(
 
     Figures are written as both PNG and SVG unless one is chosen. Prints the path of the page.
     """
-    from farline.api.contention import report_of_contention
-    from farline.plots.report import FORMATS, write_report
-    from farline.store import default_path
+    from farline.api.report_page import write_page
+    from farline.api.stores import open_store
+    from farline.plots.report import FORMATS
 
     chosen = [kind for kind, wanted in (("png", png), ("svg", svg)) if wanted] or list(FORMATS)
-    store = store_path or default_path()
-    page = report_of_contention(store, campaign, out_dir, chosen, count_invalid)
-    if page is None:
-        page = write_report(store, campaign, out_dir, chosen, count_invalid)
-    click.echo(page)
+    click.echo(write_page(open_store(store_path), campaign, out_dir, chosen, count_invalid))

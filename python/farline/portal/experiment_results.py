@@ -30,7 +30,7 @@ def bars_of(path: Path) -> Sequence[Bar]:
     Raises:
         SystemFailure: when the store cannot be read.
     """
-    from farline.campaign.contention.journal import journal_names
+    from farline.campaign.contention.names import journal_names
 
     if not Layout(path).use_lock.exists():
         return ()

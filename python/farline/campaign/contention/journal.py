@@ -11,9 +11,9 @@ import datetime
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from farline.campaign.contention.names import journal_folder, journal_names
 from farline.campaign.contention.plan import ContentionPlan, plan_from_document
 from farline.errors import SpecError, SystemFailure, UsageError, VersionError
 from farline.spec.json_text import read_object
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 VERSION = 1
 LAST = "last"
-_FOLDER = "contention"
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ def write_journal(store: Store, journal: ContentionJournal) -> None:
         "plan": journal.plan.document(),
     }
     text = json.dumps(document, indent=1).encode()
-    folder = _folder(store)
+    folder = journal_folder(store)
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
@@ -85,7 +84,7 @@ def read_journal(store: Store, wanted: str) -> ContentionJournal:
     if found is None:
         newest = f"the newest: {', '.join(known[:5])}" if known else "the store has none"
         raise UsageError(f"no fairness measurement {wanted!r} in {store.path}; {newest}")
-    path = _folder(store) / f"{found}.json"
+    path = journal_folder(store) / f"{found}.json"
     try:
         document = read_object(path.read_bytes())
         if document["version"] > VERSION:
@@ -96,13 +95,6 @@ def read_journal(store: Store, wanted: str) -> ContentionJournal:
         raise SystemFailure(f"{path}: damaged: {error!r}") from error
 
 
-def journal_names(store: Store) -> list[str]:
-    """Full names of all measurements, newest first."""
-    files = list(_folder(store).glob("*.json"))
-    files.sort(key=lambda path: (path.stat().st_mtime_ns, path.stem), reverse=True)
-    return [path.stem for path in files]
-
-
 @contextlib.contextmanager
 def journal_lock(store: Store, name: str) -> Iterator[None]:
     """Holds a measurement, so that two processes do not run it at once.
@@ -110,14 +102,10 @@ def journal_lock(store: Store, name: str) -> Iterator[None]:
     Raises:
         UsageError: when another process has it.
     """
-    with locked(_folder(store) / f"{name}.lock", exclusive=True, wait=False) as mine:
+    with locked(journal_folder(store) / f"{name}.lock", exclusive=True, wait=False) as mine:
         if not mine:
             raise UsageError(f"measurement {name} is already being run by another process")
         yield
-
-
-def _folder(store: Store) -> Path:
-    return store.layout.root / _FOLDER
 
 
 def _put(file: object, text: bytes) -> None:

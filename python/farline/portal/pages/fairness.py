@@ -76,7 +76,7 @@ def _outcome(store: Store, name: str) -> Outcome:
 
 
 def _listed(store: Store | None) -> Sequence[Listed]:
-    from farline.campaign.contention.journal import journal_names
+    from farline.campaign.contention.names import journal_names
 
     names = [] if store is None else journal_names(store)[:MOST_LISTED]
     return [_row(store, name) for name in names if store is not None]

@@ -160,14 +160,10 @@ def _fact(name: str, value: Any) -> str:
 
 def _report(parts: Parts, name: str) -> str:
     """The page of a campaign's report, made anew when the store has changed."""
-    from farline.api.contention import report_of_contention
-    from farline.plots.report import write_report
+    from farline.api.report_page import write_page
 
     store = parts.knowledge.store()
     if store is None:
         raise NotFoundError(f"campaign {name[:80]}: nothing has been measured yet")
     with tempfile.TemporaryDirectory(prefix="farline-report-") as made:
-        folder = Path(made)
-        page = report_of_contention(store.path, name, folder, (), False)
-        page = page or write_report(store.path, store.campaign_name(name), folder, ())
-        return page.read_text("utf-8")
+        return write_page(store, name, Path(made), ()).read_text("utf-8")
