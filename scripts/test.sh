@@ -78,15 +78,15 @@ fi
 
 computing=(tests/unit)
 [[ ! -d tests/contract ]] || computing+=(tests/contract)
-cargo test --locked --quiet --no-run
+scripts/rust_tests.sh
 close "building the Rust tests" $?
 # Computing gives way to what must keep time. Many Rust tests do: beside them nothing else waits for packets.
 lane units nice -n 5 "${pytest[@]}" -o timeout=300 -n "$(nproc)" --dist worksteal "${computing[@]}"
 if ((${#failed[@]} == 0)); then
-    RUST_TEST_THREADS=$((2 * $(nproc))) cargo test --locked --quiet --no-fail-fast \
+    RUST_TEST_THREADS=$((2 * $(nproc))) cargo test --locked --quiet --no-fail-fast --tests \
         --workspace --exclude farline-sim --exclude farline-py
     close rust $?
-    lane simulator nice -n 10 cargo test --locked --quiet --no-fail-fast -p farline-sim
+    lane simulator nice -n 10 cargo test --locked --quiet --no-fail-fast --tests -p farline-sim
 fi
 # Side by side a test takes longer than alone. Those that keep an emulated line's time go before those that do not: all at
 # once would wait for a CPU more than for their packets.
