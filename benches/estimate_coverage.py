@@ -20,7 +20,7 @@ from _contract import Row, finish
 from _estimate.generator import history
 from _estimate.judge import Judged, coverage, half_width, judge, macro
 from _program import program
-from farline.estimating.like_paths import like_path
+from farline.estimating.like_paths import like_paths
 
 PATHS, TRANSFERS = 24, 600
 SHORT_PATHS, SHORT_TRANSFERS = 6, 240
@@ -92,7 +92,7 @@ def run(short: bool) -> list[Row]:
     count, transfers = (SHORT_PATHS, SHORT_TRANSFERS) if short else (PATHS, TRANSFERS)
     seeds = range(1, count + 1)
     paths = [judge(history(seed, transfers)) for seed in seeds]
-    others = [like_path([one.done for one in history(1000 + seed, 60)]) for seed in range(8)]
+    others = like_paths([one.done for one in history(1000 + seed, 60)] for seed in range(8))
     new_paths = [judge(history(seed, 1), others) for seed in range(2001, 2001 + 20 * count)]
     some = BRIEF_PATHS * count // PATHS
     brief = [judge(history(seed, BRIEF_TRANSFERS)) for seed in range(5001, 5001 + some)]

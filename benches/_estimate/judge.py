@@ -9,7 +9,7 @@ from statistics import mean, median
 
 from _estimate.generator import Event
 from farline.estimating.confidence import cover_of
-from farline.estimating.like_paths import LikePath, level_of
+from farline.estimating.like_paths import LikePaths, level_of, like_paths
 from farline.estimating.path_estimator import COVERS, PathEstimator
 
 DEADLINE_CONFIDENCE = 0.9
@@ -32,13 +32,14 @@ class Judged:
     duration_s: float
 
 
-def judge(events: Iterable[Event], like: Sequence[LikePath] = ()) -> list[Judged]:
-    """Goes through the history of one path; `like` is what others say."""
+def judge(events: Iterable[Event], like: LikePaths | None = None) -> list[Judged]:
+    """Goes through the history of one path; `like` is what others say, if any do."""
     estimator: PathEstimator | None = None
+    known = like_paths(()) if like is None else like
     found = []
     for number, event in enumerate(events):
         if estimator is None:
-            level, _ = level_of(event.done.workload, like)
+            level, _ = level_of(event.done.workload, known)
             asked = cover_of(DEADLINE_CONFIDENCE)
             estimator = PathEstimator(dict.fromkeys((*COVERS, asked)), level=level)
         found.append(_judged(number, event, estimator))

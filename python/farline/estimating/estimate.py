@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from farline.estimating import history
 from farline.estimating.confidence import CONFIDENCES, cover_of, interval_of, kept_within
-from farline.estimating.like_paths import level_of, like_path
+from farline.estimating.like_paths import level_of, like_paths
 from farline.estimating.path_estimator import COVERS, Interval, PathEstimator, Prediction
 from farline.estimating.reservation import Reservation, reservation_of
 from farline.estimating.workload import Workload
@@ -148,11 +148,15 @@ class PathHistory:
         self._own = [row for row in rows if ends.fit(row)]
         self._done, self._of_files = history.usable(self._own)
         self._like = [] if len(self._done) >= ENOUGH else _like(rows, ends)
-        self._like_paths = [like_path(done) for done in self._like if done]
+        self._like_paths = like_paths(self._like)
         newest_first = (*self._own[::-1], *rows[::-1])
         self._used = next((row for row in newest_first if row.modality == "E"), None)
         self._files = [row.source for row in self._own if row.modality == "E"]
         self._learnt: dict[tuple[float, float], PathEstimator] = {}
+
+    def has_learnt(self, confidence: float) -> bool:
+        """Whether an estimate of this confidence has not to go through many transfers first."""
+        return len(self._done) < ENOUGH or (cover_of(confidence), 0.0) in self._learnt
 
     def estimate(self, question: Question) -> TransferEstimate:
         """Estimates a transfer; the question is asked after all transfers of this history."""

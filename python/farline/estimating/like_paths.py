@@ -8,7 +8,6 @@ that (docs/design/estimating.md).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,6 +17,8 @@ import numpy as np
 from farline.estimating.features import SCALE, features, prior
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from farline.estimating.features import Floats
     from farline.estimating.finished import Finished
     from farline.estimating.workload import Workload
@@ -30,36 +31,46 @@ _SPREAD = 4.0
 
 
 @dataclass(frozen=True, eq=False)
-class LikePath:
-    """Another path, as far as it says something of this one; computed once, asked many times."""
+class LikePaths:
+    """Other paths, as far as they say something of this one; computed once, asked many times.
+
+    All transfers stand in one table, those of a path together: numpy is asked once and not once
+    for each path, which is most of what an estimate without transfers of its own costs.
+    """
 
     known: Floats
-    """Features of its newest transfers, a row of seven for each."""
+    """Features of the newest transfers of all paths, a row of seven for each."""
     beside: Floats
     """How far each was from the prior: difference of log rates."""
+    begins: npt.NDArray[np.intp]
+    """Where the transfers of each path begin."""
 
 
-def like_path(done: Sequence[Finished]) -> LikePath:
-    """What a path with at least one transfer says, oldest first."""
-    rows = done[-MOST_OF_A_PATH:]
-    known = np.array([features(one.workload) for one in rows])
-    beside = np.array([one.log_rate - prior(row) for one, row in zip(rows, known, strict=True)])
-    return LikePath(known, beside)
+def like_paths(paths: Iterable[Sequence[Finished]]) -> LikePaths:
+    """What paths with at least one transfer each say, oldest first."""
+    rows = [done[-MOST_OF_A_PATH:] for done in paths]
+    known = np.array([features(one.workload) for done in rows for one in done])
+    known = known.reshape(-1, len(SCALE))
+    rates = [one.log_rate for done in rows for one in done]
+    beside = np.array([rate - prior(row) for rate, row in zip(rates, known, strict=True)])
+    counts = [0, *map(len, rows[:-1])] if rows else []
+    return LikePaths(known, beside, np.cumsum(counts, dtype=np.intp))
 
 
-def level_of(load: Workload, paths: Iterable[LikePath]) -> tuple[float, float]:
+def level_of(load: Workload, paths: LikePaths) -> tuple[float, float]:
     """Log rate that like paths add to the prior, and how many paths that rests on.
 
     A path weighs as much as its transfers nearest to `load` are like it, at most 1; the prior
     itself weighs 1 too.
     """
-    x = features(load)
-    total = weights = 0.0
-    for path in paths:
-        distance = np.sum(((path.known - x) / SCALE) ** 2, axis=1)
-        nearest = float(distance.min())
-        near = np.exp(-(distance - nearest) / 2)
-        weight = math.exp(-nearest / (2 * _SPREAD**2))
-        total += weight * float(near @ path.beside / near.sum())
-        weights += weight
-    return total / (weights + 1.0), weights
+    if not len(paths.begins):
+        return 0.0, 0.0
+    begins = paths.begins
+    distance = np.sum(((paths.known - features(load)) / SCALE) ** 2, axis=1)
+    nearest = np.minimum.reduceat(distance, begins)
+    counts = np.diff(begins, append=len(distance))
+    near = np.exp(-(distance - np.repeat(nearest, counts)) / 2)
+    levels = np.add.reduceat(near * paths.beside, begins) / np.add.reduceat(near, begins)
+    weights = np.exp(-nearest / (2 * _SPREAD**2))
+    total = float(weights.sum())
+    return float(weights @ levels) / (total + 1.0), total
