@@ -50,6 +50,10 @@ class Estimates:
             self.site(source, first), self.site(destination, second),
         )  # fmt: skip
 
+    def is_quick(self, route: Route, question: Question) -> bool:
+        """Whether the answer takes a millisecond, and not the history of the path once more."""
+        return self._knowledge.now.is_quick(route.ends, question.confidence)
+
     def ask(self, route: Route, question: Question) -> TransferEstimate:
         """The estimate; link and round-trip time are those of the connection, where it is stated.
 

@@ -88,13 +88,21 @@ class Snapshot:
         """All paths, by name."""
         return [_pair(path, self.by_path[path]) for path in sorted(self.by_path)]
 
+    def is_quick(self, ends: PathEnds, confidence: float) -> bool:
+        """Whether an estimate of this path has nothing to go through first."""
+        known = self._histories.get(ends)
+        return known is not None and known.has_learnt(confidence)
+
     def history(self, ends: PathEnds) -> PathHistory:
         """What estimates of a path rest on."""
-        with self._lock:
-            found = self._histories.get(ends)
-            if found is None:
-                found = self._histories[ends] = PathHistory(self.rows, ends)
-            return found
+        found = self._histories.get(ends)
+        if found is None:
+            # Who asks for another path, which is known, does not wait for this one.
+            with self._lock:
+                found = self._histories.get(ends)
+                if found is None:
+                    found = self._histories[ends] = PathHistory(self.rows, ends)
+        return found
 
     def names_of(self, name: str) -> frozenset[str]:
         """All names of the hosts of a site, as rows have them; of a host, its own."""

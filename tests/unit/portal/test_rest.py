@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from farline.estimating import Question, TransferEstimate
+from farline.estimating.estimate import PathHistory
 from farline.portal.access import SCOPES
 from farline.portal.job_folder import JobFolder
 from tests.support.portals import NOW_S, Portal, made_store, make_portal
@@ -58,6 +61,24 @@ def test_an_estimate_is_the_document_of_the_command(portal: Portal) -> None:
     low, high = (document["intervals"][1][f"duration_{end}_s"] for end in ("low", "high"))
     assert low <= document["duration_s"] <= high
     assert document["reservation"]["start"] == document["start"]
+
+
+def test_a_path_that_is_asked_for_first_keeps_nobody_waiting(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its history is gone through in a thread, while the loop answers others."""
+    in_loop: list[bool] = []
+    real = PathHistory.estimate
+
+    def noted(self: PathHistory, question: Question) -> TransferEstimate:
+        in_loop.append(asyncio._get_running_loop() is not None)
+        return real(self, question)
+
+    monkeypatch.setattr(PathHistory, "estimate", noted)
+    for confidence in (0.9, 0.9, 0.8, 0.8):
+        asked = {**ANL_BNL, "bytes": 10**12, "confidence": confidence}
+        assert portal.post("/v1/estimates", asked).status_code == 200
+    assert in_loop == [False, True, False, True]
 
 
 @pytest.mark.parametrize("more, words", [

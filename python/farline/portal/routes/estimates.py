@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
 
 from farline.portal.documents import EstimateDocument, EstimateQuestion
 from farline.portal.estimates import Estimates, question_of
@@ -24,8 +25,11 @@ def routes(guard: Guard, estimates: Estimates, now: Callable[[], float]) -> APIR
     )  # fmt: skip
     async def estimate(asked: EstimateQuestion) -> JSONResponse:
         """Estimates a transfer from past ones; the document of `farline estimate --json`."""
-        route = estimates.route(asked.source, asked.destination)
-        return JSONResponse(estimates.document(route, _question(asked, now())))
+        route, question = estimates.route(asked.source, asked.destination), _question(asked, now())
+        if estimates.is_quick(route, question):
+            return JSONResponse(estimates.document(route, question))
+        # What is asked of a path for the first time keeps no other request waiting.
+        return JSONResponse(await run_in_threadpool(estimates.document, route, question))
 
     return router
 
