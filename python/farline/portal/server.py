@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,6 +30,9 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Starts to answer."""
         await super().startup(sockets=sockets)
+        # What is there now stays. The collector went through all of it again and again, for a
+        # tenth of a second in which nobody was answered.
+        gc.freeze()
         if self.started:
             self._ready()
 
