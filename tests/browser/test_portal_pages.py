@@ -13,7 +13,7 @@ from farline.store import Store
 from tests.browser.conftest import Opened
 from tests.browser.test_report_page import INK
 from tests.support.contending import made_measurement
-from tests.support.portals import Process, made_sites, made_store, portal_command, portal_process
+from tests.support.portals import Process, made_store, portal_command, portal_process, sites_text
 
 ESTIMATE = "/estimate?source=ANL&destination=CERN&size=12TB&files=4000&deadline=36h"
 PAGES = ("/", "/paths/ANL/BNL", ESTIMATE, "/transfers", "/transfers/new?source=src&destination=dst",
@@ -40,16 +40,6 @@ def portal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
         folder, "--store", str(store), "--sites", str(folder / "sites.toml")
     ) as made:
         yield made
-
-
-def sites_text() -> str:
-    """The made sites as a file has them."""
-    made = made_sites()
-    lines = ["capacity_bps = 10e9"]
-    lines += [f'[sites.{one.name}]\nhosts = ["{one.hosts[0]}"]' for one in made.sites]
-    for one in made.connections:
-        lines += [f'[connections."{" - ".join(one.sites)}"]\nrtt_ms = {one.rtt_ms}']
-    return "\n".join(lines) + "\n"
 
 
 @pytest.fixture

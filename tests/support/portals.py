@@ -46,6 +46,16 @@ def made_sites() -> Infrastructure:
     return Infrastructure("made", sites, lines, 1e10)
 
 
+def sites_text() -> str:
+    """The made sites as a file has them."""
+    made = made_sites()
+    lines = ["capacity_bps = 10e9"]
+    lines += [f'[sites.{one.name}]\nhosts = ["{one.hosts[0]}"]' for one in made.sites]
+    for one in made.connections:
+        lines += [f'[connections."{" - ".join(one.sites)}"]\nrtt_ms = {one.rtt_ms}']
+    return "\n".join(lines) + "\n"
+
+
 def made_transfers(each: int = 24, seed: int = 3) -> list[dict[str, Any]]:
     """Transfers of two months over every path: slower over long ones, ORNL's host slowest."""
     draw = np.random.default_rng(seed)
