@@ -119,6 +119,16 @@ class Availability(BaseModel):
     spans: list[FreeSpan]
 
 
+class FairnessDocument(BaseModel):
+    """A fairness measurement, as `farline fairness` makes them."""
+
+    name: str
+    began: str = Field(description="RFC 3339; empty for one that cannot be read.")
+    target: str = Field(description="The line that was shared.")
+    state: str
+    verdicts: list[str] = Field(description="One line for each transfer.")
+
+
 class PathDocument(BaseModel):
     """A path in one direction, as its newest transfers show it."""
 

@@ -59,6 +59,17 @@ def test_a_measurement_has_measures_curves_and_every_trial(
     assert '<b class="bad">no</b>' in text, "an expectation that does not hold"
 
 
+def test_programs_get_the_same_list(portal: Portal, measured: tuple[Path, str]) -> None:
+    until_s = time.monotonic() + 60
+    while (answer := portal.get("/v1/fairness")).status_code == 202:
+        assert time.monotonic() < until_s, "it is never worked out"
+        time.sleep(0.1)
+    (one,) = answer.json()
+    assert (one["name"], one["state"]) == (measured[1], "measured")
+    assert one["began"].endswith("Z") and one["target"] == "testbed dumbbell"
+    assert len(one["verdicts"]) == 2 and any("UDT: " in line for line in one["verdicts"])
+
+
 def test_a_measurement_that_is_not_there_is_not_found(portal: Portal) -> None:
     answer = portal.log_in().get("/fairness/nothing")
     assert answer.status_code == 404 and "no such measurement" in answer.text

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import base64
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request, Response
 
-from farline.errors import FarlineError, UsageError
+from farline.errors import UsageError
 from farline.portal.documents import Name
+from farline.portal.fairness_list import fairness_list, outcome_at
 from farline.portal.pages.drawing import page
 from farline.portal.pages.parts import Parts
 from farline.portal.problems import NotFoundError
@@ -22,26 +22,12 @@ if TYPE_CHECKING:
     from farline.fairness.contest import Contest, Estimate
     from farline.store import Store
 
-MOST_LISTED = 50
-"""Newest measurements that the list has."""
-
 MEASURES = (
     ("utilisation", "Used"), ("jain_demand", "Jain"), ("share", "Share"), ("harm", "Harm"),
     ("harm_fair", "Harm by a fair sharer"), ("harm_delay", "Harm to delay"),
     ("harm_loss", "Harm to loss"),
 )  # fmt: skip
 """Measures of a load by name, and their columns."""
-
-
-@dataclass(frozen=True)
-class Listed:
-    """A line of the list: what was measured, and the verdict on each transfer."""
-
-    name: str
-    began: str
-    target: str
-    state: str
-    verdicts: Sequence[str]
 
 
 def routes(parts: Parts) -> APIRouter:
@@ -52,7 +38,7 @@ def routes(parts: Parts) -> APIRouter:
     @router.get("/fairness")
     def listed(request: Request) -> Response:
         caller = guard.person(request).checked("see")
-        rows = knowledge.remembered("fairness", lambda: _listed(knowledge.store()))
+        rows = fairness_list(knowledge)
         return page(request, "fairness_list.html.j2", caller, rows=rows)
 
     @router.get("/fairness/{name}")
@@ -62,36 +48,6 @@ def routes(parts: Parts) -> APIRouter:
         return page(request, "fairness.html.j2", caller, **values)
 
     return router
-
-
-def _outcome(store: Store, name: str) -> Outcome:
-    """What was measured so far; trials that are missing are left out."""
-    from farline.campaign.contention.journal import read_journal
-    from farline.campaign.contention.outcome import outcome_of
-    from farline.campaign.contention.trials import kept_in_store, read_trials
-
-    journal = read_journal(store, name)
-    kept = kept_in_store(store, journal.name)
-    return outcome_of(journal, read_trials(kept, journal.plan.count_invalid))
-
-
-def _listed(store: Store | None) -> Sequence[Listed]:
-    from farline.campaign.contention.names import journal_names
-
-    names = [] if store is None else journal_names(store)[:MOST_LISTED]
-    return [_row(store, name) for name in names if store is not None]
-
-
-def _row(store: Store, name: str) -> Listed:
-    """One that cannot be read says so in its line, and the others are listed."""
-    try:
-        found = _outcome(store, name)
-    except FarlineError as error:
-        return Listed(name, "", "", f"cannot be read: {error.message}", ())
-    verdicts = [f"{found.names[key]}: {one.line}" for key, one in found.verdicts.items()]
-    journal = found.journal
-    state = "measured" if verdicts else "no whole repetition yet"
-    return Listed(name, journal.created_at, journal.target, state, verdicts)
 
 
 def _values(store: Store | None, name: str) -> dict[str, Any]:
@@ -105,7 +61,7 @@ def _values(store: Store | None, name: str) -> dict[str, Any]:
     if store is None:
         raise NotFoundError(f"measurement {name[:80]}: nothing has been measured yet")
     try:
-        found = _outcome(store, name)
+        found = outcome_at(store, name)
     except UsageError:
         raise NotFoundError(f"measurement {name[:80]}: there is no such measurement") from None
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -9,6 +10,7 @@ from fastapi import APIRouter, Query
 from farline.portal.access import Caller
 from farline.portal.documents import (
     EndpointDocument,
+    FairnessDocument,
     ListedDocument,
     Name,
     PastDocument,
@@ -21,6 +23,7 @@ from farline.portal.documents import (
     when,
 )
 from farline.portal.endpoints import Endpoints, list_folder
+from farline.portal.fairness_list import fairness_list
 from farline.portal.findings import Findings
 from farline.portal.guard import Guard
 from farline.portal.knowledge import Knowledge
@@ -86,6 +89,11 @@ def routes(guard: Guard, knowledge: Knowledge, findings: Findings) -> APIRouter:
     def campaigns() -> list[dict[str, Any]]:
         """Campaigns, the newest first: when they began, and how many runs ended how."""
         return list(knowledge.campaigns())
+
+    @router.get("/fairness", responses=problems(202))
+    def fairness() -> list[FairnessDocument]:
+        """Fairness measurements, the newest first: on which line, and each transfer's verdict."""
+        return [FairnessDocument(**asdict(one)) for one in fairness_list(knowledge)]
 
     @router.get("/profiles", responses=problems(202))
     def profiles() -> list[dict[str, Any]]:
