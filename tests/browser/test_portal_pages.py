@@ -18,7 +18,7 @@ from tests.support.portals import Process, made_store, portal_command, portal_pr
 ESTIMATE = "/estimate?source=ANL&destination=CERN&size=12TB&files=4000&deadline=36h"
 PAGES = ("/", "/paths/ANL/BNL", ESTIMATE, "/transfers", "/transfers/new?source=src&destination=dst",
          "/reservations", "/campaigns", "/fairness", "/learn", "/learn/loss",
-         "/learn/instructor", "/plans/new")  # fmt: skip
+         "/learn/instructor", "/plans/new", "/plans/fairness")  # fmt: skip
 SERIOUS = ("serious", "critical")
 
 Open = Callable[..., Opened]
@@ -221,3 +221,40 @@ def test_a_plan_is_written_from_the_fields_and_checked(open_page: Open) -> None:
     page.get_by_role("button", name="Write the plan").click()
     assert "6 settings" in page.locator("#checked").inner_text()
     assert faults(page) == []
+
+
+def test_a_fairness_plan_is_written_and_corrected_by_keyboard_alone(open_page: Open) -> None:
+    page = open_page("/fairness", 390, "dark").page
+    page.get_by_role("link", name="Plan a fairness measurement").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/plans/fairness")
+    page.get_by_label("Transfer", exact=True).focus()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("tcp:cubic,streams=4")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#checked")
+    checked = page.locator("#checked").inner_text()
+    assert "2 transfers, 33 trials" in checked and "TCP cubic, 4 streams" in checked
+    page.get_by_label("Text of the plan").focus()
+    page.keyboard.press("Control+End")
+    page.keyboard.type("colour = 1")
+    page.get_by_role("button", name="Check").focus()
+    page.keyboard.press("Enter")
+    assert "[path] colour: unknown" in page.get_by_role("alert").inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert faults(page) == []
+
+
+def test_a_fairness_plan_is_saved_without_scripts(browser: Browser, portal: Process) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{portal.url}/login")
+    page.get_by_label("Token").fill(portal.token)
+    page.get_by_role("button", name="Log in").click()
+    page.goto(f"{portal.url}/plans/fairness")
+    page.get_by_role("button", name="Write the plan").click()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save as a file").click()
+    assert saved.value.suggested_filename == "udt-beside-cubic.toml"
+    assert "[subject.transfer]" in saved.value.path().read_text()
+    context.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from farline.portal.experiment_keeper import ATTEMPT, BEGUN, PLAN, work
 from farline.portal.job_folder import JobFolder
 from farline.store import Store
+from tests.support.portals import make_portal
 
 QUICK = """
 [campaign]
@@ -23,6 +25,23 @@ streams = [1, 2]
 [path]
 rate_bps = "20Mbit"
 rtt_s = "10ms"
+"""
+
+
+FAIR = """
+[fairness]
+name = "quick"
+loads = "100%"
+repetitions = 1
+duration_s = "2s"
+omit_s = "0.5s"
+lead_s = "0.5s"
+count_invalid = true
+[subject.udt]
+transport = "udt"
+[path]
+rate_bps = "20Mbit"
+rtt_s = "5ms"
 """
 
 
@@ -47,6 +66,26 @@ def test_a_plan_is_measured_and_leaves_its_bars(tmp_path: Path) -> None:
     before = (folder.path / "end-1.json").stat().st_mtime_ns
     work(folder)
     assert (folder.path / "end-1.json").stat().st_mtime_ns == before, "nothing runs twice"
+
+
+def test_a_fairness_plan_is_measured_and_is_on_the_page_fairness(tmp_path: Path) -> None:
+    folder = JobFolder(tmp_path / "fair")
+    folder.make()
+    (folder.path / PLAN).write_text(FAIR)
+    store = tmp_path / "store"
+    folder.give_order({"verb": "fairness", "store": str(store), "most_s": 120.0})
+    work(folder)
+    end = folder.end(ATTEMPT)
+    assert end is not None and (end["exit_code"], end["error"]) == (0, None), end
+    browser, until_s = make_portal(tmp_path, store=store).log_in(), time.monotonic() + 60
+    while (listed := browser.get("/fairness")).status_code == 202:
+        assert time.monotonic() < until_s, "it is never worked out"
+        time.sleep(0.1)
+    (address,) = re.findall(r'href="(/fairness/quick[^"]*)"', listed.text)
+    while (shown := browser.get(address)).status_code == 202:
+        assert time.monotonic() < until_s, "it is never worked out"
+        time.sleep(0.1)
+    assert "UDT" in shown.text and "a line of 20.0 Mbit/s" in shown.text
 
 
 def test_a_stop_ends_the_run_in_order(tmp_path: Path) -> None:

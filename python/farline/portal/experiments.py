@@ -123,10 +123,10 @@ class Experiments:
         row = self._database.row("SELECT * FROM experiments WHERE id = ?", (name,))
         return None if row is None else self._seen(row)
 
-    def plans_of(self, caller: Caller, limit: int = 20) -> Sequence[Experiment]:
-        """The newest plans that this caller began; of everybody, for who operates."""
-        found = [one for one in self._newest(200) if one.lab is None and caller.sees(one.user)]
-        return found[:limit]
+    def plans_of(self, caller: Caller, verb: str, limit: int = 20) -> Sequence[Experiment]:
+        """The newest plans of a verb that this caller began; of everybody, for who operates."""
+        plans = [one for one in self._newest(200) if one.lab is None and one.verb == verb]
+        return [one for one in plans if caller.sees(one.user)][:limit]
 
     def stop(self, caller: Caller, name: str) -> Experiment:
         """Asks it to stop; harmless where it has ended."""

@@ -1,4 +1,4 @@
-"""Plans of the editor: read by farline's own reader, multiplied out, and judged for this service.
+"""Plans of campaigns in the editor: read by farline's own reader, multiplied out, judged.
 
 Who may use a page is not who has a shell here. So a service starts campaigns over an emulated line
 alone, from a preset: a plan that names programs, files, folders or a running testbed can be written
@@ -42,6 +42,11 @@ class CheckedPlan:
     seconds: tuple[float | None, float | None]
     refusal: str | None
 
+    @property
+    def counts(self) -> Sequence[tuple[int, int, str]]:
+        """Of what there is how much, at least and at most."""
+        return ((self.settings, self.settings, "setting"), (*self.runs, "run"))
+
 
 def check_plan(text: str) -> CheckedPlan:
     """Reads a plan of `farline profile`, and foresees what it takes.
@@ -52,20 +57,31 @@ def check_plan(text: str) -> CheckedPlan:
     """
     from farline.campaign.figure_table import check_figures
     from farline.campaign.plan import plan_from_document
-    from farline.spec.toml_reading import read_toml
 
-    if len(text) > MOST_TEXT:
-        raise SpecError(f"the plan has {len(text)} characters; allowed: up to {MOST_TEXT}")
-    try:
-        document = read_toml(text)
-    except ValueError as error:
-        raise SpecError(f"not TOML: {error}") from None
+    document = read_document(text)
     plan = plan_from_document(document)
     check_figures(plan.figures, plan.factors)
     size = math.prod(len(values) for values in plan.factors.values())
     if size > MOST_SETTINGS:
         raise SpecError(f"the grid has {size} settings; allowed here: up to {MOST_SETTINGS}")
     return _foreseen(plan, _refusal(plan, document))
+
+
+def read_document(text: str) -> Mapping[str, Any]:
+    """The tables of a plan's text.
+
+    Raises:
+        SpecError: for what is not TOML, or too long.
+    """
+    from farline.spec.toml_reading import read_toml
+
+    if len(text) > MOST_TEXT:
+        raise SpecError(f"the plan has {len(text)} characters; allowed: up to {MOST_TEXT}")
+    try:
+        found: Mapping[str, Any] = read_toml(text)
+    except ValueError as error:
+        raise SpecError(f"not TOML: {error}") from None
+    return found
 
 
 def _foreseen(plan: Plan, refusal: str | None) -> CheckedPlan:
@@ -84,7 +100,7 @@ def _foreseen(plan: Plan, refusal: str | None) -> CheckedPlan:
         len(campaign.settings),
         [setting_text(one.varied) for one in campaign.settings[:MOST_SHOWN]],
         (found.least.runs, found.most.runs), (found.least.seconds, found.most.seconds),
-        refusal or _too_long(found.most.seconds),
+        refusal or too_long(found.most.seconds),
     )  # fmt: skip
 
 
@@ -117,11 +133,8 @@ def _options_of(plan: Plan) -> Iterable[str]:
 
 def _refusal(plan: Plan, document: Mapping[str, Any]) -> str | None:
     """What of a plan is for people with a shell on this host."""
-    from farline.testbeds import presets
-
-    testbed = plan.place.testbed
-    if testbed is not None and testbed not in presets():
-        return f"[path] testbed: only presets can be started here: {', '.join(presets())}"
+    if (reason := refused_testbed(plan.place.testbed)) is not None:
+        return reason
     if "data" in document:
         return "[data]: copies between folders are not started here; see Transfers"
     if plan.store is not None:
@@ -134,7 +147,17 @@ def _refusal(plan: Plan, document: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _too_long(seconds: float | None) -> str | None:
+def refused_testbed(testbed: str | None) -> str | None:
+    """Why a plan cannot be started here whose line is that of this testbed; None where it can."""
+    from farline.testbeds import presets
+
+    if testbed is not None and testbed not in presets():
+        return f"[path] testbed: only presets can be started here: {', '.join(presets())}"
+    return None
+
+
+def too_long(seconds: float | None) -> str | None:
+    """Why a plan cannot be started here that may take so long; None where it can."""
     if seconds is None:
         return "its runs have no duration_s, so how long it takes is not known"
     if seconds > LONGEST_S:

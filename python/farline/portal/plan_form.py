@@ -1,10 +1,11 @@
-"""The fields of the plan editor to the text of a plan, which its reader checks afterwards."""
+"""The fields of the plan editors to the text of a plan, which its reader checks afterwards."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,48 @@ FIELDS = (
 )
 
 
+FAIRNESS_FIELDS = (
+    Field("name", "Name", "fairness", "name", "udt-beside-cubic", False),
+    Field("transfer", "Transfer", "subject", "transfer", "tcp:bbr,streams=4", False),
+    Field("reference", "Compared with", "subject", "reference", "tcp:cubic", False),
+    Field("background", "Background", "background", "", "tcp:cubic", False),
+    Field("loads", "Loads of the background", "fairness", "loads", "30%, 60%, 100%", False),
+    Field("repetitions", "Repetitions", "fairness", "repetitions", "3", False),
+    Field("duration", "Duration of a transfer", "fairness", "duration_s", "6s", False),
+    Field("omit", "Left out at its start", "fairness", "omit_s", "2s", False),
+    Field("line", "Rate of the line", "path", "rate_bps", "100Mbit", False),
+    Field("rtt", "Round-trip time", "path", "rtt_s", "10ms", False),
+    Field("background_rtt", "Round-trip time of the background", "path", "background_rtt_s",
+          "that of the transfer", False),
+)  # fmt: skip
+
+
+def fairness_plan_of_fields(form: Mapping[str, str]) -> str:
+    """The text of a fairness plan; a field that is empty is left out.
+
+    Raises:
+        SpecError: for a side that `--background` of `farline fairness` would not take either.
+    """
+    from farline.api.contention import tool_names
+    from farline.campaign.contention.plan import parse_contender
+    from farline.plots.plan_text import tables_toml
+
+    tables: dict[str, dict[str, Any]] = {"fairness": {}, "background": {}, "subject": {}}
+    for one in FAIRNESS_FIELDS:
+        text = form.get(one.name, "").strip()
+        if not text:
+            continue
+        if one.table in ("subject", "background"):
+            side = parse_contender(one.label, text, tool_names()).document()
+            tables[one.table] |= {one.option: side} if one.option else side
+        else:
+            value = int(text) if _is_number(text) else text
+            tables.setdefault(one.table, {})[one.option] = value
+    if "reference" in tables["subject"]:
+        tables["fairness"]["reference"] = "reference"
+    return _without_del(tables_toml(tables)) + "\n"
+
+
 def plan_of_fields(form: Mapping[str, str]) -> str:
     """The text of a plan; a field that is empty is left out, commas part values that vary."""
     tables: dict[str, list[str]] = {"campaign": [], "fixed": [], "grid": [], "path": []}
@@ -61,4 +104,8 @@ def _is_number(part: str) -> bool:
 
 def _text(part: str) -> str:
     """A basic string of TOML, which JSON's is but for the character DEL."""
-    return json.dumps(part, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return _without_del(json.dumps(part, ensure_ascii=False))
+
+
+def _without_del(text: str) -> str:
+    return text.replace("\x7f", "\\u007f")

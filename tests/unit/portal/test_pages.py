@@ -16,7 +16,7 @@ from tests.support.portals import Portal, made_store, made_transfers, make_porta
 SCRIPT = "<script>alert(1)</script>"
 PAGES = ("/", "/paths/ANL/BNL", "/estimate", "/transfers", "/transfers/new", "/reservations",
          "/findings", "/campaigns", "/fairness",
-         "/learn", "/learn/window", "/learn/instructor", "/plans/new")  # fmt: skip
+         "/learn", "/learn/window", "/learn/instructor", "/plans/new", "/plans/fairness")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
