@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from farline.errors import SystemFailure
+from farline.errors import BusyError, SystemFailure
 from farline.portal.database import VERSIONS, Database
 
 
@@ -65,3 +66,34 @@ def test_a_newer_database_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(SystemFailure, match="made by a newer farline"):
         Database(path)
     assert tables(path) == before
+
+
+def test_who_waits_in_vain_for_another_process_is_asked_to_try_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farline.portal.database.WAIT_S", 0.01)
+    database = Database(tmp_path / "portal.sqlite")
+    with contextlib.closing(sqlite3.connect(tmp_path / "portal.sqlite")) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(BusyError, match="try again"), database.write():
+            pass
+        other.execute("ROLLBACK")
+    with database.write() as write:
+        assert write.execute("SELECT count(*) FROM audit").fetchone()[0] == 0
+    database.close()
+
+
+def test_threads_that_write_all_the_time_all_get_their_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None is left to SQLite's own waiting, which has no order and ends here at once."""
+    monkeypatch.setattr("farline.portal.database.WAIT_S", 0.0)
+    database = Database(tmp_path / "portal.sqlite")
+
+    def add(number: int) -> None:
+        with database.write() as write:
+            write.execute("INSERT INTO endpoints VALUES (?, '', 0)", (str(number),))
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(add, range(320)))
+    assert len(database.rows("SELECT name FROM endpoints")) == 320

@@ -144,6 +144,7 @@ def test_a_user_has_only_so_many(make: Callable[..., Reservations]) -> None:
         kept.get("nothing")
 
 
+@pytest.mark.timeout(900)
 def test_whoever_asks_at_once_never_gets_more_than_there_is(
     make: Callable[..., Reservations],
 ) -> None:
