@@ -97,7 +97,8 @@ def create_service(settings: Settings) -> Service:
     figures = Figures(lambda: _gauges(queue, kept, feeds))
     guard = _guard(access, settings)
 
-    app = _application(knowledge, runner, network)
+    experiments = Experiments(database, settings, audit)
+    app = _application(knowledge, runner, network, experiments)
     app.include_router(estimate_routes.routes(guard, estimates, settings.now))
     app.include_router(reservations.routes(guard, desk))
     app.include_router(transfers.routes(guard, transfer_desk, feeds))
@@ -106,7 +107,7 @@ def create_service(settings: Settings) -> Service:
     app.include_router(operating.routes(guard, audit, figures))
     parts = site.Parts(
         settings, access, audit, guard, endpoints, knowledge, estimates, findings, desk,
-        transfer_desk, Experiments(database, settings, audit), Lessons(database, settings.now),
+        transfer_desk, experiments, Lessons(database, settings.now),
         None if settings.oidc is None else OidcLogins(settings.oidc, database, settings.now),
     )  # fmt: skip
     site.mount(app, parts)
@@ -121,7 +122,9 @@ def _guard(access: Access, settings: Settings) -> Guard:
     return Guard(access, Allowance(per_s, BURST_S * per_s, now), mistakes)
 
 
-def _application(knowledge: Knowledge, runner: Runner, network: Network) -> FastAPI:
+def _application(
+    knowledge: Knowledge, runner: Runner, network: Network, experiments: Experiments
+) -> FastAPI:
     from importlib.metadata import version
 
     @asynccontextmanager
@@ -129,6 +132,7 @@ def _application(knowledge: Knowledge, runner: Runner, network: Network) -> Fast
         knowledge.run()
         runner.run()
         network.run()
+        experiments.go_on()
         yield
         network.close()
         runner.close()

@@ -34,7 +34,7 @@ MOST_OPEN, MOST_OF_USER = 8, 1
 LAST_LINES = 12
 """Lines of progress that a page shows."""
 
-Start = Callable[[JobFolder], None]
+Start = Callable[[JobFolder], "subprocess.Popen[bytes] | None"]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,9 @@ class Experiments:
     ) -> None:
         """`start` is another way to begin a process."""
         self._database, self._settings, self._audit = database, settings, audit
-        self._start = start or start_keeper
+        self._start_process = start or start_keeper
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        """Those that this service has started, until they have ended."""
 
     def begin(
         self, caller: Caller, verb: str, name: str, plan: str, most_s: float, lab: str | None = None
@@ -96,8 +98,27 @@ class Experiments:
                 row,
             )
         self._audit.note(caller.user, caller.token_id, "experiment.begin", one)
-        self._start(folder)
+        self._start(one, folder)
         return self.own(caller, one)
+
+    def _start(self, one: str, folder: JobFolder) -> None:
+        process = self._start_process(folder)
+        if process is not None:
+            self._processes[one] = process
+
+    def go_on(self) -> None:
+        """Starts the processes of those that were begun by a service that ended before it did so.
+
+        A process that is there already has the folder's lock, and another one leaves.
+
+        Raises:
+            OSError: when one cannot be started.
+        """
+        for one in self._newest(200):
+            folder = self._folder(one.id)
+            has_begun = (folder.path / BEGUN).exists() or folder.is_alive()
+            if not has_begun and folder.end(ATTEMPT) is None:
+                self._start(one.id, folder)
 
     def _check_room(self, caller: Caller) -> None:
         is_open = [one for one in self._newest(200) if one.is_open]
@@ -155,8 +176,10 @@ class Experiments:
 
     def _seen(self, row: Row) -> Experiment:
         folder, lab = self._folder(row["id"]), row["lab"]
+        # In this order: a process writes what it came to before it ends.
+        is_alive = self._is_alive(row["id"], folder)
         end = folder.end(ATTEMPT)
-        state = self._state(folder, end, row["created_s"])
+        state = self._state(folder, end, is_alive, row["created_s"])
         bars: Sequence[Bar] = ()
         if end is not None and lab is not None:
             bars = [Bar(**one) for one in end["bars"]]
@@ -170,12 +193,22 @@ class Experiments:
             bars, _campaign(folder) if end is not None else None,
         )  # fmt: skip
 
-    def _state(self, folder: JobFolder, end: dict[str, Any] | None, created_s: float) -> State:
+    def _is_alive(self, name: str, folder: JobFolder) -> bool:
+        """Whether a process works on it, or was started and will."""
+        process = self._processes.get(name)
+        if process is not None and process.poll() is None:
+            return True
+        self._processes.pop(name, None)
+        return folder.is_alive()
+
+    def _state(
+        self, folder: JobFolder, end: dict[str, Any] | None, is_alive: bool, created_s: float
+    ) -> State:
         if end is not None:
             if end["stopped"]:
                 return "cancelled"
             return "succeeded" if end["error"] is None else "failed"
-        if folder.is_alive():
+        if is_alive:
             return "running" if (folder.path / BEGUN).exists() else "queued"
         return "queued" if self._settings.now() - created_s < START_S else "failed"
 
@@ -190,11 +223,11 @@ def _campaign(folder: JobFolder) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def start_keeper(folder: JobFolder) -> None:
+def start_keeper(folder: JobFolder) -> subprocess.Popen[bytes]:
     """A process in a session of its own, so that no signal for the service reaches it."""
     words = [sys.executable, "-m", "farline.portal.experiment_keeper", str(folder.path)]
     with folder.log.open("ab") as log:
-        subprocess.Popen(
+        return subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip
 
