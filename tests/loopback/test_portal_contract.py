@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.portals import portal_command, portal_process
 
 LONG = os.environ.get("FARLINE_LONG") == "1"
@@ -18,6 +20,7 @@ EXAMPLES = 100 if LONG else 4
 SITES = 'capacity_bps = 10e9\n[sites.A]\n[sites.B]\n[connections."A - B"]\nrtt_ms = 10\n'
 
 
+@pytest.mark.timeout(3600 if LONG else 600)
 def test_no_answer_is_undocumented_and_none_a_defect(tmp_path: Path) -> None:
     (tmp_path / "sites.toml").write_text(SITES)
     for name in ("src", "dst"):
@@ -34,7 +37,7 @@ def test_no_answer_is_undocumented_and_none_a_defect(tmp_path: Path) -> None:
              "--exclude-checks", "positive_data_acceptance",
              # A stream of events does not end before its transfer does.
              "--exclude-path-regex", "/events$"],
-            capture_output=True, text=True, timeout=600, check=False, cwd=tmp_path,
+            capture_output=True, text=True, check=False, cwd=tmp_path,
         )  # fmt: skip
     assert done.returncode == 0, done.stdout[:8000] + done.stderr[-2000:]
     assert "stateful" in done.stdout.lower()
