@@ -40,16 +40,16 @@ FIELDS = (
 FAIRNESS_FIELDS = (
     Field("name", "Name", "fairness", "name", "udt-beside-cubic", False),
     Field("transfer", "Transfer", "subject", "transfer", "tcp:bbr,streams=4", False),
-    Field("reference", "Compared with", "subject", "reference", "tcp:cubic", False),
+    Field("reference", "Reference to compare with", "subject", "reference", "tcp:cubic", False),
     Field("background", "Background", "background", "", "tcp:cubic", False),
-    Field("loads", "Loads of the background", "fairness", "loads", "30%, 60%, 100%", False),
+    Field("loads", "Background loads", "fairness", "loads", "30%, 60%, 100%", False),
     Field("repetitions", "Repetitions", "fairness", "repetitions", "3", False),
     Field("duration", "Duration of a transfer", "fairness", "duration_s", "6s", False),
-    Field("omit", "Left out at its start", "fairness", "omit_s", "2s", False),
+    Field("omit", "Omitted at its start", "fairness", "omit_s", "2s", False),
     Field("line", "Rate of the line", "path", "rate_bps", "100Mbit", False),
     Field("rtt", "Round-trip time", "path", "rtt_s", "10ms", False),
-    Field("background_rtt", "Round-trip time of the background", "path", "background_rtt_s",
-          "that of the transfer", False),
+    Field("background_rtt", "Background round-trip time", "path", "background_rtt_s",
+          "as the transfer", False),
 )  # fmt: skip
 
 

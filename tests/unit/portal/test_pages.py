@@ -15,8 +15,8 @@ from tests.support.portals import Portal, made_store, made_transfers, make_porta
 
 SCRIPT = "<script>alert(1)</script>"
 PAGES = ("/", "/paths/ANL/BNL", "/estimate", "/transfers", "/transfers/new", "/reservations",
-         "/findings", "/campaigns", "/fairness",
-         "/learn", "/learn/window", "/learn/instructor", "/plans/new", "/plans/fairness")  # fmt: skip
+         "/findings", "/campaigns", "/fairness", "/plans/new", "/plans/fairness",
+         "/learn", "/learn/window", "/learn/instructor")  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,7 @@ CAMPAIGN = Editor(
 
 FAIRNESS = Editor(
     "fairness", "Plan a fairness measurement",
-    "A transfer, what it is compared with and the background are each a transport, its congestion"
+    "Write the transfer, the reference and the background as a transport with its congestion"
     " control and options: tcp:cubic, udt, or tcp:bbr,streams=4. An empty field is left out.",
     FAIRNESS_FIELDS,
     {"name": "udt-beside-cubic", "transfer": "udt", "reference": "tcp:cubic",
