@@ -254,6 +254,52 @@ def test_a_node_that_fails_costs_its_share_and_no_byte(
     assert_same(source, target)
 
 
+def adjusted(*words: str) -> dict[str, Any]:
+    """What `farline adjust last` comes to, once the copy listens."""
+    until = time.monotonic() + 30
+    while True:
+        done = subprocess.run(
+            [FARLINE, "adjust", "last", "--json", *words], capture_output=True, text=True,
+            timeout=60,
+        )  # fmt: skip
+        if done.returncode == 0:
+            answer: dict[str, Any] = json.loads(done.stdout)
+            return answer
+        assert time.monotonic() < until, done.stderr
+        time.sleep(0.2)
+
+
+def test_a_copy_over_nodes_is_changed_while_it_runs(
+    testbed: MakeBed, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    bed = testbed("nodes", **SLOW)
+    target = tmp_path / "target"
+    with begin(bed, source, target) as copy:
+        wait_for_data(target)
+        answer = adjusted("--streams", "3", "--rate", "32Mbit/s")
+        changed_s = time.monotonic()
+        assert [change["knob"] for change in answer["changes"]] == ["streams", "total-rate"]
+        assert [change["after"] for change in answer["changes"]] == [3, 32_000_000]
+        moved = size_of(target)
+        time.sleep(4)
+        rate_bps = 8 * (size_of(target) - moved) / (time.monotonic() - changed_s)
+        assert adjusted("--rate", "0bit/s")["run_id"] == answer["run_id"]
+        out, said = copy.communicate(timeout=LIMIT_S)
+    assert copy.returncode == 0, said
+    assert rate_bps < 1.4 * 32e6, rate_bps
+    record = json.loads(out)
+    assert record["run_id"] == answer["run_id"]
+    assert len(record["adjustments"]) == 3
+    assert record["spec"]["streams"] == 2 * 3
+    assert_same(source, target)
+
+
+def size_of(target: Path) -> int:
+    """Bytes that are on disks below a folder."""
+    return sum(512 * path.stat().st_blocks for path in target.rglob("*") if path.is_file())
+
+
 def test_a_copy_that_is_killed_is_resumed_and_sends_only_what_is_missing(
     testbed: MakeBed, source: Path, tmp_path: Path
 ) -> None:

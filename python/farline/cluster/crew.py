@@ -18,13 +18,15 @@ from farline.copying.locations import Endpoints
 from farline.errors import FarlineError, InterruptedRun
 from farline.logs import Log
 from farline.tools import Stop
-from farline.tools.events import Progress
+from farline.tools.events import Adjusted, Progress
 
 if TYPE_CHECKING:
+    from farline.cluster.changes import Changes
     from farline.cluster.plan import Part
     from farline.copying.remote_to_remote import RemoteToRemote
     from farline.copying.session import Attempt
     from farline.tools import StopQuestion
+    from farline.tools.events import Steps
 
 _LOG = Log(__name__)
 
@@ -96,15 +98,35 @@ def at_once(works: Sequence[Callable[[], None]]) -> None:
         thread.join()
 
 
+def changed(lane: Lane, steps: Steps[Attempt], changes: Changes) -> Steps[Attempt]:
+    """An attempt of a pair, which is told of changes and says what came of them."""
+    try:
+        while True:
+            try:
+                event = next(steps)
+            except StopIteration as end:
+                attempt: Attempt = end.value
+                return attempt
+            if isinstance(event, Adjusted):
+                changes.note(lane.number, event.change)
+                event = None
+            if (request := changes.to_send(lane.number)) is not None:
+                for refused in lane.sessions.adjust(request):
+                    changes.note(lane.number, refused)
+            yield event
+    finally:
+        changes.ended(lane.number)
+
+
 class Crew:
     """All pairs that carry the parts of one copy."""
 
     def __init__(
-        self, lanes: Sequence[Lane], queue: PartsQueue, documented: Documented,
+        self, lanes: Sequence[Lane], queue: PartsQueue, documented: Documented, changes: Changes,
         should_stop: StopQuestion,
     ) -> None:  # fmt: skip
         """Begins."""
-        self.lanes, self.queue = lanes, queue
+        self.lanes, self.queue, self._changes = lanes, queue, changes
         self._documented, self._should_stop = documented, should_stop
         self._threads = [
             threading.Thread(target=self._work, args=(lane,), daemon=True) for lane in lanes
@@ -160,7 +182,8 @@ class Crew:
         return self._failed(lane, part, error)
 
     def _attempt(self, lane: Lane, part: Part) -> Attempt:
-        steps = lane.sessions.attempt(self._documented(part), None, self._stops)
+        spec = self._changes.begun(lane.number, lane.name, self._documented(part))
+        steps = changed(lane, lane.sessions.attempt(spec, None, self._stops), self._changes)
         while True:
             try:
                 event = next(steps)

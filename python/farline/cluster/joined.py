@@ -16,6 +16,7 @@ from farline.spec.units import counted, rate_human, size_human
 from farline.tools.events import Progress
 
 if TYPE_CHECKING:
+    from farline.cluster.changes import Changes
     from farline.cluster.crew import Lane
     from farline.spec._types import CopyProgress, RunRecord
 
@@ -35,6 +36,8 @@ class Joined:
     lanes: Sequence[Lane]
     sides: str
     """Stripes and nodes of both sides: `1str-2n-1str-2n`."""
+    changes: Changes
+    """What was changed while it ran; its name is that of the whole copy."""
     listed: list[Listed] = field(default_factory=list)
     """Files that are to be copied."""
     _planned: set[str] = field(default_factory=set)
@@ -93,6 +96,9 @@ class Joined:
         record: dict[str, Any] = dict(last.record)
         record["run_s"] = time.monotonic() - self.began_s
         record["session_s"] = max(record["session_s"], record["run_s"])
+        record["run_id"] = self.changes.run_id
+        if self.changes.all_told:
+            record["adjustments"] = self.changes.all_told
         record["copy"] = self._joined_report(record["copy"])
         record["streams"] = self._streams(record)
         record["spec"] = {**record["spec"], "streams": max(1, len(self.lanes) * _count(record))}

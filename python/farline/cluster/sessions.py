@@ -18,12 +18,13 @@ import hashlib
 import json
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from farline.cluster.crew import Crew, Lane, at_once, start
+from farline.cluster.changes import Changes
+from farline.cluster.crew import Crew, Lane, at_once, changed, start
 from farline.cluster.joined import Joined
 from farline.cluster.nodes import Nodes, get_nodes
 from farline.cluster.parts_queue import PartsQueue
@@ -36,7 +37,8 @@ from farline.copying.session import Attempt
 from farline.errors import FarlineError, InterruptedRun, UsageError
 from farline.spec.units import counted, size_human
 from farline.tools import Stop
-from farline.tools.events import Notice, NoticeKind, Progress
+from farline.tools.events import Adjusted, Notice, NoticeKind, Progress
+from farline.tools.run_name import new_run_name
 
 if TYPE_CHECKING:
     from farline.copying.adjusting import Adjusting
@@ -236,15 +238,22 @@ class NodeSessions:
         lane.sessions.settings = {
             key: value for key, value in lane.sessions.settings.items() if key != "list"
         }
+        if joined is not None:
+            joined.changes.carriers(1)
+            document = joined.changes.begun(lane.number, lane.name, document)
         steps = lane.sessions.attempt(document, receipt, should_stop)
+        if joined is not None:
+            steps = changed(lane, steps, joined.changes)
         while True:
             try:
                 event = next(steps)
             except StopIteration as end:
                 attempt: Attempt = end.value
                 return attempt
-            if isinstance(event, Progress) and joined is not None:
-                event = joined.at_the_end(event)
+            if joined is not None:
+                yield from self._changed(joined.changes)
+                if isinstance(event, Progress):
+                    event = joined.at_the_end(event)
             yield event
 
     def _carried(
@@ -252,17 +261,35 @@ class NodeSessions:
     ) -> Steps[Attempt]:
         for lane in self._lanes:
             lane.begin()
-        joined = Joined(time.monotonic(), tuple(self._lanes), self._sides())
+        if self.adjusting is not None:
+            document = self.adjusting.applied(document)
+        changes = Changes(new_run_name(), document, len(self._lanes))
+        joined = Joined(time.monotonic(), tuple(self._lanes), self._sides(), changes)
         look = yield from self._looked(document, joined, should_stop)
         if look.error is not None:
             return look
         parts = parts_of(joined.listed, Bases.of(self._sources()), len(self._lanes))
         yield Notice(NoticeKind.CHOICE, _plan_text(parts))
-        error = yield from self._by_all(document, parts, joined, should_stop)
-        if error is not None:
-            return Attempt(None, error)
-        attempt = yield from self._one(document, receipt, should_stop, joined)
+        try:
+            if self.adjusting is not None:
+                self.adjusting.begun(changes)
+            error = yield from self._by_all(document, parts, joined, should_stop)
+            if error is not None:
+                return Attempt(None, error)
+            attempt = yield from self._one(document, receipt, should_stop, joined)
+            yield from self._changed(changes)
+        finally:
+            if self.adjusting is not None:
+                self.adjusting.ended()
         return joined.attempt(attempt, receipt)
+
+    def _changed(self, changes: Changes) -> Iterator[Event]:
+        """Tells what has come of changes that somebody asked for."""
+        for change in changes.told():
+            told = Adjusted(change)
+            if self.adjusting is not None:
+                self.adjusting.note(told)
+            yield told
 
     def _looked(
         self, document: Mapping[str, Any], joined: Joined, should_stop: StopQuestion
@@ -289,14 +316,15 @@ class NodeSessions:
     ) -> Steps[FarlineError | None]:  # fmt: skip
         """All pairs carry parts until there are none; why not all were carried."""
         queue = PartsQueue(parts, len(self._lanes))
-        lanes = len(self._lanes)
+        changes = joined.changes
         crew = Crew(
-            self._lanes, queue, lambda part: _part_document(document, part, lanes), should_stop
+            self._lanes, queue, lambda part: _part_document(document, part), changes, should_stop
         )
         try:
             while crew.is_at_work:
                 for line in crew.said():
                     yield Notice(NoticeKind.NODE, line)
+                yield from self._changed(changes)
                 yield joined.progress()
                 time.sleep(_POLL_S)
         finally:
@@ -312,14 +340,11 @@ _LAST_ONLY = ("delete", "max_delete", "remove_source_files")
 """What only the session does that ends the copy."""
 
 
-def _part_document(document: Mapping[str, Any], part: Part, lanes: int) -> dict[str, Any]:
+def _part_document(document: Mapping[str, Any], part: Part) -> dict[str, Any]:
     share: dict[str, Any] = {**document["copy"]["share"], "part": part.number}
     if part.span is not None:
         share["offset"], share["bytes"] = part.span
     copy = {key: value for key, value in document["copy"].items() if key not in _LAST_ONLY}
-    if total_bps := copy.get("total_rate_bps"):
-        # A bound of the copy is one of all pairs together.
-        copy["total_rate_bps"] = max(1, int(total_bps) // lanes)
     return {**document, "copy": {**copy, "share": share}}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from farline.errors import UsageError
 from farline.tools.events import Adjusted, Stages
@@ -17,7 +17,6 @@ from farline.tools.events import Adjusted, Stages
 if TYPE_CHECKING:
     from farline.spec._types import Adjustment, AdjustRequest, CopyStages
     from farline.tools.events import Event
-    from farline.tools.native import RunFollower
 
 MOST_STREAMS = 256
 MOST_FILES = 1_000_000
@@ -56,13 +55,24 @@ def _within(what: str, value: int, least: int, most: int) -> int:
     return int(value)
 
 
+class AdjustableRun(Protocol):
+    """What runs and can be changed: a session of this process, or those of several nodes."""
+
+    @property
+    def run_id(self) -> str:
+        """Its name."""
+
+    def adjust(self, request: AdjustRequest) -> None:
+        """Wants it to go on in another way, from any thread; `note` is told what comes of it."""
+
+
 class Adjusting:
     """The changes of one copy, over all its sessions."""
 
     def __init__(self, most_streams: int | None = None) -> None:
         """Nothing is wanted yet; `most_streams` is for how many there are ports, if few."""
         self._changed = threading.Condition()
-        self._run: RunFollower | None = None
+        self._run: AdjustableRun | None = None
         self._kept: AdjustRequest = {}
         self._told: list[Adjustment] = []
         self._is_over = False
@@ -71,6 +81,11 @@ class Adjusting:
         """The host that drives the copy, if it is not this one."""
         self.stages: CopyStages | None = None
         """How far reading, network and writing are, as it was told last."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing changes any more."""
+        return self._is_over
 
     @property
     def run_id(self) -> str | None:
@@ -145,7 +160,7 @@ class Adjusting:
             found.append(last[-1])
         return found
 
-    def begun(self, run: RunFollower) -> None:
+    def begun(self, run: AdjustableRun) -> None:
         """A session runs from now on."""
         with self._changed:
             self._run, self.stages = run, None
@@ -188,6 +203,25 @@ class Adjusting:
         if kept:
             spec["copy"] = {**spec.get("copy", {}), **kept}
         return spec
+
+
+def refused_by(request: AdjustRequest, why: str) -> list[Adjustment]:
+    """Every change of a request, as one that was refused."""
+    refused = taken_by(request)
+    for change in refused:
+        change["refused"] = why
+    return refused
+
+
+def taken_by(request: AdjustRequest) -> list[Adjustment]:
+    """Every change of a request, as one with which a session begins."""
+    found: list[Adjustment] = []
+    for name, knob in KNOBS.items():
+        if name in request:
+            change: Any = {"at_us": 0, "knob": knob}
+            after = request[name] or None  # type: ignore[literal-required]
+            found.append(change if after is None else {**change, "after": after})
+    return found
 
 
 def change_text(change: Adjustment) -> str:

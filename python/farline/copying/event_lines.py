@@ -37,7 +37,11 @@ ORDER_SCHEMA = 1
 """Version of the order that is answered by these lines."""
 
 READY = "ready"
-"""The line by which a host says that it waits for its order; its data name the version."""
+"""The line by which a host says that it waits for its order; its data name the version, and with
+`adjusts` that it takes changes of the copy meanwhile."""
+
+ADJUST = "adjust"
+"""Key of a line on standard input that is a change of the copy under way, and no order."""
 
 ALIVE = "alive"
 """The line by which it says every now and then that it goes on, whatever the copy waits for."""

@@ -88,11 +88,13 @@ class CopyJob(Job[CopyResult]):
         sessions: Sessions | None = None,
         should_stop: StopQuestion = never_stop,
         make_tuner: MakeTuner | None = None,
+        listens: bool = True,
     ) -> None:
         """Prepares; nothing is begun. `sessions` are others than follow from the request's ends.
 
         `should_stop` is asked beside what `cancel` was told. `make_tuner` gives what tunes the
         streams of a copy that lasts; without it they are tuned by another host, or not at all.
+        One that `listens` can be changed by `farline adjust`.
 
         Raises:
             UsageError: for what cannot be.
@@ -111,7 +113,7 @@ class CopyJob(Job[CopyResult]):
         self._policy = RetryPolicy(*limits)
         self._is_confirmed = False
         self._control: ControlSocket | None = None
-        self._may_listen = True
+        self._listens = self._may_listen = listens
         self._begun_s = 0.0
         self.adjusting = Adjusting(request.most_streams)
         """Changes it while it runs, from any thread."""
@@ -159,7 +161,7 @@ class CopyJob(Job[CopyResult]):
                 if isinstance(event, SessionBegun):
                     # What the end needs is imported while the data flow.
                     self._close_control()
-                    self._begun_s, self._may_listen = time.monotonic(), True
+                    self._begun_s, self._may_listen = time.monotonic(), self._listens
                     self._keeper.prepare()
                 if isinstance(event, Progress):
                     self._open_control()

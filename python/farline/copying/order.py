@@ -14,19 +14,21 @@ from dataclasses import dataclass
 from glob import glob
 from typing import TYPE_CHECKING, Any
 
-from farline.copying.event_lines import ORDER_SCHEMA
+from farline.copying.adjusting import request_of
+from farline.copying.event_lines import ADJUST, ORDER_SCHEMA
 from farline.copying.host_names import HostNames
 from farline.copying.job import CopyJob
 from farline.copying.locations import SCHEME, Endpoints, Host, StandingServer, ThisHost
 from farline.copying.request import CopyRequest, NameList
 from farline.copying.session import DirectSessions
-from farline.errors import FarlineError, ProtocolError
+from farline.errors import FarlineError, ProtocolError, UsageError
 from farline.spec.json_text import read_object
 from farline.spec.path_text import from_path_text, to_path_text
 from farline.tools.native import Target
 
 if TYPE_CHECKING:
     from farline.copying.live_tuning import MakeTuner
+    from farline.spec._types import AdjustRequest
     from farline.tools import StopQuestion
     from farline.tools.events import Steps
 
@@ -77,6 +79,20 @@ def read_order(line: str) -> dict[str, Any]:
     return order
 
 
+def read_change(line: str) -> AdjustRequest | None:
+    """The change of the copy under way that a line asks for; None for a line that is an order."""
+    # An order may be long, and is read but once.
+    if not line.startswith(f'{{"{ADJUST}"'):
+        return None
+    try:
+        asked = read_object(line)[ADJUST]
+        return request_of(
+            asked.get("streams"), asked.get("concurrency"), asked.get("total_rate_bps")
+        )
+    except (ValueError, TypeError, AttributeError, UsageError):
+        return None
+
+
 def ordered_job(order: Mapping[str, Any], make_tuner: MakeTuner | None = None) -> CopyJob:
     """The job that carries the order out, on the host that got it. It keeps no record here.
 
@@ -99,7 +115,9 @@ def ordered_job(order: Mapping[str, Any], make_tuner: MakeTuner | None = None) -
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ProtocolError(f"--order: {error} is missing or invalid") from None
-    return CopyJob(request, sessions, make_tuner=make_tuner)
+    # A part of a copy is changed with the whole of it, by the host that ordered it.
+    is_part = bool(order.get("more"))
+    return CopyJob(request, sessions, make_tuner=make_tuner, listens=not is_part)
 
 
 def _name_list(order: Mapping[str, Any]) -> NameList | None:

@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from farline.copying.adjusting import refused_by
 from farline.copying.connector import Connector, from_home
-from farline.copying.event_lines import ORDER_SCHEMA, OVER, READY, event_of
+from farline.copying.event_lines import ADJUST, ORDER_SCHEMA, OVER, READY, event_of
 from farline.copying.locations import Endpoints, SshHost, StandingServer
 from farline.copying.session import Attempt
 from farline.errors import (
@@ -36,6 +37,7 @@ from farline.tools.ssh import RemoteCommand
 
 if TYPE_CHECKING:
     from farline.copying.adjusting import Adjusting
+    from farline.spec._types import Adjustment, AdjustRequest
     from farline.tools.events import Event, Steps
     from farline.tools.native import Target
     from farline.tools.ssh import SshCommand
@@ -63,6 +65,8 @@ class RemoteToRemote:
     silent_s: float = SILENT_S
     """A host from which nothing has come for so long is given up."""
     _command: RemoteCommand | None = None
+    _takes_changes: bool = False
+    """Whether farline on that host does."""
     adjusting: Adjusting | None = None
     is_known: bool = False
     far: str | None = None
@@ -105,9 +109,21 @@ class RemoteToRemote:
             self.end_command()
             self._command = RemoteCommand(self.ssh, self.host.target, ["copy", "--order"])
             # A start-up file of the shell there may read what is sent before farline runs.
-            _check_ready(self.host.target, (yield from self._command.start(should_stop)))
+            ready = yield from self._command.start(should_stop)
+            _check_ready(self.host.target, ready)
+            self._takes_changes = bool(ready["data"].get("adjusts"))
             self.ssh = self._command.ssh
         return self._command
+
+    def adjust(self, request: AdjustRequest) -> list[Adjustment]:
+        """Passes a change of the copy under way on; `Adjusted` tells what comes of it. What the
+        host cannot do is returned, refused."""
+        if self._command is None or not self._takes_changes:
+            return refused_by(
+                request, f"farline on {self.host.target} cannot change a running copy"
+            )
+        self._command.send({ADJUST: request})
+        return []
 
     def end_command(self) -> None:
         """Ends the command on that host."""

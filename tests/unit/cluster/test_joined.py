@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any, cast
 
+from farline.cluster.changes import Changes
 from farline.cluster.crew import Lane
 from farline.cluster.joined import Joined
 from farline.cluster.plan import Part
@@ -66,7 +67,7 @@ def one_copy() -> Joined:
     small = report(copied={"files": 1, "bytes": 5}, resumed_bytes=2)
     lanes = (lane(0, record(1.0, half, 50, 0), record(1.0, small, 5, 0)),
              lane(1, record(1.0, half, 20, 30), record(1.0, small, 0, 5)))  # fmt: skip
-    joined = Joined(time.monotonic() - 4.0, lanes, "1str-2n-1str-2n")
+    joined = Joined(time.monotonic() - 4.0, lanes, "1str-2n-1str-2n", Changes("N", {}, 2))
     found(
         joined, planned("d", 0, "folder"), planned("d/large", 100), planned("a", 5),
         planned("b", 5), found={"files": 5, "bytes": 120}, copied={"files": 3, "bytes": 110},
@@ -131,15 +132,15 @@ def test_progress_is_that_of_all_pairs_and_never_more_than_there_is() -> None:
     assert joined.progress().report["settled_bytes"] == 120
 
 
-def test_a_part_has_its_share_of_the_rate_and_neither_deletes_nor_removes() -> None:
+def test_a_part_neither_deletes_nor_removes() -> None:
     copy = {
-        "share": {"id": "x"}, "total_rate_bps": 800, "delete": 3, "remove_source_files": True,
+        "share": {"id": "x"}, "delete": 3, "remove_source_files": True,
         "max_delete": 3, "verify": "tree",
     }  # fmt: skip
     whole = Part(3, "/s", ("a",), 10)
-    assert _part_document({"copy": copy}, whole, 8)["copy"] == {
-        "share": {"id": "x", "part": 3}, "total_rate_bps": 100, "verify": "tree",
+    assert _part_document({"copy": copy}, whole)["copy"] == {
+        "share": {"id": "x", "part": 3}, "verify": "tree",
     }  # fmt: skip
     piece = Part(4, "/s", ("a",), 10, (65536, 131072))
-    share = _part_document({"copy": copy}, piece, 8)["copy"]["share"]
+    share = _part_document({"copy": copy}, piece)["copy"]["share"]
     assert share == {"id": "x", "part": 4, "offset": 65536, "bytes": 131072}

@@ -28,7 +28,7 @@ class Session:
         self.run_id = RUN
         self.wanted: list[Any] = []
         self._adjusting, self._refused = adjusting, refused
-        adjusting.begun(self)  # type: ignore[arg-type]
+        adjusting.begun(self)
 
     def adjust(self, request: Any) -> None:
         """Answers."""
@@ -107,7 +107,7 @@ def test_whoever_waits_hears_of_the_end_of_the_copy() -> None:
         def adjust(self, _request: Any) -> None:
             threading.Timer(0.05, adjusting.over).start()
 
-    adjusting.begun(Silent())  # type: ignore[arg-type]
+    adjusting.begun(Silent())
     with pytest.raises(UsageError, match="the copy ended"):
         adjusting.change(request_of(streams=4), 30.0)
 

@@ -34,7 +34,7 @@ class Copy:
         adjusting, self.engine = Adjusting(), Engine()
         self.budget = HarmBudget(RateBudget(0.2), adjusting)
         self.rate_bps = self.budget.first_bps()
-        adjusting.begun(self.engine)  # type: ignore[arg-type]
+        adjusting.begun(self.engine)
         self.told: list[Event] = []
         self.at_us, self.sent = 0, 0
         self.tell(SessionBegun())

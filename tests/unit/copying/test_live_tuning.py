@@ -75,7 +75,7 @@ class Copy:
 
     def __init__(self, *steps: list[Said], left_s: float = 100.0, known: bool = False) -> None:
         adjusting, self.engine = Adjusting(), Engine()
-        adjusting.begun(self.engine)  # type: ignore[arg-type]
+        adjusting.begun(self.engine)
         self.script: Script | None = None
         self._steps = list(steps)
         self.tuning = LiveTuning(self._make, adjusting, is_known=lambda: known)

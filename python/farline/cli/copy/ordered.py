@@ -1,7 +1,8 @@
 """The end of a copy between two hosts that gets the order: see `farline.copying.order`.
 
 An order that says `more` may be followed by others: a node of several carries one part of a copy
-after the other. The end of standard input cancels what runs.
+after the other. A line that is a change goes to the copy under way. The end of standard input
+cancels what runs.
 """
 
 from __future__ import annotations
@@ -11,19 +12,21 @@ import queue
 import select
 import sys
 import threading
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from farline.cli.copy.output import Output
 from farline.cli.copy.show_job import show
 from farline.cli.copy.view import StreamView
+from farline.copying.adjusting import refused_by, taken_by
 from farline.copying.event_lines import ALIVE, ORDER_SCHEMA, OVER, READY
-from farline.copying.order import ordered_job, read_order
+from farline.copying.order import ordered_job, read_change, read_order
 from farline.errors import FarlineError, TimeoutFailure
 from farline.tools.start_mark import mark_of
 
 if TYPE_CHECKING:
+    from farline.copying.job import CopyJob
     from farline.copying.live_tuning import MakeTuner
+    from farline.spec._types import AdjustRequest
 
 ALIVE_S = 10.0
 """Seconds between two words that it goes on; the other host waits `SILENT_S` for one."""
@@ -60,9 +63,9 @@ def carry_out(nonce: str | None, make_tuner: MakeTuner) -> int:
     ended = threading.Event()
     try:
         if nonce is not None:
-            _say(out, READY, {"schema": ORDER_SCHEMA})
+            _say(out, READY, {"schema": ORDER_SCHEMA, "adjusts": True})
             threading.Thread(target=_keep_alive, args=(out, ended), daemon=True).start()
-        orders = _Orders()
+        orders = _Orders(out)
         order = orders.first()
         while order.get("more"):
             _one_of_several(orders, order, out, make_tuner)
@@ -92,9 +95,10 @@ def _one_of_several(
 class _Orders:
     """Reads standard input for as long as the copies are wanted: its end cancels what runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, out: Output) -> None:
+        self._out = out
         self._lines: queue.Queue[str | None] = queue.Queue()
-        self._cancel: Callable[[], None] | None = None
+        self._job: CopyJob | None = None
         self._is_over = False
         self._lock = threading.Lock()
 
@@ -118,23 +122,40 @@ class _Orders:
         """One order, to its end."""
         job = ordered_job(order, make_tuner)
         with self._lock:
-            self._cancel = job.cancel
+            self._job = job
             if self._is_over:
                 job.cancel()
         try:
             return show(job, StreamView(every_file=True, out=out))
         finally:
             with self._lock:
-                self._cancel = None
+                self._job = None
 
     def _read(self) -> None:
         while line := sys.stdin.readline(MAX_ORDER_BYTES):
-            self._lines.put(line)
+            if (request := read_change(line)) is None:
+                self._lines.put(line)
+            else:
+                self._change(request)
         with self._lock:
             self._is_over = True
-            if self._cancel is not None:
-                self._cancel()
+            if self._job is not None:
+                self._job.cancel()
         self._lines.put(None)
+
+    def _change(self, request: AdjustRequest) -> None:
+        """Passes a change on; what the session does not tell of itself is told here."""
+        with self._lock:
+            job = self._job
+        if job is None or job.adjusting.is_over:
+            # Whoever sent it knows by the end of the copy before that it came too late for that.
+            return
+        try:
+            told = [] if job.adjusting.want(request) else taken_by(request)
+        except FarlineError as error:
+            told = [] if job.adjusting.is_over else refused_by(request, error.message)
+        for change in told:
+            _say(self._out, "adjusted", change)
 
 
 def _say(out: Output, name: str, data: object) -> None:
