@@ -118,9 +118,14 @@ def pool_text(site: SlurmCluster) -> str:
 
 
 @pytest.fixture
-def cluster(testbed: MakeBed) -> Iterator[SlurmCluster]:
-    """A cluster of two nodes."""
-    bed = testbed("nodes", **LINKS)
+def bed(testbed: MakeBed) -> Testbed:
+    """Two nodes a side."""
+    return testbed("nodes", **LINKS)
+
+
+@pytest.fixture
+def cluster(bed: Testbed) -> Iterator[SlurmCluster]:
+    """A cluster of the two nodes of one side."""
     nodes = [bed.hosts["sink-1"], bed.hosts["sink-2"]]
     with slurm_cluster("site", nodes) as cluster:
         yield cluster
@@ -187,6 +192,42 @@ def test_who_waits_for_licences_is_told_so_and_may_stop(
     got.release()
     cluster.wait_until_free(2)
     assert not cluster.asked("squeue", "-h").strip()
+
+
+def test_a_copy_that_is_killed_leaves_slurm_no_nodes(
+    bed: Testbed, cluster: SlurmCluster, source: Path, tmp_path: Path, pools: Callable[[str], None]
+) -> None:
+    pools(pool_text(cluster))
+    target = tmp_path / "target"
+    words = [FARLINE, "copy", "--no-store", "--bwlimit", "40Mbit/s"]
+    ends = [f"sink-site:{source}/", f"testbed:{bed.name}:source-[1-2]{target}"]
+    with subprocess.Popen([*words, *ends], stderr=subprocess.PIPE) as copy:
+        wait_for_data(target)
+        assert cluster.free_nodes() == 0
+        copy.kill()
+        killed_s = time.monotonic()
+        cluster.wait_until_free(2)
+        cluster.wait_until_idle()
+    took_s = time.monotonic() - killed_s
+    assert took_s < 15, took_s
+
+
+def test_a_copy_that_is_killed_while_it_waits_for_nodes_gets_none(
+    bed: Testbed, cluster: SlurmCluster, source: Path, tmp_path: Path, pools: Callable[[str], None]
+) -> None:
+    slurm = Slurm(read_template(cluster.via))
+    others = finished(allocate(slurm, SlurmRequest("xfer", 1), never_stop))
+    pools(pool_text(cluster))
+    ends = [f"sink-site:{source}/", f"testbed:{bed.name}:source-[1-2]{tmp_path}/target"]
+    with subprocess.Popen([FARLINE, "copy", "--no-store", *ends], stderr=subprocess.PIPE) as copy:
+        until = time.monotonic() + 20
+        while "farline-copy" not in cluster.asked("squeue", "-h", "-t", "PD", "-o", "%j"):
+            assert time.monotonic() < until, cluster.asked("squeue")
+            time.sleep(0.1)
+        copy.kill()
+    others.release()
+    cluster.wait_until_free(2)
+    cluster.wait_until_idle()
 
 
 def begin(bed: Testbed, source: Path, target: Path) -> subprocess.Popen[str]:

@@ -91,6 +91,13 @@ class SlurmCluster:
             assert time.monotonic() < until, self.asked("sinfo", "-N", "-l") + self.logs()
             time.sleep(0.1)
 
+    def wait_until_idle(self, timeout_s: float = 20.0) -> None:
+        """Until there is no job, waiting, running or ending."""
+        until = time.monotonic() + timeout_s
+        while listed := self.asked("squeue", "-h").strip():
+            assert time.monotonic() < until, listed + self.logs()
+            time.sleep(0.1)
+
     def logs(self) -> str:
         """The ends of its logs."""
         return "".join(log.read_text()[-2000:] for log in self.folder.glob("*.log"))

@@ -1,12 +1,11 @@
 """Nodes from Slurm: an allocation, a step on each node, and giving them back.
 
-The allocation is one of `salloc --no-shell`, so that it lives without a process of ours; each
-program is a step of its own (`srun -N1 -n1 -w NODE`): the lines of several tasks of one step would
-be cut and mixed. Steps end with SIGTERM (`scancel -s TERM`), for a signal to `srun` itself kills
-them. Within a job of the user's, its nodes are used, and stay his.
-
-A farline that is killed (`kill -9`) leaves its allocation until its time limit: state `time_limit`
-in pools.toml where the partition has none.
+The allocation is one of `salloc` whose command reads its standard input to the end, and so holds
+the nodes for as long as this process lives: a farline that is killed (`kill -9`) closes that input,
+and Slurm has its nodes back a moment later, those that it still waited for as well. Each program is
+a step of its own (`srun -N1 -n1 -w NODE`): the lines of several tasks of one step would be cut and
+mixed. Steps end with SIGTERM (`scancel -s TERM`), for a signal to `srun` itself kills them. Within
+a job of the user's, its nodes are used, and stay his.
 """
 
 from __future__ import annotations
@@ -34,11 +33,15 @@ if TYPE_CHECKING:
 _LOG = Log(__name__)
 
 NAME = "farline-copy"
+MARK = "farline-nodes"
+"""Before the job's number and its nodes, in the line of what holds them."""
+HOLDER = ("sh", "-c", f'echo "{MARK} $SLURM_JOB_ID $SLURM_JOB_NODELIST"; exec cat >/dev/null')
 NOTICE_S = 10.0
 _POLL_S = 0.05
 _ASK_S = 30.0
 """A client of Slurm that takes longer is given up."""
 _GRACE_S = 2.0
+_HELD = re.compile(rb"(?:^|\n)" + MARK.encode() + rb" (\d+) (\S+)\n")
 _JOB = re.compile(r"(?:Granted|Pending) job allocation (\d+)")
 _BUSY = re.compile(r"Requested nodes are busy|Immediate execution impossible", re.IGNORECASE)
 _WRONG = re.compile(r"^(?:salloc: )?(?:error|fatal): (.*)$")
@@ -76,7 +79,7 @@ class SlurmRequest:
         }  # fmt: skip
         flags = [f"--{name}={value}" for name, value in given.items() if value is not None]
         shape = [f"--nodes={self.count}", "--ntasks-per-node=1"]
-        return ["salloc", "--no-shell", f"--job-name={NAME}", *shape, *flags, *self.options]
+        return ["salloc", f"--job-name={NAME}", *shape, *flags, *self.options, *HOLDER]
 
 
 @dataclass(frozen=True)
@@ -151,9 +154,14 @@ class SlurmAllocation:
     slurm: Slurm
     job: str
     nodes: tuple[str, ...]
-    is_own: bool = True
-    """Whether it was made here; a job of the user's is not ended."""
+    holder: Child | None = None
+    """What holds it; a job of the user's needs none, and is not ended."""
     _is_released: bool = field(default=False, init=False)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether Slurm has the nodes back: given back, out of time, or cancelled by somebody."""
+        return self._is_released or (self.holder is not None and not self.holder.is_alive)
 
     def step(self) -> tuple[str, ...]:
         """The template of a program on a node."""
@@ -164,7 +172,7 @@ class SlurmAllocation:
 
     def release(self) -> None:
         """Gives the nodes back: what still runs on them is asked to end first."""
-        if self._is_released or not self.is_own:
+        if self._is_released or self.holder is None:
             return
         self._is_released = True
         if self.slurm.has_steps(self.job):
@@ -173,6 +181,7 @@ class SlurmAllocation:
         while time.monotonic() < until and self.slurm.has_steps(self.job):
             time.sleep(_POLL_S)
         self.slurm.quietly("scancel", self.job)
+        self.holder.close(_GRACE_S)
 
 
 def allocate(
@@ -191,40 +200,48 @@ def allocate(
     own = os.environ.get("SLURM_JOB_ID")
     if own and request.partition is None:
         yield None
-        return SlurmAllocation(slurm, own, _own_nodes(slurm, request.count), is_own=False)
-    asking = slurm.child(request.words())
-    asking.end_input()
-    job = None
+        return SlurmAllocation(slurm, own, _own_nodes(slurm, request.count))
+    holder = slurm.child(request.words())
     try:
-        job = yield from _granted(slurm, asking, should_stop)
-        nodes = slurm.names(slurm.asked("squeue", "-h", "-j", job, "-o", "%N").strip())
-        return SlurmAllocation(slurm, job, nodes)
+        job, listed = yield from _granted(slurm, holder, should_stop)
+        return SlurmAllocation(slurm, job, slurm.names(listed), holder)
     except BaseException:
-        if (pending := job or _job_in(asking.said.lines())) is not None:
+        if (pending := _job_in(holder.said.lines())) is not None:
             slurm.quietly("scancel", pending)
+        holder.close(_GRACE_S)
         raise
-    finally:
-        asking.close(_GRACE_S)
 
 
-def _granted(slurm: Slurm, asking: Child, should_stop: StopQuestion) -> Steps[str]:
-    """The job's number, once it has its nodes."""
-    asked_s, told = time.monotonic(), None
-    while asking.wait(_POLL_S) is None:
+def _granted(slurm: Slurm, holder: Child, should_stop: StopQuestion) -> Steps[tuple[str, str]]:
+    """The job's number and its nodes, as Slurm writes them, once it has them."""
+    asked_s, told, printed = time.monotonic(), None, b""
+    while True:
+        if (more := holder.read(_POLL_S)) == b"":
+            raise _not_held(holder)
+        printed += more or b""
+        if found := _HELD.search(printed):
+            return found[1].decode(), found[2].decode()
         if should_stop() is not Stop.GO_ON:
             raise InterruptedRun("stopped while waiting for nodes of Slurm")
         yield None
         if time.monotonic() - asked_s < NOTICE_S:
             continue
         asked_s = time.monotonic()
-        job = _job_in(asking.said.lines())
+        job = _job_in(holder.said.lines())
         if job is not None and (reason := slurm.reason(job)) and reason != told:
             told = reason
             yield Notice(NoticeKind.WAITING, f"Slurm job {job} waits for {reason}")
-    lines = asking.said.lines()
-    if asking.wait(0) != 0 or (granted := _job_in(lines)) is None:
-        raise _refused(lines)
-    return granted
+
+
+def _not_held(holder: Child) -> FarlineError:
+    """Why what was to hold the nodes has ended."""
+    code, lines = holder.wait(_GRACE_S), holder.said.lines()
+    if code == 0 and _job_in(lines) is not None:
+        return SystemFailure(
+            "Slurm: the allocation ended at once: what leads to salloc (via) passes no standard "
+            "input on"
+        )
+    return _refused(lines)
 
 
 def _job_in(lines: Sequence[str]) -> str | None:

@@ -219,8 +219,9 @@ def taken_by(request: AdjustRequest) -> list[Adjustment]:
     for name, knob in KNOBS.items():
         if name in request:
             change: Any = {"at_us": 0, "knob": knob}
-            after = request[name] or None  # type: ignore[literal-required]
-            found.append(change if after is None else {**change, "after": after})
+            if after := request[name] or None:  # type: ignore[literal-required]
+                change["after"] = after
+            found.append(change)
     return found
 
 
