@@ -199,7 +199,7 @@ def test_a_copy_that_is_killed_leaves_slurm_no_nodes(
 ) -> None:
     pools(pool_text(cluster))
     target = tmp_path / "target"
-    words = [FARLINE, "copy", "--no-store", "--bwlimit", "40Mbit/s"]
+    words = [str(FARLINE), "copy", "--no-store", "--bwlimit", "40Mbit/s"]
     ends = [f"sink-site:{source}/", f"testbed:{bed.name}:source-[1-2]{target}"]
     with subprocess.Popen([*words, *ends], stderr=subprocess.PIPE) as copy:
         wait_for_data(target)
@@ -339,6 +339,58 @@ def test_a_copy_over_nodes_is_changed_while_it_runs(
 def size_of(target: Path) -> int:
     """Bytes that are on disks below a folder."""
     return sum(512 * path.stat().st_blocks for path in target.rglob("*") if path.is_file())
+
+
+def test_nodes_that_slurm_gives_later_join_the_copy(
+    bed: Testbed, cluster: SlurmCluster, source: Path, tmp_path: Path, pools: Callable[[str], None]
+) -> None:
+    slurm = Slurm(read_template(cluster.via))
+    others = finished(allocate(slurm, SlurmRequest("xfer", 1), never_stop))
+    (free,) = {"sink-1", "sink-2"} - set(others.nodes)
+    pools(f"{pool_text(cluster)}least = 1\n")
+    target = tmp_path / "target"
+    words = [str(FARLINE), "copy", "--no-store", "--json", "--bwlimit", "60Mbit/s"]
+    ends = [f"sink-site:{source}/", f"testbed:{bed.name}:source-[1-2]{target}"]
+    with subprocess.Popen(
+        [*words, *ends], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as copy:
+        wait_for_data(target)
+        others.release()
+        out, said = copy.communicate(timeout=LIMIT_S)
+    assert copy.returncode == 0, said
+    assert_same(source, target)
+    evidence = json.loads(out)["verdict"]["evidence"]
+    for node in (free, others.nodes[0]):
+        assert any(f"{node} to " in line and " 0 B in" not in line for line in evidence), evidence
+    cluster.wait_until_idle()
+
+
+def test_a_node_that_comes_back_carries_bytes_again(
+    bed: Testbed, source: Path, tmp_path: Path, pools: Callable[[str], None]
+) -> None:
+    away = tmp_path / "away"
+    away.touch()
+    script = tmp_path / "on-node"
+    script.write_text(
+        f'#!/bin/sh\nif [ "$1" = source-2 ] && [ -e {away} ]; then echo "down" >&2; exit 9; fi\n'
+        f'host=$1; shift 2; exec {FARLINE} testbed exec {bed.name} "$host" -- {FARLINE} "$@"\n'
+    )
+    script.chmod(0o755)
+    pools(f'[sources]\nnodes = ["source-1", "source-2"]\ncommand = "{script} {{node}} {{argv}}"\n')
+    target = tmp_path / "target"
+    words = [str(FARLINE), "copy", "--no-store", "--json", "--bwlimit", "20Mbit/s"]
+    ends = [f"sources:{source}/", f"testbed:{bed.name}:sink-[1-2]{target}"]
+    with subprocess.Popen(
+        [*words, *ends], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as copy:
+        wait_for_data(target)
+        away.unlink()
+        out, said = copy.communicate(timeout=LIMIT_S)
+    assert copy.returncode == 0, said
+    assert_same(source, target)
+    evidence = json.loads(out)["verdict"]["evidence"]
+    assert len(evidence) == 3, evidence
+    assert any("source-2 to " in line and " 0 B in" not in line for line in evidence), evidence
 
 
 def test_a_copy_that_is_killed_is_resumed_and_sends_only_what_is_missing(

@@ -6,6 +6,7 @@ there to the server that it started on the destination's. What they tell is adde
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from farline.cluster.parts_queue import PartsQueue
 from farline.copying.locations import Endpoints
-from farline.errors import FarlineError, InterruptedRun
+from farline.errors import FarlineError, InterruptedRun, TimeoutFailure
 from farline.logs import Log
 from farline.tools import Stop
 from farline.tools.events import Adjusted, Progress
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
 
 _LOG = Log(__name__)
 
+FIRST_BACK_S = 10.0
+LONGEST_BACK_S = 300.0
+"""A pair that is away is tried again after pauses that grow from one to the other."""
+LATE_S = 5.0
+"""Nodes get so long to start beyond twice what the first took."""
 _POLL_S = 0.05
 
 Documented = Callable[["Part"], Mapping[str, Any]]
@@ -51,15 +57,19 @@ class Lane:
     records: list[Mapping[str, Any]] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     """What went wrong, a line each, to be told."""
+    targets: tuple[str, str] = ("", "")
+    """The nodes of both ends."""
     is_over: bool = False
-    is_lost: bool = False
-    """Whether it was given up in this attempt."""
+    is_away: bool = False
+    """Whether it carries nothing now: it was given up, or has not begun yet."""
+    pause_s: float = FIRST_BACK_S
+    """After so long one that is away is tried again."""
 
     def begin(self) -> None:
         """A new attempt: nothing is carried yet."""
         self.done_files = self.done_bytes = self.moving_bytes = 0
         self.records, self.said = [], []
-        self.is_over = self.is_lost = False
+        self.is_over = False
 
     def settings(self, part: Part) -> None:
         """What the next order is about."""
@@ -70,22 +80,43 @@ class Lane:
         self.sessions.settings = {**self.sessions.settings, "list": list(part.names)}
 
 
-def start(lanes: Sequence[Lane], should_stop: StopQuestion) -> list[tuple[Lane, FarlineError]]:
-    """Starts farline on all nodes at the same time; the pairs that could not begin, and why."""
-    failed: list[tuple[Lane, FarlineError]] = []
+def begin(lane: Lane, should_stop: StopQuestion) -> None:
+    """Starts farline on both nodes of a pair, unless it runs.
 
-    def begin(lane: Lane) -> None:
+    Raises:
+        FarlineError: what it does not start for.
+    """
+    for steps in (lane.sessions.connector.open(should_stop), lane.sessions.started(should_stop)):
+        for _ in steps:
+            pass
+
+
+def start(lanes: Sequence[Lane], should_stop: StopQuestion) -> list[tuple[Lane, FarlineError]]:
+    """Starts farline on all nodes at the same time; the pairs that have not begun, and why.
+
+    Once one has, the others get as long again and `LATE_S`: a node that is slow to start, or down,
+    holds up no other, and may join them later.
+    """
+    failed: list[tuple[Lane, FarlineError]] = []
+    until = [math.inf]
+    began_s = time.monotonic()
+
+    def stops() -> Stop:
+        is_late = time.monotonic() > until[0]
+        return Stop.GRACEFULLY if is_late and should_stop() is Stop.GO_ON else should_stop()
+
+    def one(lane: Lane) -> None:
         try:
-            for steps in (
-                lane.sessions.connector.open(should_stop),
-                lane.sessions.started(should_stop),
-            ):
-                for _ in steps:
-                    pass
+            begin(lane, stops)
+            now_s = time.monotonic()
+            until[0] = min(until[0], 2 * now_s - began_s + LATE_S)
+        except InterruptedRun as error:
+            late = TimeoutFailure("farline has not started there yet")
+            failed.append((lane, error if should_stop() is not Stop.GO_ON else late))
         except FarlineError as error:
             failed.append((lane, error))
 
-    at_once([partial(begin, lane) for lane in lanes])
+    at_once([partial(one, lane) for lane in lanes])
     return failed
 
 
@@ -128,26 +159,30 @@ class Crew:
         """Begins."""
         self.lanes, self.queue, self._changes = lanes, queue, changes
         self._documented, self._should_stop = documented, should_stop
-        self._threads = [
-            threading.Thread(target=self._work, args=(lane,), daemon=True) for lane in lanes
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[threading.Thread] = []
+        for lane in list(lanes):
+            self.add(lane)
+
+    def add(self, lane: Lane) -> None:
+        """A pair more, in a thread of its own; one that is away begins when it can."""
+        thread = threading.Thread(target=self._work, args=(lane,), daemon=True)
+        thread.start()
+        self._threads.append(thread)
 
     @property
     def is_at_work(self) -> bool:
         """Whether any pair goes on."""
-        return any(thread.is_alive() for thread in self._threads)
+        return any(thread.is_alive() for thread in list(self._threads))
 
     def join(self) -> None:
         """Waits for all of them: soon, once it is over or stopped."""
-        for thread in self._threads:
+        for thread in list(self._threads):
             thread.join()
 
     def said(self) -> list[str]:
         """What went wrong since this was asked last."""
         told = []
-        for lane in self.lanes:
+        for lane in list(self.lanes):
             while lane.said:
                 told.append(lane.said.pop(0))
         return told
@@ -155,16 +190,34 @@ class Crew:
     def _work(self, lane: Lane) -> None:
         try:
             while not self.queue.is_over and self._should_stop() is Stop.GO_ON:
-                part = self.queue.take(_POLL_S)
-                if part is not None and not self._carry(lane, part):
-                    return
+                if lane.is_away:
+                    self._come_back(lane)
+                elif (part := self.queue.take(_POLL_S)) is not None:
+                    self._carry(lane, part)
         except FarlineError as error:
             self.queue.lost(error)
         finally:
             lane.is_over = True
 
-    def _carry(self, lane: Lane, part: Part) -> bool:
-        """One part; whether the pair goes on."""
+    def _come_back(self, lane: Lane) -> None:
+        """Tries a pair that is away, after a pause that grows each time."""
+        self._pause(lane.pause_s)
+        if self.stops() is not Stop.GO_ON:
+            return
+        lane.pause_s = min(max(2 * lane.pause_s, FIRST_BACK_S), LONGEST_BACK_S)
+        try:
+            begin(lane, self.stops)
+        except FarlineError as error:
+            _LOG.debug("a pair is still away", lane=lane.name, reason=error.message)
+            lane.sessions.close()
+            return
+        lane.is_away = False
+        self.queue.joined(lane.number)
+        self._changes.carriers(self.queue.lanes)
+        lane.said.append(f"{lane.name} joins the copy{' again' if lane.records else ''}")
+
+    def _carry(self, lane: Lane, part: Part) -> None:
+        """One part."""
         lane.settings(part)
         attempt = self._attempt(lane, part)
         error = attempt.error
@@ -174,16 +227,16 @@ class Crew:
         if error is None:
             lane.done_files += 0 if part.span else len(part.names)
             lane.done_bytes += part.size
+            lane.pause_s = FIRST_BACK_S
             self.queue.done(lane.number, part)
-            return True
-        if self._should_stop() is not Stop.GO_ON or isinstance(error, InterruptedRun):
+        elif self._should_stop() is not Stop.GO_ON or isinstance(error, InterruptedRun):
             self.queue.stopped(part)
-            return self._should_stop() is Stop.GO_ON
-        return self._failed(lane, part, error)
+        else:
+            self._failed(lane, part, error)
 
     def _attempt(self, lane: Lane, part: Part) -> Attempt:
         spec = self._changes.begun(lane.number, lane.name, self._documented(part))
-        steps = changed(lane, lane.sessions.attempt(spec, None, self._stops), self._changes)
+        steps = changed(lane, lane.sessions.attempt(spec, None, self.stops), self._changes)
         while True:
             try:
                 event = next(steps)
@@ -193,22 +246,28 @@ class Crew:
             if isinstance(event, Progress):
                 lane.moving_bytes = min(event.report["moved_bytes"], part.size)
 
-    def _stops(self) -> Stop:
-        """Nobody waits for a node that starts again when all parts have been carried."""
+    def stops(self) -> Stop:
+        """Nobody waits for a node that starts when all parts have been carried."""
         return Stop.NOW if self.queue.is_over else self._should_stop()
 
-    def _failed(self, lane: Lane, part: Part, error: FarlineError) -> bool:
+    def _failed(self, lane: Lane, part: Part, error: FarlineError) -> None:
         wait_s = self.queue.failed(lane.number, part, error)
         _LOG.debug("a part failed", lane=lane.name, part=part.number, reason=error.message)
         if error.kind != "busy":
             lane.sessions.close()
         if wait_s is None:
-            lane.is_lost = True
-            lane.said.append(f"{lane.name} is given up; the others carry its part: {error.message}")
-            return False
+            lane.is_away = True
+            self._changes.carriers(self.queue.lanes)
+            lane.said.append(
+                f"{lane.name} is given up; the others carry its part, and it is tried again in "
+                f"{lane.pause_s:g} s: {error.message}"
+            )
+            return
         if error.kind != "busy":
             lane.said.append(f"{lane.name}: {error.message}; again in {wait_s:g} s")
-        until = time.monotonic() + wait_s
-        while time.monotonic() < until and self._stops() is Stop.GO_ON:
+        self._pause(wait_s)
+
+    def _pause(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and self.stops() is Stop.GO_ON:
             time.sleep(_POLL_S)
-        return True

@@ -101,13 +101,18 @@ class Joined:
             record["adjustments"] = self.changes.all_told
         record["copy"] = self._joined_report(record["copy"])
         record["streams"] = self._streams(record)
-        record["spec"] = {**record["spec"], "streams": max(1, len(self.lanes) * _count(record))}
+        record["spec"] = {**record["spec"], "streams": max(1, len(self._at_work)) * _count(record)}
         rate_bps = payload_rate_bps(record)
         record["summary"] = self._summary(record, rate_bps)
         record["verdict"] = self._verdict(record, rate_bps)
         if receipt is not None and receipt.exists():
             self._mark_copied(receipt)
         return Attempt(cast("RunRecord", record), last.error)
+
+    @property
+    def _at_work(self) -> list[Lane]:
+        """Pairs that have carried something, or tried to."""
+        return [lane for lane in self.lanes if lane.records]
 
     def _joined_report(self, report: Mapping[str, Any]) -> dict[str, Any]:
         """What parts copied counts as copied, what they made as made."""
@@ -163,18 +168,19 @@ class Joined:
     def _verdict(self, record: Mapping[str, Any], rate_bps: float) -> dict[str, Any]:
         """What limited most of the parts, by bytes; what each pair carried."""
         weights: dict[tuple[str, str], int] = {}
-        for lane in self.lanes:
+        at_work = self._at_work
+        for lane in at_work:
             for part in lane.records:
                 found = part.get("verdict") or {}
                 key = (str(found.get("limit", "unknown")), str(found.get("line", "")))
                 moved = (part.get("copy") or {}).get("copied", {}).get("bytes", 0)
                 weights[key] = weights.get(key, 0) + moved
         known = {key: weight for key, weight in weights.items() if key[0] != "unknown"}
-        pairs = counted(len(self.lanes), "pair of processes", "pairs of processes")
-        streams = max(1, record["spec"]["streams"] // max(1, len(self.lanes)))
+        pairs = counted(len(at_work), "pair of processes", "pairs of processes")
+        streams = max(1, record["spec"]["streams"] // max(1, len(at_work)))
         setting = f"{streams}stm-{self.sides}"
         together = f"{setting}: {pairs}, {rate_human(rate_bps)} together"
-        evidence = [together, *map(_lane_text, self.lanes)]
+        evidence = [together, *map(_lane_text, at_work)]
         if not known:
             return {
                 "limit": "unknown", "line": "parts were too short to tell what limited them",

@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from farline.cluster.slurm import Slurm, SlurmRequest, allocate
@@ -27,6 +28,15 @@ def _nothing() -> None:
     """There is nothing to give back."""
 
 
+def _never() -> bool:
+    """Nobody takes them away."""
+    return False
+
+
+More = Callable[["StopQuestion"], "Steps[Nodes]"]
+"""Asks for the nodes that are missing; they come when the engine has them."""
+
+
 @dataclass(frozen=True)
 class Nodes:
     """Nodes of one end: hosts as `copying` addresses them, and how farline starts there."""
@@ -35,10 +45,12 @@ class Nodes:
     command: SshCommand
     release: Callable[[], None] = _nothing
     """Gives them back to the engine; may be called twice."""
-
-    def first(self, count: int) -> Nodes:
-        """The first `count` of them."""
-        return Nodes(self.hosts[:count], self.command, self.release)
+    is_over: Callable[[], bool] = _never
+    """Whether the engine has taken them back: their time was over, say."""
+    missing: int = 0
+    """How many more are wanted."""
+    more: More | None = None
+    """Where some are missing that may come later."""
 
 
 def get_nodes(
@@ -113,21 +125,37 @@ class _SshPool(SshCommand):
         return dict(self.addresses).get(target) or super().host_name(target, fallback)
 
 
-def _from_slurm(pool: NodePool, most: int | None, should_stop: StopQuestion) -> Steps[Nodes]:
+def _from_slurm(
+    pool: NodePool, most: int | None, should_stop: StopQuestion, begun: int = 0
+) -> Steps[Nodes]:
+    """Nodes of a partition; `begun` of those that are wanted are here already."""
     settings = dict(pool.settings)
     partition = settings.pop("partition") or None
     via = _via(settings)
     farline = settings.pop("farline", None)
     if "options" in settings:
         settings["options"] = tuple(map(str, settings["options"]))
-    count = pool.count if most is None else min(most, pool.count)
-    request = SlurmRequest(partition, count, **settings)
+    count = (pool.count if most is None else min(most, pool.count)) - begun
+    least = 1 if begun else min(pool.least, count)
+    request = SlurmRequest(partition, count, least, **settings)
     got = yield from allocate(Slurm(via), request, should_stop)
     step = StepCommand(
         template=got.step(), via=via, nodes=got.nodes, addresses=got.nodes,
         farline_words=(NAME,) if farline is None else tuple(shlex.split(farline)),
     )  # fmt: skip
-    return Nodes(tuple(map(SshHost, got.nodes)), step, got.release)
+    missing = count - len(got.nodes) if got.holder is not None else 0
+    there = begun + len(got.nodes)
+    more: More | None = None
+    if missing:
+        more = partial(_more_from_slurm, pool, most, there)
+    hosts = tuple(map(SshHost, got.nodes))
+    return Nodes(hosts, step, got.release, lambda: got.is_over, missing, more)
+
+
+def _more_from_slurm(
+    pool: NodePool, most: int | None, there: int, should_stop: StopQuestion
+) -> Steps[Nodes]:
+    return _from_slurm(pool, most, should_stop, there)
 
 
 def _via(settings: dict[str, Any]) -> tuple[str, ...]:

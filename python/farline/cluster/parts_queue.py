@@ -2,7 +2,8 @@
 
 Every pair takes the next part when it has ended one, so that a slow one carries fewer. A pair that
 fails gives its part back; what it proved of it, whoever carries it next goes on from. A pair that
-fails `MOST_FAILURES` times in a row is given up, and so is the copy when none is left. A part that
+fails `MOST_FAILURES` times in a row is given up, and so is the copy when none is left; one that
+comes back later is given up at its first failure. A part that
 the node before still holds (a server that has not noticed yet that nobody is there) is no failure
 of whoever finds it so: it is waited for.
 """
@@ -37,6 +38,8 @@ class PartsQueue:
         self._lanes = lanes
         self._tries: dict[int, int] = {}
         self._failures: dict[int, int] = {}
+        self._returned: set[int] = set()
+        """Pairs that came back, and have carried nothing since."""
         self._busy_s: dict[int, float] = {}
         self._clock = clock
         self._changed = threading.Condition()
@@ -67,6 +70,7 @@ class PartsQueue:
         with self._changed:
             self._under_way -= 1
             self._failures[lane] = 0
+            self._returned.discard(lane)
             self._tries.pop(part.number, None)
             self._changed.notify_all()
 
@@ -78,9 +82,10 @@ class PartsQueue:
             if error.kind == "busy":
                 return self._held(part, error)
             self._waiting.appendleft(part)
-            self._tries[part.number] = self._tries.get(part.number, 0) + 1
+            if lane not in self._returned:
+                self._tries[part.number] = self._tries.get(part.number, 0) + 1
             failures = self._failures[lane] = self._failures.get(lane, 0) + 1
-            if self._tries[part.number] >= MOST_TRIES:
+            if self._tries.get(part.number, 0) >= MOST_TRIES:
                 self.error = self.error or error
             self._changed.notify_all()
             if failures >= MOST_FAILURES:
@@ -109,6 +114,19 @@ class PartsQueue:
         with self._changed:
             self._give_up(error)
             self._changed.notify_all()
+
+    def joined(self, lane: int) -> None:
+        """A pair takes parts from now on that did not before: a new one, or one that is back."""
+        with self._changed:
+            self._lanes += 1
+            self._failures[lane] = MOST_FAILURES - 1
+            self._returned.add(lane)
+
+    @property
+    def lanes(self) -> int:
+        """How many pairs carry parts."""
+        with self._changed:
+            return self._lanes
 
     def _give_up(self, error: FarlineError) -> None:
         self._lanes -= 1

@@ -17,28 +17,32 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farline.cluster.changes import Changes
-from farline.cluster.crew import Crew, Lane, at_once, changed, start
+from farline.cluster.crew import FIRST_BACK_S, Crew, Lane, at_once, changed, start
+from farline.cluster.growth import Growth
 from farline.cluster.joined import Joined
 from farline.cluster.nodes import Nodes, get_nodes
 from farline.cluster.parts_queue import PartsQueue
 from farline.cluster.plan import Bases, Part, parts_of
 from farline.copying.connector import SshConnector
-from farline.copying.locations import Endpoints, ThisHost, working_folder
+from farline.copying.locations import Endpoints, SshHost, ThisHost, working_folder
 from farline.copying.pools import NodePool
 from farline.copying.remote_to_remote import RemoteToRemote
 from farline.copying.session import Attempt
-from farline.errors import FarlineError, InterruptedRun, UsageError
+from farline.errors import FarlineError, InterruptedRun, TimeoutFailure, UsageError
 from farline.spec.units import counted, size_human
 from farline.tools import Stop
 from farline.tools.events import Adjusted, Notice, NoticeKind, Progress
 from farline.tools.run_name import new_run_name
+from farline.tools.ssh import SshCommand
 
 if TYPE_CHECKING:
     from farline.copying.adjusting import Adjusting
@@ -46,10 +50,11 @@ if TYPE_CHECKING:
     from farline.models.end_to_end import NodeSetting
     from farline.tools import StopQuestion
     from farline.tools.events import Event, Steps
-    from farline.tools.ssh import SshCommand
 
 SILENT_S = 30.0
 """A node from which nothing has come for so long is given up: farline there speaks every 10 s."""
+Place = tuple[SshHost, SshCommand]
+"""A node, and how farline starts there."""
 _POLL_S = 0.1
 _ID_LETTERS = 32
 
@@ -100,7 +105,9 @@ class NodeSessions:
     is_known: bool = False
     far: str | None = None
     repeat = False
-    _ends: list[Nodes] = field(default_factory=list, init=False)
+    _ends: list[list[Nodes]] = field(default_factory=list, init=False)
+    """Of both ends what was got at once, and what came later."""
+    _joins: threading.Lock = field(default_factory=threading.Lock, init=False)
     _lanes: list[Lane] = field(default_factory=list, init=False)
 
     def attempt(
@@ -120,7 +127,7 @@ class NodeSessions:
         """Ends farline on all nodes, and gives them back."""
         at_once([lane.sessions.close for lane in self._lanes])
         self._lanes = []
-        for nodes in self._ends:
+        for nodes in (one for end in self._ends for one in end):
             nodes.release()
         self._ends = []
 
@@ -128,6 +135,8 @@ class NodeSessions:
 
     def _get_ready(self, should_stop: StopQuestion) -> Steps[None]:
         """Has nodes, and farline on them; what was given up in an attempt before is tried again."""
+        if any(nodes.is_over() for end in self._ends for nodes in end):
+            self.close()
         if not self._ends:
             yield from self._get_nodes(should_stop)
         if not self._lanes:
@@ -137,12 +146,15 @@ class NodeSessions:
         failed = start(self._lanes, should_stop)
         if should_stop() is not Stop.GO_ON:
             raise InterruptedRun("stopped before the copy began")
+        for lane in self._lanes:
+            lane.is_away, lane.pause_s = False, FIRST_BACK_S
         for lane, error in failed:
             lane.sessions.close()
-            yield Notice(NoticeKind.NODE, f"{lane.name} is not used: {error.message}")
-        lost = {lane.number for lane, _ in failed}
-        self._lanes = [lane for lane in self._lanes if lane.number not in lost]
-        if not self._lanes:
+            lane.is_away = True
+            if isinstance(error, TimeoutFailure):
+                lane.pause_s = 0.0
+            yield Notice(NoticeKind.NODE, f"{lane.name} is not used yet: {error.message}")
+        if len(failed) == len(self._lanes):
             raise failed[0][1]
 
     def _get_nodes(self, should_stop: StopQuestion) -> Steps[None]:
@@ -159,39 +171,70 @@ class NodeSessions:
                 peers = [other.command.host_name(host.target, host.host) for host in other.hosts]
             nodes = yield from get_nodes(hosts[side], self.ssh, peers, most, should_stop)
             got[side] = nodes
-            self._ends.append(nodes)
-        self._ends = [got[0], got[1]]
+            self._ends.append([nodes])
+        self._ends = [[got[0]], [got[1]]]
+
+    @property
+    def _stripes(self) -> int:
+        return 1 if self.setting is None else self.setting.stripes
+
+    def _places(self, side: int) -> list[Place]:
+        """Nodes of an end, and how farline starts on each."""
+        return [(host, nodes.command) for nodes in self._ends[side] for host in nodes.hosts]
 
     def _made_lanes(self) -> list[Lane]:
-        sources, sinks = self._ends
-        stripes = 1 if self.setting is None else self.setting.stripes
-        pairs = max(len(sources.hosts), len(sinks.hosts))
+        sources, sinks = self._places(0), self._places(1)
+        pairs = max(len(sources), len(sinks))
         return [
-            self._lane(pair * stripes + stripe, pair, sources, sinks)
+            self._lane(
+                pair * self._stripes + stripe,
+                sources[pair % len(sources)],
+                sinks[pair % len(sinks)],
+            )
             for pair in range(pairs)
-            for stripe in range(stripes)
+            for stripe in range(self._stripes)
         ]
 
-    def _lane(self, number: int, pair: int, sources: Nodes, sinks: Nodes) -> Lane:
-        source = sources.hosts[pair % len(sources.hosts)]
-        sink = sinks.hosts[pair % len(sinks.hosts)]
+    def _joining(self, side: int, nodes: Nodes) -> list[Lane]:
+        """Pairs of nodes that have come later, each with the node of the other end that has fewest.
+
+        They are away until they have started.
+        """
+        self._ends[side].append(nodes)
+        made: list[Lane] = []
+        for host in nodes.hosts:
+            used = [lane.targets[1 - side] for lane in (*self._lanes, *made)]
+            other = min(self._places(1 - side), key=lambda place: used.count(place[0].target))
+            both = ((host, nodes.command), other)
+            for _ in range(self._stripes):
+                number = len(self._lanes) + len(made)
+                lane = self._lane(number, both[side], both[1 - side])
+                lane.is_away, lane.pause_s = True, 0.0
+                made.append(lane)
+        return made
+
+    def _lane(self, number: int, source: Place, sink: Place) -> Lane:
         destination = self._destination()
-        connector = SshConnector(sink, sinks.command, "write", self.server_words)
-        ends = Endpoints(source, self.endpoints.sources, sink, destination)
+        connector = SshConnector(sink[0], sink[1], "write", self.server_words)
+        ends = Endpoints(source[0], self.endpoints.sources, sink[0], destination)
         settings = {"retries": 0, "retry_for_s": 0.0, "most_streams": None}
         sessions = RemoteToRemote(
-            sources.command, source, connector, ends, settings, keeps=True, silent_s=SILENT_S
+            source[1], source[0], connector, ends, settings, keeps=True, silent_s=SILENT_S
         )
-        return Lane(number, f"{source.target} to {sink.target}", sessions, destination)
+        targets = (source[0].target, sink[0].target)
+        return Lane(number, " to ".join(targets), sessions, destination, targets=targets)
 
     def _setting_text(self) -> str:
         pairs = counted(len(self._lanes), "pair")
-        return f"nodes: {self._sides()}: {pairs} of processes carry the copy"
+        missing = sum(end[-1].missing for end in self._ends)
+        later = f"; {counted(missing, 'node')} more may join it" if missing else ""
+        return f"nodes: {self._sides()}: {pairs} of processes carry the copy{later}"
 
     def _sides(self) -> str:
         """Stripes and nodes of both sides, as Yildirim and Kosar 2011 write them."""
-        stripes = 1 if self.setting is None else self.setting.stripes
-        return "-".join(f"{stripes}str-{len(nodes.hosts)}n" for nodes in self._ends)
+        return "-".join(
+            f"{self._stripes}str-{len(self._places(side))}n" for side in range(len(self._ends))
+        )
 
     # What is asked for
 
@@ -230,7 +273,7 @@ class NodeSessions:
         joined: Joined | None = None,
     ) -> Steps[Attempt]:  # fmt: skip
         """A session by the first pair that is well, of all that was asked for."""
-        lane = next((lane for lane in self._lanes if not lane.is_lost), self._lanes[0])
+        lane = next((lane for lane in self._lanes if not lane.is_away), self._lanes[0])
         ends = lane.sessions.endpoints
         lane.sessions.endpoints = Endpoints(
             ends.source_host, self._sources(), ends.destination_host, lane.destination
@@ -263,12 +306,13 @@ class NodeSessions:
             lane.begin()
         if self.adjusting is not None:
             document = self.adjusting.applied(document)
-        changes = Changes(new_run_name(), document, len(self._lanes))
-        joined = Joined(time.monotonic(), tuple(self._lanes), self._sides(), changes)
+        changes = Changes(new_run_name(), document, self._carriers)
+        joined = Joined(time.monotonic(), self._lanes, self._sides(), changes)
         look = yield from self._looked(document, joined, should_stop)
         if look.error is not None:
             return look
-        parts = parts_of(joined.listed, Bases.of(self._sources()), len(self._lanes))
+        wanted = len(self._lanes) + self._stripes * sum(end[-1].missing for end in self._ends)
+        parts = parts_of(joined.listed, Bases.of(self._sources()), wanted)
         yield Notice(NoticeKind.CHOICE, _plan_text(parts))
         try:
             if self.adjusting is not None:
@@ -281,7 +325,13 @@ class NodeSessions:
         finally:
             if self.adjusting is not None:
                 self.adjusting.ended()
+        joined.sides = self._sides()
         return joined.attempt(attempt, receipt)
+
+    @property
+    def _carriers(self) -> int:
+        """How many pairs carry parts now."""
+        return sum(1 for lane in self._lanes if not lane.is_away)
 
     def _changed(self, changes: Changes) -> Iterator[Event]:
         """Tells what has come of changes that somebody asked for."""
@@ -315,25 +365,43 @@ class NodeSessions:
         should_stop: StopQuestion,
     ) -> Steps[FarlineError | None]:  # fmt: skip
         """All pairs carry parts until there are none; why not all were carried."""
-        queue = PartsQueue(parts, len(self._lanes))
+        queue = PartsQueue(parts, self._carriers)
         changes = joined.changes
         crew = Crew(
             self._lanes, queue, lambda part: _part_document(document, part), changes, should_stop
         )
+        growths = [
+            Growth(end[-1], partial(self._join, side, crew), crew.stops)
+            for side, end in enumerate(self._ends)
+        ]
         try:
             while crew.is_at_work:
-                for line in crew.said():
-                    yield Notice(NoticeKind.NODE, line)
+                yield from _noticed(crew, *growths)
                 yield from self._changed(changes)
                 yield joined.progress()
                 time.sleep(_POLL_S)
         finally:
+            for growth in growths:
+                growth.join()
             crew.join()
-        for line in crew.said():
-            yield Notice(NoticeKind.NODE, line)
+        yield from _noticed(crew, *growths)
         if should_stop() is not Stop.GO_ON:
             return InterruptedRun("stopped")
         return queue.error
+
+    def _join(self, side: int, crew: Crew, nodes: Nodes) -> None:
+        """Nodes that have come later carry parts, too."""
+        with self._joins:
+            for lane in self._joining(side, nodes):
+                self._lanes.append(lane)
+                crew.add(lane)
+
+
+def _noticed(*of: Crew | Growth) -> Iterator[Notice]:
+    """What they have said of nodes."""
+    for one in of:
+        for line in one.said():
+            yield Notice(NoticeKind.NODE, line)
 
 
 _LAST_ONLY = ("delete", "max_delete", "remove_source_files")

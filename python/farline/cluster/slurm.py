@@ -58,6 +58,8 @@ class SlurmRequest:
 
     partition: str | None
     count: int
+    least: int | None = None
+    """So many are enough to begin with; None for `count`."""
     account: str | None = None
     qos: str | None = None
     licenses: str | None = None
@@ -78,7 +80,8 @@ class SlurmRequest:
             "immediate": self.immediate_s,
         }  # fmt: skip
         flags = [f"--{name}={value}" for name, value in given.items() if value is not None]
-        shape = [f"--nodes={self.count}", "--ntasks-per-node=1"]
+        few = "" if self.least in (None, self.count) else f"{self.least}-"
+        shape = [f"--nodes={few}{self.count}", "--ntasks-per-node=1"]
         return ["salloc", f"--job-name={NAME}", *shape, *flags, *self.options, *HOLDER]
 
 
@@ -200,7 +203,7 @@ def allocate(
     own = os.environ.get("SLURM_JOB_ID")
     if own and request.partition is None:
         yield None
-        return SlurmAllocation(slurm, own, _own_nodes(slurm, request.count))
+        return SlurmAllocation(slurm, own, _own_nodes(slurm, request))
     holder = slurm.child(request.words())
     try:
         job, listed = yield from _granted(slurm, holder, should_stop)
@@ -262,12 +265,14 @@ def _refused(lines: Sequence[str]) -> FarlineError:
     return UsageError(f"Slurm: {last}; sinfo lists partitions and nodes")
 
 
-def _own_nodes(slurm: Slurm, count: int) -> tuple[str, ...]:
+def _own_nodes(slurm: Slurm, request: SlurmRequest) -> tuple[str, ...]:
     """The nodes of the job that this process is in."""
     nodes = slurm.names(os.environ.get("SLURM_JOB_NODELIST", ""))
-    if len(nodes) < count:
-        raise UsageError(f"this Slurm job has {len(nodes)} nodes, but {count} were requested")
-    return nodes[:count]
+    if len(nodes) < (request.least or request.count):
+        raise UsageError(
+            f"this Slurm job has {len(nodes)} nodes, but {request.count} were requested"
+        )
+    return nodes[: request.count]
 
 
 def _missing(word: str) -> str:

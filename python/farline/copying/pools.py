@@ -4,6 +4,7 @@
 dtn[1-8].example.org:/archive/         nodes that ssh leads to; also alice@dtn1,dtn2:/archive/
 dtn1%10.1.0.1,dtn2%10.1.0.2:/archive/  with addresses for data, where they are others
 slurm:xfer:8/archive/                  8 nodes of Slurm's partition xfer
+slurm:xfer:2-8/archive/                2 to 8: it begins with those that are free, more join it
 testbed:nodes:sink-[1-4]/archive/      hosts of a testbed
 archive-dtns:/archive/                 a pool of pools.toml
 ```
@@ -27,7 +28,8 @@ from farline.errors import UsageError
 
 MOST_NODES = 1024
 
-_SLURM = r"slurm:(?P<partition>[A-Za-z0-9_.+-]*):(?P<count>[1-9]\d{0,3})(?P<path>/.*)"
+_COUNT = r"(?:(?P<least>[1-9]\d{0,3})-)?(?P<count>[1-9]\d{0,3})"
+_SLURM = rf"slurm:(?P<partition>[A-Za-z0-9_.+-]*):{_COUNT}(?P<path>/.*)"
 _TESTBED = r"testbed:(?P<bed>[A-Za-z0-9_.-]+):(?P<nodes>[^/:]+)(?P<path>/.*)"
 _RANGE = r"(?P<head>[^\[\],]*)\[(?P<ranges>[0-9,-]+)\](?P<tail>[^\[\],]*)"
 _NODE = r"(?:[A-Za-z0-9_][A-Za-z0-9._+$-]*@)?[A-Za-z0-9_][A-Za-z0-9._-]*(?:%[A-Za-z0-9.:_-]+)?"
@@ -55,6 +57,8 @@ class NodePool:
     """How many are asked of an engine that chooses."""
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Of the engine: `partition`, `licenses`, `bed`, `command` and the like."""
+    least: int = 0
+    """With how many of `count` a copy begins; the others join it."""
 
     def __str__(self) -> str:
         return self.text
@@ -68,8 +72,12 @@ def split_pool(text: str) -> tuple[NodePool, str] | None:
     """
     if found := re.fullmatch(_SLURM, text, re.DOTALL):
         count = int(found["count"])
+        least = int(found["least"] or count)
         what = text[: -len(found["path"])]
-        return NodePool(what, "slurm", (), count, {"partition": found["partition"]}), found["path"]
+        if least > count:
+            raise UsageError(f"{what}: {least}-{count} is not a range; write it as 2-8")
+        settings = {"partition": found["partition"]}
+        return NodePool(what, "slurm", (), count, settings, least), found["path"]
     if found := re.fullmatch(_TESTBED, text, re.DOTALL):
         what = text[: -len(found["path"])]
         nodes = read_nodes(found["nodes"])
@@ -164,11 +172,11 @@ def pool_of(name: str) -> NodePool | None:
 _KEYS = {
     "nodes": list, "slurm": str, "count": int, "command": str, "account": str, "qos": str,
     "licenses": str, "reservation": str, "time_limit": str, "immediate_s": int, "options": list,
-    "login": str, "via": str, "farline": str,
+    "login": str, "via": str, "farline": str, "least": int,
 }  # fmt: skip
 _SLURM_ONLY = (
     "account", "qos", "licenses", "reservation", "time_limit", "immediate_s", "options", "login",
-    "via", "farline",
+    "via", "farline", "least",
 )  # fmt: skip
 
 
@@ -183,11 +191,14 @@ def _pool(name: str, table: Mapping[str, Any], where: str) -> NodePool:
     if "slurm" in table:
         if not 1 <= table.get("count", 0) <= MOST_NODES:
             raise UsageError(f"{where}: count: 1 to {MOST_NODES} nodes are allowed")
+        if not 1 <= table.get("least", 1) <= table["count"]:
+            raise UsageError(f"{where}: least: 1 to {table['count']} (count) nodes are allowed")
         if "login" in table and "via" in table:
             raise UsageError(f"{where}: give login or via, not both")
         settings = {key: table[key] for key in _SLURM_ONLY if key in table}
         settings["partition"] = table["slurm"]
-        return NodePool(name, "slurm", (), table["count"], settings)
+        least = settings.pop("least", table["count"])
+        return NodePool(name, "slurm", (), table["count"], settings, least)
     if wrong := next((key for key in (*_SLURM_ONLY, "count") if key in table), None):
         raise UsageError(f"{where}: {wrong}: works only with slurm")
     nodes = read_nodes(",".join(map(str, table["nodes"])))

@@ -172,3 +172,20 @@ def test_a_part_that_a_lost_node_still_holds_is_waited_for_and_is_nobodys_failur
     assert taken == part(0)
     queue.failed(0, taken, busy)
     assert queue.error is busy
+
+
+def test_a_pair_that_comes_back_is_given_up_at_its_first_failure_and_no_part_is_blamed() -> None:
+    queue = PartsQueue([part(0)], 1)
+    for _ in range(2 * MOST_TRIES):
+        queue.joined(7)
+        assert queue.lanes == 2
+        taken = queue.take(0)
+        assert taken is not None
+        assert queue.failed(7, taken, TimeoutFailure("cut")) is None
+        assert queue.lanes == 1
+    assert queue.error is None
+    queue.joined(7)
+    taken = queue.take(0)
+    assert taken is not None
+    queue.done(7, taken)
+    assert queue.is_over

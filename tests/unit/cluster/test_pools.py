@@ -65,6 +65,8 @@ def test_locations_of_several_nodes_are_told_from_all_others(pools: Path) -> Non
     assert (host.engine, host.count, host.settings["partition"], path) == (
         "slurm", 8, "xfer", "/data/",
     )  # fmt: skip
+    host, path = pool("slurm:xfer:2-8/data/")
+    assert (host.least, host.count, path) == (2, 8, "/data/")
     host, path = pool("testbed:nodes:sink-[1-4]/tmp/x")
     assert (host.engine, host.settings["bed"], len(host.nodes)) == ("testbed", "nodes", 4)
     for plain in ("dtn:/archive/", "[::1]:/x", "alice@[fe80::1%eth0]:x", "slurm:xfer"):
@@ -97,6 +99,7 @@ def test_a_pool_has_a_name_and_any_engine(pools: Path) -> None:
         ("[p]\n", "give either nodes, or slurm"),
         ('[p]\nnodes = ["a"]\nslurm = "x"\n', "give either nodes, or slurm"),
         ('[p]\nslurm = "x"\n', "count: 1 to 1024"),
+        ('[p]\nslurm = "x"\ncount = 2\nleast = 3\n', "least: 1 to 2"),
         ('[p]\nnodes = ["a"]\nlicenses = "x"\n', "licenses: works only with slurm"),
         ('[p]\nnodes = ["a"]\nnode = 1\n', "node is unknown; allowed: nodes, slurm"),
         ('[p]\nnodes = "a"\n', "nodes: must be list"),
