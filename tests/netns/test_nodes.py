@@ -262,12 +262,18 @@ def processes_of(bed: Testbed, host: str) -> list[int]:
     return found
 
 
-HURTS = [(what, host) for what in ("killed", "cut", "suspended") for host in ("source-2", "sink-2")]
+HURTS = [
+    (what, host)
+    for what in ("killed", "cut", "suspended")
+    for host in ("source-1", "source-2", "sink-1", "sink-2")
+]
 """What becomes of which node; a suspended one is given up after 30 s of silence."""
+USUAL = [("killed", "source-2"), ("cut", "source-1"), ("cut", "sink-2")]
+"""The first pair is also the one that would end the copy."""
 
 
 @pytest.mark.parametrize(
-    ("what", "host"), HURTS if os.environ.get("FARLINE_LONG") == "1" else [HURTS[0], HURTS[3]]
+    ("what", "host"), HURTS if os.environ.get("FARLINE_LONG") == "1" else USUAL
 )
 def test_a_node_that_fails_costs_its_share_and_no_byte(
     testbed: MakeBed, source: Path, tmp_path: Path, what: str, host: str
@@ -396,6 +402,37 @@ def test_a_node_that_comes_back_carries_bytes_again(
     evidence = json.loads(out)["verdict"]["evidence"]
     assert len(evidence) == 3, evidence
     assert any("source-2 to " in line and " 0 B in" not in line for line in evidence), evidence
+
+
+def test_nodes_that_do_not_see_the_same_files_are_refused_by_name(
+    bed: Testbed, source: Path, tmp_path: Path, pools: Callable[[str], None]
+) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    script = tmp_path / "on-node"
+    # A disk of its own at the folder that the second node is to write to, or to read from.
+    script.write_text(
+        f'#!/bin/sh\nhost=$1; shift 2\nexec {FARLINE} testbed exec {bed.name} "$host" -- '
+        'unshare -m sh -c \'case $0 in *-2) mount -t tmpfs none "$OWN";; esac; '
+        f'exec {FARLINE} "$@"\' "$host" "$@"\n'
+    )
+    script.chmod(0o755)
+    for side in ("source", "sink"):
+        own = source if side == "source" else target
+        pools(
+            f'[{side}s]\nnodes = ["{side}-1%{side}-1", "{side}-2%{side}-2"]\n'
+            f'command = "env OWN={own} {script} {{node}} {{argv}}"\n'
+        )
+        ends = {"source": f"testbed:{bed.name}:source-[1-2]{source}/large",
+                "sink": f"testbed:{bed.name}:sink-[1-2]{target}"}  # fmt: skip
+        ends[side] = f"{side}s:{source}/large" if side == "source" else f"sinks:{target}"
+        done = subprocess.run(
+            [FARLINE, "copy", "--no-store", ends["source"], ends["sink"]],
+            capture_output=True, text=True, timeout=LIMIT_S,
+        )  # fmt: skip
+        assert done.returncode == 1, done.stderr
+        assert f"{side}-2 does not see" in done.stderr, done.stderr
+        assert list(target.iterdir()) == []
 
 
 def test_a_copy_that_is_killed_is_resumed_and_sends_only_what_is_missing(

@@ -62,6 +62,10 @@ class Lane:
     is_over: bool = False
     is_away: bool = False
     """Whether it carries nothing now: it was given up, or has not begun yet."""
+    share: float = 1.0
+    """How fast its interfaces are, beside the fastest pair's."""
+    is_doubtful: bool = False
+    """Whether the last that it was to do failed."""
     pause_s: float = FIRST_BACK_S
     """After so long one that is away is tried again."""
 
@@ -192,7 +196,7 @@ class Crew:
             while not self.queue.is_over and self._should_stop() is Stop.GO_ON:
                 if lane.is_away:
                     self._come_back(lane)
-                elif (part := self.queue.take(_POLL_S)) is not None:
+                elif (part := self.queue.take(_POLL_S, lane.share)) is not None:
                     self._carry(lane, part)
         except FarlineError as error:
             self.queue.lost(error)
@@ -227,7 +231,7 @@ class Crew:
         if error is None:
             lane.done_files += 0 if part.span else len(part.names)
             lane.done_bytes += part.size
-            lane.pause_s = FIRST_BACK_S
+            lane.pause_s, lane.is_doubtful = FIRST_BACK_S, False
             self.queue.done(lane.number, part)
         elif self._should_stop() is not Stop.GO_ON or isinstance(error, InterruptedRun):
             self.queue.stopped(part)
@@ -251,6 +255,7 @@ class Crew:
         return Stop.NOW if self.queue.is_over else self._should_stop()
 
     def _failed(self, lane: Lane, part: Part, error: FarlineError) -> None:
+        lane.is_doubtful = error.kind != "busy"
         wait_s = self.queue.failed(lane.number, part, error)
         _LOG.debug("a part failed", lane=lane.name, part=part.number, reason=error.message)
         if error.kind != "busy":

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from farline.cluster.look import capacity_text
 from farline.cluster.plan import Listed
 from farline.copying.session import Attempt
 from farline.profiles.copy_streams import data_streams, payload_rate_bps
@@ -40,6 +41,8 @@ class Joined:
     """What was changed while it ran; its name is that of the whole copy."""
     listed: list[Listed] = field(default_factory=list)
     """Files that are to be copied."""
+    capacities: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What nodes have, by their names."""
     _planned: set[str] = field(default_factory=set)
     """Paths of all names that are not there."""
     _report: Mapping[str, Any] = field(default_factory=dict)
@@ -180,7 +183,8 @@ class Joined:
         streams = max(1, record["spec"]["streams"] // max(1, len(at_work)))
         setting = f"{streams}stm-{self.sides}"
         together = f"{setting}: {pairs}, {rate_human(rate_bps)} together"
-        evidence = [together, *map(_lane_text, at_work)]
+        nodes = [capacity_text(name, has) for name, has in self.capacities.items()]
+        evidence = [together, *map(_lane_text, at_work), *nodes]
         if not known:
             return {
                 "limit": "unknown", "line": "parts were too short to tell what limited them",

@@ -46,15 +46,28 @@ class PartsQueue:
         self.error: FarlineError | None = None
         """Why not all of them can be carried."""
 
-    def take(self, timeout_s: float) -> Part | None:
-        """The next part; None where there is none now. `is_over` says whether there may be."""
+    def take(self, timeout_s: float, share: float = 1.0) -> Part | None:
+        """The next part; None where there is none now. `is_over` says whether there may be.
+
+        A pair that is slower than others, by `share` of the fastest, takes the first part that is
+        shorter than the longest by as much: its first one does not last to the end of the copy.
+        """
         with self._changed:
             if not self._waiting and not self._is_over():
                 self._changed.wait(timeout_s)
             if not self._waiting or self.error is not None:
                 return None
             self._under_way += 1
+            return self._fitting(share)
+
+    def _fitting(self, share: float) -> Part:
+        if share >= 1.0:
             return self._waiting.popleft()
+        most = share * max(part.size for part in self._waiting)
+        fits = next((part for part in self._waiting if part.size <= most), None)
+        part = fits or min(self._waiting, key=lambda one: one.size)
+        self._waiting.remove(part)
+        return part
 
     @property
     def is_over(self) -> bool:

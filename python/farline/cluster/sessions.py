@@ -29,6 +29,7 @@ from farline.cluster.changes import Changes
 from farline.cluster.crew import FIRST_BACK_S, Crew, Lane, at_once, changed, start
 from farline.cluster.growth import Growth
 from farline.cluster.joined import Joined
+from farline.cluster.look import Node, look, shares
 from farline.cluster.nodes import Nodes, get_nodes
 from farline.cluster.parts_queue import PartsQueue
 from farline.cluster.plan import Bases, Part, parts_of
@@ -107,6 +108,8 @@ class NodeSessions:
     repeat = False
     _ends: list[list[Nodes]] = field(default_factory=list, init=False)
     """Of both ends what was got at once, and what came later."""
+    _capacities: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, init=False)
+    """What nodes have, by their names, once they were looked at."""
     _joins: threading.Lock = field(default_factory=threading.Lock, init=False)
     _lanes: list[Lane] = field(default_factory=list, init=False)
 
@@ -117,6 +120,9 @@ class NodeSessions:
         try:
             document = {**document, "copy": {**document["copy"], "share": {"id": self._id()}}}
             yield from self._get_ready(should_stop)
+            if not (self._capacities or document["copy"].get("dry_run")):
+                yield None
+                self._look(should_stop)
             if document["copy"].get("dry_run"):
                 return (yield from self._one(document, receipt, should_stop))
             return (yield from self._carried(document, receipt, should_stop))
@@ -156,6 +162,20 @@ class NodeSessions:
             yield Notice(NoticeKind.NODE, f"{lane.name} is not used yet: {error.message}")
         if len(failed) == len(self._lanes):
             raise failed[0][1]
+
+    def _look(self, should_stop: StopQuestion) -> None:
+        """Looks at the nodes that are here: they must see the same files."""
+        here = [lane for lane in self._lanes if not lane.is_away]
+        asked = {lane.targets[0]: lane.sessions.answering for lane in here}
+        at_sinks = {lane.targets[1] for lane in here}
+        started = {host.target: ssh for host, ssh in self._places(1) if host.target in at_sinks}
+        self._capacities = look(
+            [Node(name, command) for name, command in asked.items()],
+            started if len(started) > 1 else {}, self._sources(), self._destination(), should_stop,
+        )  # fmt: skip
+        found = shares([lane.targets for lane in self._lanes], self._capacities)
+        for lane, share in zip(self._lanes, found, strict=True):
+            lane.share = share
 
     def _get_nodes(self, should_stop: StopQuestion) -> Steps[None]:
         most = None if self.setting is None else self.setting.nodes
@@ -272,8 +292,26 @@ class NodeSessions:
         self, document: Mapping[str, Any], receipt: Path | None, should_stop: StopQuestion,
         joined: Joined | None = None,
     ) -> Steps[Attempt]:  # fmt: skip
-        """A session by the first pair that is well, of all that was asked for."""
-        lane = next((lane for lane in self._lanes if not lane.is_away), self._lanes[0])
+        """A session of all that was asked for, by the first pair that is well; by the next one, if
+        it was not."""
+        lanes = sorted(self._lanes, key=lambda lane: (lane.is_away, lane.is_doubtful))
+        while True:
+            lane = lanes.pop(0)
+            attempt = yield from self._by(lane, document, receipt, should_stop, joined)
+            error = attempt.error
+            if error is None or not _may_be_node(error) or should_stop() is not Stop.GO_ON:
+                return attempt
+            lane.is_doubtful = True
+            lane.sessions.close()
+            if not lanes or lanes[0].is_away:
+                return attempt
+            yield Notice(NoticeKind.NODE, f"{lane.name}: {error.message}; {lanes[0].name} goes on")
+
+    def _by(
+        self, lane: Lane, document: Mapping[str, Any], receipt: Path | None,
+        should_stop: StopQuestion, joined: Joined | None,
+    ) -> Steps[Attempt]:  # fmt: skip
+        """A session of all that was asked for by one pair."""
         ends = lane.sessions.endpoints
         lane.sessions.endpoints = Endpoints(
             ends.source_host, self._sources(), ends.destination_host, lane.destination
@@ -307,7 +345,9 @@ class NodeSessions:
         if self.adjusting is not None:
             document = self.adjusting.applied(document)
         changes = Changes(new_run_name(), document, self._carriers)
-        joined = Joined(time.monotonic(), self._lanes, self._sides(), changes)
+        joined = Joined(
+            time.monotonic(), self._lanes, self._sides(), changes, capacities=self._capacities
+        )
         look = yield from self._looked(document, joined, should_stop)
         if look.error is not None:
             return look
@@ -395,6 +435,11 @@ class NodeSessions:
             for lane in self._joining(side, nodes):
                 self._lanes.append(lane)
                 crew.add(lane)
+
+
+def _may_be_node(error: FarlineError) -> bool:
+    """Whether another pair may do what one has failed with."""
+    return error.may_retry and not error.permanent and error.kind != "busy"
 
 
 def _noticed(*of: Crew | Growth) -> Iterator[Notice]:

@@ -66,6 +66,7 @@ class RemoteToRemote:
     """A host from which nothing has come for so long is given up."""
     _command: RemoteCommand | None = None
     _takes_changes: bool = False
+    _takes_questions: bool = False
     """Whether farline on that host does."""
     adjusting: Adjusting | None = None
     is_known: bool = False
@@ -112,8 +113,14 @@ class RemoteToRemote:
             ready = yield from self._command.start(should_stop)
             _check_ready(self.host.target, ready)
             self._takes_changes = bool(ready["data"].get("adjusts"))
+            self._takes_questions = bool(ready["data"].get("looks"))
             self.ssh = self._command.ssh
         return self._command
+
+    @property
+    def answering(self) -> RemoteCommand | None:
+        """The command there, where it waits for orders and answers what a node sees."""
+        return self._command if self._takes_questions else None
 
     def adjust(self, request: AdjustRequest) -> list[Adjustment]:
         """Passes a change of the copy under way on; `Adjusted` tells what comes of it. What the

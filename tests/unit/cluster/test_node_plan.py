@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from farline.cluster.look import capacity_text, shares
 from farline.cluster.parts_queue import LONGEST_BUSY_S, MOST_FAILURES, MOST_TRIES, PartsQueue
 from farline.cluster.plan import (
     CUT_BYTES,
@@ -189,3 +190,28 @@ def test_a_pair_that_comes_back_is_given_up_at_its_first_failure_and_no_part_is_
     assert taken is not None
     queue.done(7, taken)
     assert queue.is_over
+
+
+def test_a_slow_pair_begins_with_a_part_that_is_shorter_by_as_much() -> None:
+    parts = [Part(number, "/data", ("f",), size) for number, size in enumerate((80, 40, 20, 8, 4))]
+    queue = PartsQueue(parts, 2)
+    assert queue.take(0, 0.1) == parts[3]
+    assert queue.take(0) == parts[0]
+    assert queue.take(0, 0.5) == parts[2]
+    assert queue.take(0, 0.01) == parts[4], "what is there is taken, however short it should be"
+    assert queue.take(0, 0.01) == parts[1]
+
+
+def test_the_slower_interface_of_a_pair_bounds_it_and_is_shared_by_its_pairs() -> None:
+    has = {"a": {"nic_bps": 100e9}, "b": {"nic_bps": 10e9}, "c": {"nic_bps": 100e9}, "d": {}}
+    assert shares([("a", "c"), ("b", "d")], has) == [1.0, 0.1]
+    assert shares([("a", "c"), ("b", "c")], has) == [1.0, 0.2]
+    assert shares([("d", "x"), ("b", "c")], has) == [1.0, 1.0]
+    assert shares([("d", "x")], {}) == [1.0]
+
+
+def test_what_a_node_has_is_one_line() -> None:
+    has = {"cpus": 8, "memory_bytes": 32 << 30, "nic_bps": 100_000_000_000, "free_bytes": 1 << 40}
+    told = capacity_text("dtn1", has)
+    assert told == "dtn1: 8 CPUs, 32.0 GiB of memory, interface 100 Gbit/s, 1.00 TiB free"
+    assert capacity_text("dtn1", {"free_bytes": 1 << 30}) == "dtn1: 1.00 GiB free"

@@ -1,8 +1,8 @@
 """The end of a copy between two hosts that gets the order: see `farline.copying.order`.
 
 An order that says `more` may be followed by others: a node of several carries one part of a copy
-after the other. A line that is a change goes to the copy under way. The end of standard input
-cancels what runs.
+after the other. Before that it may be asked what it sees (`farline.copying.node_look`). A line that
+is a change goes to the copy under way. The end of standard input cancels what runs.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from farline.cli.copy.show_job import show
 from farline.cli.copy.view import StreamView
 from farline.copying.adjusting import refused_by, taken_by
 from farline.copying.event_lines import ALIVE, ORDER_SCHEMA, OVER, READY
+from farline.copying.node_look import LOOKED, NodeLook
 from farline.copying.order import ordered_job, read_change, read_order
 from farline.errors import FarlineError, TimeoutFailure
 from farline.tools.start_mark import mark_of
@@ -61,14 +62,18 @@ def carry_out(nonce: str | None, make_tuner: MakeTuner) -> int:
     """
     out = Output() if nonce is None else MarkedOutput(mark_of(nonce))
     ended = threading.Event()
+    look = NodeLook()
     try:
         if nonce is not None:
-            _say(out, READY, {"schema": ORDER_SCHEMA, "adjusts": True})
+            _say(out, READY, {"schema": ORDER_SCHEMA, "adjusts": True, "looks": True})
             threading.Thread(target=_keep_alive, args=(out, ended), daemon=True).start()
         orders = _Orders(out)
         order = orders.first()
-        while order.get("more"):
-            _one_of_several(orders, order, out, make_tuner)
+        while order.get("more") or "look" in order:
+            if "look" in order:
+                _say(out, LOOKED, look.answer(dict(order["look"])))
+            else:
+                _one_of_several(orders, order, out, make_tuner)
             if (line := orders.next()) is None:
                 return 0
             order = read_order(line)
@@ -78,6 +83,7 @@ def carry_out(nonce: str | None, make_tuner: MakeTuner) -> int:
             _say(out, "error", error.failure())
         raise
     finally:
+        look.close()
         ended.set()
 
 
