@@ -34,7 +34,7 @@ _LOG = Log(__name__)
 FIRST_BACK_S = 10.0
 LONGEST_BACK_S = 300.0
 """A pair that is away is tried again after pauses that grow from one to the other."""
-LATE_S = 5.0
+LATE_S = 30.0
 """Nodes get so long to start beyond twice what the first took."""
 _POLL_S = 0.05
 
