@@ -29,7 +29,8 @@ from _emulator.beds import RECEIVER, SENDER, pair, pipe
 from _emulator.runs import up
 from _emulator.traffic import serving
 from _program import program
-from farline.findings.path_payload import FRAMING_BYTES, QUIC_HEADER_BYTES
+from farline.findings.path_payload import FRAMING_BYTES
+from farline.profiles.packet_headers import QUIC_HEADER_BYTES
 
 FARLINE = Path(sys.executable).with_name("farline")
 PACKET_BYTES = 1472

@@ -10,7 +10,7 @@ from farline.api import drawing
 from farline.api.job import BackgroundJob, Status
 from farline.api.options import spec_of
 from farline.api.path_here import path_watch
-from farline.api.stores import StoreLike, store_at
+from farline.api.stores import StoreLike, keeper_at
 from farline.api.tool_here import tool_chooser
 from farline.campaign.judging import asking_path, bounds_for
 from farline.campaign.measure import Measured
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from farline.spec._types import RunRecord, RunSpec, Summary, Verdict
     from farline.spec.path_watch import PathWatch
     from farline.store import Store
+    from farline.store.quick import Spool
     from farline.tools import Samples
 
 
@@ -32,7 +33,7 @@ class Run(BackgroundJob[Event]):
     """One run. What it came to is there at its end: these properties wait for it."""
 
     def __init__(
-        self, target: str, spec: RunSpec, store: Store | None, path: PathWatch | None = None
+        self, target: str, spec: RunSpec, store: Store | Spool | None, path: PathWatch | None = None
     ) -> None:
         """Begins; see `probe`. `path` watches the emulated path that it goes over."""
         self._path = path
@@ -141,4 +142,4 @@ def probe(target: str, *, store: StoreLike = None, keep: bool = True, **spec: An
     """
     parse_target(target)
     document = sampled_spec(spec_of(spec))
-    return Run(target, document, store_at(store) if keep else None, path_watch())
+    return Run(target, document, keeper_at(store) if keep else None, path_watch())

@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from farline.spec.extras import has_analysis
+from farline.store.quick import Spool
+
 if TYPE_CHECKING:
     # A copy names a folder at most, and runs without what reads a store.
     from farline.store import Store
@@ -22,6 +25,17 @@ def store_at(store: StoreLike) -> Store:
     from farline.store import Store
 
     return store if isinstance(store, Store) else Store(folder_of(store))
+
+
+def keeper_at(store: StoreLike) -> Store | Spool:
+    """The same for who only keeps runs: also where the extra `analysis` is not installed.
+
+    Raises:
+        SystemFailure: when it cannot be made.
+    """
+    if has_analysis():
+        return store_at(store)
+    return Spool(folder_of(store))
 
 
 def open_store(store: StoreLike = None) -> Store:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from farline.findings.verdict import verdict
 from farline.profiles.application_bound import APPLICATION, TRANSPORTS, bounds_of
-from farline.store import RunFilter
+from farline.spec.extras import has_analysis
 from farline.tools import path_mtu
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from farline.profiles.series import Columns
     from farline.spec._types import RunRecord, Verdict
     from farline.store import Store
+    from farline.store.quick import Spool
 
 NEWEST_RUNS = 200
 """Newest runs of each transport in that mode that are looked through."""
@@ -49,15 +50,21 @@ def judge_for(spec: Mapping[str, Any], store: Store | None, address: str) -> Jud
     return partial(verdict, bounds=bounds)
 
 
-def bounds_for(spec: Mapping[str, Any], store: Store | None, address: str) -> list[Bound]:
+def bounds_for(spec: Mapping[str, Any], store: Store | Spool | None, address: str) -> list[Bound]:
     """What is known of the server's application where the run is one that it bounds: RBUDP's."""
-    if spec.get("transport") != "rbudp" or store is None:
+    if spec.get("transport") != "rbudp" or not has_analysis():
+        return []
+    from farline.store import Store
+
+    if not isinstance(store, Store):
         return []
     return known_bounds(store, address)
 
 
 def known_bounds(store: Store, address: str) -> list[Bound]:
     """What `farline app-perf` measured towards `address` (`host:port`), oldest first."""
+    from farline.store import RunFilter
+
     rows: list[dict[str, Any]] = []
     for transport in TRANSPORTS:
         # Where nobody measured a bound, which is nearly everywhere, no engine need start.

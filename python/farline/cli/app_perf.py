@@ -22,7 +22,7 @@ from farline.cli.app_perf_text import print_bounds
 from farline.cli.common import (
     RunCommand,
     interruptible,
-    open_store,
+    open_keeper,
     store_options,
     target_options,
     target_text,
@@ -35,9 +35,9 @@ from farline.spec.options import run_options, spec_from_options
 from farline.tools import Stop, StopQuestion
 
 if TYPE_CHECKING:
+    from farline.campaign.measure import Keeper
     from farline.cli.views import View
     from farline.spec._types import RunRecord, RunSpec
-    from farline.store import Store
 
 _NAMES = {"read": "raw", "copy": "application"}
 """What a receive mode measures."""
@@ -80,7 +80,7 @@ def command(
     """
     target = target_text(host, client, port)
     specs, width_s = _specs(options)
-    store = open_store(store_path, no_store)
+    store = open_keeper(store_path, no_store)
     say: Callable[[str], None] = _say_nothing if as_json else click.echo
     wanted = Measurement(target, specs, store, new_name(), _views(width_s, as_json, verbose), say)
     with interruptible() as asked:
@@ -122,7 +122,7 @@ class Measurement:
 
     target: str
     specs: Mapping[str, RunSpec]
-    store: Store | None
+    store: Keeper | None
     name: str
     view: Callable[[], View]
     say: Callable[[str], None]

@@ -17,6 +17,7 @@ from farline.tools.signals import handled_by
 
 if TYPE_CHECKING:
     from farline.store import Store
+    from farline.store.quick import Spool
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -121,6 +122,17 @@ def open_store(store_path: Path | None, no_store: bool) -> Store | None:
     from farline.store import Store
 
     return Store(store_path)
+
+
+def open_keeper(store_path: Path | None, no_store: bool) -> Store | Spool | None:
+    """The same where nothing is read from it: also where the extra `analysis` is not installed."""
+    from farline.spec.extras import has_analysis
+
+    if no_store or has_analysis():
+        return open_store(store_path, no_store)
+    from farline.store.quick import Spool
+
+    return Spool(store_path)
 
 
 class Interruption:

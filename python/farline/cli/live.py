@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -15,13 +13,9 @@ from farline.cli import lines
 from farline.cli.blast_text import blast_table
 from farline.cli.event_text import event_text, stage_text
 from farline.profiles.intervals import Interval, IntervalFeed, intervals_of
-from farline.profiles.series import CLIENT, SERVER
+from farline.profiles.series import CLIENT, SERVER, Columns
 from farline.spec._types import RunSpec
 from farline.tools.events import Event, Stage, StreamSamples
-from farline.tools.native import as_arrays
-
-if TYPE_CHECKING:
-    from farline.tools import Samples
 
 ROWS_SHOWN = 12
 
@@ -67,9 +61,8 @@ class LiveView:
     def event(self, event: Event) -> None:
         """Rows from samples, stages into the bar, notices above the table."""
         if isinstance(event, StreamSamples):
-            rows = as_arrays(event.columns)
-            self._intervals += self._feed.add(rows)
-            self._advance(rows)
+            self._intervals += self._feed.add(event.columns)
+            self._advance(event.columns)
         elif isinstance(event, Stage):
             self._stage = event.name
         elif (line := event_text(event, self._verbose)) is not None:
@@ -77,14 +70,15 @@ class LiveView:
             self._console.print(Text(line, style="dim"))
         self._draw(ROWS_SHOWN)
 
-    def _advance(self, samples: Samples) -> None:
+    def _advance(self, samples: Columns) -> None:
         """Moves the bar and the sparkline on by the client's new rows; one direction counts."""
-        mine = samples["end"] == CLIENT
-        if not mine.any():
+        mine = [row for row, end in enumerate(samples["end"]) if end == CLIENT]
+        if not mine:
             return
-        one_way = mine & (samples["role"] == samples["role"][mine].min())
-        moved, end_us = int(samples["bytes"][one_way].sum()), int(samples["end_us"][mine].max())
-        span_us = end_us - int(samples["start_us"][mine].min())
+        way = min(samples["role"][row] for row in mine)
+        moved = sum(samples["bytes"][row] for row in mine if samples["role"][row] == way)
+        end_us = max(samples["end_us"][row] for row in mine)
+        span_us = end_us - min(samples["start_us"][row] for row in mine)
         self._rates.append(moved * 8e6 / span_us if span_us > 0 else 0.0)
         if self._spec.get("total_bytes"):
             self._done += moved

@@ -13,7 +13,7 @@ from farline.api.path_here import path_watch
 from farline.cli.common import (
     RunCommand,
     interruptible,
-    open_store,
+    open_keeper,
     store_options,
     target_options,
     target_text,
@@ -85,7 +85,7 @@ def command(
             "--json=iperf3 (-J) and --json-stream are for farline's own engine: use --json"
         )
     spec, width_s = sampled_spec(document), shown_s(document)
-    store = open_store(store_path, no_store)
+    store = open_keeper(store_path, no_store)
     view = _view(width_s, as_json, as_iperf3, as_stream, verbose)
     # The store is asked before the run: one that cannot be read must not cost a run its record.
     judge = asking_path(bounds_for(spec, store, parse_target(target).address))

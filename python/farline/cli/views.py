@@ -21,7 +21,6 @@ from farline.profiles.iperf3_document import (
 )
 from farline.spec._types import RunRecord, RunSpec
 from farline.tools.events import Event, StreamSamples
-from farline.tools.native import as_arrays
 
 
 class View(Protocol):
@@ -67,7 +66,7 @@ class PlainView:
     def event(self, event: Event) -> None:
         """A line for each interval that is whole; stages only if asked for."""
         if isinstance(event, StreamSamples):
-            self._show(self._feed.add(as_arrays(event.columns)))
+            self._show(self._feed.add(event.columns))
         elif (line := event_text(event, self._verbose)) is not None:
             click.echo(line, err=True)
 
@@ -169,7 +168,7 @@ class StreamView:
     def event(self, event: Event) -> None:
         """An `interval` line for each interval that is whole."""
         if isinstance(event, StreamSamples):
-            self._show(self._feed.add(as_arrays(event.columns)))
+            self._show(self._feed.add(event.columns))
 
     def _show(self, intervals: list[Interval]) -> None:
         for interval in intervals:

@@ -1,7 +1,7 @@
 """Keeping a copy: its record, samples and receipt in the store; a copy of the receipt for the user.
 
 A copy of a second or less is summed up by light means: what the full analysis needs takes longer
-to import than such a copy takes. So is a longer one where the extra `analysis` is not installed.
+to import than such a copy takes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from farline.errors import FarlineError, SystemFailure
 from farline.logs import Log
 from farline.spec.extras import has_analysis
 from farline.tools.events import Notice, NoticeKind
-from farline.tools.native import as_arrays
 from farline.tools.temporary_state import remove_folder
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from farline.copying.look_back import LookBack
     from farline.copying.receipt_file import ReceiptFile
     from farline.copying.session import Attempt
-    from farline.spec._types import CopyReport, RunRecord, Verdict
+    from farline.spec._types import CopyReport, RunRecord
 
 _LOG = Log(__name__)
 
@@ -41,15 +40,6 @@ STALE_S = 7 * 86_400.0
 
 LIGHT_S = 1.0
 """Copies up to so long are judged by their report alone."""
-
-
-_NOT_JUDGED: Verdict = {
-    "limit": "unknown",
-    "line": "not judged: that needs pip install 'farline[analysis]'",
-    "evidence": [],
-    "remedies": [],
-}
-"""Of a longer copy whose report alone does not say what limited it, where numpy is missing."""
 
 
 @dataclass(eq=False, repr=False)
@@ -121,15 +111,11 @@ class RecordKeeper:
         if self._heavy_s is None or time.monotonic() < self._heavy_s:
             return
         self._heavy_s = None
-        if not has_analysis():
-            return
-        import numpy as np
-
         from farline.findings import verdict
         from farline.profiles import summary
 
-        assert np and summary and verdict
-        if self.keeps:
+        assert summary and verdict
+        if self.keeps and has_analysis():
             from farline.copying import look_back
 
             assert look_back
@@ -251,12 +237,13 @@ def judged(attempt: Attempt) -> RunRecord:
     assert record is not None
     if not record.get("copy") or (record.get("summary") and record.get("verdict")):
         return record
-    if record["run_s"] <= LIGHT_S or not has_analysis():
+    if record["run_s"] <= LIGHT_S:
         return _lightly(record, attempt)
     from farline.findings.verdict import verdict
+    from farline.profiles.series import plain
     from farline.profiles.summary import summarise
 
-    rows = as_arrays(attempt.samples)
+    rows = plain(attempt.samples)
     return {**record, "summary": summarise(record, rows), "verdict": verdict(record, rows)}
 
 
@@ -266,6 +253,4 @@ def _lightly(record: RunRecord, attempt: Attempt) -> RunRecord:
 
     light: RunRecord = {**record, "summary": light_summary(record, attempt.samples)}
     found = quick_verdict(light)
-    if found is None and record["run_s"] > LIGHT_S:
-        found = _NOT_JUDGED
     return light if found is None else {**light, "verdict": found}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from farline.findings.finding import Finding
 from farline.profiles.copy_streams import data_streams
+from farline.profiles.series import RECEIVER, SENDER, rows_of
 
 if TYPE_CHECKING:
     from farline.profiles.series import Columns
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 Passing = Callable[["Suspicion"], int | None]
 """The largest packet that the path passes, in bytes; None where nobody can say."""
 
-_SENDER, _RECEIVER = 0, 1
 _TCP_HEADERS, _UDP_HEADERS, _IPV6_MORE = 52, 28, 20
 """Bytes before the payload of a packet: IPv4, and TCP with its timestamps or UDP."""
 
@@ -50,8 +50,8 @@ def suspicion(record: RunRecord, samples: Columns) -> Suspicion | None:
     """Streams were set up, and no data arrived or the other end fell silent; None where not so."""
     streams = data_streams(record)
     transport = str(record["spec"].get("transport", "tcp"))
-    senders = [stream for stream in streams if stream["role"] == _SENDER]
-    receivers = [stream for stream in streams if stream["role"] == _RECEIVER]
+    senders = [stream for stream in streams if stream["role"] == SENDER]
+    receivers = [stream for stream in streams if stream["role"] == RECEIVER]
     error = record.get("error")
     unheard = error is not None and error["kind"] in ("timeout", "protocol")
     nothing = bool(receivers) and not any(stream["bytes"] for stream in receivers)
@@ -77,9 +77,10 @@ def _stalled(senders: list[StreamRecord], samples: Columns) -> bool:
         return False
     if not len(samples.get("end_us", ())):
         return True
-    mine = samples["role"] == _SENDER
-    ends, moved = samples["end_us"][mine], samples["bytes"][mine]
-    return bool(len(ends)) and not moved[ends > ends.max() / 2].any()
+    rows = rows_of(samples, SENDER)
+    half_us = max((samples["end_us"][row] for row in rows), default=0) / 2
+    late = (samples["bytes"][row] for row in rows if samples["end_us"][row] > half_us)
+    return bool(rows) and not any(late)
 
 
 def _packet(streams: list[StreamRecord], headers: int) -> int:
@@ -87,7 +88,7 @@ def _packet(streams: list[StreamRecord], headers: int) -> int:
     sizes = [
         (stream["granted"]["packet_bytes"] or stream["granted"]["mss_bytes"] or 0)
         for stream in streams
-        if stream["role"] == _SENDER
+        if stream["role"] == SENDER
     ]
     # What the ends say to each other goes in packets of the usual size, whatever the data's.
     return max(*sizes, _USUAL_BYTES - headers) + headers if any(sizes) else _USUAL_BYTES

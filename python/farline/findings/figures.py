@@ -6,12 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from farline.findings.path_payload import path_payload_bps
 from farline.findings.rbudp_figures import RbudpFigures, rbudp_figures_of
 from farline.findings.udt_figures import UdtFigures, udt_figures_of
-from farline.profiles.series import RECEIVER, SENDER, Columns, progress, rows_of
+from farline.profiles.series import (
+    RECEIVER,
+    SENDER,
+    Columns,
+    known,
+    mean,
+    plain,
+    progress,
+    rows_of,
+)
 from farline.spec._types import EndReport, RunRecord, StreamRecord
 
 _BLOCK_BYTES = {
@@ -150,6 +157,7 @@ def directions_of(record: RunRecord) -> list[int]:
 
 def figures_of(record: RunRecord, samples: Columns, sender_end: int) -> Figures:
     """The figures of the direction in which `sender_end` sends."""
+    samples = plain(samples)
     senders = _streams(record, SENDER, sender_end)
     receivers = _streams(record, RECEIVER, 1 - sender_end)
     ends = (record["client"], record["server"])
@@ -264,18 +272,18 @@ def _largest_share(records: list[StreamRecord], streams: int) -> float | None:
 
 def _limited_shares(samples: Columns, end: int) -> dict[str, Any]:
     rows = rows_of(samples, SENDER, end)
-    if not rows.any() or not (samples["busy_us"][rows] >= 0).any():
+    if not known(samples, "busy_us", rows):
         return {
             "busy_share": None,
             "receive_window_share": 0.0,
             "send_buffer_share": 0.0,
             "cwnd_share": 0.0,
         }
-    span_us = int((samples["end_us"][rows] - samples["start_us"][rows]).sum())
-    busy_us = _known_sum(samples, "busy_us", rows)
+    span_us = sum(samples["end_us"][row] - samples["start_us"][row] for row in rows)
+    busy_us = sum(known(samples, "busy_us", rows))
 
     def share(name: str) -> float:
-        return _known_sum(samples, name, rows) / busy_us if busy_us else 0.0
+        return sum(known(samples, name, rows)) / busy_us if busy_us else 0.0
 
     return {
         "busy_share": busy_us / span_us if span_us else None,
@@ -283,15 +291,6 @@ def _limited_shares(samples: Columns, end: int) -> dict[str, Any]:
         "send_buffer_share": share("send_buffer_limited_us"),
         "cwnd_share": share("cwnd_limited_us"),
     }
-
-
-def _known(samples: Columns, name: str, rows: Any) -> Any:
-    values = samples[name][rows]
-    return values[values >= 0]
-
-
-def _known_sum(samples: Columns, name: str, rows: Any) -> int:
-    return int(_known(samples, name, rows).sum())
 
 
 def _thread_shares(streams: Sequence[StreamRecord]) -> tuple[float, float]:
@@ -309,27 +308,26 @@ def _thread_shares(streams: Sequence[StreamRecord]) -> tuple[float, float]:
 def _settled_bps(samples: Columns, end: int) -> float | None:
     """What arrived in the last two thirds of the run, over their time."""
     rows = rows_of(samples, RECEIVER, end)
-    if not rows.any():
+    if not rows:
         return None
-    last_us = int(samples["end_us"][rows].max())
-    late = rows & (samples["start_us"] >= last_us / 3)
-    if not late.any():
+    last_us = max(samples["end_us"][row] for row in rows)
+    late = [row for row in rows if samples["start_us"][row] >= last_us / 3]
+    if not late:
         return None
-    span_us = last_us - int(samples["start_us"][late].min())
-    return float(samples["bytes"][late].sum()) * 8e6 / span_us if span_us > 0 else None
+    span_us = last_us - min(samples["start_us"][row] for row in late)
+    return sum(samples["bytes"][row] for row in late) * 8e6 / span_us if span_us > 0 else None
 
 
 def _late_retransmit_share(samples: Columns, end: int, senders: list[StreamRecord]) -> float | None:
     """Of the last two thirds of the run; None where no interval tells of segments sent again."""
-    if not samples:
-        return None
     rows = rows_of(samples, SENDER, end)
-    segments, moved = _segments(senders), samples["bytes"][rows]
-    if not rows.any() or not (samples["retransmits"][rows] >= 0).any() or moved.sum() <= 0:
+    moved = sum(samples["bytes"][row] for row in rows)
+    if not known(samples, "retransmits", rows) or moved <= 0:
         return None
-    late = rows & (samples["start_us"] >= samples["end_us"][rows].max() / 3)
-    sent = segments * float(samples["bytes"][late].sum()) / float(moved.sum())
-    return _known_sum(samples, "retransmits", late) / sent if sent > 0 else None
+    last_us = max(samples["end_us"][row] for row in rows)
+    late = [row for row in rows if samples["start_us"][row] >= last_us / 3]
+    sent = _segments(senders) * sum(samples["bytes"][row] for row in late) / moved
+    return sum(known(samples, "retransmits", late)) / sent if sent > 0 else None
 
 
 def _host_share(end: EndReport | None) -> float:
@@ -369,31 +367,33 @@ def _cpu(
 def _gauges(samples: Columns, end: int, senders: list[StreamRecord]) -> dict[str, Any]:
     rows = rows_of(samples, SENDER, end)
 
-    def mean(name: str) -> float | None:
-        values = _known(samples, name, rows) if rows.any() else np.zeros(0)
-        return float(values.mean()) if len(values) else None
+    def average(name: str) -> float | None:
+        return mean(known(samples, name, rows))
 
     return {
-        "mean_rtt_us": mean("rtt_us"),
+        "mean_rtt_us": average("rtt_us"),
         "min_rtt_us": min((s["min_rtt_us"] for s in senders if s["min_rtt_us"] > 0), default=None),
-        "cwnd_bytes": mean("cwnd_bytes"),
+        "cwnd_bytes": average("cwnd_bytes"),
         "cwnd_growth": _cwnd_growth(samples, end),
-        "window_bytes": mean("receive_window_bytes"),
-        "pacing_bps": mean("pacing_rate_bps"),
+        "window_bytes": average("receive_window_bytes"),
+        "pacing_bps": average("pacing_rate_bps"),
     }
 
 
 def _cwnd_growth(samples: Columns, end: int) -> float | None:
     """Mean window in the last third of the run over that in the middle third."""
     rows = rows_of(samples, SENDER, end)
-    if not rows.any():
-        return None
-    part_us = progress(samples, SENDER, end).end_us / _INTERVALS
-    part = np.minimum((samples["end_us"] / max(part_us, 1.0)).astype(int), _INTERVALS - 1)
-    middle, last = (_known(samples, "cwnd_bytes", rows & (part == index)) for index in (1, 2))
-    if not len(middle) or not len(last) or middle.mean() <= 0:
-        return None
-    return float(last.mean() / middle.mean())
+    part_us = max(progress(samples, SENDER, end).end_us / _INTERVALS, 1.0)
+
+    def average(index: int) -> float | None:
+        mine = [
+            row for row in rows
+            if min(int(samples["end_us"][row] / part_us), _INTERVALS - 1) == index
+        ]  # fmt: skip
+        return mean(known(samples, "cwnd_bytes", mine))
+
+    middle, last = average(1), average(2)
+    return last / middle if middle and last is not None else None
 
 
 def _segments(senders: list[StreamRecord]) -> int:

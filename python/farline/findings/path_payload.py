@@ -5,28 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from farline.profiles.blasts import RBUDP_HEADER_BYTES
-from farline.profiles.perfmon import UDT_HEADER_BYTES
+from farline.profiles.packet_headers import HEADER_BYTES
 from farline.spec._types import RunRecord, StreamRecord
 
 FRAMING_BYTES = 38
 """Around each packet where a link says nothing: Ethernet, its preamble and gap included."""
 
-QUIC_HEADER_BYTES = 36
-"""In front of and behind the payload of a full packet (RFC 9000, sections 17.3 and 19.8; RFC 9001,
-section 5.3): flags 1, connection id 8, packet number 2 to 4, stream frame 7 to 9, tag 16."""
-
-_OWN_HEADER = {
-    "udt": UDT_HEADER_BYTES,
-    "rbudp": RBUDP_HEADER_BYTES,
-    "quic": QUIC_HEADER_BYTES,
-}
-"""Bytes that a protocol of ours adds inside the UDP payload."""
-
 _HEADERS = {
     "tcp": (20 + 12, 20),
     "udp": (8, 20),
-    **{name: (header + 8, 20) for name, header in _OWN_HEADER.items()},
+    **{name: (header + 8, 20) for name, header in HEADER_BYTES.items()},
 }
 """Bytes of the transport (TCP with time stamps, RFC 7323) and of IPv4; IPv6 has 20 more."""
 
@@ -45,7 +33,7 @@ def path_payload_bps(record: RunRecord, senders: Sequence[StreamRecord]) -> floa
     payload = granted["mss_bytes"] if transport == "tcp" else granted["packet_bytes"]
     if not payload:
         return None
-    payload -= _OWN_HEADER.get(transport, 0)
+    payload -= HEADER_BYTES.get(transport, 0)
     if ":" in granted["local"].rpartition(":")[0]:
         network += 20
     around = header + network + _framing_bytes(path.get("topology") or {}, path["rate_bps"])

@@ -14,7 +14,7 @@ from farline.profiles.blasts import (
     carried_share,
     path_check_of,
 )
-from farline.profiles.series import SENDER, Columns, rows_of
+from farline.profiles.series import SENDER, Columns, known, rows_of
 from farline.spec._types import PathCheck, RunRecord, StreamRecord
 
 
@@ -114,13 +114,11 @@ def rbudp_figures_of(
     )
 
 
-def _paced_share(samples: Columns, rows: Any) -> float | None:
+def _paced_share(samples: Columns, rows: Sequence[int]) -> float | None:
     """Part of the time; None where no sender says how long it waited."""
-    if "paced_wait_us" not in samples or not rows.any():
-        return None
-    known = rows & (samples["paced_wait_us"] >= 0)
-    span_us = int((samples["end_us"][known] - samples["start_us"][known]).sum())
-    return float(samples["paced_wait_us"][known].sum()) / span_us if span_us else None
+    waits = [row for row in rows if known(samples, "paced_wait_us", [row])]
+    span_us = sum(samples["end_us"][row] - samples["start_us"][row] for row in waits)
+    return sum(known(samples, "paced_wait_us", waits)) / span_us if span_us else None
 
 
 def _in_flight_mean(blasts: Blasts | None, senders: Sequence[StreamRecord]) -> float | None:

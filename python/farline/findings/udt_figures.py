@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
-from farline.profiles.perfmon import UDT_HEADER_BYTES
-from farline.profiles.series import RECEIVER, SENDER, Columns, progress, rows_of
+from farline.profiles.packet_headers import UDT_HEADER_BYTES
+from farline.profiles.series import RECEIVER, SENDER, Columns, known, mean, progress, rows_of
 from farline.spec._types import EndReport, RunRecord, StreamRecord
 
 IP_UDP_BYTES = {4: 28, 6: 48}
@@ -104,19 +103,13 @@ def udt_figures_of(
     )
 
 
-def _known(samples: Columns, name: str, rows: Any) -> Any:
-    values = samples[name][rows] if name in samples else np.zeros(0)
-    return values[values >= 0]
+def _mean(samples: Columns, name: str, rows: Sequence[int]) -> float | None:
+    return mean(known(samples, name, rows))
 
 
-def _mean(samples: Columns, name: str, rows: Any) -> float | None:
-    values = _known(samples, name, rows)
-    return float(values.mean()) if len(values) else None
-
-
-def _share(samples: Columns, part: str, whole: str, rows: Any) -> float:
-    total = _known(samples, whole, rows).sum()
-    return float(_known(samples, part, rows).sum() / total) if total else 0.0
+def _share(samples: Columns, part: str, whole: str, rows: Sequence[int]) -> float:
+    total = sum(known(samples, whole, rows))
+    return sum(known(samples, part, rows)) / total if total else 0.0
 
 
 def _free_share(samples: Columns, size_bytes: int, end: int) -> float | None:
@@ -130,9 +123,9 @@ def _rate_growth(samples: Columns, end: int) -> float | None:
     Only where it did not fall from the first third to the middle: else it goes up and down.
     """
     sent = progress(samples, SENDER, end)
-    edges = np.linspace(0, sent.end_us, _PARTS + 1)
-    first, middle, last = np.diff(sent.at(edges)) if sent.end_us else np.zeros(_PARTS)
-    return float(last / middle) if middle >= first > 0 else None
+    edges = [sent.end_us * part / _PARTS for part in range(_PARTS + 1)]
+    first, middle, last = (after - before for before, after in pairwise(sent.at(edges)))
+    return last / middle if middle >= first > 0 else None
 
 
 def wire_loss(topology: Any) -> bool | None:

@@ -176,7 +176,7 @@ def _rates(samples: Columns, rows: NDArray[np.bool_], edges_s: Numbers) -> Numbe
     first = int(np.flatnonzero(rows)[0])
     role, end = int(samples["role"][first]), int(samples["end"][first])
     moved = progress({name: column[rows] for name, column in samples.items()}, role, end)
-    return np.asarray(np.diff(moved.at(edges_s * 1e6)) * 8 / np.diff(edges_s))
+    return np.asarray(np.diff(moved.at((edges_s * 1e6).tolist())) * 8 / np.diff(edges_s))
 
 
 def _gauges(

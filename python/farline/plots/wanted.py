@@ -10,10 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
-import numpy as np
-
 from farline.models.rbudp import PRINTED_PACKET_BYTES, Case, ModelName
-from farline.models.rbudp_corrected import predict
 from farline.plots.axes import Axis
 
 RATE, PAYLOAD = "rate_bps", "payload_bytes"
@@ -55,6 +52,8 @@ class ModelLine:
         The printed equations have packets of 1500 bytes, as the paper; the corrected ones have
         farline's.
         """
+        from farline.models.rbudp_corrected import predict
+
         own = {RATE: self.rate_bps, PAYLOAD: self.payload_bytes} | {self.over: place}
         packet = {"packet_payload_bytes": PRINTED_PACKET_BYTES} if self.model == "printed" else {}
         case = Case(
@@ -74,6 +73,8 @@ def model_line(table: Mapping[str, Any]) -> ModelLine:
 
 def line_places(line: ModelLine, axis: Axis) -> tuple[Sequence[float], Sequence[float]]:
     """Where the line stands on an axis, and its throughput in bit/s there; nothing among words."""
+    import numpy as np
+
     if not axis.ordered or min(axis.positions) == max(axis.positions):
         return [], []
     numbers = [float(value) for value in axis.values if isinstance(value, (int, float))]

@@ -13,9 +13,6 @@ from dataclasses import dataclass
 from farline.profiles.series import SENDER
 from farline.spec._types import Blast, PathCheck, RunRecord, StreamRecord
 
-RBUDP_HEADER_BYTES = 16
-"""Header of an RBUDP packet, inside the UDP payload that `packet_bytes` counts."""
-
 
 @dataclass(frozen=True)
 class BlastRow:

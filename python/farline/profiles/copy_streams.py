@@ -41,8 +41,8 @@ def data_only(record: RunRecord, samples: Columns) -> tuple[RunRecord, Columns]:
     if "stream" not in samples:
         return kept, samples
     first = _count(record)
-    rows = (samples["stream"] != first) & (samples["stream"] != first + 1)
-    return kept, {name: column[rows] for name, column in samples.items()}
+    rows = [row for row, its in enumerate(samples["stream"]) if its not in (first, first + 1)]
+    return kept, {name: [column[row] for row in rows] for name, column in samples.items()}
 
 
 def payload_bytes(record: Mapping[str, Any]) -> int:

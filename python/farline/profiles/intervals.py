@@ -7,13 +7,10 @@ while the run goes on, so what is shown live is the client's own view.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
-from farline.profiles.series import CLIENT, SENDER, Columns
+from farline.profiles.series import CLIENT, SENDER, Columns, plain
 
 SHOWN_S = 1.0
 """Seconds per line when `-i` is not given."""
@@ -108,41 +105,39 @@ def _known_sum(values: Iterator[int]) -> int | None:
 
 def intervals_of(samples: Columns, width_s: float, end: int = CLIENT) -> list[Interval]:
     """The intervals of `width_s` that the rows of `end` fall into."""
-    rows = (
-        np.flatnonzero(samples["end"] == end) if len(samples.get("end", ())) else np.zeros(0, int)
-    )
-    if not len(rows):
-        return []
-    middle_us = (samples["start_us"][rows] + samples["end_us"][rows]) / 2
-    index = (middle_us / (width_s * 1e6)).astype(int)
-    return [
-        _interval(samples, rows[index == number], int(number), width_s)
-        for number in np.unique(index)
+    samples = plain(samples)
+    by_index: dict[int, list[int]] = {}
+    for row, its in enumerate(samples.get("end", ())):
+        if its == end:
+            middle_us = (samples["start_us"][row] + samples["end_us"][row]) / 2
+            by_index.setdefault(int(middle_us / (width_s * 1e6)), []).append(row)
+    return [_interval(samples, rows, index, width_s) for index, rows in sorted(by_index.items())]
+
+
+def _interval(samples: Columns, rows: list[int], index: int, width_s: float) -> Interval:
+    by_stream: dict[int, list[int]] = {}
+    for row in rows:
+        by_stream.setdefault(samples["stream"][row], []).append(row)
+    streams = [
+        _stream_interval(samples, sorted(mine, key=samples["end_us"].__getitem__))
+        for _, mine in sorted(by_stream.items())
     ]
+    return Interval(index, tuple(streams), _cpu(samples, by_stream), width_s)
 
 
-def _interval(
-    samples: Columns, rows: npt.NDArray[np.int64], index: int, width_s: float
-) -> Interval:
-    streams = []
-    for stream in np.unique(samples["stream"][rows]):
-        mine = rows[samples["stream"][rows] == stream]
-        streams.append(_stream_interval(samples, mine[np.argsort(samples["end_us"][mine])]))
-    return Interval(index, tuple(streams), _cpu(samples, rows), width_s)
-
-
-def _stream_interval(samples: Columns, rows: npt.NDArray[np.int64]) -> StreamInterval:
+def _stream_interval(samples: Columns, rows: list[int]) -> StreamInterval:
     def counter(name: str) -> int:
-        values = samples[name][rows]
-        return -1 if (values == -1).all() else int(values[values != -1].sum())
+        values = [value for row in rows if (value := samples[name][row]) != -1]
+        return sum(values) if values else -1
 
     def gauge(name: str) -> int:
-        return int(samples[name][rows[-1]]) if name in samples else -1
+        value: int = samples[name][rows[-1]] if name in samples else -1
+        return value
 
     return StreamInterval(
         stream=gauge("stream"),
         sends=gauge("role") == SENDER,
-        start_us=int(samples["start_us"][rows[0]]),
+        start_us=samples["start_us"][rows[0]],
         end_us=gauge("end_us"),
         bytes=counter("bytes"),
         packets=counter("packets"),
@@ -158,12 +153,12 @@ def _stream_interval(samples: Columns, rows: npt.NDArray[np.int64]) -> StreamInt
     )
 
 
-def _cpu(samples: Columns, rows: npt.NDArray[np.int64]) -> float | None:
+def _cpu(samples: Columns, by_stream: Mapping[int, list[int]]) -> float | None:
     """CPUs this end's process used; its figure stands in the row of each of its streams."""
-    first = rows[samples["stream"][rows] == samples["stream"][rows[0]]]
-    used_us = samples["process_cpu_us"][first]
-    span_us = int((samples["end_us"][first] - samples["start_us"][first]).sum())
-    return float(used_us.sum()) / span_us if span_us and (used_us >= 0).all() else None
+    rows = next(iter(by_stream.values()))
+    used_us = [samples["process_cpu_us"][row] for row in rows]
+    span_us = sum(samples["end_us"][row] - samples["start_us"][row] for row in rows)
+    return sum(used_us) / span_us if span_us and min(used_us) >= 0 else None
 
 
 class IntervalFeed:
@@ -172,15 +167,15 @@ class IntervalFeed:
     def __init__(self, width_s: float) -> None:
         """Gathers into intervals of `width_s`."""
         self.width_s = width_s
-        self._rows: dict[str, npt.NDArray[np.int64]] = {}
+        self._rows: dict[str, list[int]] = {}
         self._next = 0
 
     def add(self, samples: Columns) -> list[Interval]:
         """Adds the client's rows; the intervals before the newest row's are whole."""
-        mine = np.flatnonzero(samples["end"] == CLIENT)
+        samples = plain(samples)
+        mine = [row for row, end in enumerate(samples["end"]) if end == CLIENT]
         for name, column in samples.items():
-            kept = self._rows.get(name, np.zeros(0, dtype=np.int64))
-            self._rows[name] = np.concatenate([kept, column[mine]])
+            self._rows.setdefault(name, []).extend(column[row] for row in mine)
         whole = [one for one in intervals_of(self._rows, self.width_s) if self._is_whole(one)]
         return self._give(whole)
 
@@ -191,9 +186,9 @@ class IntervalFeed:
 
     def _is_whole(self, interval: Interval) -> bool:
         """Whether the middle of a next row, as long as the newest, lies beyond the interval."""
-        newest = int(np.argmax(self._rows["end_us"]))
-        end_us = int(self._rows["end_us"][newest])
-        next_middle_us = end_us + (end_us - int(self._rows["start_us"][newest])) / 2
+        end_us = max(self._rows["end_us"])
+        start_us = self._rows["start_us"][self._rows["end_us"].index(end_us)]
+        next_middle_us = end_us + (end_us - start_us) / 2
         return next_middle_us >= (interval.index + 1) * self.width_s * 1e6
 
     def _give(self, intervals: list[Interval]) -> list[Interval]:
@@ -201,6 +196,9 @@ class IntervalFeed:
         new = [one for one in intervals if one.index >= self._next]
         if new:
             self._next = new[-1].index + 1
-            keep = self._rows["end_us"] > new[-1].last_us
-            self._rows = {name: column[keep] for name, column in self._rows.items()}
+            last_us = new[-1].last_us
+            keep = [row for row, end_us in enumerate(self._rows["end_us"]) if end_us > last_us]
+            self._rows = {
+                name: [column[row] for row in keep] for name, column in self._rows.items()
+            }
         return new

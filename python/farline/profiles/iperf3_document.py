@@ -12,12 +12,19 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from email.utils import format_datetime
+from itertools import accumulate
 from typing import Any
 
-import numpy as np
-
 from farline.profiles.intervals import Interval, StreamInterval, intervals_of
-from farline.profiles.series import CLIENT, RECEIVER, SENDER, SERVER, Columns
+from farline.profiles.series import (
+    CLIENT,
+    RECEIVER,
+    SENDER,
+    SERVER,
+    Columns,
+    between,
+    plain,
+)
 from farline.spec._types import EndReport, RunRecord, RunSpec, StreamRecord
 
 Document = dict[str, Any]
@@ -266,19 +273,20 @@ def _after(stream: StreamRecord, samples: Columns, omit_us: int) -> StreamRecord
 
     Without a row nothing is known of what was omitted, and the whole stays.
     """
-    mine = samples["stream"] == stream["stream"]
-    if "end" in samples:
-        mine = mine & (samples["end"] == stream["end"])
-    rows = np.flatnonzero(mine)
-    if not len(rows):
+    samples = plain(samples)
+    ends = samples.get("end", [stream["end"]] * len(samples["stream"]))
+    whose = (stream["stream"], stream["end"])
+    rows = [
+        row for row, its in enumerate(zip(samples["stream"], ends, strict=True)) if its == whose
+    ]
+    if not rows:
         return stream
-    rows = rows[np.argsort(samples["end_us"][rows], kind="stable")]
-    times_us = np.concatenate([[0], samples["end_us"][rows]])
+    rows.sort(key=samples["end_us"].__getitem__)
+    times_us = [0, *(samples["end_us"][row] for row in rows)]
     left: dict[str, Any] = {"elapsed_us": max(0, stream["elapsed_us"] - omit_us)}
     for name in _OMITTED_COUNTS:
-        counts = np.where(samples[name][rows] == -1, 0, samples[name][rows])
-        so_far = np.concatenate([[0], np.cumsum(counts)])
-        before = round(float(np.interp(omit_us, times_us, so_far)))
+        counts = [0 if samples[name][row] == -1 else samples[name][row] for row in rows]
+        before = round(between(omit_us, times_us, list(accumulate(counts, initial=0))))
         left[name] = max(0, int(dict(stream)[name]) - before)  # type: ignore[call-overload]
     return {**stream, **left}  # type: ignore[typeddict-item]
 
@@ -286,10 +294,7 @@ def _after(stream: StreamRecord, samples: Columns, omit_us: int) -> StreamRecord
 def _columns_of(shown: list[Interval]) -> Columns:
     streams = [stream for interval in shown for stream in interval.streams]
     names = ("stream", "end_us", *_OMITTED_COUNTS)
-    return {
-        name: np.array([getattr(stream, name) for stream in streams], dtype=np.int64)
-        for name in names
-    }
+    return {name: [getattr(stream, name) for stream in streams] for name in names}
 
 
 def _numbers(record: RunRecord) -> list[int]:

@@ -15,13 +15,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from farline.profiles.packet_headers import UDT_HEADER_BYTES
 from farline.profiles.series import RECEIVER, SENDER, Columns
 from farline.spec._types import RunRecord
 
 Floats = npt.NDArray[np.float64]
-
-UDT_HEADER_BYTES = 16
-"""Header of a UDT packet, inside the UDP payload that `packet_bytes` counts."""
 
 PLACE = ("end", "stream", "role")
 """Columns in front of the fields: which row is about what, as in the samples."""

@@ -17,11 +17,13 @@ from __future__ import annotations
 
 import contextlib
 import math
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+    Floats = npt.NDArray[np.float64]
 
 WIDEST = 100.0
 """Upper over lower end of an interval beyond which it tells nothing."""
@@ -62,6 +64,8 @@ def ratio_interval(log_ratio: float, half: float) -> tuple[float, float] | None:
 
 def rate_intervals(means: Floats, halves: Floats) -> tuple[Floats, Floats]:
     """Lower and upper ends (K,) and (K,) of K intervals, NaN where none is known."""
+    import numpy as np
+
     found = [
         worth_saying(rate_interval(float(m), float(h))) for m, h in zip(means, halves, strict=True)
     ]

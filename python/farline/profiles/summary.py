@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-import numpy as np
-
 from farline.profiles.copy_streams import data_only, elapsed_us
 from farline.profiles.driven import driven_throughput, is_driven
 from farline.profiles.run_totals import stream_figures, streams_of, total
@@ -23,6 +21,9 @@ from farline.profiles.series import (
     SERVER,
     Columns,
     Progress,
+    known,
+    mean,
+    plain,
     progress,
     rates_bps,
     rows_of,
@@ -43,15 +44,27 @@ def mser5(samples: Sequence[float]) -> int | None:
     batches = len(samples) // BATCH_SAMPLES
     if batches < BATCHES_MIN:
         return None
-    means = np.asarray(samples[: batches * BATCH_SAMPLES], dtype=float)
-    means = means.reshape(batches, BATCH_SAMPLES).mean(axis=1)
-    errors = [_squared_error(means[cut:]) for cut in range(batches - _TAIL_BATCHES + 1)]
-    cut = int(np.argmin(errors))
+    means = [
+        sum(samples[at : at + BATCH_SAMPLES]) / BATCH_SAMPLES
+        for at in range(0, batches * BATCH_SAMPLES, BATCH_SAMPLES)
+    ]
+    errors = _squared_errors(means)[: batches - _TAIL_BATCHES + 1]
+    cut = errors.index(min(errors))
     return None if cut > batches / 2 else cut * BATCH_SAMPLES
 
 
-def _squared_error(rest: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:
-    return float(np.sum((rest - rest.mean()) ** 2) / len(rest) ** 2)
+def _squared_errors(means: Sequence[float]) -> list[float]:
+    """For each cut the squared error of the mean of what is behind it.
+
+    From the end on, by Welford's update: one pass, and no difference of large squares.
+    """
+    errors, average, squares = [], 0.0, 0.0
+    for count, one in enumerate(reversed(means), start=1):
+        off = one - average
+        average += off / count
+        squares += off * (one - average)
+        errors.append(squares / count**2)
+    return errors[::-1]
 
 
 def summarise(record: RunRecord, samples: Columns) -> Summary:
@@ -62,7 +75,7 @@ def summarise(record: RunRecord, samples: Columns) -> Summary:
     if is_driven(record):
         ways = {way: driven_throughput(record, way) for way in ("forward", "reverse")}
         return cast("Summary", {**ways, **stream_figures(record)})
-    record, samples = data_only(record, samples)
+    record, samples = data_only(record, plain(samples))
     return cast(
         "Summary",
         {
@@ -75,10 +88,7 @@ def summarise(record: RunRecord, samples: Columns) -> Summary:
 
 
 def _mean_rtt_us(samples: Columns) -> float | None:
-    rows = rows_of(samples, SENDER)
-    known = samples["rtt_us"][rows] if rows.any() else np.zeros(0)
-    known = known[known >= 0]
-    return float(known.mean()) if len(known) else None
+    return mean(known(samples, "rtt_us", rows_of(samples, SENDER)))
 
 
 def _throughput(record: RunRecord, samples: Columns, end: int) -> Throughput | None:
@@ -107,7 +117,7 @@ def _warmup(record: RunRecord, moved: Progress, elapsed_us: int) -> tuple[int, s
         return round(stated_s * 1e6), "stated"
     width_us = round(record["spec"].get("interval_s", 1.0) * 1e6)
     rates = rates_bps(moved, width_us, min(elapsed_us, moved.end_us))
-    cut = mser5(rates.tolist())
+    cut = mser5(rates)
     return (0, "none") if cut is None else (cut * width_us, "mser-5")
 
 
@@ -117,4 +127,4 @@ def _steady_bps(moved: Progress, omitted_us: int, elapsed_us: int) -> float | No
     if until_us <= omitted_us:
         return None
     before, after = moved.at([omitted_us, until_us])
-    return float(after - before) * 8e6 / (until_us - omitted_us)
+    return (after - before) * 8e6 / (until_us - omitted_us)

@@ -48,6 +48,12 @@ def has_analysis() -> bool:
     return all(map(_is_there, ("numpy", "pyarrow", "scipy")))
 
 
+@cache
+def has_numpy() -> bool:
+    """Whether columns of samples can be numpy's arrays."""
+    return _is_there("numpy")
+
+
 def _is_there(package: str) -> bool:
     try:
         return importlib.util.find_spec(package) is not None

@@ -41,6 +41,18 @@ def spool(path: Path | None, run: RunBundle) -> str:
     return run_id
 
 
+class Spool:
+    """A store as a host has it that cannot read one: runs are spooled, and found later."""
+
+    def __init__(self, path: Path | None) -> None:
+        """The store at `path`, or the usual one."""
+        self._path = path
+
+    def append(self, run: RunBundle) -> str:
+        """Keeps one run, as `spool`."""
+        return spool(self._path, run)
+
+
 def new_run_id(layout: Layout, record: Mapping[str, Any]) -> str:
     """The record's name, if it is one and no single run has it.
 

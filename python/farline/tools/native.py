@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from farline import _native
 from farline.errors import AuthError, FarlineError, InternalError, InterruptedRun, from_failure
 from farline.logs import Log
+from farline.spec.extras import has_numpy
 from farline.tools import Capabilities, EventSink, RunResult, Stop, StopQuestion, events
 from farline.tools.known_servers import KnownServers
 
@@ -473,7 +474,9 @@ def _grown(table: dict[str, array[int]], rows: Columns) -> Columns:
 
 
 def as_arrays(columns: Mapping[str, Any]) -> Samples:
-    """Columns of machine integers as numpy arrays over the same memory."""
+    """Columns of machine integers as numpy arrays over the same memory; as they are without it."""
+    if not has_numpy():
+        return dict(columns)
     import numpy as np
 
     return {name: np.asarray(values, dtype=np.int64) for name, values in columns.items()}

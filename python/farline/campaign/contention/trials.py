@@ -15,7 +15,7 @@ from farline.campaign.contention.order import Place
 from farline.fairness.contest import BACKGROUND, SUBJECT, Trial
 from farline.fairness.dynamics import Moment
 from farline.fairness.wire import Seen, Wires, capacity_of, moments_of, seen_by, wires_between
-from farline.profiles.series import RECEIVER, SENDER, progress, rows_of
+from farline.profiles.series import RECEIVER, SENDER, known, mean, progress, rows_of
 from farline.store import RunFilter
 
 if TYPE_CHECKING:
@@ -136,9 +136,10 @@ def _seen_at_receiver(one: Kept) -> Seen | None:
     if moved is None or moved.end_us < window_us[1] - 1e6 * _STEP_S:
         return _seen_in_summary(one)
     bits = 8 * float(moved.at([window_us[1]])[0] - moved.at([window_us[0]])[0])
-    rtts = rows_of(one.samples, SENDER) & (one.samples["rtt_us"] >= 0)
-    inside = rtts & (one.samples["start_us"] >= window_us[0])
-    rtt_s = float(one.samples["rtt_us"][inside].mean()) / 1e6 if inside.any() else None
+    begins_us = one.samples["start_us"]
+    inside = [row for row in rows_of(one.samples, SENDER) if begins_us[row] >= window_us[0]]
+    rtt_us = mean(known(one.samples, "rtt_us", inside))
+    rtt_s = None if rtt_us is None else float(rtt_us) / 1e6
     return Seen(1e6 * bits / (window_us[1] - window_us[0]), rtt_s, _loss(one.record))
 
 
@@ -153,7 +154,7 @@ def _seen_in_summary(one: Kept) -> Seen | None:
 
 def _received(one: Kept) -> Any:
     for end in (1, 0):
-        if rows_of(one.samples, RECEIVER, end).any():
+        if rows_of(one.samples, RECEIVER, end):
             return progress(one.samples, RECEIVER, end)
     return None
 
