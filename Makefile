@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup dev spark schedulers demo check test test-long lint fmt help-pages gen words bpf bench fuzz reproduce paper carried emulator-table docs dist lock clean
+.PHONY: help setup dev spark schedulers demo check test test-long lint fmt help-pages gen words bpf bench fuzz reproduce paper carried emulator-table docs dist old-peers lock clean
 
 # Would keep bytecode from being written, and slow down every start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -92,6 +92,9 @@ docs: any ## Build the pages into docs/site.
 
 dist: any ## Build packages into dist: wheel, source, .deb, SBOM, checksums; or some: make dist PARTS="wheel deb".
 	@.venv/bin/python -m scripts.dist $(PARTS)
+
+old-peers: present ## Build earlier commits into ~/.cache/farline-old-peers, for the tests of old against new (half an hour).
+	@.venv/bin/python -m scripts.old_peers
 
 lock: setup ## Write the requirements*.lock files anew from pyproject.toml.
 	@.venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --extra analysis --extra portal --group dev \
