@@ -4,8 +4,7 @@ Cases are drawn from a seed: what happens (each a third of them), to which of th
 when, between 1 s and 5 s after data have begun to flow. A case ended right if the copy says so, all
 files are there, and nothing is left beside them. Rows: cases that ended right / cases, in all and
 by what happened; and what was lost in rate: the bytes that were missing when it happened over the
-time that they took, beside the share of the other node (half the rate of an undisturbed copy), less
-the 30 s after which a silent node is given up. `--runs` (RUNS=30), `--seed` (SEED=1), `--short`
+time that they took, beside the share of the other node (half the rate of an undisturbed copy). `--runs` (RUNS=30), `--seed` (SEED=1), `--short`
 (SHORT=1) for three cases. Needs root; the whole takes about a quarter of an hour.
 """
 
@@ -28,7 +27,6 @@ from pathlib import Path
 from _contract import Row, finish
 from _copy import trees
 from _program import program
-from farline.cluster.sessions import SILENT_S
 from farline.testbeds import Testbed, load
 
 KINDS = ("killed", "cut", "suspended")
@@ -159,7 +157,7 @@ def rows(outcomes: Sequence[Outcome], whole_bps: float) -> Iterator[Row]:
             yield _right(kind, of_it)
     for kind in KINDS:
         rates = [
-            8 * one.left_bytes / max(1.0, one.took_s - SILENT_S * (kind == "suspended"))
+            8 * one.left_bytes / one.took_s
             for one in outcomes
             if one.case.kind == kind and one.left_bytes and one.problem is None
         ]

@@ -360,7 +360,7 @@ def test_nodes_that_slurm_gives_later_join_the_copy(
     (free,) = {"sink-1", "sink-2"} - set(others.nodes)
     pools(f"{pool_text(cluster)}least = 1\n")
     target = tmp_path / "target"
-    words = [str(FARLINE), "copy", "--no-store", "--json", "--bwlimit", "60Mbit/s"]
+    words = [str(FARLINE), "copy", "--no-store", "--json", "--bwlimit", "16Mbit/s"]
     ends = [f"sink-site:{source}/", f"testbed:{bed.name}:source-[1-2]{target}"]
     with subprocess.Popen(
         [*words, *ends], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -389,7 +389,7 @@ def test_a_node_that_comes_back_carries_bytes_again(
     script.chmod(0o755)
     pools(f'[sources]\nnodes = ["source-1", "source-2"]\ncommand = "{script} {{node}} {{argv}}"\n')
     target = tmp_path / "target"
-    words = [str(FARLINE), "copy", "--no-store", "--json", "--bwlimit", "20Mbit/s"]
+    words = [str(FARLINE), "copy", "--no-store", "--json", "--bwlimit", "12Mbit/s"]
     ends = [f"sources:{source}/", f"testbed:{bed.name}:sink-[1-2]{target}"]
     with subprocess.Popen(
         [*words, *ends], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
