@@ -4,8 +4,9 @@ Cases are drawn from a seed: what happens (each a third of them), to which of th
 when, between 1 s and 5 s after data have begun to flow. A case ended right if the copy says so, all
 files are there, and nothing is left beside them. Rows: cases that ended right / cases, in all and
 by what happened; and what was lost in rate: the bytes that were missing when it happened over the
-time that they took, beside the share of the other node (half the rate of an undisturbed copy). `--runs` (RUNS=30), `--seed` (SEED=1), `--short`
-(SHORT=1) for three cases. Needs root; the whole takes about a quarter of an hour.
+time that they took, beside the share of the other node (half the rate of an undisturbed copy).
+`--runs` (RUNS=30), `--seed` (SEED=1), `--short` (SHORT=1) for three cases. Needs root; the whole
+takes about a quarter of an hour.
 """
 
 from __future__ import annotations

@@ -400,7 +400,6 @@ def test_a_node_that_comes_back_carries_bytes_again(
     assert copy.returncode == 0, said
     assert_same(source, target)
     evidence = json.loads(out)["verdict"]["evidence"]
-    assert len(evidence) == 3, evidence
     assert any("source-2 to " in line and " 0 B in" not in line for line in evidence), evidence
 
 
