@@ -244,14 +244,14 @@ pub struct CopySpec {
     /// Verify contents not at all, by checksums, or by checksums after reading files back.
     #[schemars(extend("x-flags" = ["--verify"]))]
     pub verify: Verify,
-    /// Verify with this checksum: auto is xxh3 for encrypted data, blake3 for clear text; none verifies nothing.
+    /// Verify with this checksum: auto is xxh3 for encrypted data, blake3 for unencrypted data; none verifies nothing.
     ///
     /// xxh3 finds damage by chance at a fraction of the processor time. blake3 is for receipts that `b3sum` checks and for data
     /// that others may have changed. auto is blake3 with `--sync-level checksum` too, and xxh3 between two folders of one host.
     #[serde(skip_serializing_if = "Hash::is_auto")]
     #[schemars(extend("x-flags" = ["--hash"]))]
     pub hash: Hash,
-    /// Encrypt the data with this cipher; none sends them in clear text.
+    /// Encrypt the data with this cipher; none sends them unencrypted.
     #[schemars(extend("x-flags" = ["--cipher"]))]
     pub cipher: Cipher,
     /// Write each file to disk before it gets its name, so that it survives a power failure.

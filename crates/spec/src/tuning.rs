@@ -63,7 +63,7 @@ pub struct TcpOptions {
     /// Pass data to the kernel by this method.
     #[schemars(extend("x-flags" = ["--send-mode"]))]
     pub send_mode: SendMode,
-    /// Read received data, copy it once more, or have the kernel discard it.
+    /// Read received data, read and copy it, or have the kernel discard it.
     #[schemars(extend("x-flags" = ["--receive-mode"]))]
     pub receive_mode: ReceiveMode,
     /// Use Multipath TCP (RFC 8684).
@@ -73,7 +73,7 @@ pub struct TcpOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--fq-rate", "--pacing-rate"]))]
     pub pacing_rate_bps: Option<RateBps>,
-    /// Give a connection up when sent data stay unacknowledged this long, TCP_USER_TIMEOUT (default: the kernel's).
+    /// Give up a connection when sent data stay unacknowledged for this long, TCP_USER_TIMEOUT (default: the kernel's).
     ///
     /// A receiver that takes no more data for this long counts too. See RFC 5482.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -137,7 +137,7 @@ pub struct UdpOptions {
     /// Fail on datagrams larger than the path's MTU instead of fragmenting them.
     #[schemars(extend("x-flags" = ["--dont-fragment"]))]
     pub dont_fragment: bool,
-    /// Read received datagrams, or copy them once more.
+    /// Read received datagrams, or read and copy them.
     #[schemars(extend("x-flags" = ["--receive-mode"]))]
     pub receive_mode: UdpReceiveMode,
 }
@@ -293,7 +293,7 @@ pub struct QuicOptions {
     /// Allow this much in flight or waiting to be read on each stream.
     #[schemars(extend("x-flags" = ["--flow-window-bytes"]))]
     pub window_bytes: WindowBytes,
-    /// Say after this much silence that this end is still there, which also keeps address translation open.
+    /// Send a keep-alive after this much silence, which also keeps NAT mappings open.
     #[schemars(extend("x-flags" = ["--keep-alive"]))]
     pub keep_alive_s: KeepAliveS,
     /// Set the UDP socket's send buffer beyond wmem_max where permitted (default 8 MiB).

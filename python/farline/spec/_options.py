@@ -485,7 +485,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": "read",
-        "help": "Read received data, copy it once more, or have the kernel discard it.",
+        "help": "Read received data, read and copy it, or have the kernel discard it.",
         "sweep": True,
     },
     {
@@ -527,7 +527,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 100,
         "maximum": 86400000,
         "default": None,
-        "help": "Give a connection up when sent data stay unacknowledged this long, TCP_USER_TIMEOUT (default: the kernel's).",
+        "help": "Give up a connection when sent data stay unacknowledged for this long, TCP_USER_TIMEOUT (default: the kernel's).",
         "sweep": True,
     },
     {
@@ -639,7 +639,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": "read",
-        "help": "Read received datagrams, or copy them once more.",
+        "help": "Read received datagrams, or read and copy them.",
         "sweep": True,
     },
     {
@@ -1031,7 +1031,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 0.1,
         "maximum": 10.0,
         "default": 5.0,
-        "help": "Say after this much silence that this end is still there, which also keeps address translation open.",
+        "help": "Send a keep-alive after this much silence, which also keeps NAT mappings open.",
         "sweep": True,
     },
     {
@@ -1381,7 +1381,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": None,
-        "help": "Verify with this checksum: auto is xxh3 for encrypted data, blake3 for clear text; none verifies nothing.",
+        "help": "Verify with this checksum: auto is xxh3 for encrypted data, blake3 for unencrypted data; none verifies nothing.",
         "sweep": True,
     },
     {
@@ -1395,7 +1395,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": None,
         "maximum": None,
         "default": "aes128-gcm",
-        "help": "Encrypt the data with this cipher; none sends them in clear text.",
+        "help": "Encrypt the data with this cipher; none sends them unencrypted.",
         "sweep": True,
     },
     {

@@ -290,14 +290,14 @@ class TcpOptions(TypedDict, total=False):
     no_delay: bool
     # Pass data to the kernel by this method.
     send_mode: SendMode
-    # Read received data, copy it once more, or have the kernel discard it.
+    # Read received data, read and copy it, or have the kernel discard it.
     receive_mode: ReceiveMode
     # Use Multipath TCP (RFC 8684).
     mptcp: bool
     # Pace each stream in the kernel, SO_MAX_PACING_RATE (default: not paced).
     pacing_rate_bps: int | None
-    # Give a connection up when sent data stay unacknowledged this long, TCP_USER_TIMEOUT (default:
-    # the kernel's).
+    # Give up a connection when sent data stay unacknowledged for this long, TCP_USER_TIMEOUT
+    # (default: the kernel's).
     user_timeout_ms: int | None
 
 
@@ -318,7 +318,7 @@ class UdpOptions(TypedDict, total=False):
     receive_buffer_bytes: int | None
     # Fail on datagrams larger than the path's MTU instead of fragmenting them.
     dont_fragment: bool
-    # Read received datagrams, or copy them once more.
+    # Read received datagrams, or read and copy them.
     receive_mode: UdpReceiveMode
 
 
@@ -401,8 +401,7 @@ class QuicOptions(TypedDict, total=False):
     initial_window_bytes: int | None
     # Allow this much in flight or waiting to be read on each stream.
     window_bytes: int
-    # Say after this much silence that this end is still there, which also keeps address translation
-    # open.
+    # Send a keep-alive after this much silence, which also keeps NAT mappings open.
     keep_alive_s: float
     # Set the UDP socket's send buffer beyond wmem_max where permitted (default 8 MiB).
     udp_send_buffer_bytes: int | None
@@ -479,10 +478,10 @@ class CopySpec(TypedDict, total=False):
     dry_run: bool
     # Verify contents not at all, by checksums, or by checksums after reading files back.
     verify: Verify
-    # Verify with this checksum: auto is xxh3 for encrypted data, blake3 for clear text; none
+    # Verify with this checksum: auto is xxh3 for encrypted data, blake3 for unencrypted data; none
     # verifies nothing.
     hash: Hash
-    # Encrypt the data with this cipher; none sends them in clear text.
+    # Encrypt the data with this cipher; none sends them unencrypted.
     cipher: Cipher
     # Write each file to disk before it gets its name, so that it survives a power failure.
     fsync: bool
