@@ -189,8 +189,8 @@ def _steady_text(throughput: Throughput, of_copy: bool) -> str:
     rule, steady_bps = throughput["warmup_rule"], throughput["steady_bps"]
     if rule == "none":
         if of_copy:
-            return "no steady part found (MSER-5)"
-        return "no steady part found (MSER-5; try a longer run or -O SECONDS)"
+            return "no steady state found (MSER-5)"
+        return "no steady state found (MSER-5; try a longer run or -O SECONDS)"
     if steady_bps is None:
         return f"nothing left after the warm-up of {throughput['omitted_s']:g} s ({rule})"
     return f"{rate_human(steady_bps)} steady after {throughput['omitted_s']:g} s ({rule})"

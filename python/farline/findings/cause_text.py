@@ -54,7 +54,7 @@ def basis(table: PairTable, held: Bools) -> str:
     """What rows rest on: how many measurements, of how many paths, over which RTTs, which rates."""
     rows = [row for row, one in zip(table.rows, held.tolist(), strict=True) if one]
     if not rows:
-        return "no path shows it alone"
+        return "no single path shows it"
     rates = [row.mean_bps for row in rows]
     own = len({(row.sender, row.receiver) for row in rows})
     every = len({(row.sender, row.receiver) for row in table.rows})

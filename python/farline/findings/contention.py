@@ -89,7 +89,7 @@ _JUDGED: Mapping[Level, str] = {
     "gentle": "it yields to others",
     "fair": "a fair sharer",
     "harsh": "it takes more than its share from others",
-    "unfit": "it does not give way; use it on dedicated paths only",
+    "unfit": "it does not yield to other traffic; use it on dedicated paths only",
 }
 
 

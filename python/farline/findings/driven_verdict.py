@@ -28,7 +28,7 @@ def driven_verdict(record: RunRecord) -> Verdict:
     evidence = [*_own_lines(driven), *(str(note) for note in driven["notes"])]
     busy = _busy_end(record)
     if busy is None:
-        line = f"{tool} does not say what limited it; no CPU was busy as far as it is known"
+        line = f"{tool} does not say what limited it; no CPU is known to have been busy"
         return _said("unknown", line, evidence)
     end, share = busy
     sends = (end == "client") == (record["spec"].get("direction", "forward") == "forward")

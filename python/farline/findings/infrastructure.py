@@ -131,7 +131,7 @@ def _doubt(diagnosis: Diagnosis, named: Named) -> str:
             "measurements do not show whether the tool or the file systems are the cause"
         )
     whose = " at all sites" if subject is None else ""
-    other = "no cause at all"
+    other = "no particular cause"
     if named.rival is not None:
         rivals = [name for name in diagnosis.names_of(named.rival.fit) if name != named.name]
         words = [

@@ -25,7 +25,8 @@ def evidence(figures: Figures) -> list[str]:
             if value is not None
         ]
         allowed = f"; allowed: {', '.join(windows)}" if windows else ""
-        lines.append(f"{udt.flight_packets:.0f} packets in flight on average{allowed}")
+        flight = round(udt.flight_packets)
+        lines.append(f"{flight} packet{'s' * (flight != 1)} in flight on average{allowed}")
     if udt.packet_bytes_most:
         lines.append(
             f"packets of {udt.packet_bytes} B, although the MTU of both ends allows "

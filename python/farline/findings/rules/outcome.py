@@ -33,7 +33,7 @@ def harness(figures: Figures) -> Finding | None:
     if figures.transport != "null":
         return None
     limit = rate_human(figures.throughput_bps)
-    line = f"harness: this run has no network; its upper limit is {limit}"
+    line = f"harness: this run used no network; {limit} is the most that the harness allows"
     return Finding("harness", line, remedies=("a real transport: --transport tcp",))
 
 
@@ -78,8 +78,9 @@ def _rate_of_server(figures: Figures) -> Finding:
     limit_bps = float(total[1]) if total else figures.asked_bps
     line = f"rate: reached the server's limit of {rate_human(limit_bps)}"
     remedies = (
-        "with a ticket: one from the server's operator that allows more: farline ticket"
-        " --limit-rate RATE",
-        "without a ticket: a server that allows more: farline serve --anonymous-rate RATE",
+        "with a ticket: ask the server's operator for one with a higher limit: farline ticket"
+        " make HOST --limit-rate RATE",
+        "without a ticket: ask for a higher limit of the server: farline serve --anonymous-rate"
+        " RATE",
     )
     return Finding("rate", line, (f"the server: {figures.rate_note}",), remedies)
