@@ -227,7 +227,7 @@ class CopySampler:
         taken = None if record is None else sample_of(record, setting, time.monotonic() - began)
         if taken is None and record is not None and record["status"] == "complete":
             raise UsageError(
-                "tune: all files are there already, so nothing is left to try settings with; "
+                "tune: all files are copied already, so nothing is left to try settings with; "
                 "measure with farline tune HOST"
             )
         return _checked(taken)

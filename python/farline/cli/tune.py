@@ -120,9 +120,9 @@ _OVER_SSH = (
 def command(places: tuple[str, ...], **options: Any) -> int:
     """Find how to use the path to HOST with few samples, and say why.
 
-    HOST runs `farline serve`: what is sent to it is thrown away there. With SRC and
-    DST, as for `farline copy`, samples are pieces of that copy, and what they move
-    stays. Copies to the same host that state no streams use the choice.
+    HOST runs `farline serve`, which discards what is sent to it. With SRC and DST, as
+    for `farline copy`, samples are pieces of that copy, and what they transfer
+    is kept. Copies to the same host without --streams use the choice.
     """  # fmt: skip
     if options["nodes"] is None and not places:
         raise click.UsageError("HOST, or SRC... DST, is missing")

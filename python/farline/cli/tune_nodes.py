@@ -37,8 +37,10 @@ def run_nodes(
     given = [flag for name, flag in _NOT_OF_NODES.items() if name in stated]
     if given or len(places) > 1:
         word = given[0] if given else "SRC DST"
-        raise click.UsageError(f"{word}: does not go with --nodes, which tries streams, stripes "
-                               "and nodes of a testbed")  # fmt: skip
+        raise click.UsageError(
+            f"{word}: cannot be combined with --nodes, which tries streams, stripes and nodes of a"
+            " testbed"
+        )
     network, tool = places[0] if places else PRESET, options["tool"]
     tool = None if tool == "native" else tool
     if options["explain"] or options["forget"] or options["export"] is not None:

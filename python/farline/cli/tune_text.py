@@ -127,7 +127,7 @@ def choice_lines(
         yield f"  cost: {cost_text(result.cost, choice.within_noise)}"
     if result.kept is not None:
         tool = "" if result.situation is None else _tool_words(result.situation.tool)
-        yield f"  kept: copies {_way(result)} {far}{tool} that state no streams use it"
+        yield f"  kept: copies {_way(result)} {far}{tool} without --streams use it"
     elif choice.setting.transport is not None:
         yield "  not kept: a copy changes its transport only with --transport"
 
@@ -187,15 +187,15 @@ def setting_words(setting: Setting, has_files: bool, is_tool: bool) -> list[str]
 def cost_text(cost: Cost, within_noise: bool = False) -> str:
     """What the samples took, and from when on that pays; a gain within the noise may be none."""
     moved = size_human(cost.size_bytes)
-    what = f"{moved} of the copy moved" if cost.is_own_data else f"{moved} sent for it alone"
+    what = f"{moved} of the copy moved" if cost.is_own_data else f"{moved} of test data"
     line = f"{cost.seconds:.0f} s, {what}"
     if cost.pays_from_bytes is None:
-        return f"{line}; nothing is gained over the default"
+        return f"{line}; no gain over the default"
     if within_noise:
         return f"{line}; the gain over the default is within the noise"
     if cost.pays_from_bytes == 0:
-        return f"{line}; it has paid already"
-    return f"{line}; pays from {size_human(cost.pays_from_bytes)} on"
+        return f"{line}; it has already paid off"
+    return f"{line}; pays off from {size_human(cost.pays_from_bytes)} on"
 
 
 def _expected(expected: Expectation | None) -> str:
@@ -212,7 +212,7 @@ def _gain(choice: Choice) -> str:
         return ""
     span = f"{choice.gain_low:.2f} to {choice.gain_high:.2f}"
     noise = ", within the noise" if choice.within_noise else ""
-    return f"; the choice is x{choice.gain:.2f} of it ({span}{noise})"
+    return f"; the choice reaches {choice.gain:.2f} times as much ({span}{noise})"
 
 
 def _way(result: TuneResult) -> str:
@@ -263,7 +263,7 @@ def known_lines(known: KnownPath) -> Iterator[str]:
     """Past transfers by setting, and the choice that copies use."""
     way = "to" if known.pushes else "from"
     if not known.transfers and known.choice is None and not known.of_tools:
-        yield f"nothing is known of the path {way} {known.far}"
+        yield f"nothing is known about the path {way} {known.far}"
         return
     yield f"path {way} {known.far}: {counted(len(known.transfers), 'past transfer')}"
     yield from _transfer_lines(known)
@@ -317,8 +317,10 @@ def _one_choice(known: KnownPath, choice: StoredChoice) -> Iterator[str]:
 def print_forgotten(place: str, transfers: int, there: bool) -> None:
     """What was forgotten."""
     count = counted(transfers, "past transfer")
-    choice = "the choice is deleted" if there else "there was no choice"
-    click.echo(f"{shown(place)}: {count} put aside (the runs stay in the store); {choice}")
+    choice = "its choice is deleted" if there else "it had no choice"
+    click.echo(
+        f"{shown(place)}: {count} ignored from now on (the runs stay in the store); {choice}"
+    )
 
 
 def age_text(at_s: float) -> str:

@@ -33,13 +33,13 @@ nothing was to be sampled."""
 
 REASON_TEXT: dict[Reason, str] = {
     "cap:nic": "the interface is full",
-    "cap:cpu": "a host has no processor time left",
+    "cap:cpu": "a host has no CPU time left",
     "cap:disk": "a disk is the limit",
-    "cap:rate": "a rate that was set is reached",
+    "cap:rate": "the limit on the rate is reached",
     "decline": "more streams were slower",
-    "noise": "another sample would gain less than samples differ by themselves",
-    "budget": "the budget of samples is used up",
-    "data": "all files are there",
+    "noise": "another sample would gain less than samples vary by chance",
+    "budget": "the budget for samples is used up",
+    "data": "all files are copied",
     "history": "chosen from past transfers, without a sample",
 }
 

@@ -44,10 +44,10 @@ def test_a_choice_is_told_with_its_default_reason_and_cost(result: TuneResult) -
     assert lines[0].startswith("choice: 32 streams: 1.4")
     assert lines[1] == "  use: farline copy --streams 32 SRC... DST"
     assert lines[2].startswith("  default: 8 streams: 1.18 Gbit/s expected")
-    assert "the choice is x1." in lines[2]
-    assert lines[3] == "  why: the budget of samples is used up; 5 samples, no past transfer"
-    assert "sent for it alone; pays from" in lines[4]
-    assert lines[5] == "  kept: copies to far that state no streams use it"
+    assert "the choice reaches 1." in lines[2]
+    assert lines[3] == "  why: the budget for samples is used up; 5 samples, no past transfer"
+    assert "of test data; pays off from" in lines[4]
+    assert lines[5] == "  kept: copies to far without --streams use it"
     bars = list(chart_lines(result.checked()))
     assert len(bars) == 3
     assert all("fitted" in bar for bar in bars)
@@ -64,7 +64,7 @@ def test_the_command_to_paste_is_quoted_and_has_what_samples_had(result: TuneRes
 def test_a_gain_within_the_noise_pays_from_no_size_on(result: TuneResult) -> None:
     noisy = replace(result.checked(), within_noise=True)
     cost = list(choice_lines(result, noisy, ("far",), "far"))[4]
-    assert "pays from" not in cost
+    assert "pays off" not in cost
     assert cost.endswith("the gain over the default is within the noise")
 
 
@@ -148,8 +148,8 @@ def test_what_is_known_is_exported_without_files_or_users(store: Store, tmp_path
 
 def test_a_path_is_forgotten_and_its_runs_stay(store: Store) -> None:
     output = farline("data/", "user@far.example:data/", "--forget").output
-    assert "3 past transfers put aside" in output
-    assert "the choice is deleted" in output
+    assert "3 past transfers ignored from now on" in output
+    assert "its choice is deleted" in output
     assert "nothing is known" in farline("far.example", "--explain").output
     assert read_choice(store.layout.paths, "far.example", True) is None
     assert len(store.runs()) == 3
