@@ -98,12 +98,12 @@ def command(
     as_json: bool,
     store_path: Path | None,
 ) -> None:
-    """Estimate how long a copy from SRC to DST will take, and how sure that is.
+    """Estimate how long a copy from SRC to DST will take, and how certain that is.
 
     Learns from every copy in the store: most from those over the same path, least from a model of
-    published transfers, and the interval says how much is known. Nothing is sent but a --sample.
-    With --deadline, prints when the copy has to start, and what to reserve on the network, for the
-    deadline to hold.
+    published transfers; the interval shows how much is known. Sends nothing except a --sample.
+    With --deadline, prints when the copy has to start, and what to reserve on the network, to meet
+    the deadline.
     """
     from farline.copying.estimates import estimate_copy, question_of
     from farline.copying.locations import Location, read_endpoints

@@ -93,7 +93,7 @@ def _deadline(estimate: TransferEstimate, zone: tzinfo | None) -> Iterator[str]:
     needed = span_words(estimate.sure_duration_s)
     if latest_s < asked.now_s:
         late = f"the latest start, {latest}, is past"
-        yield f"{'':<10}to be {confidence} sure, allow {needed}: {late}"
+        yield f"{'':<10}to be {confidence} sure, allow {needed}; {late}"
         return
     yield f"{'':<10}to be {confidence} sure, start by {latest}: allow {needed}"
 
@@ -108,7 +108,7 @@ def _sure(confidence: float) -> str:
 def _reservation(estimate: TransferEstimate, zone: tzinfo | None) -> Iterator[str]:
     share = f"{100 * estimate.question.confidence:.3g} %"
     if (one := estimate.reservation) is None:
-        yield f"{'reserve':<10}none: for {share} confidence the copy needs more time than there is"
+        yield f"{'reserve':<10}none: for {share} confidence the copy needs more time than is left"
         return
     exact = estimate.sure_duration_s < _SHORT_S
     start, end = (time_text(at(time_s, zone), exact) for time_s in (one.start_s, one.end_s))

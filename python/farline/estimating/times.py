@@ -86,9 +86,11 @@ def _placed(plain: datetime, zone: tzinfo | None, text: str) -> datetime:
     if before == after or before is None or after is None:
         return first
     if before < after:
-        raise ValueError(f"{text!r} does not exist: the clocks are set forward over it")
+        raise ValueError(
+            f"{text!r} does not exist: clocks are set forward past it; write another time"
+        )
     raise ValueError(
-        f"{text!r} comes twice, for the clocks are set back: write it with an offset, such as "
+        f"{text!r} occurs twice, as clocks are set back: write it with an offset, such as "
         f"{first.isoformat(timespec='minutes')} or {second.isoformat(timespec='minutes')}"
     )
 

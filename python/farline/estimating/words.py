@@ -69,8 +69,8 @@ def basis_words(estimate: TransferEstimate) -> str:
         )
     if estimate.basis == "probes":
         runs = counted(count, "measurement")
-        return f"{runs} of this path between memories{age}: disks are not in them"
+        return f"{runs} of this path from memory to memory{age}: disks are not included"
     if estimate.basis == "sample":
-        return "the sample alone: nothing had been copied over this path"
+        return "the sample alone: nothing was copied over this path before"
     new = "; none of them like this one, so the interval is wider" if estimate.is_new_kind else ""
     return f"{counted(count, 'transfer')} over this path{age}{new}"

@@ -88,9 +88,9 @@ def test_a_deadline_says_when_to_start_and_what_to_reserve(store: Path) -> None:
     assert "to be 95 % sure" in said
     assert "for 95 % confidence" in said
     too_near = told(*words, "2s").stdout
-    assert ": the latest start, " in too_near and ", is past\n" in too_near
+    assert "; the latest start, " in too_near and ", is past\n" in too_near
     assert "start by" not in too_near
-    assert "reserve   none: for 90 % confidence the copy needs more time than there is" in too_near
+    assert "reserve   none: for 90 % confidence the copy needs more time than is left" in too_near
 
 
 def test_times_are_printed_in_the_zone_in_which_they_are_asked(store: Path) -> None:

@@ -71,7 +71,7 @@ def test_the_end_of_a_copy_has_it_in_one_row_and_a_stream_as_an_event() -> None:
     shown = summary_lines(copy_record(1), False, {}, checked)
     at = next(number for number, line in enumerate(shown) if line.startswith("estimate"))
     assert " ".join(" ".join(shown[at : at + 2]).split()) == (
-        "estimate 1 h 52 min from earlier copies, 8 in 10 between 1 h 30 min and 2 h 20 min; "
+        "estimate 1 h 52 min from earlier copies, 8 in 10 take 1 h 30 min to 2 h 20 min; "
         "it took 1 h 40 min"
     )
     assert not any(line.startswith("estimate") for line in summary_lines(copy_record(1), False, {}))

@@ -59,12 +59,12 @@ def test_what_is_no_time_is_refused_with_an_example(text: str, words: str) -> No
 
 
 def test_an_hour_that_the_clocks_skip_does_not_exist() -> None:
-    with pytest.raises(ValueError, match="does not exist: the clocks are set forward"):
+    with pytest.raises(ValueError, match="does not exist: clocks are set forward"):
         parse_time("2027-03-28 02:30 Europe/Zurich", NOW)
 
 
 def test_an_hour_that_comes_twice_asks_for_an_offset() -> None:
-    with pytest.raises(ValueError, match="comes twice") as error:
+    with pytest.raises(ValueError, match="occurs twice") as error:
         parse_time("2026-10-25 02:30 Europe/Zurich", NOW)
     assert "2026-10-25T02:30+02:00 or 2026-10-25T02:30+01:00" in str(error.value)
 

@@ -299,7 +299,7 @@ def _estimate_row(estimate: EstimateChecked | None) -> list[tuple[str, str]]:
 
     low, high = span_words(estimate.low_s), span_words(estimate.high_s)
     expected, took = span_words(estimate.estimated_s), span_words(estimate.took_s)
-    text = f"{expected} from earlier copies, 8 in 10 between {low} and {high}; it took {took}"
+    text = f"{expected} from earlier copies, 8 in 10 take {low} to {high}; it took {took}"
     return [("estimate", text)]
 
 
