@@ -105,7 +105,7 @@ def test_ctrl_c_leaves_a_valid_partial_record(
     begun = list(islice((one for one in events if one["event"] == "interval"), 3))
     assert len(begun) == 3, process.stderr.read()
     process.send_signal(signal.SIGINT)
-    assert any("press again to stop immediately" in line for line in process.stderr)
+    assert any("press Ctrl-C again to stop immediately" in line for line in process.stderr)
     if signals == 2:
         process.send_signal(signal.SIGINT)
     *_, last = events

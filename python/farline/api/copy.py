@@ -143,7 +143,7 @@ class Copy(BackgroundJob[Event]):
         report = None if record is None else record.get("copy")
         if report is None:
             self._checked()
-            raise SystemFailure("no session of the copy came as far as a report")
+            raise SystemFailure("no session of the copy got as far as a report")
         return report
 
     def __repr__(self) -> str:

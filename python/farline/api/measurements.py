@@ -129,7 +129,7 @@ def explain(
 def _verdict_of(record: Mapping[str, Any]) -> Verdict:
     verdict: Verdict | None = record.get("verdict")
     if verdict is None:
-        raise UsageError("this record has no verdict: it is of a run that did not come about")
+        raise UsageError("this record has no verdict: its run never started")
     return verdict
 
 

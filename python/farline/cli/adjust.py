@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 def command(
     run: str, streams: int | None, concurrency: int | None, rate: float | None, as_json: bool
 ) -> int:
-    """Change a copy of yours that runs on this host, without a pause.
+    """Change one of your running copies on this host, without interrupting it.
 
-    RUN is the name of the run, or the beginning or end of it; "last" is the newest copy that
-    runs. The command waits until the change is in force.
+    RUN is the name of the run, or the beginning or end of it; "last" is the newest running
+    copy. The command waits until the change takes effect.
     """
     if streams is None and concurrency is None and rate is None:
         raise click.UsageError("give at least one of --streams, --concurrency, --rate")
@@ -58,7 +58,7 @@ def command(
             if not change.get("refused"):
                 click.echo(f"{run_id}: {shown(change_text(change))}")
         if not changes:
-            click.echo(f"{run_id}: no session runs now; the next one begins with it")
+            click.echo(f"{run_id}: no session is running; the next one starts with this change")
     _check(changes)
     return 0
 

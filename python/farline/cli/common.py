@@ -156,7 +156,7 @@ class Interruption:
 
     def _say(self) -> None:
         if self.count == 1 and not self._quiet:
-            click.echo("farline: stopping; press again to stop immediately", err=True)
+            click.echo("farline: stopping; press Ctrl-C again to stop immediately", err=True)
 
 
 @contextmanager

@@ -264,12 +264,12 @@ class Crew:
             lane.is_away = True
             self._changes.carriers(self.queue.lanes)
             lane.said.append(
-                f"{lane.name} is given up; the others carry its part, and it is tried again in "
+                f"{lane.name} failed, and the others take over its part; it is tried again in "
                 f"{lane.pause_s:g} s: {error.message}"
             )
             return
         if error.kind != "busy":
-            lane.said.append(f"{lane.name}: {error.message}; again in {wait_s:g} s")
+            lane.said.append(f"{lane.name}: {error.message}; trying again in {wait_s:g} s")
         self._pause(wait_s)
 
     def _pause(self, seconds: float) -> None:

@@ -103,7 +103,7 @@ class Adjusting:
         """
         with self._changed:
             if self._is_over:
-                raise UsageError("the copy is over: nothing changes any more")
+                raise UsageError("the copy has ended: nothing can be changed")
             if self.elsewhere is not None:
                 raise UsageError(
                     f"this copy is run by {self.elsewhere}: use farline adjust on that host"

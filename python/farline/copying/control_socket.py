@@ -246,12 +246,12 @@ def _connected(run: str, place: Path) -> socket.socket:
         else:
             return peer
     if run == "last":
-        raise UsageError("no copy of yours is running; farline runs lists those that are over")
+        raise UsageError("none of your copies is running; farline runs lists those that have ended")
     if found:
-        raise UsageError(f"run {run}: the copy is over: nothing changes any more")
+        raise UsageError(f"run {run}: the copy has ended: nothing can be changed")
     raise UsageError(
-        f"run {run}: no running copy has this name: it is over, has just begun, or belongs to"
-        " another user; farline runs lists those that are over"
+        f"run {run}: no running copy has this name: it has ended, has just started, or belongs"
+        " to another user; farline runs lists those that have ended"
     )
 
 
@@ -272,9 +272,7 @@ def _named(run: str, place: Path) -> list[Path]:
     if run != "last":
         names = [name for name in names if name.startswith(run) or name.endswith(run)]
     if run != "last" and len(names) > 1:
-        raise UsageError(
-            f"run {run}: {len(names)} running copies have a name like this: give more of it"
-        )
+        raise UsageError(f"run {run}: {len(names)} running copies match; give more of the name")
     return [place / f"{name}{SUFFIX}" for name in names]
 
 

@@ -126,8 +126,8 @@ class HarmBudget:
 
     def _end(self, why: str) -> Event:
         self._is_over = True
-        _LOG.warning("the budget of harm is not kept any more", reason=why)
-        line = f"--max-harm: the rate is not held to the budget any more: {why}"
+        _LOG.warning("the budget of harm is no longer kept", reason=why)
+        line = f"--max-harm: the rate is no longer held to the budget: {why}"
         return Notice(NoticeKind.NOT_TUNED, line)
 
 

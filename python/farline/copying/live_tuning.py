@@ -217,7 +217,7 @@ class LiveTuning:
             # While nothing moves (files are compared, say) no number of streams is better.
             return
         if rates.span_s > _MOST_SPAN_S:
-            yield self._end(f"--interval: rates come every {rates.span_s:.3g} s, too seldom")
+            yield self._end(f"--interval: a rate every {rates.span_s:.3g} s is too seldom")
             return
         yield from self._rated(rates)
 
@@ -334,4 +334,4 @@ class LiveTuning:
     def _end(self, why: str) -> Event:
         self._is_over, self._tuner = True, None
         _LOG.debug("tuning ends", reason=why)
-        return Notice(NoticeKind.NOT_TUNED, f"the number of streams is not tuned any more: {why}")
+        return Notice(NoticeKind.NOT_TUNED, f"the number of streams is no longer tuned: {why}")

@@ -26,6 +26,8 @@ from farline.spec.path_text import to_path_text
 SCHEME = "farline://"
 # As text: they are compiled where a host is named, and small copies on this host spared it.
 _HOST = r"[A-Za-z0-9_][A-Za-z0-9._%-]*"
+_URL = re.compile(r"(?:rsync|ssh|sftp|scp|ftp|https?)://")
+"""How a location of another tool begins."""
 _USER = r"[A-Za-z0-9_][A-Za-z0-9._@+$-]*"
 _IPV6 = r"[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9._-]+)?"
 
@@ -100,6 +102,10 @@ def read_location(text: str) -> Location:
         return _server_location(text)
     if (pool := split_pool(text)) is not None:
         return Location(pool[0], _path(pool[1], text))
+    if found := _URL.match(text):
+        raise UsageError(
+            f"{text}: {found[0]} URLs are not supported; write [user@]host:path, or a ticket"
+        )
     host, path = _split_host(text)
     if host is None:
         return Location(ThisHost(), _path(text, text))

@@ -51,5 +51,7 @@ def take_sample(
     if result.error is not None and not isinstance(result.error, InterruptedRun):
         raise result.error
     if result.kept_run is None:
-        raise SystemFailure("the sample's run is not in the store: it cannot be learnt from")
+        raise SystemFailure(
+            "the sample's run is not in the store, so nothing can be learned from it"
+        )
     return result.kept_run

@@ -64,7 +64,7 @@ def keep_settled(record: RunRecord, settled: Settled, far: str | None, folder: P
     try:
         write_choice(folder, Layout(folder.parent).temp, choice)
     except FarlineError as error:
-        _LOG.warning("what was tuned is not kept", reason=error.message)
+        _LOG.warning("the tuned setting is not kept", reason=error.message)
 
 
 def _choice(record: RunRecord, settled: Settled, far: str | None) -> StoredChoice | None:

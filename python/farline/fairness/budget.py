@@ -87,7 +87,7 @@ def rate_within(max_harm: float, capacity_bps: float, free_bps: float) -> float:
     """
     _check_budget(max_harm)
     if not 0 <= free_bps <= capacity_bps or capacity_bps <= 0:
-        raise ValueError("what is free lies between 0 and the rate of the line")
+        raise ValueError("free_bps must be between 0 and capacity_bps")
     return free_bps + max_harm * (capacity_bps - free_bps)
 
 
@@ -104,4 +104,4 @@ def line_rate(probe: Probe, others: float) -> float:
 
 def _check_budget(max_harm: float) -> None:
     if not 0 <= max_harm <= 1:
-        raise ValueError("a budget of harm lies between 0 and 1")
+        raise ValueError("max_harm must be between 0 and 1")

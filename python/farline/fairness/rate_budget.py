@@ -82,7 +82,7 @@ class RateBudget:
             ValueError: for a budget that is none.
         """
         if not 0 < self.max_harm < 1:
-            raise ValueError("a budget of harm lies between 0 and 1")
+            raise ValueError("max_harm must be between 0 and 1")
         self.rate_bps = min(self.rate_bps, self.most_bps)
 
     @property

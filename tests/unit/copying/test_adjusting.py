@@ -94,7 +94,7 @@ def test_a_copy_that_cannot_be_changed_says_where_or_why() -> None:
         adjusting.want(request_of(streams=2))
     over = Adjusting()
     over.over()
-    with pytest.raises(UsageError, match="the copy is over"):
+    with pytest.raises(UsageError, match="the copy has ended"):
         over.want(request_of(streams=2))
 
 
@@ -151,7 +151,7 @@ def test_the_socket_is_its_owners_alone_and_goes_with_the_copy(
     assert stat.S_IMODE(listening.path.stat().st_mode) == 0o600
     listening.close()
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(UsageError, match="no copy of yours is running"):
+    with pytest.raises(UsageError, match="none of your copies is running"):
         adjust("last", request_of(streams=8), tmp_path)
 
 
@@ -159,7 +159,7 @@ def test_a_socket_that_a_killed_copy_left_is_recognised_and_removed(tmp_path: Pa
     path = tmp_path / f"{RUN}.sock"
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
-    with pytest.raises(UsageError, match="the copy is over"):
+    with pytest.raises(UsageError, match="the copy has ended"):
         adjust(RUN, request_of(streams=8), tmp_path)
     assert not path.exists()
 
@@ -207,6 +207,6 @@ def test_what_the_copy_refuses_as_a_whole_is_the_callers_error(tmp_path: Path) -
     Session(adjusting)
     control = ControlSocket(RUN, adjusting, tmp_path)
     adjusting.over()
-    with pytest.raises(FarlineError, match="the copy is over"):
+    with pytest.raises(FarlineError, match="the copy has ended"):
         adjust(RUN, request_of(streams=2), tmp_path)
     control.close()

@@ -90,7 +90,7 @@ def test_a_rate_set_by_hand_ends_it_and_is_said_once() -> None:
     (notice,) = copy.told
     assert isinstance(notice, Notice)
     assert notice.text == (
-        "--max-harm: the rate is not held to the budget any more: the rate was set to 5.00 Mbit/s"
+        "--max-harm: the rate is no longer held to the budget: the rate was set to 5.00 Mbit/s"
         " by hand"
     )
 

@@ -179,7 +179,7 @@ def test_a_change_by_hand_ends_it_and_is_said_once() -> None:
     copy.answer(3, 4)
     copy.run(5.0)
     assert copy.lines()[1:] == [
-        "the number of streams is not tuned any more: the number of streams was set to 3 by hand"
+        "the number of streams is no longer tuned: the number of streams was set to 3 by hand"
     ]
 
 

@@ -53,6 +53,7 @@ def test_places(text: str, host: Host, path: str) -> None:
         ("-oProxyCommand=x:y", "is not a host"),
         ("a b:x", "is not a host"),
         ("dtn::module/x", "the rsync daemon"),
+        ("rsync://dtn/module/x", "rsync:// URLs are not supported; write [user@]host:path"),
         ("[zz]:x", "is not a host"),
         ("far;rm:x", "./far;rm:x"),
         (TICKET, "the path is missing"),

@@ -42,7 +42,7 @@ BAR_AFTER_S = 0.3
 LINE_EACH_S = 1.0
 LINE_WIDTH = 80
 
-STOPPING = "farline: stopping; press again to stop immediately"
+STOPPING = "farline: stopping; press Ctrl-C again to stop immediately"
 
 
 class View(Protocol):
@@ -118,7 +118,9 @@ class TextView:
             case FileSettled(line):
                 self._file(line)
             case RetryScheduled(error, wait_s):
-                self._say(f"farline: {shown(in_flags(error).message)}; again in {wait_s:.0f} s")
+                self._say(
+                    f"farline: {shown(in_flags(error).message)}; trying again in {wait_s:.0f} s"
+                )
                 self.meter.begin(wait_s)
             case EstimateChecked():
                 self._estimate = event
