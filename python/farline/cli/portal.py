@@ -56,7 +56,7 @@ class _PortalGroup(Group):
 def command() -> None:
     """Serve pages and a REST API for estimates, reservations and transfers.
 
-    For people who use no shell. `farline portal` alone starts it, and prints the address to open.
+    For people who do not use a shell. `farline portal` starts it, and prints the address to open.
     """
 
 
@@ -80,7 +80,9 @@ def command() -> None:
     metavar="NAME",
     help="Answer requests for this host name too; repeat for several.",
 )
-@click.option("--https", is_flag=True, help="Browsers reach it by https, through a proxy.")
+@click.option(
+    "--https", is_flag=True, help="State that browsers reach it by https, through a proxy."
+)
 @click.option(
     "--oidc",
     type=_SITES,
@@ -90,7 +92,7 @@ def command() -> None:
 @click.option(
     "--reserve-with",
     metavar="COMMAND",
-    help="Reserve on a network what users commit, by this command line: COMMAND reserve|release.",
+    help="Reserve what users book on a network with this command line: COMMAND reserve|release.",
 )
 @click.option("--sites", type=_SITES, metavar="FILE", help="Describe sites and capacities by FILE.")
 @click.option(
@@ -118,7 +120,7 @@ def start(
 ) -> int:
     """Start the portal, and print the address that logs you in.
 
-    Only this host can reach it unless --listen says otherwise. Copies that run continue when the
+    Only this host can reach it unless --listen says otherwise. Running copies continue when the
     portal is stopped, and are found again when it starts.
     """
     _check_installed()
@@ -227,7 +229,7 @@ def _check_installed() -> None:
 @click.option(
     "--lifetime", type=SECONDS, help="Let the token expire after this time (default 30d)."
 )
-@click.option("--list", "lists", is_flag=True, help="List the tokens that work, without texts.")
+@click.option("--list", "lists", is_flag=True, help="List the valid tokens, without their texts.")
 @click.option("--revoke", metavar="ID", help="Revoke the token with this id.")
 @_STATE
 @_JSON
@@ -295,7 +297,7 @@ def _time_text(at_s: float) -> str:
 def endpoint() -> None:
     """Name the places that data are copied between.
 
-    Users of the portal see the names; tickets and folders behind them stay with who operates it.
+    Users of the portal see only the names, not the tickets and folders behind them.
     """
 
 
@@ -304,10 +306,10 @@ def endpoint() -> None:
 @click.argument("location")
 @_STATE
 def add(name: str, location: str, state_dir: Path | None) -> int:
-    """Register LOCATION under NAME; what had the name is replaced.
+    """Register LOCATION under NAME, and replace what had that name.
 
     LOCATION is a folder of this host, [user@]host:folder over ssh, or a ticket with #folder. Users
-    reach what is below it, and nothing else.
+    can reach only what is below it.
     """
     found = _endpoints(state_dir).add(name, location)
     click.echo(f"{found.name}: {found.kind} on {shown(found.host)}")
@@ -335,7 +337,7 @@ def list_all(state_dir: Path | None, as_json: bool) -> int:
 @click.argument("name")
 @_STATE
 def remove(name: str, state_dir: Path | None) -> int:
-    """Forget the place called NAME; transfers that run continue."""
+    """Forget the place called NAME; running transfers continue."""
     _endpoints(state_dir).remove(name)
     click.echo(f"removed {name}")
     return 0

@@ -124,9 +124,13 @@ class Experiments:
         is_open = [one for one in self._newest(200) if one.is_open]
         mine = sum(one.user == caller.user for one in is_open)
         if mine >= MOST_OF_USER:
-            raise BusyError("your last experiment still runs: wait for its end, or stop it", 30.0)
+            raise BusyError(
+                "your last experiment is still running: wait until it ends, or stop it", 30.0
+            )
         if len(is_open) >= MOST_OPEN:
-            raise BusyError(f"{MOST_OPEN} experiments wait already: try again in minutes", 60.0)
+            raise BusyError(
+                f"{MOST_OPEN} experiments are already waiting: try again in a few minutes", 60.0
+            )
 
     def own(self, caller: Caller, name: str) -> Experiment:
         """An experiment that this caller may see.

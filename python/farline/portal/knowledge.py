@@ -211,7 +211,9 @@ class Knowledge:
         try:
             found: _T = future.result(PATIENCE_S)
         except TimeoutError:
-            raise NotYetError("this is being worked out: ask again in some seconds", 3.0) from None
+            raise NotYetError(
+                "this is still being computed: try again in a few seconds", 3.0
+            ) from None
         return found
 
     def runs(self, limit: int, columns: Sequence[str]) -> Sequence[dict[str, Any]]:

@@ -135,7 +135,7 @@ class Network:
             try:
                 self.sweep()
             except Exception as error:  # the next sweep may fare better
-                _LOG.error("reservations of the network were not looked at", reason=f"{error}")
+                _LOG.error("reservations of the network were not checked", reason=f"{error}")
             self._closed.wait(SWEEP_S)
 
     @contextmanager

@@ -111,7 +111,7 @@ class OidcLogins:
         """
         state = query.get("state", "")
         if not state or word is None or not secrets.compare_digest(_digest(state), _digest(word)):
-            raise LoginError("this login was not begun in this browser: log in again")
+            raise LoginError("this login was not started in this browser: log in again")
         with self._database.write() as write:
             found = write.execute(
                 "DELETE FROM logins WHERE state = ? RETURNING *", (_digest(state),)
@@ -119,7 +119,7 @@ class OidcLogins:
         if found is None or found["created_s"] < self._now() - LOGIN_S:
             raise LoginError("this login has expired: log in again")
         if query.get("iss") not in (None, self._settings.issuer):
-            raise LoginError("another issuer answered than was asked")
+            raise LoginError("the answer is from another issuer than the one that was asked")
         if "error" in query:
             said = query.get("error_description") or query["error"]
             raise LoginError(f"{self._settings.label} refused: {_plain(said)}")
@@ -156,7 +156,7 @@ class OidcLogins:
         allowed = {one for rule in self._settings.rules if rule.fits(claims) for one in rule.scopes}
         if not allowed:
             raise ForbiddenError(
-                "you are known, and no rule of this service allows you anything: ask who runs it"
+                "your login is valid, but no rule of this service allows access: ask its operator"
             )
         return checked_scopes(allowed)
 
@@ -225,7 +225,7 @@ class _Issuer:
             return _decoded(token, self._known_keys(anew=True))
         except ValueError as error:
             why = _plain(str(error))
-            raise LoginError(f"the issuer's ID token is not signed by it: {why}") from None
+            raise LoginError(f"the signature of the ID token is not the issuer's: {why}") from None
 
     def _known_keys(self, anew: bool) -> Sequence[Mapping[str, Any]]:
         place = self.place("jwks_uri")

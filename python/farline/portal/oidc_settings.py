@@ -85,10 +85,12 @@ def _settings(document: Mapping[str, Any], folder: Path) -> OidcSettings:
 def _rule(one: Any, number: int) -> Rule:
     where = f"allow[{number}]"
     if not isinstance(one, Mapping) or set(one) - {"claim", "value", "scopes"}:
-        raise SpecError(f"{where}: a table of scopes, and of claim and value if it is not for all")
+        raise SpecError(
+            f"{where}: write a table with scopes, and claim and value unless the rule is for all"
+        )
     claim, value = _text(one, "claim", optional=True), _text(one, "value", optional=True)
     if (claim is None) != (value is None):
-        raise SpecError(f"{where}: claim and value come together")
+        raise SpecError(f"{where}: claim and value must be set together")
     scopes = _texts(one, "scopes", [])
     unknown = sorted(set(scopes) - set(SCOPES))
     if unknown or not scopes:

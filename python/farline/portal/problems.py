@@ -60,7 +60,7 @@ STATUS: tuple[tuple[type[FarlineError], int], ...] = (
 """Status of each class; the first that fits. What is not here is not the caller's fault: 503."""
 
 TITLES = {
-    202: "Being worked out",
+    202: "Being computed",
     400: "The request is not valid HTTP or JSON",
     401: "No token, or one that does not work",
     403: "Not allowed with this token",

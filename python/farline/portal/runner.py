@@ -74,7 +74,7 @@ class Runner:
             try:
                 self.look()
             except Exception as error:  # the copies go on, and the next look may fare better
-                _LOG.error("transfers were not looked at", reason=f"{error}")
+                _LOG.error("transfers were not checked", reason=f"{error}")
             self._woken.wait(LOOK_EACH_S)
 
     def look(self) -> None:
@@ -86,7 +86,7 @@ class Runner:
                 busy += self._look_at(one, busy < self._settings.parallel)
             except (FarlineError, OSError) as error:
                 # A full disk, say: the next look may fare better, and others are not held up.
-                _LOG.error("a transfer was not looked at", transfer=one.id, reason=f"{error}")
+                _LOG.error("a transfer was not checked", transfer=one.id, reason=f"{error}")
 
     def _look_at(self, one: Transfer, has_place: bool) -> bool:
         """Takes one step with a transfer; whether that took a place."""

@@ -107,7 +107,9 @@ class TransferDesk:
     def events(self, feeds: Feeds, caller: Caller, name: str, offset: int) -> Any:
         """Server-sent events from an offset on."""
         if feeds.listeners >= MOST_LISTENERS:
-            raise BusyError(f"{MOST_LISTENERS} listeners, the most allowed: try again", 30.0)
+            raise BusyError(
+                f"{MOST_LISTENERS} listeners are open, the most allowed: try again later", 30.0
+            )
         path = self._runner.folder(self.own(caller, name).id).events
         return feeds.events(path, offset, self._end_of(name))
 

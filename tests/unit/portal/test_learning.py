@@ -162,7 +162,7 @@ def test_a_run_is_followed_to_its_end(portal: Portal, begun: list[JobFolder]) ->
     waiting = browser.get("/learn/window")
     assert waiting.headers["refresh"] == "2" and "Waiting for its turn" in waiting.text
     again = step(browser, "window", "run")
-    assert again.status_code == 422 and "still runs" in again.text
+    assert again.status_code == 422 and "still running" in again.text
     with folder.held():
         (folder.path / BEGUN).touch()
         assert "Measuring." in browser.get("/learn/window").text

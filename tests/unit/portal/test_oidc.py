@@ -168,7 +168,7 @@ def test_a_key_that_the_issuer_does_not_publish_signs_nothing(site: Site, issuer
     issuer.keys = known
     issuer.answers["/token"] = (200, f'{{"id_token": "{token}"}}'.encode())
     answer = site.back(query)
-    assert answer.status_code == 401 and "not signed by it" in answer.text
+    assert answer.status_code == 401 and "signature of the ID token" in answer.text
 
 
 @pytest.mark.parametrize("algorithm", ["none", "HS256"])
@@ -218,7 +218,7 @@ BROKEN: list[tuple[str, int, bytes, str]] = [
     ("/token", 200, b"[" * 100_000, "not a JSON document"),
     ("/token", 302, b"", "HTTP status 302"),
     ("/keys", 200, b'{"keys": {}}', "no set of keys"),
-    ("/keys", 200, b'{"keys": [{"kty": "oct", "k": "AAAA"}]}', "not signed"),
+    ("/keys", 200, b'{"keys": [{"kty": "oct", "k": "AAAA"}]}', "signature of the ID token"),
 ]
 
 
@@ -311,7 +311,7 @@ def test_the_file_is_read_with_its_secret_beside_it(tmp_path: Path) -> None:
         (("label", "lable"), "lable: unknown"),
         (('["see"]', '["fly"]'), "allow[0].scopes: fly"),
         (('["see"]', "[]"), "allow[0].scopes: missing"),
-        (('value = "dtn"', ""), "claim and value come together"),
+        (('value = "dtn"', ""), "claim and value must be set together"),
         (("[[allow]]", "[[other]]"), "other: unknown"),
         (("client_id", "= x"), "oidc.toml"),
     ],

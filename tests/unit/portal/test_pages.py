@@ -53,7 +53,7 @@ def word_of(browser: TestClient, path: str = "/transfers/new") -> str:
 def test_every_page_is_there_and_seals_itself(browser: TestClient, path: str) -> None:
     answer = browser.get(path)
     if path in ("/findings", "/fairness") and answer.status_code == 202:
-        assert answer.headers["refresh"] == "3", "worked out while the page loads itself again"
+        assert answer.headers["refresh"] == "3", "computed while the page reloads by itself"
         return
     assert answer.status_code == 200, answer.text
     assert "<h1>" in answer.text and "default-src 'none'" in answer.headers[

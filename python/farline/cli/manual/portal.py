@@ -32,8 +32,7 @@ PAGES = {
             ("Start it for this host alone", "farline portal start"),
             (
                 "Start it behind a reverse proxy that speaks https",
-                "farline portal start --unix /run/farline/portal.sock --host portal.example.org"
-                " --https",
+                "farline portal start --unix /run/portal.sock --host portal.example.org --https",
             ),
         ),
         see_also=("farline portal token", "farline portal endpoint", _GUIDE),
@@ -49,7 +48,7 @@ PAGES = {
                 "Make a token that only reads, for a day",
                 "farline portal token --scope see --lifetime 1d",
             ),
-            ("List the tokens that work", "farline portal token --list"),
+            ("List the valid tokens", "farline portal token --list"),
         ),
         exits=((4, "The token to revoke is unknown, or was revoked before."),),
         see_also=("farline portal", _GUIDE),

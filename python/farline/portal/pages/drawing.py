@@ -84,7 +84,7 @@ async def form_of(request: Request) -> Mapping[str, str]:
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
     if kind != "application/x-www-form-urlencoded":
-        raise SpecError("this address takes the form of a page")
+        raise SpecError("this address accepts only the form of one of this service's pages")
     try:
         text = (await request.body()).decode("ascii")
         pairs = parse_qsl(text, errors="strict", max_num_fields=MOST_FIELDS)

@@ -104,7 +104,7 @@ def _change(parts: Parts, caller: Caller, lab: Lab, act: str, form: Mapping[str,
         lessons.predict(user, lab, wanted(form, "prediction"))
         return
     if lab.name not in lessons.of_user(user):
-        raise SpecError("predict first: then you see how near you were")
+        raise SpecError("predict first, to see how close you were")
     if act == "run":
         begun = parts.experiments.begin(
             caller, lab.verb, lab.title, lab.plan, MOST_S, lab=lab.name

@@ -47,7 +47,7 @@ class Editor:
 
 CAMPAIGN = Editor(
     "profile", "Plan a campaign",
-    "Where values may vary, part them by commas: each combination is a setting. An empty field is"
+    "Where values may vary, separate them with commas: each combination is a setting. An empty field is"
     " left out.",
     FIELDS,
     {"name": "streams-and-distance", "repetitions": "3", "duration": "5s", "streams": "1, 4",

@@ -100,7 +100,7 @@ def _doors(parts: Parts) -> APIRouter:
         if kind not in KINDS and kind != "partial":
             raise NotFoundError(f"{kind[:80]}: there is no such kind of failure")
         about: Any = KINDS.get(kind)
-        text = about.__doc__ if about else "Some names were not copied; the rest is there."
+        text = about.__doc__ if about else "Some names were not copied; all others were."
         return page(request, "problem.html.j2", kind=kind, about=text)
 
     return router
