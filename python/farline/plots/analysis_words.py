@@ -240,7 +240,7 @@ def _failures(data: AnalysisData) -> Finding | None:
     if not failed:
         return None
     count = failed + _complete(data)
-    then = "it counts" if failed == 1 else "they count"
+    then = "it is" if failed == 1 else "they are"
     text = f"{failed} of {plural(count, 'measurement')} failed; {then} not included in means."
     return Finding(text, True)
 

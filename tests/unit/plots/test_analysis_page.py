@@ -263,7 +263,7 @@ def test_sites_are_ranked_where_no_cause_stands_out(data: AnalysisData) -> None:
     bare = replace(data, explanation=replace(made_explanation(), causes=()))
     html = render_analysis(bare)
     assert 'id="causes"' not in html
-    assert 'href="#ranks"' in html and "Site beside site" in html and 'id="ranks-table"' in html
+    assert 'href="#ranks"' in html and "Sites compared" in html and 'id="ranks-table"' in html
 
 
 def test_a_dashed_line_is_explained_only_where_one_is_drawn(data: AnalysisData) -> None:
