@@ -17,12 +17,13 @@ STALE_TEMP_S = 3600.0
 
 
 @contextlib.contextmanager
-def system_failures(doing: str) -> Iterator[None]:
-    """Turns what the kernel refuses into one line that says what was being done."""
+def system_failures(doing: str, advice: str = "") -> Iterator[None]:
+    """Turns what the kernel refuses into a line: what was being done, why not, what to do."""
     try:
         yield
     except OSError as error:
-        raise SystemFailure(f"{doing}: {error.strerror or error}") from error
+        what_to_do = f"; {advice}" if advice else ""
+        raise SystemFailure(f"{doing}: {error.strerror or error}{what_to_do}") from error
 
 
 def make_folder(folder: Path) -> None:

@@ -115,7 +115,9 @@ class Layout:
 
     def create(self) -> None:
         """Makes what is not there yet."""
-        with system_failures(f"making the store {self.root}"):
+        with system_failures(
+            f"creating the store {self.root} failed", "choose another folder with --store"
+        ):
             for folder in (
                 *(self.fresh, self.spool, self.runs, self.samples, self.receipts),
                 *(side.fresh_folder(self) for side in SIDES),
