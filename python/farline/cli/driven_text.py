@@ -9,7 +9,7 @@ from typing import Any
 _PROOFS = {
     "hash": "sizes and SHA-256 hashes at the destination are the source's",
     "size": "sizes at the destination are the source's; contents were not compared",
-    "none": "the destination cannot be seen from here: the tool's word alone",
+    "none": "not verified from here: only the tool says that the files arrived",
 }
 
 

@@ -83,7 +83,7 @@ class Globus(Driver):
         rows = rows_of(ended.output, "globus")
         row = rows[0] if rows else {}
         flow = Flow(document.get("bytes_transferred"), row.get("duration_s"), row.get("rate_bps"))
-        notes = ["the service's time holds its queue and its own checksums"]
+        notes = ["the time includes the service's queue and its own checksums"]
         if task.get("copy.verify", "tree") != "none":
             notes.append("Globus compared checksums of both ends itself")
         return Figures({task.way: flow}, notes=tuple(notes))

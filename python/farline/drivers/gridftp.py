@@ -90,7 +90,7 @@ class Gridftp(Driver):
                 "pipelines, stripes and uses UDT between two servers that farline starts",
             )  # fmt: skip
         if task.get("tool_stripes", 1) > MOST_STRIPES:
-            raise refuse(self.name, "tool_stripes", f"gets {MOST_STRIPES} data movers at most")
+            raise refuse(self.name, "tool_stripes", f"takes at most {MOST_STRIPES} data movers")
         buffer_of_both(self.name, task)
 
     def _is_third_party(self, task: Task) -> bool:

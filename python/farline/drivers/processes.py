@@ -307,7 +307,7 @@ class _Watch:
 
     def _end(self, why: str) -> None:
         self._ended_early(Stop.NOW)
-        raise TimeoutFailure(f"{self._name} failed: {why}; it was ended")
+        raise TimeoutFailure(f"{self._name} failed: {why}; it was stopped")
 
 
 def _moved_bytes(leader: int) -> int:

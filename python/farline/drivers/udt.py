@@ -116,7 +116,9 @@ def _compile(compiler: str, source: Path, program: Path) -> None:
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=_BUILD_S)
     except subprocess.TimeoutExpired:
-        raise SystemFailure(f"compiling {source} failed: no end after {_BUILD_S:g} s") from None
+        raise SystemFailure(
+            f"compiling {source} failed: not finished after {_BUILD_S:g} s"
+        ) from None
     if done.returncode:
         raise SystemFailure(f"compiling {source} failed: {done.stderr.strip()[:300]}")
     made.replace(program)
