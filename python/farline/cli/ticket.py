@@ -106,9 +106,9 @@ def make(
 @STATE_DIR_OPTION
 @_JSON
 def list_all(state_dir: Path | None, as_json: bool) -> int:
-    """List the tickets of this server that have not been cleaned up since they expired.
+    """List the tickets of this server; expired ones are listed until they are cleaned up.
 
-    Tickets that an older farline made are not listed; they can be revoked by their whole text.
+    Tickets of older versions of farline are not listed; revoke them by their whole text.
     """
     from farline.tools.native import list_tickets
 
@@ -151,9 +151,9 @@ def show(ticket: str, state_dir: Path | None, as_json: bool) -> int:
 def revoke(
     tickets: tuple[str, ...], everything: bool, state_dir: Path | None, as_json: bool
 ) -> int:
-    """Revoke tickets of this server: it refuses them from their next use on.
+    """Revoke tickets of this server: it refuses them from now on.
 
-    A running server need not be restarted. Sessions that have begun continue. TICKET is the whole
+    A running server need not be restarted; sessions that have begun continue. TICKET is the whole
     farline://... line, or the id of the ticket (or the beginning or end of the id).
     """
     if everything == bool(tickets):
@@ -172,6 +172,8 @@ def revoke(
     if as_json:
         click.echo(json.dumps({"schema": 1, "revoked": ids}))
         return 0
+    if not ids:
+        click.echo(f"no tickets in {state}: nothing was revoked")
     for one in ids:
         click.echo(f"revoked {one}")
     return 0
@@ -184,7 +186,8 @@ def _find(state: Path, named: str) -> TicketRecord:
         UsageError: when there is none, or more than one.
     """
     if named.startswith(_SCHEME):
-        return inspect_ticket(str(state), named)
+        # A ticket for files is printed with the path behind it.
+        return inspect_ticket(str(state), named.partition("#")[0])
     word = named.upper()
     known = {record["claims"]["id"]: record for record in list_tickets(str(state))}
     exact = [word] if word in known else []
@@ -192,5 +195,5 @@ def _find(state: Path, named: str) -> TicketRecord:
     if len(found) == 1:
         return known[found[0]]
     if found:
-        raise UsageError(f"{named}: {len(found)} tickets have such an id; give more of it")
+        raise UsageError(f"{named}: {len(found)} tickets match; give more of the id")
     raise UsageError(f"{named}: no such ticket in {state}; farline ticket list shows all")

@@ -31,6 +31,8 @@ def command(ticket: str | None, forget: str | None, as_list: bool, as_json: bool
 
 
 def _trust(text: str) -> dict[str, dict[str, dict[str, str]]]:
+    # A ticket for files is printed with the path behind it.
+    text = text.partition("#")[0]
     target = parse_target(text)
     if target.ticket is None:
         raise UsageError(
