@@ -14,6 +14,10 @@ _WORDS = (
         r"\1 is out of range; allowed: \2 to \3",
     ),
     (
+        re.compile(r"^(.*?)(?:\.0)? is not in the range (\S+)<x<(\S+?)\.?$", re.DOTALL),
+        r"\1 is out of range; allowed: above \2, below \3",
+    ),
+    (
         re.compile(r"^(.*) is not in the range x>=(\S+?)\.?$", re.DOTALL),
         r"\1 is out of range; allowed: \2 or more",
     ),
@@ -68,5 +72,5 @@ def _name_of(error: click.BadParameter) -> str | None:
     if isinstance(error.param, click.Option) and error.ctx is not None:
         return typed_flag(error.ctx, error.param)
     if isinstance(error.param, click.Argument):
-        return error.param.make_metavar(error.ctx) if error.ctx else error.param.human_readable_name
-    return None
+        return error.param.human_readable_name
+    return error.param_hint if isinstance(error.param_hint, str) else None

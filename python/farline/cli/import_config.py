@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from farline.cli.command import Command
+from farline.cli.words import Words
 from farline.errors import SpecError, SystemFailure
 
 _DEFAULTS = {
@@ -18,7 +19,7 @@ _MOST_BYTES = 64 << 20
 
 
 @click.command(cls=Command, short_help="Convert other tools' configurations.")
-@click.argument("tool", type=click.Choice(("rclone", "globus", "perfsonar")))
+@click.argument("tool", type=Words(["rclone", "globus", "perfsonar"]))
 @click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
 def command(tool: str, file: Path | None) -> int:
     """Print a configuration of another tool as one for farline; nothing is changed.
@@ -45,7 +46,7 @@ def command(tool: str, file: Path | None) -> int:
     for line in found.left_out:
         click.echo(f"left out: {line}", err=True)
     if not found.text:
-        click.echo(f"farline: {path}: nothing in it has a place here", err=True)
+        click.echo(f"farline: {path}: it contains nothing that farline can use", err=True)
         return 1
     return 0
 

@@ -12,7 +12,7 @@ import click
 
 from farline.cli.command import Command
 from farline.errors import SystemFailure, UsageError
-from farline.spec.near import unknown
+from farline.spec.near import did_you_mean
 from farline.spec.units import counted
 
 
@@ -35,14 +35,15 @@ def command(words: tuple[str, ...], folder: Path | None) -> int:
     pages = {man_name(one): one for one in contexts(cli)}
     if folder is not None:
         if words:
-            raise click.UsageError("--output writes every page: give no command")
+            raise click.UsageError("--output writes every page, so leave out the command")
         return _write(
             {name: man_page(one, version("farline")) for name, one in pages.items()}, folder
         )
     name = "-".join(("farline", *words))
     if name not in pages:
-        known = [one.replace("-", " ").removeprefix("farline ") for one in pages]
-        raise UsageError(f"no such command: {' '.join(words)}; {unknown(' '.join(words), known)}")
+        known = [one.command_path.removeprefix("farline ") for one in pages.values()]
+        meant = did_you_mean(" ".join(words), known) or "farline --help lists the commands"
+        raise UsageError(f"no such command: {' '.join(words)}; {meant}")
     return _show(man_page(pages[name], version("farline")))
 
 

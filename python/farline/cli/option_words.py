@@ -44,7 +44,9 @@ def in_flags(error: FarlineError) -> FarlineError:
 
     Only what is not allowed speaks of options.
     """
-    if not isinstance(error, SpecError | LimitError | AuthError):
+    # --where calls options as columns do.
+    is_where = error.message.startswith("--where ")
+    if is_where or not isinstance(error, SpecError | LimitError | AuthError):
         return error
     text = spoken(error.message)
     return error if text == error.message else error.reworded(text)

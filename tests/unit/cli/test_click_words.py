@@ -31,6 +31,9 @@ from farline.cli import group
         ("show", "RUN|last is missing"),
         ("export", "--output is missing"),
         ("adjust last --streams 0", "--streams: 0 is out of range; allowed: 1 to 256"),
+        ("copy file to --max-harm 2", "--max-harm: 2 is out of range; allowed: above 0, below 1"),
+        ("completion tcsh", "SHELL: 'tcsh' is not allowed; allowed: bash, zsh, fish"),
+        ("import-config x", "TOOL: 'x' is not allowed; allowed: rclone, globus, perfsonar"),
         ("copy file to --chunk 1", "--chunk: 1 is out of range; allowed: 64 KiB to 16 MiB"),
     ],
 )  # fmt: skip

@@ -207,3 +207,8 @@ def test_an_error_stays_of_its_kind() -> None:
             from_failure({"kind": "limit", "message": "rate_bps: 3", "permanent": True})
         )
     assert isinstance(told, FarlineError) and told.kind == "limit" and told.permanent
+
+
+def test_where_keeps_the_names_of_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    assert group.run(["runs", "--where", "streams"]) == 1
+    assert "write OPTION=VALUE, such as streams=4" in capsys.readouterr().err
