@@ -14,8 +14,27 @@ WORDS = "farline.words"
 """Where a context keeps the words of its command line."""
 
 
+_WHOLE = "\N{NON-BREAKING HYPHEN}"
+
+
+class _Formatter(click.HelpFormatter):
+    """Text whose lines never break inside an option such as `--half-width`."""
+
+    def write_text(self, text: str) -> None:
+        """Writes paragraphs of `text`, indented and filled."""
+        start = len(self.buffer)
+        super().write_text(text.replace("-", _WHOLE))
+        self.buffer[start:] = [part.replace(_WHOLE, "-") for part in self.buffer[start:]]
+
+
+class _Context(click.Context):
+    formatter_class = _Formatter
+
+
 class _Helpful(click.Command):
     """Help from the manual; mistyped options are told which may have been meant."""
+
+    context_class = _Context
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Those that were declared, `--help-all` and `--help`."""

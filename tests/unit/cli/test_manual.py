@@ -33,7 +33,7 @@ def contexts(
     command: click.Command = cli, parent: click.Context | None = None, name: str = "farline"
 ) -> Iterator[click.Context]:
     """A context for every command, groups included."""
-    context = click.Context(command, parent=parent, info_name=name, terminal_width=WIDTH)
+    context = command.context_class(command, parent=parent, info_name=name, terminal_width=WIDTH)
     yield context
     if isinstance(command, click.Group):
         for one in command.list_commands(context):
