@@ -162,7 +162,10 @@ def check_line(plan: ContentionPlan, target: str | None) -> None:
         SpecError: when a side or a load is not allowed.
     """
     if target is not None and plan.network is not None:
-        raise UsageError("the plan has a table [path], an emulated network: leave out the host")
+        raise UsageError(
+            "an emulated line ([path] or link options) has its own hosts: leave out HOST, or the"
+            " options of the line"
+        )
     if target is None and plan.network is None:
         raise UsageError(
             "no line to share: name a HOST, or emulate one, such as --link-rate 100Mbit --rtt 10ms"

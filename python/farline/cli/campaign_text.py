@@ -31,15 +31,17 @@ STATES = {
 
 
 def span_text(seconds: float | None) -> str:
-    """A time span for people: `14 s`, `3 min 20 s`, `2 h 5 min`."""
+    """A time span for people: `14 s`, `3 min 20 s`, `2 h 5 min`, `15 min`."""
     if seconds is None:
         return "an unknown time"
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    large, small, rest = (60, 1, "min s") if whole < 3600 else (3600, 60, "h min")
+    units = rest.split()
+    text = f"{whole // large} {units[0]}"
+    below = whole % large // small
+    return f"{text} {below} {units[1]}" if below else text
 
 
 def left_text(left: Estimate) -> str:

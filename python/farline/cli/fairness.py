@@ -149,8 +149,8 @@ def command(
 
     The transfer runs alone, background traffic runs alone at each load, then both run
     together. Without HOST, farline emulates the line (--link-rate 100Mbit --rtt 10ms) and
-    its router counts what passes; with HOST, both go there and the receivers count. Options
-    of a run are those of the transfer. PLAN.toml can compare several transfers.
+    its router counts what passes; with HOST, both go there and the receivers count. Run
+    options apply to the transfer. PLAN.toml can compare several transfers.
     """
     from farline.api.contention import begun_journal, check_line
     from farline.cli.profile import _positions

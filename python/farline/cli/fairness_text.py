@@ -79,7 +79,7 @@ def result_lines(outcome: Outcome) -> Iterator[str]:
         verdict = outcome.verdicts[name]
         yield f"verdict: {verdict.line}"
         yield from (f"  {line}" for line in verdict.evidence)
-        yield from (f"  to be gentler: {line}" for line in verdict.remedies)
+        yield from (f"  to harm others less: {line}" for line in verdict.remedies)
     if outcome.invalid:
         trials = counted(outcome.invalid, "trial")
         yield f"{trials} not counted: the emulated path was not accurate"
@@ -165,6 +165,10 @@ def dry_lines(plan: ContentionPlan, wanted: Sequence[Place]) -> Iterator[str]:
     """The trials of the first repetition in their order, how many in all, and for how long."""
     time_s = duration_s(plan, wanted, OVERHEAD_S)
     yield f"{counted(len(wanted), 'trial')}, about {span_text(time_s)}"
+    for one in plan.subjects:
+        role = "reference" if one.name == plan.reference else "transfer"
+        yield f"{role}: {side_text(one.tool, one.options)}"
+    yield f"background: {side_text(plan.background.tool, plan.background.options)}"
     yield "first repetition, in this order:"
     first = [place for place in wanted if place.repetition == 0]
     for number, place in enumerate(first, 1):

@@ -108,7 +108,7 @@ def test_a_dry_run_says_what_and_how_long(fairness: Command) -> None:
     [
         ((), "no line to share: name a HOST, or emulate one"),
         (("--testbed", "nowhere"), "'nowhere' is not a preset"),
-        ((*LINE, "host.example.org"), "an emulated network: leave out the host"),
+        ((*LINE, "host.example.org"), "has its own hosts: leave out HOST"),
         (("host.example.org", "--load", "50%"), "50% of an unknown line: state its rate"),
         ((*LINE, "--load", "lots"), "'lots' is not a load"),
         ((*LINE, "--background", "tcp:cubic,streams"), "write OPTION=VALUE"),
