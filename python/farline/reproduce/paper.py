@@ -53,7 +53,7 @@ def write_paper(items: Sequence[Item], results: Iterable[Result], folder: Path) 
 
 def paper_lines(shown: Sequence[tuple[Item, Result]], missing: Sequence[str]) -> Iterator[str]:
     """The text, line by line: results in the order of their items."""
-    yield "# farline: measurement, models and movement of bulk data, held against five papers"
+    yield "# farline: measurement, models and movement of bulk data, compared with five papers"
     yield from ("", *_abstract(shown, missing))
     yield from ("", "## 1. Method", "", *_method(shown))
     yield from ("", "## 2. Accuracy of the emulated paths", "", *_accuracy(shown))
@@ -73,7 +73,7 @@ def _abstract(shown: Sequence[tuple[Item, Result]], missing: Sequence[str]) -> I
     checks = [check for _, result in shown for check in result.checks]
     said = ", ".join(f"{name} {count[name]}" for name in _VERDICTS if count[name])
     yield (
-        f"farline {version('farline')} was held against {len(shown) + len(missing)} figures,"
+        f"farline {version('farline')} was compared with {len(shown) + len(missing)} figures,"
         f" tables and sentences of five papers. {len(shown)} have a result; verdicts: {said}."
         f" Of {len(figures)} figures and tables {agreeing} agree. Of {len(checks)} checks"
         f" {sum(check.holds for check in checks)} hold."
@@ -87,7 +87,7 @@ def _method(shown: Sequence[tuple[Item, Result]]) -> Iterator[str]:
     measured = sum(bool(item.sources) for item, _ in shown)
     campaigns = {name for item, _ in shown for name in item.sources}
     yield (
-        f"{measured} entries stand on {len(campaigns)} measurements over emulated paths,"
+        f"{measured} entries rest on {len(campaigns)} measurements over emulated paths,"
         f" {len(shown) - measured} are computed. All results are of {span}, at {scales} scale."
     )
     for name in _HOST:
@@ -119,7 +119,7 @@ def _accuracy(shown: Sequence[tuple[Item, Result]]) -> Iterator[str]:
         if name.startswith(("Runs of ", "Emulator in "))
     )
     if not facts:
-        yield "No entry with a result stands on an emulated path."
+        yield "No entry with a result rests on an emulated path."
         return
     yield from ("| what | how it was |", "|---|---|")
     for name, text in facts:
@@ -165,7 +165,7 @@ def _differs(shown: Sequence[tuple[Item, Result]]) -> Iterator[str]:
 def _instead(shown: Sequence[tuple[Item, Result]]) -> Iterator[str]:
     found = [(item, result) for item, result in shown if result.instead]
     if not found:
-        yield "No entry with a result says it."
+        yield "No entry with a result names what farline does instead."
     for item, result in found:
         yield f"- `{item.id}`: {_text(result.instead)}"
 

@@ -40,7 +40,7 @@ def _text() -> str:
 
 def test_counts_are_those_of_the_results() -> None:
     text = _text()
-    assert "was held against 4 figures, tables and sentences" in text
+    assert "was compared with 4 figures, tables and sentences" in text
     assert "3 have a result; verdicts: agrees 1, differs 1, not possible here 1." in text
     assert "Of 3 checks 2 hold." in text
     assert "All results are of 2026-01-02 to 2026-01-03, at quick scale." in text

@@ -24,11 +24,12 @@ def items_named(names: Sequence[str]) -> list[Item]:
     Raises:
         UsageError: for a name that is not an item's; says which may have been meant.
     """
-    from farline.spec.near import unknown
+    from farline.spec.near import did_you_mean
 
     known = {item.id: item for item in ITEMS}
     for name in names:
         if name not in known:
-            raise UsageError(f"no such item: {name}; {unknown(name, list(known))}")
+            meant = did_you_mean(name, known) or "farline reproduce --list lists them"
+            raise UsageError(f"no such item: {name}; {meant}")
     wanted = set(names)
     return [item for item in ITEMS if item.id in wanted]
