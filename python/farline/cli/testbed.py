@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 _ENDINGS = {
     "down": " is down",
-    "killed": " did not answer, so it was killed; it is down",
-    "swept": " had already ended: its remains were removed",
+    "killed": " did not answer, so it was killed and is down now",
+    "swept": " had already ended; what it left was removed",
 }
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 

@@ -133,7 +133,7 @@ def unload(name: str) -> None:
         return
     program = _programs().get(name)
     if program is None:
-        raise SpecError(f"congestion control {name}: not loaded by farline, {_loaded_text()}")
+        raise SpecError(f"congestion control {name}: not loaded by farline; {_loaded_text()}")
     if program.users:
         raise SystemFailure(
             f"congestion control {name}: in use by {program.users} sockets or namespace defaults; "
@@ -165,7 +165,7 @@ def _programs() -> dict[str, Registered]:
 
 def _loaded_text() -> str:
     names = loaded()
-    return f"loaded are {', '.join(names)}" if names else "nothing is"
+    return f"loaded: {', '.join(names)}" if names else "none is loaded"
 
 
 def _state(

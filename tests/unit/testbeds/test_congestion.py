@@ -183,7 +183,7 @@ def test_unknown_names_are_refused_with_those_there_are(bpftool: Bpftool) -> Non
         SpecError, match=r"vegas.*which has htcp, htcp_no_scale, scalable, highspeed"
     ):
         congestion.load("vegas")
-    with pytest.raises(SpecError, match="not loaded by farline, nothing is"):
+    with pytest.raises(SpecError, match="not loaded by farline; none is loaded"):
         congestion.unload("scalable")
 
 

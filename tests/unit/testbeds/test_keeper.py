@@ -348,7 +348,7 @@ def test_down_of_a_bed_whose_keeper_died_removes_what_it_left(
     silent.process.wait()
     assert run(["testbed", "down", *words]) == 0
     said = capsys.readouterr().out
-    assert said == "testbed bed had already ended: its remains were removed\n"
+    assert said == "testbed bed had already ended; what it left was removed\n"
     assert not silent.folder.exists()
 
 
