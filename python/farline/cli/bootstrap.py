@@ -35,7 +35,7 @@ def command(host: str, remove: bool, program: Path | None, as_json: bool, **logi
     """Send a program for copies to HOST over ssh, as `farline copy --bootstrap` does.
 
     The program needs neither Python nor root there. It is checked by its SHA-256 and kept
-    in ~/.cache/farline, where a later copy finds it. --remove takes it away again.
+    in ~/.cache/farline, where a later copy finds it. --remove deletes it again.
     """
     from farline.cli.copy.command import ssh_command
     from farline.tools.bootstrap import remove_programs, send_program

@@ -16,13 +16,13 @@ _PART_BYTES = 4 << 20
 
 @click.command(cls=Command, short_help="Print a file on another host.")
 @click.argument("location", metavar=LOCATION)
-@click.option("--offset", type=SIZE, default="0B", help="Begin at this byte.")
+@click.option("--offset", type=SIZE, default="0B", help="Start at this byte.")
 @click.option("--count", type=SIZE, help="Print at most this many bytes (default: to the end).")
 @reach_options
 def command(location: str, offset: float, count: float | None, **options: Any) -> int:
-    """Write what is in a file below the folder of a ticket, or on a host that ssh reaches.
+    """Print a file below the folder of a ticket, or on a host that ssh reaches.
 
-    LOCATION is farline://...#path or [user@]host:path. The ticket must be one to read. For more
+    LOCATION is farline://...#path or [user@]host:path. A ticket must allow reading. For more
     than a few megabytes use farline copy.
     """
     at, left = int(offset), None if count is None else int(count)

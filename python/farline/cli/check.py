@@ -27,10 +27,10 @@ DIFFERS = 23
 @click.option("-q", "--quiet", is_flag=True, help="Print only files that differ.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(receipt: Path, destination: Path, quiet: bool, as_json: bool) -> int:
-    """Read every file below DESTINATION that RECEIPT has a checksum of, and compare.
+    """Read every file below DESTINATION for which RECEIPT has a checksum, and compare.
 
     RECEIPT is a file that `farline copy --receipt` wrote, DESTINATION the folder, or the one file,
-    that the copy went to. Files of which the receipt has no checksum are counted and not read.
+    that the copy went to. Files without a checksum in the receipt are counted, but not read.
     """
     if not destination.exists():
         raise UsageError(f"{destination}: no such file or folder")

@@ -162,8 +162,8 @@ def sysctl_lines(facts: HostFacts, path: StatedPath, found: list[HostFinding]) -
         command, _, _ = item.command.removeprefix(SYSCTL).partition(" && ")
         setting, _, value = command.partition("=")
         text = value.strip('"')
-        lines += ["", f"# now {item.what}; {item.why}", f"{setting} = {text}"]
-    return lines if changes else [*lines, "", "# Nothing is to change for this path."]
+        lines += ["", f"# now: {item.what}; {item.why}", f"{setting} = {text}"]
+    return lines if changes else [*lines, "", "# Nothing needs to change for this path."]
 
 
 def _path(rate: float, rtt: float, streams: int, loss: float | None) -> StatedPath:
@@ -171,7 +171,7 @@ def _path(rate: float, rtt: float, streams: int, loss: float | None) -> StatedPa
 
     for value, name in ((rate, "--rate"), (rtt, "--rtt")):
         if value <= 0:
-            raise click.BadParameter("it must be more than 0", param_hint=name)
+            raise click.BadParameter("must be above 0", param_hint=name)
     return StatedPath(int(rate), rtt, streams, loss)
 
 

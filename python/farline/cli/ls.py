@@ -43,7 +43,7 @@ def command(
 ) -> int:
     """List names below the folder of a ticket, or on a host that ssh reaches.
 
-    LOCATION is farline://...#path or [user@]host:path; a PATH is one more on the same host. Each
+    LOCATION is farline://...#path or [user@]host:path; PATH is another path on the same host. Each
     line has permissions, size, last change and name, sorted by name.
     """
     with opened(location, more, "read", options) as (folder, paths):

@@ -17,14 +17,14 @@ from farline.cli.far_names import LOCATION, MORE, opened, reach_options
     "-p",
     "--parents",
     is_flag=True,
-    help="Make missing folders above it too; one that exists is no error.",
+    help="Make missing folders above it too; accept one that exists.",
 )
 @reach_options
 def command(location: str, more: tuple[str, ...], parents: bool, **options: Any) -> int:
     """Make folders below the folder of a ticket, or on a host that ssh reaches.
 
-    LOCATION is farline://...#path or [user@]host:path; a PATH is one more on the same host. The
-    ticket must be one to write.
+    LOCATION is farline://...#path or [user@]host:path; PATH is another path on the same host. A
+    ticket must allow writing.
     """
     with opened(location, more, "write", options) as (folder, paths):
         for path in paths:

@@ -79,7 +79,7 @@ def command(
     store_path: Path | None,
     **options: Any,
 ) -> int:
-    """Measure throughput to HOST for every setting of a grid, repeated until it is certain.
+    """Measure throughput to HOST for every setting of a grid, until each mean is precise.
 
     The grid comes from options, PLAN.toml, or both, where options take precedence. A list
     such as 1,2,4 or a range such as 64K..1M*2 varies an option. Each setting is repeated

@@ -20,7 +20,7 @@ def command(location: str, new: str, force: bool, parents: bool, **options: Any)
     """Rename a file or folder below the folder of a ticket, or on a host that ssh reaches.
 
     LOCATION is farline://...#path or [user@]host:path; NEW is a path on the same host, not below
-    the old one. The ticket must be one to write.
+    the old one. A ticket must allow writing.
     """
     with opened(location, (new,), "write", options) as (folder, (path, to)):
         folder.rename(path, to, force, parents)

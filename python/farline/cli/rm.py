@@ -14,9 +14,9 @@ from farline.spec.units import counted
 @click.command(cls=Command, short_help="Remove files on another host.")
 @click.argument("location", metavar=LOCATION)
 @click.argument("more", nargs=-1, metavar=MORE)
-@click.option("-r", "--recursive", is_flag=True, help="Remove folders with all that is in them.")
-@click.option("-f", "--force", is_flag=True, help="A name that does not exist is no error.")
-@click.option("-v", "--verbose", is_flag=True, help="Say how many names were removed.")
+@click.option("-r", "--recursive", is_flag=True, help="Remove folders with everything in them.")
+@click.option("-f", "--force", is_flag=True, help="Ignore names that do not exist.")
+@click.option("-v", "--verbose", is_flag=True, help="Print how many names were removed.")
 @reach_options
 def command(
     location: str,
@@ -28,9 +28,9 @@ def command(
 ) -> int:
     """Remove names below the folder of a ticket, or on a host that ssh reaches.
 
-    LOCATION is farline://...#path or [user@]host:path; a PATH is one more on the same host. A
-    link is removed, not what it leads to; an empty folder goes without -r too. The ticket must be
-    one to write.
+    LOCATION is farline://...#path or [user@]host:path; PATH is another path on the same host. A
+    link is removed, not what it points to; an empty folder is removed without -r too. A ticket
+    must allow writing.
     """
     from farline.tools.names import NoSuchName
 

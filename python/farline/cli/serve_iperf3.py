@@ -91,7 +91,9 @@ def iperf3_config(options: dict[str, Any], addresses: list[str]) -> Iperf3Config
         _refuse_without(options)
         return None
     if (options["iperf3_key"] is None) != (options["iperf3_users"] is None):
-        raise click.UsageError("--iperf3-key and --iperf3-users go together: give both or none")
+        raise click.UsageError(
+            "--iperf3-key and --iperf3-users must be set together: give both or neither"
+        )
     if options["iperf3_key"] is None and (options["iperf3_pkcs1"] or options["iperf3_skew"]):
         flag = "--iperf3-pkcs1" if options["iperf3_pkcs1"] else "--iperf3-skew"
         raise click.UsageError(f"{flag} needs --iperf3-key and --iperf3-users")

@@ -49,10 +49,10 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Show what names below the folder of a ticket, or on a host that ssh reaches, stand for.
+    """Show files and folders below the folder of a ticket, or on a host that ssh reaches.
 
-    LOCATION is farline://...#path or [user@]host:path; a PATH is one more on the same host.
-    A checksum reads all of the file on that host, and sends none of it.
+    LOCATION is farline://...#path or [user@]host:path; PATH is another path on the same host.
+    For a checksum that host reads the whole file, but sends none of it.
     """
     with opened(location, more, "read", options) as (folder, paths):
         for number, path in enumerate(paths):

@@ -188,8 +188,8 @@ def command(
 ) -> int:
     """Measure how fast files in the folder PATH can be read and written.
 
-    By default one setting at a time is varied; options that name values measure all combinations
-    of them. Works on files of its own, and removes them. Prints the most that one process and all
+    By default one setting at a time is varied; options that list values measure all combinations
+    of them. Uses files of its own, and removes them. Prints the most that one process and all
     processes reach, and keeps the result as the profile of the file system.
     """  # fmt: skip
     from farline.cli.storage_text import View, print_result

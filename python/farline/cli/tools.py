@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def command(names: tuple[str, ...], as_json: bool) -> None:
     """List the movers and testers that --tool can name.
 
-    Each has a line: whether it is installed here and in which version, or which
-    package brings it. With TOOL, show what it takes and what it calls it.
+    Each line says whether the tool is installed here and in which version, or which
+    package to install. With TOOL, show which options it takes, and its names for them.
     """
     from farline.drivers import drivers
 

@@ -266,7 +266,7 @@ def letter_options(command: _Command) -> _Command:
                 "--copy-links",
                 help="Copy what symbolic links point at: same as --links follow.",
             ),
-            _flag("--no-encrypt", help="Send not encrypted: same as --cipher none."),
+            _flag("--no-encrypt", help="Send the data unencrypted: same as --cipher none."),
             _flag("-z", "--compress", help="Not supported: data are not compressed."),
         )
     ):

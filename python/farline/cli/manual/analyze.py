@@ -68,7 +68,7 @@ PAGES = {
         ),
         examples=(
             ("Compare file transfers with memory-to-memory transfers",
-             "farline analyze compare --a modality=E --b modality=T --infrastructure sites.toml"),
+             "farline analyze compare --a modality=E --b modality=T --capacity 10Gbit"),
             ("Profile the file transfer method",
              "farline analyze compare --method strict --infrastructure sites.toml"),
         ),

@@ -64,11 +64,11 @@ PAGES = {
             ("Copy a folder from another host", "farline copy host.example.org:data/ data/"),
             ("Show what would be copied", "farline copy -n data/ host.example.org:data/"),
             (
-                "Replace what changed, and delete what is gone after asking",
+                "Replace changed files, and delete those that the source no longer has",
                 "farline copy --overwrite different --delete data/ host.example.org:data/",
             ),
             (
-                "Copy between two other hosts; the data do not pass this one",
+                "Copy between two other hosts; the data do not pass through this one",
                 "farline copy one.example.org:data/ two.example.org:data/",
             ),
         ),
@@ -92,9 +92,9 @@ PAGES = {
             Options("Output", "--json"),
         ),
         examples=(
-            ("Use eight streams for the copy begun last", "farline adjust last --streams 8"),
+            ("Use eight streams for the newest running copy", "farline adjust last --streams 8"),
             (
-                "Leave a part of the line to others",
+                "Leave part of the link to others",
                 "farline adjust last --streams 2 --rate 200Mbit/s",
             ),
         ),
@@ -114,7 +114,7 @@ PAGES = {
             ("Send the program ahead of the first copy", "farline bootstrap dtn.example.org"),
             ("Copy to a host that has no farline",
              "farline copy --bootstrap data/ dtn.example.org:data/"),
-            ("Leave nothing there", "farline bootstrap --remove dtn.example.org"),
+            ("Remove what was sent", "farline bootstrap --remove dtn.example.org"),
         ),
         see_also=("farline copy", "docs/guide/copy.md"),
     ),

@@ -36,7 +36,7 @@ PAGES = {
         options=(Options("Output", "--json"),),
         examples=(
             ("List them, with what is installed here", "farline tools"),
-            ("Show what GridFTP takes, and what it calls it", "farline tools gridftp"),
+            ("Show which options GridFTP takes, and its names for them", "farline tools gridftp"),
         ),
         see_also=("farline copy", "farline probe", "farline profile", "docs/guide/tools.md"),
     ),
@@ -158,8 +158,8 @@ PAGES = {
         examples=(
             ("Measure UDT beside one CUBIC flow on an emulated line",
              "farline fairness --transport udt --link-rate 100Mbit --rtt 10ms"),
-            ("Measure four streams beside other background, at three loads",
-             "farline fairness -P 4 --background tcp:reno --load 20%,50%,100% --link-rate 100Mbit"),
+            ("Measure four streams beside other background, at two loads",
+             "farline fairness -P 4 --background tcp:reno --load 20%,90% --link-rate 100Mbit"),
             ("Run a plan, and write a report",
              "farline fairness plans/fairness-dumbbell.toml --report report"),
         ),

@@ -54,7 +54,7 @@ PAGES = {
     "rm": Page(
         options=(Options("What to remove", "-r -f -v"), _SSH),
         exits=NETWORK_EXITS,
-        examples=(("Remove a folder with all that is in it", "farline rm -r dtn:/archive/run6"),),
+        examples=(("Remove a folder with everything in it", "farline rm -r dtn:/archive/run6"),),
         see_also=("farline copy --delete", _GUIDE),
     ),
 }  # fmt: skip

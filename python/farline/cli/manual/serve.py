@@ -40,7 +40,7 @@ PAGES = {
                 "farline serve --anonymous --listen 127.0.0.1",
             ),
             ("Accept files into a folder", "mkdir -p incoming && farline serve --write incoming"),
-            ("Answer iperf3's clients on this host, nobody else", "farline serve --iperf3-only"),
+            ("Answer only clients of iperf3", "farline serve --iperf3-only"),
             ("Serve on one port behind a firewall", "farline serve --single-port -p 5470"),
         ),
         see_also=("farline probe", "farline copy", "farline ticket", _GUIDE),
