@@ -87,4 +87,4 @@ def detect(path: str | Path) -> str:
 
 
 def _choice() -> str:
-    return f"name the format: {', '.join(sorted(formats()))}"
+    return f"choose one with --format: {', '.join(sorted(formats()))}"

@@ -264,7 +264,9 @@ class StorageJob(Job[StorageResult]):
         caps = {action: caps_of(measured, action) for action in ("read", "write")}
         self._notes += _cache_notes(measured, request.is_warm)
         if mount is not None and mount.kind in MEMORY_ONLY:
-            self._notes.append(f"{mount.kind} keeps files in memory: these are rates of memory")
+            self._notes.append(
+                f"{mount.kind} keeps files in memory: these are the rates of memory, not of a disk"
+            )
         document = profile_document(
             host=socket.gethostname(), path=str(request.path.resolve()), mount=mount,
             file_bytes=ground.own_bytes,
@@ -545,7 +547,7 @@ def _cache_notes(measured: Sequence[Measured], is_warm: bool) -> Iterator[str]:
     elif known:
         yield "nothing of what was read was in the page cache"
     if measured:
-        yield "what a device or a server keeps in memory of its own cannot be seen from this host"
+        yield "memory inside a device or a server acts as a cache that this host cannot see"
 
 
 def _begun(

@@ -450,7 +450,7 @@ class RunFollower:
     def _shown_key(self, fingerprint: str) -> Event:
         self._key = fingerprint
         if self._right.pin is None:
-            line = f"first contact, its key was stored: {fingerprint}"
+            line = f"first contact with this server; its key was stored: {fingerprint}"
             self._to_come.append(events.Notice(events.NoticeKind.FIRST_CONTACT, line))
         return events.ServerKey(fingerprint)
 
