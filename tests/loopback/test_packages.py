@@ -9,6 +9,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from scripts import dist
 from tests.support.trees import make_tree, shape
 
 EPOCH = {"SOURCE_DATE_EPOCH": "1700000000"}
+PROJECT = tomllib.loads((dist.ROOT / "pyproject.toml").read_text())["project"]
 SITE = Path(next(path for path in sys.path if path.endswith("site-packages")))
 
 
@@ -35,8 +37,12 @@ def make_wheel(folder: Path) -> Path:
                 archive.write(path, path.relative_to(dist.ROOT / "python"))
         archive.write(native, f"farline/{native.name}")
         archive.writestr(
-            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: farline\nVersion: {dist.version()}\n"
+            f"{info}/METADATA",
+            f"Metadata-Version: 2.1\nName: farline\nVersion: {dist.version()}\n"
+            + "".join(f"Requires-Dist: {one}\n" for one in PROJECT["dependencies"]),
         )
+        scripts = "".join(f"{name} = {what}\n" for name, what in PROJECT["scripts"].items())
+        archive.writestr(f"{info}/entry_points.txt", f"[console_scripts]\n{scripts}")
         archive.writestr(
             f"{info}/WHEEL",
             "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: false\n"
