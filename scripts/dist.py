@@ -13,6 +13,7 @@ import gzip
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -31,6 +32,8 @@ HOME = "usr/lib/farline"
 PYTHONS = ("3.12", "3.13", "3.14")
 """Further versions of Python that may be a distribution's: the extension is one for all (abi3)."""
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+ELF = {"x86_64": 62, "aarch64": 183}
+"""Processors as ELF has them (e_machine)."""
 
 
 def run(*words: str | Path, env: Mapping[str, str] | None = None) -> str:
@@ -63,8 +66,9 @@ def environment() -> dict[str, str]:
     }
 
 
-def build_wheel(folder: Path, env: Mapping[str, str]) -> Path:
-    """The wheel for this machine's processor."""
+def build_wheel(folder: Path, env: Mapping[str, str], machine: str) -> Path:
+    """The wheel for a processor; another than this machine's needs Rust's target for it."""
+    cross = [] if machine == platform.machine() else ["--target", f"{machine}-unknown-linux-gnu"]
     with tempfile.TemporaryDirectory(prefix="farline-zig-") as place:
         tools = Path(place)
         run(
@@ -80,9 +84,9 @@ def build_wheel(folder: Path, env: Mapping[str, str]) -> Path:
         run(
             sys.executable, "-m", "maturin", "build", "--release", "--locked", "--strip", "true",
             "--zig", "--compatibility", "manylinux2014", "--interpreter", sys.executable,
-            "--out", folder, env={**env, "PATH": path},
+            "--out", folder, *cross, env={**env, "PATH": path},
         )  # fmt: skip
-    wheel = newest(folder, "*.whl")
+    wheel = newest(folder, f"*{machine}.whl")
     forget_place(wheel)
     return wheel
 
@@ -127,18 +131,28 @@ def core_lock(text: str) -> str:
 
 def build_deb(wheel: Path, folder: Path, env: Mapping[str, str]) -> Path:
     """A Debian package of the core: an environment below /usr/lib/farline, pages, units."""
-    machine = re.sub(r".*_(x86_64|aarch64)\.whl$", r"\1", wheel.name)
+    machine = machine_of(wheel)
     name = f"farline_{version()}_{ARCHITECTURES[machine]}.deb"
     with tempfile.TemporaryDirectory(prefix="farline-deb-") as place:
         top = Path(place) / "root"
         fill_home(top, wheel)
-        fill_pages(top)
+        fill_pages(top, machine)
         fill_units(top)
         fill_control(top, ARCHITECTURES[machine])
         set_modes_and_times(top, int(env["SOURCE_DATE_EPOCH"]))
         target = folder / name
         run("dpkg-deb", "--root-owner-group", "-Zxz", "--build", top, target, env=env)
     return target
+
+
+def machine_of(wheel: Path) -> str:
+    """The processor that a wheel is for, by its name; its extension must be for the same."""
+    machine = re.sub(r".*_(x86_64|aarch64)\.whl$", r"\1", wheel.name)
+    with zipfile.ZipFile(wheel) as archive, archive.open("farline/_native.abi3.so") as file:
+        header = file.read(20)
+    if header[:4] != b"\x7fELF" or int.from_bytes(header[18:20], "little") != ELF[machine]:
+        sys.exit(f"dist: {wheel.name}: its extension is for another processor")
+    return machine
 
 
 def fill_home(top: Path, wheel: Path) -> None:
@@ -148,7 +162,7 @@ def fill_home(top: Path, wheel: Path) -> None:
     site.mkdir(parents=True)
     install_core(site)
     shutil.rmtree(site / "bin", ignore_errors=True)
-    run(*pip_install(site), "--no-index", wheel)
+    run(*pip_install(site), "--no-index", *for_machine(machine_of(wheel)), wheel)
     shutil.rmtree(site / "bin", ignore_errors=True)
     for record in site.glob("*.dist-info"):
         # They name this machine's folders.
@@ -174,6 +188,15 @@ def pip_install(site: Path) -> tuple[str | Path, ...]:
     return (*pip, "--no-compile", "--no-deps", "--target", site)
 
 
+def for_machine(machine: str) -> tuple[str, ...]:
+    """Words by which pip takes a wheel for another processor."""
+    if machine == platform.machine():
+        return ()
+    named = (f"manylinux2014_{machine}", f"manylinux_2_17_{machine}", f"linux_{machine}")
+    platforms = (word for name in named for word in ("--platform", name))
+    return (*platforms, "--python-version", "3.11", "--abi", "abi3", "--only-binary", ":all:")
+
+
 def install_core(site: Path) -> None:
     """The packages that farline's core needs, by the hashes of the lock."""
     with tempfile.NamedTemporaryFile("w", suffix=".lock") as lock:
@@ -182,18 +205,20 @@ def install_core(site: Path) -> None:
         run(*pip_install(site), "--require-hashes", "-r", lock.name)
 
 
-def farline_of(top: Path, *words: str) -> str:
-    """What the farline in the package prints."""
+def farline_of(top: Path, machine: str, *words: str) -> str:
+    """What the farline in the package prints; this checkout's where that runs elsewhere alone."""
+    is_ours = machine == platform.machine()
+    python, place = (top / HOME / "bin" / "python3", "") if is_ours else (sys.executable, "python")
     return run(
-        top / HOME / "bin" / "python3", "-m", "farline", *words,
-        env={"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": ""},
+        python, "-m", "farline", *words,
+        env={"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(ROOT / place) if place else ""},
     )  # fmt: skip
 
 
-def fill_pages(top: Path) -> None:
+def fill_pages(top: Path, machine: str) -> None:
     """Manual pages and completion, from the command's own definitions."""
     share = top / "usr" / "share"
-    farline_of(top, "man", "--output", str(share / "man"))
+    farline_of(top, machine, "man", "--output", str(share / "man"))
     for page in (share / "man" / "man1").glob("*.1"):
         compress(page)
     for shell, place in (
@@ -203,7 +228,7 @@ def fill_pages(top: Path) -> None:
     ):
         path = share / place
         path.parent.mkdir(parents=True)
-        path.write_text(farline_of(top, "completion", shell), encoding="utf-8")
+        path.write_text(farline_of(top, machine, "completion", shell), encoding="utf-8")
     docs = share / "doc" / "farline"
     docs.mkdir(parents=True)
     shutil.copy(ROOT / "CHANGELOG.md", docs / "changelog")
@@ -317,21 +342,26 @@ def write_sums(folder: Path) -> None:
 
 
 def main(words: Sequence[str]) -> int:
-    """Builds all packages, or those that are named: wheel, source, deb."""
-    wanted = set(words) or {"wheel", "source", "deb"}
+    """Builds all packages, or those that are named: wheel, source, deb; for named processors."""
+    machines = [word for word in words if word in ARCHITECTURES] or [platform.machine()]
+    wanted = set(words) - set(machines) or {"wheel", "source", "deb"}
     if unknown := wanted - {"wheel", "source", "deb"}:
-        sys.exit(f"dist: {', '.join(sorted(unknown))}: unknown; there are wheel, source, deb")
+        sys.exit(
+            f"dist: {', '.join(sorted(unknown))}: unknown; there are wheel, source, deb,"
+            f" {', '.join(ARCHITECTURES)}"
+        )
     if "deb" in wanted and shutil.which("dpkg-deb") is None:
         sys.exit("dist: dpkg-deb is missing: apt install dpkg")
     shutil.rmtree(DIST, ignore_errors=True)
     DIST.mkdir()
     env = environment()
-    wheel = build_wheel(DIST, env)
-    write_sbom(wheel, DIST)
+    wheels = [build_wheel(DIST, env, machine) for machine in machines]
+    write_sbom(wheels[0], DIST)
     if "source" in wanted:
         build_source(DIST, env)
     if "deb" in wanted:
-        build_deb(wheel, DIST, env)
+        for wheel in wheels:
+            build_deb(wheel, DIST, env)
     write_sums(DIST)
     for path in sorted(DIST.iterdir()):
         print(f"{path.stat().st_size / 1e6:8.1f} MB  dist/{path.name}")

@@ -145,6 +145,28 @@ def test_the_core_is_locked_by_hashes_and_listed_in_the_sbom() -> None:
         assert hashes
 
 
+def test_a_package_for_another_processor_has_its_extension_and_no_other(tmp_path: Path) -> None:
+    ours = make_wheel(tmp_path)
+    named = tmp_path / ours.name.replace("x86_64", "aarch64")
+    shutil.copy(ours, named)
+    with pytest.raises(SystemExit, match="its extension is for another processor"):
+        dist.build_deb(named, tmp_path, EPOCH)
+    with zipfile.ZipFile(ours) as archive, zipfile.ZipFile(named, "w") as other:
+        for info in archive.infolist():
+            content = archive.read(info)
+            if info.filename.endswith(".so"):
+                content = content[:18] + dist.ELF["aarch64"].to_bytes(2, "little") + content[20:]
+            other.writestr(info, content)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dist, "install_core", copy_core)
+        package = dist.build_deb(named, tmp_path, EPOCH)
+    assert package.name == f"farline_{dist.version()}_arm64.deb"
+    subprocess.run(["dpkg-deb", "--extract", package, tmp_path / "root"], check=True)
+    (native,) = (tmp_path / "root").rglob("_native.abi3.so")
+    assert int.from_bytes(native.read_bytes()[18:20], "little") == dist.ELF["aarch64"]
+    assert (tmp_path / "root/usr/share/man/man1/farline-copy.1.gz").exists()
+
+
 def test_a_wheel_forgets_where_it_was_built_and_its_record_stays_true(tmp_path: Path) -> None:
     wheel = tmp_path / "x-1-py3-none-any.whl"
     name = "x-1.dist-info/sboms/x.cyclonedx.json"
