@@ -7,9 +7,10 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from farline.drivers.driver import FilePair
-from farline.drivers.places import OverSsh, Place
+from farline.drivers.driver import FilePair, Task, refuse
+from farline.drivers.places import OverSsh, Place, Standing
 from farline.errors import ProtocolError, SystemFailure, UsageError
 from farline.spec.path_text import to_path_text
 
@@ -77,6 +78,38 @@ def both_ends(files: Sequence[FilePair], source: Place, destination: Place) -> t
         End(source, tuple(pair.source for pair in files)),
         End(destination, tuple(pair.destination for pair in files)),
     )
+
+
+def names_of(task: Task) -> list[str]:
+    """Every path that a tool is to carry: both of each pair, and files below source folders.
+
+    Those of a running server cannot be seen from here.
+    """
+    names = [name for pair in task.files for name in (pair.source, pair.destination)]
+    return [*names, *(name for below in _below(task).values() for name in below)]
+
+
+def _below(task: Task) -> dict[str, list[str]]:
+    """Files below each source folder that can be seen."""
+    place: Any = task.client if task.forward else task.server
+    folders = [pair.source for pair in task.files if pair.is_folder]
+    if isinstance(place, Standing):
+        return {}
+    return {
+        path: [name.partition("/")[2] for name in End(place, (path,)).names()] for path in folders
+    }
+
+
+def refuse_empty(tool: str, task: Task) -> None:
+    """For tools to which a folder without files is a mistake in their command line.
+
+    Raises:
+        SpecError: with the first such folder.
+    """
+    for path, names in _below(task).items():
+        if not names:
+            shown = to_path_text(os.fsencode(path))
+            raise refuse(tool, "copy.sources", f"has nothing to copy: no file is below {shown}")
 
 
 def kind_at(place: Place, path: str) -> str:

@@ -9,7 +9,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -167,8 +167,8 @@ class DrivenTool:
         program = self._driver.find_server(place, task)
         if program is None:
             raise self._driver.missing(place, str(self._driver.server_program))
-        server, task = self._started(place, task, program, course, should_stop)
-        with ended(server), ended(self._helper(task, program, should_stop)):
+        server, task, lease = self._started(place, task, program, course, should_stop)
+        with lease, ended(server), ended(self._helper(task, program, should_stop)):
             yield server, task
 
     def _helper(self, task: Task, program: str, should_stop: StopQuestion) -> Server | None:
@@ -189,30 +189,31 @@ class DrivenTool:
 
     def _started(
         self, place: Place, task: Task, program: str, course: Course, should_stop: StopQuestion
-    ) -> tuple[Server, Task]:
-        """A server on a free port: one that finds its port taken is started on another."""
+    ) -> tuple[Server, Task, socket.socket]:
+        """A server on a leased port; one that finds it taken is started on another."""
         failure: SystemFailure | None = None
         for _ in range(_START_TRIES):
-            task = replace(task, port=_free_port(place, task.address))
-            self._driver.prepare(task)
-            words = self._driver.server_words(task, program)
-            course.server_words = words
-            server = Server(
-                place, words, self._driver.server_environment(task), self._driver.listens,
-                task.port,
-            )  # fmt: skip
-            try:
-                server.wait_ready(should_stop, self._driver.ready_s)
+            with ExitStack() as undone:
+                port, lease = _leased_port(place, task.address)
+                undone.enter_context(lease)
+                task = replace(task, port=port)
+                self._driver.prepare(task)
+                words = self._driver.server_words(task, program)
+                course.server_words = words
+                server = Server(
+                    place, words, self._driver.server_environment(task), self._driver.listens,
+                    task.port,
+                )  # fmt: skip
+                undone.callback(server.end)
+                try:
+                    server.wait_ready(should_stop, self._driver.ready_s)
+                except SystemFailure as error:
+                    failure = error
+                    continue
                 if should_stop() is not Stop.GO_ON:
                     raise InterruptedRun(f"{self._driver.name} was stopped before it began")
-            except SystemFailure as error:
-                server.end()
-                failure = error
-                continue
-            except BaseException:
-                server.end()
-                raise
-            return server, task
+                undone.pop_all()
+            return server, task, lease
         assert failure is not None
         raise failure
 
@@ -316,21 +317,37 @@ def _pair(
     return FilePair(source, destination, is_folder)
 
 
-def _free_port(place: Place, address: str) -> int:
-    """A port that is likely to be free; elsewhere than here the server finds out."""
+def _leased_port(place: Place, address: str) -> tuple[int, socket.socket]:
+    """A port that is likely to be free, and what keeps other farlines of this user off it.
+
+    The lease is a name among the abstract Unix sockets of this network; it ends when the socket
+    is closed. Elsewhere than here the server finds out whether its port is free.
+
+    Raises:
+        SystemFailure: when none is free.
+    """
     first, last = _PORTS
     for _ in range(100):
         port = random.randrange(first, last, _PORTS_EACH)
-        if not isinstance(place, Here) or _is_free(address, port):
-            return port
+        lease = socket.socket(socket.AF_UNIX)
+        if isinstance(place, Here) and not (
+            _is_bound(lease, f"\0farline-tool-port-{port}") and _is_free(address, port)
+        ):
+            lease.close()
+            continue
+        return port, lease
     raise SystemFailure(f"no free port between {first} and {last} on {place}")
 
 
 def _is_free(address: str, port: int) -> bool:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.socket(family) as one:
-        try:
-            one.bind((address, port))
-        except OSError:
-            return False
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as one:
+        return _is_bound(one, (address, port))
+
+
+def _is_bound(one: socket.socket, name: str | tuple[str, int]) -> bool:
+    """Binds a socket to a name; false if that is taken."""
+    try:
+        one.bind(name)
+    except OSError:
+        return False
     return True

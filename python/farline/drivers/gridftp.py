@@ -10,6 +10,7 @@ as complete with too few bytes, so the bytes are compared.
 
 from __future__ import annotations
 
+import os
 import shlex
 import socket
 from collections.abc import Mapping
@@ -17,12 +18,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from farline.drivers.destination import names_of, refuse_empty
 from farline.drivers.driver import Abilities, Driver, Figures, FilePair, Flow, Task, refuse
 from farline.drivers.iperf3 import buffer_of_both
 from farline.drivers.places import Here, OverSsh
 from farline.drivers.processes import Ended
 from farline.drivers.said import failure_of, rows_of
-from farline.errors import ProtocolError, SystemFailure
+from farline.errors import ProtocolError
+from farline.spec.path_text import to_path_text
 
 BLOCK_BYTES = 256 * 1024
 """What globus-url-copy takes unless told."""
@@ -91,6 +94,8 @@ class Gridftp(Driver):
             )  # fmt: skip
         if task.get("tool_stripes", 1) > MOST_STRIPES:
             raise refuse(self.name, "tool_stripes", f"takes at most {MOST_STRIPES} data movers")
+        _refuse_lost_names(task)
+        refuse_empty(self.name, task)
         buffer_of_both(self.name, task)
 
     def _is_third_party(self, task: Task) -> bool:
@@ -222,9 +227,27 @@ def _opened(task: Task, far: bool) -> str:
         return "RW/dev/null" if receives else "R/dev/zero"
     paths = [pair.destination if receives else pair.source for pair in task.files]
     full = [path if far else _absolute(path) for path in paths]
-    if any("," in path for path in full):
-        raise SystemFailure("gridftp failed: a path with a comma cannot be opened to its server")
-    return ",".join(f"{'RW' if receives else 'R'}{path}" for path in full)
+    return ",".join(f"{'RW' if receives else 'R'}{_pattern(path)}" for path in full)
+
+
+def _pattern(path: str) -> str:
+    """A path as `-rp` takes it: percent-encoded patterns, variables and all, parted by commas."""
+    return quote("".join(f"[{letter}]" if letter in "*?[$" else letter for letter in path))
+
+
+def _refuse_lost_names(task: Task) -> None:
+    """globus-url-copy drops letters outside ASCII, and writes a file under what is left.
+
+    Raises:
+        SpecError: with the first such name.
+    """
+    for name in names_of(task):
+        if any(letter != "\t" and not " " <= letter <= "~" for letter in name):
+            raise refuse(
+                "gridftp", "copy.sources",
+                f"carries names of printable ASCII alone, which {to_path_text(os.fsencode(name))} "
+                "is not; use another tool, such as rsync, or rename it",
+            )  # fmt: skip
 
 
 def _absolute(path: str) -> str:

@@ -46,6 +46,14 @@ Listens = Literal["tcp", "udp", "no"]
 
 _GUARD = r"""
 kind=$1 port=$2; shift 2
+listens() {
+  case $kind in
+  tcp) grep -qsi ": [0-9A-F]*:$port [0-9A-F:]* 0A " /proc/$1/net/tcp /proc/$1/net/tcp6 ;;
+  udp) grep -qsi ": [0-9A-F]*:$port " /proc/$1/net/udp /proc/$1/net/udp6 ;;
+  *) false ;;
+  esac
+}
+if listens $$; then echo "port $((0x$port)) is taken by another program" >&2; exit 98; fi
 exec 3<&0
 setsid "$@" </dev/null >&2 3<&- &
 p=$!
@@ -57,10 +65,7 @@ over() {
 { cat <&3; over; } >/dev/null 2>&1 &
 w=$!
 while kill -0 $p 2>/dev/null; do
-  case $kind in
-  tcp) grep -qsi ": [0-9A-F]*:$port [0-9A-F:]* 0A " /proc/$p/net/tcp /proc/$p/net/tcp6 ;;
-  udp) grep -qsi ": [0-9A-F]*:$port " /proc/$p/net/udp /proc/$p/net/udp6 ;;
-  esac && { echo ready; break; }
+  listens $p && { echo ready; break; }
   sleep 0.02
 done
 wait $p; r=$?
@@ -71,6 +76,7 @@ exit $r
 """
 """Arguments: tcp, udp or no; the port in hexadecimal; the server's command.
 
+A port on which somebody listens already is refused: the client would meet the server of another.
 What the server started ends with it (GridFTP's stripes leave their data movers running). dash knows
 no `kill -- -GROUP`."""
 

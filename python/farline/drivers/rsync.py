@@ -115,11 +115,12 @@ class Rsync(Driver):
     def _far(self, task: Task, path: str) -> str:
         if _is_sealed(task):
             return f"{ssh_server.login_name(task)}:{path}"
-        place = f"rsync://{_MODULE}@{task.host}:{task.port}/"
         if isinstance(task.server, Standing):
             # A running daemon's own modules: the first part of the path names one.
-            return f"rsync://{task.host}:{task.port}/{path.lstrip('/')}"
-        return place + _MODULE + "/" + path.removeprefix(_root(task)).lstrip("/")
+            module, slash, path = path.lstrip("/").partition("/")
+            return f"rsync://{task.host}:{task.port}/{module}{slash}{_dotted(path)}"
+        inside = path.removeprefix(_root(task)).lstrip("/")
+        return f"rsync://{_MODULE}@{task.host}:{task.port}/{_MODULE}/{_dotted(inside)}"
 
     def client_environment(self, task: Task) -> dict[str, str]:
         """The daemon's password: no command line shows it."""
@@ -149,6 +150,11 @@ def _root(task: Task) -> str:
     (pair,) = task.files
     path = pair.destination if task.forward else pair.source
     return str(Path(path if pair.is_folder else Path(path).parent).absolute())
+
+
+def _dotted(path: str) -> str:
+    """A path in a module; a daemon takes one that begins with a dash for an option, and waits."""
+    return f"./{path}" if path.startswith("-") else path
 
 
 def _local(path: str) -> str:

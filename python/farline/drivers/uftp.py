@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from farline.drivers.destination import refuse_empty
 from farline.drivers.driver import (
     Abilities,
     Driver,
@@ -79,6 +80,7 @@ class Uftp(Driver):
             raise refuse(self.name, "block_bytes", "takes 512 to 8800 bytes")
         if ":" in task.address:
             raise refuse(self.name, "ip_version", "is driven over IPv4 only")
+        refuse_empty(self.name, task)
 
     def server_words(self, task: Task, program: str) -> list[str]:
         """A receiver for this run, into the one folder."""

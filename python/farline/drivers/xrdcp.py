@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from farline.drivers.destination import names_of, refuse_empty
 from farline.drivers.driver import Abilities, Driver, Figures, Task, refuse
 from farline.drivers.places import Here, InHost, Standing
 from farline.drivers.processes import Ended
 from farline.drivers.said import failure_of
+from farline.spec.path_text import to_path_text
 
 MOST_STREAMS = 15
 _OTHER_ID = "65534"
@@ -56,19 +58,50 @@ class Xrdcp(Driver):
             raise refuse(
                 self.name, "copy.sources", "copies folders only to and from servers it starts"
             )
+        self._refuse_queries(task)
+        refuse_empty(self.name, task)
+
+    def _refuse_queries(self, task: Task) -> None:
+        """In its names, those of files here too, a question mark begins words for the server.
+
+        Raises:
+            SpecError: with the first such name.
+        """
+        for name in names_of(task):
+            if "?" in name:
+                shown = to_path_text(os.fsencode(name))
+                raise refuse(
+                    self.name, "copy.sources",
+                    f"cannot carry a name with a question mark: {shown}; use another tool, such "
+                    "as rsync, or rename it",
+                )  # fmt: skip
 
     def prepare(self, task: Task) -> None:
-        """The server's configuration: the folders of the copy, and its own."""
+        """The server's configuration: its own folder, with a link to that of the copy.
+
+        A configuration parts its words at blanks and knows variables; a link has neither.
+        """
         (task.folder / "admin").mkdir(exist_ok=True)
-        if (link := self._named(task)) is not None and not link.is_symlink():
-            link.symlink_to(task.files[0].source)
-        exported = {str(Path(pair.destination if task.forward else pair.source).parent)
-                    for pair in task.files}  # fmt: skip
-        exported |= {pair.destination if task.forward else pair.source for pair in task.files}
-        lines = [f"all.export {path}" for path in sorted({*exported, str(task.folder)})]
+        link = self._link(task)
+        link.parent.mkdir(exist_ok=True)
+        if not link.is_symlink():
+            link.symlink_to(self._folder(task))
+        lines = [f"all.export {task.folder}"]
         lines += [f"all.{name}path {task.folder / 'admin'}" for name in ("admin", "pid")]
         lines += [f"xrd.port {task.port}", "xrd.allow host *"]
         (task.folder / "xrootd.cf").write_text("\n".join([*lines, ""]), "utf-8")
+
+    def _folder(self, task: Task) -> str:
+        """The folder at the server that is read or written."""
+        (pair,) = task.files
+        path = pair.destination if task.forward else pair.source
+        return path if pair.is_folder else str(Path(path).parent)
+
+    def _link(self, task: Task) -> Path:
+        """What leads to it; a folder that is pulled keeps its name, so it has the one it gets."""
+        (pair,) = task.files
+        is_pulled = pair.is_folder and not task.forward
+        return task.folder / "shown" / (Path(pair.destination).name if is_pulled else "folder")
 
     def server_words(self, task: Task, program: str) -> list[str]:
         """A server for this run, under another name than root's."""
@@ -86,29 +119,24 @@ class Xrdcp(Driver):
         words += task.flag("--parallel", "copy.concurrency")
         (pair,) = task.files
         if not pair.is_folder:
-            source, destination = pair.source, pair.destination
-            far = [self._far(task, destination if task.forward else source)]
-            return [*words, *([source, *far] if task.forward else [*far, destination])]
+            if task.forward:
+                return [*words, pair.source, self._far(task, pair.destination)]
+            return [*words, self._far(task, pair.source), pair.destination]
         # By its name a folder would become a folder of that name.
-        if (link := self._named(task)) is not None:
-            return [
-                *words,
-                "-r",
-                f"{self._far(task, str(link))}/",
-                f"{Path(pair.destination).parent}/",
-            ]
+        far = f"{self._root(task)}{self._link(task)}/"
+        if not task.forward:
+            return [*words, "-r", far, f"{Path(pair.destination).parent}/"]
         inside = sorted(str(path) for path in Path(pair.source).iterdir())
-        return [*words, "-r", *inside, f"{self._far(task, pair.destination)}/"]
+        return [*words, "-r", *inside, far]
 
-    def _named(self, task: Task) -> Path | None:
-        """A folder that is pulled keeps its name: so it is pulled by one that it is to have."""
-        (pair,) = task.files
-        if task.forward or not pair.is_folder:
-            return None
-        return task.folder / Path(pair.destination).name
+    def _root(self, task: Task) -> str:
+        return f"root://{task.host}:{task.port}/"
 
     def _far(self, task: Task, path: str) -> str:
-        return f"root://{task.host}:{task.port}/{path if path.startswith('/') else '/' + path}"
+        """A file at the server: by the link at one of this run."""
+        if task.is_started:
+            path = str(self._link(task) / Path(path).name)
+        return self._root(task) + (path if path.startswith("/") else "/" + path)
 
     def client_environment(self, task: Task) -> dict[str, str]:
         """Short waits, and the chunk."""
