@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from farline.drivers.catalogue import find_driver, tool_of
 from farline.drivers.destination import both_ends, kind_at, make_folder, prove, refuse_replacing
 from farline.drivers.driver import Driver, FilePair, Task
+from farline.drivers.outputs import figures_of
 from farline.drivers.places import Here, InHost, OverSsh, Place, ServerPlace, Standing
 from farline.drivers.processes import Server, ended, run_client
 from farline.drivers.record import Course, Moved, result_of
@@ -147,7 +148,7 @@ class DrivenTool:
                 )  # fmt: skip
                 if course.ended.stopped is not Stop.GO_ON:
                     raise InterruptedRun(f"{known.name} was stopped")
-                course.figures = known.read(task, course.ended)
+                course.figures = figures_of(known, task, course.ended)
             course.server_cpu = server.cpu if server is not None else None
             course.moved = self._moved(task, course)
         finally:

@@ -1,0 +1,103 @@
+"""Outputs of tools that are of another version, or of another program under the same name."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from farline.drivers import Here, find_driver
+from farline.drivers.driver import Figures, Task
+from farline.drivers.outputs import figures_of
+from farline.drivers.processes import CpuTime, Ended
+from farline.errors import FarlineError, ProtocolError
+
+INTERVAL = {"socket": 5, "start": 0, "end": 1.0, "bytes": 1000, "sender": True, "rtt": 20}
+DOCUMENT: dict[str, Any] = {
+    "start": {"test_start": {"protocol": "TCP", "num_streams": 1, "omit": 0}},
+    "intervals": [{"streams": [INTERVAL], "sum": {}}],
+    "end": {
+        "streams": [{"sender": {"mean_rtt": 20, "min_rtt": 10}}],
+        "sum_sent": {"bytes": 1000, "seconds": 1.0, "bits_per_second": 8000, "retransmits": 0},
+        "sum_received": {"bytes": 1000, "seconds": 1.0, "bits_per_second": 8000},
+        "sender_tcp_congestion": "cubic",
+    },
+}
+STRANGE: tuple[object, ...] = (
+    None,
+    "x",
+    -1,
+    float("nan"),
+    float("inf"),
+    [],
+    {},
+    True,
+    1 << 70,
+    [None],
+    "\ud800",
+)
+
+
+def read(tool: str, output: bytes, errors: bytes = b"", exit_code: int = 0) -> Figures:
+    task = Task({"tool": tool}, "127.0.0.1", 5201, Here(), Here(), Path("/nonexistent"))
+    ended = Ended(exit_code, 1.0, CpuTime(0.0, 0.0), output, errors)
+    return figures_of(find_driver(tool), task, ended)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Paths of all that is in a document."""
+    if not isinstance(value, dict | list):
+        return [path]
+    inside = value.items() if isinstance(value, dict) else enumerate(value)
+    return [path, *(one for key, below in inside for one in places(below, (*path, key)))]
+
+
+def changed(path: tuple[Any, ...], value: object) -> Any:
+    document = copy.deepcopy(DOCUMENT)
+    if not path:
+        return value
+    at: Any = document
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    return document
+
+
+def test_the_document_itself_is_read() -> None:
+    figures = read("iperf3", json.dumps(DOCUMENT).encode())
+    assert figures.flows["forward"].bytes == 1000 and figures.congestion_control == "cubic"
+
+
+@given(st.sampled_from(places(DOCUMENT)), st.sampled_from(STRANGE))
+def test_a_strange_document_is_read_or_a_failure_in_one_line(
+    path: tuple[Any, ...], value: object
+) -> None:
+    try:
+        figures = read("iperf3", json.dumps(changed(path, value)).encode())
+    except FarlineError as error:
+        assert "\n" not in str(error) and str(error).startswith("iperf3 failed: ")
+    else:
+        assert all(isinstance(flow.bytes, int) for flow in figures.flows.values())
+
+
+@pytest.mark.parametrize("output", [b"[]", b"5", b'"x"', b"null"])
+def test_a_document_that_is_no_object_is_a_failure(output: bytes) -> None:
+    with pytest.raises(ProtocolError, match="not as farline knows it"):
+        read("iperf3", output)
+
+
+def test_a_figure_that_cannot_be_is_named() -> None:
+    line = json.dumps({"level": "info", "stats": {"bytes": "12", "elapsedTime": 1.0}})
+    with pytest.raises(ProtocolError, match="forward bytes is '12'"):
+        read("rclone", b"", line.encode())
+
+
+def test_numbers_longer_than_any_transfer_are_no_figures() -> None:
+    line = b"Total transferred file size: " + b"9" * 5000 + b" bytes\n"
+    with pytest.raises(ProtocolError):
+        read("rsync", line)
