@@ -24,12 +24,13 @@ MOST_FILES = 10**12
 """Files of one copy: more is a slip of the keyboard, too."""
 
 _NUMBER = r"(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<exponent>[eE][+-]?\d{1,2})?"
-_SIZE = re.compile(rf"{_NUMBER}\s*(?P<prefix>[kKmMgGtT]?)(?P<unit>iB|B|)")
+_SIZE = re.compile(rf"{_NUMBER}\s*(?P<prefix>[kKmMgGtTpPE]?)(?P<unit>iB|B|)")
 _RATE = re.compile(
     rf"{_NUMBER}\s*(?P<prefix>[kKmMgGtT]?)(?P<binary>i?)(?P<unit>bits?|b|B|)(?P<per>/s|ps|)"
 )
+_FILES = re.compile(rf"{_NUMBER}\s*(?P<prefix>[kKmMgG]?)\s*(?:files?)?")
 _TIME = re.compile(rf"{_NUMBER}\s*(?P<unit>us|ms|s|m|min|h|d|)")
-_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5, "e": 6}
 _MICROSECONDS = {
     "us": 1,
     "ms": 1_000,
@@ -54,9 +55,9 @@ def _whole(value: Decimal, text: str, unit: str) -> int:
 
 
 def parse_size(text: str) -> int:
-    """Bytes from a text such as `64K`, `1.5MiB` or `10MB`.
+    """Bytes from a text such as `64K`, `1.5MiB`, `10MB` or `2PB`.
 
-    Bare K, M, G, T and KiB, MiB, ... are powers of 1024; KB, MB, ... of 1000.
+    Bare K, M, G, T, P, E and KiB, MiB, ... are powers of 1024; KB, MB, ... of 1000.
 
     Raises:
         ValueError: when the text is no size or no whole number of bytes.
@@ -217,16 +218,16 @@ def parse_probability(text: str) -> float:
 
 
 def parse_file_count(text: str) -> int:
-    """A number of files, as `40000`, `40,000` or `1e6`.
+    """A number of files, as `40000`, `40,000`, `40k`, `1.5M` or `1e6`; `files` may stand behind it.
 
     Raises:
         ValueError: when it is not a whole number from 1 to `MOST_FILES`.
     """
-    try:
-        count = Decimal(text.replace(",", "").replace("_", ""))
-    except InvalidOperation:
-        raise ValueError(f"{text!r} is not a number of files: write 40000 or 1e6") from None
-    if not count.is_finite() or count != count.to_integral_value() or not 1 <= count <= MOST_FILES:
+    match = _FILES.fullmatch(text.replace(",", "").replace("_", "").strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not a number of files: write 40000, 40k or 1e6")
+    count = _number(match) * 1000 ** _POWERS[match["prefix"].lower()]
+    if count != count.to_integral_value() or not 1 <= count <= MOST_FILES:
         raise ValueError(f"{text!r} is not a number of files: write a whole number from 1 on")
     return int(count)
 
@@ -291,7 +292,7 @@ def rate_human(rate_bps: float) -> str:
 
 def size_human(size_bytes: float) -> str:
     """A size for people, to three digits: `119 MiB`."""
-    for unit, scale in _SIZE_UNITS:
+    for unit, scale in (("EiB", 1 << 60), ("PiB", 1 << 50), *_SIZE_UNITS):
         if size_bytes >= scale:
             return f"{_three(size_bytes / scale)} {unit}"
     return f"{size_bytes:.0f} B"

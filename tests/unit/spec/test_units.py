@@ -23,6 +23,9 @@ from farline.spec import units
         ("10B", 10),
         ("1e3", 1000),
         (".5K", 512),
+        ("2PB", 2 * 10**15),
+        ("1 PiB", 1 << 50),
+        ("1.5E", 3 << 59),
     ],
 )
 def test_sizes_are_binary_unless_they_say_otherwise(text: str, size_bytes: int) -> None:
@@ -113,6 +116,29 @@ def test_what_is_no_quantity_is_refused_in_one_line(parse: object, text: str) ->
 def test_bytes_are_no_rate_without_a_time(text: str) -> None:
     with pytest.raises(ValueError, match="is not a rate"):
         units.parse_rate(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "files"),
+    [
+        ("40000", 40_000), ("40,000", 40_000), ("40k", 40_000), ("40k files", 40_000),
+        ("1.5M", 1_500_000), ("1e6", 10**6), ("2G", 2 * 10**9), ("1 file", 1),
+    ],
+)  # fmt: skip
+def test_numbers_of_files_are_decimal(text: str, files: int) -> None:
+    assert units.parse_file_count(text) == files
+
+
+@pytest.mark.parametrize("text", ["", "0", "2.5", "many", "-1", "nan", "1e13", "40KiB", "k"])
+def test_what_is_no_number_of_files_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a number of files"):
+        units.parse_file_count(text)
+
+
+def test_sizes_for_people_go_up_to_what_projects_move() -> None:
+    assert units.size_human(12 << 40) == "12.0 TiB"
+    assert units.size_human(2 << 50) == "2.00 PiB"
+    assert units.size_human((1 << 63) - 1) == "8.00 EiB"
 
 
 def test_fractions_of_a_byte_or_bit_are_refused() -> None:
