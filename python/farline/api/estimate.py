@@ -14,7 +14,7 @@ from farline.api.stores import StoreLike, folder_of
 from farline.errors import UsageError
 
 if TYPE_CHECKING:
-    from farline.estimating import TransferEstimate
+    from farline.estimating import Question, TransferEstimate
     from farline.estimating.path_estimator import Interval
     from farline.spec._types import TransferEstimate as Document
 
@@ -57,9 +57,16 @@ class Estimate:
 
     @property
     def latest_start(self) -> datetime | None:
-        """When the copy has to start for the deadline to hold; None without a deadline."""
+        """When the copy has to start for the deadline to hold.
+
+        None without a deadline, and where it would have been before the calendar begins.
+        """
+        from farline.estimating.document import has_date
+
         at_s = self.transfer.latest_start_s
-        return None if at_s is None else datetime.fromtimestamp(at_s, UTC).astimezone(self.zone)
+        if at_s is None or not has_date(at_s):
+            return None
+        return datetime.fromtimestamp(at_s, UTC).astimezone(self.zone)
 
     @property
     def meets_deadline(self) -> bool | None:
@@ -129,10 +136,16 @@ def estimate(
 
     locations = location_texts(source, destination)
     ends = read_endpoints(locations)
-    sample = None if sample_s is None else take_sample(ends, sample_s, folder_of(store))
-    question, zone = question_of(
-        ends, time.time(), size_bytes=size_bytes, files=files, deadline=deadline, start=start,
-        confidence=confidence, streams=streams, concurrency=concurrency, link_bps=link_bps,
-        rtt_s=rtt_s, sample=sample,
-    )  # fmt: skip
+
+    def asked(sample: str | None) -> tuple[Question, tzinfo | None]:
+        return question_of(
+            ends, time.time(), size_bytes=size_bytes, files=files, deadline=deadline, start=start,
+            confidence=confidence, streams=streams, concurrency=concurrency, link_bps=link_bps,
+            rtt_s=rtt_s, sample=sample,
+        )  # fmt: skip
+
+    question, zone = asked(None)
+    if sample_s is not None:
+        # Asked anew: the sample has taken time, and what cannot be asked is refused before it.
+        question, zone = asked(take_sample(ends, sample_s, folder_of(store)))
     return Estimate(estimate_copy(ends, question, folder_of(store)), locations, zone)

@@ -18,7 +18,10 @@ from farline.cli.limits import RATE, SECONDS, SIZE, UnitType
 from farline.spec.units import parse_file_count
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
+
     from farline.copying.locations import Endpoints
+    from farline.estimating import Question
 
 
 def _read_confidence(text: str) -> float:
@@ -109,12 +112,18 @@ def command(
     from farline.copying.locations import Location, read_endpoints
 
     ends = read_endpoints(places)
-    sampled = None if sample is None else _sampled(ends, sample, store_path)
-    question, zone = question_of(
-        ends, time.time(), size_bytes=_whole(size), files=_whole(files), deadline=deadline,
-        start=start, confidence=confidence, streams=streams, concurrency=concurrency,
-        link_bps=link, rtt_s=rtt, sample=sampled,
-    )  # fmt: skip
+
+    def asked(sampled: str | None) -> tuple[Question, tzinfo | None]:
+        return question_of(
+            ends, time.time(), size_bytes=_whole(size), files=_whole(files), deadline=deadline,
+            start=start, confidence=confidence, streams=streams, concurrency=concurrency,
+            link_bps=link, rtt_s=rtt, sample=sampled,
+        )  # fmt: skip
+
+    question, zone = asked(None)
+    if sample is not None:
+        # Asked anew: the sample has taken time, and what cannot be asked is refused before it.
+        question, zone = asked(_sampled(ends, sample, store_path))
     estimate = estimate_copy(ends, question, store_path)
     source = ", ".join(str(Location(ends.source_host, path)) for path in ends.sources)
     destination = str(Location(ends.destination_host, ends.destination))

@@ -8,7 +8,7 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING
 
 from farline.cli.shown import shown
-from farline.estimating.document import at
+from farline.estimating.document import at, has_date
 from farline.estimating.times import time_text
 from farline.estimating.words import SHARES, basis_words, headline, span_words
 from farline.spec.units import counted, rate_human, size_human
@@ -85,14 +85,14 @@ def _deadline(estimate: TransferEstimate, zone: tzinfo | None) -> Iterator[str]:
     sure = _sure(estimate.deadline_confidence)
     start = "now" if asked.start_s is None else f"at {time_text(at(asked.start_s, zone))}"
     yield f"{'deadline':<10}{when}: {sure} sure to be met if started {start}"
-    latest = time_text(at(latest_s, zone))
+    latest = time_text(at(latest_s, zone)) if has_date(latest_s) else ""
     confidence = f"{100 * asked.confidence:.3g} %"
     if estimate.meets_deadline:
         yield f"{'':<10}start by {latest} to be {confidence} sure"
         return
     needed = span_words(estimate.sure_duration_s)
     if latest_s < asked.now_s:
-        late = f"the latest start, {latest}, is past"
+        late = f"the latest start{f', {latest},' if latest else ''} is past"
         yield f"{'':<10}to be {confidence} sure, allow {needed}; {late}"
         return
     yield f"{'':<10}to be {confidence} sure, start by {latest}: allow {needed}"
@@ -108,7 +108,10 @@ def _sure(confidence: float) -> str:
 def _reservation(estimate: TransferEstimate, zone: tzinfo | None) -> Iterator[str]:
     share = f"{100 * estimate.question.confidence:.3g} %"
     if (one := estimate.reservation) is None:
-        yield f"{'reserve':<10}none: for {share} confidence the copy needs more time than is left"
+        late = "the copy needs more time than is left"
+        if estimate.meets_deadline is not False:
+            late = f"{span_words(estimate.sure_duration_s)} cannot be reserved"
+        yield f"{'reserve':<10}none: for {share} confidence {late}"
         return
     exact = estimate.sure_duration_s < _SHORT_S
     start, end = (time_text(at(time_s, zone), exact) for time_s in (one.start_s, one.end_s))

@@ -6,10 +6,11 @@ this host are counted.
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
@@ -28,6 +29,10 @@ from farline.tools.native import host_facts, parse_target
 if TYPE_CHECKING:
     from farline.store.paths import PastTransfer
     from farline.tools.ssh import SshCommand
+
+
+MOST_BYTES = 2**63 - 1
+"""Bytes of one copy: as many as a file system can count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +133,9 @@ def question_of(
     `Question`.
 
     Raises:
-        UsageError: for amounts, times or a confidence that cannot be.
+        UsageError: for amounts, times, settings or a confidence that cannot be.
     """
+    _check_settings(settings)
     if not LEAST <= confidence <= MOST:
         raise UsageError(f"confidence: {confidence:g} is out of range: {LEAST:g} to {MOST:g}")
     times = stated_times(now_s, start, deadline)
@@ -141,10 +147,25 @@ def question_of(
     return question, next((_zone(at) for at in reversed(times) if at is not None), None)
 
 
+def _check_settings(settings: Mapping[str, Any]) -> None:
+    """Refuses what no path has; a rate of 0 would say that nothing is known of the link."""
+    for name, flag, least, unit in (
+        ("streams", "--streams", 1, ""),
+        ("concurrency", "--concurrency", 1, ""),
+        ("link_bps", "--link", 1, " bit/s"),
+        ("rtt_s", "--rtt", 0, " s"),
+    ):
+        value = settings.get(name)
+        if value is not None and not least <= value < math.inf:
+            raise UsageError(f"{flag}: {value:g}{unit} is out of range: {least}{unit} or more")
+
+
 def _amount(ends: Endpoints, size_bytes: int | None, files: int | None) -> Survey:
     """Bytes and files: as stated, else as counted in sources on this host."""
     if any(stated is not None and stated < 0 for stated in (size_bytes, files)):
         raise UsageError("size and files: neither can be less than 0")
+    if size_bytes is not None and size_bytes > MOST_BYTES:
+        raise UsageError(f"--size: {size_bytes:.3g} bytes is more than any copy has: at most 8 EiB")
     if size_bytes is not None:
         return Survey(1 if files is None else files, size_bytes)
     if not isinstance(ends.source_host, ThisHost):
@@ -174,6 +195,8 @@ def _time(stated: str | datetime | None, now: datetime, flag: str) -> datetime |
     try:
         at = parse_time(stated, now) if isinstance(stated, str) else stated
         return checked_future(at.astimezone() if at.tzinfo is None else at, now, flag)
+    except OverflowError:
+        raise UsageError(f"{flag}: {stated} is outside the calendar") from None
     except ValueError as error:
         text = str(error)
         raise UsageError(text if text.startswith(flag) else f"{flag}: {text}") from None

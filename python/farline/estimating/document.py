@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING
 
-from farline.estimating.times import rfc3339
+from farline.estimating.times import FIRST_S, LAST_S, rfc3339
 
 if TYPE_CHECKING:
     from farline.estimating.estimate import TransferEstimate
@@ -22,7 +22,8 @@ def document_of(
     """The document; times have the offset of `zone`, this host's if None."""
 
     def text(at_s: float | None) -> str | None:
-        return None if at_s is None else rfc3339(at(at_s, zone))
+        # A latest start may lie before the calendar begins: then there is no date of it.
+        return None if at_s is None or not has_date(at_s) else rfc3339(at(at_s, zone))
 
     asked, sure = estimate.question, estimate.at_confidence
     return {
@@ -55,6 +56,11 @@ def document_of(
 def at(seconds: float, zone: tzinfo | None) -> datetime:
     """A POSIX time in a zone, in this host's if None."""
     return datetime.fromtimestamp(seconds, UTC).astimezone(zone)
+
+
+def has_date(seconds: float) -> bool:
+    """Whether a POSIX time is within the years that have dates."""
+    return FIRST_S <= seconds <= LAST_S
 
 
 def _rounded(confidence: float | None) -> float | None:

@@ -11,6 +11,7 @@ from farline.estimating.confidence import CONFIDENCES, cover_of, interval_of, ke
 from farline.estimating.like_paths import level_of, like_paths
 from farline.estimating.path_estimator import COVERS, Interval, PathEstimator, Prediction
 from farline.estimating.reservation import Reservation, reservation_of
+from farline.estimating.times import LAST_S
 from farline.estimating.workload import Workload
 
 if TYPE_CHECKING:
@@ -121,8 +122,12 @@ class TransferEstimate:
 
     @property
     def reservation(self) -> Reservation | None:
-        """What to ask for; None where the deadline does not hold with that confidence."""
-        if self.meets_deadline is False:
+        """What to ask for.
+
+        None where the deadline does not hold with that confidence, and where it would not end
+        within the calendar.
+        """
+        if self.meets_deadline is False or self.question.begins_s + self.sure_duration_s > LAST_S:
             return None
         return reservation_of(
             self.question.total_bytes, self.question.begins_s, self.sure_duration_s

@@ -1,7 +1,7 @@
 """Points in time as people write them, and as text. The present is an argument.
 
 ```text
-36h, +36h, 2d                       from now on
+36h, +36h, in 36h, 1d 12h, 2w       from now on
 18:00                               today
 2026-12-01 18:00[:30]               in this host's time zone; a T may stand for the blank
 2026-12-01T18:00+01:00, ...Z        with an offset
@@ -20,13 +20,22 @@ from farline.spec.units import parse_duration
 FARTHEST = timedelta(days=366)
 """A deadline that is farther away is a slip of the keyboard."""
 
+MOST_SPAN_S = 10 * FARTHEST.total_seconds()
+"""A span that is no slip of the keyboard either way, and that the calendar has."""
+
+FIRST_S, LAST_S = -62_135_510_400.0, 253_402_214_400.0
+"""POSIX times that have a date in every zone: a day within the years 1 to 9999."""
+
 _CLOCK_PARTS = ("hour", "minute", "second")
 _CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}))?"
 _TIME = re.compile(
-    rf"(?:(?P<day>\d{{4}}-\d{{2}}-\d{{2}})(?:[T ]\s*{_CLOCK})?|{_CLOCK.replace('<', '<only_')})"
+    rf"(?:(?P<day>\d{{4}}-\d{{2}}-\d{{2}})(?:[Tt ]\s*{_CLOCK})?|{_CLOCK.replace('<', '<only_')})"
     r"\s*(?P<zone>.*)",
     re.ASCII,
 )
+_SPAN = re.compile(r"(?:in\s|\+)?\s*((?:[\d.]+\s*[a-z]+\s*)+)", re.ASCII)
+_PART = re.compile(r"([\d.]+)\s*([a-z]+)", re.ASCII)
+_WEEK_D = 7
 _OFFSET = re.compile(r"(?P<sign>[+-])(?P<hours>\d{2}):?(?P<minutes>\d{2})?", re.ASCII)
 _EXAMPLE = "'2026-12-01 18:00', '2026-12-01T18:00+01:00', '2026-12-01 18:00 Europe/Zurich' or 36h"
 
@@ -38,9 +47,8 @@ def parse_time(text: str, now: datetime) -> datetime:
         ValueError: when it names none, none that exists, or two.
     """
     words = text.strip()
-    span = re.fullmatch(r"\+?\s*([\d.]+\s*[a-z]+)", words)
-    if span is not None:
-        return now + timedelta(seconds=parse_duration(span[1]))
+    if (span := _SPAN.fullmatch(words)) is not None:
+        return now + _span(span[1], text)
     match = _TIME.fullmatch(words)
     if match is None:
         raise ValueError(f"{text!r} is not a time: write {_EXAMPLE}")
@@ -57,12 +65,31 @@ def parse_time(text: str, now: datetime) -> datetime:
     return _placed(plain, zone, text)
 
 
+def _span(words: str, text: str) -> timedelta:
+    """A span of one or several parts, such as `1d 12h`; w is a week.
+
+    Raises:
+        ValueError: for a part that is none, and for more than the calendar has.
+    """
+    total_s = 0.0
+    for number, unit in _PART.findall(words):
+        is_weeks = unit in ("w", "week", "weeks")
+        try:
+            span_s = parse_duration(number + ("d" if is_weeks else unit))
+        except ValueError:
+            raise ValueError(f"{text!r} is not a time: write {_EXAMPLE}") from None
+        total_s += span_s * (_WEEK_D if is_weeks else 1)
+    if total_s > MOST_SPAN_S:
+        raise ValueError(f"{text!r} is more than a year away")
+    return timedelta(seconds=total_s)
+
+
 def _zone(text: str, now: datetime, whole: str) -> tzinfo | None:
     """A zone; None is this host's."""
     if not text:
         # A fixed offset would be wrong on the other side of a change of the clocks.
         return now.tzinfo if isinstance(now.tzinfo, ZoneInfo) else None
-    if text in ("Z", "z", "UTC"):
+    if text.upper() in ("Z", "UTC"):
         return UTC
     if offset := _OFFSET.fullmatch(text):
         minutes = 60 * int(offset["hours"]) + int(offset["minutes"] or 0)
@@ -101,7 +128,7 @@ def checked_future(at: datetime, now: datetime, what: str) -> datetime:
     Raises:
         ValueError: when it is past, or more than a year away.
     """
-    if at <= now:
+    if at < now:
         raise ValueError(f"{what} {time_text(at)} is in the past: it is {time_text(now)} now")
     if at - now > FARTHEST:
         raise ValueError(f"{what} {time_text(at)} is more than a year away")

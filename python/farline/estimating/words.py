@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from farline.estimating.path_estimator import Interval
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+_YEAR = 365.25 * _DAY
 
 SHARES = {0.5: "half", 0.8: "8 in 10", 0.95: "19 in 20"}
 """Shares of transfers as people say them."""
@@ -28,7 +29,10 @@ def span_words(seconds: float) -> str:
         return _two(round(seconds / _MINUTE), 60, "h", 1, "min")
     if seconds < 2 * _DAY:
         return _two(round(seconds / (10 * _MINUTE)), 6, "h", 10, "min")
-    return _two(round(seconds / _HOUR), 24, "days", 1, "h")
+    if seconds < 2 * _YEAR:
+        return _two(round(seconds / _HOUR), 24, "days", 1, "h")
+    years = seconds / _YEAR
+    return f"{years:.1f} years" if years < 9.95 else f"{years:,.0f} years"
 
 
 def _two(count: int, per_large: int, large: str, step: int, small: str) -> str:

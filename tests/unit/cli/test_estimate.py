@@ -119,6 +119,13 @@ def test_times_are_printed_in_the_zone_in_which_they_are_asked(store: Path) -> N
         (("d", "h:x", "--size", "1G", "--confidence", "30%"), "out of range; allowed: 50% to 99%"),
         (("d", "h:x", "--size", "1G", "--files", "2.5"), "is not a number of files"),
         (("d", "h:x", "--size", "1G", "--files", "0"), "is not a number of files"),
+        (("d", "h:x", "--size", "1G", "--deadline", "99999999h"), "is more than a year away"),
+        (("d", "h:x", "--size", "1e30TB"), "more than any copy has: at most 8 EiB"),
+        (("d", "h:x", "--size", "1G", "--link", "0"), "--link: 0 bit/s is out of range"),
+        (
+            ("d", "d2", "--size", "1G", "--sample", "1s", "--deadline", "soon"),
+            "--deadline: 'soon' is not a time",
+        ),
         (("d",), "name at least one source and a destination"),
         (("d", "h:x", "--size", "many"), "'many' is not a size"),
     ],
@@ -130,6 +137,18 @@ def test_what_cannot_be_is_one_line_and_exit_code_1(
     assert code == 1
     assert line in said
     assert said.count("\n") == 1
+
+
+def test_what_takes_longer_than_the_calendar_has_no_date(store: Path) -> None:
+    """Ages of the world are told as such; there is no date to start by and nothing to reserve."""
+    words = ("d", "h:x", "--size", "7EiB", "--files", "1e12", "--streams", "1", "--link", "1k")
+    lines = told(*words, "--deadline", "36h").stdout
+    assert " years" in lines
+    assert "the latest start is past" in lines
+    assert "cannot be reserved" in told(*words).stdout
+    document = json.loads(told(*words, "--deadline", "36h", "--json").stdout)
+    assert document["latest_start"] is None
+    assert (document["meets_deadline"], document["reservation"]) == (False, None)
 
 
 def test_a_refusal_is_a_document_too(store: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,6 +29,12 @@ NOW = datetime(2026, 11, 25, 12, 0, tzinfo=ZURICH)
         ("36h", "2026-11-27T00:00:00+01:00"),
         ("+90min", "2026-11-25T13:30:00+01:00"),
         ("2d", "2026-11-27T12:00:00+01:00"),
+        ("1d 12h", "2026-11-27T00:00:00+01:00"),
+        ("1h30m", "2026-11-25T13:30:00+01:00"),
+        ("in 36h", "2026-11-27T00:00:00+01:00"),
+        ("1w", "2026-12-02T12:00:00+01:00"),
+        ("2 weeks", "2026-12-09T12:00:00+01:00"),
+        ("2026-12-01t18:00z", "2026-12-01T18:00:00+00:00"),
     ],
 )
 def test_a_time_is_read(text: str, expected: str) -> None:
@@ -49,7 +55,11 @@ def test_a_time_is_read(text: str, expected: str) -> None:
         ("2026-12-01 18:00 ../../etc/passwd", "is not a time zone"),
         ("2026-12-01 18:00 +25:00", "is not a time zone"),
         ("36", "is not a time: write"),
-        ("36 parsecs", "is not a duration"),
+        ("36 parsecs", "is not a time: write"),
+        ("6pm", "is not a time: write"),
+        ("1..5h", "is not a time: write"),
+        ("99999999h", "is more than a year away"),
+        ("99999999999999999999h", "is more than a year away"),
     ],
 )
 def test_what_is_no_time_is_refused_with_an_example(text: str, words: str) -> None:
@@ -81,6 +91,10 @@ def test_a_deadline_in_the_past_is_refused_in_its_own_zone() -> None:
 def test_a_deadline_in_a_far_year_is_a_slip() -> None:
     with pytest.raises(ValueError, match="more than a year away"):
         checked_future(NOW + timedelta(days=400), NOW, "--deadline")
+
+
+def test_now_is_not_in_the_past() -> None:
+    assert checked_future(parse_time("0s", NOW), NOW, "--start") == NOW
 
 
 def test_a_time_of_another_zone_is_one_point_in_time() -> None:
