@@ -235,6 +235,9 @@ class OnlineController:
 
     def _begin(self, search: _Search, factor: float, is_up: bool = True) -> None:
         self._search = search
+        if is_up and not search.has_won and self.setting == self.settings.most:
+            # There is nothing above: what the path has now can only lie below.
+            factor, is_up = _DOUBLE if search.of_alarm else _HALF_STEP, False
         if not self._try(factor, is_up):
             self._finish()
 
@@ -376,12 +379,17 @@ class OnlineController:
         """The next step after one that failed."""
         finer = math.sqrt(probe.factor)
         is_up = probe.is_up
-        if is_up and not search.has_won and probe.difference < -0.2:
-            return self._try(_DOUBLE if probe.difference < -0.3 else _HALF_STEP, False)
+        # Of a step that was cut to the most there can be, less of a loss says as much.
+        lost = -probe.difference / min(1.0, probe.linear / math.log(probe.factor))
+        if is_up and not search.has_won and lost > 0.2:
+            return self._try(_DOUBLE if lost > 0.3 else _HALF_STEP, False)
         if finer < _LEAST_FACTOR:
             return False
         if is_up and search.has_won and search.last_gain < _KNEE * math.log(probe.factor):
             is_up = False
+        if is_up and stepped(self.setting, finer, is_up, self.settings.most) == probe.new:
+            # The step before was cut to the most there can be: that is not tried twice.
+            return False
         return self._try(finer, is_up)
 
     def _finish(self) -> None:

@@ -134,3 +134,37 @@ def trace(case: Case) -> str:
 @pytest.mark.parametrize("name", CASES)
 def test_the_controller_takes_its_reference_steps(name: str) -> None:
     assert trace(CASES[name]) == CASES[name][-1]
+
+
+def test_an_alarm_at_the_most_streams_looks_for_fewer() -> None:
+    """There is nothing above to try: to hold instead left copies at a third of the rate."""
+
+    def quick(at_s: float) -> float:
+        return 0.25 if at_s < 19 else 1.0
+
+    found = trace(
+        (settings(64, is_known=True), lambda n, t: link(n, stream=quick(t)), no_loss, 40, None, "")
+    )
+    assert "20.0:64 alarm -0.51; 23.0:32 probe; 26.5:32 keep" in found
+    assert int(found.rpartition(":")[2].split()[0]) <= 16
+
+
+def test_a_step_that_was_cut_short_says_as_much_by_losing_less() -> None:
+    """From 51 to 64 a loss of 0.11 is what 0.3 is of a double step: fewer streams are tried."""
+    quick = from_60(0.25, 1.0)
+    found = trace(
+        (settings(64, is_known=True), lambda n, t: link(n, stream=quick(t)), no_loss, 90, None, "")
+    )
+    assert "65.0:64 probe; 66.5:51 back -0.11; 66.5:26 probe" in found
+
+
+def test_a_copy_that_begins_with_the_most_streams_looks_for_fewer() -> None:
+    found = trace((settings(64), lambda n, t: link(n), no_loss, 60, None, ""))
+    assert found.startswith("2.5:45 probe")
+    assert int(found.rpartition(":")[2].split()[0]) <= 16
+
+
+def test_the_most_streams_are_not_tried_twice_in_a_row() -> None:
+    """From 45 both a double and a half step are 64."""
+    found = trace((settings(45), lambda n, t: link(n, hurt=0), no_loss, 25, None, ""))
+    assert found.count(":64 probe") == 1
