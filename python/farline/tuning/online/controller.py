@@ -397,7 +397,8 @@ class OnlineController:
         assert search is not None
         if search.of_alarm:
             self._alarm.judged(search.from_ != self.setting)
-        self._gaps = dict(_FIRST_GAP_S)
+        if search.from_ != self.setting:
+            self._gaps = dict(_FIRST_GAP_S)
         # Where a small step began it, the next one goes the same way.
         self._is_up_next = self._is_up_next if probe is not None and search.has_won else True
         self._rest(probe)

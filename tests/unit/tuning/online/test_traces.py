@@ -158,6 +158,20 @@ def test_a_step_that_was_cut_short_says_as_much_by_losing_less() -> None:
     assert "65.0:64 probe; 66.5:51 back -0.11; 66.5:26 probe" in found
 
 
+def test_a_false_alarm_does_not_bring_the_small_probes_back_to_their_first_pace() -> None:
+    """A search that changes nothing teaches nothing: probes stay as rare as they had become."""
+
+    def dip(at_s: float) -> float:
+        return 0.5 if 130 <= at_s < 133 else 1.0
+
+    found = trace(
+        (settings(10, is_known=True), lambda n, t: link(n) * dip(t), no_loss, 200, None, "")
+    )
+    later = found.partition("alarm")[2]
+    assert "alarm" in found
+    assert later.count("small") <= 1
+
+
 def test_a_copy_that_begins_with_the_most_streams_looks_for_fewer() -> None:
     found = trace((settings(64), lambda n, t: link(n), no_loss, 60, None, ""))
     assert found.startswith("2.5:45 probe")
