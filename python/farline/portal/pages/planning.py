@@ -47,8 +47,8 @@ class Editor:
 
 CAMPAIGN = Editor(
     "profile", "Plan a campaign",
-    "Where values may vary, separate them with commas: each combination is a setting. An empty field"
-    " is left out.",
+    "Where values may vary, separate them with commas: each combination is a setting. An empty"
+    " field is left out.",
     FIELDS,
     {"name": "streams-and-distance", "repetitions": "3", "duration": "5s", "streams": "1, 4",
      "line": "100Mbit", "rtt": "10ms, 100ms"},
