@@ -21,6 +21,9 @@ from farline.drivers.processes import Ended
 from farline.drivers.said import failure_of
 
 _SENT = re.compile(r"Total transferred file size: ([\d.,]+) bytes")
+_AFTERMATH = re.compile(
+    r"rsync error: |rsync.*(connection unexpectedly closed|Connection reset by peer)"
+)
 _MODULE = "farline"
 
 
@@ -130,7 +133,9 @@ class Rsync(Driver):
         """Bytes of the files that it sent; those that were there already are none."""
         found = _SENT.search(ended.text)
         if ended.exit_code or not found:
-            raise failure_of(self.name, ended)
+            # Its last lines say that there was an error; the first ones say which.
+            causes = [line for line in ended.last_words if not _AFTERMATH.match(line)]
+            raise failure_of(self.name, ended, causes[::-1] or None)
         flow = Flow(bytes=int(re.sub(r"\D", "", found[1])))
         return Figures({task.way: flow})
 

@@ -28,8 +28,8 @@ _KINDS: tuple[tuple[str, type[FarlineError]], ...] = (
         UnreachableError,
     ),
     (r"permission denied|not allowed|login incorrect|authentication|auth failed", AuthError),
-    (r"no space|disk full|quota|file too large|no such file|read-only|\[ERROR\] Server responded "
-     r"with an error: \[3", SystemFailure),
+    (r"no space|disk space|disk full|quota|file too large|no such file|read-only"
+     r"|\[ERROR\] Server responded with an error: \[3", SystemFailure),
 )  # fmt: skip
 """What a line says, and whose fault that is; the first that fits."""
 

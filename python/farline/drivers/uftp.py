@@ -32,6 +32,7 @@ BUFFER_BYTES = 4 << 20
 _KEYS = {"aes128-gcm": "aes128-gcm", "aes256-gcm": "aes256-gcm"}
 _STATS = re.compile(r"^STATS;[^;]*;(\d+);(\d+);(\d+);[^;]*;([\d.]+);([\d.]+)KB/s", re.MULTILINE)
 _REJECTED = re.compile(r"^RESULT;[^;]*;([^;]*);[^;]*;(rejected|failed|lost|aborted)", re.MULTILINE)
+_ABORTED = re.compile(r"^Transfer aborted by ([^\s:]+): (.+)$", re.MULTILINE)
 
 
 class Uftp(Driver):
@@ -113,6 +114,9 @@ class Uftp(Driver):
         """Its status file; a receiver that never answered is none."""
         status = task.folder / "status"
         text = status.read_text("utf-8", "replace") if status.exists() else ""
+        if aborted := _ABORTED.search(ended.text + ended.errors.decode("utf-8", "replace")):
+            said = [f"{aborted[2]} (said by the receiver {aborted[1]})"]
+            raise failure_of(self.name, ended, said)
         if "Announce timed out" in ended.text + ended.errors.decode("utf-8", "replace"):
             raise UnreachableError(f"uftp failed: no receiver at {task.address} takes the files")
         if rejected := _REJECTED.search(text):

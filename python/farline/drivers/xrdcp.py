@@ -150,5 +150,8 @@ class Xrdcp(Driver):
     def read(self, task: Task, ended: Ended) -> Figures:
         """It prints no figure."""
         if ended.exit_code:
-            raise failure_of(self.name, ended)
+            # People know the folder, not the link by which the server reaches it.
+            link, folder = (str(self._link(task)), self._folder(task)) if task.files else ("", "")
+            words = [line.replace(link, folder) if link else line for line in ended.last_words]
+            raise failure_of(self.name, ended, words)
         return Figures()

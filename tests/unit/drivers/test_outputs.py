@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.drivers import Here, find_driver
-from farline.drivers.driver import Figures, Task
+from farline.drivers.driver import FilePair, Figures, Task
 from farline.drivers.outputs import figures_of
 from farline.drivers.processes import CpuTime, Ended
-from farline.errors import FarlineError, ProtocolError
+from farline.errors import FarlineError, ProtocolError, SystemFailure, UnreachableError
 
 INTERVAL = {"socket": 5, "start": 0, "end": 1.0, "bytes": 1000, "sender": True, "rtt": 20}
 DOCUMENT: dict[str, Any] = {
@@ -101,3 +101,50 @@ def test_numbers_longer_than_any_transfer_are_no_figures() -> None:
     line = b"Total transferred file size: " + b"9" * 5000 + b" bytes\n"
     with pytest.raises(ProtocolError):
         read("rsync", line)
+
+
+RSYNC_FULL = b"""\
+rsync: [receiver] write failed on "big" (in farline): No space left on device (28)
+rsync error: error in file IO (code 11) at receiver.c(657) [receiver=3.5.0]
+rsync error: error in file IO (code 11) at io.c(1892) [generator=3.5.0]
+rsync: [sender] read error: Connection reset by peer (104)
+"""
+RSYNC_SSH = b"""\
+ssh: connect to host 127.0.0.1 port 1: Connection refused
+rsync: connection unexpectedly closed (0 bytes received so far) [sender]
+rsync error: unexplained error (code 255) at io.c(228) [sender=3.2.7]
+"""
+UFTP_FULL = b"""\
+Sending FILEINFO 1.1
+Transfer aborted by 127.0.0.1: Not enough disk space
+Announce timed out
+"""
+
+
+@pytest.mark.parametrize(
+    ("tool", "output", "kind", "line"),
+    [
+        ("rsync", RSYNC_FULL, SystemFailure, r'write failed on "big".*No space left'),
+        ("rsync", RSYNC_SSH, UnreachableError, "port 1: Connection refused"),
+        ("uftp", UFTP_FULL, SystemFailure, "Not enough disk space"),
+        ("uftp", b"Announce timed out\n", UnreachableError, "no receiver at 127.0.0.1"),
+    ],
+)
+def test_a_failure_is_told_by_its_cause_and_not_by_what_came_of_it(
+    tool: str, output: bytes, kind: type[FarlineError], line: str
+) -> None:
+    with pytest.raises(kind, match=line):
+        read(tool, b"", output, exit_code=11)
+
+
+def test_xrdcp_names_the_users_folder_and_not_the_link_to_it(tmp_path: Path) -> None:
+    pair = FilePair("/data/big", "/full disk/big", is_folder=False)
+    spec = {"tool": "xrdcp", "direction": "forward"}
+    task = Task(spec, "127.0.0.1", 1094, Here(), Here(), tmp_path, (pair,))
+    said = (
+        "Run: [ERROR] Server responded with an error: [3009] Unable to write "
+        f"{tmp_path}/shown/folder/big; no space left on device (destination)\n"
+    )
+    ended = Ended(54, 1.0, CpuTime(0.0, 0.0), b"", said.encode())
+    with pytest.raises(SystemFailure, match="Unable to write /full disk/big; no space left"):
+        figures_of(find_driver("xrdcp"), task, ended)
