@@ -21,7 +21,7 @@ def jain(rates: Rates) -> float:
     does not change when all rates are scaled. 1 where nobody has anything.
 
     Raises:
-        ValueError: for no rate, or one below 0.
+        ValueError: for no rate, or one that is below 0 or infinite.
     """
     _check(rates)
     # Scaled by the largest, so that squares of rates neither overflow nor vanish.
@@ -58,11 +58,11 @@ def max_min_shares(demands: Rates, capacity: float, weights: Rates | None = None
     Raises:
         ValueError: for no demand, one below 0, a weight not above 0, or no capacity.
     """
-    _check(demands)
+    _check([0.0 if demand == math.inf else demand for demand in demands])
     weights = [1.0] * len(demands) if weights is None else weights
     _check_lengths(demands, weights)
-    if not capacity > 0 or not all(weight > 0 for weight in weights):
-        raise ValueError("capacity and weights must be above 0")
+    if not 0 < capacity < math.inf or not all(0 < weight < math.inf for weight in weights):
+        raise ValueError("capacity and weights must be finite and above 0")
     shares = [0.0] * len(demands)
     left, open_ones = capacity, list(range(len(demands)))
     # Who demands least for its weight is served first: the level of the water only rises.
@@ -94,7 +94,7 @@ def min_max_ratio(rates: Rates) -> float:
     """Smallest over largest rate (RFC 5166, section 2.4); 1 if nobody has anything.
 
     Raises:
-        ValueError: for no rate, or one below 0.
+        ValueError: for no rate, or one that is below 0 or infinite.
     """
     _check(rates)
     return min(rates) / max(rates) if max(rates) > 0 else 1.0
@@ -163,8 +163,8 @@ def fair_harm(alone: float, fair_share: float) -> float:
 
 
 def _check(values: Rates) -> None:
-    if not values or not all(value >= 0 for value in values):
-        raise ValueError("values must be at least one number, none below 0")
+    if not values or not all(0 <= value < math.inf for value in values):
+        raise ValueError("values must be at least one finite number, none below 0")
 
 
 def _check_lengths(one: Sequence[float], other: Sequence[float]) -> None:
