@@ -19,6 +19,7 @@ from farline.drivers.driver import Abilities, Driver, Figures, Flow, Task
 from farline.drivers.places import OverSsh, Place, Standing
 from farline.drivers.processes import Ended
 from farline.drivers.said import failure_of
+from farline.errors import ProtocolError
 
 _SENT = re.compile(r"Total transferred file size: ([\d.,]+) bytes")
 _AFTERMATH = re.compile(
@@ -131,11 +132,16 @@ class Rsync(Driver):
 
     def read(self, task: Task, ended: Ended) -> Figures:
         """Bytes of the files that it sent; those that were there already are none."""
-        found = _SENT.search(ended.text)
-        if ended.exit_code or not found:
+        if ended.exit_code:
             # Its last lines say that there was an error; the first ones say which.
             causes = [line for line in ended.last_words if not _AFTERMATH.match(line)]
             raise failure_of(self.name, ended, causes[::-1] or None)
+        found = _SENT.search(ended.text)
+        if found is None:
+            raise ProtocolError(
+                "rsync failed: it ended with exit code 0 and printed no `Total transferred file "
+                "size: N bytes`; install rsync 3.1 or later"
+            )
         flow = Flow(bytes=int(re.sub(r"\D", "", found[1])))
         return Figures({task.way: flow})
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farline.drivers import Here, find_driver
-from farline.drivers.driver import FilePair, Figures, Task
+from farline.drivers.driver import Figures, FilePair, Task
 from farline.drivers.outputs import figures_of
 from farline.drivers.processes import CpuTime, Ended
 from farline.errors import FarlineError, ProtocolError, SystemFailure, UnreachableError
@@ -148,3 +148,9 @@ def test_xrdcp_names_the_users_folder_and_not_the_link_to_it(tmp_path: Path) -> 
     ended = Ended(54, 1.0, CpuTime(0.0, 0.0), b"", said.encode())
     with pytest.raises(SystemFailure, match="Unable to write /full disk/big; no space left"):
         figures_of(find_driver("xrdcp"), task, ended)
+
+
+def test_an_rsync_of_another_kind_is_told_to_be_one() -> None:
+    """openrsync of macOS 15 rounds: `6 B`."""
+    with pytest.raises(ProtocolError, match=r"install rsync 3\.1 or later"):
+        read("rsync", b"Total transferred file size: 6 B\n")
