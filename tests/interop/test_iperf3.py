@@ -124,6 +124,18 @@ def test_all_that_was_sent_has_been_received(options: str, serving: Serving) -> 
     assert sent["bytes"] == received["bytes"]
 
 
+@pytest.mark.parametrize("options", ["-n 10M -R", "-k 80 -R", "-n 10M -R -P 2", "-n 10M --bidir"])
+def test_a_server_sends_what_was_asked_for_and_no_more(options: str, serving: Serving) -> None:
+    """Clients of 3.20 and later end such a test with the interval in which they have it all."""
+    sums = totals_of_way_back(run(serving.port, options))
+    assert 10 << 20 <= sums <= (10 << 20) + 2 * (128 << 10)
+
+
+def totals_of_way_back(document: dict[str, Any]) -> int:
+    end = document["end"]
+    return int((end.get("sum_sent_bidir_reverse") or end["sum_sent"])["bytes"])
+
+
 def test_datagrams_are_counted_lost_and_late_as_iperf3_does(serving: Serving) -> None:
     document = run(serving.port, "-u -b 20M -n 2M")
     total = document["end"]["sum"]
@@ -136,6 +148,15 @@ def test_text_of_the_server_comes_with_its_rows(serving: Serving) -> None:
     text = document["server_output_text"]
     assert "Accepted connection from 127.0.0.1" in text
     assert text.rstrip().endswith("receiver")
+    # What a receiver does not have, no heading promises.
+    assert "Retr" not in text
+
+
+def test_text_of_the_server_tells_directions_apart_and_adds_streams_up(serving: Serving) -> None:
+    text = run(serving.port, "--get-server-output --bidir -P 2 -t 1")["server_output_text"]
+    rows = [line.split("  ")[0].replace(" ", "") for line in text.splitlines() if "/sec" in line]
+    assert "[SUM][RX-S]" in rows and "[SUM][TX-S]" in rows
+    assert "[ID][Role]" in text.replace(" ", "")
 
 
 def test_people_see_what_they_are_used_to(serving: Serving) -> None:

@@ -65,6 +65,8 @@ pub struct Standing {
     pub count: Count,
     /// Segments sent again.
     pub retransmits: Option<u64>,
+    /// The congestion window of a sender.
+    pub cwnd_bytes: Option<u64>,
 }
 
 impl Measurement {
@@ -172,6 +174,17 @@ impl Measurement {
         elapsed >= RATE_FROM && rate_bps > limit_bps as f64 * RATE_SLACK
     }
 
+    /// All streams as they were in the omitted time that just ended, and how long it was.
+    pub fn omitted(&self) -> (Duration, Vec<Standing>) {
+        let lanes = self.lanes.lanes.iter().zip(&self.before);
+        let standings = lanes.map(|(lane, before)| Standing {
+            count: before.count,
+            retransmits: before.retransmits,
+            ..standing(lane, &Mark::default())
+        });
+        (self.counts_since - self.began, standings.collect())
+    }
+
     /// All streams, as far as they are.
     pub fn standings(&self) -> Vec<Standing> {
         let lanes = self.lanes.lanes.iter().zip(&self.before);
@@ -255,6 +268,7 @@ fn standing(lane: &Lane, before: &Mark) -> Standing {
         retransmits: now
             .retransmits
             .map(|count| count.saturating_sub(before.retransmits.unwrap_or(0))),
+        cwnd_bytes: lane.cwnd_bytes().filter(|_| lane.is_sender),
     }
 }
 

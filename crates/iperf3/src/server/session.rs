@@ -194,7 +194,7 @@ impl<'a> Session<'a> {
         match Measurement::open(arrived, &wanted, self.seat.rate.as_ref()) {
             Ok(measurement) => {
                 if wanted.wants_output {
-                    self.output = Some(Output::new(wanted.is_udp(), self.peer, measurement.endpoints()));
+                    self.output = Some(Output::new(&wanted, self.peer, measurement.endpoints()));
                 }
                 self.tell_start(&wanted, measurement.notes());
                 self.measurement = Some(measurement);
@@ -276,7 +276,10 @@ impl<'a> Session<'a> {
         };
         if measurement.end_omitting(now) {
             self.looks_at = now + LOOK;
-            self.output.iter_mut().for_each(Output::omitted);
+            if let Some(output) = &mut self.output {
+                let (elapsed, standings) = measurement.omitted();
+                output.omitted(elapsed, standings);
+            }
         }
         if now < self.looks_at {
             return;

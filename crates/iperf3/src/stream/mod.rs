@@ -5,6 +5,7 @@
 //! decides when a test is over.
 
 mod pace;
+mod quota;
 mod tally;
 mod tcp;
 mod udp;
@@ -26,6 +27,8 @@ use farline_transport::SharedRate;
 use socket2::Socket;
 
 pub use tally::{Count, Tally};
+
+use quota::Quota;
 
 /// Longest time inside one blocking call, so that a thread can look at its course.
 pub const SLICE: Duration = Duration::from_millis(100);
@@ -78,6 +81,8 @@ struct Job {
     course: Arc<Course>,
     /// What all sessions of the client's address may move together.
     rate: Option<Arc<SharedRate>>,
+    /// What all senders of the session may send together.
+    quota: Option<Arc<Quota>>,
     /// Number of the stream, for its payload.
     index: u16,
 }
@@ -130,6 +135,12 @@ impl Lane {
             .map(|info| info.raw().total_retrans.into())
     }
 
+    /// Congestion window now; `None` where the kernel does not tell.
+    pub fn cwnd_bytes(&self) -> Option<u64> {
+        let info = TcpInfo::of(self.socket.as_fd()).ok()?;
+        Some(u64::from(info.raw().snd_cwnd) * u64::from(info.raw().snd_mss))
+    }
+
     /// CPU time of its thread, once that has ended.
     pub fn cpu(&self) -> CpuTime {
         self.cpu
@@ -163,6 +174,7 @@ impl Lanes {
             lanes,
             course: Arc::default(),
         };
+        let quota = Quota::of(wanted).map(Arc::new);
         for (index, lane) in (0u16..).zip(&mut all.lanes) {
             let job = Job {
                 wanted: Arc::clone(wanted),
@@ -170,6 +182,7 @@ impl Lanes {
                 tally: Arc::clone(&lane.tally),
                 course: Arc::clone(&all.course),
                 rate: rate.cloned(),
+                quota: quota.clone(),
                 index,
             };
             lane.thread = Some(job.spawn(lane.is_sender)?);

@@ -10,19 +10,25 @@ use farline_transport::{MAX_PAYLOAD_BYTES, Share};
 use super::pace::Pace;
 use super::{Job, is_slice, payload};
 
-/// Sends blocks until the test is over.
+/// Sends blocks until the test is over, or all that was wanted has been sent; the last block is whole, for clients count blocks.
 pub(super) fn send(job: &Job) -> io::Result<()> {
     let block = job.wanted.block_bytes as usize;
     let feed = Feed::new(job, block)?;
-    let mut pace = Pace::new(job);
+    let (mut pace, mut begun) = (Pace::new(job), 0);
     while job.course.may_send() {
-        let most = pace.wait(&job.course, block);
+        let is_enough = job.quota.as_ref().is_some_and(|quota| quota.is_used_up());
+        if is_enough && begun == 0 {
+            return Ok(());
+        }
+        let most = pace.wait(&job.course, if is_enough { block - begun } else { block });
         if most == 0 {
             continue;
         }
         match feed.send(job.socket.as_fd(), most) {
             Ok(sent) => {
                 job.tally.moved(sent);
+                job.quota.iter().for_each(|quota| quota.sent(sent));
+                begun = (begun + sent) % block;
                 pace.sent(sent);
             }
             Err(error) if is_slice(&error) => pace.sent(0),
