@@ -274,7 +274,13 @@ def parse_contender(name: str, text: str, tools: tuple[str, ...]) -> Contender:
     tool, slash, transport = kind.rpartition("/")
     if not slash and kind in tools:
         tool, transport = kind, "tcp"
-    options = {"transport": read_option(name, "transport", transport)}
+    try:
+        options = {"transport": read_option(name, "transport", transport)}
+    except SpecError as error:
+        beside = "" if slash else f", or a tool: {', '.join(tools)}"
+        # The word is not the option of that name, which is the transfer's.
+        why = str(error).rpartition("transport: ")[2]
+        raise SpecError(f"{name} {text!r}: {why}{beside}") from None
     if control:
         path = f"{transport}.congestion_control"
         options[path] = read_option(name, path, control)

@@ -71,6 +71,13 @@ def test_a_side_in_one_text() -> None:
     assert parse_contender("b", "iperf3/udp,rate_bps=1M", ("iperf3",)).transport == "udp"
 
 
+def test_a_side_that_is_neither_transport_nor_tool_names_both() -> None:
+    with pytest.raises(SpecError, match="^background 'foo': 'foo' is not .*tcp, .*tool: nuttcp$"):
+        parse_contender("background", "foo", ("nuttcp",))
+    with pytest.raises(SpecError, match="^background 'nuttcp/foo,streams=2': 'foo' is not .*null$"):
+        parse_contender("background", "nuttcp/foo,streams=2", ("nuttcp",))
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
