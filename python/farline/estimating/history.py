@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from farline.estimating.finished import Finished
 from farline.estimating.path_estimator import IDLE_VARIANCE, MOST_TRANSFERS, PathEstimator
@@ -13,6 +14,10 @@ from farline.estimating.workload import Workload
 
 if TYPE_CHECKING:
     from farline.store.paths import PastTransfer
+
+ABOVE_LINK = 4.0
+"""Times its slowest link at which a transfer is none: data that shrink may go faster than the link,
+but a rate far above it is a mistake in units, or bytes that never moved."""
 
 MOST_REPLAYED = 400
 """Newest transfers whose scores are found by going through them, where none were kept."""
@@ -24,18 +29,19 @@ SAME_RTT = 1.5
 def finished_of(row: PastTransfer) -> Finished | None:
     """A row as the estimator learns from it; None if its rate says nothing of the path.
 
-    That is one that was asked for a rate, one that found part of its bytes there already, and one
-    whose bytes are not known.
+    That is one that was asked for a rate, one that found part of its bytes there already, one
+    whose bytes are not known, and one whose figures cannot be true: a log may say anything.
     """
-    if row.capped or row.resumed or not row.bytes or row.rate_bps <= 0:
+    if row.capped or row.resumed or not row.bytes or not _is_figure(row.rate_bps):
         return None
     load = workload_of(row)
-    duration_s = row.duration_s or 8 * row.bytes / row.rate_bps
-    kept = row.estimate or {}
-    return Finished(
-        load, row.ended_s or 0.0, 8 * load.volume_bytes / duration_s,
-        _number(kept.get("score")), _number(kept.get("residual")),
-    )  # fmt: skip
+    known_s = row.duration_s if _is_figure(row.duration_s) else None
+    rate_bps = 8 * load.volume_bytes / (known_s or 8 * row.bytes / row.rate_bps)
+    if not _is_figure(rate_bps) or rate_bps > ABOVE_LINK * (load.link_bps or math.inf):
+        return None
+    score, residual = _kept(row.estimate or {})
+    ended_s = row.ended_s if _is_figure(row.ended_s) else None
+    return Finished(load, ended_s or 0.0, rate_bps, score, residual)
 
 
 def workload_of(row: PastTransfer) -> Workload:
@@ -44,8 +50,9 @@ def workload_of(row: PastTransfer) -> Workload:
     concurrency, parallelism = settings(files, row.streams, row.concurrency, row.parallelism)
     return Workload(
         float(row.bytes or 0), files, concurrency, parallelism, row.pipelining or 1,
-        None if row.rtt_ms is None else row.rtt_ms / 1e3,
-        row.capacity_bps, row.window_bytes, host_key(row),
+        row.rtt_ms / 1e3 if row.rtt_ms == 0 or _is_figure(row.rtt_ms) else None,
+        row.capacity_bps if _is_figure(row.capacity_bps) else None, row.window_bytes,
+        host_key(row),
     )  # fmt: skip
 
 
@@ -77,8 +84,26 @@ def _release(kernel: str | None) -> str | None:
     return ".".join(kernel.split(".")[:2]) if kernel else None
 
 
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+def _is_figure(value: float | None) -> TypeGuard[float]:
+    """Whether it is a number above 0 that is one."""
+    return value is not None and 0 < value < math.inf
+
+
+def _kept(estimate: Mapping[str, object]) -> tuple[float | None, float | None]:
+    """Score and residual as they were kept with a run; None for both where one is no figure.
+
+    They stand under a label, which others may write as well.
+    """
+    found = [estimate.get(name) for name in ("score", "residual")]
+    score, residual = (
+        float(one)
+        if isinstance(one, int | float) and not isinstance(one, bool) and math.isfinite(one)
+        else None
+        for one in found
+    )
+    if score is None or residual is None or score < 0:
+        return None, None
+    return score, residual
 
 
 def levelled(rows: Iterable[Finished]) -> list[Finished]:

@@ -32,6 +32,11 @@ _NOISE_COUNT = 4.0
 """Transfers that the assumed noise counts as."""
 
 _LEAST_NOISE = 0.03
+_OUTLIER = 4.0
+"""Standard deviations beyond which a transfer is an outlier: its tail belongs to the interval,
+which rests on scores, not to the middle."""
+_TO_SD = 1.4826
+"""Median of absolute differences to standard deviation, of normal noise."""
 _LEVEL, _SLOPE = 0.75, 0.15
 """Standard deviations of a path's level and of its slopes around the prior."""
 
@@ -75,11 +80,26 @@ def fit(x: Floats, known: Floats, residuals: Floats, weights: Floats) -> LocalFi
     covariance = np.linalg.inv(weighted.T @ design + _PENALTIES)
     coefficients = covariance @ (weighted.T @ residuals)
     errors = residuals - design @ coefficients
+    reach = _reach(errors, weight)
+    if np.abs(errors).max() > reach:
+        # A transfer that stalled for a day says so once, not with the square of its distance.
+        near = design @ coefficients + np.clip(errors, -reach, reach)
+        coefficients = covariance @ (weighted.T @ near)
+        errors = np.clip(residuals - design @ coefficients, -reach, reach)
     squares = float(weight @ errors**2) + _NOISE_COUNT * NOISE**2
     noise = max(np.sqrt(squares / (float(weight.sum()) + _NOISE_COUNT)), _LEAST_NOISE)
     return LocalFit(
         float(coefficients[0]), float(noise), float(covariance[0, 0]), width, float(distance.min())
     )
+
+
+def _reach(errors: Floats, weight: Floats) -> float:
+    """How far from the fit a transfer may lie: beyond it counts as just there."""
+    size = np.abs(errors)
+    order = np.argsort(size)
+    held = np.cumsum(weight[order])
+    middle = size[order][np.searchsorted(held, held[-1] / 2)]
+    return max(_OUTLIER * _TO_SD * float(middle), _OUTLIER * NOISE)
 
 
 def _weights(distance: Floats, aged: Floats) -> tuple[float, Floats]:

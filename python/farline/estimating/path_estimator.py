@@ -40,6 +40,10 @@ _LOAD_S = 3600.0
 _LOAD_SIZES = 32.0
 """Squared octaves of file size over which the load of one says nothing of another."""
 
+LEAST_BESIDE = 0.05
+"""Log rate beside the middle that the widest interval reaches at least: a hundred equal times are
+rounded ones, or one told a hundred times."""
+
 CHANGED_WEIGHT = 0.1
 """What a transfer counts that ended before a host was changed."""
 
@@ -79,6 +83,8 @@ class Prediction:
     """Of the kernel."""
     nearest: float
     """Squared distance of the nearest transfer."""
+    fastest: float = -math.inf
+    """Log rate of the fastest transfer of the path."""
 
     @property
     def is_new_kind(self) -> bool:
@@ -87,8 +93,11 @@ class Prediction:
 
     @property
     def link(self) -> float:
-        """Logarithm of the slowest link; infinite where that is not known."""
-        return link_log(self.workload)
+        """Logarithm of the slowest link; infinite where that is not known.
+
+        What the path has done it can do: interfaces of virtual machines state any speed.
+        """
+        return max(link_log(self.workload), self.fastest)
 
     def score(self, log_rate: float) -> float:
         """How far off it was, in standard deviations."""
@@ -113,8 +122,9 @@ class Prediction:
 
         Rates are of payload; a file of no length has taken time all the same.
         """
-        low = 1e6 * math.exp(self.middle - reach * self.deviation)
-        high = 1e6 * math.exp(min(self.middle + reach * self.deviation, self.link))
+        beside = max(reach * self.deviation, LEAST_BESIDE * cover)
+        low = 1e6 * math.exp(self.middle - beside)
+        high = 1e6 * math.exp(min(self.middle + beside, self.link))
         load = self.workload
         bits, share = 8 * load.volume_bytes, load.total_bytes / load.volume_bytes
         return Interval(cover, low * share, high * share, bits / high, bits / low)
@@ -145,6 +155,7 @@ class PathEstimator:
         self.calibration = Calibration(covers)
         self._rows: list[Finished] = []
         self._host_keys: set[str | None] = set()
+        self._fastest = -math.inf
         self._known: Floats = np.empty((64, len(SCALE)))
         self._residuals: Floats = np.empty(64)
 
@@ -168,9 +179,10 @@ class PathEstimator:
         extra = widening + self.extra_variance
         deviation = math.sqrt(local.noise**2 * (1 + local.variance) + extra)
         offset = self._load(load, x, now_s)
+        middle = min(base + local.level + offset, max(link_log(load), self._fastest))
         return Prediction(
-            load, base, local.level, offset, min(base + local.level + offset, link_log(load)),
-            deviation, local.noise, extra, local.effective_count, local.width, local.nearest,
+            load, base, local.level, offset, middle, deviation, local.noise, extra,
+            local.effective_count, local.width, local.nearest, self._fastest,
         )  # fmt: skip
 
     def learn(self, done: Finished, started_s: float | None = None) -> Finished:
@@ -196,6 +208,7 @@ class PathEstimator:
             self._known = np.concatenate([self._known, np.empty_like(self._known)])
             self._residuals = np.concatenate([self._residuals, np.empty_like(self._residuals)])
         x = features(done.workload)
+        self._fastest = max(self._fastest, done.log_rate)
         self._known[count] = x
         self._residuals[count] = done.log_rate - prior(x)
         self._rows.append(done)

@@ -126,6 +126,18 @@ def test_rows_of_logs_stand_beside_our_own(store: Store, tmp_path: Path) -> None
     assert ingested.ended_s is None
 
 
+def test_a_transfer_that_two_logs_tell_is_one_witness(store: Store, tmp_path: Path) -> None:
+    began = datetime.datetime(2026, 3, 1, 10, 0, tzinfo=datetime.UTC)
+    log_of(store, tmp_path, started_at=began)
+    log_of(store, tmp_path, started_at=began, source="copy-of-it.log")
+    log_of(store, tmp_path, started_at=began, source="another.log", bytes=32 * 10**8)
+    assert [row.bytes for row in path_history(store)] == [32 * 10**8, 64 * 10**8]
+    # Without a time nobody can tell: two transfers may be alike.
+    log_of(store, tmp_path, source="no-time.log")
+    log_of(store, tmp_path, source="no-time-2.log")
+    assert len(path_history(store)) == 4
+
+
 def test_sites_name_a_path_and_say_what_rows_do_not(store: Store, tmp_path: Path) -> None:
     log_of(store, tmp_path)
     (row,) = path_history(store, infrastructure=read_infrastructure(SITES, "sites"))

@@ -60,8 +60,8 @@ def path_history(
 
     A failed run is left out, as is one over an emulated path that did not do what it was asked, one
     in both directions at once, and a copy that moved nothing; one that somebody stopped counts for
-    what it moved. So is what ended before a path's `forget_path`. Rows of logs without a time come
-    first.
+    what it moved. So is what ended before a path's `forget_path`. A transfer that logs tell twice,
+    every figure and the time alike, is one. Rows of logs without a time come first.
     With an `infrastructure` hosts become sites in `path`, and its connections give capacities and
     round-trip times where rows have none. Nothing leaves this machine.
 
@@ -71,7 +71,7 @@ def path_history(
     """
     rows = [*_runs(store, ends or PathEnds(), limit)]
     if with_logs:
-        rows += [row for row in _logs(store.layout) if ends is None or ends.fit(row)]
+        rows += _once(row for row in _logs(store.layout) if ends is None or ends.fit(row))
     if infrastructure is not None:
         rows = [_sited(row, infrastructure) for row in rows]
     since = forgotten(store.layout)
@@ -296,6 +296,19 @@ def _logs(layout: Layout) -> Iterator[PastTransfer]:
                 left_out.note(f"{path}: damaged: {' '.join(str(error).split())[:200]}")
                 continue
             yield from _log_rows(table.to_pylist())
+
+
+def _once(rows: Iterable[PastTransfer]) -> Iterator[PastTransfer]:
+    """Each transfer once: logs that were put together tell some twice."""
+    told: set[tuple[object, ...]] = set()
+    for row in rows:
+        one = (
+            row.started_s, row.duration_s, row.bytes, row.files, row.rate_bps, row.tool,
+            row.from_host, row.to_host, row.streams, row.concurrency, row.pipelining,
+        )  # fmt: skip
+        if row.started_s is None or one not in told:
+            told.add(one)
+            yield row
 
 
 def _log_rows(rows: Iterable[Row]) -> Iterator[PastTransfer]:
