@@ -15,7 +15,7 @@ import click
 
 from farline.cli.shown import shown
 from farline.spec.units import counted, rate_human, size_human
-from farline.tools.events import Notice, PathKnown, SampleBegun, SampleTaken
+from farline.tools.events import Notice, PathKnown, SampleBegun, SampleFailed, SampleTaken
 from farline.tuning.history import knob_streams, reached_bps
 from farline.tuning.search import REASON_TEXT
 
@@ -53,6 +53,9 @@ class View:
             self._in_line = True
         elif isinstance(event, SampleTaken):
             click.echo(f" {rate_human(event.rate_bps)}{_limit_text(event.limit)}")
+            self._in_line = False
+        elif isinstance(event, SampleFailed):
+            click.echo(f" failed: {shown(event.text)}")
             self._in_line = False
         elif isinstance(event, Notice):
             self.end_line()

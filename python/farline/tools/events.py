@@ -208,6 +208,14 @@ class SampleTaken(NamedTuple):
     limit: str | None
 
 
+class SampleFailed(NamedTuple):
+    """It came to nothing; the search goes on without this setting, and those that take more."""
+
+    number: int
+    setting: str
+    text: str
+
+
 class StorageBegun(NamedTuple):
     """A measurement of storage begins: what is there, and what will be done."""
 
@@ -260,6 +268,7 @@ Event = (
     | PathKnown
     | SampleBegun
     | SampleTaken
+    | SampleFailed
     | StorageBegun
     | StorageLaidOut
     | StorageMeasured

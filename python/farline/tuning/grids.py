@@ -69,6 +69,11 @@ class Grid:
         settings = (*self.settings[:at], setting, *self.settings[at:])
         return Grid(settings, np.insert(self.points, at, place, axis=0), self.axes)
 
+    def without(self, setting: Setting) -> Grid:
+        """The same without a setting, and without those that differ only by taking more of it."""
+        kept = [at for at, one in enumerate(self.settings) if not one.is_more_of(setting)]
+        return Grid(tuple(self.settings[at] for at in kept), self.points[kept], self.axes)
+
     def index(self, setting: Setting) -> int | None:
         """Where a setting is; None where it is not of the grid."""
         return self.settings.index(setting) if setting in self.settings else None

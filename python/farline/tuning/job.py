@@ -12,11 +12,19 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from farline.errors import FarlineError, InterruptedRun, UsageError
+from farline.errors import (
+    FarlineError,
+    InterruptedRun,
+    LimitError,
+    PathError,
+    ProtocolError,
+    SystemFailure,
+    UsageError,
+)
 from farline.store.paths.choices import StoredChoice, write_choice
 from farline.store.paths.history import path_history
 from farline.tools import Stop, StopQuestion, never_stop
-from farline.tools.events import PathKnown, SampleBegun, SampleTaken
+from farline.tools.events import PathKnown, SampleBegun, SampleFailed, SampleTaken
 from farline.tools.job import Job
 from farline.tuning.belief import log_of
 from farline.tuning.choice import Choice, Cost, cost_of, make_choice
@@ -68,6 +76,12 @@ BUDGET_S = 60.0
 
 SHORTEST_S = 1.0
 """Shortest time for the one sample that is always taken."""
+
+SETTING_FAILURES = (LimitError, PathError, ProtocolError, SystemFailure)
+"""What a setting may be to blame for: so many streams were refused, or found no memory or time."""
+MOST_FAILURES = 2
+"""Samples that may fail: after more it is the path that fails, not the settings. What limits refuse
+has taken no time, and does not count."""
 
 SEARCHED = 3
 """Past transfers of this kind on a path from which on it counts as one that was searched."""
@@ -146,6 +160,8 @@ class TuneJob(Job[TuneResult]):
         self._request, self._sampler, self._store = request, sampler, store
         self._rows: tuple[PastTransfer, ...] = ()
         self._known: tuple[Situation | None, Evidence] = (None, Evidence())
+        self._grid: Grid
+        self._failures = self._tried = 0
 
     def _may_keep(self, choice: Choice) -> bool:
         """Not what a copy would do only when told: another transport may be blocked elsewhere."""
@@ -159,13 +175,13 @@ class TuneJob(Job[TuneResult]):
         with closing(self._sampler):
             around = yield from self._sampler.look(self._should_stop)
             self._rows = path_history(self._store) if self._store is not None else ()
-            search, grid, belief = self._prepared(around)
+            search, self._grid, belief = self._prepared(around)
             yield self._path_known(around)
             if self._request.dry_run:
                 search.stop("history")
             else:
-                belief = yield from self._sampled(search, around, grid, belief)
-            return self._chosen(search, grid, belief, around)
+                belief = yield from self._sampled(search, around, belief)
+            return self._chosen(search, belief, around)
 
     @property
     def _is_wide(self) -> bool:
@@ -175,7 +191,7 @@ class TuneJob(Job[TuneResult]):
     def _has_files(self) -> bool:
         return "files" in self._request.knobs
 
-    def _grid(self, around: Surroundings) -> Grid:
+    def _whole_grid(self, around: Surroundings) -> Grid:
         knobs = checked_knobs(self._request.knobs, around.offers, around.where)
         most = around.most_streams
         limits = KnobLimits(min(32, around.situation.files or 32), min(32, most), 1, most)
@@ -187,7 +203,7 @@ class TuneJob(Job[TuneResult]):
         return stream_grid(most)
 
     def _prepared(self, around: Surroundings) -> tuple[Search, Grid, Belief]:
-        grid = _with_default(self._grid(around), around.default)
+        grid = _with_default(self._whole_grid(around), around.default)
         belief = self._believed(grid, around.situation)
         bound = self._usual_limits()
         limits = replace(
@@ -226,9 +242,7 @@ class TuneJob(Job[TuneResult]):
         seen = with_seen_capacity(now, ((one.setting.streams, one.rate_bps) for one in samples))
         return belief_after(prior(grid, seen), self._known[1])
 
-    def _sampled(
-        self, search: Search, around: Surroundings, grid: Grid, belief: Belief
-    ) -> Steps[Belief]:
+    def _sampled(self, search: Search, around: Surroundings, belief: Belief) -> Steps[Belief]:
         """Samples until the search ends or the budget does; what is believed then."""
         began = time.monotonic()
         while (setting := search.next()) is not None:
@@ -239,21 +253,55 @@ class TuneJob(Job[TuneResult]):
                 search.stop("budget")
                 break
             seconds = min(seconds, max(left, SHORTEST_S))
-            number = len(search.samples) + 1
+            number = len(search.samples) + self._tried + 1
             yield SampleBegun(number, setting.text, seconds)
-            taken = yield from self._sampler.sample(setting, seconds, self._should_stop)
-            search.learn(taken.sample)
-            yield _told(number, taken.sample)
-            told = (self._told_more(taken, now) if number == 1 else None) or now
-            before = self._known[1].text
-            belief = self._believed(grid, told, search.samples)
+            try:
+                taken = yield from self._sampler.sample(setting, seconds, self._should_stop)
+            except SETTING_FAILURES as error:
+                self._leave_out(search, setting, error)
+                yield SampleFailed(number, setting.text, error.message)
+                told, is_first, before = now, False, self._known[1].text
+            else:
+                search.learn(taken.sample)
+                yield _told(number, taken.sample)
+                is_first = len(search.samples) == 1
+                told = (self._told_more(taken, now) if is_first else None) or now
+                before = self._known[1].text
+            belief = self._believed(self._grid, told, search.samples)
             if isinstance(search, BeliefSearch):
-                search.belief = _after(belief, grid, search.samples)
-            if self._known[1].text != before or (number == 1 and self._known[1].changed):
+                search.grid, search.belief = self._grid, _after(belief, self._grid, search.samples)
+            if self._known[1].text != before or (is_first and self._known[1].changed):
                 yield self._path_known(around)
         if self.stop_wanted is not Stop.GO_ON and not search.samples:
             raise InterruptedRun("stopped before the first sample ended")
-        return _after(belief, grid, search.samples)
+        return _after(belief, self._grid, search.samples)
+
+    def _leave_out(self, search: Search, setting: Setting, error: FarlineError) -> None:
+        """Goes on without a setting that failed, and those that take more of it.
+
+        Raises:
+            FarlineError: the failure itself, where it is not the setting's.
+        """
+        self._tried += 1
+        self._failures += not isinstance(error, LimitError)
+        grid = self._grid.without(setting)
+        is_stopped = self.stop_wanted is not Stop.GO_ON
+        if is_stopped or self._failures > MOST_FAILURES or not grid.settings:
+            raise error
+        if isinstance(search, BracketSearch):
+            if not search.samples:
+                raise error
+            search.stop("failed")
+        self._grid = grid
+        # What history says is said of the settings of a grid.
+        self._known = None, self._known[1]
+
+    def _default(self, around: Surroundings) -> Setting:
+        """The default; where it failed, what is left of it with fewer streams."""
+        if self._grid.index(around.default) is not None:
+            return around.default
+        fewer = [one for one in self._grid.settings if one.takes_less(around.default)]
+        return max(fewer or self._grid.settings)
 
     def _path_known(self, around: Surroundings) -> PathKnown:
         now, evidence = self._known
@@ -270,17 +318,15 @@ class TuneJob(Job[TuneResult]):
         told = now.with_facts(row.rtt_ms, row.nic_bps, there, row.window_bytes)
         return told if told != now else None
 
-    def _chosen(
-        self, search: Search, grid: Grid, belief: Belief, around: Surroundings
-    ) -> TuneResult:
+    def _chosen(self, search: Search, belief: Belief, around: Surroundings) -> TuneResult:
         reason: Reason = search.reason or "budget"
         now, evidence = self._known
         basis = _basis(search.samples, evidence)
         by_search = isinstance(search, BracketSearch) or self._has_files or self._is_wide
         answer = search.answer if by_search and search.samples else None
         choice = make_choice(
-            grid, belief, search.samples, default=around.default, goal=self._request.goal,
-            reason=reason, basis=basis, answer=answer,
+            self._grid, belief, search.samples, default=self._default(around),
+            goal=self._request.goal, reason=reason, basis=basis, answer=answer,
         )  # fmt: skip
         kept = None
         if self._store is not None and self._may_keep(choice):

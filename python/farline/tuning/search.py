@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 Reason = Literal[
-    "cap:nic", "cap:cpu", "cap:disk", "cap:rate", "decline", "noise", "budget", "data", "history"
+    "cap:nic", "cap:cpu", "cap:disk", "cap:rate", "decline", "noise", "budget", "data", "history",
+    "failed",
 ]  # fmt: skip
 """Why a search ended: a capacity of a host, or a limit on the rate, is reached; more only loses;
 what could still be gained is inside the noise; no time or samples are left; all files are there;
-nothing was to be sampled."""
+nothing was to be sampled; a sample with more failed."""
 
 REASON_TEXT: dict[Reason, str] = {
     "cap:nic": "the interface is full",
@@ -41,6 +42,7 @@ REASON_TEXT: dict[Reason, str] = {
     "budget": "the budget for samples is used up",
     "data": "all files are copied",
     "history": "chosen from past transfers, without a sample",
+    "failed": "more streams failed",
 }
 
 WITHIN = 0.03

@@ -58,11 +58,18 @@ class Setting:
 
     def takes_less(self, other: Setting) -> bool:
         """Whether it is the other with fewer streams and no knob beside them turned otherwise."""
+        return self.streams < other.streams and self._is_turned_as(other)
+
+    def is_more_of(self, other: Setting) -> bool:
+        """Whether it is the other, or that with more streams and no knob turned otherwise."""
+        return self.streams >= other.streams and self._is_turned_as(other)
+
+    def _is_turned_as(self, other: Setting) -> bool:
         alike = replace(
             self, streams=other.streams, concurrency=other.concurrency,
             pipelining=other.pipelining,
         )  # fmt: skip
-        return self.streams < other.streams and alike == other
+        return alike == other
 
     @property
     def text(self) -> str:

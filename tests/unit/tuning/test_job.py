@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from farline.errors import SystemFailure, UsageError
+from farline.errors import AuthError, LimitError, SystemFailure, UsageError
 from farline.store import Store
 from farline.store.paths.choices import read_choice
 from farline.tools import Stop, StopQuestion, never_stop
-from farline.tools.events import PathKnown, SampleBegun, SampleTaken
+from farline.tools.events import PathKnown, SampleBegun, SampleFailed, SampleTaken
 from farline.tuning.job import TuneJob, TuneRequest
 from farline.tuning.knobs import KnobValues
 from farline.tuning.sampling import Surroundings, Taken, sample_seconds
@@ -32,8 +32,10 @@ class PlayedPath:
     far = "far"
     pushes = True
 
-    def __init__(self, truth: Sequence[float], fails_at: int | None = None) -> None:
-        self._truth, self._fails_at = truth, fails_at
+    def __init__(
+        self, truth: Sequence[float], fails_at: int | None = None, most: int = 1024
+    ) -> None:
+        self._truth, self._fails_at, self._most = truth, fails_at, most
         self.tried: list[int] = []
         self.is_closed = False
 
@@ -45,6 +47,8 @@ class PlayedPath:
         yield None
         if len(self.tried) == self._fails_at:
             raise SystemFailure("no more")
+        if setting.streams > self._most:
+            raise LimitError(f"--streams: {setting.streams} requested, up to {self._most} allowed")
         self.tried.append(setting.streams)
         mbps = self._truth[int(math.log2(setting.streams))]
         sample = Sample(setting, 1e6 * mbps, seconds, round(seconds * 1e6 * mbps / 8))
@@ -111,6 +115,49 @@ def test_a_sample_that_fails_is_the_job_s_error(tmp_path: Path) -> None:
     assert result.error is not None
     assert (result.choice, result.exit_code) == (None, SystemFailure.exit_code)
     assert read_choice(store.layout.paths, "far", True) is None
+
+
+@pytest.mark.parametrize("most", [1, 2, 4, 8, 16])
+def test_streams_that_are_refused_are_left_out_and_the_search_goes_on(
+    tmp_path: Path, most: int
+) -> None:
+    store, path = Store(tmp_path), PlayedPath(RISING, most=most)
+    job = TuneJob(TuneRequest(), path, store)
+    events = list(job)
+    result = job.wait()
+    failed = [event for event in events if isinstance(event, SampleFailed)]
+    choice = result.checked()
+    assert failed
+    assert failed[0].text.endswith(f"up to {most} allowed")
+    assert choice.setting.streams <= most
+    assert choice.default == Setting(min(8, most))
+    assert {sample.setting.streams for sample in choice.samples} == set(path.tried)
+
+
+def test_a_path_that_fails_again_and_again_ends_the_search() -> None:
+    """Two failures may be the settings'; a third is the path's."""
+    path = PlayedPath(RISING, fails_at=1)
+    job = TuneJob(TuneRequest(), path)
+    assert sum(isinstance(event, SampleFailed) for event in job) == 2
+    assert isinstance(job.wait().error, SystemFailure)
+
+
+def test_a_bracket_ends_where_more_streams_are_refused() -> None:
+    path = PlayedPath(RISING, most=16)
+    choice = TuneJob(TuneRequest(method="bracket"), path).wait().checked()
+    assert (choice.setting, choice.reason, path.tried) == (Setting(8), "failed", [8])
+
+
+def test_a_failure_that_no_setting_is_to_blame_for_ends_the_search() -> None:
+    class Locked(PlayedPath):
+        def sample(
+            self, setting: Setting, seconds: float, should_stop: StopQuestion
+        ) -> Steps[Taken]:
+            yield None
+            raise AuthError("the ticket has expired")
+
+    result = TuneJob(TuneRequest(), Locked(RISING)).wait()
+    assert isinstance(result.error, AuthError)
 
 
 def test_a_search_that_is_stopped_before_a_sample_chooses_nothing() -> None:
