@@ -41,6 +41,12 @@ _PATH_WIDTH = 2.0
 AGE_S = 30 * 86_400.0
 """Time after which a transfer counts 1/e as much: paths change from month to month."""
 
+ABOVE_LINK = 4.0
+"""Times its slowest link at which a transfer is none (`farline.estimating` has the same)."""
+
+CLOCKS_APART_S = 3600.0
+"""A transfer that ends later than this from now is none of the past."""
+
 GROUP_S = 7 * 86_400.0
 """Transfers within such a time are of one group."""
 
@@ -120,11 +126,16 @@ def evidence_for(rows: Iterable[PastTransfer], now: Situation, grid: Grid) -> Ev
     """What past transfers say of the settings of a grid for the transfer `now`.
 
     Rows of the same path from before a change of kernel, interface or route count as of another
-    path. Rows that were capped or too short, of another transport, or beside the grid are left out.
+    path. Rows that were capped or too short, of another transport, beside the grid, or with figures
+    that cannot be true are left out.
     """
     several = any(axis.startswith("transport=") for axis in grid.axes)
     usable = [
-        row for row in rows if row.sound and (several or row.transport in (None, now.transport))
+        row
+        for row in rows
+        if row.sound
+        and (several or row.transport in (None, now.transport))
+        and _is_possible(row, now.now_s)
     ]
     own = [row for row in usable if now.ends.fit(row)]
     changed = changes(own[-1], now) if own else ()
@@ -138,6 +149,13 @@ def evidence_for(rows: Iterable[PastTransfer], now: Situation, grid: Grid) -> Ev
         counts[tier] += len(members)
     groups = [*_capped(weighed, grid)]
     return Evidence(tuple(groups), dict(counts), changed, _levels(weighed, now))
+
+
+def _is_possible(row: PastTransfer, now_s: float) -> bool:
+    """Whether a row can be true: logs may be in other units, and clocks may be ahead."""
+    most_bps = ABOVE_LINK * row.capacity_bps if row.capacity_bps else math.inf
+    is_past = not now_s or (row.ended_s or 0.0) <= now_s + CLOCKS_APART_S
+    return is_past and 0 < reached_bps(row) < most_bps
 
 
 def belief_after(prior: Belief, evidence: Evidence) -> Belief:
