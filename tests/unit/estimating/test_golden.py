@@ -81,7 +81,16 @@ def test_a_new_kind_is_predicted_as_printed_and_takes_the_start_scores() -> None
     )
     assert (made.effective_count, made.nearest) == pytest.approx((0.332077, 14.39135), abs=6e-7)
     assert (made.load, made.middle) == pytest.approx((-0.034372, 7.542849), abs=6e-7)
-    assert made.is_new_kind
+    assert (made.width, made.is_new_kind) == (16.0, True)
+
+
+def test_the_reach_of_each_share_is_as_printed() -> None:
+    """A known kind has the path's own scores at 50 %; a new one at least the start scores."""
+    found = learnt().calibration
+    known = [found.quantile(cover) for cover in COVERS]
+    new = [found.quantile(cover, is_new_kind=True) for cover in COVERS]
+    assert known == pytest.approx((0.672716, 1.404446, 2.256894), abs=6e-7)
+    assert new == pytest.approx((0.740213, 1.404446, 2.256894), abs=6e-7)
 
 
 def test_an_empty_store_is_wide_as_printed() -> None:
@@ -89,6 +98,15 @@ def test_an_empty_store_is_wide_as_printed() -> None:
     assert (made.prior, made.local, made.noise) == pytest.approx((7.681713, 0, 0.3), abs=6e-7)
     assert (made.deviation, made.effective_count) == pytest.approx((0.807775, 0.16), abs=6e-7)
     assert (made.width, made.nearest, made.load) == (float("inf"), float("inf"), 0.0)
+    assert made.middle == pytest.approx(7.681713, abs=6e-7)
+
+
+def test_an_empty_store_reaches_by_the_printed_factors() -> None:
+    """With sd .808 the start scores are x1.82, x3.11 and x6.19."""
+    estimator = PathEstimator()
+    made = estimator.predict(SAME, 0.0)
+    factors = [made.rate_bps / estimator.interval(made, cover).rate_low_bps for cover in COVERS]
+    assert factors == pytest.approx((1.82, 3.11, 6.19), abs=5e-3)
 
 
 # Rates in Mbit/s and seconds for 100 GB, of 50, 80 and 95 %.

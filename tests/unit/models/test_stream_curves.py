@@ -81,6 +81,19 @@ def test_the_c_order_is_found_again_from_three_samples(
     assert found.c == pytest.approx(c, rel=1e-2)
 
 
+@pytest.mark.parametrize(("n", "ratio"), [((1, 2, 4), 5.0), ((1, 4, 16), 17.0)])
+def test_the_growth_from_which_a_c_order_has_a_peak(n: tuple[int, ...], ratio: float) -> None:
+    """(q3 - q1)/(q2 - q1) above (n3² - n1²)/(n2² - n1²), its reference values."""
+    for factor, has_peak in ((0.95, False), (1.05, True)):
+        q = (1.0, 1.01, 1.0 + 0.01 * ratio * factor)
+        rates = [count / q_i**0.5 for count, q_i in zip(n, q, strict=True)]
+        assert (COrder.through(n, rates).peak_streams is not None) == has_peak
+    # There is a curve at all only above ln(n3/n1)/ln(n2/n1), which is 2 for both.
+    flat = [count / q_i**0.5 for count, q_i in zip(n, (1.0, 1.01, 1.0195), strict=True)]
+    with pytest.raises(SpecError, match="growth above 2"):
+        COrder.through(n, flat)
+
+
 def test_a_c_order_above_two_has_a_peak_and_others_none() -> None:
     curve = COrder(1e-7, 1e-4, 3.0)
     peak = curve.peak_streams

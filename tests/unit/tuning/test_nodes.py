@@ -20,6 +20,13 @@ def curve_through(rates: dict[int, float]) -> FullSecondOrder:
     return FullSecondOrder.through(list(rates), list(rates.values()))
 
 
+def test_the_path_is_found_from_three_samples_as_printed() -> None:
+    found = curve_through({n: float(PATH.rate(n)) for n in (1, 8, 64)})
+    assert (found.a, found.b, found.c) == pytest.approx((0.022258, -0.912571, 18.251425))
+    assert float(found.rate(1)) == pytest.approx(0.24, abs=5e-6)
+    assert (found.peak_streams, found.peak) == pytest.approx((40, 9.6), rel=1e-4)
+
+
 def driven(search: NodeSearch, model: EndToEnd, noise: float = 0.0, seed: int = 0) -> list[str]:
     """What is sampled, as streams/stripes/nodes with the rate."""
     rng = np.random.default_rng(seed)
@@ -56,6 +63,15 @@ def test_processes_come_before_nodes_where_the_interface_is_not_full() -> None:
     assert [float(step.split()[1]) for step in steps] == pytest.approx(rates, rel=2e-4)
     assert search.answer.label == "2stm-4str-8n-4str-8n"
     assert search.reasons["stripes"] == "noise"
+
+
+def test_a_cap_of_each_process_takes_stripes_within_the_samples_there_are() -> None:
+    """10 Gbit/s, 1.5 for a process: the study's search took 9 samples to 2stm-16str."""
+    search, model = NodeSearch(most_nodes=1, nic=10.0), alike(PATH, nic=10, process=1.5)
+    assert len(driven(search, model)) <= 9
+    # Of all that one node can do 3 % less may be, with as few stripes as that takes.
+    settings = [NodeSetting(1, k, n) for k in range(1, 33) for n in range(1, 33) if k * n < 200]
+    assert model.rate(search.answer) >= 0.93 * max(model.rate(one) for one in settings)
 
 
 def test_the_peak_between_two_samples_is_sampled() -> None:
