@@ -163,6 +163,11 @@ class NodeSearch:
                 return
             if rate <= (1 + GAIN) * before:
                 self.reasons["stripes"] = "decline" if rate < before else "noise"
+                # Doublings of nodes, and a last try with half the streams, come first.
+                is_spare = self._left > (self.most_nodes - 1).bit_length() + (self.most_nodes > 1)
+                if rate < (1 - GAIN) * before and streams > 1 and is_spare:
+                    # So many stripes have too many streams in all: fewer in those that were good.
+                    yield NodeSetting(1, stripes // 2, streams // 2)
                 return
             before = rate
         self.reasons["stripes"] = "budget"
