@@ -261,11 +261,16 @@ def forget(place: str, store: Store, pushes: bool = True) -> tuple[int, bool]:
 def host_of(place: str) -> str:
     """The host in a target or in a location of a copy, without port and user.
 
+    Several nodes are one end, whose history is kept by the name that they were given.
+
     Raises:
         UsageError: when there is none.
     """
     from farline.copying.locations import SCHEME, SshHost, read_location
+    from farline.copying.pools import split_pool
 
+    if (pool := split_pool(place)) is not None:
+        return bare_host(pool[0].text)
     if not place.startswith(SCHEME) and ":" in place and "/" not in place.partition(":")[0]:
         head, _, tail = place.rpartition(":")
         if not (tail.isdigit() and head):

@@ -45,7 +45,7 @@ def run_nodes(
     tool = None if tool == "native" else tool
     if options["explain"] or options["forget"] or options["export"] is not None:
         assert store is not None  # the caller has refused the rest
-        return _told(network if tool is None else f"{network} {tool}", store, options)
+        return _told(network, tool, store, options)
     return _searched(network, tool, store, options)
 
 
@@ -77,7 +77,9 @@ def _searched(
     for line in choice_lines(choice, tool):
         click.echo(line)
     if result.kept is not None:
-        click.echo(f"  kept: farline tune {network} --nodes {nodes} --explain shows it")
+        of_tool = "" if tool is None else f" --tool {tool}"
+        shows = f"farline tune {network} --nodes {nodes}{of_tool} --explain"
+        click.echo(f"  kept: {shows} shows it")
     return 0
 
 
@@ -113,10 +115,12 @@ def _capacities(choice: NodeChoice) -> str:
     return ", ".join([*known, "no disk: memory to memory"])
 
 
-def _told(network: str, store: Store, options: Mapping[str, Any]) -> int:
+def _told(network: str, tool: str | None, store: Store, options: Mapping[str, Any]) -> int:
+    """What is kept of a network, for farline or for a tool."""
     from farline.store.paths.node_choices import forget_node_choice, read_node_choice
 
     folder = store.layout.paths
+    network = network if tool is None else f"{network} {tool}"
     if options["forget"]:
         there = forget_node_choice(folder, network)
         word = "the choice is deleted" if there else "there was no choice"
@@ -131,10 +135,10 @@ def _told(network: str, store: Store, options: Mapping[str, Any]) -> int:
         return 0
     age_days = (time.time() - choice.made_s) / 86_400
     click.echo(f"nodes of {network}: {counted(len(choice.samples), 'sample')}, "
-               f"{age_days:.0f} days old")  # fmt: skip
+               f"{counted(int(age_days), 'day')} old")  # fmt: skip
     for label, rate_bps in choice.samples.items():
         click.echo(f"  {label:>26}: {rate_human(rate_bps)}")
-    for line in choice_lines(choice):
+    for line in choice_lines(choice, tool):
         click.echo(line)
     return 0
 
