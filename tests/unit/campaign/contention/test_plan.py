@@ -74,7 +74,9 @@ def test_a_side_in_one_text() -> None:
 def test_a_side_that_is_neither_transport_nor_tool_names_both() -> None:
     with pytest.raises(SpecError, match=r"^background 'foo': 'foo' is not .*tcp, .*tool: nuttcp$"):
         parse_contender("background", "foo", ("nuttcp",))
-    with pytest.raises(SpecError, match=r"^background 'nuttcp/foo,streams=2': 'foo' is not .*null$"):
+    with pytest.raises(
+        SpecError, match=r"^background 'nuttcp/foo,streams=2': 'foo' is not .*null$"
+    ):
         parse_contender("background", "nuttcp/foo,streams=2", ("nuttcp",))
 
 
