@@ -61,7 +61,7 @@ def one_place(_wanted: str) -> Iterator[str]:
 def changelog(wanted: str) -> Iterator[str]:
     """Users can read what is new: a section of this version with a date, none unreleased."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    if re.search(rf"^## \[{re.escape(wanted)}\] .*\d{{4}}-\d\d-\d\d$", text, re.M) is None:
+    if re.search(rf"^## \[{re.escape(wanted)}\] (.* )?\d{{4}}-\d\d-\d\d$", text, re.M) is None:
         yield f"CHANGELOG.md: a heading `## [{wanted}] YYYY-MM-DD` over what is unreleased"
 
 
