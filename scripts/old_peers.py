@@ -40,8 +40,9 @@ PEERS = (
     # The release of 0.2.0, and the last before version 5.
     OldPeer("v4-0.2.0", "246e7ab4", 4),
     OldPeer("v4", "a1664f71", 4, has_carried=True),
-    # The first of version 5: what has changed since then without a new version must still fit.
+    # The first of their versions: what has changed since then without a new version must still fit.
     OldPeer("v5", "b956c589", 5, has_carried=True),
+    OldPeer("v6", "8a49789b", 6, has_carried=True),
 )
 
 

@@ -214,9 +214,9 @@ def test_a_program_that_was_sent_earlier_is_the_far_end(
     assert shape(tmp_path / "back") == shape(tree)
 
 
-QUIC = {"v4", "v5"}
+QUIC = {"v4", "v5", "v6"}
 SUMS = {"v4-0.2.0", *QUIC}
-NAMES = {"v5"}
+NAMES = {"v5", "v6"}
 """Builds that know of each: QUIC came without a new version."""
 
 REFUSED = [
