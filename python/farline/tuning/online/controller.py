@@ -25,6 +25,8 @@ _LEAST_FACTOR = 1.19
 _FIRST_GAP_S = {True: 10.0, False: 30.0}
 """From the end of a search to the first small probe, up and down."""
 _MOST_GAP_S = 120.0
+_MOST_FACTOR = 3.0
+"""Of the first gaps, after a search that changed nothing: probes stay rare, but do come."""
 _TAX = 0.01
 """Share of the time between small probes that one may cost."""
 _KNEE = 0.65
@@ -397,8 +399,8 @@ class OnlineController:
         assert search is not None
         if search.of_alarm:
             self._alarm.judged(search.from_ != self.setting)
-        if search.from_ != self.setting:
-            self._gaps = dict(_FIRST_GAP_S)
+        most = 1.0 if search.from_ != self.setting else _MOST_FACTOR
+        self._gaps = {up: min(gap, most * _FIRST_GAP_S[up]) for up, gap in self._gaps.items()}
         # Where a small step began it, the next one goes the same way.
         self._is_up_next = self._is_up_next if probe is not None and search.has_won else True
         self._rest(probe)
