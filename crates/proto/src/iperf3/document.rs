@@ -62,8 +62,9 @@ impl Inbox {
     }
 }
 
+/// Titles may be of any encoding, which iperf3 passes on: what is no UTF-8 is replaced.
 fn read(text: &[u8]) -> Option<Value> {
-    serde_json::from_slice::<Value>(text)
+    serde_json::from_str::<Value>(&String::from_utf8_lossy(text))
         .ok()
         .filter(Value::is_object)
 }
@@ -100,4 +101,26 @@ pub(super) fn text(document: &Value, name: &str, most: usize) -> Option<String> 
 /// Whether `name` stands there as true, or as a number that is not 0.
 pub(super) fn flag(document: &Value, name: &str) -> bool {
     document.get(name).and_then(Value::as_bool) == Some(true) || count(document, name) > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_of_another_encoding_is_no_reason_to_refuse_a_client() {
+        let text = b"{\"title\":\"caf\xe9\",\"time\":1}";
+        let mut inbox = Inbox::default();
+        assert!(inbox.push(&u32::try_from(text.len()).unwrap().to_be_bytes(), MAX_PARAMETERS));
+        assert!(inbox.push(text, MAX_PARAMETERS));
+        let document = inbox
+            .document(MAX_PARAMETERS, ErrorCode::PARAMETERS)
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            super::text(&document, "title", 256).as_deref(),
+            Some("caf\u{fffd}")
+        );
+        assert_eq!(count(&document, "time"), 1);
+    }
 }
