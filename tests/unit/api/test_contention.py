@@ -56,7 +56,7 @@ def test_what_cannot_be_measured_is_refused_before_anything_runs(tmp_path: Path)
         farline.contend(store=tmp_path)
     with pytest.raises(UsageError, match="no line to share"):
         farline.contend({"subject": {"tcp": {}}}, store=tmp_path)
-    with pytest.raises(UsageError, match="leave out the host"):
+    with pytest.raises(UsageError, match="leave out HOST"):
         farline.contend(PLAN, target="host.example.org", store=tmp_path)
     with pytest.raises(SpecError, match="rbudp needs a rate"):
         farline.contend(

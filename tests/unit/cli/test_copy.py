@@ -235,7 +235,7 @@ def test_a_cut_is_begun_again_and_said(copy: Copy, engine: PlayedEngine) -> None
     engine.play(copy_record())
     code, out, err = copy("a", f"{TICKET}#x", "--no-store")
     assert code == 0 and "2 copied" in out
-    assert "connection reset; again in 1 s" in err and "again in 2 s" in err
+    assert "connection reset; trying again in 1 s" in err and "again in 2 s" in err
     assert len(engine.asked) == 3
 
 

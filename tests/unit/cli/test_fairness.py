@@ -112,7 +112,7 @@ def test_a_dry_run_says_what_and_how_long(fairness: Command) -> None:
         (("host.example.org", "--load", "50%"), "50% of an unknown line: state its rate"),
         ((*LINE, "--load", "lots"), "'lots' is not a load"),
         ((*LINE, "--background", "tcp:cubic,streams"), "write OPTION=VALUE"),
-        ((*LINE, "--background", "carrier-pigeon"), "transport"),
+        ((*LINE, "--background", "carrier-pigeon"), "is not allowed; allowed: tcp, udp"),
         ((*LINE, "--tool", "pigeon"), "--tool: 'pigeon' is not allowed"),
         ((*LINE, "--repetitions", "0"), "repetitions: 0 is out of range"),
         ((*LINE, "-t", "1", "-O", "1"), "-O: 1 is out of range"),

@@ -119,8 +119,8 @@ def test_memory_is_measured_with_a_thread_a_stream_unless_told_not_to(
     ("arguments", "word"),
     [
         (("--rate", "fast"), "is not a rate"),
-        (("--rate", "0"), "more than 0"),
-        (("--rtt", "0ms"), "more than 0"),
+        (("--rate", "0"), "above 0"),
+        (("--rtt", "0ms"), "above 0"),
         (("--rtt", "near"), "is not a duration"),
         (("--streams", "0"), "1<=x<=256"),
         (("--loss", "1"), "0<=x<1"),

@@ -267,7 +267,7 @@ def test_signals_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
         asked.ask(2, None)
         answers.append(int(asked()))
     assert answers == [0, 1, 2, 2]
-    assert capsys.readouterr().err.count("press again") == 1
+    assert capsys.readouterr().err.count("press Ctrl-C again") == 1
 
 
 def test_sparkline_and_granted_lines() -> None:

@@ -53,7 +53,7 @@ def test_every_limit_has_its_field() -> None:
     [
         ({"iperf3_rate": 1e6}, "--iperf3-rate needs --iperf3"),
         ({"iperf3_pkcs1": True}, "--iperf3-pkcs1 needs --iperf3"),
-        ({"iperf3_port": 1, "iperf3_key": Path("k")}, "go together"),
+        ({"iperf3_port": 1, "iperf3_key": Path("k")}, "must be set together"),
         ({"iperf3_port": 1, "iperf3_skew": 3.0}, "--iperf3-skew needs --iperf3-key"),
         ({"iperf3_only": True, "write_root": Path("/")}, "--write and --iperf3-only exclude"),
         ({"iperf3_only": True, "port": 7}, "--port and --iperf3-only exclude"),

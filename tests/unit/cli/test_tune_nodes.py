@@ -41,7 +41,7 @@ def test_several_nodes_are_one_end_whose_path_can_be_told_and_forgotten(
     store: Store, pool: str
 ) -> None:
     name = pool.removesuffix(":/x").removesuffix("/x")
-    assert told("data", pool, "--explain") == f"nothing is known of the path to {name}\n"
-    assert told(pool, "data", "--explain") == f"nothing is known of the path from {name}\n"
-    assert "0 past transfers put aside" in told("data", pool, "--forget")
+    assert told("data", pool, "--explain") == f"nothing is known about the path to {name}\n"
+    assert told(pool, "data", "--explain") == f"nothing is known about the path from {name}\n"
+    assert "0 past transfers ignored" in told("data", pool, "--forget")
     assert f'"host": "{name}"' in told("data", pool, "--export", "-")

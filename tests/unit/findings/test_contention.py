@@ -42,7 +42,7 @@ def test_a_greedy_transfer_is_said_to_take_more_than_its_share() -> None:
 def test_a_transfer_that_does_not_give_way_is_for_dedicated_paths() -> None:
     found = contention_verdict(contest(95, 5), RBUDP, CUBIC)
     assert found.level == "unfit"
-    assert found.line.endswith("it does not give way; use it on dedicated paths only")
+    assert found.line.endswith("it does not yield to other traffic; use it on dedicated paths only")
     assert any("--transport tcp" in line for line in found.remedies)
 
 

@@ -565,7 +565,7 @@ def test_a_rate_that_the_server_sets_is_not_answered_with_a_higher_one(note: str
     assert found["line"] == "rate: reached the server's limit of 800 Mbit/s"
     assert not any("higher rate" in remedy for remedy in found["remedies"])
     with_ticket, without = found["remedies"]
-    assert with_ticket.endswith("farline ticket --limit-rate RATE")
+    assert with_ticket.endswith("farline ticket make HOST --limit-rate RATE")
     assert without.endswith("farline serve --anonymous-rate RATE")
 
 

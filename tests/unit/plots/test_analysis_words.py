@@ -63,7 +63,7 @@ def test_a_shape_is_named_only_where_its_interval_leaves_no_doubt() -> None:
 
 def test_what_failed_and_what_could_not_be_read_is_said() -> None:
     said = texts(made_analysis())
-    assert "4 of 564 measurements failed; they count not included in means." in said
+    assert "4 of 564 measurements failed; they are not included in means." in said
     assert "5 lines were not records and could not be ingested; they are listed below." in said
 
 
@@ -88,7 +88,7 @@ def test_too_little_data_is_said_and_nothing_is_said_twice() -> None:
 def test_an_analysis_of_nothing_says_so() -> None:
     data = made_empty()
     assert "No complete transfer was measured" in lead(data)
-    assert "3 of 3 measurements failed; they count not included in means." in texts(data)
+    assert "3 of 3 measurements failed; they are not included in means." in texts(data)
     assert [(tile.figure, tile.bad) for tile in tiles(data)] == [("0", True)]
 
 

@@ -192,7 +192,7 @@ def test_the_command_prints_it_and_what_it_left_out(
     assert "left out: photos: of the type s3, not sftp: use rclone for it" in said.err
     path.write_text("[photos]\ntype = s3\n")
     assert run(["import-config", "rclone", str(path)]) == 1
-    assert "nothing in it has a place here" in capsys.readouterr().err
+    assert "it contains nothing that farline can use" in capsys.readouterr().err
     assert run(["import-config", "rclone", str(tmp_path / "gone")]) == 2
     assert "No such file" in capsys.readouterr().err
     assert run(["import-config", "perfsonar"]) == 1
