@@ -67,7 +67,9 @@ class Feed:
         try:
             yield HELLO
             while True:
-                chunk = self._chunk(offset)
+                # What is followed was looked at just now: nobody looks again for himself.
+                is_newest = self._task is not None and offset == self._end
+                chunk = Chunk(offset, offset, b"") if is_newest else self._chunk(offset)
                 if chunk.events:
                     offset = chunk.end
                     yield chunk.events

@@ -94,6 +94,42 @@ def test_each_of_many_hears_all_and_a_line_is_framed_once(
     assert len(asked) < LISTENERS, "whether it has ended is asked by the feed, not by listeners"
 
 
+def test_a_listener_that_is_up_to_date_reads_no_file(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[int] = []
+    read_chunk = event_feed.read_chunk
+
+    def counted(path: Path, offset: int) -> event_feed.Chunk:
+        reads.append(offset)
+        return read_chunk(path, offset)
+
+    monkeypatch.setattr(event_feed, "read_chunk", counted)
+    monkeypatch.setattr(event_feed, "LOOK_EACH_S", 0.001)
+
+    async def test() -> None:
+        feeds, heard = Feeds(), [0] * LISTENERS
+
+        async def hear(number: int) -> None:
+            async for some in feeds.events(file, 0, lambda: False):
+                heard[number] += some.count(b"event: progress")
+
+        add(file, 0)
+        tasks = [asyncio.create_task(hear(number)) for number in range(LISTENERS)]
+        await until(lambda: heard == [1] * LISTENERS)
+        await asyncio.sleep(0.05)
+        reads.clear()
+        for number in range(1, 6):
+            add(file, number)
+            await until(lambda: heard == [number + 1] * LISTENERS)  # noqa: B023
+        assert len(reads) < 20
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    run(test())
+
+
 def test_a_slow_listener_misses_nothing(file: Path) -> None:
     async def test() -> None:
         feeds = Feeds()
