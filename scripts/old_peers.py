@@ -61,7 +61,12 @@ def folder_of(peer: OldPeer) -> Path:
 
 def built() -> list[OldPeer]:
     """What the cache has, oldest first."""
-    return [peer for peer in PEERS if (folder_of(peer) / "farline").exists()]
+    return [peer for peer in PEERS if (folder_of(peer) / "python").exists()]
+
+
+def command(peer: OldPeer) -> tuple[str, ...]:
+    """Runs the farline of a build, in the environment of whoever asks: builds outlast checkouts."""
+    return ("env", f"PYTHONPATH={folder_of(peer) / 'python'}", sys.executable, "-m", "farline")
 
 
 def build(peer: OldPeer) -> None:
@@ -124,10 +129,6 @@ def fill(peer: OldPeer, source: Path, made: Path) -> None:
     (info / "METADATA").write_text(text, encoding="utf-8")
     if peer.has_carried:
         shutil.copy(output / "farline-carried", made / "carried")
-    program = made / "farline"
-    home = folder_of(peer) / "python"
-    program.write_text(f'#!/bin/sh\nPYTHONPATH="{home}" exec "{sys.executable}" -m farline "$@"\n')
-    program.chmod(0o755)
 
 
 def main(words: Sequence[str]) -> int:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from scripts.old_peers import PEERS, OldPeer, built, folder_of
+from scripts.old_peers import PEERS, OldPeer, built, command, folder_of
 from tests.interop.test_copy_ssh import Sshd, sshd
 from tests.support.serving import FARLINE, environment
 from tests.support.trees import make_tree, shape
@@ -82,7 +82,7 @@ def peer(request: pytest.FixtureRequest) -> OldPeer:
 
 @pytest.fixture
 def old(peer: OldPeer) -> Build:
-    return Build((str(folder_of(peer) / "farline"),))
+    return Build(command(peer))
 
 
 @pytest.fixture(params=["old-serves", "new-serves"])
@@ -201,12 +201,12 @@ def test_files_go_to_and_from_it_over_ssh(
     assert shape(tmp_path / "back") == shape(tree)
 
 
+@pytest.mark.parametrize(
+    "peer", [one for one in PEERS if one.has_carried], ids=lambda peer: peer.name, indirect=True
+)
 def test_a_program_that_was_sent_earlier_is_the_far_end(
     peer: OldPeer, sshd: Sshd, tmp_path: Path
 ) -> None:
-    if not peer.has_carried:
-        assert not (folder_of(peer) / "carried").exists()
-        return
     tree = make_tree(tmp_path / "tree")
     options = [*sshd.options[:-1], str(folder_of(peer) / "carried")]
     NOW.record(tmp_path, f"{tree}/", f"{sshd.host}:{tmp_path}/up", *options)
