@@ -12,6 +12,7 @@ from farline.copying.locations import Host, StandingServer, ThisHost, read_locat
 from farline.copying.request import DataPath
 from farline.errors import AuthError, ProtocolError, TimeoutFailure, UsageError
 from farline.tools import never_stop
+from farline.tools.job import result_of
 from farline.tools.known_servers import KnownServers
 from farline.tools.names import Name, NameSession
 from farline.tools.native import find_right
@@ -180,7 +181,7 @@ def open_host(
         raise UsageError(f"may: {may!r} is not allowed; one of: read, write")
     connector = connector_to(host, may, ssh, DataPath(tunnel=tunnel))
     try:
-        target = _finish(connector, should_stop)
+        target = result_of(connector.open(should_stop))
         if isinstance(host, StandingServer):
             target = find_right(target, KnownServers())
             if target.ticket is None:
@@ -192,14 +193,3 @@ def open_host(
     except BaseException:
         connector.close()
         raise
-
-
-def _finish(connector: Connector, should_stop: StopQuestion) -> Target:
-    """Opens a connector; what it tells meanwhile is for those who wait at a terminal."""
-    steps = connector.open(should_stop)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as ended:
-            target: Target = ended.value
-            return target

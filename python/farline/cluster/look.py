@@ -17,6 +17,7 @@ from farline.copying.node_look import LOOKED, PREFIX
 from farline.errors import FarlineError, UsageError
 from farline.logs import Log
 from farline.spec.units import counted, rate_human, size_human
+from farline.tools.job import result_of
 from farline.tools.ssh import RemoteCommand
 
 if TYPE_CHECKING:
@@ -41,13 +42,7 @@ class Node:
         """Starts a command; one that does not start, or cannot be asked, is none."""
         try:
             command = RemoteCommand(ssh, self.name, ["copy", "--order"])
-            steps = command.start(should_stop)
-            while True:
-                try:
-                    next(steps)
-                except StopIteration as end:
-                    ready: Mapping[str, Any] = end.value
-                    break
+            ready: Mapping[str, Any] = result_of(command.start(should_stop))
             if ready["data"].get("looks"):
                 self.command = command
             else:

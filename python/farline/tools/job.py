@@ -105,6 +105,20 @@ class Job(ABC, Generic[_Result]):
             steps.close()
 
 
+def result_of(steps: Steps[_Result]) -> _Result:
+    """What steps come to, whatever they tell meanwhile.
+
+    Raises:
+        FarlineError: what they fail with.
+    """
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: _Result = end.value
+            return result
+
+
 def pause(wait_s: float, should_stop: StopQuestion) -> Steps[bool]:
     """Waits; says whether to go on then."""
     until = time.monotonic() + wait_s
