@@ -37,11 +37,11 @@ def span_text(seconds: float | None) -> str:
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
-    large, small, rest = (60, 1, "min s") if whole < 3600 else (3600, 60, "h min")
-    units = rest.split()
-    text = f"{whole // large} {units[0]}"
-    below = whole % large // small
-    return f"{text} {below} {units[1]}" if below else text
+    if whole < 3600:
+        minutes, seconds = divmod(whole, 60)
+        return f"{minutes} min {seconds} s" if seconds else f"{minutes} min"
+    hours, minutes = divmod(whole // 60, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
 def left_text(left: Estimate) -> str:
