@@ -20,7 +20,7 @@ from farline.campaign.contention.journal import (
     write_journal,
 )
 from farline.campaign.contention.order import places
-from farline.campaign.contention.outcome import Outcome, outcome_of
+from farline.campaign.contention.outcome import Outcome, outcome_of, outcome_so_far
 from farline.campaign.contention.plan import (
     NATIVE,
     ContentionPlan,
@@ -239,10 +239,8 @@ def report_of_contention(
         UsageError: when there is no such campaign, or no transfer has a whole repetition.
         SystemFailure: when the folder cannot be written.
     """
-    name = store.campaign_name(campaign)
-    journal = read_journal(store, name)
-    counted = count_invalid or journal.plan.count_invalid
-    outcome = outcome_of(journal, read_trials(kept_in_store(store, name), counted))
+    journal = read_journal(store, store.campaign_name(campaign))
+    outcome = outcome_so_far(store, journal, count_invalid)
     return write_contention_report(outcome, folder, tuple(formats))
 
 

@@ -67,12 +67,10 @@ def _settings(store: Store) -> Sequence[Bar]:
 def _sides(store: Store) -> Sequence[Bar]:
     """Both sides of a fairness measurement at its largest load, for each transfer."""
     from farline.campaign.contention.journal import LAST, read_journal
-    from farline.campaign.contention.outcome import outcome_of
-    from farline.campaign.contention.trials import kept_in_store, read_trials
+    from farline.campaign.contention.outcome import outcome_so_far
 
     journal = read_journal(store, LAST)
-    kept = kept_in_store(store, journal.name)
-    found = outcome_of(journal, read_trials(kept, journal.plan.count_invalid))
+    found = outcome_so_far(store, journal)
     bars = []
     for name, contest in found.contests.items():
         flows = journal.plan.subject(name).streams

@@ -45,12 +45,9 @@ def outcome_at(store: Store, name: str) -> Outcome:
         UsageError: when there is none of that name.
     """
     from farline.campaign.contention.journal import read_journal
-    from farline.campaign.contention.outcome import outcome_of
-    from farline.campaign.contention.trials import kept_in_store, read_trials
+    from farline.campaign.contention.outcome import outcome_so_far
 
-    journal = read_journal(store, name)
-    kept = kept_in_store(store, journal.name)
-    return outcome_of(journal, read_trials(kept, journal.plan.count_invalid))
+    return outcome_so_far(store, read_journal(store, name))
 
 
 def _listed(store: Store | None) -> Sequence[Listed]:

@@ -62,8 +62,7 @@ class Measured:
             NotMeasured: when there is none.
         """
         from farline.campaign.contention.journal import read_journal
-        from farline.campaign.contention.outcome import outcome_of
-        from farline.campaign.contention.trials import kept_in_store, read_trials
+        from farline.campaign.contention.outcome import outcome_so_far
         from farline.store import Store
 
         if source not in self._contentions:
@@ -72,8 +71,7 @@ class Measured:
                 journal = read_journal(store, f"{source}-{self.scale}")
             except UsageError as error:
                 raise NotMeasured(f"measurement {source}: {error.message}") from None
-            read = read_trials(kept_in_store(store, journal.name), journal.plan.count_invalid)
-            self._contentions[source] = outcome_of(journal, read)
+            self._contentions[source] = outcome_so_far(store, journal)
         return self._contentions[source]
 
     def trial(self, name: str) -> Mapping[str, Any]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from farline.campaign.contention.expected import Expectation, expectations
 from farline.campaign.contention.journal import ContentionJournal
-from farline.campaign.contention.trials import Read
+from farline.campaign.contention.trials import Read, kept_in_store, read_trials
 from farline.fairness.contest import BACKGROUND, SUBJECT, Contest, contests
 from farline.findings.contention import ContentionVerdict, contention_verdict, side_text
+
+if TYPE_CHECKING:
+    from farline.store import Store
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,18 @@ class Outcome:
         plan = self.journal.plan
         sides = (*plan.subjects, plan.background)
         return {one.name: side_text(one.tool, one.options) for one in sides}
+
+
+def outcome_so_far(
+    store: Store, journal: ContentionJournal, count_invalid: bool = False
+) -> Outcome:
+    """What the trials that a store has of a measurement come to; those missing are left out.
+
+    With `count_invalid` trials count too whose emulated path was not accurate, whatever the plan
+    says.
+    """
+    counted = count_invalid or journal.plan.count_invalid
+    return outcome_of(journal, read_trials(kept_in_store(store, journal.name), counted))
 
 
 def outcome_of(journal: ContentionJournal, read: Read) -> Outcome:
