@@ -90,7 +90,7 @@ docs: any ## Build the pages into docs/site.
 	@.venv/bin/python -m sphinx --quiet --fail-on-warning -b html docs docs/site
 	@echo "docs/site/index.html"
 
-dist: any ## Build packages into dist: wheel, source, .deb, SBOM, checksums; or some: make dist PARTS="wheel deb" MACHINES="x86_64 aarch64".
+dist: any ## Build packages into dist: wheel, source, .deb, SBOM, checksums; or some: make dist PARTS="wheel deb".
 	@.venv/bin/python -m scripts.dist $(PARTS) $(MACHINES)
 
 old-peers: present ## Build earlier commits into ~/.cache/farline-old-peers, for the tests of old against new (half an hour).
