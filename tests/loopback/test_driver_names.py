@@ -12,7 +12,7 @@ from farline.drivers import Here, driven_tool, find_driver
 from farline.drivers.processes import Server
 from farline.errors import SystemFailure
 from farline.tools import never_stop
-from tests.loopback.test_drivers import copy, failed, run, same
+from tests.loopback.test_drivers import copy, failed, provide, run, same
 
 ODD = (
     "plain", "with blank", "-dash", " lead", "trail ", "per%cent%20x", "hash#tag", "star*",
@@ -60,8 +60,52 @@ def test_gridftp_refuses_names_that_its_client_would_shorten(odd: str, tmp_path:
     there = tmp_path / "there"
     result = run("gridftp", copy=copy(f"{source}/", there))
     kind, line = failed(result)
-    assert kind == "spec" and "printable ASCII" in line and "\n" not in line
+    assert kind == "spec" and "outside ASCII" in line and "\n" not in line
     assert not there.exists()
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
+@pytest.mark.parametrize("name", ["fdt", "bbcp"])
+def test_what_no_package_brings_carries_odd_names_too(
+    name: str, direction: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    provide(name, tools, monkeypatch)
+    source = tmp_path / "source"
+    source.mkdir()
+    for odd in (*ODD, "ünïcödé", "back\\slash"):
+        if name != "bbcp" or "\t" not in odd:
+            (source / odd).write_bytes(os.urandom(2000))
+    result = run(name, direction=direction, copy=copy(f"{source}/", tmp_path / "there"))
+    assert result.record["status"] == "complete", result.record
+    assert same(source, tmp_path / "there")
+
+
+@pytest.mark.parametrize(
+    ("name", "odd", "why"),
+    [
+        ("bbcp", "new\nline", "control characters"),
+        ("bbcp", "tab\tx", "control characters"),
+        ("fdt", os.fsdecode(b"\xff"), "not UTF-8"),
+        ("fdt", "below/one", "beside each other, here "),
+    ],
+)
+def test_names_that_fdt_and_bbcp_would_lose_are_refused(
+    name: str, odd: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FDT writes all files of a tree into one folder, one over the other, and says OK."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    provide(name, tools, monkeypatch)
+    (tmp_path / "source" / odd).parent.mkdir(parents=True)
+    (tmp_path / "source" / odd).write_bytes(b"new")
+    result = run(name, copy=copy(f"{tmp_path}/source/", tmp_path / "there"))
+    kind, line = failed(result)
+    assert kind == "spec" and why in line and "\n" not in line
+    assert not (tmp_path / "there").exists()
 
 
 def test_two_runs_at_once_have_ports_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,8 @@ from farline.campaign.settings import sampled_spec
 from farline.drivers import DrivenTool, OverSsh
 from farline.tools import RunResult, ignore_event, never_stop
 from farline.tools.ssh import SshCommand
+from tests.loopback.test_driver_names import ODD, full_of
+from tests.loopback.test_drivers import same
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 
@@ -89,3 +91,29 @@ def test_files_are_proved_there(name: str, far: OverSsh, tmp_path: Path) -> None
     driven = result.record["driven"]
     assert driven is not None and (driven["proof"], driven["files"]) == ("hash", 1)
     assert (tmp_path / "copy" / "two words").read_bytes() == (source / "two words").read_bytes()
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
+@pytest.mark.parametrize("name", ["gridftp", "rsync", "scp"])
+def test_odd_names_arrive_there_and_come_back(
+    name: str, direction: str, far: OverSsh, tmp_path: Path
+) -> None:
+    """Two shells read what ssh carries: ours of the client's words, and the one over there."""
+    source, there = full_of(tmp_path / "a $HOME; 'b'", ODD), tmp_path / 'c "d" & e'
+    copy = {"sources": [f"{source}/"], "destination": str(there)}
+    result = run(name, far, copy=copy, direction=direction)
+    assert result.record["status"] == "complete", result.record.get("error")
+    assert same(source, there)
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
+@pytest.mark.parametrize("name", ["gridftp", "rsync", "scp"])
+@pytest.mark.parametrize("odd", ["-dash", "per%cent%20x", "$HOME", "col:on", "it's", "star*"])
+def test_a_file_with_an_odd_name_arrives_there(
+    odd: str, name: str, direction: str, far: OverSsh, tmp_path: Path
+) -> None:
+    (tmp_path / odd).write_bytes(os.urandom(5000))
+    copy = {"sources": [str(tmp_path / odd)], "destination": f"{tmp_path}/there/"}
+    result = run(name, far, copy=copy, direction=direction)
+    assert result.record["status"] == "complete", result.record.get("error")
+    assert (tmp_path / "there" / odd).read_bytes() == (tmp_path / odd).read_bytes()

@@ -14,6 +14,9 @@ _FDT = """
 import shutil, socket, sys, time
 from pathlib import Path
 words = sys.argv[1:]
+if "-V" in words:
+    print("2026-11-21 20:00:07 INFO lia.util.net.copy.FDT printVersion FDT 0.27.0-202411112030")
+    sys.exit(0)
 value = lambda flag: words[words.index(flag) + 1]
 if "-c" not in words:
     with socket.create_server(("127.0.0.1", int(value("-p")))) as server:
@@ -27,12 +30,11 @@ except OSError as error:
 folder = Path(value("-d"))
 sources = [Path(word) for word in words[words.index("-d") + 2:]]
 size = 0
-for source in sources:
-    if source.is_dir():
-        shutil.copytree(source, folder / source.name, dirs_exist_ok=True)
-    else:
-        shutil.copy(source, folder / source.name)
 names = [name for one in sources for name in ([one] if one.is_file() else one.rglob("*"))]
+for name in names:
+    # As the real one: no file keeps the folder that it was in.
+    if name.is_file():
+        shutil.copy(name, folder / name.name)
 size = sum(name.stat().st_size for name in names if name.is_file())
 print("2026-11-21 20:00:07 INFO lia.util.net.copy.FDTReaderSession reportStatus "
       "Net Out: 19.216 Gb/s\\tAvg: 19.216 Gb/s")
@@ -41,17 +43,28 @@ print("DATE=20261121200007.807000 HOST=vm PROG=fdt START=20261121200002.667000 B
 """
 
 _BBCP = """
-import shutil, subprocess, sys
+import shutil, socket, subprocess, sys
 words = sys.argv[1:]
 if "--version" in words:
     print("14.04.14.00.1")
     sys.exit(0)
 source, destination = (word.partition(":")[2] or word for word in words[-2:])
-login = words[words.index("-S") + 1].replace("%H", "farline-run").split(" ")
+login = words[words.index("-S") + 1].split(" ")
+try:
+    far = next(host for host in (word.rpartition(":")[0] for word in words[-2:]) if host)
+    socket.getaddrinfo(far.strip("[]"), None)
+except OSError:
+    print("bbcp: Unable to connect to  (null) ;  Name or service not known", file=sys.stderr)
+    sys.exit(2)
 if subprocess.run(login[:-1] + ["true"]).returncode:
     sys.exit(255)
 if "-r" in words:
-    shutil.copytree(source, destination, dirs_exist_ok=True)
+    # A folder's own name comes with it, and a destination that is missing is not made.
+    inside = destination if source.endswith("/.") else f"{destination}/{source.split('/')[-1]}"
+    if subprocess.run(["test", "-d", destination]).returncode:
+        print(f"bbcp: Target directory {destination} not found.", file=sys.stderr)
+        sys.exit(2)
+    shutil.copytree(source, inside, dirs_exist_ok=True)
 else:
     try:
         shutil.copy(source, destination)
@@ -109,7 +122,7 @@ def fake_fdt(folder: Path) -> Path:
     _program(folder, "java", _FDT)
     jar = folder / "fdt.jar"
     with zipfile.ZipFile(jar, "w") as archive:
-        archive.writestr("META-INF/MANIFEST.MF", "Implementation-Version: 0.27.0\n")
+        archive.writestr("META-INF/MANIFEST.MF", "Main-Class: lia.util.net.copy.FDTMain\n")
     return jar
 
 

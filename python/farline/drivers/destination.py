@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,11 +86,11 @@ def names_of(task: Task) -> list[str]:
     Those of a running server cannot be seen from here.
     """
     names = [name for pair in task.files for name in (pair.source, pair.destination)]
-    return [*names, *(name for below in _below(task).values() for name in below)]
+    return [*names, *(name for below in files_below(task).values() for name in below)]
 
 
-def _below(task: Task) -> dict[str, list[str]]:
-    """Files below each source folder that can be seen."""
+def files_below(task: Task) -> dict[str, list[str]]:
+    """Files below each source folder that can be seen, by their paths below it."""
     place: Any = task.client if task.forward else task.server
     folders = [pair.source for pair in task.files if pair.is_folder]
     if isinstance(place, Standing):
@@ -100,13 +100,29 @@ def _below(task: Task) -> dict[str, list[str]]:
     }
 
 
+def refuse_names(tool: str, task: Task, lost: str, is_carried: Callable[[str], bool]) -> None:
+    """For tools that lose or change some names: `lost` says which, in the plural.
+
+    Raises:
+        SpecError: with the first such name.
+    """
+    for name in names_of(task):
+        if not is_carried(name):
+            shown = to_path_text(os.fsencode(name))
+            raise refuse(
+                tool, "copy.sources",
+                f"does not carry {lost}, such as {shown}; use another tool, such as rsync, or "
+                "rename it",
+            )  # fmt: skip
+
+
 def refuse_empty(tool: str, task: Task) -> None:
     """For tools to which a folder without files is a mistake in their command line.
 
     Raises:
         SpecError: with the first such folder.
     """
-    for path, names in _below(task).items():
+    for path, names in files_below(task).items():
         if not names:
             shown = to_path_text(os.fsencode(path))
             raise refuse(tool, "copy.sources", f"has nothing to copy: no file is below {shown}")

@@ -143,8 +143,8 @@ class DrivenTool:
                 words = [*known.client_words(task, program), *_own_words(task)]
                 course.client_words = words
                 course.ended = run_client(
-                    place, words, known.client_environment(task), task.folder, should_stop,
-                    limit_s=known.limit_s(task), stall_s=_stall_s(known, task),
+                    known.name, place, words, known.client_environment(task), task.folder,
+                    should_stop, limit_s=known.limit_s(task), stall_s=_stall_s(known, task),
                 )  # fmt: skip
                 if course.ended.stopped is not Stop.GO_ON:
                     raise InterruptedRun(f"{known.name} was stopped")

@@ -10,17 +10,19 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from farline.drivers.driver import Abilities, Driver, Figures, Flow, Task, refuse
+from farline.drivers.destination import files_below, refuse_names
+from farline.drivers.driver import Abilities, Driver, Figures, Flow, Task, refuse, version_of
 from farline.drivers.iperf3 import buffer_of_both
 from farline.drivers.places import Here, InHost, Place, Standing
 from farline.drivers.processes import Ended
 from farline.drivers.said import failure_of, rows_of
+from farline.spec.path_text import to_path_text
 
 JAR_VARIABLE = "FDT_JAR"
 
 
 class Fdt(Driver):
-    """FDT 0.26 or later, on Java 8 or later."""
+    """FDT 0.26.2 or later, on Java 8 or later."""
 
     name = "fdt"
     title = "Files by FDT (Fast Data Transfer)"
@@ -31,7 +33,6 @@ class Fdt(Driver):
     )
     usual_port = 54321
     ready_s = 60.0
-    version_words = ("-version",)
     abilities = Abilities(
         "mover",
         {
@@ -56,10 +57,11 @@ class Fdt(Driver):
         return self.find(place)
 
     def version(self, place: Place) -> str | None:
-        """Of the jar, by its manifest; it has no option that says it."""
-        if self.find(place) is None:
+        """As the archive says it: its manifest may have none."""
+        java = self.find(place)
+        if java is None:
             raise self.missing(place, JAR_VARIABLE)
-        return _jar_version(Path(os.environ[JAR_VARIABLE]))
+        return version_of(place, [java, "-jar", os.environ[JAR_VARIABLE], "-V"], r"FDT (\d\S*)")
 
     def defaults(self, document: object) -> dict[str, object]:
         """Its own numbers."""
@@ -70,6 +72,17 @@ class Fdt(Driver):
         for pair in task.files:
             if not pair.is_folder and Path(pair.source).name != Path(pair.destination).name:
                 raise refuse(self.name, "copy.destination", "keeps a file's name; name a folder/")
+        # Java's names are text.
+        refuse_names(self.name, task, "names that are not UTF-8", _is_text)
+        for folder, names in files_below(task).items():
+            # It leaves folders out of names (since 2019), and one file would replace another.
+            for name in (name for name in names if "/" in name):
+                shown = to_path_text(os.fsencode(f"{folder}/{name}"))
+                raise refuse(
+                    self.name, "copy.sources",
+                    f"puts the files of subfolders beside each other, here {shown}; copy each "
+                    "folder by itself, or use another mover",
+                )  # fmt: skip
         buffer_of_both(self.name, task)
 
     def _java(self, program: str, task: Task) -> list[str]:
@@ -80,6 +93,12 @@ class Fdt(Driver):
         size_bytes = buffer_of_both(self.name, task)
         window = ["-ss", str(size_bytes)] if size_bytes else []
         return [*self._java(program, task), "-bs", str(task.get("block_bytes")), *window]
+
+    def server_environment(self, task: Task) -> dict[str, str]:
+        """Names outside ASCII are written as they are only so."""
+        return {"LC_ALL": "C.UTF-8"}
+
+    client_environment = server_environment
 
     def client_words(self, task: Task, program: str) -> list[str]:
         """One file or the names in one folder, pushed or pulled."""
@@ -93,8 +112,7 @@ class Fdt(Driver):
         (pair,) = task.files
         if not pair.is_folder:
             return [*words, "-d", str(Path(pair.destination).parent), pair.source]
-        inside = sorted(str(path) for path in Path(pair.source).iterdir())
-        return [*words, "-r", "-d", pair.destination, *inside]
+        return [*words, "-r", "-d", pair.destination, pair.source]
 
     def read(self, task: Task, ended: Ended) -> Figures:
         """Its closing line, which is one of GridFTP's kind."""
@@ -108,17 +126,5 @@ class Fdt(Driver):
         return Figures(flows)
 
 
-def _jar_version(jar: Path) -> str | None:
-    """`Implementation-Version` of its manifest."""
-    import zipfile
-
-    try:
-        with zipfile.ZipFile(jar) as archive:
-            text = archive.read("META-INF/MANIFEST.MF").decode("utf-8", "replace")
-    except (OSError, KeyError, zipfile.BadZipFile):
-        return None
-    for line in text.splitlines():
-        name, _, value = line.partition(":")
-        if name.strip().lower() in ("implementation-version", "specification-version"):
-            return value.strip()
-    return None
+def _is_text(name: str) -> bool:
+    return not any("\udc80" <= letter <= "\udcff" for letter in name)

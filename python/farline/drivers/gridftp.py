@@ -10,7 +10,6 @@ as complete with too few bytes, so the bytes are compared.
 
 from __future__ import annotations
 
-import os
 import shlex
 import socket
 from collections.abc import Mapping
@@ -18,14 +17,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from farline.drivers.destination import names_of, refuse_empty
+from farline.drivers.destination import refuse_empty, refuse_names
 from farline.drivers.driver import Abilities, Driver, Figures, FilePair, Flow, Task, refuse
 from farline.drivers.iperf3 import buffer_of_both
 from farline.drivers.places import Here, OverSsh
 from farline.drivers.processes import Ended
 from farline.drivers.said import failure_of, rows_of
 from farline.errors import ProtocolError
-from farline.spec.path_text import to_path_text
 
 BLOCK_BYTES = 256 * 1024
 """What globus-url-copy takes unless told."""
@@ -94,7 +92,8 @@ class Gridftp(Driver):
             )  # fmt: skip
         if task.get("tool_stripes", 1) > MOST_STRIPES:
             raise refuse(self.name, "tool_stripes", f"takes at most {MOST_STRIPES} data movers")
-        _refuse_lost_names(task)
+        # It drops letters outside ASCII, and writes a file under what is left of its name.
+        refuse_names(self.name, task, "names with letters outside ASCII", _is_ascii)
         refuse_empty(self.name, task)
         buffer_of_both(self.name, task)
 
@@ -226,8 +225,10 @@ def _opened(task: Task, far: bool) -> str:
     if not task.files:
         return "RW/dev/null" if receives else "R/dev/zero"
     paths = [pair.destination if receives else pair.source for pair in task.files]
-    full = [path if far else _absolute(path) for path in paths]
-    return ",".join(f"{'RW' if receives else 'R'}{_pattern(path)}" for path in full)
+    full = [_pattern(path if far else _absolute(path)) for path in paths]
+    # What is below a folder is open with it, but not where the folder's name became a pattern.
+    full += [f"{path}/*" for path in full if "%5B" in path]
+    return ",".join(f"{'RW' if receives else 'R'}{path}" for path in full)
 
 
 def _pattern(path: str) -> str:
@@ -235,19 +236,8 @@ def _pattern(path: str) -> str:
     return quote("".join(f"[{letter}]" if letter in "*?[$" else letter for letter in path))
 
 
-def _refuse_lost_names(task: Task) -> None:
-    """globus-url-copy drops letters outside ASCII, and writes a file under what is left.
-
-    Raises:
-        SpecError: with the first such name.
-    """
-    for name in names_of(task):
-        if any(letter != "\t" and not " " <= letter <= "~" for letter in name):
-            raise refuse(
-                "gridftp", "copy.sources",
-                f"carries names of printable ASCII alone, which {to_path_text(os.fsencode(name))} "
-                "is not; use another tool, such as rsync, or rename it",
-            )  # fmt: skip
+def _is_ascii(name: str) -> bool:
+    return all(letter == "\t" or " " <= letter <= "~" for letter in name)
 
 
 def _absolute(path: str) -> str:

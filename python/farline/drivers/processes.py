@@ -219,6 +219,7 @@ def ended(server: Server | None) -> Iterator[Server | None]:
 
 
 def run_client(
+    name: str,
     place: Place,
     words: Sequence[str],
     environment: Mapping[str, str],
@@ -230,7 +231,7 @@ def run_client(
     on_wait: Callable[[], None] | None = None,
     cwd: Path | None = None,
 ) -> Ended:
-    """Runs a client to its end. Its output is kept in `folder` meanwhile.
+    """Runs the client of the tool `name` to its end. Its output is kept in `folder` meanwhile.
 
     It is ended when somebody asks, after `limit_s`, and after `stall_s` in which it read and wrote
     next to nothing.
@@ -248,7 +249,7 @@ def run_client(
             )  # fmt: skip
         except OSError as error:
             raise SystemFailure(f"{words[0]} failed to start: {error.strerror}") from None
-        watch = _Watch(process, words[0], limit_s, stall_s)
+        watch = _Watch(process, name, limit_s, stall_s)
         try:
             used, stopped = watch.follow(should_stop, on_wait)
         finally:

@@ -10,12 +10,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from farline.drivers.destination import names_of, refuse_empty
+from farline.drivers.destination import refuse_empty, refuse_names
 from farline.drivers.driver import Abilities, Driver, Figures, Task, refuse
 from farline.drivers.places import Here, InHost, Standing
 from farline.drivers.processes import Ended
 from farline.drivers.said import failure_of
-from farline.spec.path_text import to_path_text
 
 MOST_STREAMS = 15
 _OTHER_ID = "65534"
@@ -58,23 +57,9 @@ class Xrdcp(Driver):
             raise refuse(
                 self.name, "copy.sources", "copies folders only to and from servers it starts"
             )
-        self._refuse_queries(task)
+        # In its names, those of files here too, a question mark begins words for the server.
+        refuse_names(self.name, task, "names with a question mark", lambda name: "?" not in name)
         refuse_empty(self.name, task)
-
-    def _refuse_queries(self, task: Task) -> None:
-        """In its names, those of files here too, a question mark begins words for the server.
-
-        Raises:
-            SpecError: with the first such name.
-        """
-        for name in names_of(task):
-            if "?" in name:
-                shown = to_path_text(os.fsencode(name))
-                raise refuse(
-                    self.name, "copy.sources",
-                    f"cannot carry a name with a question mark: {shown}; use another tool, such "
-                    "as rsync, or rename it",
-                )  # fmt: skip
 
     def prepare(self, task: Task) -> None:
         """The server's configuration: its own folder, with a link to that of the copy.
