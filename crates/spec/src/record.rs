@@ -204,7 +204,7 @@ pub struct Throughput {
     pub steady_bps: Option<f64>,
     /// Seconds left out as warm-up.
     pub omitted_s: f64,
-    /// How the warm-up was found: `mser-5`, `stated` or `none`.
+    /// How the warm-up was found: `mser-5`, `stated` or `none`; with `, by the sender` where the receiver gave no samples.
     pub warmup_rule: String,
     /// Payload bytes received.
     pub bytes: u64,

@@ -1360,7 +1360,8 @@ class Throughput(TypedDict):
     steady_bps: float | None
     # Seconds left out as warm-up.
     omitted_s: float
-    # How the warm-up was found: `mser-5`, `stated` or `none`.
+    # How the warm-up was found: `mser-5`, `stated` or `none`; with `, by the sender` where the
+    # receiver gave no samples.
     warmup_rule: str
     # Payload bytes received.
     bytes: int

@@ -73,6 +73,20 @@ def test_a_warm_up_longer_than_the_run_leaves_nothing() -> None:
     assert (forward["warmup_rule"], forward["steady_bps"]) == ("stated", None)
 
 
+@pytest.mark.parametrize(("omit_s", "rule"), [(None, "mser-5"), (4.0, "stated")])
+def test_without_samples_of_the_receiver_tcps_sender_stands_for_it(
+    omit_s: float | None, rule: str
+) -> None:
+    """So it is towards a server of iperf3's; a datagram that was sent is not one that arrived."""
+    rows = [row | {"role": SENDER, "end": CLIENT} for row in received(RAMP)]
+    spec = {} if omit_s is None else {"omit_s": omit_s}
+    forward = summarise(run_record(spec=spec), columns(rows))["forward"]
+    assert forward is not None and forward["warmup_rule"] == f"{rule}, by the sender"
+    assert forward["steady_bps"] == pytest.approx(800e6, rel=1e-6)
+    forward = summarise(run_record(spec={**spec, "transport": "udp"}), columns(rows))["forward"]
+    assert forward is not None and forward["steady_bps"] is None
+
+
 @pytest.mark.parametrize("rates", [RAMP[:49], [1e6 * n * n for n in range(100)]])
 def test_too_few_samples_or_none_settled_give_no_steady_figure(rates: list[float]) -> None:
     forward = summarise(run_record(), columns(received(rates)))["forward"]
