@@ -157,6 +157,8 @@ def command(
     from farline.store import Store
 
     host, plan_path = _positions(host, client, plan_path)
+    # What is said of options is said in a plan's words where there is one.
+    click.get_current_context().params["plan_path"] = plan_path
     target = target_text(host, client, port) if host or client else None
     if resume is not None:
         if plan_path is not None or dry_run or _stated_any(options):

@@ -137,3 +137,20 @@ def test_a_plan_has_its_own_sides(fairness: Command, tmp_path: Path) -> None:
     plan.write_text('[subject.tcp]\n[path]\nrate_bps = "100Mbit"\n')
     assert "a plan has its own sides" in fairness(str(plan), "-P", "4")[2]
     assert "a plan has its own sides and line" in fairness(str(plan), "--rtt", "1ms")[2]
+
+
+def test_what_a_plan_says_wrong_is_said_in_its_own_words(fairness: Command, tmp_path: Path) -> None:
+    """Only the command line has flags."""
+    plan = tmp_path / "plan.toml"
+    text = (
+        '[fairness]\nloads = "50%"\n[background]\ntcp.congestion_control = "cubic"\n[subject.bad]\n'
+        'tool = "command"\nTOLD = "sh -c true"\n'
+        '[path]\ntestbed = "dumbbell"\nrate_bps = "50Mbit"\nrtt_s = "10ms"\n'
+    )
+    plan.write_text(text.replace("TOLD", "tool_comand"))
+    code, _out, err = fairness(str(plan))
+    assert code == 1 and "tool_comand: unknown; did you mean tool_command" in err
+    assert "--tool" not in err
+    plan.write_text(text.replace("TOLD", "tool_command"))
+    code, _out, err = fairness(str(plan))
+    assert code == 1 and "duration_s: command takes it where tool_command says" in err
