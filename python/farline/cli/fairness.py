@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from farline.cli.common import (
 )
 from farline.cli.limits import RATE, SECONDS
 from farline.cli.link_flags import host_cpus_option, link_flags, take_link_values
+from farline.errors import FarlineError
 from farline.spec.options import run_options, spec_from_options
 
 if TYPE_CHECKING:
@@ -294,11 +296,24 @@ def _measured(
     outcome = complete_outcome(store, journal)
     if outcome is None:
         click.echo(text.begin_line(journal), err=True)
-        with interruptible() as asked:
-            outcome = measure_contention(
-                journal, target, store, lambda one: _show(journal, one), asked
-            )
+        try:
+            with interruptible() as asked:
+                outcome = measure_contention(
+                    journal, target, store, lambda one: _show(journal, one), asked
+                )
+        except FarlineError as error:
+            raise error.reworded(f"{error.message}; {_hint(journal, target, store)}") from None
     return _finish(outcome, as_json, report_dir)
+
+
+def _hint(journal: ContentionJournal, target: str | None, store: Store) -> str:
+    """The command that goes on: what was measured is kept."""
+    from farline.store import default_path
+
+    words = ["farline", "fairness", *([journal.target] if target is not None else [])]
+    words += ["--resume", journal.name]
+    words += ["--store", str(store.path)] if store.path != default_path() else []
+    return f"resume with: {shlex.join(words)}"
 
 
 def _show(journal: ContentionJournal, progress: Any) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from farline.cli.group import run
+from farline.errors import ProtocolError
 from tests.support.contending import FakeLine
 
 Command = Callable[..., tuple[int, str, str]]
@@ -154,3 +155,19 @@ def test_what_a_plan_says_wrong_is_said_in_its_own_words(fairness: Command, tmp_
     plan.write_text(text.replace("TOLD", "tool_command"))
     code, _out, err = fairness(str(plan))
     assert code == 1 and "duration_s: command takes it where tool_command says" in err
+
+
+def test_one_that_fails_says_how_to_go_on(
+    fairness: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_about: object) -> None:
+        raise ProtocolError("iperf3 failed: it ended with exit code 137 and said nothing")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("farline.api.contention.measure_contention", fail)
+        code, _out, err = fairness("-C", "cubic", *LINE, "--load", "50%", "--repetitions", "1")
+    assert code == ProtocolError.exit_code
+    line = err.splitlines()[-1]
+    name = line.partition("resume with: farline fairness --resume ")[2].split()[0]
+    assert line.endswith(f"--store {tmp_path / 'store'}")
+    assert fairness("--resume", name)[0] == 0
