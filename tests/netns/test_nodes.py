@@ -131,6 +131,21 @@ def cluster(bed: Testbed) -> Iterator[SlurmCluster]:
         yield cluster
 
 
+def test_nodes_say_what_they_have_and_slurm_has_them_back(
+    cluster: SlurmCluster, bed: Testbed, pools: Callable[[str], None], tmp_path: Path
+) -> None:
+    pools(pool_text(cluster))
+    for place in (f"sink-site:{tmp_path}", f"testbed:{bed.name}:sink-[1-2]{tmp_path}"):
+        done = subprocess.run(
+            [FARLINE, "nodes", "--json", place], capture_output=True, text=True, timeout=LIMIT_S
+        )
+        assert done.returncode == 0, done.stderr
+        nodes = json.loads(done.stdout)["nodes"]
+        assert [node["node"] for node in nodes] == ["sink-1", "sink-2"]
+        assert all(node["cpus"] and node["free_bytes"] and node["has_path"] for node in nodes)
+    cluster.wait_until_free(2)
+
+
 def test_slurm_gives_nodes_starts_programs_and_takes_all_back(cluster: SlurmCluster) -> None:
     slurm = Slurm(read_template(cluster.via))
     got = finished(allocate(slurm, SlurmRequest("xfer", 2), never_stop))

@@ -153,6 +153,14 @@ def _places() -> _Offers:
         yield (name if ":" in name else f"{name}:"), what
 
 
+def _nodes() -> _Offers:
+    """Ends of a copy that have several nodes, and hosts."""
+    from farline.copying.pools import pool_names
+
+    yield from ((f"{name}:", "pool") for name in pool_names())
+    yield from ((f"{name}:", "from the ssh configuration") for name in _ssh_hosts())
+
+
 def _ssh_hosts() -> Iterator[str]:
     path = Path.home() / ".ssh" / "config"
     lines = path.read_text(errors="replace").splitlines() if path.is_file() else []
@@ -229,6 +237,7 @@ _NAMES: Mapping[tuple[str, str], Callable[[], _Offers]] = {
     ("copy", "places"): _places,
     ("estimate", "places"): _places,
     ("tune", "places"): _hosts,
+    ("nodes", "place"): _nodes,
     ("tools", "names"): _tools,
     ("reproduce", "names"): _items,
     ("testbed storage", "words"): _slow_storage,

@@ -66,6 +66,7 @@ COMMANDS: dict[str, Verb] = {
         "farline.cli.app_perf", "Measure how fast a host can receive and use data.", _MEASURE
     ),
     "host": Verb("farline.cli.host", "Check this host for limits on a path.", _MEASURE),
+    "nodes": Verb("farline.cli.nodes", "Show what transfer nodes have.", _MEASURE),
     "storage": Verb("farline.cli.storage", "Measure what a file system can do.", _MEASURE),
     "tools": Verb("farline.cli.tools", "List the tools that farline can drive.", _MEASURE),
     "runs": Verb("farline.cli.runs", "List recorded runs.", _RESULTS),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from farline.cluster.crew import at_once
 from farline.copying.event_lines import ORDER_SCHEMA
 from farline.copying.node_look import LOOKED, PREFIX
-from farline.errors import FarlineError, UsageError
+from farline.errors import FarlineError, ProtocolError, UsageError, VersionError
 from farline.logs import Log
 from farline.spec.units import counted, rate_human, size_human
 from farline.tools.job import result_of
@@ -37,18 +37,29 @@ class Node:
     command: RemoteCommand | None = None
     has: dict[str, Any] = field(default_factory=dict)
     """What it has said so far."""
+    error: FarlineError | None = None
+    """Why it cannot be asked."""
 
     def start(self, ssh: SshCommand, should_stop: StopQuestion) -> None:
         """Starts a command; one that does not start, or cannot be asked, is none."""
+        command: RemoteCommand | None = None
         try:
             command = RemoteCommand(ssh, self.name, ["copy", "--order"])
             ready: Mapping[str, Any] = result_of(command.start(should_stop))
             if ready["data"].get("looks"):
                 self.command = command
-            else:
-                command.close()
-        except (FarlineError, KeyError, TypeError, AttributeError) as error:
-            _LOG.debug("a node was not looked at", node=self.name, reason=str(error))
+                return
+            self.error = VersionError(
+                f"{self.name}: farline on that host is older and cannot say what the node has: "
+                "install this version there"
+            )
+        except FarlineError as error:
+            self.error = error
+        except (KeyError, TypeError, AttributeError) as error:
+            self.error = ProtocolError(f"{self.name}: invalid answer: {error!r}")
+        _LOG.debug("a node was not looked at", node=self.name, reason=str(self.error))
+        if command is not None:
+            command.close()
 
     def ask(self, **question: Any) -> None:
         """Asks, and keeps what it says."""
@@ -62,8 +73,11 @@ class Node:
                 if line is not None and line.get("event") == LOOKED:
                     self.has.update(line["data"])
                     return
-        except (FarlineError, TypeError, ValueError) as error:
-            _LOG.debug("a node gave no answer", node=self.name, reason=str(error))
+        except FarlineError as error:
+            self.error = error
+        except (TypeError, ValueError) as error:
+            self.error = ProtocolError(f"{self.name}: invalid answer: {error!r}")
+        _LOG.debug("a node gave no answer", node=self.name, reason=str(self.error))
 
     def close(self) -> None:
         """Ends it, and so what was made there."""

@@ -75,15 +75,26 @@ def nearest_folder(path: str) -> Path:
 
 
 def capacity(path: str) -> dict[str, Any]:
-    """What this node has: `cpus`, `memory_bytes`, `nic_bps` of the fastest interface that is up,
-    `free_bytes` of the file system at `path`; what it does not say is absent."""
+    """What this node has: `cpus` that farline may use there, `cores`, `numa_nodes`, `memory_bytes`,
+    `nic_bps` of the fastest interface that is up, `disk_bytes` and `free_bytes` of the file system
+    at `path`; what it does not say is absent."""
     from farline.tools.host_layout import host_layout
 
     layout = host_layout()
-    memory = sum(node.memory_bytes or 0 for node in layout.nodes)
+    memory = sum(node.memory_bytes or 0 for node in layout.nodes) or _memory_bytes()
     speeds = [nic.speed_bps for nic in layout.nics if nic.is_up and nic.speed_bps]
     found: dict[str, Any] = {"cpus": len(os.sched_getaffinity(0)), "memory_bytes": memory}
+    found["cores"], found["numa_nodes"] = len(layout.siblings), len(layout.nodes)
     found["nic_bps"] = max(speeds, default=0)
     with suppress(OSError):
-        found["free_bytes"] = shutil.disk_usage(nearest_folder(path)).free
+        disk = shutil.disk_usage(nearest_folder(path))
+        found["disk_bytes"], found["free_bytes"] = disk.total, disk.free
     return {name: value for name, value in found.items() if value}
+
+
+def _memory_bytes() -> int:
+    """Of a kernel without NUMA, whose sysfs has no nodes."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return 0

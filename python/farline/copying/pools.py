@@ -153,20 +153,33 @@ def pool_of(name: str) -> NodePool | None:
         UsageError: when the file, or the pool in it, makes no sense.
     """
     path = pools_file()
-    if not path.exists():
-        return None
-    import tomllib
-
-    try:
-        pools = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{path}: {error}") from None
-    table = pools.get(name)
+    table = _pools(path).get(name)
     if table is None:
         return None
     if not isinstance(table, dict):
         raise UsageError(f"{path}: {name}: is not a table; write [{name}] and its nodes below")
     return _pool(name, table, f"{path}: [{name}]")
+
+
+def pool_names() -> list[str]:
+    """Names of pools.
+
+    Raises:
+        UsageError: when the file cannot be read.
+    """
+    return list(_pools(pools_file()))
+
+
+def _pools(path: Path) -> dict[str, Any]:
+    """The tables of the file; none where there is no file."""
+    if not path.exists():
+        return {}
+    import tomllib
+
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{path}: {error}") from None
 
 
 _KEYS = {

@@ -178,6 +178,23 @@ PAGES = {
             ("Print kernel settings for /etc/sysctl.d", "farline host --rtt 150ms --sysctl"),
             ("Print firewall rules for a server", "farline host --firewall"),
         ),
-        see_also=("farline probe", "docs/guide/host.md"),
+        see_also=("farline probe", "farline nodes", "docs/guide/host.md"),
+    ),
+    "nodes": Page(
+        options=(
+            Options("Output", "--json"),
+            Options(
+                "Connection over ssh",
+                "-P -i -o -e --remote-farline",
+                "-F -J -4 -6 --start-timeout",
+            ),
+        ),
+        exits=NETWORK_EXITS,
+        examples=(
+            ("Show eight nodes that ssh leads to", "farline nodes 'dtn[1-8]:/data'"),
+            ("Show four nodes of Slurm's partition xfer", "farline nodes slurm:xfer:4/data"),
+            ("Show a pool of pools.toml, for scripts", "farline nodes --json archive:/data"),
+        ),
+        see_also=("farline copy", "farline host", "docs/guide/nodes.md"),
     ),
 }  # fmt: skip

@@ -33,6 +33,7 @@ _FILES = {
     "profile": "measure",
     "fairness": "measure",
     "host": "measure",
+    "nodes": "measure",
     "storage": "storage",
     "tools": "measure",
     "model": "model",
