@@ -27,6 +27,7 @@ pub fn line(path: &[u8], kind: FileKind, status: FileStatus, bytes: u64) -> Rece
         xxh3_tree: None,
         hash: None,
         reason: None,
+        node: None,
     }
 }
 
@@ -100,6 +101,7 @@ impl Receipt {
             xxh3_tree: None,
             hash: None,
             reason: Some(problem.to_owned()),
+            node: None,
         };
         self.write(&mut inner, &line)
     }
@@ -183,6 +185,7 @@ mod tests {
             xxh3_tree: None,
             hash: None,
             reason: (status == FileStatus::Failed).then(|| "no space".into()),
+            node: None,
         }
     }
 

@@ -108,6 +108,9 @@ pub struct ReceiptLine {
     /// Why it failed or was skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Node of the destination on whose own disk it is, or was to be; absent where all of its nodes see the same files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
 }
 
 /// Names and bytes that ended alike.

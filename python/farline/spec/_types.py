@@ -1167,6 +1167,9 @@ class ReceiptLine(TypedDict):
     hash: NotRequired[str | None]
     # Why it failed or was skipped.
     reason: NotRequired[str | None]
+    # Node of the destination on whose own disk it is, or was to be; absent where all of its nodes
+    # see the same files.
+    node: NotRequired[str | None]
 
 
 class NotKept(TypedDict):

@@ -40,6 +40,7 @@ COLUMNS = {
     "xxh3_tree": "VARCHAR",
     "hash": "VARCHAR",
     "reason": "VARCHAR",
+    "node": "VARCHAR",
 }
 """Columns of a receipt, with the engine's types; null is "not said"."""
 

@@ -119,6 +119,7 @@ mod tests {
             xxh3_tree: None,
             hash: None,
             reason: None,
+            node: None,
         });
         let tame = for_the_wire(long);
         assert_eq!(tame.sender.engine, "x  reads");
