@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farline.cluster.parts_queue import PartsQueue
@@ -54,6 +55,9 @@ class Lane:
     done_bytes: int = 0
     moving_bytes: int = 0
     """Of the part under way."""
+    settled_files: int = 0
+    settled_bytes: int = 0
+    """Of the part under way, with what needed no copying."""
     records: list[Mapping[str, Any]] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     """What went wrong, a line each, to be told."""
@@ -74,6 +78,15 @@ class Lane:
         self.done_files = self.done_bytes = self.moving_bytes = 0
         self.records, self.said = [], []
         self.is_over = False
+
+    def whole(self, sources: tuple[str, ...]) -> None:
+        """The next order is about all that was asked for."""
+        ends = self.sessions.endpoints
+        self.sessions.endpoints = Endpoints(
+            ends.source_host, sources, ends.destination_host, self.destination
+        )
+        known = self.sessions.settings
+        self.sessions.settings = {key: known[key] for key in known if key != "list"}
 
     def settings(self, part: Part) -> None:
         """What the next order is about."""
@@ -225,7 +238,7 @@ class Crew:
         lane.settings(part)
         attempt = self._attempt(lane, part)
         error = attempt.error
-        lane.moving_bytes = 0
+        lane.moving_bytes = lane.settled_files = lane.settled_bytes = 0
         if attempt.record is not None:
             lane.records.append(attempt.record)
         if error is None:
@@ -240,7 +253,8 @@ class Crew:
 
     def _attempt(self, lane: Lane, part: Part) -> Attempt:
         spec = self._changes.begun(lane.number, lane.name, self._documented(part))
-        steps = changed(lane, lane.sessions.attempt(spec, None, self.stops), self._changes)
+        receipt = self._receipt(part)
+        steps = changed(lane, lane.sessions.attempt(spec, receipt, self.stops), self._changes)
         while True:
             try:
                 event = next(steps)
@@ -249,6 +263,8 @@ class Crew:
                 return attempt
             if isinstance(event, Progress):
                 lane.moving_bytes = min(event.report["moved_bytes"], part.size)
+                lane.settled_files = min(event.report["settled_files"], len(part.names))
+                lane.settled_bytes = min(event.report["settled_bytes"], part.size)
 
     def stops(self) -> Stop:
         """Nobody waits for a node that starts when all parts have been carried."""
@@ -263,14 +279,22 @@ class Crew:
         if wait_s is None:
             lane.is_away = True
             self._changes.carriers(self.queue.lanes)
-            lane.said.append(
-                f"{lane.name} failed, and the others take over its part; it is tried again in "
-                f"{lane.pause_s:g} s: {error.message}"
-            )
+            lane.said.append(self._given_up(lane, error))
             return
         if error.kind != "busy":
             lane.said.append(f"{lane.name}: {error.message}; trying again in {wait_s:g} s")
         self._pause(wait_s)
+
+    def _receipt(self, part: Part) -> Path | None:
+        """Where an attempt at a part writes its receipt; nowhere: the last session writes one."""
+        return None
+
+    def _given_up(self, lane: Lane, error: FarlineError) -> str:
+        """What is said of a pair that is given up."""
+        return (
+            f"{lane.name} failed, and the others take over its part; it is tried again in "
+            f"{lane.pause_s:g} s: {error.message}"
+        )
 
     def _pause(self, seconds: float) -> None:
         until = time.monotonic() + seconds

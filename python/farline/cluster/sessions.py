@@ -14,7 +14,6 @@ and goes on from what is there.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import tempfile
 import threading
@@ -27,37 +26,30 @@ from typing import TYPE_CHECKING, Any
 
 from farline.cluster.changes import Changes
 from farline.cluster.crew import FIRST_BACK_S, Crew, Lane, at_once, changed, start
+from farline.cluster.ends import NodeEnds
 from farline.cluster.growth import Growth
 from farline.cluster.joined import Joined
 from farline.cluster.look import Node, look, shares
-from farline.cluster.nodes import Nodes, get_nodes
 from farline.cluster.parts_queue import PartsQueue
 from farline.cluster.plan import Bases, Part, parts_of
-from farline.copying.connector import SshConnector
-from farline.copying.locations import Endpoints, SshHost, ThisHost, working_folder
+from farline.copying.locations import Endpoints
 from farline.copying.pools import NodePool
-from farline.copying.remote_to_remote import RemoteToRemote
 from farline.copying.session import Attempt
 from farline.errors import FarlineError, InterruptedRun, TimeoutFailure, UsageError
 from farline.spec.units import counted, size_human
 from farline.tools import Stop
 from farline.tools.events import Adjusted, Notice, NoticeKind, Progress
 from farline.tools.run_name import new_run_name
-from farline.tools.ssh import SshCommand
 
 if TYPE_CHECKING:
+    from farline.cluster.nodes import Nodes
     from farline.copying.adjusting import Adjusting
     from farline.copying.request import CopyRequest
     from farline.models.end_to_end import NodeSetting
     from farline.tools import StopQuestion
     from farline.tools.events import Event, Steps
 
-SILENT_S = 30.0
-"""A node from which nothing has come for so long is given up: farline there speaks every 10 s."""
-Place = tuple[SshHost, SshCommand]
-"""A node, and how farline starts there."""
 _POLL_S = 0.1
-_ID_LETTERS = 32
 
 
 def node_sessions(request: CopyRequest, setting: NodeSetting | None = None) -> NodeSessions:
@@ -69,12 +61,17 @@ def node_sessions(request: CopyRequest, setting: NodeSetting | None = None) -> N
     Raises:
         UsageError: for what cannot be combined with several nodes.
     """
-    _check(request)
+    check_nodes(request)
     words = request.data_path.server_words()
     return NodeSessions(request.endpoints, request.ssh, words, setting)
 
 
-def _check(request: CopyRequest) -> None:
+def check_nodes(request: CopyRequest) -> None:
+    """Refuses what no copy over several nodes can do.
+
+    Raises:
+        UsageError: which names the option.
+    """
     ends = request.endpoints
     flags = [flag for flag in request.data_path.flags() if flag in ("--tunnel", "--connect-back")]
     if request.name_list is not None:
@@ -95,19 +92,14 @@ def _pool_of(ends: Endpoints) -> NodePool:
 
 
 @dataclass(eq=False, repr=False)
-class NodeSessions:
+class NodeSessions(NodeEnds):
     """Attempts over all nodes. They stay until `close`."""
 
-    endpoints: Endpoints
-    ssh: SshCommand | None
-    server_words: list[str]
     setting: NodeSetting | None = None
     adjusting: Adjusting | None = None
     is_known: bool = False
     far: str | None = None
     repeat = False
-    _ends: list[list[Nodes]] = field(default_factory=list, init=False)
-    """Of both ends what was got at once, and what came later."""
     _capacities: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, init=False)
     """What nodes have, by their names, once they were looked at."""
     _joins: threading.Lock = field(default_factory=threading.Lock, init=False)
@@ -133,9 +125,7 @@ class NodeSessions:
         """Ends farline on all nodes, and gives them back."""
         at_once([lane.sessions.close for lane in self._lanes])
         self._lanes = []
-        for nodes in (one for end in self._ends for one in end):
-            nodes.release()
-        self._ends = []
+        self._release_nodes()
 
     # Nodes
 
@@ -144,7 +134,8 @@ class NodeSessions:
         if any(nodes.is_over() for end in self._ends for nodes in end):
             self.close()
         if not self._ends:
-            yield from self._get_nodes(should_stop)
+            most = None if self.setting is None else self.setting.nodes
+            yield from self._get_nodes(most, should_stop)
         if not self._lanes:
             self._lanes = self._made_lanes()
             yield Notice(NoticeKind.CHOICE, self._setting_text())
@@ -177,30 +168,9 @@ class NodeSessions:
         for lane, share in zip(self._lanes, found, strict=True):
             lane.share = share
 
-    def _get_nodes(self, should_stop: StopQuestion) -> Steps[None]:
-        most = None if self.setting is None else self.setting.nodes
-        ends = self.endpoints
-        hosts = (ends.source_host, ends.destination_host)
-        # What has an address first: this host finds its own by it.
-        order = sorted((0, 1), key=lambda side: isinstance(hosts[side], ThisHost))
-        got: dict[int, Nodes] = {}
-        for side in order:
-            peers: list[str] = []
-            if isinstance(hosts[side], ThisHost):
-                other = got[1 - side]
-                peers = [other.command.host_name(host.target, host.host) for host in other.hosts]
-            nodes = yield from get_nodes(hosts[side], self.ssh, peers, most, should_stop)
-            got[side] = nodes
-            self._ends.append([nodes])
-        self._ends = [[got[0]], [got[1]]]
-
     @property
     def _stripes(self) -> int:
         return 1 if self.setting is None else self.setting.stripes
-
-    def _places(self, side: int) -> list[Place]:
-        """Nodes of an end, and how farline starts on each."""
-        return [(host, nodes.command) for nodes in self._ends[side] for host in nodes.hosts]
 
     def _made_lanes(self) -> list[Lane]:
         sources, sinks = self._places(0), self._places(1)
@@ -233,17 +203,6 @@ class NodeSessions:
                 made.append(lane)
         return made
 
-    def _lane(self, number: int, source: Place, sink: Place) -> Lane:
-        destination = self._destination()
-        connector = SshConnector(sink[0], sink[1], "write", self.server_words)
-        ends = Endpoints(source[0], self.endpoints.sources, sink[0], destination)
-        settings = {"retries": 0, "retry_for_s": 0.0, "most_streams": None}
-        sessions = RemoteToRemote(
-            source[1], source[0], connector, ends, settings, keeps=True, silent_s=SILENT_S
-        )
-        targets = (source[0].target, sink[0].target)
-        return Lane(number, " to ".join(targets), sessions, destination, targets=targets)
-
     def _setting_text(self) -> str:
         pairs = counted(len(self._lanes), "pair")
         missing = sum(end[-1].missing for end in self._ends)
@@ -255,36 +214,6 @@ class NodeSessions:
         return "-".join(
             f"{self._stripes}str-{len(self._places(side))}n" for side in range(len(self._ends))
         )
-
-    # What is asked for
-
-    def _destination(self) -> str:
-        """A folder, whether it is there or not: all sessions must take it for the same."""
-        path = self.endpoints.destination
-        if isinstance(self.endpoints.destination_host, ThisHost) and not path.startswith("/"):
-            path = f"{working_folder()}/{path}"
-        return path if path.endswith("/") else f"{path}/"
-
-    def _sources(self) -> tuple[str, ...]:
-        if not isinstance(self.endpoints.source_host, ThisHost):
-            return self.endpoints.sources
-        here = working_folder()
-        return tuple(
-            path if path.startswith("/") else f"{here}/{path}" for path in self.endpoints.sources
-        )
-
-    def _id(self) -> str:
-        """What the copy is known by: the same ends are the same copy, whatever its nodes are."""
-        ends = self.endpoints
-        said = [
-            str(ends.source_host),
-            *self._sources(),
-            str(ends.destination_host),
-            self._destination(),
-        ]
-        return hashlib.sha256("\0".join(said).encode("utf-8", "surrogateescape")).hexdigest()[
-            :_ID_LETTERS
-        ]
 
     # Sessions
 
@@ -312,13 +241,7 @@ class NodeSessions:
         should_stop: StopQuestion, joined: Joined | None,
     ) -> Steps[Attempt]:  # fmt: skip
         """A session of all that was asked for by one pair."""
-        ends = lane.sessions.endpoints
-        lane.sessions.endpoints = Endpoints(
-            ends.source_host, self._sources(), ends.destination_host, lane.destination
-        )
-        lane.sessions.settings = {
-            key: value for key, value in lane.sessions.settings.items() if key != "list"
-        }
+        lane.whole(self._sources())
         if joined is not None:
             joined.changes.carriers(1)
             document = joined.changes.begun(lane.number, lane.name, document)
