@@ -176,6 +176,7 @@ def copy(
     ssh: SshCommand | None = None,
     data_path: DataPath | None = None,
     nodes: int | str | None = None,
+    own_disks: str | None = None,
     **options: Any,
 ) -> Copy:
     """Begins to copy `source`, one or several, to `destination`, with the rules of `farline copy`.
@@ -189,7 +190,8 @@ def copy(
     more than half a minute changes its streams while it runs (event `Tuned`): `tune="stored"` does
     only the former, `tune="off"` neither; `tune="auto"` says the latter of a copy with `streams`.
     `nodes` is how many nodes are used of an end that has several (`dtn[1-8]:/archive/`), or a
-    setting such as `4stm-1str-2n-1str-2n`.
+    setting such as `4stm-1str-2n-1str-2n`; `own_disks="destination"`, `"source"` or `"both"` says
+    whose nodes share no file system: each file is whole on one of them.
     `max_harm=0.2` slows down before others on the path lose more than a fifth of their rate.
 
     Raises:
@@ -217,6 +219,7 @@ def copy(
         keep=keep,
         tune=tune,
         max_harm=max_harm,
+        own_disks=own_disks,
         store_path=folder_of(store),
         receipt=None if receipt is None else fspath(receipt),
         tell_files=tell_files,

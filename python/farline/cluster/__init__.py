@@ -8,7 +8,7 @@ What it must not do: move bytes; schedule nodes itself; decide what a file is or
 In: a `CopyRequest` with an end of several nodes (`farline.copying.pools`). Out: `Sessions`, which
 `CopyJob` drives as any other.
 Start with `copy_job` and `sessions.NodeSessions`, then `plan` (parts) and `crew` (who carries
-them).
+them); for nodes with disks of their own with `own_disks` and `placement`.
 """
 
 from farline.cluster.copy_job import copy_job

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from farline.cluster.sessions import node_sessions
+from farline.cluster.own_disks import own_disk_sessions
+from farline.cluster.sessions import check_nodes, node_sessions
 from farline.copying import CopyJob, CopyRequest
 from farline.errors import FarlineError, UsageError
 from farline.models.end_to_end import MOST_OF_EACH, NodeSetting
@@ -34,6 +35,14 @@ def copy_job(
                 "slurm:PARTITION:N/path, or by a pool of pools.toml"
             )
         return CopyJob(request, should_stop=should_stop, make_tuner=make_tuner)
+    if request.own_disks is not None:
+        if nodes is not None:
+            raise UsageError(
+                "--nodes: cannot be combined with --own-disks, where every node has files of its "
+                "own; name the nodes that are to be used, as in dtn[1-4]:/path"
+            )
+        check_nodes(request)
+        return CopyJob(request, own_disk_sessions(request), should_stop)
     setting, streams = _setting(nodes, request.spec)
     if streams is not None:
         request = replace(request, spec={**request.spec, "streams": streams})

@@ -151,13 +151,17 @@ class Joined:
         """
         count = _count(last)
         found: dict[tuple[int, int, int], dict[str, Any]] = {}
-        for at, lane in enumerate(self.lanes):
-            records = [*lane.records, last] if at == 0 else lane.records
-            for record in records:
+        for at in range(len(self.lanes)):
+            for record in self._of_lane(at, last):
                 for stream in data_streams(record):
                     key = (at * count + stream["stream"] % count, stream["end"], stream["role"])
                     found[key] = _added(found.get(key), {**stream, "stream": key[0]})
         return [found[key] for key in sorted(found)]
+
+    def _of_lane(self, at: int, last: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+        """Records of all sessions of a pair."""
+        records = self.lanes[at].records
+        return [*records, last] if at == 0 else records
 
     def _summary(self, record: Mapping[str, Any], rate_bps: float) -> dict[str, Any]:
         """That of the last session, with the payload of all over the whole time."""

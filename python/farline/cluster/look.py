@@ -92,14 +92,17 @@ def look(
     paths: Sequence[str],
     destination: str,
     should_stop: StopQuestion,
+    own_disks: tuple[bool, bool] = (False, False),
 ) -> dict[str, dict[str, Any]]:
     """Capacities of the nodes by their names. Those of the source answer already; on those of the
-    destination a command is started for the time of this.
+    destination a command is started for the time of this. `own_disks` says of each end whether its
+    nodes are to have disks of their own, and not to see the same files.
 
     Nodes that cannot be asked, since their farline is older, are taken to be as the others.
 
     Raises:
-        UsageError: when a node does not see what another one of its end does.
+        UsageError: when a node does not see what another one of its end does, or does where it
+            should have a disk of its own.
     """
     others = [Node(name) for name in sinks]
     try:
@@ -107,8 +110,9 @@ def look(
         plain = [path for path in paths if not any(sign in path for sign in "*?[")]
         at = (plain or ["/"])[0]
         at_once([partial(one.ask, see=plain, capacity=at) for one in sources])
-        _check_sources(sources, plain)
-        _check_sinks(others, destination)
+        if not own_disks[0]:
+            _check_sources(sources, plain)
+        _check_sinks(others, destination, own_disks[1])
         found = [(node.name, node.has.get("capacity")) for node in (*sources, *others)]
         return {name: has for name, has in found if has}
     finally:
@@ -124,12 +128,13 @@ def _check_sources(nodes: Sequence[Node], paths: Sequence[str]) -> None:
         if there and away:
             raise UsageError(
                 f"{away[0]} does not see {path}, which is on {there[0]}: the nodes of one end must "
-                "see the same files; leave that node out, or copy from each node by itself"
+                "see the same files; leave that node out, or, if each node has a disk of its own, "
+                "use --own-disks source"
             )
 
 
-def _check_sinks(nodes: Sequence[Node], destination: str) -> None:
-    """What one node makes, the others see."""
+def _check_sinks(nodes: Sequence[Node], destination: str, own_disks: bool) -> None:
+    """What one node makes, the others see; where they have disks of their own, none does."""
     first = next((node for node in nodes if node.command is not None), None)
     if first is None:
         return
@@ -139,11 +144,16 @@ def _check_sinks(nodes: Sequence[Node], destination: str) -> None:
     see = [made] if made else []
     at_once([partial(one.ask, see=see, capacity=destination) for one in others])
     for other in others:
-        if made and other.has.get("seen") == [False]:
+        if made and own_disks and other.has.get("seen") == [True]:
+            raise UsageError(
+                f"{other.name} sees what {first.name} writes at {destination}: these nodes share a "
+                "file system there; leave --own-disks out, and all of them carry every file"
+            )
+        if made and not own_disks and other.has.get("seen") == [False]:
             raise UsageError(
                 f"{other.name} does not see what {first.name} writes at {destination}: the nodes "
-                "of one end must share a file system there; leave that node out, or copy to each "
-                "node by itself"
+                "of one end must share a file system there; leave that node out, or, if each node "
+                "has a disk of its own, place whole files on them with --own-disks destination"
             )
 
 

@@ -122,6 +122,12 @@ class PartsQueue:
             self._waiting.appendleft(part)
             self._changed.notify_all()
 
+    @property
+    def left(self) -> list[Part]:
+        """Parts that nobody has carried."""
+        with self._changed:
+            return list(self._waiting)
+
     def lost(self, error: FarlineError) -> None:
         """A pair could not begin at all."""
         with self._changed:

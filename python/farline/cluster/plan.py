@@ -8,6 +8,7 @@ ones are short. A file that is longer than a part is cut; small ones go together
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -107,6 +108,33 @@ def parts_of(files: Iterable[Listed], bases: Bases, lanes: int) -> list[Part]:
     for base, one in sorted(large, key=lambda found: -found[1].size):
         parts += _pieces(base, one, shares, len(parts))
     parts += _batches(small, shares, len(parts), math.ceil(len(small) / (2 * lanes)))
+    return parts
+
+
+def lists_of(files: Iterable[Listed], bases: Bases) -> list[Part]:
+    """Whole files in lists that fit into an order, those of one source folder together.
+
+    Raises:
+        UsageError: for a file of which the source is not known.
+    """
+    by_base: dict[str, list[Listed]] = {}
+    for one in files:
+        base = bases.of_path(one.path)
+        if base is None or any(sign in base for sign in "*?["):
+            raise UsageError(
+                f"{one.path}: cannot tell which source it is from: with --own-disks, write "
+                "patterns only in the last name of a source"
+            )
+        by_base.setdefault(base, []).append(one)
+    parts: list[Part] = []
+    for base, ours in by_base.items():
+        batch = _Batch(MOST_NAMES)
+        for one in ours:
+            if batch.names and not batch.has_room(one, share=sys.maxsize):
+                parts.append(batch.part(len(parts), base))
+                batch = _Batch(MOST_NAMES)
+            batch.add(one)
+        parts.append(batch.part(len(parts), base))
     return parts
 
 

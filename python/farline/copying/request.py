@@ -37,6 +37,9 @@ TUNE_WORDS = ("auto", "stored", "off")
 """How the number of streams comes about where none is stated: from what was found for the path, and
 changed while the copy runs; from what was found alone; from neither."""
 
+OWN_DISKS_WORDS = ("source", "destination", "both")
+"""The end whose nodes have disks of their own, and share no file system."""
+
 MESSAGE_STREAMS = 2
 """Streams beside those of the data that carry what both ends say."""
 
@@ -107,6 +110,9 @@ class CopyRequest:
     """`auto`, `stored` or `off` (`TUNE_WORDS`); None is `auto` where no streams are stated."""
     max_harm: float | None = None
     """The share of their rate that others on the path may lose by it, 0 to 1; None is no bound."""
+    own_disks: str | None = None
+    """`source`, `destination` or `both` (`OWN_DISKS_WORDS`): the nodes of that end have disks of
+    their own, so each file is on one node; None for nodes that see the same files."""
     receipt: str | None = None
     """File that is to have a JSON line per name."""
     tell_files: bool = False
@@ -182,6 +188,7 @@ class CopyRequest:
         _check_removal(self)
         if self.name_list is not None and not isinstance(self.endpoints.source_host, ThisHost):
             raise UsageError("--files-from: works only with a source on this host")
+        _check_own_disks(self)
         _check_tuning(self)
         _check_budget(self)
         _check_ssh(self)
@@ -223,6 +230,23 @@ def _check_removal(request: CopyRequest) -> None:
             f"--remove-source-files: a server does not remove files; run farline copy on"
             f" {source}, to this host or by a ticket of farline serve --write"
         )
+
+
+def _check_own_disks(request: CopyRequest) -> None:
+    """An end of one host has one tree, and nothing is placed there."""
+    if (word := request.own_disks) is None:
+        return
+    if word not in OWN_DISKS_WORDS:
+        raise UsageError(f"--own-disks {word}: unknown; allowed: {', '.join(OWN_DISKS_WORDS)}")
+    ends = {
+        "source": request.endpoints.source_host, "destination": request.endpoints.destination_host
+    }  # fmt: skip
+    for name, host in ends.items():
+        if word in (name, "both") and not isinstance(host, NodePool):
+            raise UsageError(
+                f"--own-disks {word}: the {name} is one host; name several nodes there, as in "
+                "dtn[1-4]:/path, or leave --own-disks out"
+            )
 
 
 def _check_tuning(request: CopyRequest) -> None:

@@ -118,6 +118,7 @@ def _request(
         store_path=options["store_path"],
         tune=options["tune"],
         max_harm=options["max_harm"],
+        own_disks=options["own_disks"],
         receipt=options["receipt"],
         tell_files=tell_files,
         spent_s=process_s(),

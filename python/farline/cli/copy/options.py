@@ -372,6 +372,12 @@ def manner_options(command: _Command) -> _Command:
                 " 4stm-1str-2n-1str-2n: 4 streams, 1 stripe (pair of processes), 2 nodes a side.",
             ),
             click.option(
+                "--own-disks",
+                type=Words(["source", "destination", "both"]),
+                help="The nodes of this end have disks of their own: put each file whole on one"
+                " node, or send what each node has, and say on which node each file is.",
+            ),
+            click.option(
                 "--receipt", metavar="FILE", help="Write one JSON line for each name to FILE."
             ),
             click.option("--label", metavar="TEXT", help="Store this title with the record."),

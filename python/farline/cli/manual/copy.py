@@ -26,8 +26,8 @@ PAGES = {
             ),
             Options(
                 "How to send",
-                "--transport --streams --nodes --tune --bwlimit --yield --max-harm --cipher"
-                " --verify --hash",
+                "--transport --streams --nodes --own-disks --tune --bwlimit --yield --max-harm"
+                " --cipher --verify --hash",
                 "--no-encrypt --fsync --rate --bitrate --interval --chunk --concurrency --pipeline"
                 " --readers --writers --read-engine --write-engine",
             ),

@@ -1,0 +1,85 @@
+"""What the sessions of a copy between nodes with disks of their own come to as one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from farline.cluster.joined import Joined
+from farline.cluster.settled import Settled
+from farline.copying.session import Attempt
+from farline.tools.events import Progress
+
+if TYPE_CHECKING:
+    from farline.cluster.crew import Lane
+    from farline.spec._types import RunRecord
+
+
+@dataclass(eq=False, repr=False)
+class OwnJoined(Joined):
+    """Of one attempt, in which every name was settled by the session that carried it."""
+
+    lanes: list[Lane]
+    settled: Settled = field(default_factory=lambda: Settled(False), kw_only=True)
+    looks: Sequence[Mapping[str, Any]] = field(default=(), kw_only=True)
+    """Records of the looks."""
+    _records: Sequence[Mapping[str, Any]] = field(default=(), init=False)
+
+    def found_names(self, files: int, size: int) -> None:
+        """What is to be settled, for the progress."""
+        self._report = {"found": {"files": files, "bytes": size}}
+
+    def whole(self, receipt: Path | None) -> Attempt:
+        """The record and the receipt of all that was carried."""
+        records = [record for lane in self.lanes for record in lane.records if record.get("copy")]
+        if not records:
+            # Nothing was to be carried, or nobody could: the looks say by what means.
+            records = [_no_look(record) for record in self.looks]
+        for lane in self.lanes:
+            lane.done_bytes = _copied_bytes(lane)
+        last = {**records[-1], "status": "complete"}
+        last.pop("error", None)
+        self._records = records
+        attempt = self.attempt(Attempt(cast("RunRecord", last), None), None)
+        if receipt is not None:
+            self.settled.write(receipt)
+        return attempt
+
+    def _joined_report(self, report: Mapping[str, Any]) -> dict[str, Any]:
+        joined = self.settled.report([record["copy"] for record in self._records])
+        return {**joined, "moving_us": round(1e6 * (time.monotonic() - self.began_s))}
+
+    def _of_lane(self, at: int, last: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+        return self.lanes[at].records
+
+    def _verdict(self, record: Mapping[str, Any], rate_bps: float) -> dict[str, Any]:
+        """As of any copy; a dry run says itself that there is nothing to judge."""
+        verdict = super()._verdict(record, rate_bps)
+        if not record["spec"]["copy"].get("dry_run"):
+            return verdict
+        known = self._records[-1].get("verdict") or {}
+        return {**verdict, "line": known.get("line", verdict["line"])}
+
+    def progress(self) -> Progress:
+        """How far all pairs are together."""
+        lanes = self.lanes
+        files = sum(lane.done_files + lane.settled_files for lane in lanes)
+        settled = sum(lane.done_bytes + lane.settled_bytes for lane in lanes)
+        moved = sum(_copied_bytes(lane) + lane.moving_bytes for lane in lanes)
+        busy = sum(1 for lane in lanes if not lane.is_over)
+        return self._told(files, settled, moved, busy)
+
+
+def _copied_bytes(lane: Lane) -> int:
+    """What the sessions of a pair that are over have copied."""
+    reports = [record["copy"] for record in list(lane.records) if record.get("copy")]
+    return sum(int(report["copied"]["bytes"]) for report in reports)
+
+
+def _no_look(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of a look as that of a copy with nothing to do."""
+    copy = {key: value for key, value in record["spec"]["copy"].items() if key != "dry_run"}
+    return {**record, "spec": {**record["spec"], "copy": copy}}

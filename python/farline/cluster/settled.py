@@ -1,0 +1,141 @@
+"""What became of each name of a copy whose nodes have disks of their own: tallies and receipt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+_MOST = 100
+"""So many stand in a record; the receipt has all."""
+_BETTER = ("copied", "would-copy", "updated", "would-update", "present")
+"""Of several lines about a folder that is on several nodes, the first of these counts."""
+_WELL = (*_BETTER, "skipped")
+_MADE = ("copied", "would-copy")
+_UPDATED = ("updated", "would-update")
+_SUMS = ("resumed_bytes", "hole_bytes", "repeated_chunks", "unset_owners", "unset_groups")
+
+
+@dataclass(eq=False, repr=False)
+class Settled:
+    """Lines of receipts, the last word on each name of each node."""
+
+    marks_nodes: bool
+    """Whether lines say on which node a name is."""
+    _lines: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    _problems: list[str] = field(default_factory=list)
+
+    def take(self, node: str, receipt: Path) -> None:
+        """The receipt of a session, with `node` at its destination; none where it had not begun."""
+        if not receipt.exists():
+            return
+        with receipt.open(encoding="utf-8") as file:
+            for line in map(json.loads, file):
+                self._put(node, line)
+
+    def fail(self, node: str, path: str, size: int, reason: str, kind: str = "file") -> None:
+        """A name that nothing was said of, or that was not brought to its end."""
+        known = self._lines.get(self._key(node, path))
+        if known is None or known["status"] not in _WELL:
+            line = {"path": path, "kind": kind, "status": "failed", "bytes": size, "reason": reason}
+            self._put(node, line)
+
+    def problem(self, node: str, path: str, problem: str) -> None:
+        """What went wrong besides names, at a node."""
+        self._problems.append(problem)
+        line = {"path": path, "kind": "other", "status": "failed", "bytes": 0, "reason": problem}
+        if self.marks_nodes:
+            line["node"] = node
+        self._lines[(f"node {node}", path)] = line
+
+    def _key(self, node: str, path: str) -> tuple[str, str]:
+        return (node if self.marks_nodes else "", path)
+
+    def _put(self, node: str, line: dict[str, Any]) -> None:
+        key = self._key(node, line["path"])
+        if self.marks_nodes:
+            line["node"] = node
+        before = self._lines.get(key)
+        if before is not None and line["status"] in _BETTER and before["status"] in _BETTER:
+            # What an attempt before, or another node, has copied is there for the next one.
+            line = min(before, line, key=lambda one: _BETTER.index(one["status"]))
+        self._lines[key] = line
+
+    def write(self, receipt: Path) -> None:
+        """The receipt of all."""
+        with receipt.open("w", encoding="utf-8") as file:
+            for line in self._lines.values():
+                file.write(json.dumps(line) + "\n")
+
+    def report(self, reports: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+        """The report of the copy as one, of those of its sessions in their order.
+
+        Names count once for each node that has them.
+        """
+        of = list(reports)
+        lines = list(self._lines.values())
+        failed = _of(lines, ("failed",))
+        problems = [line for one in of for line in one.get("problems", ())] + self._problems
+        report: dict[str, Any] = {
+            **of[-1],
+            "found": _tally(lines),
+            "copied": _tally(_of(lines, _MADE, only_files=True)),
+            "present": _tally(_of(lines, ("present",), only_files=True)),
+            "updated": _tally(_of(lines, _UPDATED)),
+            "failed": _tally(failed),
+            "skipped": _tally(_of(lines, ("skipped",))),
+            "made": sum(line["kind"] != "file" and line["status"] in _MADE for line in lines),
+            "failures": [one for one in failed if one.get("reason") not in problems][:_MOST],
+            "problems": problems[:_MOST],
+            "skips": [line for one in of for line in one.get("skips", ())][:_MOST],
+            "not_kept": _not_kept(of),
+            "sender": _joined_ends([one["sender"] for one in of]),
+            "receiver": _joined_ends([one["receiver"] for one in of]),
+        }
+        for name in _SUMS:
+            if any(name in one for one in of):
+                report[name] = sum(one.get(name, 0) for one in of)
+        for name in ("problems", "skips", "not_kept"):
+            if not report[name]:
+                del report[name]
+        if not report["updated"]["files"]:
+            del report["updated"]
+        return report
+
+
+def _of(
+    lines: Iterable[dict[str, Any]], statuses: tuple[str, ...], only_files: bool = False
+) -> list[dict[str, Any]]:
+    return [
+        line
+        for line in lines
+        if line["status"] in statuses and (line["kind"] == "file" or not only_files)
+    ]
+
+
+def _tally(lines: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    sizes = [line["bytes"] for line in lines]
+    return {"files": len(sizes), "bytes": sum(sizes)}
+
+
+def _not_kept(reports: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What destinations did not keep, of all of them by kind."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for lost in (lost for one in reports for lost in one.get("not_kept", ())):
+        key = (lost["attribute"], lost["how"])
+        names = lost["names"] + found.get(key, {"names": 0})["names"]
+        found[key] = {**lost, "names": names}
+    return list(found.values())
+
+
+def _joined_ends(ends: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """Times add up, memory is that of the largest, words are those of the last."""
+    joined = dict(ends[-1])
+    for name, value in joined.items():
+        if name.endswith("_us"):
+            joined[name] = sum(end.get(name, 0) for end in ends)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            joined[name] = max(end.get(name, 0) for end in ends)
+    return joined

@@ -1,0 +1,301 @@
+"""What a user can rely on where nodes have disks of their own: a file is whole on one of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from _copy import trees
+from farline.cluster.placement import ranked
+from farline.testbeds import Testbed
+from farline.testbeds.fixture import MakeBed
+from tests.netns.conftest import FARLINE
+from tests.netns.test_nodes import processes_of, wait_for_data
+
+pytestmark = pytest.mark.netns
+
+MIB = 1 << 20
+LIMIT_S = 180
+BACKUP = "2020-01-02 03:04:05"
+
+
+@dataclass(frozen=True)
+class Site:
+    """Hosts of a testbed, each with a folder of its own at `path`."""
+
+    bed: Testbed
+    folder: Path
+
+    @property
+    def path(self) -> Path:
+        """Where each node sees its own disk."""
+        return self.folder / "data"
+
+    def disk(self, node: str) -> Path:
+        """What is on the disk of a node, seen from outside."""
+        return self.folder / "disks" / node
+
+    def down(self, node: str, is_down: bool = True) -> None:
+        """Nothing starts on a node that is down."""
+        flag = self.folder / f"down-{node}"
+        if is_down:
+            flag.touch()
+        else:
+            flag.unlink()
+
+    def name(self, pool: str, *nodes: str) -> None:
+        """Makes these nodes a pool."""
+        script = self.folder / "on-node"
+        script.write_text(
+            "#!/bin/sh\nhost=$1; shift 2\n"
+            f'if [ -e {self.folder}/down-$host ]; then echo "no route to host" >&2; exit 255; fi\n'
+            f'exec {FARLINE} testbed exec {self.bed.name} "$host" -- unshare -m sh -c \''
+            f"mount --bind {self.folder}/disks/$0 {self.path}; "
+            f'exec {FARLINE} "$@"\' "$host" "$@"\n'
+        )
+        script.chmod(0o755)
+        for node in nodes:
+            self.disk(node).mkdir(parents=True, exist_ok=True)
+        listed = ", ".join(f'"{node}%{node}"' for node in nodes)
+        pools = Path(os.environ["XDG_CONFIG_HOME"]) / "farline" / "pools.toml"
+        pools.parent.mkdir(parents=True, exist_ok=True)
+        pools.write_text(f'[{pool}]\nnodes = [{listed}]\ncommand = "{script} {{node}} {{argv}}"\n')
+
+    def files(self, *nodes: str) -> dict[str, str]:
+        """Names that are no folders, with the node that has each."""
+        found: dict[str, str] = {}
+        for node in nodes:
+            for path in sorted(self.disk(node).rglob("*")):
+                if path.is_symlink() or path.is_file():
+                    name = str(path.relative_to(self.disk(node)))
+                    assert name not in found, (name, node, found[name])
+                    found[name] = node
+        return found
+
+
+SINKS = ("sink-1", "sink-2", "sink-3")
+
+
+@pytest.fixture
+def site(testbed: MakeBed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """Three sinks with disks of their own, two of which are in the pool `site`."""
+    bed = testbed("nodes", k=3, rtt_s="4ms", rate_bps="400Mbit")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    found = Site(bed, tmp_path)
+    found.path.mkdir()
+    found.name("site", *SINKS[:2])
+    return found
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """40 small files in 3 folders, an empty folder, a link, and a large file."""
+    source = tmp_path / "source"
+    trees.small_files(source, 40, 5000, folders=3)
+    (source / "large").write_bytes(os.urandom(12 * MIB))
+    (source / "empty").mkdir()
+    (source / "link").symlink_to("large")
+    for path in (*source.rglob("*"), source):
+        subprocess.run(["touch", "-h", "-d", BACKUP, path], check=True)
+    return source
+
+
+def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    """A copy, whatever it comes to."""
+    return subprocess.run(
+        [FARLINE, "copy", "--no-store", "--json", *words], capture_output=True, text=True,
+        timeout=LIMIT_S,
+    )  # fmt: skip
+
+
+def copied(*words: str | Path) -> dict[str, Any]:
+    """The report of a copy that must succeed."""
+    done = run(*words)
+    assert done.returncode == 0, done.stderr
+    report: dict[str, Any] = json.loads(done.stdout)["copy"]
+    assert report["failed"]["files"] == 0
+    return report
+
+
+def names_of(folder: Path) -> set[str]:
+    """Names below a folder that are no folders."""
+    found = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return {str(path.relative_to(folder)) for path in found}
+
+
+def receipt_of(path: Path) -> list[dict[str, Any]]:
+    """Lines of a receipt."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def assert_same(first: Path, second: Path) -> None:
+    done = subprocess.run(["diff", "-r", "--no-dereference", first, second], capture_output=True)
+    assert done.returncode == 0, done.stdout
+    assert not (second / ".farline-partial").exists()
+
+
+def test_files_are_placed_updated_where_they_are_and_gathered(
+    site: Site, source: Path, tmp_path: Path
+) -> None:
+    receipt = tmp_path / "receipt.jsonl"
+    ends = (f"testbed:{site.bed.name}:source-[1-2]{source}/", f"site:{site.path}")
+    there = ("--own-disks", "destination")
+    report = copied(*there, "--receipt", receipt, *ends)
+    assert report["copied"]["files"] == 41
+    before = site.files(*SINKS[:2])
+    assert set(before) == names_of(source)
+    assert set(before.values()) == set(SINKS[:2])
+    assert {
+        line["path"]: line["node"] for line in receipt_of(receipt) if line["kind"] != "folder"
+    } == before
+    # Nothing has changed: nothing is sent.
+    assert copied(*there, *ends)["copied"]["files"] == 0
+    # With a node more, in another order: what has changed is updated where it is.
+    site.name("site", "sink-3", "sink-2", "sink-1")
+    changed = next(path for path in sorted(source.rglob("*")) if path.is_file())
+    changed.write_bytes(os.urandom(7000))
+    for number in range(20):
+        (source / f"new-{number}").write_text(str(number))
+    report = copied(*there, "--overwrite", "different", "--receipt", receipt, *ends)
+    assert report["copied"]["files"] == 21
+    after = site.files(*SINKS)
+    assert set(after) == names_of(source)
+    assert {name: after[name] for name in before} == before
+    assert "sink-3" in after.values()
+    # The same without what was kept of the copies: nodes say themselves what they have.
+    subprocess.run(["rm", "-r", tmp_path / "state" / "farline" / "placements"], check=True)
+    assert copied(*there, *ends)["copied"]["files"] == 0
+    back = tmp_path / "back"
+    report = copied(
+        "--own-disks", "source", f"site:{site.path}/", f"testbed:{site.bed.name}:source-1{back}"
+    )
+    assert report["copied"]["files"] == 61
+    assert_same(source, back)
+    for path in source.rglob("*"):
+        copy = back / path.relative_to(source)
+        assert path.lstat().st_mtime_ns == copy.lstat().st_mtime_ns, path
+        assert path.lstat().st_mode == copy.lstat().st_mode
+
+
+def test_a_node_that_is_down_costs_its_own_files_which_are_named(
+    site: Site, source: Path, tmp_path: Path
+) -> None:
+    receipt = tmp_path / "receipt.jsonl"
+    words = ("--own-disks", "destination", "--receipt", receipt)
+    ends = (f"testbed:{site.bed.name}:source-1{source}/", f"site:{site.path}")
+    site.down("sink-2")
+    done = run(*words, *ends)
+    assert done.returncode == 23, done.stderr
+    there = site.files(*SINKS[:2])
+    assert set(there.values()) == {"sink-1"}
+    failed = {line["path"] for line in receipt_of(receipt) if line["status"] == "failed"}
+    assert failed - {"empty"} == names_of(source) - set(there)
+    assert all(
+        "no route to host" in line["reason"] and line["node"] == "sink-2"
+        for line in receipt_of(receipt) if line["status"] == "failed"
+    )  # fmt: skip
+    assert json.loads(done.stdout)["copy"]["failed"]["files"] == len(failed)
+    site.down("sink-2", is_down=False)
+    copied(*words, *ends)
+    files = site.files(*SINKS[:2])
+    assert set(files) == names_of(source)
+    # What a node has that is down is not sent to another one, and is named when it is gathered.
+    site.down("sink-2")
+    assert run(*words, *ends).returncode == 23
+    assert site.files(*SINKS[:2]) == files
+    words = ("--own-disks", "source", "--receipt", receipt)
+    back = tmp_path / "back"
+    done = run(*words, f"site:{site.path}/", f"testbed:{site.bed.name}:source-1{back}")
+    assert done.returncode == 23, done.stderr
+    lines = receipt_of(receipt)
+    missing = {line["path"] for line in lines if line["status"] == "failed"}
+    assert missing - {"empty"} == {name for name, node in files.items() if node == "sink-2"}
+    assert all("is on sink-2" in line["reason"] for line in lines if line["path"] in missing)
+    assert names_of(back) == {name for name, node in files.items() if node == "sink-1"}
+
+
+def test_a_node_that_is_killed_costs_its_own_files_and_they_are_resumed(
+    site: Site, source: Path, tmp_path: Path
+) -> None:
+    hurt = SINKS[0]
+    name = next(
+        f"large-{number}" for number in range(99)
+        if ranked(f"large-{number}", SINKS[:2])[0] == hurt
+    )  # fmt: skip
+    (source / name).write_bytes(os.urandom(32 * MIB))
+    words = ["--own-disks", "destination", "--stall-timeout", "5s"]
+    ends = [f"testbed:{site.bed.name}:source-[1-2]{source}/", f"site:{site.path}"]
+    command = [str(FARLINE), "copy", "--no-store", "--json", "--bwlimit", "64Mbit/s"]
+    with subprocess.Popen(
+        [*command, *words, *ends], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as copy:
+        wait_for_data(site.disk(hurt))
+        site.down(hurt)
+        for process in processes_of(site.bed, hurt):
+            os.kill(process, signal.SIGKILL)
+        out, said = copy.communicate(timeout=LIMIT_S)
+    assert copy.returncode == 23, said
+    report = json.loads(out)["copy"]
+    assert 0 < report["failed"]["files"] < len(names_of(source))
+    assert all("sink-1" in line["reason"] for line in report["failures"]), report["failures"]
+    on_other = set(site.files("sink-2"))
+    assert on_other
+    for name in on_other:
+        assert trees.same(source / name, site.disk("sink-2") / name)
+    site.down(hurt, is_down=False)
+    report = copied(*words, *ends)
+    assert report["resumed_bytes"] > 0
+    assert set(site.files(*SINKS[:2])) == names_of(source)
+    assert set(site.files("sink-2")) == on_other
+
+
+def test_both_ends_may_have_disks_of_their_own(site: Site, source: Path, tmp_path: Path) -> None:
+    copied("--own-disks", "destination", f"testbed:{site.bed.name}:source-1{source}/",
+           f"site:{site.path}")  # fmt: skip
+    pools = Path(os.environ["XDG_CONFIG_HOME"]) / "farline" / "pools.toml"
+    first = pools.read_text()
+    site.name("other", "source-1", "source-2", "source-3")
+    pools.write_text(first + pools.read_text())
+    report = copied("--own-disks", "both", f"site:{site.path}/", f"other:{site.path}")
+    assert report["copied"]["files"] == 41
+    assert set(site.files("source-1", "source-2", "source-3")) == names_of(source)
+    back = tmp_path / "back"
+    copied("--own-disks", "source", f"other:{site.path}/", f"testbed:{site.bed.name}:sink-1{back}")
+    assert_same(source, back)
+
+
+def test_what_cannot_be_is_refused_in_one_line_and_nothing_is_copied(
+    site: Site, source: Path, tmp_path: Path
+) -> None:
+    bed = f"testbed:{site.bed.name}"
+    target = tmp_path / "target"
+
+    def refused(what: str, *words: str) -> None:
+        done = subprocess.run(
+            [FARLINE, "copy", "--no-store", *words], capture_output=True, text=True, timeout=LIMIT_S
+        )
+        assert done.returncode == 1, done.stderr
+        assert what in done.stderr.splitlines()[-1], done.stderr
+        assert not any(site.disk("sink-1").iterdir())
+
+    ends = (f"{bed}:source-1{source}/", f"{bed}:sink-[1-2]{target}")
+    refused("share a file system there; leave --own-disks out", "--own-disks", "destination", *ends)
+    local = ("--own-disks", "both", f"{source}/", f"site:{site.path}")
+    refused("--own-disks both: the source is one host", *local)
+    placed = ("--own-disks", "destination", f"{bed}:source-1{source}/", f"site:{site.path}")
+    refused("--delete: cannot be combined with --own-disks", "--delete=1", *placed)
+    refused("--nodes: cannot be combined with --own-disks", "--nodes", "2", *placed)
+    refused("use --own-disks destination"[4:], f"{bed}:source-1{source}/", f"site:{site.path}")
+    refused(
+        "on several nodes: ", "--own-disks", "source", f"{bed}:source-[1-2]{source}/",
+        f"{bed}:sink-1{target}",
+    )  # fmt: skip
+    assert not target.exists()
