@@ -449,6 +449,45 @@ def test_nodes_that_do_not_see_the_same_files_are_refused_by_name(
         assert list(target.iterdir()) == []
 
 
+def test_streams_run_beside_the_interface_that_carries_them(
+    bed: Testbed, source: Path, tmp_path: Path, pools: Callable[[str], None]
+) -> None:
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        pytest.skip("needs two CPUs")
+    # What nodes see of their hardware: a CPU at each of two NUMA nodes, the interface at one.
+    fake, script = tmp_path / "fake", tmp_path / "on-node"
+    for number, cpu in enumerate(cpus[:2]):
+        (fake / "node" / f"node{number}").mkdir(parents=True)
+        (fake / "node" / f"node{number}" / "cpulist").write_text(f"{cpu}\n")
+    lines = bed.hosts["sink-1"].run(["ip", "-o", "-4", "addr", "show", "scope", "global"]).stdout
+    name = lines.split()[1]
+    (fake / "net" / name / "device").mkdir(parents=True)
+    (fake / "net" / name / "device" / "numa_node").write_text("1\n")
+    script.write_text(
+        f'#!/bin/sh\nhost=$1; shift 2\nexec {FARLINE} testbed exec {bed.name} "$host" -- '
+        f"unshare -m sh -c 'mount --bind {fake}/node /sys/devices/system/node; "
+        f'mount --bind {fake}/net /sys/class/net; exec {FARLINE} "$@"\' "$host" "$@"\n'
+    )
+    script.chmod(0o755)
+    pools(f'[sinks]\nnodes = ["sink-1", "sink-2"]\ncommand = "{script} {{node}} {{argv}}"\n')
+    ends = (f"testbed:{bed.name}:source-[1-2]{source}/", f"sinks:{tmp_path}/target")
+    record = copied(*ends)
+    assert_same(source, tmp_path / "target")
+    assert record["spec"]["server_cpus"] == [cpus[1]]
+    assert "client_cpus" not in record["spec"]
+    evidence = record["verdict"]["evidence"]
+    for host in ("sink-1", "sink-2"):
+        line = f"{host}: streams on CPUs {cpus[1]}: {name} is at NUMA node 1"
+        assert line in evidence, evidence
+    assert any(
+        line.startswith("source-1, source-2: streams are not placed: ") for line in evidence
+    ), evidence
+    record = copied("--place-streams", "off", *ends)
+    assert "server_cpus" not in record["spec"]
+    assert "streams are not placed: --place-streams off" in record["verdict"]["evidence"]
+
+
 def test_a_copy_that_is_killed_is_resumed_and_sends_only_what_is_missing(
     testbed: MakeBed, source: Path, tmp_path: Path
 ) -> None:

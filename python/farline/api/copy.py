@@ -177,6 +177,7 @@ def copy(
     data_path: DataPath | None = None,
     nodes: int | str | None = None,
     own_disks: str | None = None,
+    place_streams: str | None = None,
     **options: Any,
 ) -> Copy:
     """Begins to copy `source`, one or several, to `destination`, with the rules of `farline copy`.
@@ -191,7 +192,8 @@ def copy(
     only the former, `tune="off"` neither; `tune="auto"` says the latter of a copy with `streams`.
     `nodes` is how many nodes are used of an end that has several (`dtn[1-8]:/archive/`), or a
     setting such as `4stm-1str-2n-1str-2n`; `own_disks="destination"`, `"source"` or `"both"` says
-    whose nodes share no file system: each file is whole on one of them.
+    whose nodes share no file system: each file is whole on one of them. `place_streams="off"`
+    leaves the streams of nodes to the kernel, and does not run them beside their interfaces.
     `max_harm=0.2` slows down before others on the path lose more than a fifth of their rate.
 
     Raises:
@@ -220,6 +222,7 @@ def copy(
         tune=tune,
         max_harm=max_harm,
         own_disks=own_disks,
+        place_streams=place_streams,
         store_path=folder_of(store),
         receipt=None if receipt is None else fspath(receipt),
         tell_files=tell_files,

@@ -70,6 +70,8 @@ class Lane:
     """How fast its interfaces are, beside the fastest pair's."""
     is_doubtful: bool = False
     """Whether the last that it was to do failed."""
+    cpus: list[list[int]] = field(default_factory=lambda: [[], []])
+    """CPUs for streams on the node of each end; none where the kernel chooses."""
     pause_s: float = FIRST_BACK_S
     """After so long one that is away is tried again."""
 
@@ -78,6 +80,12 @@ class Lane:
         self.done_files = self.done_bytes = self.moving_bytes = 0
         self.records, self.said = [], []
         self.is_over = False
+
+    def placed(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The spec of a session with the CPUs for its streams."""
+        names = ("client_cpus", "server_cpus")
+        cpus = {name: some for name, some in zip(names, self.cpus, strict=True) if some}
+        return {**spec, **cpus}
 
     def whole(self, sources: tuple[str, ...]) -> None:
         """The next order is about all that was asked for."""
@@ -252,7 +260,7 @@ class Crew:
             self._failed(lane, part, error)
 
     def _attempt(self, lane: Lane, part: Part) -> Attempt:
-        spec = self._changes.begun(lane.number, lane.name, self._documented(part))
+        spec = self._changes.begun(lane.number, lane.name, lane.placed(self._documented(part)))
         receipt = self._receipt(part)
         steps = changed(lane, lane.sessions.attempt(spec, receipt, self.stops), self._changes)
         while True:

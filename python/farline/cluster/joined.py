@@ -43,6 +43,8 @@ class Joined:
     """Files that are to be copied."""
     capacities: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What nodes have, by their names."""
+    places: Sequence[str] = ()
+    """Where streams run, a line each."""
     _planned: set[str] = field(default_factory=set)
     """Paths of all names that are not there."""
     _report: Mapping[str, Any] = field(default_factory=dict)
@@ -188,7 +190,7 @@ class Joined:
         setting = f"{streams}stm-{self.sides}"
         together = f"{setting}: {pairs}, {rate_human(rate_bps)} together"
         nodes = [capacity_text(name, has) for name, has in self.capacities.items()]
-        evidence = [together, *map(_lane_text, at_work), *nodes]
+        evidence = [together, *map(_lane_text, at_work), *nodes, *self.places]
         if not known:
             return {
                 "limit": "unknown", "line": "parts were too short to tell what limited them",

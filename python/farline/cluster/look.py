@@ -35,6 +35,9 @@ class Node:
 
     name: str
     command: RemoteCommand | None = None
+    place: Mapping[str, str] | None = None
+    """By which its streams are placed, where they are to be: `own` and `towards`, addresses of this
+    node and of one that it exchanges data with."""
     has: dict[str, Any] = field(default_factory=dict)
     """What it has said so far."""
     error: FarlineError | None = None
@@ -65,6 +68,8 @@ class Node:
         """Asks, and keeps what it says."""
         if self.command is None:
             return
+        if self.place is not None:
+            question["place"] = dict(self.place)
         self.command.send({"schema": ORDER_SCHEMA, "look": question})
         until = time.monotonic() + ANSWER_S
         try:
@@ -88,7 +93,7 @@ class Node:
 
 def look(
     sources: Sequence[Node],
-    sinks: Mapping[str, SshCommand],
+    sinks: Mapping[Node, SshCommand],
     paths: Sequence[str],
     destination: str,
     should_stop: StopQuestion,
@@ -104,9 +109,9 @@ def look(
         UsageError: when a node does not see what another one of its end does, or does where it
             should have a disk of its own.
     """
-    others = [Node(name) for name in sinks]
+    others = list(sinks)
     try:
-        at_once([partial(node.start, sinks[node.name], should_stop) for node in others])
+        at_once([partial(node.start, ssh, should_stop) for node, ssh in sinks.items()])
         plain = [path for path in paths if not any(sign in path for sign in "*?[")]
         at = (plain or ["/"])[0]
         at_once([partial(one.ask, see=plain, capacity=at) for one in sources])
@@ -137,6 +142,9 @@ def _check_sinks(nodes: Sequence[Node], destination: str, own_disks: bool) -> No
     """What one node makes, the others see; where they have disks of their own, none does."""
     first = next((node for node in nodes if node.command is not None), None)
     if first is None:
+        return
+    if len(nodes) == 1:
+        first.ask(capacity=destination)
         return
     first.ask(make=destination, name=f"{PREFIX}{secrets.token_hex(16)}", capacity=destination)
     made = first.has.get("made")

@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from farline.cluster.changes import Changes
 from farline.cluster.crew import Crew, Lane, at_once, start
-from farline.cluster.ends import NodeEnds
-from farline.cluster.look import Node, look
+from farline.cluster.ends import NodeEnds, StreamPlacing
 from farline.cluster.own_joined import OwnJoined
 from farline.cluster.parts_queue import PartsQueue
 from farline.cluster.placement import Entry, Placement, check_once, place, without_parents
@@ -80,7 +79,8 @@ def own_disk_sessions(request: CopyRequest) -> OwnDiskSessions:
                 f"{host}: --own-disks needs to know all of its nodes from the start; write "
                 f"slurm:PARTITION:{host.count}, or leave least out"
             )
-    return OwnDiskSessions(ends, request.ssh, request.data_path.server_words(), own)
+    words = request.data_path.server_words()
+    return OwnDiskSessions(ends, request.ssh, words, own, placing=StreamPlacing.of(request))
 
 
 def site_of(host: Host) -> str:
@@ -148,7 +148,6 @@ class OwnDiskSessions(NodeEnds):
     far: str | None = None
     repeat = False
     _duties: list[Duty] = field(default_factory=list, init=False)
-    _capacities: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, init=False)
     _is_looked_at: bool = field(default=False, init=False)
 
     def attempt(
@@ -247,6 +246,7 @@ class OwnDiskSessions(NodeEnds):
         while waiting:
             yield from self._begin(waiting, should_stop)
             ready = [duty for duty in waiting if duty.lane is not None]
+            self._place_streams([duty.lane for duty in ready if duty.lane is not None])
             threads = [threading.Thread(target=work, args=(duty,), daemon=True) for duty in ready]
             for thread in threads:
                 thread.start()
@@ -282,7 +282,7 @@ class OwnDiskSessions(NodeEnds):
         yield Notice(NoticeKind.CHOICE, self._placement_text(placement))
         joined = OwnJoined(
             began_s, [], self._sides(), Changes(new_run_name(), document, len(rounds[0])),
-            capacities=self._capacities, settled=settled,
+            capacities=self._capacities, places=self._place_lines(), settled=settled,
         )  # fmt: skip
         joined.looks = [duty.record for duty in self._duties if duty.record is not None]
         names = [one for ours in placement.values() for one in ours]
@@ -320,14 +320,7 @@ class OwnDiskSessions(NodeEnds):
             raise next(duty.error for duty in duties if duty.error is not None)
         if not self._is_looked_at and not document["copy"].get("dry_run"):
             self._is_looked_at = True
-            asked = {lane.targets[0]: lane.sessions.answering for lane in here}
-            at_sinks = {lane.targets[1] for lane in here}
-            started = {host.target: ssh for host, ssh in self._places(1) if host.target in at_sinks}
-            self._capacities = look(
-                [Node(name, command) for name, command in asked.items()],
-                started if len(started) > 1 else {}, self._sources(), self._destination(),
-                should_stop, self.own,
-            )  # fmt: skip
+            self._look_at(here, self.own, should_stop)
         copy = {**document["copy"], "dry_run": True, "sync_level": "exists", "overwrite": "never"}
         spec = {**document, "copy": copy}
         refused: list[FarlineError] = []

@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Any
 
 from farline.cluster.changes import Changes
 from farline.cluster.crew import FIRST_BACK_S, Crew, Lane, at_once, changed, start
-from farline.cluster.ends import NodeEnds
+from farline.cluster.ends import NodeEnds, StreamPlacing
 from farline.cluster.growth import Growth
 from farline.cluster.joined import Joined
-from farline.cluster.look import Node, look, shares
+from farline.cluster.look import shares
 from farline.cluster.parts_queue import PartsQueue
 from farline.cluster.plan import Bases, Part, parts_of
 from farline.copying.locations import Endpoints
@@ -63,7 +63,8 @@ def node_sessions(request: CopyRequest, setting: NodeSetting | None = None) -> N
     """
     check_nodes(request)
     words = request.data_path.server_words()
-    return NodeSessions(request.endpoints, request.ssh, words, setting)
+    placing = StreamPlacing.of(request)
+    return NodeSessions(request.endpoints, request.ssh, words, setting, placing=placing)
 
 
 def check_nodes(request: CopyRequest) -> None:
@@ -100,8 +101,6 @@ class NodeSessions(NodeEnds):
     is_known: bool = False
     far: str | None = None
     repeat = False
-    _capacities: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, init=False)
-    """What nodes have, by their names, once they were looked at."""
     _joins: threading.Lock = field(default_factory=threading.Lock, init=False)
     _lanes: list[Lane] = field(default_factory=list, init=False)
 
@@ -157,13 +156,8 @@ class NodeSessions(NodeEnds):
     def _look(self, should_stop: StopQuestion) -> None:
         """Looks at the nodes that are here: they must see the same files."""
         here = [lane for lane in self._lanes if not lane.is_away]
-        asked = {lane.targets[0]: lane.sessions.answering for lane in here}
-        at_sinks = {lane.targets[1] for lane in here}
-        started = {host.target: ssh for host, ssh in self._places(1) if host.target in at_sinks}
-        self._capacities = look(
-            [Node(name, command) for name, command in asked.items()],
-            started if len(started) > 1 else {}, self._sources(), self._destination(), should_stop,
-        )  # fmt: skip
+        self._look_at(here, (False, False), should_stop)
+        self._place_streams(self._lanes)
         found = shares([lane.targets for lane in self._lanes], self._capacities)
         for lane, share in zip(self._lanes, found, strict=True):
             lane.share = share
@@ -244,7 +238,7 @@ class NodeSessions(NodeEnds):
         lane.whole(self._sources())
         if joined is not None:
             joined.changes.carriers(1)
-            document = joined.changes.begun(lane.number, lane.name, document)
+            document = joined.changes.begun(lane.number, lane.name, lane.placed(document))
         steps = lane.sessions.attempt(document, receipt, should_stop)
         if joined is not None:
             steps = changed(lane, steps, joined.changes)
@@ -288,7 +282,7 @@ class NodeSessions(NodeEnds):
         finally:
             if self.adjusting is not None:
                 self.adjusting.ended()
-        joined.sides = self._sides()
+        joined.sides, joined.places = self._sides(), self._place_lines()
         return joined.attempt(attempt, receipt)
 
     @property
@@ -355,7 +349,10 @@ class NodeSessions(NodeEnds):
     def _join(self, side: int, crew: Crew, nodes: Nodes) -> None:
         """Nodes that have come later carry parts, too."""
         with self._joins:
-            for lane in self._joining(side, nodes):
+            joining = self._joining(side, nodes)
+            self._look_at_later(joining, crew.stops)
+            self._place_streams([*self._lanes, *joining])
+            for lane in joining:
                 self._lanes.append(lane)
                 crew.add(lane)
 

@@ -5,6 +5,8 @@
 <- {"event": "looked", "data": {"made": "/archive/.farline-nodes-NONCE"}}
 -> {"schema": 1, "look": {"see": ["/archive/.farline-nodes-NONCE"], "capacity": "/archive/run"}}
 <- {"event": "looked", "data": {"seen": [true], "capacity": {"cpus": 8, ...}}}
+-> {"schema": 1, "look": {"place": {"own": "10.0.0.1", "towards": "10.1.0.1"}}}
+<- {"event": "looked", "data": {"place": {"cpus": [8, 9], "why": "ens1 is at NUMA node 1"}}}
 ```
 
 A file that one node makes and the others see is the one proof that they share a file system: names
@@ -46,6 +48,10 @@ class NodeLook:
             found["seen"] = [os.path.lexists(str(one)) for one in paths[:_MOST_PATHS]]
         if isinstance(path := asked.get("capacity"), str):
             found["capacity"] = capacity(path)
+        if isinstance(place := asked.get("place"), dict):
+            from farline.copying.stream_places import stream_place
+
+            found["place"] = stream_place(place).document()
         return found
 
     def _make(self, path: str, name: str) -> str | None:

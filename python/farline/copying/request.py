@@ -110,6 +110,9 @@ class CopyRequest:
     """`auto`, `stored` or `off` (`TUNE_WORDS`); None is `auto` where no streams are stated."""
     max_harm: float | None = None
     """The share of their rate that others on the path may lose by it, 0 to 1; None is no bound."""
+    place_streams: str | None = None
+    """`auto` or `off`: whether streams between nodes run on the CPUs beside the interface that
+    carries them, on nodes with several NUMA nodes; None is `auto`."""
     own_disks: str | None = None
     """`source`, `destination` or `both` (`OWN_DISKS_WORDS`): the nodes of that end have disks of
     their own, so each file is on one node; None for nodes that see the same files."""
@@ -188,6 +191,7 @@ class CopyRequest:
         _check_removal(self)
         if self.name_list is not None and not isinstance(self.endpoints.source_host, ThisHost):
             raise UsageError("--files-from: works only with a source on this host")
+        _check_placing(self)
         _check_own_disks(self)
         _check_tuning(self)
         _check_budget(self)
@@ -230,6 +234,23 @@ def _check_removal(request: CopyRequest) -> None:
             f"--remove-source-files: a server does not remove files; run farline copy on"
             f" {source}, to this host or by a ticket of farline serve --write"
         )
+
+
+def _check_placing(request: CopyRequest) -> None:
+    """Nodes are asked where their interfaces are; one host is not."""
+    if (word := request.place_streams) is None:
+        return
+    if word not in ("auto", "off"):
+        raise UsageError(f"--place-streams {word}: unknown; allowed: auto, off")
+    if not request.is_over_nodes:
+        raise UsageError(
+            "--place-streams: neither end has several nodes; use --client-cpus and --server-cpus "
+            "with the CPUs that farline host --map shows"
+        )
+    stated = [name for name in ("client_cpus", "server_cpus") if request.spec.get(name)]
+    if word == "auto" and stated:
+        flag = f"--{stated[0].replace('_', '-')}"
+        raise UsageError(f"--place-streams auto and {flag} cannot be combined: leave one out")
 
 
 def _check_own_disks(request: CopyRequest) -> None:

@@ -25,11 +25,11 @@ class Placement:
 
 def placements(layout: HostLayout) -> list[Placement]:
     """For each interface that is up."""
-    return [_placement(layout, nic) for nic in layout.nics if nic.is_up]
+    return [placement_of(layout, nic) for nic in layout.nics if nic.is_up]
 
 
-def _placement(layout: HostLayout, nic: Nic) -> Placement:
-    """One thread of each core of its node, those without its interrupts first."""
+def placement_of(layout: HostLayout, nic: Nic) -> Placement:
+    """For an interface: one thread of each core of its node, those without its interrupts first."""
     near = _near(layout, nic)
     cores = [core for core in layout.siblings if core[0] in near]
     busy = set(nic.irq_cpus)

@@ -67,6 +67,24 @@ def host_layout(root: Path = Path("/")) -> HostLayout:
     return HostLayout(cpus, _siblings(system / "cpu", cpus), tuple(nodes), tuple(nics))
 
 
+def devices_below(name: str, root: Path = Path("/")) -> tuple[str, ...]:
+    """Interfaces with a device that carry what goes over `name`: itself, or those below a bond, a
+    bridge or a VLAN."""
+    found: dict[str, None] = {}
+    waiting, seen = [name], set[str]()
+    while waiting:
+        one = waiting.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        path = root / "sys" / "class" / "net" / one
+        if (path / "device").exists():
+            found[one] = None
+        else:
+            waiting += [below.name.removeprefix("lower_") for below in path.glob("lower_*")]
+    return tuple(sorted(found))
+
+
 def cpu_list(text: str) -> tuple[int, ...]:
     """CPUs of a kernel's list such as `0-3,8`; what is no list has none."""
     found: list[int] = []

@@ -119,6 +119,7 @@ def _request(
         tune=options["tune"],
         max_harm=options["max_harm"],
         own_disks=options["own_disks"],
+        place_streams=options["place_streams"],
         receipt=options["receipt"],
         tell_files=tell_files,
         spent_s=process_s(),

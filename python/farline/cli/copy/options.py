@@ -378,6 +378,13 @@ def manner_options(command: _Command) -> _Command:
                 " node, or send what each node has, and say on which node each file is.",
             ),
             click.option(
+                "--place-streams",
+                type=Words(["auto", "off"]),
+                help="Run the streams of each node on the CPUs beside the network interface that"
+                " carries them, where a node has several NUMA nodes (auto), or leave them to the"
+                " kernel (off) (default auto; needs an end with several nodes).",
+            ),
+            click.option(
                 "--receipt", metavar="FILE", help="Write one JSON line for each name to FILE."
             ),
             click.option("--label", metavar="TEXT", help="Store this title with the record."),

@@ -29,7 +29,7 @@ PAGES = {
                 "--transport --streams --nodes --own-disks --tune --bwlimit --yield --max-harm"
                 " --cipher --verify --hash",
                 "--no-encrypt --fsync --rate --bitrate --interval --chunk --concurrency --pipeline"
-                " --readers --writers --read-engine --write-engine",
+                " --readers --writers --read-engine --write-engine --place-streams",
             ),
             TOOL,
             Options(
