@@ -50,6 +50,9 @@ def test_an_option_that_the_tool_lacks_is_refused(tmp_path: Path) -> None:
     done = farline(tmp_path, *words)
     assert (done.returncode, done.stdout) == (1, "")
     assert "--receipt: scp does not take it" in done.stderr
+    for flag, value in (("--nodes", "2"), ("--own-disks", "source"), ("--place-streams", "off")):
+        done = farline(tmp_path, "copy", "--tool", "scp", flag, value, "a", "b")
+        assert f"{flag}: scp does not take it" in done.stderr
     done = farline(tmp_path, "copy", "--tool", "scp", "--streams", "2", "a", "b")
     assert "streams: scp does not take it" in done.stderr
 

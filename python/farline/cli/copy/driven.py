@@ -28,6 +28,7 @@ _OWN = {
     "connect_back": "--connect-back", "single_port": "--single-port",
     "data_ports": "--data-ports", "retries": "--retries", "receipt": "--receipt",
     "as_stream": "--json-stream", "stats": "--stats", "max_harm": "--max-harm",
+    "nodes": "--nodes", "own_disks": "--own-disks", "place_streams": "--place-streams",
 }  # fmt: skip
 """Options of farline's own copies, by parameter."""
 
