@@ -19,7 +19,7 @@ from farline.testbeds.fixture import MakeBed
 from tests.netns.conftest import FARLINE
 from tests.netns.test_nodes import processes_of, wait_for_data
 
-pytestmark = pytest.mark.netns
+pytestmark = [pytest.mark.netns, pytest.mark.timeout(300)]
 
 MIB = 1 << 20
 LIMIT_S = 180
@@ -142,7 +142,7 @@ def assert_same(first: Path, second: Path) -> None:
     assert not (second / ".farline-partial").exists()
 
 
-def test_files_are_placed_updated_where_they_are_and_gathered(
+def test_files_are_placed_and_updated_where_they_are(
     site: Site, source: Path, tmp_path: Path
 ) -> None:
     receipt = tmp_path / "receipt.jsonl"
@@ -173,11 +173,15 @@ def test_files_are_placed_updated_where_they_are_and_gathered(
     # The same without what was kept of the copies: nodes say themselves what they have.
     subprocess.run(["rm", "-r", tmp_path / "state" / "farline" / "placements"], check=True)
     assert copied(*there, *ends)["copied"]["files"] == 0
-    back = tmp_path / "back"
-    report = copied(
-        "--own-disks", "source", f"site:{site.path}/", f"testbed:{site.bed.name}:source-1{back}"
-    )
-    assert report["copied"]["files"] == 61
+
+
+def test_what_was_placed_is_gathered_with_times_modes_and_folders(
+    site: Site, source: Path, tmp_path: Path
+) -> None:
+    bed, back = f"testbed:{site.bed.name}", tmp_path / "back"
+    copied("--own-disks", "destination", f"{bed}:source-1{source}/", f"site:{site.path}")
+    report = copied("--own-disks", "source", f"site:{site.path}/", f"{bed}:source-1{back}")
+    assert report["copied"]["files"] == 41
     assert_same(source, back)
     for path in source.rglob("*"):
         copy = back / path.relative_to(source)

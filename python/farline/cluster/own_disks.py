@@ -30,7 +30,7 @@ from farline.cluster.crew import Crew, Lane, at_once, start
 from farline.cluster.ends import NodeEnds, StreamPlacing
 from farline.cluster.own_joined import OwnJoined
 from farline.cluster.parts_queue import PartsQueue
-from farline.cluster.placement import Entry, Placement, check_once, place, without_parents
+from farline.cluster.placement import Entry, check_once, place, without_parents
 from farline.cluster.placement_file import PlacementFile
 from farline.cluster.plan import Bases, Listed, Part, lists_of
 from farline.cluster.settled import Settled
@@ -105,8 +105,8 @@ class Duty:
     """Why it was not done."""
     record: Mapping[str, Any] | None = None
     """Of the look."""
-    lines: list[dict[str, Any]] = field(default_factory=list)
-    """What the look found."""
+    found: Path | None = None
+    """What the look found, a line for each name."""
     parts: list[Part] = field(default_factory=list)
     """What is to be copied."""
 
@@ -148,6 +148,8 @@ class OwnDiskSessions(NodeEnds):
     far: str | None = None
     repeat = False
     _duties: list[Duty] = field(default_factory=list, init=False)
+    _entries: dict[str, Entry] = field(default_factory=dict, init=False)
+    """All names that are to be copied, by their paths."""
     _is_looked_at: bool = field(default=False, init=False)
 
     def attempt(
@@ -331,11 +333,12 @@ class OwnDiskSessions(NodeEnds):
             lane.whole(self._sources())
             found: Attempt = result_of(lane.sessions.attempt(spec, lines, should_stop))
             if found.error is None and found.record is not None:
-                duty.record, duty.lines = found.record, list(_lines(lines))
+                duty.record, duty.found = found.record, lines
                 return
             error = found.error or InterruptedRun("stopped")
-            if not error.may_retry or error.permanent:
-                refused.append(error)
+            if error.fault == "caller" and not isinstance(error, InterruptedRun):
+                # No node is to blame for what was asked.
+                refused.append(error.reworded(f"{lane.name}: {error.message}"))
             duty.give_up(error)
 
         ready = [duty for duty in duties if duty.lane is not None]
@@ -355,13 +358,14 @@ class OwnDiskSessions(NodeEnds):
         """Gives every duty its names, and notes those that none can carry. Names by node."""
         at_source = self._at_source(settled)
         entries = {one.path: one for listed in at_source.values() for one in listed}
+        self._entries = entries
         nodes_of: dict[str, list[str]] = {}
         for node, listed in at_source.items():
             for one in listed:
                 if not one.is_folder:
                     nodes_of.setdefault(one.path, []).append(node)
         check_once(nodes_of)
-        sink_of = self._placement(entries, is_dry).node_of if self.own[1] else {}
+        sink_of = self._placement(entries, is_dry) if self.own[1] else {}
         bases, by_node = Bases.of(self._sources()), dict[str, list[Entry]]()
         for duty in self._duties:
             ours = at_source.get(self._source(duty) if self.own[0] else "", [])
@@ -398,7 +402,7 @@ class OwnDiskSessions(NodeEnds):
                 continue
             looked.add(node)
             ours = found.setdefault(node, {})
-            for line in duty.lines:
+            for line in _lines(duty.found):
                 if line["status"] == "failed" and line["kind"] == "other":
                     count, _ = missing.get(line["path"], (0, line))
                     missing[line["path"]] = (count + 1, line)
@@ -432,14 +436,15 @@ class OwnDiskSessions(NodeEnds):
                 text = f"{node}: what it has was not copied: {duty.error.message}"
                 settled.problem(node, self._sources()[0], text)
 
-    def _placement(self, entries: Mapping[str, Entry], is_dry: bool) -> Placement:
+    def _placement(self, entries: Mapping[str, Entry], is_dry: bool) -> dict[str, str]:
         """Where each name is to be at the destination; noted before anything is sent."""
         there: dict[str, list[str]] = {}
         for duty in self._duties:
-            for line in duty.lines:
-                nodes = there.setdefault(line["path"], [])
-                if line["status"] in _THERE and self._sink(duty) not in nodes:
-                    nodes.append(self._sink(duty))
+            for line in _lines(duty.found):
+                if line["status"] in _THERE:
+                    nodes_of = there.setdefault(line["path"], [])
+                    if self._sink(duty) not in nodes_of:
+                        nodes_of.append(self._sink(duty))
         site = site_of(self.endpoints.destination_host)
         file, nodes = PlacementFile(site, self._destination()), self._names(1)
         # Names of hosts are no site: what others of another name have says nothing.
@@ -447,13 +452,13 @@ class OwnDiskSessions(NodeEnds):
         kept = {node: file.read(node) for node in known_nodes}
         loads = {node: sum(names.values()) for node, names in kept.items()} if kept else None
         known = {path: node for node, names in kept.items() for path in names}
-        placement = place(without_parents(entries.values()), nodes, there, known, loads)
+        node_of = place(without_parents(entries.values()), nodes, there, known, loads)
         if not is_dry:
             placed: dict[str, dict[str, int]] = {}
-            for path, node in placement.node_of.items():
+            for path, node in node_of.items():
                 placed.setdefault(node, {})[path] = entries[path].size
             file.add(placed)
-        return placement
+        return node_of
 
     def _placement_text(self, by_node: Mapping[str, Sequence[Entry]]) -> str:
         told = []
@@ -505,8 +510,7 @@ class OwnDiskSessions(NodeEnds):
 
         yield from self._through(busy, one, tell, should_stop)
         for duty in busy:
-            sizes = {line["path"]: line["bytes"] for line in duty.lines}
-            left = [Entry(path, sizes.get(path, 0)) for part in duty.parts for path in part.names]
+            left = [self._entries[path] for part in duty.parts for path in part.names]
             self._fail(joined.settled, duty, left)
 
     def _document(self, document: Mapping[str, Any], duty: Duty) -> dict[str, Any]:
@@ -519,7 +523,8 @@ def _nothing() -> Iterator[Event | None]:
     yield None
 
 
-def _lines(receipt: Path) -> Iterator[dict[str, Any]]:
-    if receipt.exists():
+def _lines(receipt: Path | None) -> Iterator[dict[str, Any]]:
+    """Lines of a receipt; none where none was written."""
+    if receipt is not None and receipt.exists():
         with receipt.open(encoding="utf-8") as file:
             yield from map(json.loads, file)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from farline.errors import UsageError
 from farline.spec.units import counted
@@ -34,20 +34,6 @@ class Entry:
     """A folder may be on several nodes: each has those that its files are in."""
 
 
-@dataclass
-class Placement:
-    """Where names are to be."""
-
-    node_of: dict[str, str] = field(default_factory=dict)
-    """The node of each path; it may be one that is not among the nodes of this copy."""
-    stay: int = 0
-    """How many are where they were before."""
-
-    def names_on(self, node: str) -> list[str]:
-        """Paths that are to be on a node, in the order in which they were found."""
-        return [path for path, at in self.node_of.items() if at == node]
-
-
 def ranked(path: str, nodes: Iterable[str]) -> list[str]:
     """Nodes by their weight for a name, the heaviest first."""
 
@@ -64,8 +50,8 @@ def place(
     there: Mapping[str, Sequence[str]],
     known: Mapping[str, str],
     loads: Mapping[str, int] | None = None,
-) -> Placement:
-    """A node for every entry.
+) -> dict[str, str]:
+    """The node of every path; it may be one that is not among the nodes of this copy.
 
     `there` are the nodes on which each path was found just now; `known` where a path is by an
     earlier copy, also on nodes that do not answer; `loads` the bytes that each node has, where an
@@ -76,21 +62,20 @@ def place(
     """
     listed = list(entries)
     check_once({one.path: there.get(one.path, ()) for one in listed if not one.is_folder})
-    placement, taken = Placement(), dict(loads or {})
+    node_of: dict[str, str] = {}
+    taken = dict(loads or {})
     for one in listed:
         found = there.get(one.path)
-        at = found[0] if found else known.get(one.path, "")
         # A new one has its place in the order of what was found; its node follows below.
-        placement.node_of[one.path] = at
-        placement.stay += bool(at)
-    fresh = [one for one in listed if not placement.node_of[one.path]]
+        node_of[one.path] = found[0] if found else known.get(one.path, "")
+    fresh = [one for one in listed if not node_of[one.path]]
     # Large ones first: small ones even out what these leave uneven.
     for one in sorted(fresh, key=lambda entry: (-entry.size, entry.path)):
         choices = ranked(one.path, nodes)[: _CHOICES if loads is not None else 1]
         node = min(choices, key=lambda name: taken.get(name, 0))
         taken[node] = taken.get(node, 0) + one.size
-        placement.node_of[one.path] = node
-    return placement
+        node_of[one.path] = node
+    return node_of
 
 
 def check_once(nodes_of: Mapping[str, Sequence[str]]) -> None:

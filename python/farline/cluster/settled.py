@@ -14,7 +14,10 @@ _BETTER = ("copied", "would-copy", "updated", "would-update", "present")
 """Of several lines about a folder that is on several nodes, the first of these counts."""
 _WELL = (*_BETTER, "skipped")
 _MADE = ("copied", "would-copy")
-_UPDATED = ("updated", "would-update")
+_TALLY = {
+    "copied": "copied", "would-copy": "copied", "present": "present", "updated": "updated",
+    "would-update": "updated", "failed": "failed", "skipped": "skipped",
+}  # fmt: skip
 _SUMS = ("resumed_bytes", "hole_bytes", "repeated_chunks", "unset_owners", "unset_groups")
 
 
@@ -24,7 +27,8 @@ class Settled:
 
     marks_nodes: bool
     """Whether lines say on which node a name is."""
-    _lines: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    _texts: dict[tuple[str, str], str] = field(default_factory=dict)
+    """As text, which takes a third of the memory."""
     _problems: list[str] = field(default_factory=list)
 
     def take(self, node: str, receipt: Path) -> None:
@@ -37,8 +41,8 @@ class Settled:
 
     def fail(self, node: str, path: str, size: int, reason: str, kind: str = "file") -> None:
         """A name that nothing was said of, or that was not brought to its end."""
-        known = self._lines.get(self._key(node, path))
-        if known is None or known["status"] not in _WELL:
+        known = self._texts.get(self._key(node, path))
+        if known is None or json.loads(known)["status"] not in _WELL:
             line = {"path": path, "kind": kind, "status": "failed", "bytes": size, "reason": reason}
             self._put(node, line)
 
@@ -48,7 +52,7 @@ class Settled:
         line = {"path": path, "kind": "other", "status": "failed", "bytes": 0, "reason": problem}
         if self.marks_nodes:
             line["node"] = node
-        self._lines[(f"node {node}", path)] = line
+        self._texts[(f"node {node}", path)] = json.dumps(line)
 
     def _key(self, node: str, path: str) -> tuple[str, str]:
         return (node if self.marks_nodes else "", path)
@@ -57,17 +61,18 @@ class Settled:
         key = self._key(node, line["path"])
         if self.marks_nodes:
             line["node"] = node
-        before = self._lines.get(key)
-        if before is not None and line["status"] in _BETTER and before["status"] in _BETTER:
-            # What an attempt before, or another node, has copied is there for the next one.
-            line = min(before, line, key=lambda one: _BETTER.index(one["status"]))
-        self._lines[key] = line
+        if (text := self._texts.get(key)) is not None:
+            before = json.loads(text)
+            if line["status"] in _BETTER and before["status"] in _BETTER:
+                # What an attempt before, or another node, has copied is there for the next one.
+                line = min(before, line, key=lambda one: _BETTER.index(one["status"]))
+        self._texts[key] = json.dumps(line)
 
     def write(self, receipt: Path) -> None:
         """The receipt of all."""
         with receipt.open("w", encoding="utf-8") as file:
-            for line in self._lines.values():
-                file.write(json.dumps(line) + "\n")
+            for text in self._texts.values():
+                file.write(f"{text}\n")
 
     def report(self, reports: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         """The report of the copy as one, of those of its sessions in their order.
@@ -75,19 +80,15 @@ class Settled:
         Names count once for each node that has them.
         """
         of = list(reports)
-        lines = list(self._lines.values())
-        failed = _of(lines, ("failed",))
         problems = [line for one in of for line in one.get("problems", ())] + self._problems
+        counts = _Counts()
+        for text in self._texts.values():
+            counts.add(json.loads(text), problems)
         report: dict[str, Any] = {
             **of[-1],
-            "found": _tally(lines),
-            "copied": _tally(_of(lines, _MADE, only_files=True)),
-            "present": _tally(_of(lines, ("present",), only_files=True)),
-            "updated": _tally(_of(lines, _UPDATED)),
-            "failed": _tally(failed),
-            "skipped": _tally(_of(lines, ("skipped",))),
-            "made": sum(line["kind"] != "file" and line["status"] in _MADE for line in lines),
-            "failures": [one for one in failed if one.get("reason") not in problems][:_MOST],
+            **counts.tallies,
+            "made": counts.made,
+            "failures": counts.failures,
             "problems": problems[:_MOST],
             "skips": [line for one in of for line in one.get("skips", ())][:_MOST],
             "not_kept": _not_kept(of),
@@ -105,19 +106,30 @@ class Settled:
         return report
 
 
-def _of(
-    lines: Iterable[dict[str, Any]], statuses: tuple[str, ...], only_files: bool = False
-) -> list[dict[str, Any]]:
-    return [
-        line
-        for line in lines
-        if line["status"] in statuses and (line["kind"] == "file" or not only_files)
-    ]
+class _Counts:
+    """Counts lines as the engine does."""
 
+    def __init__(self) -> None:
+        names = ("found", "copied", "present", "updated", "failed", "skipped")
+        self.tallies = {name: {"files": 0, "bytes": 0} for name in names}
+        self.made = 0
+        self.failures: list[dict[str, Any]] = []
 
-def _tally(lines: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    sizes = [line["bytes"] for line in lines]
-    return {"files": len(sizes), "bytes": sum(sizes)}
+    def add(self, line: dict[str, Any], problems: list[str]) -> None:
+        """One line; what went wrong besides names is no name that failed, but counts."""
+        self._count("found", line)
+        status, is_file = line["status"], line["kind"] == "file"
+        if status in _MADE and not is_file:
+            self.made += 1
+        elif status != "present" or is_file:
+            # A folder that is there is neither made nor a file.
+            self._count(_TALLY[status], line)
+        if status == "failed" and line.get("reason") not in problems:
+            self.failures += [line] if len(self.failures) < _MOST else []
+
+    def _count(self, name: str, line: Mapping[str, Any]) -> None:
+        self.tallies[name]["files"] += 1
+        self.tallies[name]["bytes"] += line["bytes"]
 
 
 def _not_kept(reports: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -190,3 +190,23 @@ def test_an_engine_that_starts_nothing_is_not_taken_for_ssh() -> None:
     why = step.why_ended("n1", "farline", 255, said, b"")
     assert (why.exit_code, why.message) == (5, f"n1: {said[0]}; {said[1]}")
     assert SshCommand().why_ended("n1", "farline", 255, said, b"").message.startswith("ssh n1: ")
+
+
+@pytest.mark.parametrize(
+    ("copy", "locations", "what"),
+    [
+        ({"delete": 3}, ("a/", "n[1-2]:/b"), "--delete: cannot be combined with --own-disks"),
+        ({"remove_source_files": True}, ("a/", "n[1-2]:/b"), "--remove-source-files: cannot be"),
+        ({"hard_links": True}, ("a/", "n[1-2]:/b"), "--hard-links: cannot be combined"),
+        ({}, ("a/", "slurm:x:2-4/b"), "write slurm:PARTITION:4, or leave least out"),
+    ],
+)
+def test_what_needs_the_view_of_all_nodes_is_refused_with_disks_of_their_own(
+    copy: dict[str, object], locations: tuple[str, str], what: str
+) -> None:
+    request = CopyRequest.between(*locations, spec={"copy": copy}, own_disks="destination")
+    with pytest.raises(UsageError, match=what):
+        copy_job(request)
+    plain = CopyRequest.between("a/", "n[1-2]:/b", own_disks="destination")
+    with pytest.raises(UsageError, match="--nodes: cannot be combined with --own-disks"):
+        copy_job(plain, "2")

@@ -42,6 +42,15 @@ def request(*locations: str, **settings: Any) -> CopyRequest:
         ),
         (request(TICKET, "farline://b#y"), "neither can start the copy"),
         (request(receipt="/no/such/folder/r"), "no such folder"),
+        (request(own_disks="target"), "--own-disks target: unknown; allowed: source, destination"),
+        (request(own_disks="destination"), "--own-disks destination: the destination is one host"),
+        (request("n[1-2]:/a", "b", own_disks="both"), "--own-disks both: the destination is one"),
+        (request(place_streams="on"), "--place-streams on: unknown; allowed: auto, off"),
+        (request(place_streams="off"), "--place-streams: neither end has several nodes"),
+        (
+            request("a", "n[1-2]:/b", place_streams="auto", spec={"server_cpus": [1]}),
+            "--place-streams auto and --server-cpus cannot be combined",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_begun(asked: CopyRequest, said: str) -> None:
