@@ -203,16 +203,11 @@ def copy(
     if max_delete is not None and not delete:
         raise UsageError("max_delete: needs delete=True; alone it deletes nothing")
     locations = location_texts(source, destination)
-    spec = copy_spec_of(options)
     rules = [*(f"+ {one}" for one in include), *(f"- {one}" for one in exclude), *filters]
-    if rules:
-        spec["copy"]["filters"] = rules
-    if max_delete is not None:
-        spec["copy"]["max_delete"] = max_delete
     more = {} if data_path is None else {"data_path": data_path}
     request = CopyRequest.between(
         *locations,
-        spec=spec,
+        spec=_spec(options, rules, max_delete),
         ssh=ssh,
         archive=archive,
         confirm_deletion=delete,
@@ -229,6 +224,16 @@ def copy(
         **more,
     )
     return Copy(request, locations, None if nodes is None else str(nodes))
+
+
+def _spec(options: dict[str, Any], rules: list[str], max_delete: int | None) -> dict[str, Any]:
+    """The spec of options as they are called in plans, with what has arguments of its own."""
+    spec = copy_spec_of(options)
+    if rules:
+        spec["copy"]["filters"] = rules
+    if max_delete is not None:
+        spec["copy"]["max_delete"] = max_delete
+    return spec
 
 
 def _job(request: CopyRequest, nodes: str | None, should_stop: StopQuestion) -> CopyJob:

@@ -334,6 +334,35 @@ def _flag(*names: str, help: str) -> Callable[[_Command], _Command]:
     return click.option(*names, is_flag=True, help=help)
 
 
+def node_options(command: _Command) -> _Command:
+    """What concerns an end of several nodes."""
+    for decorate in reversed(
+        (
+            click.option(
+                "--nodes",
+                metavar="N|SETTING",
+                help="Use at most N nodes of each end that has several, or a setting such as"
+                " 4stm-1str-2n-1str-2n: 4 streams, 1 stripe (pair of processes), 2 nodes a side.",
+            ),
+            click.option(
+                "--own-disks",
+                type=Words(["source", "destination", "both"]),
+                help="The nodes of this end have disks of their own: put each file whole on one"
+                " node, or send what each node has, and say on which node each file is.",
+            ),
+            click.option(
+                "--place-streams",
+                type=Words(["auto", "off"]),
+                help="Run the streams of each node on the CPUs beside the network interface that"
+                " carries them, where a node has several NUMA nodes (auto), or leave them to the"
+                " kernel (off) (default auto; needs an end with several nodes).",
+            ),
+        )
+    ):
+        command = decorate(command)
+    return command
+
+
 def manner_options(command: _Command) -> _Command:
     """How a copy is repeated, shown and kept."""
     for decorate in reversed(
@@ -365,25 +394,7 @@ def manner_options(command: _Command) -> _Command:
                 help="Slow down before others on the path lose more than this share of their rate,"
                 " such as 0.2, by what this copy sees of queues and losses.",
             ),
-            click.option(
-                "--nodes",
-                metavar="N|SETTING",
-                help="Use at most N nodes of each end that has several, or a setting such as"
-                " 4stm-1str-2n-1str-2n: 4 streams, 1 stripe (pair of processes), 2 nodes a side.",
-            ),
-            click.option(
-                "--own-disks",
-                type=Words(["source", "destination", "both"]),
-                help="The nodes of this end have disks of their own: put each file whole on one"
-                " node, or send what each node has, and say on which node each file is.",
-            ),
-            click.option(
-                "--place-streams",
-                type=Words(["auto", "off"]),
-                help="Run the streams of each node on the CPUs beside the network interface that"
-                " carries them, where a node has several NUMA nodes (auto), or leave them to the"
-                " kernel (off) (default auto; needs an end with several nodes).",
-            ),
+            node_options,
             click.option(
                 "--receipt", metavar="FILE", help="Write one JSON line for each name to FILE."
             ),
