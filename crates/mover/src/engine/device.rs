@@ -90,6 +90,11 @@ pub struct Choice {
 }
 
 impl Choice {
+    /// Whether what is read is what the files have.
+    pub const fn reads_files(&self) -> bool {
+        !matches!(self.engine, FileEngine::Null | FileEngine::Memory)
+    }
+
     /// The same for a sending end whose files may go straight to streams: then they do, unless it was said how to read.
     #[must_use]
     pub fn straight(self, may: bool) -> Self {

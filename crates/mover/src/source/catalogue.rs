@@ -2,23 +2,25 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, TryRecvError, never, select};
 use farline_proto::copy::sender::{Announcement, Inode, Kind, Word};
-use farline_spec::{Failure, FileKind, FileStatus};
+use farline_spec::{CopySpec, Failure, FileKind, FileStatus};
+use farline_sys::file::FileFacts;
 use tracing::debug;
 use twox_hash::XxHash3_128;
 
+use super::driver::Driver;
 use super::found::{Found, What};
 use super::owners::Owners;
+use super::run::Run;
 use super::sending::Sending;
-use super::shared::Shared;
-use crate::Outlet;
 use crate::frame::{Frame, FrameKind, Header};
-use crate::message::{self, Catalogue, MESSAGE_FRAME_BYTES};
+use crate::message::{self, Catalogue, MESSAGE_FRAME_BYTES, Top};
 use crate::path_text::Shown;
+use crate::{Gauges, Outlet};
 
 /// Bytes of messages that go out without waiting for more: the other end begins while this one goes on.
 const FULL_BYTES: usize = 64 * 1024;
@@ -29,9 +31,33 @@ const ENTRIES_AT_ONCE: usize = 256;
 /// How long the catalogue waits for something before it looks around.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// What is said first, and what is known before anything is found.
+#[derive(Debug)]
+pub(super) struct Opening {
+    /// What to copy and how.
+    pub(super) spec: Arc<CopySpec>,
+    /// Chunk in use.
+    pub(super) chunk_bytes: u64,
+    /// What is known of the folder that is the source, where that is what the destination folder should be like.
+    pub(super) top: Option<FileFacts>,
+    /// Whether the other end is to say which files it has whole.
+    pub(super) asks_whole: bool,
+    /// What is read of a file is what it has.
+    pub(super) reads_files: bool,
+    /// Several sources, any of which may be the one to have said a name.
+    pub(super) has_several: bool,
+    /// Two names may be one at the destination.
+    pub(super) may_repeat: bool,
+    /// Whether everything could be read so far.
+    pub(super) is_whole: Arc<AtomicBool>,
+}
+
 /// The catalogue of one copy.
 pub(super) struct Announcer<'a> {
-    shared: &'a Shared,
+    opening: &'a Opening,
+    driver: &'a Driver,
+    run: &'a Run,
+    gauges: &'a Gauges,
     outlet: &'a mut dyn Outlet,
     found: Receiver<Vec<Found>>,
     frame: Frame,
@@ -52,23 +78,26 @@ pub(super) struct Announcer<'a> {
 }
 
 impl<'a> Announcer<'a> {
-    /// A catalogue of what comes through `found`; `may_repeat`: two names may be one at the destination.
+    /// A catalogue of what comes through `found`.
     pub(super) fn new(
-        shared: &'a Shared,
-        outlet: &'a mut dyn Outlet,
+        opening: &'a Opening,
+        (driver, run, gauges): (&'a Driver, &'a Run, &'a Gauges),
         found: Receiver<Vec<Found>>,
-        may_repeat: bool,
+        outlet: &'a mut dyn Outlet,
     ) -> Self {
         Self {
-            shared,
-            owners: Owners::new(&shared.spec),
+            opening,
+            driver,
+            run,
+            gauges,
+            owners: Owners::new(&opening.spec),
             outlet,
             found,
             frame: Frame::new(MESSAGE_FRAME_BYTES),
             payload: Vec::with_capacity(MESSAGE_FRAME_BYTES),
             full_bytes: FIRST_FULL_BYTES,
             batch: VecDeque::new(),
-            said: may_repeat.then(HashSet::new),
+            said: opening.may_repeat.then(HashSet::new),
             is_walk_over: false,
             is_all_said: false,
             needs_flush: false,
@@ -78,35 +107,35 @@ impl<'a> Announcer<'a> {
     }
 
     /// Announces until the copy is over.
-    pub(super) fn run(mut self) -> Result<(), Failure> {
-        let chunk_bytes = self.shared.chunk_bytes;
+    pub(super) fn announce_all(mut self) -> Result<(), Failure> {
+        let opening = self.opening;
         self.add(&Catalogue::Begin {
-            chunk_bytes,
-            top: self.shared.top,
-            asks_whole: self.shared.straight.is_some(),
+            chunk_bytes: opening.chunk_bytes,
+            top: opening.top.map(likeness),
+            asks_whole: opening.asks_whole,
         })?;
-        if let Some(owner) = self.shared.top_facts.and_then(|top| self.owners.next(&top)) {
+        if let Some(owner) = opening.top.and_then(|top| self.owners.next(&top)) {
             self.add(&Catalogue::Owner(owner))?;
         }
         self.send()?;
-        while !self.shared.halt.is_over() {
+        while !self.run.is_over() {
             let did_something = self.say_words()? | self.announce()? | self.say_end()?;
             if !did_something {
                 self.send()?;
                 self.wait()?;
             }
         }
-        self.shared.halt.outcome()
+        self.run.outcome()
     }
 
     fn say_words(&mut self) -> Result<bool, Failure> {
         let mut said = false;
-        while let Some(word) = self.shared.ask(|machine| machine.poll_word()) {
+        while let Some(word) = self.driver.ask(|machine| machine.poll_word()) {
             self.say(word)?;
             said = true;
         }
         if said {
-            self.shared.driver.words_taken();
+            self.driver.words_taken();
         }
         Ok(said)
     }
@@ -123,7 +152,7 @@ impl<'a> Announcer<'a> {
                 self.add(&Catalogue::Lost { file, reason, again })?;
                 match kept.take_again().filter(|_| again) {
                     Some(found) => {
-                        let gauges = &self.shared.gauges;
+                        let gauges = self.gauges;
                         gauges.found_bytes.take(kept.found.bytes());
                         gauges.found_bytes.add(found.bytes());
                         self.announce_one(found)
@@ -140,7 +169,7 @@ impl<'a> Announcer<'a> {
             if self.batch.is_empty() && !self.fetch() {
                 return Ok(announced > 0);
             }
-            if !self.shared.driver.look(|machine| machine.has_room()) {
+            if !self.driver.look(|machine| machine.has_room()) {
                 return Ok(announced > 0);
             }
             if let Some(found) = self.batch.pop_front() {
@@ -166,9 +195,9 @@ impl<'a> Announcer<'a> {
         if let Some(owner) = self.owners.next(&found.facts) {
             self.add(&Catalogue::Owner(owner))?;
         }
-        let about = self.shared.about(&found);
+        let about = self.opening.about(&found);
         let keep = |number, link_to| Arc::new(Sending::new(number, found, link_to));
-        let file = self.shared.ask(|machine| machine.announce(about, keep));
+        let file = self.driver.ask(|machine| machine.announce(about, keep));
         let path = Shown(&file.found.path);
         debug!(entry = %path, number = file.number, bytes = file.found.bytes(), "entry announced");
         self.add(&Catalogue::Entry(file.found.entry(file.link_to)))
@@ -184,19 +213,19 @@ impl<'a> Announcer<'a> {
 
     /// A name was found again. A folder that two sources have is one folder; of two files the first is taken.
     fn said_again(&mut self, found: &Found) -> Result<(), Failure> {
-        self.shared.gauges.found_files.take(1);
-        self.shared.gauges.found_bytes.take(found.bytes());
+        self.gauges.found_files.take(1);
+        self.gauges.found_bytes.take(found.bytes());
         let kind = match found.what {
             What::Folder => return Ok(()),
             What::Link(_) => FileKind::Link,
             What::File(_) => FileKind::File,
         };
-        if self.shared.origins.len() < 2 {
+        if !self.opening.has_several {
             return Ok(());
         }
         let reason = "two sources give this name; the first of them was taken";
         let message = self
-            .shared
+            .driver
             .note_unannounced(&found.path, kind, FileStatus::Failed, reason);
         self.add(&message)
     }
@@ -210,11 +239,11 @@ impl<'a> Announcer<'a> {
         if is_first {
             self.add(&Catalogue::AllAnnounced)?;
         }
-        let entries = self.shared.ask(|machine| machine.say_end());
+        let entries = self.driver.ask(|machine| machine.say_end());
         let Some(entries) = entries else {
             return Ok(is_first);
         };
-        let whole = self.shared.is_whole.load(Ordering::Relaxed);
+        let whole = self.opening.is_whole.load(Ordering::Relaxed);
         debug!(entries, whole, "all entries announced");
         self.add(&Catalogue::End { entries, whole })?;
         Ok(true)
@@ -255,7 +284,7 @@ impl<'a> Announcer<'a> {
         self.payload.drain(..bytes);
         self.needs_flush = true;
         self.last_frame = Instant::now();
-        self.shared.ask(|machine| machine.said());
+        self.driver.ask(|machine| machine.said());
         Ok(())
     }
 
@@ -268,8 +297,8 @@ impl<'a> Announcer<'a> {
                 Ok(batch) => self.batch = batch.into(),
                 Err(_) => self.is_walk_over = true,
             },
-            recv(self.shared.driver.bell) -> _ => {}
-            recv(self.shared.halt.closed()) -> _ => {}
+            recv(self.driver.bell) -> _ => {}
+            recv(self.run.closed()) -> _ => {}
             default(PAUSE) => {}
         }
         self.beat()
@@ -277,12 +306,12 @@ impl<'a> Announcer<'a> {
 
     /// Tells the other end that this one works, when it works and has nothing to say.
     fn beat(&mut self) -> Result<(), Failure> {
-        if self.last_frame.elapsed() < crate::heartbeat(&self.shared.spec) {
+        if self.last_frame.elapsed() < crate::heartbeat(&self.opening.spec) {
             return Ok(());
         }
-        let work = self.shared.work.load(Ordering::Relaxed);
+        let work = self.run.work();
         if std::mem::replace(&mut self.last_work, work) != work {
-            self.shared.pulse.beat();
+            self.run.beat();
             self.send_first(0)?;
             self.send()?;
         }
@@ -290,7 +319,7 @@ impl<'a> Announcer<'a> {
     }
 }
 
-impl Shared {
+impl Opening {
     /// What the machine is to know of a name that was found.
     fn about(&self, found: &Found) -> Announcement {
         let facts = &found.facts;
@@ -307,7 +336,14 @@ impl Shared {
             names: (is_file && facts.links > 1).then_some((inode, facts.links)),
             tries: found.tries,
             apart_from: found.apart_from,
-            may_have_holes: self.spec.sparse && has_holes && self.reads_files(),
+            may_have_holes: self.spec.sparse && has_holes && self.reads_files,
         }
+    }
+}
+
+const fn likeness(facts: FileFacts) -> Top {
+    Top {
+        mode: facts.mode,
+        mtime_ns: facts.mtime_ns,
     }
 }

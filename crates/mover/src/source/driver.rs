@@ -1,4 +1,4 @@
-//! The machine of this end behind its lock, those who wait for something of it, and what comes of what they ask.
+//! The machine of this end behind its lock, those who wait for something of it, and who is told what comes of what they ask.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,23 +6,20 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use farline_proto::copy::CopySender;
-use farline_proto::copy::sender::{Config, Outcome, Progress, Settled};
+use farline_proto::copy::sender::{Config, Outcome, Progress};
 use farline_spec::{Failure, FailureKind, FileKind, FileStatus};
 use tracing::debug;
 
-use super::producer::PAUSE;
+use super::account::{Account, one_line};
+use super::lanes::Lanes;
+use super::run::Run;
 use super::sending::Sending;
-use super::settle::kind_of;
-use super::shared::{Shared, one_line};
 use crate::Gauges;
+use crate::message::{Catalogue, MAX_PATH_BYTES};
 use crate::path_text::Shown;
-use crate::receipt::line;
-use crate::sum::note_sum;
 
 /// Messages that wait for the catalogue's stream before those who make more have to wait.
 const MOST_WORDS: usize = 4_096;
-/// Problems besides files that are taken at the end.
-const MOST_PROBLEMS: usize = 1_000;
 
 /// The machine as this end drives it.
 pub(super) type Machine = CopySender<Arc<Sending>>;
@@ -33,6 +30,12 @@ pub(super) struct Driver {
     inner: Mutex<Inner>,
     began: Instant,
     gauges: Arc<Gauges>,
+    /// That it goes on.
+    run: Arc<Run>,
+    /// Who is told what became of each name.
+    account: Arc<Account>,
+    /// Data streams now.
+    lanes: Arc<Lanes>,
     /// There is something to read.
     work: Condvar,
     /// Something was said.
@@ -78,7 +81,14 @@ impl Signs {
 
 impl Driver {
     /// Of a copy that has not begun.
-    pub(super) fn new(config: Config, streams: u16, gauges: Arc<Gauges>) -> Self {
+    pub(super) fn new(
+        config: Config,
+        streams: u16,
+        gauges: &Arc<Gauges>,
+        run: &Arc<Run>,
+        account: &Arc<Account>,
+        lanes: &Arc<Lanes>,
+    ) -> Self {
         let mut machine = CopySender::new(config);
         (0..streams).for_each(|stream| machine.add_stream(stream));
         let (ring, bell) = bounded(1);
@@ -88,7 +98,10 @@ impl Driver {
                 is_over: false,
             }),
             began: Instant::now(),
-            gauges,
+            gauges: Arc::clone(gauges),
+            run: Arc::clone(run),
+            account: Arc::clone(account),
+            lanes: Arc::clone(lanes),
             work: Condvar::new(),
             less_words: Condvar::new(),
             looks: Condvar::new(),
@@ -197,7 +210,7 @@ impl Driver {
     }
 
     /// Nothing more happens: whoever waits goes on at once.
-    pub(super) fn close(&self) {
+    fn close(&self) {
         self.lock().is_over = true;
         self.work.notify_all();
         self.less_words.notify_all();
@@ -215,10 +228,10 @@ impl Driver {
     }
 }
 
-impl Shared {
+impl Driver {
     /// Asks the machine something and does what comes of it.
     pub(super) fn ask<R>(&self, ask: impl FnOnce(&mut Machine) -> R) -> R {
-        let (answer, outcomes) = self.driver.with(ask);
+        let (answer, outcomes) = self.with(ask);
         for outcome in outcomes {
             if let Err(failure) = self.carry_out(outcome) {
                 self.stop(&failure);
@@ -228,7 +241,7 @@ impl Shared {
     }
 
     fn carry_out(&self, outcome: Outcome<Arc<Sending>>) -> Result<(), Failure> {
-        self.pulse.beat();
+        self.run.beat();
         match outcome {
             Outcome::Wanted {
                 file,
@@ -240,45 +253,20 @@ impl Shared {
             Outcome::Repeated { kept, offset, bytes } => {
                 debug!(entry = %Shown(&kept.found.path), offset, bytes, "chunk wanted again");
             }
-            Outcome::Settled(settled) => self.settled(&settled),
+            Outcome::Settled(settled) => self.account.settled(&settled)?,
             Outcome::Arrived { kept, .. } => self.settle_arrived(&kept),
-            Outcome::Deleted(path) => self.deleted(&path)?,
+            Outcome::Deleted(path) => self.account.deleted(&path)?,
             Outcome::StreamLost { stream, record } => self.stream_lost(stream, record)?,
-            Outcome::Finished(problems) => self.finished(problems)?,
+            Outcome::Finished(problems) => {
+                self.account.finished(problems)?;
+                self.end();
+            }
         }
         Ok(())
     }
 
-    /// An entry has become what `settled` says.
-    fn settled(&self, settled: &Settled<Arc<Sending>>) {
-        let (file, status) = (&settled.kept, settled.status);
-        self.note_removal(file, status);
-        let is_copied = status == FileStatus::Copied;
-        let bytes = if settled.has_content {
-            file.found.bytes()
-        } else {
-            0
-        };
-        let mut line = line(&file.found.path, kind_of(file), status, bytes);
-        line.resumed_bytes = if is_copied { settled.resumed_bytes } else { 0 };
-        line.reason = settled.reason.as_deref().map(one_line);
-        note_sum(&mut line, settled.hash);
-        self.note(&line);
-    }
-
-    fn deleted(&self, path: &[u8]) -> Result<(), Failure> {
-        let count = self.deleted.fetch_add(1, Ordering::Relaxed) + 1;
-        self.request.check_deleted(path, count)?;
-        let status = match self.spec.dry_run {
-            true => FileStatus::WouldDelete,
-            false => FileStatus::Deleted,
-        };
-        self.note(&line(path, FileKind::Other, status, 0));
-        Ok(())
-    }
-
     fn stream_lost(&self, stream: u16, record: u64) -> Result<(), Failure> {
-        self.driver.closed_streams.fetch_add(1, Ordering::AcqRel);
+        self.closed_streams.fetch_add(1, Ordering::AcqRel);
         if self.lanes.lose() == 0 {
             let line = format!(
                 "the other end cannot read stream {stream} from frame {record} on, and no other stream is left"
@@ -286,24 +274,51 @@ impl Shared {
             return Err(Failure::new(FailureKind::Protocol, line));
         }
         // Whoever waits for something to send on that stream has to end it.
-        self.driver.wake_readers();
+        self.wake_readers();
         Ok(())
     }
 
-    fn finished(&self, problems: Vec<String>) -> Result<(), Failure> {
-        debug!(problems = problems.len(), "the other end has finished");
-        let own = self.remove_sources();
-        for problem in problems.into_iter().take(MOST_PROBLEMS).chain(own) {
-            self.gauges.failed_files.add(1);
-            self.receipt
-                .problem(&self.spec.destination, &one_line(&problem))?;
+    /// Notes what became of a name that is not announced, and leaves word of it for the other end. Its finding has not been
+    /// counted yet. Not on the catalogue's own thread.
+    pub(super) fn settle_unannounced(&self, path: &[u8], kind: FileKind, status: FileStatus, reason: &str) {
+        let message = self.note_unannounced(path, kind, status, reason);
+        self.ask(|machine| machine.say(message));
+    }
+
+    /// As [`Self::settle_unannounced`]; gives what the other end is to be told.
+    pub(super) fn note_unannounced(
+        &self,
+        path: &[u8],
+        kind: FileKind,
+        status: FileStatus,
+        reason: &str,
+    ) -> Catalogue {
+        self.gauges.found_files.add(1);
+        self.ask(|machine| machine.count_unannounced(status));
+        let reason = one_line(reason);
+        if let Err(failure) = self.account.unannounced(path, kind, status, &reason) {
+            self.stop(&failure);
         }
-        self.end();
-        Ok(())
+        Catalogue::Unannounced {
+            path: path[..path.len().min(MAX_PATH_BYTES)].to_vec(),
+            kind,
+            status,
+            reason,
+        }
     }
 
-    /// Waits until there may be something to read.
-    pub(super) fn wait_for_work(&self) {
-        self.driver.wait_for_work(PAUSE, |_| false);
+    /// Ends the copy with `why`; everyone hears of it at once.
+    pub(super) fn stop(&self, why: &Failure) {
+        if !self.run.is_over() {
+            debug!(kind = why.kind.word(), reason = why.message, "sending end stops");
+        }
+        self.run.stop(why);
+        self.close();
+    }
+
+    /// Ends the copy well.
+    pub(super) fn end(&self) {
+        self.run.finish();
+        self.close();
     }
 }

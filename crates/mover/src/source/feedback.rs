@@ -3,15 +3,21 @@
 use farline_spec::{Failure, FailureKind};
 use tracing::debug;
 
-use super::shared::Shared;
+use super::driver::Driver;
+use super::run::Run;
 use crate::frame::{Frame, FrameKind};
 use crate::message::{self, Feedback};
 use crate::{Arrived, Inlet};
 
-/// Takes feedback until the other end has finished.
-pub(super) fn run(shared: &Shared, inlet: &mut dyn Inlet) -> Result<(), Failure> {
-    let mut frame = Frame::new(crate::most_frame_bytes(&shared.spec));
-    while !shared.halt.is_over() {
+/// Takes feedback in frames of at most so many bytes until the other end has finished.
+pub(super) fn take_all(
+    driver: &Driver,
+    run: &Run,
+    frame_bytes: usize,
+    inlet: &mut dyn Inlet,
+) -> Result<(), Failure> {
+    let mut frame = Frame::new(frame_bytes);
+    while !run.is_over() {
         match inlet.receive(&mut frame)? {
             Arrived::Void | Arrived::Unopened { .. } | Arrived::OutOfStep { .. } => {
                 return broken("an empty frame among messages");
@@ -23,14 +29,14 @@ pub(super) fn run(shared: &Shared, inlet: &mut dyn Inlet) -> Result<(), Failure>
                 if header.kind != FrameKind::Feedback {
                     return broken("an invalid feedback frame");
                 }
-                take(shared, frame.payload())?;
+                take(driver, frame.payload())?;
             }
         }
     }
-    shared.halt.outcome()
+    run.outcome()
 }
 
-fn take(shared: &Shared, payload: &[u8]) -> Result<(), Failure> {
+fn take(driver: &Driver, payload: &[u8]) -> Result<(), Failure> {
     let messages = message::messages::<Feedback>(payload)?;
     let is_last = |message: &Feedback| matches!(message, Feedback::Finished { .. });
     let last = messages.iter().position(is_last);
@@ -40,8 +46,8 @@ fn take(shared: &Shared, payload: &[u8]) -> Result<(), Failure> {
     if let Some(Feedback::Ready { fresh }) = messages.first() {
         debug!(is_empty = *fresh, "destination is ready");
     }
-    let now_ns = shared.driver.now_ns();
-    shared.ask(|machine| {
+    let now_ns = driver.now_ns();
+    driver.ask(|machine| {
         let mut messages = messages.into_iter();
         messages.try_for_each(|message| machine.handle_message(message, now_ns))
     })

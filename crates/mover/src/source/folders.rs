@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use farline_sys::file::{self, OpenFlags};
 
 use super::found::Found;
-use super::shared::Shared;
+use super::origin::Sources;
 
 /// Folders kept open by each reader: the walk brings files of a few folders at a time.
 const MOST_OPEN: usize = 8;
@@ -27,31 +27,30 @@ struct Folder {
 impl Folders {
     /// Opens a file to read it; never through a link unless links were followed to it. What has its name may be
     /// something else by now, a pipe for one, on which opening does not wait.
-    pub(super) fn open(&mut self, shared: &Shared, found: &Found) -> io::Result<OwnedFd> {
+    pub(super) fn open(&mut self, sources: &Sources, found: &Found) -> io::Result<OwnedFd> {
         if let Some(held) = &found.held {
             return held.open();
         }
         let flags = OpenFlags::READ | OpenFlags::NO_WAIT;
-        let origin = &shared.origins[found.origin as usize];
         if found.is_through_link {
-            return origin.open_at(&shared.root, &found.path, flags, true);
+            return sources.open_at(found.origin, &found.path, flags, true);
         }
         let flags = flags | OpenFlags::NO_FOLLOW;
         let Some(slash) = found.path.iter().rposition(|byte| *byte == b'/') else {
-            return file::open_at(Some(origin.folder()), &found.path, flags, 0);
+            return file::open_at(Some(sources.folder(found.origin)), &found.path, flags, 0);
         };
         let (parent, name) = (&found.path[..slash], &found.path[slash + 1..]);
-        let place = self.place_of(shared, found.origin, parent)?;
+        let place = self.place_of(sources, found.origin, parent)?;
         file::open_at(Some(self.open[place].file.as_fd()), name, flags, 0)
     }
 
-    fn place_of(&mut self, shared: &Shared, origin: u32, path: &[u8]) -> io::Result<usize> {
+    fn place_of(&mut self, sources: &Sources, origin: u32, path: &[u8]) -> io::Result<usize> {
         let is_it = |folder: &Folder| folder.origin == origin && *folder.path == *path;
         if let Some(place) = self.open.iter().rposition(is_it) {
             return Ok(place);
         }
         let flags = OpenFlags::PATH | OpenFlags::FOLDER;
-        let file = shared.origins[origin as usize].open_at(&shared.root, path, flags, false)?;
+        let file = sources.open_at(origin, path, flags, false)?;
         if self.open.len() == MOST_OPEN {
             self.open.remove(0);
         }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use farline_sys::file::{self, FileFacts, OpenFlags};
 
-use super::producer::PAUSE;
+use super::run::PAUSE;
 
 /// Longest such file.
 const MOST_BYTES: usize = 64 << 20;

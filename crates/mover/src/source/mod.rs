@@ -19,29 +19,43 @@
 //! In: an [`EndSetup`]; the session's threads in [`SendEnd::data`], [`SendEnd::catalogue`], [`SendEnd::feedback`].
 //! Out: frames, gauges, a receipt, a report.
 //!
-//! Start with `shared` (what all have in common) and `driver`, then `walk`, `catalogue`, `feedback`, `producer`.
+//! Nothing is known to all: each job and each thread has the parts that it uses, and `start` alone makes them.
+//!
+//! ```text
+//! Sources        where each begins                                    walk, inspector, readers, removal
+//! Inspector      what only an open file tells                         walk, second looks
+//! Reading        engine, chunk, hash, holes                           readers (ReadScheduler, ChunkReader)
+//! Streams        queue, lanes, limits                                 data jobs
+//! Account        receipt, request, removal                            driver alone
+//! Driver         the machine, and what comes of what it is asked      all who ask it
+//! Run            that it goes on, why it ended                        all who wait
+//! ```
+//!
+//! Start with `driver`, then `walk`, `catalogue`, `feedback`; a chunk goes by `read_scheduler`, `chunk_reader`, `stream`.
 
-mod carried;
+mod account;
 mod catalogue;
+mod chunk_reader;
 mod driver;
 mod expand;
 mod feedback;
 pub(crate) mod filter;
 mod folders;
 mod found;
-mod halt;
 mod held;
+mod inspector;
 mod lanes;
 mod origin;
 mod owners;
 mod packing;
 mod pool;
-mod producer;
+mod read_scheduler;
 mod removal;
+mod run;
 mod second_look;
 mod sending;
 mod settle;
-mod shared;
+mod sizes;
 mod start;
 mod steady;
 mod straight;
@@ -58,14 +72,14 @@ use std::thread::JoinHandle;
 use crossbeam_channel::Receiver;
 use farline_spec::{CopyEnd, CopyProgress, CopyReport, Failure, FileTally};
 
-use crate::{EndSetup, Inlet, Outlet};
+use crate::{EndSetup, Gauges, Inlet, Outlet};
+use account::Account;
+use driver::Driver;
 pub use filter::looks_into;
 use found::Found;
 pub(crate) use origin::name as source_name;
-use shared::Shared;
-
-/// Frames between reader threads and streams that each stream needs.
-const FRAMES_OF_STREAM: usize = 2;
+use run::Run;
+use stream::Streams;
 
 /// The sending end of one copy. Clones are the same end.
 #[derive(Debug, Clone)]
@@ -75,11 +89,19 @@ pub struct SendEnd {
 
 #[derive(Debug)]
 struct Inner {
-    shared: Arc<Shared>,
+    streams: Streams,
+    driver: Arc<Driver>,
+    account: Arc<Account>,
+    run: Arc<Run>,
+    gauges: Arc<Gauges>,
+    /// What the catalogue begins with.
+    opening: catalogue::Opening,
     /// What the walk finds, for the catalogue.
     found: Receiver<Vec<Found>>,
-    /// Two names may be one at the destination.
-    may_repeat: bool,
+    /// Longest frame of feedback.
+    feedback_bytes: usize,
+    /// Type of the first source's file system.
+    file_system: String,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -98,7 +120,7 @@ impl SendEnd {
     /// # Errors
     /// The stream's; what ended the copy.
     pub fn data(&self, stream: u16, outlet: &mut dyn Outlet) -> Result<(), Failure> {
-        self.job("copy data", || stream::run(&self.inner.shared, stream, outlet))
+        self.job("copy data", || self.inner.streams.send_all(stream, outlet))
     }
 
     /// Sends the catalogue until the other end has finished. On that stream's thread.
@@ -106,14 +128,10 @@ impl SendEnd {
     /// # Errors
     /// As [`Self::data`].
     pub fn catalogue(&self, outlet: &mut dyn Outlet) -> Result<(), Failure> {
-        let Inner {
-            shared,
-            found,
-            may_repeat,
-            ..
-        } = &*self.inner;
+        let inner = &*self.inner;
+        let parts = (&*inner.driver, &*inner.run, &*inner.gauges);
         self.job("copy catalogue", || {
-            catalogue::Announcer::new(shared, outlet, found.clone(), *may_repeat).run()
+            catalogue::Announcer::new(&inner.opening, parts, inner.found.clone(), outlet).announce_all()
         })
     }
 
@@ -122,71 +140,48 @@ impl SendEnd {
     /// # Errors
     /// As [`Self::data`]; [`FailureKind::Protocol`](farline_spec::FailureKind::Protocol) for feedback that makes no sense.
     pub fn feedback(&self, inlet: &mut dyn Inlet) -> Result<(), Failure> {
-        self.job("copy feedback", || feedback::run(&self.inner.shared, inlet))
+        let inner = &*self.inner;
+        self.job("copy feedback", || {
+            feedback::take_all(&inner.driver, &inner.run, inner.feedback_bytes, inlet)
+        })
     }
 
     /// One data stream more, which has a number of its own, before its job begins.
     pub fn join_stream(&self, stream: u16) {
-        let shared = &self.inner.shared;
-        shared.ask(|machine| machine.add_stream(stream));
-        if let Some(queue) = &shared.queue {
-            queue.pool.allow(FRAMES_OF_STREAM);
-        }
-        let streams = shared.lanes.join();
-        self.follow_streams(streams);
+        self.inner.streams.join(stream);
     }
 
     /// So many data streams are to end, whichever: they send what they have begun and take nothing new. Gives how many do,
     /// since one stays.
     pub fn dismiss_streams(&self, count: u16) -> u16 {
-        let shared = &self.inner.shared;
-        let dismissed = shared.lanes.dismiss(count.into());
-        shared.driver.wake_readers();
-        // No more than was asked for.
-        u16::try_from(dismissed).unwrap_or(count)
+        self.inner.streams.dismiss(count)
     }
 
     /// Data streams that go on.
     pub fn streams(&self) -> u32 {
-        self.inner.shared.lanes.staying()
+        self.inner.streams.lanes.staying()
     }
 
     /// Sends so many files at once from now on; those that are under way beyond that are finished. Gives what was said before,
     /// if anything was.
     pub fn set_concurrency(&self, files: u32) -> Option<u32> {
-        let shared = &self.inner.shared;
-        let was_said = shared.is_concurrency_said.swap(true, Ordering::AcqRel);
-        let before = shared.ask(|machine| {
-            let before = machine.most_under_way();
-            machine.set_most_under_way(files as usize);
-            before
-        });
-        was_said.then_some(u32::try_from(before).unwrap_or(u32::MAX))
+        self.inner.streams.set_concurrency(files)
     }
 
     /// Whether all is done, and well: what happens to streams from now on means nothing.
     pub fn is_done(&self) -> bool {
-        let halt = &self.inner.shared.halt;
-        halt.is_over() && halt.outcome().is_ok()
-    }
-
-    /// Where nobody said how many files are sent at once, each stream that reads for itself has one.
-    fn follow_streams(&self, streams: u32) {
-        let shared = &self.inner.shared;
-        if shared.choice.threads == 0 && !shared.is_concurrency_said.load(Ordering::Acquire) {
-            let most = streams as usize + shared.helpers;
-            shared.ask(|machine| machine.set_most_under_way(most.max(machine.most_under_way())));
-        }
+        let run = &self.inner.run;
+        run.is_over() && run.outcome().is_ok()
     }
 
     /// Makes every job return soon with `why`; threads of this end's own end with it.
     pub fn abort(&self, why: &Failure) {
-        self.inner.shared.stop(why);
+        self.inner.driver.stop(why);
     }
 
     /// How far it is.
     pub fn progress(&self) -> CopyProgress {
-        let gauges = &self.inner.shared.gauges;
+        let gauges = &self.inner.gauges;
         CopyProgress {
             found_files: gauges.found_files.get(),
             found_bytes: gauges.found_bytes.get(),
@@ -206,25 +201,25 @@ impl SendEnd {
     /// # Errors
     /// [`FailureKind::System`](farline_spec::FailureKind::System) when the receipt cannot be written.
     pub fn finish(&self) -> Result<CopyReport, Failure> {
-        let shared = &self.inner.shared;
-        shared.end();
-        let threads = std::mem::take(&mut *self.inner.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let inner = &*self.inner;
+        inner.driver.end();
+        let threads = std::mem::take(&mut *inner.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
             // Its panics have been caught and told.
             let _ = thread.join();
         }
-        shared.receipt.finish()?;
+        let report = inner.account.close()?;
+        let reading = &inner.streams.reading;
         Ok(CopyReport {
             found: FileTally {
-                files: shared.gauges.found_files.get(),
-                bytes: shared.gauges.found_bytes.get(),
+                files: inner.gauges.found_files.get(),
+                bytes: inner.gauges.found_bytes.get(),
             },
-            hole_bytes: shared.hole_bytes.load(Ordering::Relaxed),
-            repeated_chunks: shared.driver.look(|machine| machine.repeated_chunks()),
-            chunk_bytes: shared.chunk_bytes,
-            sender: shared.end_report(),
-            removed: shared.removal.count(),
-            ..shared.receipt.report()
+            hole_bytes: reading.hole_bytes.load(Ordering::Relaxed),
+            repeated_chunks: inner.driver.look(|machine| machine.repeated_chunks()),
+            chunk_bytes: reading.chunk_bytes,
+            sender: inner.end_report(),
+            ..report
         })
     }
 
@@ -233,28 +228,19 @@ impl SendEnd {
         let outcome =
             catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Failure::defect(part, &*panic)));
         if let Err(failure) = &outcome {
-            self.inner.shared.stop(failure);
+            self.inner.driver.stop(failure);
         }
         outcome
     }
 }
 
-impl Shared {
-    /// Threads that read; 0 where each stream does it for itself and nobody helps.
-    fn threads(&self) -> u32 {
-        // No more streams than sixteen bits count, and a few helpers.
-        match self.helpers as u32 {
-            0 => self.choice.threads.into(),
-            helpers => u32::from(self.streams) + helpers,
-        }
-    }
-
+impl Inner {
     fn end_report(&self) -> CopyEnd {
         let gauges = &self.gauges;
         CopyEnd {
-            engine: self.choice.engine.word().to_owned(),
+            engine: self.streams.reading.choice.engine.word().to_owned(),
             file_system: self.file_system.clone(),
-            threads: self.threads(),
+            threads: self.streams.threads(),
             file_us: gauges.file_ns.get() / 1_000,
             name_us: gauges.name_ns.get() / 1_000,
             hash_us: gauges.hash_ns.get() / 1_000,

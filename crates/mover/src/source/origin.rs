@@ -26,6 +26,63 @@ pub(super) struct Origin {
     top: Option<Vec<u8>>,
 }
 
+/// All sources of a copy that are there.
+#[derive(Debug)]
+pub(super) struct Sources {
+    /// What paths are relative to.
+    root: Root,
+    origins: Vec<Origin>,
+}
+
+impl Sources {
+    /// These, opened below `root`.
+    pub(super) const fn new(root: Root, origins: Vec<Origin>) -> Self {
+        Self { root, origins }
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.origins.len()
+    }
+
+    /// The one name that is taken of the source of this number; `None`: all that is in it.
+    pub(super) fn top(&self, origin: u32) -> Option<&[u8]> {
+        self.of(origin).top()
+    }
+
+    /// The folder that the source of this number is opened at.
+    pub(super) fn folder(&self, origin: u32) -> BorrowedFd<'_> {
+        self.of(origin).folder()
+    }
+
+    /// As [`Origin::open_at`], of the source of this number.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn open_at(
+        &self,
+        origin: u32,
+        path: &[u8],
+        flags: OpenFlags,
+        through_link: bool,
+    ) -> io::Result<OwnedFd> {
+        self.of(origin).open_at(&self.root, path, flags, through_link)
+    }
+
+    /// What a link at `path` leads to.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn stat_through(&self, origin: u32, path: &[u8]) -> io::Result<FileFacts> {
+        let path = self.of(origin).full(path);
+        file::stat_fd(self.root.open(&path, OpenFlags::PATH)?.as_fd())
+    }
+
+    fn of(&self, origin: u32) -> &Origin {
+        &self.origins[origin as usize]
+    }
+}
+
 /// A source that cannot be had.
 #[derive(Debug)]
 pub(super) struct Missing {
@@ -135,14 +192,6 @@ impl Origin {
         }
         let path = if path.is_empty() { b"." } else { path };
         file::open_without_links(self.folder(), path, flags, 0)
-    }
-
-    /// What a link at `path` leads to.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub(super) fn stat_through(&self, root: &Root, path: &[u8]) -> io::Result<FileFacts> {
-        file::stat_fd(root.open(&self.full(path), OpenFlags::PATH)?.as_fd())
     }
 
     fn full(&self, path: &[u8]) -> Vec<u8> {

@@ -1,12 +1,12 @@
 //! Small files: each opened, read and hashed where it stands in the frame of a pack.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use farline_proto::copy::sender::Batch;
 use farline_sys::file;
 
-use super::producer::{Filled, PAUSE, Producer};
+use super::chunk_reader::{ChunkReader, Filled};
+use super::run::PAUSE;
 use super::sending::Sending;
 use super::settle::Trouble;
 use super::steady;
@@ -24,7 +24,7 @@ struct Packed {
     content_bytes: u64,
 }
 
-impl Producer {
+impl ChunkReader {
     /// A pack of a batch, and of others while it has room and the supply has more; `None` if none of them could be read.
     pub(super) fn fill_pack(&mut self, batch: Batch<Arc<Sending>>) -> Option<Filled> {
         let mut frame = self.frame_for_pack()?;
@@ -39,10 +39,10 @@ impl Producer {
                 self.add(&file, ahead.next(), &mut frame, &mut packed);
             }
             let room_bytes = pack_bytes.saturating_sub(packed.at);
-            files = self.shared.ask(|machine| machine.more(room_bytes));
+            files = self.driver.ask(|machine| machine.more(room_bytes));
         }
-        self.shared.ask(|machine| machine.pack_done());
-        self.shared.work.fetch_add(1, Ordering::Relaxed);
+        self.driver.ask(|machine| machine.pack_done());
+        self.run.count_work();
         if packed.at == 0 {
             self.pool.put(frame);
             return None;
@@ -61,7 +61,7 @@ impl Producer {
 
     /// `None` when the copy is over.
     fn frame_for_pack(&self) -> Option<Frame> {
-        while !self.shared.halt.is_over() {
+        while !self.run.is_over() {
             match self.pool.try_take() {
                 Some(frame) => return Some(frame),
                 None => self.pool.wait(PAUSE),
@@ -72,24 +72,16 @@ impl Producer {
 
     /// Opens files whose content has to come from a device, and asks for it: one comes while another is read.
     fn open_ahead(&mut self, files: &[(u64, Arc<Sending>)]) -> Vec<Result<OpenFile, Trouble>> {
-        if !self.shared.waits_for_device || files.len() < 2 {
+        if !self.reading.waits_for_device || files.len() < 2 {
             return Vec::new();
         }
         let open = |(_, file): &(u64, Arc<Sending>)| {
-            let opened = self.open_small(file)?;
+            let opened = self.scheduler.open_small(&*self.reader, file)?;
             // Only advice: what is not asked for ahead is read all the same.
             let _ = file::will_read(opened.fd(), 0, file.found.bytes());
             Ok(opened)
         };
         files.iter().map(open).collect()
-    }
-
-    fn open_small(&mut self, file: &Sending) -> Result<OpenFile, Trouble> {
-        let opened = self.shared.gauges.name_ns.time(|| {
-            let opened = self.folders.open(&self.shared, &file.found)?;
-            self.reader.adopt_small(opened)
-        })?;
-        Ok(opened)
     }
 
     fn add(
@@ -103,15 +95,15 @@ impl Producer {
         let bytes = file.found.bytes() as usize;
         let place = &mut frame.room()[packed.at..packed.at + ITEM_HEADER_BYTES + bytes];
         let content = &mut place[ITEM_HEADER_BYTES..];
-        let opened = opened.unwrap_or_else(|| self.open_small(file));
+        let opened = opened.unwrap_or_else(|| self.scheduler.open_small(&*self.reader, file));
         if let Err(trouble) = opened.and_then(|opened| self.read_small(file, opened, content)) {
-            return self.shared.lost(file, &trouble);
+            return self.driver.lost(file, &trouble);
         }
-        let shared = &self.shared;
+        let reading = &self.reading;
         let content = &place[ITEM_HEADER_BYTES..];
-        let sum = |kind| shared.gauges.hash_ns.time(|| content_sum(kind, content));
-        let hash = shared.sum.map(sum);
-        if !shared.ask(|machine| machine.item_read(file.number, hash)) {
+        let sum = |kind| reading.gauges.hash_ns.time(|| content_sum(kind, content));
+        let hash = reading.sum.map(sum);
+        if !self.driver.ask(|machine| machine.item_read(file.number, hash)) {
             return;
         }
         write_item_header(place, file.number, bytes as u32, hash);
@@ -121,7 +113,7 @@ impl Producer {
 
     /// Reads all of a file; what was seen of it before has to be true after that.
     fn read_small(&self, file: &Sending, opened: OpenFile, content: &mut [u8]) -> Result<(), Trouble> {
-        let gauges = &self.shared.gauges;
+        let gauges = &self.reading.gauges;
         steady::begin_small(&file.found, opened.fd());
         let (read, is_same) = gauges.file_ns.time(|| {
             let read = opened.read_at(content, 0);

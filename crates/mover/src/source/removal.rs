@@ -2,16 +2,16 @@
 //! there under their names and on the device.
 
 use std::os::fd::AsFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use farline_spec::unit::counted;
-use farline_spec::{FileStatus, SyncLevel};
+use farline_spec::{CopySpec, FileStatus, SyncLevel};
 use farline_sys::file::{self, FileFacts, OpenFlags};
 
 use super::found::What;
-use super::origin::why;
+use super::origin::{Sources, why};
+use super::run::Run;
 use super::sending::Sending;
-use super::shared::Shared;
 use super::steady::is_unchanged;
 use crate::path_text::to_text;
 use crate::sink;
@@ -20,8 +20,11 @@ use crate::sink;
 const MOST_BYTES: usize = 1 << 30;
 
 /// What is to be removed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Removal {
+    spec: Arc<CopySpec>,
+    sources: Arc<Sources>,
+    run: Arc<Run>,
     inner: Mutex<Inner>,
 }
 
@@ -41,6 +44,16 @@ struct Copied {
 }
 
 impl Removal {
+    /// Nothing yet of these sources.
+    pub(super) fn new(spec: &Arc<CopySpec>, sources: &Arc<Sources>, run: &Arc<Run>) -> Self {
+        Self {
+            spec: Arc::clone(spec),
+            sources: Arc::clone(sources),
+            run: Arc::clone(run),
+            inner: Mutex::default(),
+        }
+    }
+
     /// Names that were removed.
     pub(super) fn count(&self) -> u64 {
         self.lock().removed
@@ -49,11 +62,9 @@ impl Removal {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl Shared {
     /// Remembers a name that is at the destination, if such names are to be removed.
-    pub(super) fn note_removal(&self, file: &Sending, status: FileStatus) {
+    pub(super) fn note(&self, file: &Sending, status: FileStatus) {
         let was_there = matches!(status, FileStatus::Present | FileStatus::Updated);
         let is_copied =
             status == FileStatus::Copied || (was_there && self.spec.sync_level != SyncLevel::Exists);
@@ -63,7 +74,7 @@ impl Shared {
             return;
         }
         let is_itself = was_there && self.is_own_destination(found.origin);
-        let mut inner = self.removal.lock();
+        let mut inner = self.lock();
         let bytes = found.path.len() + size_of::<Copied>();
         if is_itself || inner.bytes + bytes > MOST_BYTES {
             inner.left_out += 1;
@@ -79,7 +90,7 @@ impl Shared {
 
     /// Whether the folder that a source is in is the destination itself: then what the other end keeps of this copy stands in it.
     fn is_own_destination(&self, origin: u32) -> bool {
-        let folder = self.origins[origin as usize].folder();
+        let folder = self.sources.folder(origin);
         sink::has_staging(
             folder,
             &self.spec,
@@ -90,19 +101,19 @@ impl Shared {
     /// Removes what was remembered, unless it changed since it was read. What could not be removed, a line each.
     pub(super) fn remove_sources(&self) -> Vec<String> {
         let (names, left_out) = {
-            let mut inner = self.removal.lock();
+            let mut inner = self.lock();
             (std::mem::take(&mut inner.names), inner.left_out)
         };
         let mut problems = Vec::new();
         for copied in names {
             match self.remove(&copied) {
-                Ok(()) => self.removal.lock().removed += 1,
+                Ok(()) => self.lock().removed += 1,
                 Err(reason) => {
                     let path = to_text(&copied.path);
                     problems.push(format!("{path} was not removed at the source: {reason}"));
                 }
             }
-            self.worked();
+            self.run.worked();
         }
         if left_out > 0 {
             problems.push(format!(
@@ -119,8 +130,8 @@ impl Shared {
             Some(slash) => (&copied.path[..slash], &copied.path[slash + 1..]),
             None => (&[][..], &copied.path[..]),
         };
-        let origin = &self.origins[copied.origin as usize];
-        let folder = origin.open_at(&self.root, parent, OpenFlags::PATH | OpenFlags::FOLDER, false);
+        let flags = OpenFlags::PATH | OpenFlags::FOLDER;
+        let folder = self.sources.open_at(copied.origin, parent, flags, false);
         let folder = folder.map_err(|error| why(&error))?;
         let now = file::stat_at(Some(folder.as_fd()), name, false).map_err(|error| why(&error))?;
         if !is_same(&copied.facts, &now) {

@@ -1,19 +1,17 @@
-//! What keeps a file from being sent as it was announced, and the words for it.
+//! What keeps a file from being sent as it was announced, and the words for it; what is said of a file that is read.
 
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use farline_proto::copy::sender::{CHANGED, Loss};
-use farline_spec::FileKind;
-use farline_sys::file::{self, FileFacts};
+use farline_proto::copy::sender::{CHANGED, Known, Loss, Piece};
 use tracing::debug;
 
-use super::found::{Found, What};
+use super::account::one_line;
+use super::driver::Driver;
 use super::origin::{is_another, why};
 use super::sending::Sending;
-use super::shared::{Shared, one_line};
-use super::steady::{self, NO_FILE};
+use super::steady;
+use crate::engine::OpenFile;
 use crate::path_text::Shown;
 
 /// What keeps a file from being read.
@@ -71,10 +69,10 @@ fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound
 }
 
-impl Shared {
+impl Driver {
     /// `file` cannot be sent as it was announced: it is looked at once more and announced as it is then, or fails by name.
     pub(super) fn lost(&self, file: &Arc<Sending>, trouble: &Trouble) {
-        let now_ns = self.driver.now_ns();
+        let now_ns = self.now_ns();
         let was_under_way = self.ask(|machine| {
             let was_under_way = machine.is_under_way(file.number);
             machine.lose(file.number, trouble.loss(), now_ns);
@@ -91,48 +89,40 @@ impl Shared {
         }
     }
 
-    /// The file as it is now.
-    ///
-    /// # Errors
-    /// Why it cannot be announced.
-    pub(super) fn look_again(&self, found: &Found) -> Result<Found, Trouble> {
-        let facts = self.facts_of(found)?;
-        if facts.kind != file::FileKind::File {
-            return Err(Trouble::Beyond(NO_FILE.to_owned()));
+    /// Notes that a part of `file` has been read; after the last one, looks whether the file is still what it was and says so.
+    pub(super) fn has_read(
+        &self,
+        file: &Arc<Sending>,
+        open: &OpenFile,
+        piece: &Piece,
+    ) -> Result<(), Trouble> {
+        match self.ask(|machine| machine.part_read(file.number, piece)) {
+            Known::Part | Known::Late => Ok(()),
+            Known::Twice => Err(Trouble::Beyond(
+                "a chunk of it was read twice: a defect".to_owned(),
+            )),
+            Known::All => self.settle_if_unchanged(file, open),
         }
-        let mut fresh = Found {
-            origin: found.origin,
-            is_through_link: found.is_through_link,
-            tries: found.tries + 1,
-            apart_from: None,
-            path: found.path.clone(),
-            what: What::File(None),
-            facts,
-            seen_ns: steady::now_ns(),
-            held: None,
-            xattrs: Vec::new(),
+    }
+
+    /// The other end has all of `file`, and all of it was sent: looks whether the file is still what it was and says so.
+    pub(super) fn settle_arrived(&self, file: &Arc<Sending>) {
+        let open = file.opened().as_ref().map(|opened| Arc::clone(&opened.file));
+        let Some(open) = open else {
+            // It was read, and settled by that.
+            return;
         };
-        self.look_inside(&mut fresh)?;
-        Ok(fresh)
-    }
-
-    fn facts_of(&self, found: &Found) -> io::Result<FileFacts> {
-        let origin = &self.origins[found.origin as usize];
-        if found.is_through_link {
-            return origin.stat_through(&self.root, &found.path);
+        if let Err(trouble) = self.settle_if_unchanged(file, &open) {
+            self.lost(file, &trouble);
         }
-        let flags = file::OpenFlags::PATH | file::OpenFlags::NO_FOLLOW;
-        let opened = origin.open_at(&self.root, &found.path, flags, false)?;
-        file::stat_fd(opened.as_fd())
     }
-}
 
-/// The word of a receipt for what an entry is.
-pub(super) const fn kind_of(file: &Sending) -> FileKind {
-    match &file.found.what {
-        What::File(_) if file.link_to.is_some() => FileKind::HardLink,
-        What::File(_) => FileKind::File,
-        What::Folder => FileKind::Folder,
-        What::Link(_) => FileKind::Link,
+    /// Says that `file` may take its name, if it is still what was announced.
+    fn settle_if_unchanged(&self, file: &Sending, open: &OpenFile) -> Result<(), Trouble> {
+        steady::end(&file.found, open.fd())?;
+        if self.ask(|machine| machine.all_read(file.number)) {
+            file.close();
+        }
+        Ok(())
     }
 }

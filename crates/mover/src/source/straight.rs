@@ -10,13 +10,9 @@ use std::io;
 use std::sync::Arc;
 
 use farline_proto::copy::sender::Piece;
-use farline_spec::Failure;
 
-use super::sending::Sending;
 use super::settle::Trouble;
-use super::shared::Shared;
 use crate::engine::OpenFile;
-use crate::{Frame, Outlet};
 
 /// Files that may be open because the other end has not said yet that it has them, at most; others are read meanwhile.
 const MOST_FILES: u64 = 256;
@@ -68,41 +64,9 @@ pub(super) struct Pointer {
     pub(super) piece: Piece,
 }
 
-impl Shared {
-    /// Sends a chunk of `file` of which `frame` has the header.
-    pub(super) fn send_straight(
-        &self,
-        file: &Arc<Sending>,
-        pointer: &Pointer,
-        frame: &mut Frame,
-        outlet: &mut dyn Outlet,
-    ) -> Result<(), Failure> {
-        let Pointer { open, piece } = pointer;
-        let taken = outlet
-            .send_from(frame, open.fd(), piece.offset)?
-            .map_err(Trouble::of_taking);
-        self.gauges.file_bytes.add(frame.payload().len() as u64);
-        if let Err(trouble) = taken.and_then(|()| self.has_read(file, open, piece)) {
-            self.lost(file, &trouble);
-        }
-        Ok(())
-    }
-
-    /// The other end has all of `file`, and all of it was sent: looks whether the file is still what it was and says so.
-    pub(super) fn settle_arrived(&self, file: &Arc<Sending>) {
-        let open = file.opened().as_ref().map(|opened| Arc::clone(&opened.file));
-        let Some(open) = open else {
-            // It was read, and settled by that.
-            return;
-        };
-        if let Err(trouble) = self.settle_if_unchanged(file, &open) {
-            self.lost(file, &trouble);
-        }
-    }
-}
-
 impl Trouble {
-    fn of_taking(error: io::Error) -> Self {
+    /// What it means that a stream could not take what is there.
+    pub(super) fn of_taking(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => Self::Changed,
             _ => Self::Kernel(error),

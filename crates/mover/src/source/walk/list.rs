@@ -102,7 +102,7 @@ impl Walker<'_> {
     /// Takes the next names; whether there may be more.
     pub(super) fn take_listed(&mut self, list: &mut List) -> bool {
         for _ in 0..NAMES_AT_ONCE {
-            if self.shared.halt.is_over() {
+            if self.ground.run.is_over() {
                 return false;
             }
             match list.next() {
@@ -111,7 +111,8 @@ impl Walker<'_> {
                 Ok(Some(line)) => self.take_line(list, &line),
                 Ok(None) => return false,
                 Err(error) => {
-                    self.shared
+                    self.ground
+                        .driver
                         .stop(&Failure::system(&format!("list of names {}", list.text), &error));
                     return false;
                 }
@@ -126,7 +127,7 @@ impl Walker<'_> {
         };
         if path.is_empty() {
             // The source itself: all that is in it.
-            return match self.shared.spec.recursive {
+            return match self.ground.spec.recursive {
                 true => self.visit(&whole()),
                 false => self.unread(b".", Kind::Folder, super::look::NOT_RECURSIVE),
             };
@@ -164,10 +165,10 @@ impl Walker<'_> {
         if list.parent.as_ref().is_some_and(|(known, _)| known == parent) {
             return Ok(());
         }
-        let origin = &self.shared.origins[0];
+        let sources = &self.ground.sources;
         let open = |path: &[u8]| {
             let flags = OpenFlags::PATH | OpenFlags::FOLDER;
-            origin.open_at(&self.shared.root, path, flags, false)
+            sources.open_at(0, path, flags, false)
         };
         let slashes = parent.iter().enumerate().filter(|(_, byte)| **byte == b'/');
         let mut ends: Vec<usize> = slashes.map(|(place, _)| place).collect();
@@ -191,7 +192,7 @@ impl Walker<'_> {
                 held: None,
                 xattrs: Vec::new(),
             };
-            if self.shared.look_inside(&mut found).is_ok() {
+            if self.ground.inspector.look_inside(&mut found).is_ok() {
                 self.found(found);
             }
         }

@@ -13,19 +13,22 @@ mod names;
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Sender, select};
-use farline_spec::{FileKind as Kind, FileStatus};
+use farline_spec::{CopySpec, FileKind as Kind, FileStatus};
 use farline_sys::file::{self, FileKind, OpenFlags};
 
+use super::driver::Driver;
+use super::filter::Filters;
 use super::found::Found;
-use super::held::Lengths;
-use super::origin::why;
-use super::producer::PAUSE;
-use super::shared::Shared;
+use super::held::{Lengths, Room};
+use super::inspector::Inspector;
+use super::origin::{Sources, why};
+use super::run::{PAUSE, Run};
+use crate::Gauges;
 pub(super) use list::List;
 use names::Names;
 
@@ -40,10 +43,35 @@ const BATCH_TIME: Duration = Duration::from_millis(5);
 /// Names of a folder that are put in order together.
 const MOST_SORTED: usize = 200_000;
 
+/// What a walk finds names with, and whom it tells of those that it leaves out.
+#[derive(Debug)]
+pub(super) struct Ground {
+    /// What to copy and how.
+    pub(super) spec: Arc<CopySpec>,
+    /// Where it goes.
+    pub(super) sources: Arc<Sources>,
+    /// Which names are taken.
+    pub(super) filters: Filters,
+    /// What only open files tell.
+    pub(super) inspector: Arc<Inspector>,
+    /// What is read of a file is what it has.
+    pub(super) reads_files: bool,
+    /// Cleared where something could not be read.
+    pub(super) is_whole: Arc<AtomicBool>,
+    /// Hears of what is left out.
+    pub(super) driver: Arc<Driver>,
+    /// That it goes on.
+    pub(super) run: Arc<Run>,
+    /// Figures.
+    pub(super) gauges: Arc<Gauges>,
+}
+
 /// One walk.
 #[derive(Debug)]
 pub(super) struct Walk {
-    shared: Arc<Shared>,
+    ground: Ground,
+    /// Room for files that are read when they are found.
+    room: Arc<Room>,
     state: Mutex<State>,
     bell: Condvar,
 }
@@ -61,7 +89,7 @@ struct State {
 /// Where the walk begins.
 #[derive(Debug)]
 struct Tops {
-    next_origin: usize,
+    next_origin: u32,
     list: Option<List>,
 }
 
@@ -100,7 +128,7 @@ enum Task {
 /// One thread of the walk.
 struct Walker<'a> {
     walk: &'a Walk,
-    shared: &'a Shared,
+    ground: &'a Ground,
     into: Sender<Vec<Found>>,
     batch: Vec<Found>,
     since: Instant,
@@ -109,11 +137,12 @@ struct Walker<'a> {
 }
 
 impl Walk {
-    /// A walk over the sources of `shared`, or over `list` in the first of them.
-    pub(super) fn new(shared: Arc<Shared>, list: Option<List>) -> Self {
+    /// A walk over all sources, or over `list` in the first of them.
+    pub(super) fn new(ground: Ground, list: Option<List>) -> Self {
         let tops = Some(Tops { next_origin: 0, list });
         Self {
-            shared,
+            ground,
+            room: Arc::default(),
             state: Mutex::new(State {
                 branches: Vec::new(),
                 busy: 0,
@@ -127,7 +156,7 @@ impl Walk {
     pub(super) fn run(&self, into: Sender<Vec<Found>>) {
         let mut walker = Walker {
             walk: self,
-            shared: &self.shared,
+            ground: &self.ground,
             into,
             batch: Vec::new(),
             since: Instant::now(),
@@ -142,15 +171,15 @@ impl Walk {
             self.lock().busy -= 1;
             self.bell.notify_all();
         }
-        if !self.shared.halt.is_over() {
-            self.shared.gauges.all_found.set(1);
+        if !self.ground.run.is_over() {
+            self.ground.gauges.all_found.set(1);
         }
     }
 
     fn next(&self) -> Option<Task> {
         let mut state = self.lock();
         loop {
-            if self.shared.halt.is_over() {
+            if self.ground.run.is_over() {
                 return None;
             }
             if let Some(folder) = state.take_folder() {
@@ -215,11 +244,13 @@ impl Walker<'_> {
         let has_more = match &mut tops.list {
             Some(list) => self.take_listed(list),
             None => {
-                while tops.next_origin < self.shared.origins.len() && self.walk.lock().branches.is_empty() {
+                while tops.next_origin < self.ground.sources.count() as u32
+                    && self.walk.lock().branches.is_empty()
+                {
                     self.begin_origin(tops.next_origin);
                     tops.next_origin += 1;
                 }
-                tops.next_origin < self.shared.origins.len()
+                tops.next_origin < self.ground.sources.count() as u32
             }
         };
         if has_more {
@@ -227,18 +258,17 @@ impl Walker<'_> {
         }
     }
 
-    fn begin_origin(&mut self, number: usize) {
-        let origin = &self.shared.origins[number];
+    fn begin_origin(&mut self, origin: u32) {
         let folder = Folder {
-            // A spec names at most 4096 sources.
-            origin: number as u32,
+            origin,
             path: Vec::new(),
             is_through_link: false,
             lineage: None,
         };
-        match origin.top() {
-            Some(top) => self.look_and_push(&folder, origin.folder(), top),
-            None if self.shared.spec.recursive => self.visit(&folder),
+        let sources = &self.ground.sources;
+        match sources.top(origin) {
+            Some(top) => self.look_and_push(&folder, sources.folder(origin), top),
+            None if self.ground.spec.recursive => self.visit(&folder),
             None => self.unread(b".", Kind::Folder, look::NOT_RECURSIVE),
         }
     }
@@ -260,10 +290,10 @@ impl Walker<'_> {
 
     /// All names in one folder.
     fn visit(&mut self, folder: &Folder) {
-        let origin = &self.shared.origins[folder.origin as usize];
         let flags = OpenFlags::READ | OpenFlags::FOLDER;
-        let opened = origin
-            .open_at(&self.shared.root, &folder.path, flags, folder.is_through_link)
+        let sources = &self.ground.sources;
+        let opened = sources
+            .open_at(folder.origin, &folder.path, flags, folder.is_through_link)
             .and_then(|open| {
                 Ok((
                     file::list(open.as_fd())?,
@@ -287,7 +317,7 @@ impl Walker<'_> {
             let mut names = Names::default();
             let fetched = names.fetch(&mut listing, MOST_SORTED);
             while let Some((name, kind)) = names.take_next_of_kind() {
-                if self.shared.halt.is_over() {
+                if self.ground.run.is_over() {
                     return;
                 }
                 self.look_inside_of(&inside, open.as_fd(), kind, name, &mut folders);
@@ -350,7 +380,7 @@ impl Walker<'_> {
         folder: &Folder,
         open: BorrowedFd<'_>,
     ) -> std::io::Result<Result<Option<Arc<Lineage>>, &'static str>> {
-        if self.shared.spec.links != farline_spec::SymbolicLinks::Follow {
+        if self.ground.spec.links != farline_spec::SymbolicLinks::Follow {
             return Ok(Ok(None));
         }
         let facts = file::stat_fd(open)?;
@@ -370,16 +400,16 @@ impl Walker<'_> {
 
     /// Something that should be copied and cannot be read: nothing may be deleted on the strength of this walk.
     fn unread(&self, path: &[u8], kind: Kind, reason: &str) {
-        self.shared.is_whole.store(false, Ordering::Relaxed);
+        self.ground.is_whole.store(false, Ordering::Relaxed);
         let path = if path.is_empty() { b"." } else { path };
-        self.shared
-            .settle_unannounced(path, kind, FileStatus::Failed, reason);
-        self.shared.driver.wait_for_room();
+        let driver = &self.ground.driver;
+        driver.settle_unannounced(path, kind, FileStatus::Failed, reason);
+        driver.wait_for_room();
     }
 
     fn found(&mut self, found: Found) {
-        self.shared.gauges.found_files.add(1);
-        self.shared.gauges.found_bytes.add(found.bytes());
+        self.ground.gauges.found_files.add(1);
+        self.ground.gauges.found_bytes.add(found.bytes());
         if self.batch.is_empty() {
             self.since = Instant::now();
         }
@@ -390,14 +420,14 @@ impl Walker<'_> {
     }
 
     fn hand_on(&mut self) {
-        self.shared.worked();
+        self.ground.run.worked();
         if self.batch.is_empty() {
             return;
         }
         let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH_NAMES));
         select! {
             send(self.into, batch) -> _ => {}
-            recv(self.shared.halt.closed()) -> _ => {}
+            recv(self.ground.run.closed()) -> _ => {}
         }
     }
 }

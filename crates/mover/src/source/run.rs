@@ -1,17 +1,30 @@
-//! How an end stops: finished, or with the failure that came first; whoever waits hears of it at once.
+//! The course of a sending end: that it works, and how it stops, finished or with the failure that came first; whoever waits
+//! hears of it at once.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use farline_spec::Failure;
 
+use super::pool::Pool;
+use crate::ActivityMonitor;
+
+/// How long a thread waits for something before it looks around.
+pub(super) const PAUSE: Duration = Duration::from_millis(100);
+
 /// Whether an end goes on.
 #[derive(Debug)]
-pub(super) struct Halt {
+pub(super) struct Run {
     is_over: AtomicBool,
     state: Mutex<State>,
     closed: Receiver<()>,
+    /// Frames that somebody may wait for.
+    pool: Option<Arc<Pool>>,
+    /// Moves while this end works at anything, sending or not.
+    work: AtomicU64,
+    pulse: Arc<ActivityMonitor>,
 }
 
 #[derive(Debug)]
@@ -21,9 +34,9 @@ struct State {
     open: Option<Sender<()>>,
 }
 
-impl Halt {
-    /// Goes on.
-    pub(super) fn new() -> Self {
+impl Run {
+    /// Goes on; `pulse` beats with it, and nobody waits for a frame of `pool` after the end.
+    pub(super) fn new(pool: Option<Arc<Pool>>, pulse: Arc<ActivityMonitor>) -> Self {
         let (open, closed) = bounded(0);
         Self {
             is_over: AtomicBool::new(false),
@@ -32,6 +45,9 @@ impl Halt {
                 open: Some(open),
             }),
             closed,
+            pool,
+            work: AtomicU64::new(0),
+            pulse,
         }
     }
 
@@ -63,11 +79,36 @@ impl Halt {
         self.lock().failure.clone().map_or(Ok(()), Err)
     }
 
+    /// This end works: it neither waits nor hangs.
+    pub(super) fn worked(&self) {
+        self.count_work();
+        self.beat();
+    }
+
+    /// As [`Self::worked`], of work whose frame beats when it is sent.
+    pub(super) fn count_work(&self) {
+        self.work.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Another figure than before where this end worked meanwhile.
+    pub(super) fn work(&self) -> u64 {
+        self.work.load(Ordering::Relaxed)
+    }
+
+    /// Something moves.
+    pub(super) fn beat(&self) {
+        self.pulse.beat();
+    }
+
     fn end(&self, why: Option<&Failure>) {
         let mut state = self.lock();
         if state.open.take().is_some() {
             state.failure = why.cloned();
             self.is_over.store(true, Ordering::Release);
+        }
+        drop(state);
+        if let Some(pool) = &self.pool {
+            pool.close();
         }
     }
 
@@ -83,13 +124,13 @@ mod tests {
 
     #[test]
     fn the_first_reason_stays() {
-        let halt = Halt::new();
-        assert!(!halt.is_over());
+        let run = Run::new(None, Arc::default());
+        assert!(!run.is_over());
         let failure = Failure::new(FailureKind::System, "disk");
-        halt.stop(&failure);
-        halt.stop(&Failure::new(FailureKind::Timeout, "later"));
-        halt.finish();
-        assert!(halt.is_over() && halt.closed().recv().is_err());
-        assert_eq!(halt.outcome(), Err(failure));
+        run.stop(&failure);
+        run.stop(&Failure::new(FailureKind::Timeout, "later"));
+        run.finish();
+        assert!(run.is_over() && run.closed().recv().is_err());
+        assert_eq!(run.outcome(), Err(failure));
     }
 }
