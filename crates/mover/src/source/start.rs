@@ -165,7 +165,6 @@ fn build(
     let driver = Driver::new(config, setup.streams, &gauges, &run, &account, &lanes);
     let driver = Arc::new(driver);
     let reading = reading(&setup, &sizes, &device, open_files, &sources);
-    let is_whole = Arc::new(AtomicBool::new(true));
     let (into, found) = bounded(BATCHES_AHEAD);
     let opening = Opening {
         spec: Arc::clone(&spec),
@@ -175,55 +174,64 @@ fn build(
         reads_files: reading.choice.reads_files(),
         has_several: sources.count() > 1,
         may_repeat,
-        is_whole: Arc::clone(&is_whole),
-    };
-    let ground = Ground {
-        inspector: Arc::new(Inspector::new(
-            &spec,
-            &sources,
-            opening.reads_files,
-            &gauges,
-            &run,
-        )),
-        reads_files: opening.reads_files,
-        spec: Arc::clone(&spec),
-        sources,
-        filters,
-        is_whole,
-        driver: Arc::clone(&driver),
-        run: Arc::clone(&run),
-        gauges: Arc::clone(&gauges),
+        is_whole: Arc::new(AtomicBool::new(true)),
     };
     let inner = Inner {
-        streams: Streams {
-            reading: Arc::new(reading),
-            queue: sizes
-                .frames
-                .map(|(pool, room)| Arc::new(Queue::new(pool, room, &gauges, &run))),
-            helpers: sizes.helpers,
-            at_first: setup.streams,
-            lanes,
-            is_concurrency_said: AtomicBool::new(spec.concurrency.is_some()),
-            remembers_frames: setup.heals_frames,
-            most_bytes: setup.most_bytes,
-            driver: Arc::clone(&driver),
-            run: Arc::clone(&run),
-            gauges: Arc::clone(&gauges),
-        },
+        feedback_bytes: crate::most_frame_bytes(&spec),
+        streams: streams(&setup, &spec, (reading, sizes, lanes), (&driver, &run)),
         driver,
         account,
         run,
         gauges,
         opening,
         found,
-        feedback_bytes: crate::most_frame_bytes(&spec),
         file_system: device.file_system,
         threads: Mutex::default(),
     };
+    let ground = ground(&inner, sources, filters);
     let end = SendEnd {
         inner: Arc::new(inner),
     };
     Ok((end, Beginning { ground, into }))
+}
+
+fn streams(
+    setup: &EndSetup,
+    spec: &CopySpec,
+    (reading, sizes, lanes): (Reading, Sizes, Arc<Lanes>),
+    (driver, run): (&Arc<Driver>, &Arc<Run>),
+) -> Streams {
+    let gauges = &setup.gauges;
+    let queue = |(pool, room)| Arc::new(Queue::new(pool, room, gauges, run));
+    Streams {
+        reading: Arc::new(reading),
+        queue: sizes.frames.map(queue),
+        helpers: sizes.helpers,
+        at_first: setup.streams,
+        lanes,
+        is_concurrency_said: AtomicBool::new(spec.concurrency.is_some()),
+        remembers_frames: setup.heals_frames,
+        most_bytes: setup.most_bytes,
+        driver: Arc::clone(driver),
+        run: Arc::clone(run),
+        gauges: Arc::clone(gauges),
+    }
+}
+
+fn ground(inner: &Inner, sources: Arc<Sources>, filters: Filters) -> Ground {
+    let (opening, run, gauges) = (&inner.opening, &inner.run, &inner.gauges);
+    let inspector = Inspector::new(&opening.spec, &sources, opening.reads_files, gauges, run);
+    Ground {
+        inspector: Arc::new(inspector),
+        reads_files: opening.reads_files,
+        spec: Arc::clone(&opening.spec),
+        sources,
+        filters,
+        is_whole: Arc::clone(&opening.is_whole),
+        driver: Arc::clone(&inner.driver),
+        run: Arc::clone(run),
+        gauges: Arc::clone(gauges),
+    }
 }
 
 fn reading(
