@@ -12,7 +12,8 @@ use tracing::debug;
 use super::clock::{Clock, Grain, may_be_kept_as};
 use super::journal::Source;
 use super::lock::set_times;
-use super::shared::{POISONED, Shared, in_words, one_line};
+use super::site::Destination;
+use super::words::{POISONED, in_words, one_line};
 use crate::message::Xattr;
 
 /// Kinds of losses that are told apart; what comes more is none that this end knows.
@@ -89,7 +90,7 @@ pub fn synced(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-impl Shared {
+impl Destination {
     /// The destination could not keep something of so many names.
     pub fn lose(&self, attribute: Attribute, how: &str, names: u64) {
         debug!(attribute = ?attribute, reason = how, names, "attribute not kept");
@@ -101,7 +102,7 @@ impl Shared {
     }
 
     fn able(&self) -> Option<&Able> {
-        let kept = self.site.get()?.kept_if_any()?;
+        let kept = self.kept_if_any()?;
         Some(&kept.able)
     }
 
@@ -113,7 +114,7 @@ impl Shared {
     /// Whether a file at the destination with the time `found_ns` may be the unchanged `source`.
     pub fn is_same_time(&self, found_ns: i64, source: &Source) -> bool {
         let Some(kept) = self.site().kept_if_any() else {
-            let window = Clock::new(Grain::Fine, &self.spec);
+            let window = Clock::new(Grain::Fine, &self.plan.spec);
             let unasked = |_| Err(io::ErrorKind::Unsupported.into());
             return window.is_same(found_ns, source, unasked) || may_be_kept_as(found_ns, source.mtime_ns);
         };

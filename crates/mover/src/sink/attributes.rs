@@ -6,10 +6,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use farline_spec::{Attribute, SyncLevel};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
+use super::decide::Decider;
 use super::journal::Source;
 use super::owner::Belongs;
 use super::place::Folders;
-use super::shared::{Mode, Shared, in_words};
+use super::plan::Mode;
+use super::site::Destination;
+use super::words::in_words;
 use crate::message::{MOST_XATTR_BYTES, Xattr, takes_xattr};
 use crate::root::split;
 
@@ -45,9 +48,9 @@ impl XattrChanges<'_> {
         self.set.is_empty() && self.remove.is_empty()
     }
 
-    fn apply(&self, shared: &Shared, file: BorrowedFd<'_>) -> io::Result<()> {
+    fn apply(&self, destination: &Destination, file: BorrowedFd<'_>) -> io::Result<()> {
         for xattr in &self.set {
-            shared.keep_xattrs(file, std::slice::from_ref(*xattr))?;
+            destination.keep_xattrs(file, std::slice::from_ref(*xattr))?;
         }
         self.remove
             .iter()
@@ -55,7 +58,7 @@ impl XattrChanges<'_> {
     }
 }
 
-impl Shared {
+impl Decider {
     /// Gives a file or link that is there the source's attributes, in a dry run only looks; whether any differ. Where its name
     /// alone says that it is there nobody knows whether it is the same file: that is left as it is.
     pub fn update(
@@ -65,14 +68,15 @@ impl Shared {
         wanted: Attributes<'_>,
         facts: &FileFacts,
     ) -> bool {
-        let may = self.mode != Mode::Nothing && self.spec.sync_level != SyncLevel::Exists;
+        let may = self.plan.mode != Mode::Nothing && self.plan.spec.sync_level != SyncLevel::Exists;
         let updated = match facts.kind {
             FileKind::File if may => self.update_file(folders, path, wanted, facts),
             FileKind::Link if may => self.update_link(folders, path, wanted, facts),
             _ => Ok(false),
         };
         updated.unwrap_or_else(|error| {
-            self.problem(path, &format!("time, mode and attributes: {}", in_words(&error)));
+            self.problems
+                .add(path, &format!("time, mode and attributes: {}", in_words(&error)));
             false
         })
     }
@@ -85,10 +89,10 @@ impl Shared {
         facts: &FileFacts,
     ) -> io::Result<bool> {
         let bits = wanted.belongs.file_bits();
-        let new_mode = self.spec.modes && self.has_other_mode(wanted, facts, bits);
+        let new_mode = self.plan.spec.modes && self.has_other_mode(wanted, facts, bits);
         let new_time = self.has_other_time(path, wanted, facts);
         let new_owner = wanted.belongs.differs(facts);
-        if !new_mode && !new_time && !new_owner && !self.spec.xattrs {
+        if !new_mode && !new_time && !new_owner && !self.plan.spec.xattrs {
             return Ok(false);
         }
         let (parent, name) = split(path);
@@ -99,7 +103,7 @@ impl Shared {
             return Err(io::Error::other("another file took its name in the meantime"));
         }
         let mut opened = None;
-        if self.spec.xattrs {
+        if self.plan.spec.xattrs {
             opened = Some(file::reopen(file.as_fd(), OpenFlags::READ | OpenFlags::NO_WAIT)?);
         }
         let changes = match &opened {
@@ -107,13 +111,13 @@ impl Shared {
             None => XattrChanges::default(),
         };
         let differs = new_mode || new_time || new_owner || !changes.is_empty();
-        if !differs || self.mode == Mode::Dry {
+        if !differs || self.plan.mode == Mode::Dry {
             return Ok(differs);
         }
         // A new owner takes away the bits that lend rights.
-        let mut mode = (new_mode || (self.spec.modes && new_owner)).then_some(wanted.mode & bits);
+        let mut mode = (new_mode || (self.plan.spec.modes && new_owner)).then_some(wanted.mode & bits);
         if let Some(opened) = opened.filter(|_| !changes.is_empty())
-            && let Err(error) = changes.apply(self, opened.as_fd())
+            && let Err(error) = changes.apply(&self.destination, opened.as_fd())
         {
             if error.kind() != io::ErrorKind::PermissionDenied {
                 return Err(error);
@@ -121,17 +125,17 @@ impl Shared {
             // Its own bits forbid it for a moment.
             file::set_mode(file.as_fd(), facts.mode & 0o7777 | OWNER_WRITES)?;
             mode.get_or_insert(facts.mode & 0o7777);
-            changes.apply(self, opened.as_fd())?;
+            changes.apply(&self.destination, opened.as_fd())?;
         }
         if new_owner {
             wanted.belongs.give(file.as_fd())?;
         }
         if new_time {
-            self.keep_time(file.as_fd(), wanted.mtime_ns)?;
+            self.destination.keep_time(file.as_fd(), wanted.mtime_ns)?;
         }
         // Last: an access control list changes the bits as well.
-        match mode.or_else(|| (self.spec.modes && self.spec.xattrs).then_some(wanted.mode & bits)) {
-            Some(mode) => self.keep_mode(file.as_fd(), mode).map(|()| true),
+        match mode.or_else(|| (self.plan.spec.modes && self.plan.spec.xattrs).then_some(wanted.mode & bits)) {
+            Some(mode) => self.destination.keep_mode(file.as_fd(), mode).map(|()| true),
             None => Ok(true),
         }
     }
@@ -147,7 +151,7 @@ impl Shared {
             self.has_other_time(path, wanted, facts),
             wanted.belongs.differs(facts),
         );
-        if (new_time || new_owner) && self.mode == Mode::Real {
+        if (new_time || new_owner) && self.plan.mode == Mode::Real {
             let (parent, name) = split(path);
             let parent = folders.get(parent)?;
             if new_owner {
@@ -156,7 +160,7 @@ impl Shared {
             if new_time {
                 let set = file::set_times_at(parent.as_fd(), name, wanted.mtime_ns);
                 if let Err(error) = &set {
-                    self.lose(Attribute::LinkTime, &in_words(error), 1);
+                    self.destination.lose(Attribute::LinkTime, &in_words(error), 1);
                 }
                 return Ok(set.is_ok() || new_owner);
             }
@@ -175,13 +179,13 @@ impl Shared {
         wanted: Attributes<'_>,
         facts: &FileFacts,
     ) -> io::Result<bool> {
-        let new_mode = self.spec.modes && self.has_other_mode(wanted, facts, FOLDER_BITS);
-        let changes = match self.spec.xattrs {
+        let new_mode = self.plan.spec.modes && self.has_other_mode(wanted, facts, FOLDER_BITS);
+        let changes = match self.plan.spec.xattrs {
             true => xattr_changes(folder, wanted.xattrs)?,
             false => XattrChanges::default(),
         };
-        if self.mode == Mode::Real {
-            changes.apply(self, folder)?;
+        if self.plan.mode == Mode::Real {
+            changes.apply(&self.destination, folder)?;
         }
         let new_owner = wanted.belongs.differs(facts);
         Ok(new_mode || new_owner || self.has_other_time(b"", wanted, facts) || !changes.is_empty())
@@ -194,13 +198,14 @@ impl Shared {
             mtime_ns: wanted.mtime_ns,
             ctime_ns: wanted.ctime_ns,
         };
-        self.spec.times && !self.is_same_time(facts.mtime_ns, &source)
+        self.plan.spec.times && !self.destination.is_same_time(facts.mtime_ns, &source)
     }
 
     /// Whether any of `bits` are others, and could be made the same.
     fn has_other_mode(&self, wanted: Attributes<'_>, facts: &FileFacts, bits: u32) -> bool {
         let special = bits & !0o777;
-        self.is_other_mode(facts.mode, wanted.mode) || facts.mode & special != wanted.mode & special
+        self.destination.is_other_mode(facts.mode, wanted.mode)
+            || facts.mode & special != wanted.mode & special
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use farline_spec::CopySpec;
 
 use super::journal::Source;
-use super::shared::POISONED;
+use super::words::POISONED;
 
 /// Odd in every digit: 2001-02-03 04:05:07.123456789.
 const PROBE_NS: i64 = 981_173_107_123_456_789;

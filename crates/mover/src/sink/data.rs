@@ -1,29 +1,122 @@
 //! Streams of data: what comes is checked, then written by the stream's own thread, or handed to others.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use farline_spec::Failure;
+use farline_proto::copy::receiver::{self, Admission, Known};
+use farline_spec::{Failure, FailureKind};
 
-use super::chunk_writer::{ChunkWriter, WriteQueue};
-use super::entry::TICK;
-use super::large::Chunk;
+use super::chunk_writer::{Chunk, ChunkWriter, WriteQueue, Writing};
+use super::driver::{Machine, Receiver};
+use super::entry::{Entry, TICK};
+use super::lanes::Lanes;
 use super::pack_workers::PackWorkerPool;
-use super::shared::{Shared, broken};
+use super::plan::Plan;
+use super::run::Run;
+use super::settle::Ledger;
 use super::small::Small;
-use crate::frame::FrameKind;
-use crate::{Arrived, Frame, Inlet, most_frame_bytes};
+use super::words::broken;
+use crate::frame::{FrameKind, Header};
+use crate::sum::chunk_sum;
+use crate::{Arrived, Frame, Gauges, Inlet, most_frame_bytes};
+
+/// Checks what comes, and counts it.
+#[derive(Debug)]
+pub struct Intake {
+    pub plan: Arc<Plan>,
+    pub machine: Arc<Machine>,
+    pub run: Arc<Run>,
+    pub gauges: Arc<Gauges>,
+    ledger: Arc<Ledger>,
+    most_bytes: u64,
+}
+
+impl Intake {
+    /// Nothing has come yet of the `most_bytes` that may.
+    pub fn new(
+        plan: &Arc<Plan>,
+        ledger: &Arc<Ledger>,
+        most_bytes: u64,
+        (machine, run, gauges): (&Arc<Machine>, &Arc<Run>, &Arc<Gauges>),
+    ) -> Self {
+        Self {
+            plan: Arc::clone(plan),
+            machine: Arc::clone(machine),
+            run: Arc::clone(run),
+            gauges: Arc::clone(gauges),
+            ledger: Arc::clone(ledger),
+            most_bytes,
+        }
+    }
+
+    /// Checks a chunk that came; `None` if it is not to be written.
+    ///
+    /// # Errors
+    /// [`FailureKind::Protocol`](farline_spec::FailureKind::Protocol) for a chunk that no file has; what ends the copy.
+    pub fn admit(&self, header: &Header, content: &[u8]) -> Result<Option<Chunk>, Failure> {
+        let (offset, bytes) = (header.offset, content.len() as u64);
+        let chunk = receiver::Chunk {
+            file: header.file,
+            offset,
+            bytes,
+            hash: header.hash,
+        };
+        let known = |receiver: &Receiver| match receiver.check_chunk(&chunk)? {
+            Known::NotYet => Ok(None),
+            Known::Over => Ok(Some(None)),
+            Known::Open(entry) => Ok(Some(Some(entry))),
+        };
+        let Some(entry) = self.machine.wait_for(known, || self.run.check())? else {
+            return Ok(None);
+        };
+        let is_whole_file = bytes == entry.source.bytes;
+        let sum = |kind| chunk_sum(kind, offset, content, is_whole_file);
+        let found = self.plan.sum.map(|kind| self.gauges.hash_ns.time(|| sum(kind)));
+        let admission = self.machine.with(|machine| machine.take_chunk(&chunk, found))?;
+        Ok(self.admitted(&entry, admission)?.then_some(Chunk {
+            entry,
+            offset,
+            bytes,
+            hash: found,
+        }))
+    }
+
+    /// Whether data that came for `entry` are to be written.
+    ///
+    /// # Errors
+    /// As of [`Ledger::failed`].
+    pub fn admitted(&self, entry: &Arc<Entry>, admission: Admission) -> Result<bool, Failure> {
+        match admission {
+            Admission::Write => Ok(true),
+            Admission::Drop => Ok(false),
+            Admission::GiveUp(reason) => self.ledger.failed(entry, &reason).map(|()| false),
+        }
+    }
+
+    /// Counts what came; a limit of the ticket ends the copy.
+    ///
+    /// # Errors
+    /// [`FailureKind::Limit`].
+    pub fn count_moved(&self, bytes: u64) -> Result<(), Failure> {
+        self.gauges.moved_bytes.add(bytes);
+        if self.gauges.moved_bytes.get() > self.most_bytes {
+            let line = format!("exceeds the {} bytes that the ticket allows", self.most_bytes);
+            return Err(Failure::new(FailureKind::Limit, line));
+        }
+        Ok(())
+    }
+}
 
 /// The thread of one stream.
 pub struct Stream<'a> {
-    shared: &'a Arc<Shared>,
+    intake: &'a Intake,
+    lanes: &'a Lanes,
     number: u16,
     /// Where chunks go: through the stream's own pen, unless there is none or their file is shared with other streams.
     pen: Option<ChunkWriter>,
     line: Option<WriteQueue>,
     /// Where packs go, unless nobody is free there.
     crew: Option<PackWorkerPool>,
-    small: Small<'a>,
+    small: Small,
     /// It cannot be read any more.
     is_lost: bool,
 }
@@ -35,20 +128,22 @@ impl<'a> Stream<'a> {
     /// # Errors
     /// As of [`ChunkWriter::new`].
     pub fn new(
-        shared: &'a Arc<Shared>,
+        intake: &'a Intake,
+        lanes: &'a Lanes,
         number: u16,
-        line: Option<WriteQueue>,
-        crew: Option<PackWorkerPool>,
+        (writing, line): (&Arc<Writing>, Option<WriteQueue>),
+        (small, crew): (Small, Option<PackWorkerPool>),
     ) -> Result<Self, Failure> {
-        let writes = shared.choice.threads == 0;
-        let pen = writes.then(|| ChunkWriter::new(shared)).transpose()?;
+        let writes = intake.plan.choice.threads == 0;
+        let pen = writes.then(|| ChunkWriter::new(writing)).transpose()?;
         Ok(Self {
-            shared,
+            intake,
+            lanes,
             number,
             pen,
             line,
             crew,
-            small: Small::new(shared),
+            small,
             is_lost: false,
         })
     }
@@ -60,7 +155,7 @@ impl<'a> Stream<'a> {
     pub fn run(&mut self, inlet: &mut dyn Inlet) -> Result<(), Failure> {
         let mut frame = self.next_frame()?;
         loop {
-            self.shared.check()?;
+            self.intake.run.check()?;
             match inlet.receive(&mut frame)? {
                 Arrived::Frame => {
                     frame = match self.take(frame)? {
@@ -68,17 +163,17 @@ impl<'a> Stream<'a> {
                         None => self.next_frame()?,
                     }
                 }
-                Arrived::Void => self.shared.count_moved(frame.payload().len() as u64)?,
+                Arrived::Void => self.intake.count_moved(frame.payload().len() as u64)?,
                 Arrived::Unopened { record } => {
                     let stream = self.number;
-                    self.shared
+                    self.intake
                         .machine
                         .with(|machine| machine.handle_unopened(stream, record));
                 }
                 Arrived::OutOfStep { record } => {
                     self.is_lost = true;
-                    let (stream, is_last) = (self.number, self.shared.lanes.lose());
-                    self.shared
+                    let (stream, is_last) = (self.number, self.lanes.lose());
+                    self.intake
                         .machine
                         .with(|machine| machine.handle_out_of_step(stream, record, is_last))?;
                 }
@@ -101,19 +196,19 @@ impl<'a> Stream<'a> {
     }
 
     fn next_frame(&mut self) -> Result<Frame, Failure> {
-        let frame_bytes = most_frame_bytes(&self.shared.spec);
+        let frame_bytes = most_frame_bytes(&self.intake.plan.spec);
         if let Some(frame) = self.pen.as_mut().and_then(|pen| pen.free.pop()) {
             return Ok(frame);
         }
         let Some(line) = &self.line else {
             return Ok(Frame::new(frame_bytes));
         };
-        self.shared.gauges.starved_ns.time(|| {
+        self.intake.gauges.starved_ns.time(|| {
             loop {
-                self.shared.check()?;
+                self.intake.run.check()?;
                 match line.frames.take(TICK) {
                     Some(frame) => return Ok(frame),
-                    None if self.shared.finished.load(Ordering::Acquire) => {
+                    None if self.intake.run.is_finished() => {
                         return Ok(Frame::new(frame_bytes));
                     }
                     None => {}
@@ -128,8 +223,8 @@ impl<'a> Stream<'a> {
         match header.kind {
             FrameKind::Pack => self.pack(frame).map(Some),
             FrameKind::Chunk => {
-                self.shared.count_moved(u64::from(header.payload_bytes))?;
-                match self.shared.admit(&header, frame.payload())? {
+                self.intake.count_moved(u64::from(header.payload_bytes))?;
+                match self.intake.admit(&header, frame.payload())? {
                     Some(chunk) => self.write(chunk, frame).map(|()| None),
                     None => Ok(Some(frame)),
                 }
@@ -142,9 +237,9 @@ impl<'a> Stream<'a> {
         let line = self
             .line
             .as_ref()
-            .filter(|_| self.pen.is_none() || self.shared.is_shared(&chunk.entry));
+            .filter(|_| self.pen.is_none() || chunk.entry.is_shared());
         if let Some(line) = line {
-            line.hand_on(self.shared, chunk, frame);
+            line.hand_on(chunk, frame);
             return Ok(());
         }
         self.pen.as_mut().map_or(Ok(()), |pen| pen.write(chunk, frame))
@@ -154,9 +249,9 @@ impl<'a> Stream<'a> {
     fn pack(&mut self, frame: Frame) -> Result<Frame, Failure> {
         let handed = match &self.crew {
             Some(crew) => {
-                self.shared.gauges.queued_frames.add(1);
+                self.intake.gauges.queued_frames.add(1);
                 crew.hand_on(frame)
-                    .inspect_err(|_| self.shared.gauges.queued_frames.take(1))
+                    .inspect_err(|_| self.intake.gauges.queued_frames.take(1))
             }
             None => Err(frame),
         };

@@ -2,9 +2,10 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 pub use farline_proto::copy::receiver::Verdict;
-use farline_proto::copy::receiver::{Compared, OTHER_CONTENT, compare, replacement};
+use farline_proto::copy::receiver::{Compared, OTHER_CONTENT, compare};
 use farline_spec::{Failure, Overwrite, SumKind, kernel_words};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
@@ -12,7 +13,12 @@ use super::attributes::Attributes;
 use super::journal::{Resumable, Source, path_key};
 use super::owner::Belongs;
 use super::place::{Folders, word};
-use super::shared::{Mode, POISONED, ResumeState, Shared, in_words};
+use super::plan::{Mode, Plan};
+use super::run::Run;
+use super::site::{Destination, ResumeState};
+use super::way::Way;
+use super::words::{POISONED, Problems, in_words};
+use crate::Gauges;
 use crate::message::Xattr;
 use crate::root::split;
 use crate::sum::{Hasher, Sum};
@@ -35,7 +41,36 @@ pub struct Announced<'a> {
     pub hash: Option<Sum>,
 }
 
-impl Shared {
+/// Decides about files by what the destination has. On the catalogue's thread.
+#[derive(Debug)]
+pub struct Decider {
+    pub plan: Arc<Plan>,
+    pub destination: Arc<Destination>,
+    way: Arc<Way>,
+    pub problems: Arc<Problems>,
+    gauges: Arc<Gauges>,
+    run: Arc<Run>,
+}
+
+impl Decider {
+    /// For what comes to `destination`.
+    pub fn new(
+        destination: &Arc<Destination>,
+        way: &Arc<Way>,
+        problems: &Arc<Problems>,
+        gauges: &Arc<Gauges>,
+        run: &Arc<Run>,
+    ) -> Self {
+        Self {
+            plan: Arc::clone(&destination.plan),
+            destination: Arc::clone(destination),
+            way: Arc::clone(way),
+            problems: Arc::clone(problems),
+            gauges: Arc::clone(gauges),
+            run: Arc::clone(run),
+        }
+    }
+
     /// What is to be done about a regular file.
     ///
     /// # Errors
@@ -45,7 +80,7 @@ impl Shared {
         folders: &mut Option<Folders>,
         announced: Announced<'_>,
     ) -> Result<Verdict, Failure> {
-        let (site, source) = (self.site(), announced.source);
+        let (site, source) = (self.destination.site(), announced.source);
         let Some(folders) = folders.as_mut().filter(|_| !site.fresh) else {
             return Ok(Verdict::Make(false));
         };
@@ -58,12 +93,12 @@ impl Shared {
             && let Some(hash) = self.done_before(kept, source)
             && facts.kind == FileKind::File
             && facts.bytes == source.bytes
-            && (!self.spec.times || self.is_same_time(facts.mtime_ns, source))
+            && (!self.plan.spec.times || self.destination.is_same_time(facts.mtime_ns, source))
             && announced.hash.is_none_or(|said| Some(said) == hash)
         {
             Verdict::Present(hash)
         } else if facts.kind == FileKind::Folder {
-            match self.folder_in_the_way(folders, &source.path) {
+            match self.way.folder_in_the_way(folders, &source.path) {
                 Ok(verdict) => verdict,
                 Err(error) => Verdict::Refused(in_words(&error)),
             }
@@ -90,7 +125,7 @@ impl Shared {
     #[expect(clippy::option_option, reason = "a file that is done may have no sum")]
     fn done_before(&self, kept: &ResumeState, source: &Source) -> Option<Option<Sum>> {
         let known = kept.memory.done(&source.key())?;
-        Some(known.filter(|sum| Some(sum.kind()) == self.sum))
+        Some(known.filter(|sum| Some(sum.kind()) == self.plan.sum))
     }
 
     fn compared(
@@ -100,14 +135,14 @@ impl Shared {
         facts: &FileFacts,
     ) -> Result<Verdict, Failure> {
         let source = announced.source;
-        if self.spec.overwrite == Overwrite::Always {
+        if self.plan.spec.overwrite == Overwrite::Always {
             return Ok(Verdict::Make(true));
         }
         let is_file = facts.kind == FileKind::File;
         let there = is_file.then_some(facts.bytes);
-        let is_same_time = || self.is_same_time(facts.mtime_ns, source);
+        let is_same_time = || self.destination.is_same_time(facts.mtime_ns, source);
         let what = word(facts.kind);
-        let difference = match compare(self.spec.sync_level, source.bytes, what, there, is_same_time) {
+        let difference = match compare(self.plan.spec.sync_level, source.bytes, what, there, is_same_time) {
             Compared::Same => return Ok(Verdict::Present(None)),
             Compared::Different(how) => how,
             Compared::ByContent => match self.hash_of(folders, &source.path)? {
@@ -123,18 +158,14 @@ impl Shared {
             return Ok(Verdict::Make(true));
         }
         let older_ns = is_file.then_some(source.mtime_ns);
-        Ok(self.replacement(difference, facts, older_ns))
+        Ok(self.way.replacement(difference, facts, older_ns))
     }
 
     /// Whether this copy put the file there, before it broke off: the source changed since, and nobody's file is replaced.
     fn is_own(&self, path: &[u8], facts: &FileFacts) -> bool {
-        let kept = self.site().kept_if_any();
-        self.spec.times && kept.is_some_and(|kept| kept.memory.has_placed(path, facts.bytes, facts.mtime_ns))
-    }
-
-    /// Whether something different may be replaced ([`replacement`]).
-    pub fn replacement(&self, difference: String, facts: &FileFacts, mtime_ns: Option<i64>) -> Verdict {
-        replacement(self.spec.overwrite, difference, facts.mtime_ns, mtime_ns)
+        let kept = self.destination.site().kept_if_any();
+        self.plan.spec.times
+            && kept.is_some_and(|kept| kept.memory.has_placed(path, facts.bytes, facts.mtime_ns))
     }
 
     /// BLAKE3 of a file at the destination; the copy may end meanwhile.
@@ -152,8 +183,8 @@ impl Shared {
         let mut buffer = vec![0; READ_BYTES];
         let mut offset = 0;
         loop {
-            self.check()?;
-            self.pulse.beat();
+            self.run.check()?;
+            self.run.beat();
             let read = match self
                 .gauges
                 .file_ns
@@ -173,8 +204,8 @@ impl Shared {
     /// # Errors
     /// [`FailureKind::System`](farline_spec::FailureKind::System) when it cannot be removed.
     pub fn left_of(&self, source: &Source) -> Result<Option<Resumable>, Failure> {
-        let site = self.site();
-        if self.mode != Mode::Real {
+        let site = self.destination.site();
+        if self.plan.mode != Mode::Real {
             return Ok(None);
         }
         let kept = site.kept();

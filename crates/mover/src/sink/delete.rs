@@ -3,14 +3,22 @@
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 use farline_proto::copy::naming::deletion;
 use farline_spec::{Failure, FileKind as Kind, FileStatus};
 use farline_sys::file::{self, FileKind, OpenFlags};
 
+use super::driver::Machine;
 use super::place::Folders;
-use super::shared::{Mode, Shared, in_words};
+use super::plan::{Mode, Plan};
+use super::remembered::Remembered;
+use super::run::Run;
+use super::settle::Ledger;
+use super::site::Destination;
 use super::staging::STAGING_NAME;
+use super::way::Way;
+use super::words::in_words;
 use crate::message::Feedback;
 use crate::path_text;
 use crate::receipt::line;
@@ -36,16 +44,69 @@ struct Visit {
     is_seen: bool,
 }
 
-impl Shared {
+/// Deletes, and says what was deleted.
+#[derive(Debug)]
+pub struct Deletion {
+    plan: Arc<Plan>,
+    destination: Arc<Destination>,
+    names: Arc<Remembered>,
+    way: Arc<Way>,
+    ledger: Arc<Ledger>,
+    machine: Arc<Machine>,
+    run: Arc<Run>,
+}
+
+impl Deletion {
+    /// Nothing is deleted yet.
+    pub fn new(
+        names: &Arc<Remembered>,
+        way: &Arc<Way>,
+        ledger: &Arc<Ledger>,
+        (destination, machine, run): (&Arc<Destination>, &Arc<Machine>, &Arc<Run>),
+    ) -> Self {
+        Self {
+            plan: Arc::clone(&destination.plan),
+            destination: Arc::clone(destination),
+            names: Arc::clone(names),
+            way: Arc::clone(way),
+            ledger: Arc::clone(ledger),
+            machine: Arc::clone(machine),
+            run: Arc::clone(run),
+        }
+    }
+
+    /// Says what folders that made way took with them, or would.
+    ///
+    /// # Errors
+    /// What ended the copy.
+    pub fn say_displaced(&self) -> Result<(), Failure> {
+        let displaced = self.way.take_displaced();
+        displaced
+            .into_iter()
+            .try_for_each(|(path, kind)| self.say(path, kind))
+    }
+
+    fn say(&self, path: Vec<u8>, kind: Kind) -> Result<(), Failure> {
+        let status = match self.plan.mode {
+            Mode::Real => FileStatus::Deleted,
+            Mode::Dry | Mode::Nothing => FileStatus::WouldDelete,
+        };
+        self.ledger.receipt.settle(&line(&path, kind, status, 0))?;
+        self.machine.wait_for_room(MOST_SAID, || self.run.check())?;
+        self.machine
+            .with(|machine| machine.say(Feedback::Deleted { path }));
+        Ok(())
+    }
+
     /// Deletes, or says what would be deleted; what stood in the way, a line each.
     ///
     /// # Errors
     /// What ended the copy.
     pub fn delete(&self, folders: &Folders, whole: bool) -> Result<Vec<String>, Failure> {
-        let Some(wanted) = self.spec.delete else {
+        let Some(wanted) = self.plan.spec.delete else {
             return Ok(Vec::new());
         };
-        if self.site().single.is_some() {
+        if self.destination.site().single.is_some() {
             return Ok(Vec::new());
         }
         if !whole {
@@ -57,7 +118,12 @@ impl Shared {
             Err(error) => return Ok(vec![format!("nothing was deleted: {}", in_words(&error))]),
         };
         let count = found.names.len() as u64;
-        match deletion(count, wanted, self.spec.max_delete, self.mode == Mode::Real) {
+        match deletion(
+            count,
+            wanted,
+            self.plan.spec.max_delete,
+            self.plan.mode == Mode::Real,
+        ) {
             Ok(()) => self.remove_all(folders, &found),
             Err(reason) => Ok(vec![reason]),
         }
@@ -66,44 +132,36 @@ impl Shared {
     fn remove_all(&self, folders: &Folders, found: &Extraneous) -> Result<Vec<String>, Failure> {
         let mut problems = Vec::new();
         for (path, kind) in found.names.iter().rev() {
-            self.check()?;
-            self.pulse.beat();
-            if self.mode == Mode::Real
+            self.run.check()?;
+            self.run.beat();
+            if self.plan.mode == Mode::Real
                 && let Err(error) = remove(folders, path, *kind)
             {
                 let path = path_text::to_text(path);
                 problems.push(format!("{path} was not deleted: {}", in_words(&error)));
                 continue;
             }
-            let status = match self.mode {
-                Mode::Real => FileStatus::Deleted,
-                Mode::Dry | Mode::Nothing => FileStatus::WouldDelete,
-            };
-            self.receipt.settle(&line(path, *kind, status, 0))?;
-            self.machine.wait_for_room(MOST_SAID, || self.check())?;
-            let path = path.clone();
-            self.machine
-                .with(|machine| machine.say(Feedback::Deleted { path }));
+            self.say(path.clone(), *kind)?;
         }
         Ok(problems)
     }
 
     /// Whether a path is one with a path of the sources at this destination.
     fn is_one_with_seen(&self, path: &[u8]) -> bool {
-        let key = self.site().fold.key(path);
-        key.is_some_and(|key| self.seen().has_folded(&key))
+        let key = self.destination.site().fold.key(path);
+        key.is_some_and(|key| self.names.seen().has_folded(&key))
     }
 
     fn extraneous(&self, folders: &Folders) -> Result<io::Result<Extraneous>, Failure> {
-        let filters = Filters::new(&self.spec.filters)?;
+        let filters = Filters::new(&self.plan.spec.filters)?;
         let mut found = Extraneous::default();
         let mut visits = vec![Visit {
             path: Vec::new(),
-            is_seen: self.spec.sources.iter().any(|source| means_content(source)),
+            is_seen: self.plan.spec.sources.iter().any(|source| means_content(source)),
         }];
         while let Some(visit) = visits.pop() {
-            self.check()?;
-            self.pulse.beat();
+            self.run.check()?;
+            self.run.beat();
             if let Err(error) = self.look_into(folders, &visit, &filters, &mut found, &mut visits) {
                 return Ok(Err(error));
             }
@@ -141,13 +199,13 @@ impl Shared {
                 None => file::stat_at(Some(folder.as_fd()), &listed.name, false)?.kind,
             };
             let is_folder = kind == FileKind::Folder;
-            let is_said = self.seen().has(&path);
+            let is_said = self.names.seen().has(&path);
             let is_seen = is_said || self.is_one_with_seen(&path);
             // What is beside the sources in the destination is none of this copy's business.
             if !is_seen && is_top && !visit.is_seen {
                 continue;
             }
-            if !filters.takes(&path, is_folder) || self.seen().is_kept(&path) {
+            if !filters.takes(&path, is_folder) || self.names.seen().is_kept(&path) {
                 found.keep_above(&path);
                 continue;
             }

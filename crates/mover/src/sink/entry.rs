@@ -92,4 +92,10 @@ impl Entry {
     pub fn partial(&self) -> Option<Arc<Partial>> {
         self.store().partial.clone()
     }
+
+    /// Whether one stream has found another one writing to the file.
+    pub fn is_shared(&self) -> bool {
+        let store = self.store();
+        store.file.as_ref().is_some_and(|file| file.is_shared())
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use super::shared::POISONED;
+use super::words::POISONED;
 
 /// The streams of one copy.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use farline_proto::copy::naming::{Naming, Rules, Step};
+use farline_proto::copy::naming::{Naming, Step};
 use farline_proto::copy::receiver::Ready;
 use farline_spec::{Attribute, Failure, SumKind, kernel_words};
 use farline_sys::file::{self, OpenFlags};
@@ -13,9 +13,10 @@ use tracing::{debug, debug_span};
 
 use super::able::synced;
 use super::entry::{Entry, Small};
+use super::finalizer::Finalizer;
 use super::partial::Partial;
 use super::place::Folders;
-use super::shared::{Shared, ends_all, in_words};
+use super::words::{ends_all, in_words};
 use crate::path_text::Shown;
 use crate::root::split;
 use crate::sum::{Hasher, Sum};
@@ -36,7 +37,7 @@ struct OnItsWay {
     failed: Option<String>,
 }
 
-impl Shared {
+impl Finalizer {
     /// Makes a small file: written, but without its name. Nothing is left of it where its entry is over.
     ///
     /// # Errors
@@ -51,11 +52,11 @@ impl Shared {
         self.gauges
             .file_ns
             .time(|| file::write_all_at(small.file.as_fd(), content, 0))
-            .inspect_err(|_| self.unstage(&small))?;
+            .inspect_err(|_| self.destination.unstage(&small))?;
         self.gauges.file_bytes.add(content.len() as u64);
         let mut store = entry.store();
         match store.is_over {
-            true => self.unstage(&small),
+            true => self.destination.unstage(&small),
             false => store.small = Some(small),
         }
         Ok(())
@@ -68,7 +69,7 @@ impl Shared {
         parent: &[u8],
         mode: u32,
     ) -> io::Result<(OwnedFd, Option<Vec<u8>>)> {
-        let access = if self.reads_back() {
+        let access = if self.plan.reads_back() {
             OpenFlags::READ_WRITE
         } else {
             OpenFlags::WRITE
@@ -81,7 +82,7 @@ impl Shared {
             Err(error) if has_no_nameless(&error) => {}
             Err(error) => return Err(error),
         }
-        let staging = &self.site().kept().staging;
+        let staging = &self.destination.site().kept().staging;
         let name = staging.new_name();
         let flags = access | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
         let file = file::open_at(Some(staging.fd()), &name, flags, mode)?;
@@ -93,16 +94,19 @@ impl Shared {
         let path = &entry.source.path;
         let (parent, name) = split(path);
         let folder = folders.get(parent)?;
-        let staging = &self.site().kept().staging;
+        let staging = &self.destination.site().kept().staging;
         match &small.staged {
             None if !entry.replaces => named(file::link_fd(small.file.as_fd(), folder.as_fd(), name)),
             None => {
                 let new = staging.new_name();
                 file::link_fd(small.file.as_fd(), staging.fd(), &new)?;
-                self.put_in_place(&new, folder.as_fd(), name, path)
+                self.way
+                    .put_in_place(&new, folder.as_fd(), name, path)
                     .inspect_err(|_| staging.discard(&new))
             }
-            Some(staged) if entry.replaces => named(self.put_in_place(staged, folder.as_fd(), name, path)),
+            Some(staged) if entry.replaces => {
+                named(self.way.put_in_place(staged, folder.as_fd(), name, path))
+            }
             Some(staged) => named(file::rename(staging.fd(), staged, folder.as_fd(), name, false)),
         }
     }
@@ -113,17 +117,18 @@ impl Shared {
     /// The kernel's.
     pub fn dress(&self, file: BorrowedFd<'_>, entry: &Entry) -> io::Result<()> {
         let _within = debug_span!("entry", entry = %Shown(&entry.source.path)).entered();
-        if self.durable && !self.syncs() {
+        if self.plan.durable && !self.destination.syncs() {
             let how = "the file system does not support flushing files to the device";
-            self.lose(Attribute::Sync, how, 1);
+            self.destination.lose(Attribute::Sync, how, 1);
         }
-        self.keep_xattrs(file, &entry.xattrs)?;
+        self.destination.keep_xattrs(file, &entry.xattrs)?;
         entry.belongs.give(file)?;
-        if self.spec.times {
-            self.keep_time(file, entry.source.mtime_ns)?;
+        if self.plan.spec.times {
+            self.destination.keep_time(file, entry.source.mtime_ns)?;
         }
-        if self.spec.modes {
-            self.keep_mode(file, entry.mode & entry.belongs.file_bits())?;
+        if self.plan.spec.modes {
+            self.destination
+                .keep_mode(file, entry.mode & entry.belongs.file_bits())?;
         }
         Ok(())
     }
@@ -151,15 +156,6 @@ impl Shared {
         Ok(named.pop().map_or(Ok(()), |(_, named)| named))
     }
 
-    /// How files get their names here.
-    pub fn naming_rules(&self) -> Rules {
-        Rules {
-            is_durable: self.durable,
-            reads_back: self.reads_back(),
-            keeps_times: self.spec.times,
-        }
-    }
-
     /// Names small files whose content is where it should be, with a record of each; what came of each.
     #[expect(clippy::type_complexity, reason = "the results stand beside their files")]
     fn name_group(
@@ -167,7 +163,7 @@ impl Shared {
         folders: &mut Folders,
         files: &[Ready<Arc<Entry>>],
     ) -> Result<Vec<(Ready<Arc<Entry>>, Result<(), String>)>, Failure> {
-        let rules = self.naming_rules();
+        let rules = self.plan.naming_rules();
         let on_its_way = |ready: &Ready<Arc<Entry>>| {
             let small = ready.kept.store().small.take()?;
             Some(OnItsWay {
@@ -187,7 +183,7 @@ impl Shared {
         named?;
         let result = |one: OnItsWay| {
             if one.failed.is_some() {
-                self.unstage(&one.small);
+                self.destination.unstage(&one.small);
             }
             (one.ready, one.failed.map_or(Ok(()), Err))
         };
@@ -202,7 +198,7 @@ impl Shared {
         }
         if hands_over {
             // Once for all of them.
-            self.site().kept().journal.hand_over()?;
+            self.destination.site().kept().journal.hand_over()?;
         }
         for one in group {
             if one.waits {
@@ -237,7 +233,7 @@ impl Shared {
             Step::ReadBack => self.read_back(file, entry.source.bytes, one.ready.hash),
             Step::Dress => reason_of(self.gauges.name_ns.time(|| self.dress(file, entry))),
             Step::Name => {
-                self.check()?;
+                self.run.check()?;
                 let name = || self.name_small(folders, entry, &one.small);
                 let named = self.gauges.name_ns.time(name);
                 tell_named(entry, &named);
@@ -261,7 +257,7 @@ impl Shared {
         partial: Option<&Partial>,
         step: Step,
     ) -> Result<(), Failure> {
-        let journal = &self.site().kept().journal;
+        let journal = &self.destination.site().kept().journal;
         match step {
             Step::NoteDone => journal.done(entry.source.key(), hash, partial),
             Step::NotePlaced => journal.placed(&entry.source),
@@ -285,7 +281,7 @@ impl Shared {
     /// # Errors
     /// What ends the copy.
     pub fn finish_group(&self, folders: &mut Folders, files: &[Ready<Arc<Entry>>]) -> Result<(), Failure> {
-        if self.durable {
+        if self.plan.durable {
             self.sync_all(Some(folders))?;
         }
         let named = self.name_group(folders, files)?;
@@ -293,10 +289,10 @@ impl Shared {
         for (ready, result) in named {
             match result {
                 Ok(()) => done.push(ready),
-                Err(reason) => self.failed(&ready.kept, &reason)?,
+                Err(reason) => self.ledger.failed(&ready.kept, &reason)?,
             }
         }
-        self.done(&done)
+        self.ledger.done(&done)
     }
 
     /// Everything that was written to the destination goes to the device. By the thread's own descriptor: the kernel says
@@ -310,15 +306,7 @@ impl Shared {
         let synced = self.gauges.sync_ns.time(sync);
         debug!(is_done = synced.is_ok(), "destination synced");
         synced.map_err(|error| Failure::system("destination", &error))?;
-        self.check()
-    }
-
-    /// What there is of a small file goes.
-    pub fn unstage(&self, small: &Small) {
-        if let Some(staged) = &small.staged {
-            // What is left there goes with the folder.
-            let _ = self.site().kept().staging.remove(staged);
-        }
+        self.run.check()
     }
 
     /// Reads a file of `bytes` bytes that was brought to the device from there, if that is asked for; the reason where it is not what was received.
@@ -331,7 +319,7 @@ impl Shared {
         bytes: u64,
         hash: Option<Sum>,
     ) -> Result<Result<(), String>, Failure> {
-        let Some(hash) = hash.filter(|_| self.reads_back()) else {
+        let Some(hash) = hash.filter(|_| self.plan.reads_back()) else {
             return Ok(Ok(()));
         };
         let read = self.hash_on_device(file, bytes, hash.kind())?;
@@ -361,8 +349,8 @@ impl Shared {
         let mut hasher = Hasher::new(kind);
         let mut offset = 0;
         loop {
-            self.check()?;
-            self.pulse.beat();
+            self.run.check()?;
+            self.run.beat();
             let room = frame.room();
             let read = match self
                 .gauges

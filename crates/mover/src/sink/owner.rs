@@ -11,7 +11,7 @@ use farline_spec::{CopySpec, Failure};
 use farline_sys::file::FileFacts;
 use farline_sys::owner;
 
-use super::shared::{POISONED, broken};
+use super::words::{POISONED, broken};
 use crate::message::{MOST_OWNER_BYTES, Owner};
 
 /// Permission bits of a file that give nobody the rights of its owner or group.

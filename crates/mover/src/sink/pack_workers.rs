@@ -1,16 +1,15 @@
 //! Threads that write small files beside the streams: a pack goes to whoever is free.
 
 use std::num::NonZero;
-use std::sync::Arc;
 use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use farline_spec::{CopySpec, Failure};
 
 use super::frames::Frames;
-use super::shared::Shared;
+use super::run::Run;
 use super::small::Small;
-use crate::Frame;
+use crate::{Frame, Gauges};
 
 /// Threads that help, at most: names in one folder are given one after the other anyway.
 const MOST_HELPERS: usize = 2;
@@ -67,19 +66,18 @@ impl PackWorkerPool {
     ///
     /// # Errors
     /// What ends the copy.
-    pub fn work(&self, shared: &Arc<Shared>) -> Result<(), Failure> {
-        let mut small = Small::new(shared);
+    pub fn work(&self, mut small: Small, run: &Run, gauges: &Gauges) -> Result<(), Failure> {
         loop {
-            shared.check()?;
+            run.check()?;
             let pack = select! {
                 recv(self.from) -> pack => pack,
-                recv(shared.over.gone) -> _ => return Ok(()),
+                recv(run.gone) -> _ => return Ok(()),
             };
             let Ok(pack) = pack else {
                 return Ok(());
             };
             small.write(&pack)?;
-            shared.gauges.queued_frames.take(1);
+            gauges.queued_frames.take(1);
             self.frames.put(pack);
         }
     }

@@ -8,14 +8,49 @@ use farline_proto::copy::receiver::{Counted, Parting, Ready};
 use farline_spec::{Failure, FileKind, FileStatus, ReceiptLine, kernel_words};
 use tracing::debug;
 
-use super::driver::Receiver;
+use super::driver::{Machine, Receiver};
 use super::entry::Entry;
-use super::shared::{Shared, ends_all, in_words, one_line};
+use super::plan::Plan;
+use super::remembered::Remembered;
+use super::run::Run;
+use super::site::Destination;
+use super::words::{ends_all, in_words, one_line};
+use crate::Gauges;
 use crate::path_text::Shown;
-use crate::receipt::line;
+use crate::receipt::{Receipt, line};
 use crate::sum::note_sum;
 
-impl Shared {
+/// Settles entries: for the machine, the receipt and the figures.
+#[derive(Debug)]
+pub struct Ledger {
+    plan: Arc<Plan>,
+    machine: Arc<Machine>,
+    destination: Arc<Destination>,
+    names: Arc<Remembered>,
+    pub receipt: Receipt,
+    gauges: Arc<Gauges>,
+    run: Arc<Run>,
+}
+
+impl Ledger {
+    /// Nothing is settled yet.
+    pub fn new(
+        destination: &Arc<Destination>,
+        names: &Arc<Remembered>,
+        receipt: Receipt,
+        (machine, run, gauges): (&Arc<Machine>, &Arc<Run>, &Arc<Gauges>),
+    ) -> Self {
+        Self {
+            plan: Arc::clone(&destination.plan),
+            machine: Arc::clone(machine),
+            destination: Arc::clone(destination),
+            names: Arc::clone(names),
+            receipt,
+            gauges: Arc::clone(gauges),
+            run: Arc::clone(run),
+        }
+    }
+
     /// The files have their names.
     ///
     /// # Errors
@@ -41,7 +76,7 @@ impl Shared {
             note_sum(&mut line, ready.hash);
             self.receipt.settle(&line)?;
         }
-        self.pulse.beat();
+        self.run.beat();
         self.machine.with(|machine| {
             let concluded = files
                 .iter()
@@ -63,7 +98,7 @@ impl Shared {
         };
         let reason = one_line(reason);
         self.give_up(entry, counted)?;
-        self.protect(&entry.source.path);
+        self.names.protect(&entry.source.path);
         let mut line = self.line(entry, FileStatus::Failed);
         line.reason = Some(reason.clone());
         self.gauges.failed_files.add(1);
@@ -124,15 +159,8 @@ impl Shared {
     pub fn note_problems(&self, problems: &[String]) -> Result<(), Failure> {
         problems.iter().try_for_each(|problem| {
             self.gauges.failed_files.add(1);
-            self.receipt.problem(&self.spec.destination, problem)
+            self.receipt.problem(&self.plan.spec.destination, problem)
         })
-    }
-
-    /// The sources have a name that could not be made here: what has it here, and what is below, is not deleted.
-    pub fn protect(&self, path: &[u8]) {
-        if self.spec.delete.is_some() {
-            self.seen().keep(path);
-        }
     }
 
     /// What is kept of a file goes.
@@ -141,14 +169,14 @@ impl Shared {
         let mut store = entry.store();
         store.is_over = true;
         if let Some(small) = store.small.take() {
-            self.unstage(&small);
+            self.destination.unstage(&small);
         }
         let Some(partial) = &store.partial else {
             return Ok(());
         };
-        let kept = self.site().kept();
+        let kept = self.destination.site().kept();
         kept.journal.dropped(partial)?;
-        if self.range().is_some() {
+        if self.plan.range().is_some() {
             // Other sessions write to it; the one that ends the copy removes it.
             return Ok(());
         }

@@ -4,22 +4,27 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
+use farline_proto::copy::receiver::Fold;
 use farline_spec::{Attribute, CopySpec, Failure, FailureKind};
 use farline_sys::file::{self, OpenFlags};
 use tracing::debug;
 
 use super::NAMERS;
-use super::able::Able;
+use super::able::{Able, Losses};
 use super::clock::Clock;
+use super::entry::Small;
 use super::fold;
+use super::journal::{Journal, Memory, Resumable};
 use super::make::OWNER;
-use super::place::{self, DestinationLookup, MissingTarget};
-use super::shared::{Destination, Mode, POISONED, ResumeState, Shared, broken};
+use super::owner::Belongs;
+use super::place::{self, DestinationLookup, Folders, MissingTarget, Reach};
+use super::plan::{Mode, Plan};
 use super::staging::{self, STAGING_NAME, Staging, copy_key};
+use super::words::{POISONED, broken};
 use crate::Root;
-use crate::message::Entry;
+use crate::message::{Entry, Top};
 
 const FOLDER_MODE: u32 = 0o777;
 
@@ -40,14 +45,180 @@ fn is_free(vacancy: &MissingTarget, spec: &CopySpec, origin: &str) -> bool {
     vacancy.facts.is_none() && !staging::is_there(vacancy.parent.as_fd(), &copy_key(spec, origin))
 }
 
-impl Shared {
+/// Where things go, once that is known.
+#[derive(Debug)]
+pub struct Site {
+    /// The destination folder; nothing where there is none, or none is wanted.
+    pub base: Option<Arc<OwnedFd>>,
+    /// The one path that may come, and the name that it gets.
+    pub single: Option<(Vec<u8>, Vec<u8>)>,
+    /// Whether nothing was there.
+    pub fresh: bool,
+    /// Whether this copy made the destination folder.
+    pub is_new: bool,
+    /// What the destination does not tell apart.
+    pub fold: Fold,
+    /// What is kept beside the files; only where files are.
+    kept: Option<ResumeState>,
+}
+
+/// What is kept beside the files until all of them are done.
+#[derive(Debug)]
+pub struct ResumeState {
+    /// The folder for it.
+    pub staging: Staging,
+    /// What the destination can.
+    pub able: Able,
+    /// What is proved.
+    pub journal: Journal,
+    /// What was proved by earlier sessions.
+    pub memory: Memory,
+    /// Partials of earlier sessions that no entry has asked for yet.
+    pub left: Mutex<HashMap<[u8; 16], Resumable>>,
+    /// The destination folder once more for each thread that gives names: the kernel tells each descriptor once of what
+    /// could not be written since it was opened.
+    pub bases: Vec<Arc<OwnedFd>>,
+}
+
+impl Site {
+    /// A place that nothing is kept at.
+    pub const fn bare(base: Option<Arc<OwnedFd>>, single: Option<(Vec<u8>, Vec<u8>)>, fresh: bool) -> Self {
+        Self {
+            base,
+            single,
+            fresh,
+            is_new: false,
+            fold: Fold::NOTHING,
+            kept: None,
+        }
+    }
+
+    /// A place that files go to.
+    pub fn of_files(
+        base: Arc<OwnedFd>,
+        single: Option<(Vec<u8>, Vec<u8>)>,
+        fresh: bool,
+        kept: ResumeState,
+    ) -> Self {
+        Self {
+            base: Some(base),
+            single,
+            fresh,
+            is_new: false,
+            fold: Fold::NOTHING,
+            kept: Some(kept),
+        }
+    }
+
+    /// What is kept beside the files.
+    ///
+    /// # Panics
+    /// Where no files are kept.
+    pub fn kept(&self) -> &ResumeState {
+        self.kept
+            .as_ref()
+            .expect("files are kept only at a site of files")
+    }
+
+    /// The same, if files are kept.
+    pub const fn kept_if_any(&self) -> Option<&ResumeState> {
+        self.kept.as_ref()
+    }
+}
+
+/// The destination of one copy: where things go, and what it can keep.
+#[derive(Debug)]
+pub struct Destination {
+    pub plan: Arc<Plan>,
+    /// Who asks.
+    origin: String,
+    /// Where links at the destination lead that stand for folders, if they do.
+    reach: Option<Arc<Reach>>,
+    outlook: Mutex<Option<DestinationLookup>>,
+    site: OnceLock<Site>,
+    /// What the destination folder itself should be like, if there is such a thing.
+    pub top: OnceLock<Top>,
+    /// To whom the destination folder itself is to belong.
+    pub top_owner: OnceLock<Belongs>,
+    /// What could not be kept.
+    pub losses: Losses,
+}
+
+impl Destination {
+    /// That of which `outlook` is known, for who is called `origin`.
+    pub fn new(
+        plan: &Arc<Plan>,
+        origin: String,
+        reach: Option<Arc<Reach>>,
+        outlook: Option<DestinationLookup>,
+    ) -> Self {
+        Self {
+            plan: Arc::clone(plan),
+            origin,
+            reach,
+            outlook: Mutex::new(outlook),
+            site: OnceLock::new(),
+            top: OnceLock::new(),
+            top_owner: OnceLock::new(),
+            losses: Losses::default(),
+        }
+    }
+
+    /// Where things go.
+    ///
+    /// # Panics
+    /// Before the first entry.
+    pub fn site(&self) -> &Site {
+        self.site
+            .get()
+            .expect("an entry is known only at a known destination")
+    }
+
+    /// Where things go, once that is known.
+    pub fn site_if_any(&self) -> Option<&Site> {
+        self.site.get()
+    }
+
+    /// What is kept beside the files, where that is known and anything is.
+    pub fn kept_if_any(&self) -> Option<&ResumeState> {
+        self.site.get()?.kept_if_any()
+    }
+
+    /// Folders for one thread.
+    pub fn folders(&self) -> Option<Folders> {
+        let base = self.site().base.as_ref()?;
+        let makes = self.plan.mode == Mode::Real && !self.plan.spec.existing;
+        Some(Folders::new(Arc::clone(base), makes, self.reach.clone()))
+    }
+
+    /// Folders for the thread `namer` that gives names, with a descriptor of its own.
+    pub fn folders_of(&self, namer: usize) -> Option<Folders> {
+        let kept = self.site().kept_if_any();
+        match kept.and_then(|kept| kept.bases.get(namer)) {
+            Some(base) => Some(Folders::new(
+                Arc::clone(base),
+                !self.plan.spec.existing,
+                self.reach.clone(),
+            )),
+            None => self.folders(),
+        }
+    }
+
+    /// What there is of a small file goes.
+    pub fn unstage(&self, small: &Small) {
+        if let Some(staged) = &small.staged {
+            // What is left there goes with the folder.
+            let _ = self.site().kept().staging.remove(staged);
+        }
+    }
+
     /// Looks whether what comes can find anything there; settles where it goes as far as that can be known now.
     ///
     /// # Errors
     /// As of [`Staging::open`]; [`FailureKind::System`] when the destination cannot be looked at.
     pub fn is_fresh(&self) -> Result<bool, Failure> {
-        if self.mode == Mode::Nothing {
-            self.settle_site(Destination::bare(None, None, true));
+        if self.plan.mode == Mode::Nothing {
+            self.settle_site(Site::bare(None, None, true));
             return Ok(true);
         }
         let outlook = self.outlook.lock().expect(POISONED).take();
@@ -59,7 +230,7 @@ impl Shared {
                 Ok(fresh)
             }
             Some(DestinationLookup::Name(vacancy)) => {
-                let fresh = is_free(&vacancy, &self.spec, &self.origin);
+                let fresh = is_free(&vacancy, &self.plan.spec, &self.origin);
                 *self.outlook.lock().expect(POISONED) = Some(DestinationLookup::Name(vacancy));
                 Ok(fresh)
             }
@@ -79,7 +250,7 @@ impl Shared {
             return Err(broken("an entry arrived before the destination was examined"));
         };
         let fresh = vacancy.facts.is_none();
-        let site = if place::is_one_file(&self.spec, &first.path, &first.kind) {
+        let site = if place::is_one_file(&self.plan.spec, &first.path, &first.kind) {
             let single = (first.path.clone(), vacancy.name);
             self.site_of(vacancy.parent, Some(single), fresh)?
         } else {
@@ -101,21 +272,21 @@ impl Shared {
         Ok(())
     }
 
-    fn settle_site(&self, site: Destination) {
+    fn settle_site(&self, site: Site) {
         self.tell_site(&site);
         // Nobody else does.
         let _ = self.site.set(site);
     }
 
     /// Says what is known of the place where things go, and what an earlier session left there.
-    fn tell_site(&self, site: &Destination) {
+    fn tell_site(&self, site: &Site) {
         debug!(
-            destination = self.spec.destination,
-            file_system = self.device.file_system,
-            engine = self.choice.engine.word(),
-            threads = self.choice.threads,
+            destination = self.plan.spec.destination,
+            file_system = self.plan.device.file_system,
+            engine = self.plan.choice.engine.word(),
+            threads = self.plan.choice.threads,
             is_empty = site.fresh,
-            syncs = self.durable,
+            syncs = self.plan.durable,
             "destination ready"
         );
         let Some(kept) = site.kept_if_any() else {
@@ -134,8 +305,8 @@ impl Shared {
         );
     }
 
-    fn folder_site(&self, vacancy: &MissingTarget) -> Result<Destination, Failure> {
-        let what = format!("destination {}", self.spec.destination);
+    fn folder_site(&self, vacancy: &MissingTarget) -> Result<Site, Failure> {
+        let what = format!("destination {}", self.plan.spec.destination);
         if let Some(facts) = vacancy.facts {
             let line = format!(
                 "{what}: it is {}; a folder can only be copied into a folder",
@@ -143,12 +314,12 @@ impl Shared {
             );
             return Err(Failure::new(FailureKind::System, line));
         }
-        if self.mode == Mode::Dry {
-            return Ok(Destination::bare(None, None, true));
+        if self.plan.mode == Mode::Dry {
+            return Ok(Site::bare(None, None, true));
         }
         let explain = |error: io::Error| Failure::system(&what, &error);
         let parent = vacancy.parent.as_fd();
-        let mode = match self.top.get().filter(|_| self.spec.modes) {
+        let mode = match self.top.get().filter(|_| self.plan.spec.modes) {
             Some(top) => top.mode & FOLDER_MODE | OWNER,
             None => FOLDER_MODE,
         };
@@ -169,19 +340,20 @@ impl Shared {
         folder: OwnedFd,
         single: Option<(Vec<u8>, Vec<u8>)>,
         fresh: bool,
-    ) -> Result<Destination, Failure> {
-        let explain =
-            |error: io::Error| Failure::system(&format!("destination {}", self.spec.destination), &error);
+    ) -> Result<Site, Failure> {
+        let explain = |error: io::Error| {
+            Failure::system(&format!("destination {}", self.plan.spec.destination), &error)
+        };
         let fresh = fresh || (single.is_none() && is_empty(folder.as_fd()).map_err(explain)?);
         let base = Arc::new(folder);
-        if self.mode == Mode::Dry {
+        if self.plan.mode == Mode::Dry {
             let fold = fold::looked(base.as_fd());
-            let mut site = Destination::bare(Some(base), single, fresh);
+            let mut site = Site::bare(Some(base), single, fresh);
             site.fold = fold;
             return Ok(site);
         }
-        let part = self.spec.share.as_ref().and_then(|share| share.part);
-        let staging = Staging::open(base.as_fd(), copy_key(&self.spec, &self.origin), part)?;
+        let part = self.plan.spec.share.as_ref().and_then(|share| share.part);
+        let staging = Staging::open(base.as_fd(), copy_key(&self.plan.spec, &self.origin), part)?;
         let again = || file::open_at(Some(base.as_fd()), b".", OpenFlags::READ | OpenFlags::FOLDER, 0);
         let bases = (0..NAMERS)
             .map(|_| again().map(Arc::new))
@@ -189,19 +361,19 @@ impl Shared {
             .map_err(explain)?;
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")
             .map_err(|error| Failure::system("reading the boot id", &error))?;
-        let locked = staging.with_lock(|lock| (lock.tried(self.durable), lock.is_of_the_file()));
+        let locked = staging.with_lock(|lock| (lock.tried(self.plan.durable), lock.is_of_the_file()));
         let (tried, keeps_all_away) = locked.ok_or_else(|| broken("the lock was released"))?;
         if !keeps_all_away {
             let how = "the file system has no locks: only copies on this host are prevented from running at the same time";
             self.lose(Attribute::Lock, how, 1);
         }
-        let (journal, mut memory) = staging.journal(boot.trim(), self.durable && tried.syncs)?;
+        let (journal, mut memory) = staging.journal(boot.trim(), self.plan.durable && tried.syncs)?;
         let fresh = fresh && memory.is_empty();
         let left: HashMap<_, _> = std::mem::take(&mut memory.partials);
         let kept = ResumeState {
             staging,
             able: Able {
-                clock: Clock::new(tried.grain, &self.spec),
+                clock: Clock::new(tried.grain, &self.plan.spec),
                 both_times: tried.both_times,
                 modes: tried.modes,
                 syncs: tried.syncs,
@@ -212,7 +384,7 @@ impl Shared {
             bases,
         };
         let fold = kept.staging.fold();
-        let mut site = Destination::of_files(base, single, fresh, kept);
+        let mut site = Site::of_files(base, single, fresh, kept);
         site.fold = fold;
         Ok(site)
     }

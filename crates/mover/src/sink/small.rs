@@ -5,17 +5,24 @@ use std::sync::Arc;
 use farline_proto::copy::receiver::{self, Known, Ready};
 use farline_spec::Failure;
 
+use super::data::Intake;
 use super::driver::Receiver;
 use super::entry::Entry;
+use super::finalizer::Finalizer;
 use super::place::Folders;
-use super::shared::{Mode, Shared};
+use super::plan::Mode;
+use super::settle::Ledger;
+use super::site::Destination;
 use crate::Frame;
 use crate::pack::{self, Item};
 use crate::sum::{Sum, content_sum};
 
 /// A thread that writes the files of packs.
-pub struct Small<'a> {
-    shared: &'a Arc<Shared>,
+pub struct Small {
+    intake: Arc<Intake>,
+    destination: Arc<Destination>,
+    finalizer: Arc<Finalizer>,
+    ledger: Arc<Ledger>,
     folders: Option<Folders>,
 }
 
@@ -26,11 +33,19 @@ struct Taken<'a> {
     hash: Option<Sum>,
 }
 
-impl<'a> Small<'a> {
+impl Small {
     /// One that has no folder open yet.
-    pub const fn new(shared: &'a Arc<Shared>) -> Self {
+    pub fn new(
+        intake: &Arc<Intake>,
+        destination: &Arc<Destination>,
+        finalizer: &Arc<Finalizer>,
+        ledger: &Arc<Ledger>,
+    ) -> Self {
         Self {
-            shared,
+            intake: Arc::clone(intake),
+            destination: Arc::clone(destination),
+            finalizer: Arc::clone(finalizer),
+            ledger: Arc::clone(ledger),
             folders: None,
         }
     }
@@ -42,20 +57,24 @@ impl<'a> Small<'a> {
     pub fn write(&mut self, frame: &Frame) -> Result<(), Failure> {
         let items = pack::items(frame.payload()).collect::<Result<Vec<_>, _>>()?;
         let bytes = items.iter().map(|item| item.content.len() as u64).sum();
-        self.shared.count_moved(bytes)?;
+        self.intake.count_moved(bytes)?;
         let taken = self.take(&items)?;
         if self.folders.is_none() && !taken.is_empty() {
-            self.folders = self.shared.folders();
+            self.folders = self.destination.folders();
         }
         let mut written = Vec::with_capacity(taken.len());
         for one in taken {
-            let Some(folders) = self.folders.as_mut().filter(|_| self.shared.mode == Mode::Real) else {
+            let Some(folders) = self
+                .folders
+                .as_mut()
+                .filter(|_| self.intake.plan.mode == Mode::Real)
+            else {
                 written.push(ready(&one.entry, one.hash));
                 continue;
             };
-            match self.shared.write_small(folders, &one.entry, one.content) {
+            match self.finalizer.write_small(folders, &one.entry, one.content) {
                 Ok(()) => written.push(ready(&one.entry, one.hash)),
-                Err(error) => self.shared.hurt(&one.entry, "new file", &error)?,
+                Err(error) => self.ledger.hurt(&one.entry, "new file", &error)?,
             }
         }
         self.hand_on(&written)
@@ -63,18 +82,18 @@ impl<'a> Small<'a> {
 
     /// Those of the items that are wanted and whole.
     fn take<'b>(&self, items: &[Item<'b>]) -> Result<Vec<Taken<'b>>, Failure> {
-        let shared = self.shared;
+        let intake = &self.intake;
         let facts: Vec<receiver::Item> = items.iter().map(facts).collect();
         let known = |receiver: &Receiver| known(receiver, &facts);
-        let entries = shared.machine.wait_for(known, || shared.check())?;
-        let sum = |item: &Item<'_>, kind| shared.gauges.hash_ns.time(|| content_sum(kind, item.content));
-        let kind = |entry: &Option<Arc<Entry>>| shared.sum.filter(|_| entry.is_some());
+        let entries = intake.machine.wait_for(known, || intake.run.check())?;
+        let sum = |item: &Item<'_>, kind| intake.gauges.hash_ns.time(|| content_sum(kind, item.content));
+        let kind = |entry: &Option<Arc<Entry>>| intake.plan.sum.filter(|_| entry.is_some());
         let hashes: Vec<Option<Sum>> = items
             .iter()
             .zip(&entries)
             .map(|(item, entry)| kind(entry).map(|kind| sum(item, kind)))
             .collect();
-        let admissions = shared.machine.with(|machine| {
+        let admissions = intake.machine.with(|machine| {
             let pairs = facts.iter().zip(&hashes);
             pairs
                 .map(|(item, found)| machine.take_item(item, *found))
@@ -83,7 +102,7 @@ impl<'a> Small<'a> {
         let mut taken = Vec::with_capacity(items.len());
         for (((item, entry), admission), hash) in items.iter().zip(entries).zip(admissions).zip(hashes) {
             if let Some(entry) = entry
-                && shared.admitted(&entry, admission)?
+                && intake.admitted(&entry, admission)?
             {
                 let content = item.content;
                 taken.push(Taken { entry, content, hash });
@@ -94,18 +113,18 @@ impl<'a> Small<'a> {
 
     /// Small files wait for their group where a device is to be waited for; others are named now.
     fn hand_on(&mut self, written: &[Ready<Arc<Entry>>]) -> Result<(), Failure> {
-        let shared = self.shared;
+        let intake = &self.intake;
         if written.is_empty() {
             return Ok(());
         }
         let numbers: Vec<u64> = written.iter().map(|ready| ready.file).collect();
-        let now_ns = shared.machine.now_ns();
-        let to_name = shared
+        let now_ns = intake.machine.now_ns();
+        let to_name = intake
             .machine
             .with(|machine| machine.items_written(&numbers, now_ns))?;
-        if shared.durable {
+        if intake.plan.durable {
             let full = |machine: &Receiver| machine.is_full_of_small();
-            shared.gauges.starved_ns.time(|| shared.machine.wait_while(full));
+            intake.gauges.starved_ns.time(|| intake.machine.wait_while(full));
             return Ok(());
         }
         // In the same order, without those that were settled meanwhile.
@@ -113,8 +132,8 @@ impl<'a> Small<'a> {
         let is_to_name = |ready: &&Ready<Arc<Entry>>| to_name.next_if_eq(&ready.file).is_some();
         let ready: Vec<_> = written.iter().filter(is_to_name).cloned().collect();
         match self.folders.as_mut() {
-            Some(folders) if shared.mode == Mode::Real => shared.finish_group(folders, &ready),
-            _ => shared.done(&ready),
+            Some(folders) if intake.plan.mode == Mode::Real => self.finalizer.finish_group(folders, &ready),
+            _ => self.ledger.done(&ready),
         }
     }
 }

@@ -5,36 +5,72 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex};
 
-use farline_spec::{Failure, FileKind as Kind, FileStatus, Overwrite, SyncLevel};
+use farline_proto::copy::receiver::replacement;
+use farline_spec::{FileKind as Kind, Overwrite, SyncLevel};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
 use super::decide::Verdict;
 use super::place::{Folders, word};
-use super::shared::{Mode, POISONED, Shared, in_words};
-use crate::message::Feedback;
-use crate::receipt::line;
+use super::plan::{Mode, Plan};
+use super::remembered::Remembered;
+use super::run::Run;
+use super::site::Destination;
+use super::words::{POISONED, Problems, in_words};
 use crate::source::filter::Filters;
 
 /// Names of one folder that makes way, at most.
 const MOST_NAMES: usize = 1_000_000;
-/// Deletions that are said and not yet sent.
-const MOST_SAID: usize = 10_000;
 
 /// Names in a folder and below it, itself first, and what they are.
-type Names = Vec<(Vec<u8>, Kind)>;
+pub type Names = Vec<(Vec<u8>, Kind)>;
 
-impl Shared {
+/// What is done with what has a name that is to be another's.
+#[derive(Debug)]
+pub struct Way {
+    plan: Arc<Plan>,
+    destination: Arc<Destination>,
+    names: Arc<Remembered>,
+    problems: Arc<Problems>,
+    /// What was in folders that made way for files, or would.
+    displaced: Mutex<Names>,
+    run: Arc<Run>,
+}
+
+impl Way {
+    /// Nothing has made way yet.
+    pub fn new(
+        destination: &Arc<Destination>,
+        names: &Arc<Remembered>,
+        problems: &Arc<Problems>,
+        run: &Arc<Run>,
+    ) -> Self {
+        Self {
+            plan: Arc::clone(&destination.plan),
+            destination: Arc::clone(destination),
+            names: Arc::clone(names),
+            problems: Arc::clone(problems),
+            displaced: Mutex::default(),
+            run: Arc::clone(run),
+        }
+    }
+
+    /// Whether something different may be replaced ([`replacement`]).
+    pub fn replacement(&self, difference: String, facts: &FileFacts, mtime_ns: Option<i64>) -> Verdict {
+        replacement(self.plan.spec.overwrite, difference, facts.mtime_ns, mtime_ns)
+    }
+
     /// Whether the folder at `path` makes way for a file or a link.
     ///
     /// # Errors
     /// The kernel's.
     pub fn folder_in_the_way(&self, folders: &mut Folders, path: &[u8]) -> io::Result<Verdict> {
         let refused = |reason: &str| Ok(Verdict::Refused(reason.to_owned()));
-        if self.spec.sync_level == SyncLevel::Exists {
+        if self.plan.spec.sync_level == SyncLevel::Exists {
             return Ok(Verdict::Present(None));
         }
-        if self.spec.overwrite == Overwrite::Never {
+        if self.plan.spec.overwrite == Overwrite::Never {
             return refused(
                 "a folder has this name at the destination; --overwrite different replaces it if it is empty",
             );
@@ -43,21 +79,21 @@ impl Shared {
         if below.len() == 1 {
             return Ok(Verdict::Make(true));
         }
-        if !self.spec.force {
+        if !self.plan.spec.force {
             return refused(
                 "a non-empty folder has this name at the destination; --force deletes it with its contents",
             );
         }
         let filters =
-            Filters::new(&self.spec.filters).map_err(|failure| io::Error::other(failure.message))?;
+            Filters::new(&self.plan.spec.filters).map_err(|failure| io::Error::other(failure.message))?;
         let is_left = |(path, kind): &(Vec<u8>, Kind)| !filters.takes(path, *kind == Kind::Folder);
         if below.iter().any(is_left) {
             return refused(
                 "a folder has this name at the destination, and a filter protects something in it",
             );
         }
-        if self.mode == Mode::Dry {
-            self.protect(path);
+        if self.plan.mode == Mode::Dry {
+            self.names.protect(path);
             self.displaced.lock().expect(POISONED).extend(below);
         }
         Ok(Verdict::Make(true))
@@ -66,7 +102,8 @@ impl Shared {
     /// Whether what is no folder makes way for one.
     pub fn in_the_way_of_folder(&self, facts: &FileFacts, leads_to_folder: bool) -> Verdict {
         let what = word(facts.kind);
-        let may = self.spec.overwrite != Overwrite::Never && self.spec.sync_level != SyncLevel::Exists;
+        let may =
+            self.plan.spec.overwrite != Overwrite::Never && self.plan.spec.sync_level != SyncLevel::Exists;
         match (may, leads_to_folder) {
             (true, _) => Verdict::Make(true),
             (false, true) => Verdict::Refused(
@@ -92,14 +129,14 @@ impl Shared {
         name: &[u8],
         path: &[u8],
     ) -> io::Result<()> {
-        let staging = &self.site().kept().staging;
+        let staging = &self.destination.site().kept().staging;
         let put = || file::rename(staging.fd(), new, folder, name, true);
         match put() {
             Err(error) if error.kind() == io::ErrorKind::IsADirectory => {}
             put => return put,
         }
         match file::remove_folder(folder, name) {
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && self.spec.force => {}
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && self.plan.spec.force => {}
             removed => return removed.and_then(|()| put()),
         }
         let aside = staging.new_name();
@@ -113,14 +150,14 @@ impl Shared {
                 "deleting the contents of the folder with its name: {}",
                 in_words(&error)
             );
-            self.problem(path, &what);
+            self.problems.add(path, &what);
         }
         Ok(())
     }
 
     /// Deletes the folder that was set aside for the name `path`, with all that is in it.
     fn remove_aside(&self, aside: &[u8], path: &[u8]) -> io::Result<()> {
-        let staging = self.site().kept().staging.fd();
+        let staging = self.destination.site().kept().staging.fd();
         let names = self.tree_below(staging, aside, path)?;
         for (below, kind) in names.iter().rev() {
             let moved = [aside, &below[path.len()..]].concat();
@@ -163,27 +200,13 @@ impl Shared {
                     ));
                 }
             }
-            self.pulse.beat();
+            self.run.beat();
         }
         Ok(names)
     }
 
-    /// Says what folders that made way took with them, or would.
-    ///
-    /// # Errors
-    /// What ended the copy.
-    pub fn say_displaced(&self) -> Result<(), Failure> {
-        let status = match self.mode {
-            Mode::Real => FileStatus::Deleted,
-            Mode::Dry | Mode::Nothing => FileStatus::WouldDelete,
-        };
-        let displaced = std::mem::take(&mut *self.displaced.lock().expect(POISONED));
-        for (path, kind) in displaced {
-            self.receipt.settle(&line(&path, kind, status, 0))?;
-            self.machine.wait_for_room(MOST_SAID, || self.check())?;
-            self.machine
-                .with(|machine| machine.say(Feedback::Deleted { path }));
-        }
-        Ok(())
+    /// What folders that made way took with them, or would.
+    pub fn take_displaced(&self) -> Names {
+        std::mem::take(&mut *self.displaced.lock().expect(POISONED))
     }
 }

@@ -91,7 +91,7 @@ fn too_much(spec: &CopySpec, say: impl Fn(&mut Session, u32)) {
     let mut session = start(spec).unwrap();
     for number in 0..40_000 {
         say(&mut session, number);
-        if number % 64 == 0 && session.end.inner.shared.failure.get().is_some() {
+        if number % 64 == 0 && session.end.inner.run.check().is_err() {
             break;
         }
     }

@@ -277,11 +277,11 @@ impl Session {
 
     /// As if a stream had found another one at a file; waits until it is open.
     pub fn share(&self, file: u64) {
-        let shared = &self.end.inner.shared;
+        let machine = &self.end.inner.machine;
         let since = std::time::Instant::now();
         loop {
             assert!(since.elapsed() < PATIENCE, "the file is not opened");
-            let all = shared.machine.quietly(|machine| machine.all());
+            let all = machine.quietly(|machine| machine.all());
             let entry = all.iter().find(|entry| entry.number == file);
             if let Some(open) = entry.and_then(|entry| entry.store().file.clone()) {
                 return open.share();

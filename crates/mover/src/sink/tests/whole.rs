@@ -3,7 +3,6 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use farline_spec::unit::ThreadCount;
 use farline_spec::{FileEngine, Hash, Verify};
@@ -108,11 +107,11 @@ fn a_file_that_several_streams_bring_is_written_by_one_thread_for_all_of_them() 
             }
             session.settle(file, &all);
             session.until_done(file);
-            let shared = Arc::clone(&session.end.inner.shared);
+            let inner = Arc::clone(&session.end.inner);
             let (problems, report) = session.finish();
             assert!(problems.is_empty(), "{problems:?}");
-            assert_eq!(report.receiver.threads as usize, 1 + shared.helpers);
-            assert!(shared.handed_bytes.load(Ordering::Relaxed) > 0);
+            assert_eq!(report.receiver.threads as usize, 1 + inner.hands.helpers);
+            assert!(inner.hands.line.as_ref().unwrap().handed_bytes() > 0);
             assert_eq!(fs::read(destination.join("a")).unwrap(), all);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use farline_proto::copy::naming::{Naming, Step};
 use farline_proto::copy::receiver::Ready;
@@ -10,12 +10,19 @@ use farline_spec::Failure;
 use farline_sys::file;
 use tracing::debug;
 
+use super::chunk_writer::{Chunk, Proofs};
+use super::driver::{Machine, Receiver};
 use super::entry::Entry;
-use super::large::Chunk;
 use super::name::{named, reason_of, tell_named};
-use super::partial::Partial;
+use super::partial::{Partial, Partials};
 use super::place::Folders;
-use super::shared::Shared;
+use super::plan::Plan;
+use super::run::Run;
+use super::settle::Ledger;
+use super::site::Destination;
+use super::way::Way;
+use super::words;
+use crate::Gauges;
 use crate::message::GRAIN_BYTES;
 use crate::path_text::Shown;
 use crate::root::split;
@@ -25,25 +32,41 @@ use crate::tree_hash::subtree_bytes;
 /// From so many files on, all of a file system is flushed to the device at once.
 const MANY_FILES: usize = 4;
 
-impl Shared {
+/// Gives files their names, and does what comes before that.
+#[derive(Debug)]
+pub struct Finalizer {
+    pub plan: Arc<Plan>,
+    pub destination: Arc<Destination>,
+    pub way: Arc<Way>,
+    pub partials: Arc<Partials>,
+    pub proofs: Arc<Proofs>,
+    pub ledger: Arc<Ledger>,
+    pub machine: Arc<Machine>,
+    pub run: Arc<Run>,
+    pub gauges: Arc<Gauges>,
+    /// Bytes of holes that came to be.
+    pub hole_bytes: AtomicU64,
+}
+
+impl Finalizer {
     /// Makes and hashes what of a hole has not come yet: its zeros count as parts that came.
     ///
     /// # Errors
     /// What ends the copy.
     pub fn hole(&self, entry: &Arc<Entry>, offset: u64, bytes: u64) -> Result<(), Failure> {
         // Claimed before anything is punched: what came as data is not touched.
-        let claim = |machine: &mut super::driver::Receiver| machine.claim_hole(entry.number, offset, bytes);
+        let claim = |machine: &mut Receiver| machine.claim_hole(entry.number, offset, bytes);
         let gaps = self.machine.with(claim)?;
         if gaps.is_empty() {
             return Ok(());
         }
-        let partial = match self.begun(entry) {
+        let partial = match self.partials.begun(entry) {
             Ok(partial) => partial,
-            Err(error) => return self.hurt(entry, "new file", &error),
+            Err(error) => return self.ledger.hurt(entry, "new file", &error),
         };
         for (offset, bytes) in gaps {
             if let Some(partial) = &partial
-                && !self.device.is_memory
+                && !self.plan.device.is_memory
             {
                 // A block is given back only if all of it is named, the last of the file too. Where it cannot be done the
                 // zeros stay allocated: the content is the same.
@@ -62,11 +85,11 @@ impl Shared {
         let (length, end) = (entry.source.bytes, offset + bytes);
         let mut at = offset;
         while at < end && !entry.store().is_over {
-            self.check()?;
+            self.run.check()?;
             let part = subtree_bytes(at, end, length, most);
             let zeros = |kind| hole_sum(kind, at, part, part == length);
-            let hash = self.sum.map(|kind| self.gauges.hash_ns.time(|| zeros(kind)));
-            self.pulse.beat();
+            let hash = self.plan.sum.map(|kind| self.gauges.hash_ns.time(|| zeros(kind)));
+            self.run.beat();
             self.hole_bytes.fetch_add(part, Ordering::Relaxed);
             self.gauges.spared_bytes.add(part);
             let entry = Arc::clone(entry);
@@ -76,7 +99,7 @@ impl Shared {
                 bytes: part,
                 hash,
             };
-            self.proved(&part_of_hole, false)?;
+            self.proofs.proved(&part_of_hole, false)?;
             at += part;
         }
         Ok(())
@@ -91,7 +114,7 @@ impl Shared {
         folders: &mut Option<Folders>,
         batch: Vec<Ready<Arc<Entry>>>,
     ) -> Result<(), Failure> {
-        let is_synced = self.durable && batch.len() >= MANY_FILES;
+        let is_synced = self.plan.durable && batch.len() >= MANY_FILES;
         if is_synced {
             self.sync_all(folders.as_ref())?;
         }
@@ -101,7 +124,7 @@ impl Shared {
                 done.push(ready);
             }
         }
-        self.done(&done)
+        self.ledger.done(&done)
     }
 
     /// Whether a file got its name.
@@ -121,11 +144,11 @@ impl Shared {
         let (Some(partial), Some(folders)) = (partial, folders.as_mut()) else {
             return Ok(true);
         };
-        if self.range().is_some() {
+        if self.plan.range().is_some() {
             // The session that ends the copy gives the name: here its parts are all that is to come.
             return Ok(true);
         }
-        let mut naming = Naming::new(self.naming_rules(), entry.replaces, is_synced);
+        let mut naming = Naming::new(self.plan.naming_rules(), entry.replaces, is_synced);
         while let Some(step) = naming.next() {
             let done = self
                 .large_step(folders, ready, &partial, step)
@@ -133,7 +156,7 @@ impl Shared {
             naming.did(done.is_ok());
             if let Err(reason) = done {
                 self.leave_unnamed(&mut naming, entry);
-                return self.failed(entry, &reason).map(|()| false);
+                return self.ledger.failed(entry, &reason).map(|()| false);
             }
         }
         Ok(true)
@@ -145,7 +168,7 @@ impl Shared {
         if let Some(step) = naming.next()
             && let Err(why) = self.note(entry, None, None, step)
         {
-            self.fail(why);
+            self.run.fail(why);
         }
     }
 
@@ -162,11 +185,11 @@ impl Shared {
             Step::ReadBack => self.read_back(partial.fd(), entry.source.bytes, ready.hash),
             Step::Dress if partial.is_broken() => Ok(Err("the device reported a write error".to_owned())),
             Step::Dress => {
-                debug!(entry = %Shown(&entry.source.path), synced = self.durable, "entry is whole, hashed and written");
+                debug!(entry = %Shown(&entry.source.path), synced = self.plan.durable, "entry is whole, hashed and written");
                 reason_of(self.gauges.name_ns.time(|| self.dress(partial.fd(), entry)))
             }
             Step::Name => {
-                self.check()?;
+                self.run.check()?;
                 let renamed = self
                     .gauges
                     .name_ns
@@ -184,19 +207,21 @@ impl Shared {
         match self.gauges.sync_ns.time(|| partial.sync()) {
             Ok(()) => Ok(Ok(())),
             Err(error) => {
-                super::shared::ends_all(&error)?;
-                let reason = super::shared::in_words(&error);
+                words::ends_all(&error)?;
+                let reason = words::in_words(&error);
                 Ok(Err(format!("flushing to the device: {reason}")))
             }
         }
     }
 
     fn name_large(&self, folders: &mut Folders, entry: &Entry, partial: &Partial) -> std::io::Result<()> {
-        let staging = &self.site().kept().staging;
+        let staging = &self.destination.site().kept().staging;
         let (parent, name) = split(&entry.source.path);
         let folder = folders.get(parent)?;
         named(match entry.replaces {
-            true => self.put_in_place(partial.name(), folder.as_fd(), name, &entry.source.path),
+            true => self
+                .way
+                .put_in_place(partial.name(), folder.as_fd(), name, &entry.source.path),
             false => file::rename(staging.fd(), partial.name(), folder.as_fd(), name, false),
         })
     }
