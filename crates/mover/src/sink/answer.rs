@@ -16,12 +16,10 @@ use super::partial::Partials;
 use super::place::Folders;
 use super::plan::{Mode, Plan};
 use super::remembered::Remembered;
-use super::run::Run;
 use super::settle::Ledger;
 use super::site::Destination;
 use super::way::Way;
 use super::words::{Problems, one_line};
-use crate::Gauges;
 use crate::message::{self, EntryKind, Proved, Wants};
 use crate::path_text::Shown;
 use crate::receipt::line;
@@ -40,8 +38,6 @@ pub struct Answers {
     pub ledger: Arc<Ledger>,
     pub problems: Arc<Problems>,
     pub machine: Arc<Machine>,
-    pub run: Arc<Run>,
-    pub gauges: Arc<Gauges>,
     /// Whether the other end knows of names whose attributes alone are updated.
     pub counts_updates: bool,
 }
@@ -160,8 +156,7 @@ impl<'a> Answerer<'a> {
             kept: entry,
             proved,
         })?;
-        parts.gauges.settled_bytes.add(trusted_bytes);
-        parts.gauges.spared_bytes.add(trusted_bytes);
+        parts.ledger.trusted(trusted_bytes);
         Ok(())
     }
 
@@ -208,7 +203,7 @@ impl<'a> Answerer<'a> {
     pub fn present(&mut self, path: &[u8], kind: Kind, bytes: u64, hash: Option<Sum>) -> Result<(), Failure> {
         let mut line = line(path, kind, FileStatus::Present, bytes);
         note_sum(&mut line, hash);
-        self.parts.gauges.spared_bytes.add(bytes);
+        self.parts.ledger.spared(bytes);
         self.settle(line, Wants::Present(hash))
     }
 
@@ -223,7 +218,7 @@ impl<'a> Answerer<'a> {
         };
         let mut line = line(path, kind, status, bytes);
         note_sum(&mut line, hash);
-        self.parts.gauges.spared_bytes.add(bytes);
+        self.parts.ledger.spared(bytes);
         self.settle(line, Wants::Updated(hash))
     }
 
@@ -247,15 +242,7 @@ impl<'a> Answerer<'a> {
 
     /// An entry is settled by its answer.
     pub fn settle(&mut self, line: ReceiptLine, wants: Wants) -> Result<(), Failure> {
-        match line.status {
-            FileStatus::Failed => self.parts.gauges.failed_files.add(1),
-            _ => {
-                self.parts.gauges.settled_files.add(1);
-                self.parts.gauges.settled_bytes.add(line.bytes);
-            }
-        }
-        self.parts.ledger.receipt.settle(&line)?;
-        self.parts.run.beat();
+        self.parts.ledger.answered(&line)?;
         let file = self.settled_file.take();
         self.looked(Looked::Answered { wants, file })?;
         Ok(())

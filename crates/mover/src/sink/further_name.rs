@@ -4,9 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use farline_proto::copy::receiver::Parting;
-use farline_proto::copy::receiver::table::Event;
-use farline_spec::{Attribute, Failure, FileKind as Kind, FileStatus};
+use farline_spec::{Attribute, Failure, FileStatus};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
 use super::able::synced;
@@ -17,7 +15,6 @@ use super::name::named;
 use super::place::Folders;
 use super::plan::Mode;
 use crate::message::Wants;
-use crate::receipt::line;
 use crate::root::split;
 
 /// What is copied at once of a file that becomes two.
@@ -44,17 +41,7 @@ impl Finalizer {
             Ok(Verdict::Refused(reason)) => return self.ledger.failed(entry, &reason),
             Err(error) => return self.ledger.hurt(entry, "further name", &error),
         };
-        let file = entry.number;
-        let conclude = |machine: &mut super::driver::Receiver| machine.conclude(file, Event::Name);
-        if self.machine.with(conclude).is_none() {
-            return Ok(());
-        }
-        self.gauges.settled_files.add(1);
-        let line = line(&entry.source.path, Kind::HardLink, status, 0);
-        self.ledger.receipt.settle(&line)?;
-        self.machine
-            .with(|machine| machine.leave(file, Parting::Linked(wants)));
-        Ok(())
+        self.ledger.linked(entry, status, wants)
     }
 
     fn further_name(&self, folders: &mut Folders, entry: &Entry, target: &[u8]) -> io::Result<Verdict> {

@@ -53,6 +53,7 @@ mod frames;
 mod further_name;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
+mod hands;
 mod journal;
 mod lanes;
 mod lock;
@@ -90,12 +91,12 @@ use tracing::{Span, debug};
 
 use self::answer::{Answerer, Answers};
 use self::catalogue::{Gate, Reading};
-use self::chunk_writer::{WriteQueue, Writing};
+use self::chunk_writer::Writing;
 use self::close::Closer;
 use self::data::{Intake, Stream};
 use self::driver::Machine;
+use self::hands::Hands;
 use self::lanes::Lanes;
-use self::pack_workers::PackWorkerPool;
 use self::plan::Plan;
 use self::run::Run;
 use self::site::Destination;
@@ -142,19 +143,6 @@ struct Inner {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// What the journal's thread may be begun with, once.
     keeps: AtomicBool,
-}
-
-/// Threads that write, besides the streams.
-#[derive(Debug)]
-struct Hands {
-    /// Threads that write chunks for streams, or beside them.
-    writers: u16,
-    /// Where there are such threads.
-    line: Option<WriteQueue>,
-    /// Threads that write small files beside the streams.
-    helpers: usize,
-    /// Where there are processors for them.
-    crew: Option<PackWorkerPool>,
 }
 
 impl ReceiveEnd {
@@ -358,7 +346,9 @@ impl ReceiveEnd {
         report.receiver = CopyEnd {
             engine: inner.plan.choice.engine.word().to_owned(),
             file_system: inner.plan.device.file_system.clone(),
-            threads: inner.threads(),
+            threads: inner
+                .hands
+                .threads(inner.plan.choice.threads, inner.writing.streams),
             file_us: us(&gauges.file_ns),
             name_us: us(&gauges.name_ns),
             hash_us: us(&gauges.hash_ns),
@@ -378,21 +368,6 @@ impl Inner {
             finalizer, ledger, ..
         } = &*self.closer;
         Small::new(&self.intake, &self.destination, finalizer, ledger)
-    }
-
-    /// Threads that wrote; 0 where each stream did it for itself and nobody helped.
-    fn threads(&self) -> u32 {
-        let (hands, threads) = (&self.hands, self.plan.choice.threads);
-        let handed_bytes = hands.line.as_ref().map_or(0, WriteQueue::handed_bytes);
-        let own = if threads > 0 || 2 * handed_bytes > self.gauges.file_bytes.get() {
-            hands.writers
-        } else if hands.helpers > 0 {
-            self.writing.streams
-        } else {
-            0
-        };
-        // A few helpers at most.
-        u32::from(own) + hands.helpers as u32
     }
 
     /// Whether this end is at work that the other end cannot see; if so, that is no stall.

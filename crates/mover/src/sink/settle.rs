@@ -16,6 +16,7 @@ use super::run::Run;
 use super::site::Destination;
 use super::words::{ends_all, in_words, one_line};
 use crate::Gauges;
+use crate::message::Wants;
 use crate::path_text::Shown;
 use crate::receipt::{Receipt, line};
 use crate::sum::note_sum;
@@ -85,6 +86,52 @@ impl Ledger {
             concluded.for_each(|(ready, _)| machine.leave(ready.file, Parting::Named(ready.hash)));
         });
         Ok(())
+    }
+
+    /// The further name was made, or was there.
+    ///
+    /// # Errors
+    /// As of [`Receipt::settle`].
+    pub fn linked(&self, entry: &Entry, status: FileStatus, wants: Wants) -> Result<(), Failure> {
+        let file = entry.number;
+        let conclude = |machine: &mut Receiver| machine.conclude(file, Event::Name);
+        if self.machine.with(conclude).is_none() {
+            return Ok(());
+        }
+        self.gauges.settled_files.add(1);
+        let line = line(&entry.source.path, FileKind::HardLink, status, 0);
+        self.receipt.settle(&line)?;
+        self.machine
+            .with(|machine| machine.leave(file, Parting::Linked(wants)));
+        Ok(())
+    }
+
+    /// An entry is settled by its answer.
+    ///
+    /// # Errors
+    /// As of [`Receipt::settle`].
+    pub fn answered(&self, line: &ReceiptLine) -> Result<(), Failure> {
+        match line.status {
+            FileStatus::Failed => self.gauges.failed_files.add(1),
+            _ => {
+                self.gauges.settled_files.add(1);
+                self.gauges.settled_bytes.add(line.bytes);
+            }
+        }
+        self.receipt.settle(line)?;
+        self.run.beat();
+        Ok(())
+    }
+
+    /// So many bytes need not come.
+    pub fn spared(&self, bytes: u64) {
+        self.gauges.spared_bytes.add(bytes);
+    }
+
+    /// So many bytes of a file that is wanted are proved already.
+    pub fn trusted(&self, bytes: u64) {
+        self.gauges.settled_bytes.add(bytes);
+        self.spared(bytes);
     }
 
     /// The file could not be made, for `reason`; what came of it goes.

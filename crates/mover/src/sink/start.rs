@@ -8,18 +8,19 @@ use farline_proto::copy::receiver::Config;
 use farline_spec::{CopyShare, CopySpec, Failure, FileEngine, SumKind};
 use farline_sys::process;
 
+use super::Inner;
 use super::answer::Answers;
 use super::catalogue::{self, Gate};
-use super::chunk_writer::{self, Proofs, WriteQueue, Writing};
+use super::chunk_writer::{Proofs, Writing};
 use super::close::Closer;
 use super::data::Intake;
 use super::decide::Decider;
 use super::delete::Deletion;
 use super::driver::Machine;
 use super::finalizer::Finalizer;
+use super::hands::Hands;
 use super::lanes::Lanes;
 use super::owner::Owners;
-use super::pack_workers::{self, PackWorkerPool};
 use super::partial::Partials;
 use super::place::{self, DestinationLookup, Reach};
 use super::plan::{Mode, Plan};
@@ -29,11 +30,10 @@ use super::settle::Ledger;
 use super::site::Destination;
 use super::way::Way;
 use super::words::Problems;
-use super::{Hands, Inner};
 use crate::engine::{self, Choice, Device};
 use crate::receipt::Receipt;
 use crate::request::Request;
-use crate::{EndSetup, Gauges, Root, most_frame_bytes, path_text};
+use crate::{EndSetup, Gauges, Root, path_text};
 
 /// Parts that do not touch of all files under way; each takes about a hundred bytes with its hash.
 const MOST_PARTS: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
@@ -122,7 +122,7 @@ impl Makings {
         let fresh = self.destination.is_fresh()?;
         self.machine.with(|machine| machine.start(fresh));
         Ok(Inner {
-            hands: hands(&self.plan, streams, &self.gauges)?,
+            hands: Hands::new(&self.plan, streams, &self.gauges)?,
             intake: Arc::new(intake),
             plan: self.plan,
             destination: self.destination,
@@ -210,39 +210,9 @@ impl Makings {
             ledger: Arc::clone(&self.ledger),
             problems: Arc::clone(&self.problems),
             machine: Arc::clone(&self.machine),
-            run: Arc::clone(run),
-            gauges: Arc::clone(gauges),
             counts_updates,
         }
     }
-}
-
-/// Those who write besides so many streams, as many as there may be later.
-fn hands(plan: &Plan, (streams, most_streams): (u16, u16), gauges: &Arc<Gauges>) -> Result<Hands, Failure> {
-    let (spec, choice) = (&plan.spec, plan.choice);
-    let frame_bytes = most_frame_bytes(spec);
-    let relief = chunk_writer::relief(spec, choice, most_streams.max(streams));
-    let writers = choice.threads.max(relief);
-    let line = match writers {
-        0 => None,
-        writers => {
-            let depth = match choice.engine {
-                FileEngine::Null => 1,
-                _ => engine::writer(choice)?.depth(),
-            };
-            let streams = (streams, most_streams);
-            Some(WriteQueue::new(streams, writers, depth, frame_bytes, gauges))
-        }
-    };
-    let room = line.as_ref().map_or(0, |line| line.frames.room());
-    gauges.room_frames.set(room as u64);
-    let helpers = pack_workers::helpers(spec, streams);
-    Ok(Hands {
-        writers,
-        line,
-        helpers,
-        crew: PackWorkerPool::new(helpers, frame_bytes),
-    })
 }
 
 /// Whether what comes goes to the device. What one node wrote must be on the file system before another believes it.
