@@ -7,6 +7,7 @@ import os
 import random
 import re
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from farline.portal.start import Address, listening
 from tests.support.portals import Process, portal_command, portal_process
 from tests.support.serving import environment, serving
 
@@ -245,6 +247,14 @@ def test_it_says_what_is_wrong_and_how_to_help(tmp_path: Path) -> None:
     code, text = fails("endpoint", "add", "x", "/no/such/folder")
     assert code == 1 and "no such folder" in text
     assert fails("-B", ":0", "--unix", "/tmp/x")[0] == 1
+
+
+def test_no_answer_waits_for_the_receipt_of_its_head() -> None:
+    with listening(Address(port=0)) as listener:
+        with socket.create_connection(listener.getsockname()):
+            accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_a_service_that_is_told_to_stop_does(tmp_path: Path) -> None:
