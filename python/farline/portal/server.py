@@ -7,11 +7,15 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import uvicorn
-from fastapi import FastAPI
 
+from farline.portal.http_protocol import Protocol
 from farline.tools.signals import handled_by
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 GRACE_S = 5
 """Seconds that open requests have when the service is to stop; listeners are cut off then."""
@@ -47,11 +51,16 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def run(app: FastAPI, listener: socket.socket, ready: Callable[[], None]) -> None:
-    """Serves on a socket until a signal. Behind a Unix socket a proxy says who asks."""
-    config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, http="h11", ws="none",
-        lifespan="on", timeout_graceful_shutdown=GRACE_S, limit_concurrency=MOST_CONNECTIONS,
+def config_of(app: ASGIApp, listener: socket.socket) -> uvicorn.Config:
+    """How it is served on a socket. Behind a Unix socket a proxy says who asks."""
+    return uvicorn.Config(
+        app, log_config=None, access_log=False, server_header=False, loop="uvloop", http=Protocol,
+        ws="none", lifespan="on", timeout_graceful_shutdown=GRACE_S,
+        limit_concurrency=MOST_CONNECTIONS,
         proxy_headers=listener.family == socket.AF_UNIX, forwarded_allow_ips="*",
     )  # fmt: skip
-    Server(config, ready).run(sockets=[listener])
+
+
+def run(app: ASGIApp, listener: socket.socket, ready: Callable[[], None]) -> None:
+    """Serves on a socket until a signal."""
+    Server(config_of(app, listener), ready).run(sockets=[listener])

@@ -25,8 +25,10 @@ EXTRA_OF = {
     "scipy": ANALYSIS,
     "fastapi": PORTAL,
     "fsspec": FSSPEC,
+    "httptools": PORTAL,
     "joserfc": OIDC,
     "uvicorn": PORTAL,
+    "uvloop": PORTAL,
     "pyspark": SPARK,
 }
 """The extra of each package that modules of farline import, by the name it is imported by."""
