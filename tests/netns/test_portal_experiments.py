@@ -110,7 +110,7 @@ def test_killed_at_any_moment_no_campaign_is_lost_and_none_runs_twice(tmp_path: 
             portal.stop()
             asks.join(60)
             portal.start()
-            if person.begun() == known:
+            if not person.begun() - known:  # the newest twenty are listed
                 person.begin(f"round{number}")
             (new,) = person.begun() - known
             known.add(new)
