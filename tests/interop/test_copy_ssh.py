@@ -159,6 +159,19 @@ def test_between_two_hosts_by_ssh(tmp_path: Path, sshd: Sshd) -> None:
     assert shape(tmp_path / "up") == shape(tree)
 
 
+def test_a_configuration_of_ssh_for_people_does_not_matter(tmp_path: Path, sshd: Sshd) -> None:
+    tree, config = make_tree(tmp_path / "tree"), tmp_path / "ssh-config"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        config.write_text(
+            "Host *\n  RemoteCommand exec tmux attach\n  RequestTTY force\n"
+            f"  LocalForward {taken.getsockname()[1]} 127.0.0.1:1\n  ExitOnForwardFailure yes\n"
+        )
+        options = [str(config) if word == "/dev/null" else word for word in sshd.options]
+        done = farline(tmp_path, "copy", f"{tree}/", f"{sshd.host}:{tmp_path}/up", *options)
+    assert done.returncode == 0, done.stderr
+    assert shape(tmp_path / "up") == shape(tree)
+
+
 def test_who_is_not_let_in_is_told_by_ssh(tmp_path: Path, sshd: Sshd) -> None:
     other = tmp_path / "other"
     make_key(other)

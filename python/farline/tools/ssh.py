@@ -26,6 +26,7 @@ from farline.errors import (
     InterruptedRun,
     ProtocolError,
     TimeoutFailure,
+    UnreachableError,
     UsageError,
     VersionError,
 )
@@ -39,6 +40,7 @@ from farline.tools.ssh_failure import (
     is_missing,
     not_started,
     ssh_failure,
+    taking_back,
     why_ended,
     why_search_ended,
 )
@@ -197,8 +199,10 @@ class RemoteCommand:
             try:
                 if (document := self.line(_POLL_S)) is not None:
                     return document
-            except UsageError:
-                if self._can_search():
+            except (UsageError, UnreachableError):
+                if self._takes_back():
+                    _LOG.debug("logging in again", host=self.target, option=self.ssh.options[-1])
+                elif self._can_search():
                     yield self._search()
                 elif self._can_send():
                     yield from self._send(should_stop)
@@ -218,6 +222,16 @@ class RemoteCommand:
                         self.target, limit_s, self._process.said.lines(), self._lines.said
                     )
         raise InterruptedRun(f"ssh {self.target}: interrupted")
+
+    def _takes_back(self) -> bool:
+        """Logs in again without what ssh's configuration asks for and could not have."""
+        option = taking_back(self._process.said.lines())
+        if option is None or option in self.ssh.options:
+            return False
+        self._process.close(_BROKEN_S)
+        self.ssh = replace(self.ssh, options=(*self.ssh.options, option))
+        self._log_in()
+        return True
 
     def _can_search(self) -> bool:
         """Whether the shell there did not find farline, and nobody has said where it is."""
@@ -275,6 +289,8 @@ class RemoteCommand:
                 f"{self.target}: farline on that host sent no JSON: {error}"
             ) from None
         except ProtocolError as error:
+            if error.message.startswith(f"{self.target}: "):
+                raise
             raise ProtocolError(f"{self.target}: {error.message}") from None
 
     def _ended(self) -> FarlineError:

@@ -48,6 +48,15 @@ _INSTALL = (
 _UNMARKED = re.compile(rb'"event": ?"ready".*"ticket"')
 _REASONS_SHOWN = 2
 
+_TAKEN_BACK = {
+    "Cannot execute command-line and remote command": "RemoteCommand=none",
+    "Could not request local forwarding": "ClearAllForwardings=yes",
+    "remote port forwarding failed": "ClearAllForwardings=yes",
+}
+"""What ssh fails with where its configuration asks for more than a login, and what takes that back.
+
+Not given to every ssh: old ones know the first option neither."""
+
 
 def why_ended(
     target: str, farline: str, code: int | None, said: Sequence[str], printed: bytes = b""
@@ -122,11 +131,18 @@ def _shell_said(last: str) -> str:
     return f" (the shell on that host: {last})" if last else ""
 
 
+def taking_back(said: Sequence[str]) -> str | None:
+    """The option that takes back what ssh's configuration asks for, if ssh failed because of it."""
+    text = "\n".join(said)
+    return next((option for failure, option in _TAKEN_BACK.items() if failure in text), None)
+
+
 def ssh_failure(target: str, said: Sequence[str]) -> FarlineError:
     """What ssh itself failed with; the other end where it lets nobody in, else the path."""
     text = " ".join(said)
     reasons = [line for line in said if _REASON.search(line)] or list(said)
-    last = "; ".join(dict.fromkeys(reasons[-_REASONS_SHOWN:])) or "no reason given"
+    last = "; ".join(dict.fromkeys(reasons[-_REASONS_SHOWN:]))
+    last = last or f"no reason given; `ssh -v {target} true` says more"
     kind: type[PeerError] | type[UnreachableError] = UnreachableError
     advice = ""
     if "Host key verification failed" in text or "HOST IDENTIFICATION" in text:

@@ -93,6 +93,34 @@ def test_a_server_is_started_with_the_words_of_a_shell_and_ends_with_its_input(
 
 
 @pytest.mark.parametrize(
+    ("failure", "option"),
+    [
+        ("Cannot execute command-line and remote command.", "RemoteCommand=none"),
+        (
+            "bind [127.0.0.1]:80: Address already in use\nCould not request local forwarding.",
+            "ClearAllForwardings=yes",
+        ),
+        ("Error: remote port forwarding failed for listen port 80", "ClearAllForwardings=yes"),
+    ],
+)
+def test_what_the_configuration_of_ssh_asks_for_beside_a_login_is_taken_back(
+    fake: Fake, tmp_path: Path, failure: str, option: str
+) -> None:
+    fails = f"printf '%s\\n' {shlex.quote(failure)} >&2; exit 255"
+    ssh = fake(f'case "$*" in *{option}*) ready; exec cat ;; esac\n{fails}')
+    server = started(ssh)
+    assert server.is_alive and server.ssh.options == (option,)
+    server.close()
+    assert f"-o\n{option}\n" in (tmp_path / "words").read_text()
+
+
+def test_what_cannot_be_taken_back_is_said_once(fake: Fake) -> None:
+    ssh = fake("echo 'Cannot execute command-line and remote command.' >&2; exit 255")
+    with pytest.raises(UnreachableError, match=r"^ssh u@host: Cannot execute"):
+        started(ssh)
+
+
+@pytest.mark.parametrize(
     ("script", "kind", "said"),
     [
         ("echo 'sh: farline: not found' >&2; exit 127", UsageError, "--remote-farline"),
@@ -131,7 +159,7 @@ def test_a_server_is_started_with_the_words_of_a_shell_and_ends_with_its_input(
             " exit 1",
             ProtocolError, "ended with 1: ImportError: no _native",
         ),
-        ("kill -9 $$", ProtocolError, "was killed by signal 9"),
+        ("kill -9 $$", ProtocolError, "u@host: farline on that host was killed by signal 9"),
         (
             "printf 'ssh: connect to host j port 22: No route to host\\n"
             "Connection closed by UNKNOWN port 65535\\n' >&2; exit 255",
@@ -161,6 +189,7 @@ def test_what_goes_wrong_is_named(
     with pytest.raises(kind) as failed:
         started(fake(script))
     assert said in failed.value.message and "u@host" in failed.value.message
+    assert "u@host: u@host" not in failed.value.message
 
 
 @dataclass
