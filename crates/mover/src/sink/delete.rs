@@ -184,6 +184,7 @@ impl Deletion {
             OpenFlags::READ | OpenFlags::FOLDER | OpenFlags::NO_FOLLOW,
         )?;
         let is_top = visit.path.is_empty();
+        let mut taken = HashSet::new();
         for listed in file::list(folder.as_fd())? {
             let listed = listed?;
             if is_top && listed.name == STAGING_NAME {
@@ -211,6 +212,10 @@ impl Deletion {
             }
             if is_seen && !visit.is_seen {
                 found.keep_above(&path);
+            }
+            // Some file systems list a name again while their folder changes.
+            if (is_folder || !is_seen) && !taken.insert(listed.name) {
+                continue;
             }
             if !is_seen {
                 found.names.push((path.clone(), kind_of(kind)));

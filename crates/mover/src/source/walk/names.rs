@@ -29,7 +29,8 @@ impl Names {
         self.places.push((start, length, kind));
     }
 
-    /// Takes up to `most` names from a listing and puts them in order; whether there may be more.
+    /// Takes up to `most` names from a listing and puts them in order, each once: some file systems list a name again while
+    /// their folder changes. Whether there may be more.
     ///
     /// # Errors
     /// The kernel's; what came before it has been taken.
@@ -51,6 +52,8 @@ impl Names {
         let bytes = &self.bytes;
         self.places
             .sort_unstable_by(|one, other| slice(bytes, one).cmp(slice(bytes, other)));
+        self.places
+            .dedup_by(|one, other| slice(bytes, one) == slice(bytes, other));
         outcome
     }
 
