@@ -27,7 +27,7 @@ pub(super) fn age(facts: &FileFacts) -> Duration {
 /// # Errors
 /// [`Trouble::Changed`]; the kernel's.
 pub(super) fn begin(found: &Found, file: BorrowedFd<'_>) -> Result<(), Trouble> {
-    check(&found.facts, &facts_at_rest(file)?)?;
+    check_open(&found.facts, &facts_at_rest(file)?, file)?;
     outlast_grain(found);
     Ok(())
 }
@@ -49,7 +49,7 @@ pub(super) fn begin_small(found: &Found, file: BorrowedFd<'_>) {
 /// # Errors
 /// As of [`begin`].
 pub(super) fn end(found: &Found, file: BorrowedFd<'_>) -> Result<(), Trouble> {
-    check(&found.facts, &facts_at_rest(file)?)
+    check_open(&found.facts, &facts_at_rest(file)?, file)
 }
 
 /// As [`end`], of a file that was read at once.
@@ -57,7 +57,7 @@ pub(super) fn end(found: &Found, file: BorrowedFd<'_>) -> Result<(), Trouble> {
 /// # Errors
 /// As of [`begin`].
 pub(super) fn end_small(found: &Found, file: BorrowedFd<'_>) -> Result<(), Trouble> {
-    check(&found.facts, &file::stat_fd(file)?)
+    check_open(&found.facts, &file::stat_fd(file)?, file)
 }
 
 /// Looks at a file that is announced by what is seen now: `found` becomes what it is between two changes.
@@ -72,7 +72,7 @@ pub(super) fn look(found: &mut Found, file: BorrowedFd<'_>) -> Result<(), Troubl
         if facts.kind != FileKind::File {
             return Err(Trouble::Beyond(NO_FILE.to_owned()));
         }
-        if check(&before, &facts).is_ok() {
+        if check_open(&before, &facts, file).is_ok() {
             found.facts = facts;
             found.seen_ns = now_ns();
             return Ok(());
@@ -100,6 +100,17 @@ fn check(then: &FileFacts, now: &FileFacts) -> Result<(), Trouble> {
     } else {
         Err(Trouble::Changed)
     }
+}
+
+/// As [`check`], of the open `file` that `now` was told of. A number that is another one at the next look at the same file tells
+/// nothing: some file systems make numbers up as they are asked.
+fn check_open(then: &FileFacts, now: &FileFacts, file: BorrowedFd<'_>) -> Result<(), Trouble> {
+    let checked = check(then, now);
+    if checked.is_err() && file::stat_fd(file)?.inode != now.inode {
+        let inode = now.inode;
+        return check(&FileFacts { inode, ..*then }, now);
+    }
+    checked
 }
 
 fn facts_at_rest(file: BorrowedFd<'_>) -> Result<FileFacts, Trouble> {
