@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Mutex;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use farline_spec::CopySpec;
 
@@ -16,6 +17,8 @@ use super::words::POISONED;
 const PROBE_NS: i64 = 981_173_107_123_456_789;
 /// A time so far from the one that was set is another one.
 const FAR_NS: u64 = 5_000_000_000;
+/// Clocks of other machines are wrong, but not by that much.
+const DAY_NS: u64 = 86_400_000_000_000;
 /// Steps in which file systems keep times: NTFS and SMB 100 ns, exFAT 10 ms, many a second, FAT two.
 const STEPS_NS: [i64; 9] = [
     100,
@@ -52,8 +55,7 @@ impl Grain {
         match found {
             Ok(ns) if ns == PROBE_NS => Self::Fine,
             Ok(ns) if is_near(ns, PROBE_NS, FAR_NS) => Self::Step(step_of(ns)),
-            // A day: clocks of other machines are wrong, but not by that much.
-            _ if is_near(unset_ns, now_ns, 86_400 * FAR_NS / 5) => Self::OfWriting,
+            _ if is_near(unset_ns, now_ns, DAY_NS) => Self::OfWriting,
             _ => Self::Nothing,
         }
     }
@@ -87,6 +89,12 @@ impl Grain {
             Self::OfWriting | Self::Nothing => true,
         }
     }
+}
+
+/// Whether a time is of about now.
+fn is_of_now(ns: i64) -> bool {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    ns.abs_diff(now.map_or(0, |now| now.as_nanos() as i64)) < DAY_NS
 }
 
 /// The largest step that the time is a multiple of.
@@ -134,7 +142,13 @@ impl Clock {
         match self.grain {
             Grain::Nothing => true,
             Grain::OfWriting => found_ns >= wanted_ns.max(source.ctime_ns),
-            Grain::Fine | Grain::Step(_) => self.kept_as(wanted_ns, ask) == Some(found_ns),
+            Grain::Fine | Grain::Step(_) => match self.kept_as(wanted_ns, ask) {
+                // It takes this one for no time and sets that of now, as sshfs does of the begin of 1970.
+                Some(kept_ns) if is_of_now(kept_ns) && !is_of_now(wanted_ns) => {
+                    found_ns >= wanted_ns.max(source.ctime_ns)
+                }
+                kept_ns => kept_ns == Some(found_ns),
+            },
         }
     }
 
@@ -218,6 +232,15 @@ mod tests {
             !clock.is_same(100, &source(5, 110), refused),
             "put back in time, changed since"
         );
+    }
+
+    #[test]
+    fn a_time_that_the_file_system_takes_for_now_is_kept_by_a_file_written_after_the_last_change() {
+        let clock = Clock::new(Grain::Step(1_000_000_000), &CopySpec::default());
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as i64;
+        assert!(clock.is_same(now - 50, &source(0, now - 60), |_| Ok(now)));
+        assert!(!clock.is_same(now - 50, &source(0, now - 40), |_| Ok(now)));
+        assert!(!clock.is_same(now - 50, &source(now - 60, 0), |_| Ok(now - 60)));
     }
 
     #[test]
