@@ -17,9 +17,9 @@ pub use attributes::{
     check_writable, get_xattrs, remove_xattr, set_both_times, set_mode, set_times, set_times_at, set_xattr,
 };
 pub use content::{
-    allocate, cached_bytes, cached_bytes_in, data_after, forget, hole_after, in_memory, lock_exclusive,
-    lock_shared, punch, read_at, read_once_at, sequential, set_length, start_writeback, sync_data, sync_file,
-    sync_file_system, will_read, write_all_at,
+    allocate, cached_bytes, cached_bytes_in, data_after, flush, forget, hole_after, in_memory,
+    lock_exclusive, lock_shared, punch, read_at, read_once_at, sequential, set_length, start_writeback,
+    sync_data, sync_file, sync_file_system, will_read, write_all_at,
 };
 pub use facts::{FileFacts, FileKind, file_system, stat_at, stat_fd, stat_fd_anew};
 pub use names::{

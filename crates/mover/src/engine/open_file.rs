@@ -141,6 +141,15 @@ impl OpenFile {
         self.file.as_fd()
     }
 
+    /// What closing it would say.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn flush(&self) -> io::Result<()> {
+        self.direct_fd().map_or(Ok(()), file::flush)?;
+        file::flush(self.fd())
+    }
+
     /// The descriptor past the page cache, where it has one.
     pub(super) fn direct_fd(&self) -> Option<BorrowedFd<'_>> {
         match &self.way {

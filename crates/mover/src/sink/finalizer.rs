@@ -135,12 +135,14 @@ impl Finalizer {
         is_synced: bool,
     ) -> Result<bool, Failure> {
         let entry = &ready.kept;
-        let partial = {
+        let (partial, written) = {
             let mut store = entry.store();
             // The engine's own descriptor is not needed any more.
-            store.file = None;
-            store.partial.clone()
+            (store.partial.clone(), store.file.take())
         };
+        if let Err(reason) = reason_of(written.map_or(Ok(()), |file| file.flush()))? {
+            return self.ledger.failed(entry, &reason).map(|()| false);
+        }
         let (Some(partial), Some(folders)) = (partial, folders.as_mut()) else {
             return Ok(true);
         };

@@ -135,6 +135,7 @@ impl Finalizer {
                 }
             }
         }
+        file::flush(copy.as_fd())?;
         if self.plan.spec.times {
             self.destination.keep_time(copy.as_fd(), facts.mtime_ns)?;
         }

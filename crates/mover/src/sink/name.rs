@@ -111,12 +111,13 @@ impl Finalizer {
         }
     }
 
-    /// Attributes, time and permission bits of a file that is whole: these last, they may forbid the others.
+    /// Attributes, time and permission bits of a file that is whole and taken by the file system: these last, they may forbid the others.
     ///
     /// # Errors
     /// The kernel's.
     pub fn dress(&self, file: BorrowedFd<'_>, entry: &Entry) -> io::Result<()> {
         let _within = debug_span!("entry", entry = %Shown(&entry.source.path)).entered();
+        file::flush(file)?;
         if self.plan.durable && !self.destination.syncs() {
             let how = "the file system does not support flushing files to the device";
             self.destination.lose(Attribute::Sync, how, 1);

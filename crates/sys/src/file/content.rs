@@ -2,7 +2,7 @@
 
 use std::io;
 use std::num::NonZeroU64;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 
 use rustix::fs::{Advice, FallocateFlags, FlockOperation, MemfdFlags, SeekFrom};
 use rustix::io::Errno;
@@ -134,6 +134,21 @@ pub fn sync_file(file: BorrowedFd<'_>) -> io::Result<()> {
 /// As [`sync_data`].
 pub fn sync_file_system(file: BorrowedFd<'_>) -> io::Result<()> {
     again(|| rustix::fs::syncfs(file))
+}
+
+/// What closing the file would say, where somebody hears it: many file systems of a network or a user take what was written when
+/// a file is closed, and tell no sooner that they could not.
+///
+/// # Errors
+/// The kernel's.
+pub fn flush(file: BorrowedFd<'_>) -> io::Result<()> {
+    let copy = file.try_clone_to_owned()?.into_raw_fd();
+    // SAFETY: the copy is nobody else's, and gone whatever the kernel says.
+    let closed = check(unsafe { libc::close(copy) });
+    match closed {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Begins to bring what was written there to the device and does not wait until it is (sync_file_range). It promises
