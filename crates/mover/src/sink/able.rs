@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use farline_spec::{Attribute, NotKept};
 use farline_sys::file;
@@ -22,6 +22,8 @@ const MOST_KINDS: usize = 32;
 const COMMON_NS: std::ops::Range<i64> = 315_532_800_000_000_000..2_147_483_647_000_000_000;
 /// A time that is off by so much is another one.
 const FAR_NS: u64 = 5_000_000_000;
+/// Why nothing is set of a link where it would not stay with the link.
+pub const FOLLOWS: &str = "the file system would set it of what the link leads to";
 /// Permission bits that are looked at.
 const BITS: u32 = 0o777;
 
@@ -60,6 +62,8 @@ pub struct Able {
     pub modes: Modes,
     /// Whether files are brought to the device when that is asked for.
     pub syncs: bool,
+    /// Whether what is set of a link is set of what it leads to; tried with the first link.
+    pub follows_links: OnceLock<bool>,
 }
 
 /// What could not be kept, by kind.
@@ -109,6 +113,17 @@ impl Destination {
     /// Whether the destination brings files to the device when that is asked for.
     pub fn syncs(&self) -> bool {
         self.able().is_none_or(|able| able.syncs)
+    }
+
+    /// Whether what is set of a link would be set of what it leads to, wherever that is.
+    pub fn follows_links(&self) -> bool {
+        let kept = self.kept_if_any();
+        kept.is_some_and(|kept| {
+            *kept
+                .able
+                .follows_links
+                .get_or_init(|| kept.staging.follows_links())
+        })
     }
 
     /// Whether a file at the destination with the time `found_ns` may be the unchanged `source`.

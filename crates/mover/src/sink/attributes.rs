@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use farline_spec::{Attribute, SyncLevel};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
+use super::able::FOLLOWS;
 use super::decide::Decider;
 use super::journal::Source;
 use super::owner::Belongs;
@@ -152,6 +153,10 @@ impl Decider {
             wanted.belongs.differs(facts),
         );
         if (new_time || new_owner) && self.plan.mode == Mode::Real {
+            if self.destination.follows_links() {
+                self.destination.lose(Attribute::LinkTime, FOLLOWS, 1);
+                return Ok(false);
+            }
             let (parent, name) = split(path);
             let parent = folders.get(parent)?;
             if new_owner {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use farline_spec::{Attribute, CopySpec, Failure, FileKind as Kind, FileStatus, SyncLevel};
 use farline_sys::file::{self, FileFacts, FileKind};
 
+use super::able::FOLLOWS;
 use super::answer::Answerer;
 use super::attributes::Attributes;
 use super::decide::Verdict;
@@ -230,19 +231,27 @@ impl Answerer<'_> {
         } else {
             file::make_link(target, parent.as_fd(), name)?;
         }
-        if let Err(error) = self.owner.belongs.give_at(parent.as_fd(), name) {
-            self.parts
-                .problems
-                .add(&said.path, &format!("owner of the link: {}", in_words(&error)));
-        }
-        if self.parts.plan.spec.times
-            && let Err(error) = file::set_times_at(parent.as_fd(), name, said.mtime_ns)
-        {
-            self.parts
-                .destination
-                .lose(Attribute::LinkTime, &in_words(&error), 1);
-        }
+        self.dress_link(said, parent.as_fd());
         Ok(())
+    }
+
+    /// Gives a link that was made its owner and its time.
+    fn dress_link(&self, said: &message::Entry, parent: BorrowedFd<'_>) {
+        let (parts, belongs, name) = (self.parts, self.owner.belongs, split(&said.path).1);
+        let (has_owner, has_time) = (belongs != Belongs::default(), parts.plan.spec.times);
+        let follows = (has_owner || has_time) && parts.destination.follows_links();
+        let unless_followed = |set: &dyn Fn() -> io::Result<()>| match follows {
+            true => Err(FOLLOWS.to_owned()),
+            false => set().map_err(|error| in_words(&error)),
+        };
+        if has_owner && let Err(why) = unless_followed(&|| belongs.give_at(parent, name)) {
+            parts
+                .problems
+                .add(&said.path, &format!("owner of the link: {why}"));
+        }
+        if has_time && let Err(why) = unless_followed(&|| file::set_times_at(parent, name, said.mtime_ns)) {
+            parts.destination.lose(Attribute::LinkTime, &why, 1);
+        }
     }
 
     /// A file without content needs nothing to be sent.

@@ -377,6 +377,7 @@ impl Destination {
                 both_times: tried.both_times,
                 modes: tried.modes,
                 syncs: tried.syncs,
+                follows_links: OnceLock::new(),
             },
             journal,
             memory,

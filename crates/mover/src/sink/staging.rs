@@ -12,6 +12,7 @@ use farline_spec::{CopySpec, Failure, FailureKind};
 use farline_sys::file::{self, OpenFlags};
 
 use super::able::synced;
+use super::clock::Clock;
 use super::fold;
 use super::journal::{self, Journal, Memory, SHARED_ID, Source, shared_id, sixteen};
 use super::lock::Lock;
@@ -365,6 +366,16 @@ impl Staging {
             }
             removed => removed,
         }
+    }
+
+    /// Whether a time that is set of a link is set of what it leads to, as mounts of sshfs do: of one that leads nowhere it then
+    /// cannot be.
+    pub fn follows_links(&self) -> bool {
+        let link = self.new_name();
+        let made = file::make_link(b"nothing", self.fd(), &link);
+        let set = made.and_then(|()| file::set_times_at(self.fd(), &link, Clock::probe_ns()));
+        self.discard(&link);
+        set.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
     /// Removes all of it, and `.farline-partial` unless another copy is in it. The journal is closed by then.
