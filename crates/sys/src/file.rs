@@ -167,6 +167,12 @@ pub fn is_unsupported(error: &io::Error) -> bool {
         .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
+/// Whether an error of a call for links or attributes says that a file system has no such thing. An input/output error does as
+/// well: it is what some that pass requests on, such as mounts of rclone, say of all that they do not know.
+pub fn is_lacking(error: &io::Error) -> bool {
+    is_unsupported(error) || error.raw_os_error() == Some(Errno::IO.raw_os_error())
+}
+
 /// Whether an error of a call that gives a name says that the file system does not accept this name.
 pub fn is_bad_name(error: &io::Error) -> bool {
     let bad = [Errno::INVAL, Errno::ILSEQ, Errno::NAMETOOLONG];

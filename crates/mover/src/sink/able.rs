@@ -194,7 +194,7 @@ impl Destination {
     pub fn keep_xattrs(&self, file: BorrowedFd<'_>, xattrs: &[Xattr]) -> io::Result<()> {
         for xattr in xattrs {
             match file::set_xattr(file, &xattr.name, &xattr.value) {
-                Err(error) if file::is_unsupported(&error) => {
+                Err(error) if file::is_lacking(&error) => {
                     self.lose(Attribute::Xattr, &in_words(&error), 1);
                 }
                 Err(error) if file::is_too_large(&error) => {

@@ -216,7 +216,10 @@ impl Decider {
 
 /// What makes the attributes of `file` those that are wanted, and no others of the kinds that copies take.
 fn xattr_changes<'a>(file: BorrowedFd<'_>, wanted: &'a [Xattr]) -> io::Result<XattrChanges<'a>> {
-    let there = file::get_xattrs(file, takes_xattr, MOST_XATTR_BYTES)?;
+    let there = match file::get_xattrs(file, takes_xattr, MOST_XATTR_BYTES) {
+        Err(error) if file::is_lacking(&error) => Vec::new(),
+        there => there?,
+    };
     let is_there = |xattr: &Xattr| {
         there
             .iter()

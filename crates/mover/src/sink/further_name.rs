@@ -174,5 +174,5 @@ impl Finalizer {
 /// Whether a file cannot have one more name here, as some have one only and some no more than a few.
 fn cannot_link(error: &io::Error) -> bool {
     use io::ErrorKind::{CrossesDevices, TooManyLinks};
-    file::is_unsupported(error) || matches!(error.kind(), CrossesDevices | TooManyLinks)
+    file::is_lacking(error) || matches!(error.kind(), CrossesDevices | TooManyLinks)
 }

@@ -25,6 +25,9 @@ use crate::sum::{content_sum, note_sum};
 /// What the owner needs to put things into a folder.
 pub const OWNER: u32 = 0o700;
 
+/// The longest name of Linux. What a link leads to may be longer.
+const MOST_NAME_BYTES: usize = 255;
+
 /// Whether a folder could not be made because another part of the same copy has just made it.
 fn is_of_another_part(spec: &CopySpec, error: &io::Error, parent: BorrowedFd<'_>, name: &[u8]) -> bool {
     spec.share.as_ref().is_some_and(|share| share.part.is_some())
@@ -165,9 +168,13 @@ impl Answerer<'_> {
         if self.parts.plan.mode == Mode::Real
             && let Err(error) = self.make_link(said, target, replaces)
         {
-            if file::is_unsupported(&error) {
+            if file::is_lacking(&error) {
                 let reason = "the file system takes no symbolic links: --links follow copies what they point at, \
                               --links skip leaves them out";
+                return self.refuse(&said.path, Kind::Link, 0, reason.to_owned());
+            }
+            if file::is_bad_name(&error) && target.len() > MOST_NAME_BYTES {
+                let reason = "the path that the link leads to is too long for the file system";
                 return self.refuse(&said.path, Kind::Link, 0, reason.to_owned());
             }
             return self.refused_by(said, Kind::Link, &error);

@@ -409,7 +409,7 @@ pub fn tell_named(entry: &Entry, result: &io::Result<()>) {
 ///
 /// # Errors
 /// `InvalidFilename` where the file system does not accept this name; else the kernel's.
-pub fn named(result: io::Result<()>) -> io::Result<()> {
+pub fn named<T>(result: io::Result<T>) -> io::Result<T> {
     result.map_err(|error| match file::is_bad_name(&error) {
         true => file::bad_name(),
         false => error,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use farline_spec::{CopySpec, Failure, FailureKind, kernel_words};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
+use super::name::named;
 use super::staging::STAGING_NAME;
 use crate::message::{EntryKind, MAX_PATH_BYTES};
 use crate::root::{LEADS_OUT, is_link_loop, split};
@@ -277,7 +278,7 @@ impl Folders {
             .and_then(|folder| file::stat_at(Some(folder.as_fd()), name, false));
         match looked {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            looked => looked.map(Some),
+            looked => named(looked.map(Some)),
         }
     }
 }

@@ -66,12 +66,17 @@ pub fn ends_all(error: &io::Error) -> Result<(), Failure> {
 
 /// An error of the kernel in words, as the reason of one name.
 pub fn in_words(error: &io::Error) -> String {
-    use io::ErrorKind::{CrossesDevices, InvalidFilename, NotADirectory, PermissionDenied};
+    use io::ErrorKind::{CrossesDevices, InvalidFilename, NotADirectory, NotSeekable, PermissionDenied};
     match error.kind() {
         CrossesDevices => "leads outside the destination, or to another file system".to_owned(),
         NotADirectory => "a file with this name is in the way".to_owned(),
         PermissionDenied => "permission denied at the destination".to_owned(),
         InvalidFilename => "the file system does not accept this name".to_owned(),
+        NotSeekable => {
+            "the file system takes a file only from its start to its end; rclone takes it in any order \
+                        if mounted with --vfs-cache-mode writes"
+                .to_owned()
+        }
         _ if is_link_loop(error) => {
             "a symbolic link is in the way at the destination; -K follows links to folders".to_owned()
         }

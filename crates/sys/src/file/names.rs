@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::{AtFlags, CWD, RawDir, RenameFlags};
 use rustix::io::Errno;
 
-use super::{FileKind, OpenFlags, again, bits, is_unsupported, open_at, path_of, stat_at};
+use super::{FileKind, OpenFlags, again, bits, is_lacking, is_unsupported, open_at, path_of, stat_at};
 
 /// Bytes of names fetched with one call.
 const LISTING_BYTES: usize = 64 * 1024;
@@ -58,7 +58,7 @@ pub fn rename(
     }
     match hard_link(from, name, to, new_name) {
         Ok(()) => unlink(from, name),
-        Err(error) if is_unsupported(&error) => rename_if_free(from, name, to, new_name),
+        Err(error) if is_lacking(&error) => rename_if_free(from, name, to, new_name),
         Err(error) => Err(error),
     }
 }
