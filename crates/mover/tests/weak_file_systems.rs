@@ -5,7 +5,7 @@ mod common;
 mod weak;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -30,6 +30,10 @@ impl Place {
         fs::create_dir(source.path().join("links")).unwrap();
         fs::write(source.path().join("links/one"), "one").unwrap();
         fs::write(source.path().join("folder/large"), vec![7; 3 << 20]).unwrap();
+        if words == "zero-is-now" {
+            let empty = fs::File::options().write(true).open(source.path().join("empty"));
+            empty.unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        }
         fs::set_permissions(source.path().join("small"), fs::Permissions::from_mode(0o640)).unwrap();
         let mounted = Some(weak::mount(destination.path(), words).expect("a mount, which needs /dev/fuse"));
         Self {
@@ -85,7 +89,7 @@ impl Drop for Place {
 }
 
 /// Weaknesses alone and together; whatever they are, the content arrives and a repeat finds it.
-const WEAKNESSES: [&str; 34] = [
+const WEAKNESSES: [&str; 38] = [
     "",
     "hides",
     "t100ns",
@@ -104,6 +108,7 @@ const WEAKNESSES: [&str; 34] = [
     "no-hard-links",
     "no-rename-flags",
     "no-rename-flags,no-hard-links",
+    "no-rename-flags,links-io",
     "no-sync",
     "no-folder-sync",
     "no-direct",
@@ -118,6 +123,9 @@ const WEAKNESSES: [&str; 34] = [
     "changes-numbers",
     "odd-blocks",
     "odd-space",
+    "follows-links",
+    "lists-twice",
+    "zero-is-now",
     "hides,t2s,fixed-modes,no-hard-links,no-rename-flags,fat-names,ignores-case,no-xattrs,no-symlinks",
     "hides,t1s,refuses-modes,no-locks,no-sync,changes-numbers,no-growing,no-link-times",
 ];
@@ -261,6 +269,7 @@ fn further_names_become_files_of_their_own_where_a_file_has_one_name_only() {
     for words in [
         "no-hard-links",
         "no-hard-links,no-rename-flags,t2s",
+        "links-io",
         "changes-numbers",
         "",
     ] {
@@ -277,7 +286,7 @@ fn further_names_become_files_of_their_own_where_a_file_has_one_name_only() {
             fs::read(place.to("folder/further")).unwrap(),
             fs::read(further).unwrap()
         );
-        let own = u64::from(words.contains("no-hard-links"));
+        let own = u64::from(words.contains("no-hard-links") || words.contains("links-io"));
         assert_eq!(Place::lost(&first, Attribute::HardLink), own, "{words}");
         assert_well(&place.copy(&spec), words, "again");
     }
@@ -345,6 +354,22 @@ fn a_device_that_fails_to_sync_is_an_error_and_nothing_gets_its_name() {
 }
 
 #[test]
+fn what_only_closing_a_file_says_is_an_error_and_nothing_gets_its_name() {
+    for fsync in [true, false] {
+        let place = Place::new("broken-close");
+        let spec = CopySpec {
+            fsync,
+            ..place.spec()
+        };
+        let ended = place.copy(&spec);
+        assert!(ended.outcome.is_err() || ended.received.failed.files == 3);
+        for name in ["small", "links/one", "folder/large"] {
+            assert!(!place.to(name).exists(), "{name}");
+        }
+    }
+}
+
+#[test]
 fn a_file_that_is_too_long_for_the_file_system_fails_alone() {
     let place = Place::new("small-files");
     let ended = place.copy(&place.spec());
@@ -354,8 +379,44 @@ fn a_file_that_is_too_long_for_the_file_system_fails_alone() {
 }
 
 #[test]
+fn what_links_lead_to_is_left_alone_where_the_file_system_would_set_times_of_that() {
+    let place = Place::new("follows-links");
+    symlink("small", place.source.path().join("to-small")).unwrap();
+    symlink("nowhere", place.source.path().join("to-nowhere")).unwrap();
+    let small = place.source.path().join("small");
+    let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_500_000_000);
+    let set = fs::File::options().write(true).open(&small).unwrap();
+    set.set_modified(old).unwrap();
+    for step in ["first", "again"] {
+        let ended = place.copy(&place.spec());
+        assert_well(&ended, "follows-links", step);
+        assert_eq!(Place::lost(&ended, Attribute::LinkTime), 2, "{step}");
+        assert_eq!(ended.received.updated.files, 0, "{step}");
+        let kept = fs::metadata(place.to("small")).unwrap().modified().unwrap();
+        assert_eq!(kept, old, "{step}");
+    }
+}
+
+#[test]
+fn a_link_fails_with_what_to_do_where_links_are_refused_with_an_input_output_error() {
+    let place = Place::new("links-io");
+    symlink("small", place.source.path().join("to-small")).unwrap();
+    let ended = place.copy(&place.spec());
+    let failures = &ended.received.failures;
+    assert_eq!(failures.len(), 1, "{failures:?}");
+    assert!(failures[0].reason.as_deref().unwrap().contains("--links skip"));
+    place.assert_content();
+}
+
+#[test]
 fn attributes_that_a_file_system_has_not_are_left_out_and_counted() {
-    let place = Place::new("no-xattrs");
+    for words in ["no-xattrs", "links-io"] {
+        assert_xattrs_are_left_out(words);
+    }
+}
+
+fn assert_xattrs_are_left_out(words: &str) {
+    let place = Place::new(words);
     let folder = Place::new("");
     let from = folder.destination.path().join("a");
     fs::write(&from, "content").unwrap();
@@ -367,17 +428,14 @@ fn attributes_that_a_file_system_has_not_are_left_out_and_counted() {
         ..place.spec()
     };
     let ended = place.copy(&spec);
-    assert_well(&ended, "no-xattrs", "first");
+    assert_well(&ended, words, "first");
     assert_eq!(Place::lost(&ended, Attribute::Xattr), 1);
+    assert_well(&place.copy(&spec), words, "again");
 }
 
 #[test]
 fn a_weak_file_system_is_read_as_any_other() {
-    // That a file is another one by its number is taken for a change, as it must be.
-    for words in WEAKNESSES
-        .iter()
-        .filter(|words| !words.contains("changes-numbers"))
-    {
+    for words in WEAKNESSES {
         let place = Place::new("");
         let from = Place::new(words);
         let file = from.destination.path().join("file");

@@ -139,7 +139,9 @@ impl WeakFs {
             if is_link {
                 self.weak.refuses("no-link-times", Errno::EOPNOTSUPP)?;
             }
-            tree.set_time(number, tree::ns_of(time))?;
+            let follows = is_link && self.weak.is("follows-links");
+            let whose = if follows { tree.led_to(number)? } else { number };
+            tree.set_time(whose, tree::ns_of(time))?;
         }
         tree.attributes(number)
     }
@@ -234,6 +236,7 @@ impl Filesystem for WeakFs {
 
     fn symlink(&self, _req: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
         let refused = self.weak.refuses("no-symlinks", Errno::EPERM);
+        let refused = refused.and_then(|()| self.weak.refuses("links-io", Errno::EIO));
         let link = Content::Link(target.as_os_str().as_bytes().to_vec());
         Self::entry(reply, refused.and_then(|()| self.made(parent, name, link, 0o777)));
     }
@@ -261,6 +264,7 @@ impl Filesystem for WeakFs {
         let mut tree = self.tree();
         let number = number_of(ino);
         let named = self.weak.refuses("no-hard-links", Errno::EPERM);
+        let named = named.and_then(|()| self.weak.refuses("links-io", Errno::EIO));
         let named = named.and_then(|()| tree.name(number_of(to), name.as_bytes(), number));
         let counted = named.and_then(|()| {
             tree.node(number)?.links += 1;
@@ -345,8 +349,10 @@ impl Filesystem for WeakFs {
         }
     }
 
-    fn flush(&self, _req: &Request, _ino: INodeNo, _fh: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
-        reply.ok();
+    fn flush(&self, _req: &Request, _ino: INodeNo, fh: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
+        let has_content = self.tree().bytes(fh.0).is_ok_and(|bytes| !bytes.is_empty());
+        let word = if has_content { "broken-close" } else { "" };
+        done(reply, self.weak.refuses(word, Errno::EIO));
     }
 
     fn release(
@@ -384,7 +390,9 @@ impl Filesystem for WeakFs {
             Ok(found) => found,
             Err(error) => return reply.error(error),
         };
-        for (place, (name, number)) in found.iter().enumerate().skip(offset as usize) {
+        let times = if self.weak.is("lists-twice") { 2 } else { 1 };
+        let listed = std::iter::repeat_n(&found, times).flatten();
+        for (place, (name, number)) in listed.enumerate().skip(offset as usize) {
             let kind = match tree.attributes(*number) {
                 Ok(attributes) => attributes.kind,
                 Err(_) => continue,
@@ -414,6 +422,9 @@ impl Filesystem for WeakFs {
         if self.weak.is("no-xattrs") {
             return reply.error(Errno::EOPNOTSUPP);
         }
+        if self.weak.is("links-io") {
+            return reply.error(Errno::EIO);
+        }
         let mut tree = self.tree();
         let set = tree.node(number_of(ino)).map(|node| {
             node.xattrs.insert(name.as_bytes().to_vec(), value.to_vec());
@@ -435,6 +446,9 @@ impl Filesystem for WeakFs {
     }
 
     fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        if self.weak.is("links-io") {
+            return reply.error(Errno::EIO);
+        }
         let mut tree = self.tree();
         let names = tree.node(number_of(ino)).map(|node| {
             let names = node.xattrs.keys().map(|name| [name.as_slice(), b"\0"].concat());

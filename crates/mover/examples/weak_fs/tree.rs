@@ -214,6 +214,21 @@ impl Tree {
         Ok(())
     }
 
+    /// What a link in one folder leads to by a name in that folder.
+    pub fn led_to(&mut self, link: u64) -> Result<u64, Errno> {
+        let has_it = |node: &Node| match &node.content {
+            Content::Folder(names) => names.values().any(|(_, number)| *number == link),
+            _ => false,
+        };
+        let folder = self.nodes.iter().find(|(_, node)| has_it(node));
+        let folder = folder.map(|(number, _)| *number).ok_or(Errno::ENOENT)?;
+        let Content::Link(target) = &self.node(link)?.content else {
+            return Err(Errno::EINVAL);
+        };
+        let target = target.clone();
+        self.find(folder, &target)
+    }
+
     /// A new node with a name.
     pub fn make(&mut self, folder: u64, name: &[u8], content: Content, mode: u32) -> Result<u64, Errno> {
         let mode = if self.weak.is("fixed-modes") {
@@ -307,6 +322,11 @@ impl Tree {
     /// Sets the time of a node.
     pub fn set_time(&mut self, number: u64, ns: i128) -> Result<(), Errno> {
         self.weak.refuses("refuses-times", Errno::EPERM)?;
+        let ns = if self.weak.is("zero-is-now") && ns == 0 {
+            now_ns()
+        } else {
+            ns
+        };
         if !self.weak.is("ignores-times") {
             self.node(number)?.mtime_ns = ns;
         }
