@@ -370,6 +370,32 @@ fn what_only_closing_a_file_says_is_an_error_and_nothing_gets_its_name() {
 }
 
 #[test]
+fn files_arrive_in_a_folder_that_is_another_file_system_than_the_destination() {
+    for words in ["", "no-rename-flags,no-hard-links"] {
+        let place = Place::new(words);
+        fs::write(place.source.path().join("folder/little"), "little").unwrap();
+        fs::create_dir_all(place.to("folder")).unwrap();
+        let inside = weak::mount(&place.to("folder"), words).unwrap();
+        assert_well(&place.copy(&place.spec()), words, "first");
+        place.assert_content();
+        let again = place.copy(&place.spec());
+        assert_eq!(again.received.present.files, 5, "{words}");
+        let spec = CopySpec {
+            overwrite: Overwrite::Always,
+            verify: farline_spec::Verify::ReadBack,
+            ..place.spec()
+        };
+        let ended = place.copy(&spec);
+        assert_well(&ended, words, "always");
+        assert_eq!(ended.received.copied.files, 5, "{words}");
+        place.assert_content();
+        let names = fs::read_dir(place.to("folder")).unwrap().count();
+        assert_eq!(names, 2, "{words}: large and little alone");
+        drop(inside);
+    }
+}
+
+#[test]
 fn a_file_that_is_too_long_for_the_file_system_fails_alone() {
     let place = Place::new("small-files");
     let ended = place.copy(&place.spec());

@@ -220,11 +220,12 @@ impl Finalizer {
         let staging = &self.destination.site().kept().staging;
         let (parent, name) = split(&entry.source.path);
         let folder = folders.get(parent)?;
-        named(match entry.replaces {
+        let put = match entry.replaces {
             true => self
                 .way
                 .put_in_place(partial.name(), folder.as_fd(), name, &entry.source.path),
             false => file::rename(staging.fd(), partial.name(), folder.as_fd(), name, false),
-        })
+        };
+        named(self.unless_across(put, (partial.fd(), Some(partial.name())), entry, folder.as_fd()))
     }
 }

@@ -36,6 +36,7 @@
 //! `finalizer`; `start`, `site` and `close` are first and last.
 
 mod able;
+mod across;
 mod answer;
 mod attributes;
 mod catalogue;

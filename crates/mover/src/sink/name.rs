@@ -95,20 +95,21 @@ impl Finalizer {
         let (parent, name) = split(path);
         let folder = folders.get(parent)?;
         let staging = &self.destination.site().kept().staging;
-        match &small.staged {
-            None if !entry.replaces => named(file::link_fd(small.file.as_fd(), folder.as_fd(), name)),
+        let put = match &small.staged {
+            None if !entry.replaces => file::link_fd(small.file.as_fd(), folder.as_fd(), name),
             None => {
                 let new = staging.new_name();
-                file::link_fd(small.file.as_fd(), staging.fd(), &new)?;
-                self.way
-                    .put_in_place(&new, folder.as_fd(), name, path)
-                    .inspect_err(|_| staging.discard(&new))
+                file::link_fd(small.file.as_fd(), staging.fd(), &new).and_then(|()| {
+                    self.way
+                        .put_in_place(&new, folder.as_fd(), name, path)
+                        .inspect_err(|_| staging.discard(&new))
+                })
             }
-            Some(staged) if entry.replaces => {
-                named(self.way.put_in_place(staged, folder.as_fd(), name, path))
-            }
-            Some(staged) => named(file::rename(staging.fd(), staged, folder.as_fd(), name, false)),
-        }
+            Some(staged) if entry.replaces => self.way.put_in_place(staged, folder.as_fd(), name, path),
+            Some(staged) => file::rename(staging.fd(), staged, folder.as_fd(), name, false),
+        };
+        let file = (small.file.as_fd(), small.staged.as_deref());
+        named(self.unless_across(put, file, entry, folder.as_fd()))
     }
 
     /// Attributes, time and permission bits of a file that is whole and taken by the file system: these last, they may forbid the others.

@@ -465,7 +465,10 @@ fn busy() -> Failure {
 }
 
 /// Gives a new file its length; where a file system does not lengthen files, by writing the last byte.
-fn lengthen(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
+///
+/// # Errors
+/// The kernel's.
+pub fn lengthen(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     match file::set_length(file, bytes) {
         Err(error) if bytes > 0 && file::is_unsupported(&error) => file::write_all_at(file, &[0], bytes - 1),
         lengthened => lengthened,
