@@ -406,7 +406,13 @@ fn a_file_that_is_too_long_for_the_file_system_fails_alone() {
 
 #[test]
 fn what_links_lead_to_is_left_alone_where_the_file_system_would_set_times_of_that() {
-    let place = Place::new("follows-links");
+    for words in ["follows-links", "follows-links,both-times"] {
+        assert_links_are_not_followed(words);
+    }
+}
+
+fn assert_links_are_not_followed(words: &str) {
+    let place = Place::new(words);
     symlink("small", place.source.path().join("to-small")).unwrap();
     symlink("nowhere", place.source.path().join("to-nowhere")).unwrap();
     let small = place.source.path().join("small");
@@ -415,12 +421,49 @@ fn what_links_lead_to_is_left_alone_where_the_file_system_would_set_times_of_tha
     set.set_modified(old).unwrap();
     for step in ["first", "again"] {
         let ended = place.copy(&place.spec());
-        assert_well(&ended, "follows-links", step);
+        assert_well(&ended, words, step);
         assert_eq!(Place::lost(&ended, Attribute::LinkTime), 2, "{step}");
         assert_eq!(ended.received.updated.files, 0, "{step}");
         let kept = fs::metadata(place.to("small")).unwrap().modified().unwrap();
         assert_eq!(kept, old, "{step}");
     }
+}
+
+#[test]
+fn a_link_gets_its_time_where_both_times_are_set_or_none() {
+    let place = Place::new("both-times");
+    symlink("small", place.source.path().join("to-small")).unwrap();
+    assert_well(&place.copy(&place.spec()), "both-times", "first");
+    let time = |link: &Path| fs::symlink_metadata(link).unwrap().modified().unwrap();
+    let wanted = time(&place.source.path().join("to-small"));
+    assert_eq!(time(&place.to("to-small")), wanted);
+    assert_eq!(place.copy(&place.spec()).received.updated.files, 0);
+}
+
+#[test]
+fn where_nothing_may_be_deleted_a_copy_ends_well_and_says_what_stays() {
+    let place = Place::new("keeps-all");
+    for step in ["first", "again"] {
+        let ended = place.copy(&place.spec());
+        assert_well(&ended, "keeps-all", step);
+        assert_eq!(Place::lost(&ended, Attribute::Staging), 1, "{step}");
+        assert!(
+            ended.received.problems.is_empty(),
+            "{step}: {:?}",
+            ended.received.problems
+        );
+    }
+    let small = place.source.path().join("folder/large");
+    fs::write(&small, vec![9; 4 << 20]).unwrap();
+    let spec = CopySpec {
+        overwrite: Overwrite::Different,
+        ..place.spec()
+    };
+    assert_well(&place.copy(&spec), "keeps-all", "different");
+    assert_eq!(
+        fs::read(place.to("folder/large")).unwrap(),
+        fs::read(&small).unwrap()
+    );
 }
 
 #[test]

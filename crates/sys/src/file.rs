@@ -14,7 +14,8 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 pub use attributes::{
-    check_writable, get_xattrs, remove_xattr, set_both_times, set_mode, set_times, set_times_at, set_xattr,
+    check_writable, get_xattrs, remove_xattr, set_both_times, set_both_times_at, set_mode, set_times,
+    set_times_at, set_xattr,
 };
 pub use content::{
     allocate, cached_bytes, cached_bytes_in, data_after, flush, forget, hole_after, in_memory,

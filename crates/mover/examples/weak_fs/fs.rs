@@ -221,17 +221,15 @@ impl Filesystem for WeakFs {
     }
 
     fn unlink(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        done(
-            reply,
-            self.tree().unname(number_of(parent), name.as_bytes(), false),
-        );
+        let may = self.weak.refuses("keeps-all", Errno::EPERM);
+        let unnamed = || self.tree().unname(number_of(parent), name.as_bytes(), false);
+        done(reply, may.and_then(|()| unnamed()));
     }
 
     fn rmdir(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        done(
-            reply,
-            self.tree().unname(number_of(parent), name.as_bytes(), true),
-        );
+        let may = self.weak.refuses("keeps-all", Errno::EPERM);
+        let unnamed = || self.tree().unname(number_of(parent), name.as_bytes(), true);
+        done(reply, may.and_then(|()| unnamed()));
     }
 
     fn symlink(&self, _req: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {

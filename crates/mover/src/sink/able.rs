@@ -12,7 +12,7 @@ use tracing::debug;
 use super::clock::{Clock, Grain, may_be_kept_as};
 use super::journal::Source;
 use super::lock::set_times;
-use super::site::Destination;
+use super::site::{Destination, ResumeState};
 use super::words::{POISONED, in_words, one_line};
 use crate::message::Xattr;
 
@@ -117,13 +117,13 @@ impl Destination {
 
     /// Whether what is set of a link would be set of what it leads to, wherever that is.
     pub fn follows_links(&self) -> bool {
+        let tried = |kept: &ResumeState| {
+            let set =
+                |folder: BorrowedFd<'_>, link: &[u8]| self.set_link_time(folder, link, Clock::probe_ns());
+            kept.staging.follows_links(set)
+        };
         let kept = self.kept_if_any();
-        kept.is_some_and(|kept| {
-            *kept
-                .able
-                .follows_links
-                .get_or_init(|| kept.staging.follows_links())
-        })
+        kept.is_some_and(|kept| *kept.able.follows_links.get_or_init(|| tried(kept)))
     }
 
     /// Whether a file at the destination with the time `found_ns` may be the unchanged `source`.
@@ -166,6 +166,17 @@ impl Destination {
             self.lose(Attribute::Time, "outside the range of the file system", 1);
         }
         Ok(())
+    }
+
+    /// Sets the time of last change of a link.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn set_link_time(&self, folder: BorrowedFd<'_>, name: &[u8], mtime_ns: i64) -> io::Result<()> {
+        match self.able().is_some_and(|able| able.both_times) {
+            true => file::set_both_times_at(folder, name, mtime_ns),
+            false => file::set_times_at(folder, name, mtime_ns),
+        }
     }
 
     /// Sets permission bits; says where they are not kept.

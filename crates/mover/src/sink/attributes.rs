@@ -163,7 +163,9 @@ impl Decider {
                 wanted.belongs.give_at(parent.as_fd(), name)?;
             }
             if new_time {
-                let set = file::set_times_at(parent.as_fd(), name, wanted.mtime_ns);
+                let set = self
+                    .destination
+                    .set_link_time(parent.as_fd(), name, wanted.mtime_ns);
                 if let Err(error) = &set {
                     self.destination.lose(Attribute::LinkTime, &in_words(error), 1);
                 }

@@ -135,7 +135,7 @@ impl Closer {
         kept.journal.forget();
         let ended = kept.staging.end(base.as_fd());
         if let Err(error) = &ended
-            && staging::is_not_empty(error)
+            && staging::stays(error)
         {
             let how = format!("{} stays: {}", staging::shown_name(), in_words(error));
             self.destination.lose(Attribute::Staging, &how, 1);

@@ -256,7 +256,10 @@ impl Answerer<'_> {
                 .problems
                 .add(&said.path, &format!("owner of the link: {why}"));
         }
-        if has_time && let Err(why) = unless_followed(&|| file::set_times_at(parent, name, said.mtime_ns)) {
+        if has_time
+            && let Err(why) =
+                unless_followed(&|| parts.destination.set_link_time(parent, name, said.mtime_ns))
+        {
             parts.destination.lose(Attribute::LinkTime, &why, 1);
         }
     }

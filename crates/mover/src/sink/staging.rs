@@ -12,7 +12,6 @@ use farline_spec::{CopySpec, Failure, FailureKind};
 use farline_sys::file::{self, OpenFlags};
 
 use super::able::synced;
-use super::clock::Clock;
 use super::fold;
 use super::journal::{self, Journal, Memory, SHARED_ID, Source, shared_id, sixteen};
 use super::lock::Lock;
@@ -250,7 +249,7 @@ impl Staging {
             }
             match file::unlink(self.folder.as_fd(), &name) {
                 // What was removed while it was open goes when it is closed, wherever that is.
-                Err(error) if is_not_empty(&error) || error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if stays(&error) || error.kind() == io::ErrorKind::NotFound => {}
                 removed => removed?,
             }
         }
@@ -370,10 +369,10 @@ impl Staging {
 
     /// Whether a time that is set of a link is set of what it leads to, as mounts of sshfs do: of one that leads nowhere it then
     /// cannot be.
-    pub fn follows_links(&self) -> bool {
+    pub fn follows_links(&self, set_time: impl FnOnce(BorrowedFd<'_>, &[u8]) -> io::Result<()>) -> bool {
         let link = self.new_name();
         let made = file::make_link(b"nothing", self.fd(), &link);
-        let set = made.and_then(|()| file::set_times_at(self.fd(), &link, Clock::probe_ns()));
+        let set = made.and_then(|()| set_time(self.fd(), &link));
         self.discard(&link);
         set.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
@@ -448,13 +447,18 @@ fn part_name(part: u32) -> Vec<u8> {
 const POISONED: &str = "a thread of the copy panicked while it held the staging folder";
 
 /// Whether a folder could not be removed because something is in it, or holds it.
-pub fn is_not_empty(error: &io::Error) -> bool {
+fn is_not_empty(error: &io::Error) -> bool {
     use io::ErrorKind::{DirectoryNotEmpty, ResourceBusy};
     // POSIX allows either of the first two.
     matches!(
         error.kind(),
         DirectoryNotEmpty | io::ErrorKind::AlreadyExists | ResourceBusy
     )
+}
+
+/// Whether what could not be removed may stay: it is in use, or nothing may be removed here, and no file is the worse for it.
+pub fn stays(error: &io::Error) -> bool {
+    is_not_empty(error) || error.kind() == io::ErrorKind::PermissionDenied
 }
 
 fn busy() -> Failure {

@@ -28,8 +28,7 @@ pub fn set_times(file: BorrowedFd<'_>, mtime_ns: i64) -> io::Result<()> {
 /// # Errors
 /// The kernel's.
 pub fn set_both_times(file: BorrowedFd<'_>, mtime_ns: i64) -> io::Result<()> {
-    let mut times = times(mtime_ns);
-    times.last_access.tv_nsec = UTIME_NOW;
+    let times = both_times(mtime_ns);
     match again(|| rustix::fs::futimens(file, &times)) {
         Err(error) if is_only_a_path(&error) => {
             again(|| rustix::fs::utimensat(file, "", &times, AtFlags::EMPTY_PATH))
@@ -44,6 +43,20 @@ pub fn set_both_times(file: BorrowedFd<'_>, mtime_ns: i64) -> io::Result<()> {
 /// The kernel's.
 pub fn set_times_at(dir: BorrowedFd<'_>, name: &[u8], mtime_ns: i64) -> io::Result<()> {
     again(|| rustix::fs::utimensat(dir, name, &times(mtime_ns), AtFlags::SYMLINK_NOFOLLOW))
+}
+
+/// As [`set_times_at`], with the time of last access, as [`set_both_times`].
+///
+/// # Errors
+/// The kernel's.
+pub fn set_both_times_at(dir: BorrowedFd<'_>, name: &[u8], mtime_ns: i64) -> io::Result<()> {
+    again(|| rustix::fs::utimensat(dir, name, &both_times(mtime_ns), AtFlags::SYMLINK_NOFOLLOW))
+}
+
+fn both_times(mtime_ns: i64) -> Timestamps {
+    let mut times = times(mtime_ns);
+    times.last_access.tv_nsec = UTIME_NOW;
+    times
 }
 
 fn times(mtime_ns: i64) -> Timestamps {
