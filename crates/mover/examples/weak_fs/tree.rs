@@ -142,6 +142,9 @@ pub struct Tree {
     next: u64,
     /// Files that were unlinked while they were open, and where they are now.
     hidden: HashMap<u64, (u64, Vec<u8>)>,
+    /// Files that were unlinked while they were open, and come back once when they are closed.
+    returning: HashMap<u64, (u64, Vec<u8>)>,
+    returned: BTreeSet<u64>,
     looks: u64,
 }
 
@@ -153,6 +156,8 @@ impl Tree {
             nodes: HashMap::new(),
             next: TOP,
             hidden: HashMap::new(),
+            returning: HashMap::new(),
+            returned: BTreeSet::new(),
             looks: 0,
         };
         tree.add(Content::Folder(BTreeMap::new()), 0o755);
@@ -263,8 +268,12 @@ impl Tree {
             }
             _ => {}
         }
+        let is_open = node.opens > 0;
         self.drop_name(folder, name)?;
         self.node(number)?.links -= 1;
+        if is_open && self.weak.is("brings-back") && self.returned.insert(number) {
+            self.returning.insert(number, (folder, name.to_vec()));
+        }
         self.forget_if_gone(number);
         Ok(())
     }
@@ -305,6 +314,12 @@ impl Tree {
         if let Some((folder, hidden)) = self.hidden.remove(&number) {
             // Whoever renamed it meanwhile has it.
             let _ = self.unname(folder, &hidden, false);
+        }
+        if let Some((folder, name)) = self.returning.remove(&number)
+            && self.name(folder, &name, number).is_ok()
+            && let Ok(node) = self.node(number)
+        {
+            node.links = 1;
         }
         self.forget_if_gone(number);
     }

@@ -406,7 +406,7 @@ impl Staging {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
                 removed => return removed,
             }
-            if file::stat_at(Some(folder.as_fd()), LOCK, false).is_ok() {
+            if is_in_use(folder.as_fd()) {
                 // Another session of the same copy has begun in it.
                 return Ok(());
             }
@@ -414,6 +414,17 @@ impl Staging {
             pause *= 2;
         }
     }
+}
+
+/// Whether there is a lock again in a folder, and somebody's. One that nobody holds came back when it was closed, as on mounts of
+/// rclone, which write a file then: it is removed once more, closed.
+fn is_in_use(folder: BorrowedFd<'_>) -> bool {
+    let lock = match file::open_beneath(folder, LOCK, OpenFlags::READ | OpenFlags::NO_FOLLOW, 0) {
+        Err(error) => return error.kind() != io::ErrorKind::NotFound,
+        Ok(lock) => lock,
+    };
+    let is_free = matches!(file::lock_exclusive(lock.as_fd()), Ok(true));
+    !is_free || file::unlink(folder, LOCK).is_err()
 }
 
 /// The folders of one session, locked.
