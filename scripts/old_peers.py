@@ -37,9 +37,8 @@ PEERS = (
     OldPeer("v1", "822c5489", 1),
     OldPeer("v2", "4d4c16ec", 2),
     OldPeer("v3", "bfb08918", 3),
-    # The release of 0.2.0, and the last before version 5.
-    OldPeer("v4-0.2.0", "246e7ab4", 4),
-    OldPeer("v4", "a1664f71", 4, has_carried=True),
+    # The release of 0.2.0. What came between it and version 5 was in no release.
+    OldPeer("v4", "246e7ab4", 4),
     # The first of their versions: what has changed since then without a new version must still fit.
     OldPeer("v5", "b956c589", 5, has_carried=True),
     OldPeer("v6", "8a49789b", 6, has_carried=True),

@@ -86,7 +86,7 @@ fn ends_of_versions_that_know_blake3_alone_use_it_and_refuse_what_they_do_not_kn
     let site = Site::new("");
     make_tree(&site.near().join("data"), 300_000);
     make_tree(&site.far().join("data"), 300_000);
-    for version in 1..=3 {
+    for version in 1..=4 {
         for (hash, used) in [
             ("auto", "blake3"),
             ("blake3", "blake3"),

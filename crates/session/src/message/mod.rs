@@ -62,7 +62,8 @@ pub const HEALS_FRAMES: u32 = 3;
 /// First version in which it asks for further names by themselves where their file could not be copied.
 pub const TAKES_NAMES_APART: u32 = 3;
 /// First version whose ends know of other sums than BLAKE3 (`hash` of a copy): before it a copy is proved with that, or not at all.
-pub const KNOWS_SUMS: u32 = 4;
+/// The release of 0.2.0 speaks version 4 and knows none.
+pub const KNOWS_SUMS: u32 = 5;
 
 /// First version in which a copy can change while it runs, and its server says how far its stages are.
 pub const ADJUSTS: u32 = 4;

@@ -37,7 +37,7 @@ fn greeting(min_version: u32, max_version: u32) -> ServerMessage {
 #[test]
 fn a_server_that_knows_blake3_alone_is_asked_in_words_that_it_knows() {
     for (hash, verify) in [("auto", "tree"), ("blake3", "tree"), ("none", "none")] {
-        for (version, is_said) in [(3, false), (4, hash != "auto")] {
+        for (version, is_said) in [(4, false), (5, hash != "auto")] {
             let copy = format!(r#"{{"copy":{{"sources":["s"],"destination":"d","hash":"{hash}"}}}}"#);
             let mut machine = client(spec(&copy));
             machine.handle_message(Duration::ZERO, greeting(1, version));
@@ -49,7 +49,7 @@ fn a_server_that_knows_blake3_alone_is_asked_in_words_that_it_knows() {
     }
     let copy = r#"{"copy":{"sources":["s"],"destination":"d","hash":"xxh3"}}"#;
     let mut machine = client(spec(copy));
-    machine.handle_message(Duration::ZERO, greeting(1, 3));
+    machine.handle_message(Duration::ZERO, greeting(1, 4));
     assert_eq!(machine.failure().unwrap().kind, FailureKind::Version);
 }
 
