@@ -23,6 +23,7 @@ from farline.cli.serve import command as serve_command
 from farline.errors import FarlineError, SpecError, SystemFailure, from_failure
 from farline.spec.options import NOT_OF_COPIES, nested
 from farline.spec.table import OPTIONS, Option
+from farline.store import Store
 
 ROOT = Path(__file__).parents[3]
 _INNER = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+\b|\b(?:tcp|udp|udt|rbudp|quic|copy|pairs)\.[a-z]")
@@ -209,6 +210,9 @@ def test_an_error_stays_of_its_kind() -> None:
     assert isinstance(told, FarlineError) and told.kind == "limit" and told.permanent
 
 
-def test_where_keeps_the_names_of_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    assert group.run(["runs", "--where", "streams"]) == 1
+def test_where_keeps_the_names_of_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Store(tmp_path)
+    assert group.run(["runs", "--store", str(tmp_path), "--where", "streams"]) == 1
     assert "write OPTION=VALUE, such as streams=4" in capsys.readouterr().err
