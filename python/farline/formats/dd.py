@@ -28,6 +28,7 @@ _GNU_ANY = re.compile(
     rf"(\d{{1,18}}) [^\W\d]+ \([^()]*\) [^\d,(]{{1,40}}, {_SECONDS} ?[^\W\d]+, [^,]*?/s\s*"
 )
 _BSD = re.compile(rf"(\d{{1,18}}) bytes transferred in {_SECONDS} secs? \(.*/sec\)\s*", re.ASCII)
+_FAILED = re.compile(r"(?:\S*/)?dd: (?:error (?:reading|writing) |.+: No space left on device$).*")
 _OUT = re.compile(r"\d+\+\d+ records out|\d+\+\d+ \S.*")
 
 
@@ -40,17 +41,24 @@ def _row(line: str) -> Row | None:
 
 
 def _records(reading: Reading) -> Iterator[Record]:
-    ended = False
+    ended = failed = False
     for number, line in reading.lines():
         if _OUT.fullmatch(line):
             ended = True
             reading.skip("message")
             continue
         row = _row(line)
-        if row is None:
+        if _FAILED.match(line):
+            # Its figures follow: what was moved until then.
+            failed = True
+            reading.skip("message")
+        elif row is None:
             other_line(reading, number, line)
         elif not ended:
             reading.skip("progress")
+        elif failed:
+            failed = False
+            yield Record(number, line, {**row, "complete": False, "code": "failed"})
         elif not row["bytes"]:
             reading.skip("no data to move")
         else:
@@ -63,4 +71,4 @@ _DETECT = re.compile(
     re.MULTILINE,
 )
 
-FORMAT = Format("dd", "output of dd", found_by(_DETECT), read_records("dd", _records))
+FORMAT = Format("dd", "output of dd", found_by(_DETECT), read_records("dd", _records), version=2)

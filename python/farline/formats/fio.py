@@ -31,7 +31,7 @@ _SLACK_MS = 1000
 
 def _rows(document: Document) -> Iterator[Row]:
     """Rows of one run of fio."""
-    scale = 1024 if (word(document.get("fio version")) or "").startswith("fio-2") else 1
+    is_old = (word(document.get("fio version")) or "").startswith("fio-2")
     groups: dict[tuple[str, str, bool], list[dict[str, Any]]] = {}
     jobs = _jobs(document)
     alone = len({str(job.get("groupid")) for job in jobs}) < 2
@@ -46,7 +46,7 @@ def _rows(document: Document) -> Iterator[Row]:
         if failed and not done:
             yield {"modality": "F", "complete": False, "code": f"error {job.get('error')}"}
     for (_, direction, failed), group in groups.items():
-        yield {**_row(document, group, direction, scale, alone), **_outcome(group, failed)}
+        yield {**_row(document, group, direction, is_old, alone), **_outcome(group, failed)}
 
 
 def _outcome(group: list[dict[str, Any]], failed: bool) -> Row:
@@ -66,8 +66,14 @@ def _done(job: dict[str, Any], direction: str) -> dict[str, Any] | None:
     return done if isinstance(done, dict) and (whole(done.get("io_bytes")) or 0) > 0 else None
 
 
+def _bytes(done: dict[str, Any], is_old: bool) -> int:
+    """What was moved. Until fio 2.20 `io_bytes` was KiB; with bytes came `io_kbytes` beside it."""
+    moved = whole(done.get("io_bytes")) or 0
+    return moved * 1024 if is_old and "io_kbytes" not in done else moved
+
+
 def _row(
-    document: Document, group: list[dict[str, Any]], direction: str, scale: int, alone: bool
+    document: Document, group: list[dict[str, Any]], direction: str, is_old: bool, alone: bool
 ) -> Row:
     figures = [done for job in group if (done := _done(job, direction))]
     # fio 3 has both: `bw` is KiB a second, `bw_bytes` bytes.
@@ -83,7 +89,7 @@ def _row(
         "modality": "F",
         "started_at": None if started_ms is None else round(started_ms * 1000),
         "duration_s": runtime_ms / 1000 or None,
-        "bytes": sum(whole(one.get("io_bytes")) or 0 for one in figures) * scale,
+        "bytes": sum(_bytes(one, is_old) for one in figures),
         "rate_bps": sum(rate or 0 for rate in rates) * 8,
         "code": direction,
         "from_host": host,
@@ -198,5 +204,5 @@ FORMAT = Format(
     "JSON of fio",
     lambda start: '"fio version"' in start,
     read_records("fio", _records),
-    version=2,
+    version=3,
 )

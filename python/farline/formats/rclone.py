@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_LEFT_OUT = re.compile(r"Skipped .* as --dry-run is set")
+
+
 @dataclass
 class _Status:
     """What rclone told at one moment."""
@@ -33,6 +36,7 @@ class _Status:
     files: int | None = None
     errors: int = 0
     written_us: int | None = None
+    is_dry: bool = False
 
     def row(self) -> Row:
         """The row of a run that ended so."""
@@ -50,6 +54,11 @@ class _Runs:
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self._last: _Status | None = None
+        self._is_dry = False
+
+    def left_out(self) -> None:
+        """A file was left out by `--dry-run`: what is told next counts what was not moved."""
+        self._is_dry = True
 
     def take(self, status: _Status) -> Iterator[Record]:
         """Takes in what was told; gives the run that ended before."""
@@ -57,8 +66,10 @@ class _Runs:
         if last is not None and last.seconds is not None and status.seconds is not None:
             if status.moved >= last.moved and status.seconds >= last.seconds:
                 self._reading.skip("interim status, not a final result")
+                status.is_dry = last.is_dry
             else:
                 yield from self.end()
+        status.is_dry, self._is_dry = status.is_dry or self._is_dry, False
         self._last = status
 
     def end(self) -> Iterator[Record]:
@@ -66,15 +77,19 @@ class _Runs:
         last, self._last = self._last, None
         if last is None:
             return
-        if last.moved or last.errors:
+        if last.is_dry:
+            self._reading.skip("dry run, nothing was moved")
+        elif last.moved or last.errors:
             yield Record(last.line, last.text, last.row())
         else:
             self._reading.skip("no data to move")
 
 
-def _status_of(line_number: int, line: str) -> _Status | None:
+def _status_of(line_number: int, line: str, runs: _Runs) -> _Status | None:
     """What a line of a JSON log tells; None if it tells no statistics."""
     entry = json.loads(line)
+    if isinstance(entry, dict) and entry.get("skipped") and _LEFT_OUT.search(str(entry.get("msg"))):
+        runs.left_out()
     stats = entry.get("stats") if isinstance(entry, dict) else None
     if not isinstance(stats, dict):
         return None
@@ -94,7 +109,7 @@ def _from_json(reading: Reading) -> Iterator[Record]:
             other_line(reading, line_number, line)
             continue
         try:
-            status = _status_of(line_number, line)
+            status = _status_of(line_number, line, runs)
         except (ValueError, RecursionError) as failure:
             deep = isinstance(failure, RecursionError)
             why = "unreadable JSON: nested too deeply" if deep else f"not a log line: {failure}"
@@ -115,14 +130,18 @@ _MOVED = re.compile(
 _FILES = re.compile(r"Transferred:\s+(\d{1,12}) / \d+(?:, .*)?\s*", re.ASCII)
 _ERRORS = re.compile(r"Errors:\s+(\d{1,12})\b.*", re.ASCII)
 _ELAPSED = re.compile(
-    r"Elapsed time:\s+(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(\d+(?:\.\d+)?)(ms|s)\s*", re.ASCII
+    r"Elapsed time:\s+(?:(\d+)y)?(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?"
+    r"(\d+(?:\.\d+)?)(ms|s)\s*",
+    re.ASCII,
 )
+_OF_A_FILE = re.compile(r"ERROR +: .+: Failed to ")
+"""A file that failed: rclone goes on, and its statistics count it."""
+_SPANS_S = (365 * 86_400, 7 * 86_400, 86_400, 3600, 60)
 
 
 def _seconds(match: re.Match[str]) -> float:
-    days, hours, minutes = (int(match[at] or 0) for at in (1, 2, 3))
-    last = float(match[4]) * (0.001 if match[5] == "ms" else 1.0)
-    return days * 86_400 + hours * 3600 + minutes * 60 + last
+    whole_spans = sum(int(match[at] or 0) * span for at, span in enumerate(_SPANS_S, 1))
+    return whole_spans + float(match[6]) * (0.001 if match[7] == "ms" else 1.0)
 
 
 def _from_text(reading: Reading) -> Iterator[Record]:
@@ -141,7 +160,10 @@ def _from_text(reading: Reading) -> Iterator[Record]:
             told.seconds = _seconds(match)
             yield from runs.take(told)
             told = None
-        elif " Failed to " in line:
+        elif _LEFT_OUT.search(line):
+            runs.left_out()
+            reading.skip("message")
+        elif " Failed to " in line and not _OF_A_FILE.search(line):
             # What was told last is of the run that failed.
             yield from _failed(runs, line_number, line)
             told = None
@@ -184,4 +206,4 @@ def _detect(start: str) -> bool:
     )
 
 
-FORMAT = Format("rclone", "log of rclone, JSON or text, with statistics", _detect, read)
+FORMAT = Format("rclone", "log of rclone, JSON or text, with statistics", _detect, read, version=2)

@@ -269,6 +269,11 @@ def test_fio_2_counted_in_kib(tmp_path: Path) -> None:
     }
     row = only(given(tmp_path, json.dumps(old), "fio")[0])
     assert (row["bytes"], row["rate_bps"]) == (65536 * 1024, 32768 * 1024 * 8)
+    # From 2.21 on in bytes, and in KiB beside it.
+    done = {"io_bytes": 65536 * 1024, "io_kbytes": 65536, "bw": 32768, "runtime": 2000}
+    newer = {"fio version": "fio-2.21", "jobs": [{"error": 0, "write": done}]}
+    row = only(given(tmp_path, json.dumps(newer), "fio")[0])
+    assert (row["bytes"], row["rate_bps"]) == (65536 * 1024, 32768 * 1024 * 8)
 
 
 @pytest.mark.parametrize("written", ["nan", "-nan", "inf", "-inf", "NaN"])

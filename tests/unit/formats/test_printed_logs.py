@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -259,6 +260,42 @@ def test_rclone_before_1_57_wrote_k_for_kib(tmp_path: Path) -> None:
     text = "Transferred:   \t   20.500k / 20.508 kBytes, 99%, 8.2 kBytes/s, ETA 0s\n"
     rows, _ = given(tmp_path, text + "Elapsed time:  2s\n", "rclone")
     assert rows[0]["bytes"] == 20992
+
+
+def test_a_dry_run_of_rclone_moved_nothing(tmp_path: Path) -> None:
+    left_out = "2026/11/28 02:00:01 NOTICE: a: Skipped copy as --dry-run is set (size 1Mi)\n"
+    text = rclone("1 MiB", "1m1.5s") + left_out + rclone("1 KiB", "0.5s") + rclone("2 KiB", "1s")
+    rows, tally = given(tmp_path, text + rclone("3 B", "0.1s"), "rclone")
+    assert [row["bytes"] for row in rows] == [1 << 20, 3]
+    assert tally.skipped["dry run, nothing was moved"] == 1
+    said = {"level": "notice", "msg": "Skipped copy as --dry-run is set", "skipped": "copy"}
+    told = {"level": "notice", "msg": "", "source": "s", "stats": {"bytes": 9, "elapsedTime": 1.0}}
+    text = json.dumps(said) + "\n" + json.dumps(told) + "\n"
+    assert given(tmp_path, text, "rclone")[0] == []
+
+
+def test_a_file_that_rclone_failed_to_copy_does_not_end_its_run(tmp_path: Path) -> None:
+    one = "2026/11/28 02:00:01 ERROR : a: Failed to copy: permission denied\n"
+    last = "2026/11/28 02:00:09 Failed to copy with 2 errors: last error was: permission denied\n"
+    more = "Errors:                 1 (retrying may help)\n"
+    text = one + rclone("1 KiB", "1s", more) + one + rclone("2 KiB", "2s", more) + last
+    [row] = given(tmp_path, text, "rclone")[0]
+    assert facts(row, "bytes", "complete") == (2048, False)
+
+
+def test_rclone_counts_weeks_and_years(tmp_path: Path) -> None:
+    [row] = given(tmp_path, rclone("9 TiB", "1y1w2d3h4m5.0s"), "rclone")[0]
+    assert row["duration_s"] == (365 + 7 + 2) * 86_400 + 3 * 3600 + 4 * 60 + 5
+
+
+@pytest.mark.parametrize("moved", [0, 1 << 20])
+def test_a_dd_that_met_a_full_disk_has_failed(tmp_path: Path, moved: int) -> None:
+    text = (
+        "dd: error writing '/mnt/a': No space left on device\n2+0 records in\n1+0 records out\n"
+        f"{moved} bytes (1.0 MB, 1.0 MiB) copied, 0.5 s, 2.1 MB/s\n"
+    )
+    [row] = given(tmp_path, text, "dd")[0]
+    assert facts(row, "bytes", "complete") == (moved, False)
 
 
 @pytest.mark.parametrize(
