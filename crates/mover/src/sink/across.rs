@@ -79,7 +79,11 @@ impl Finalizer {
         self.dress(copy, entry)
     }
 
-    fn each_part(
+    /// Gives `take` all that is in `from`, part by part, with where each begins.
+    ///
+    /// # Errors
+    /// The kernel's, those of `take`, `Interrupted` where the copy ends meanwhile.
+    pub fn each_part(
         &self,
         from: BorrowedFd<'_>,
         mut take: impl FnMut(&[u8], u64) -> io::Result<()>,

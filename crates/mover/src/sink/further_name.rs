@@ -17,9 +17,6 @@ use super::plan::Mode;
 use crate::message::Wants;
 use crate::root::split;
 
-/// What is copied at once of a file that becomes two.
-const COPIED_BYTES: usize = 1 << 20;
-
 impl Finalizer {
     /// Makes a further name of a file that is settled.
     ///
@@ -120,21 +117,9 @@ impl Finalizer {
         let facts = file::stat_fd(old.as_fd())?;
         let make = write | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
         let copy = file::open_beneath(self.destination.site().kept().staging.fd(), new, make, 0o600)?;
-        let mut buffer = vec![0; COPIED_BYTES];
-        let mut offset = 0;
-        loop {
-            if self.run.check().is_err() {
-                return Err(io::ErrorKind::Interrupted.into());
-            }
-            self.run.beat();
-            match file::read_at(old.as_fd(), &mut buffer, offset)? {
-                0 => break,
-                bytes => {
-                    file::write_all_at(copy.as_fd(), &buffer[..bytes], offset)?;
-                    offset += bytes as u64;
-                }
-            }
-        }
+        self.each_part(old.as_fd(), |part, offset| {
+            file::write_all_at(copy.as_fd(), part, offset)
+        })?;
         file::flush(copy.as_fd())?;
         if self.plan.spec.times {
             self.destination.keep_time(copy.as_fd(), facts.mtime_ns)?;
