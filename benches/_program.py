@@ -11,6 +11,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +22,7 @@ from typing import IO, NoReturn
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 CLEAN_UP_S = 120.0
 """How long a bench may take to remove what it made; the largest has a million files."""
+_INSIST_S = 0.1
 
 
 def program(main: Callable[[], int], *, any_build: bool = False) -> NoReturn:
@@ -39,11 +42,27 @@ def program(main: Callable[[], int], *, any_build: bool = False) -> NoReturn:
 def stop_cleanly() -> None:
     """From now on a signal that stops the process raises `SystemExit`, once.
 
-    A signal that is ignored already, as by nohup, stays so.
+    A signal that is ignored already, as by nohup, stays so. To be called once, by the main thread.
     """
+    seen, wakes = os.pipe()
+    os.set_blocking(wakes, False)
+    signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+    threading.Thread(target=_insist, args=(seen, threading.get_ident()), daemon=True).start()
     for number in STOPPING:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
+
+
+def _insist(seen: int, main: int) -> None:
+    """Sends the main thread its signal again until it has taken it.
+
+    Python notes a signal and looks at it before its next step: one that comes just before the main
+    thread begins to wait for a process would be looked at only when that has ended.
+    """
+    (number,) = os.read(seen, 1)
+    while signal.getsignal(number) is _stop:
+        signal.pthread_kill(main, number)
+        time.sleep(_INSIST_S)
 
 
 def _stop(number: int, _frame: FrameType | None) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from farline.errors import SystemFailure, TimeoutFailure
 from farline.testbeds.host import Host
 from farline.tools.native import TICKET_VARIABLE
-from farline.tools.signals import handled_by
+from farline.tools.signals import handled_by, waited
 
 PORT = 5470
 _READY_S = 20.0
@@ -85,7 +85,7 @@ def run_inside(host: Host, command: list[str], ticket: str) -> int:
         command_run = host.popen(command, env=environment, process_group=0)
         passed.to(command_run)
         try:
-            return exit_code(command_run.wait())
+            return exit_code(waited(command_run))
         finally:
             end(command_run)
 

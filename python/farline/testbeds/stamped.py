@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from farline.errors import FarlineError, UsageError
 from farline.testbeds.bed import Testbed
+from farline.tools.signals import waited
 
 if TYPE_CHECKING:
     from farline.spec._types import ValidityStamp
@@ -70,7 +71,7 @@ def run_with_stamp(bed: Testbed, argv: Sequence[str]) -> StampedEnd:
     ]
     before = {number: signal.signal(number, program.hand_on) for number in heard}
     try:
-        code = program.start(argv).wait()
+        code = waited(program.start(argv))
     except OSError as error:
         raise UsageError(f"{argv[0]}: {error.strerror}") from None
     finally:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -97,6 +98,23 @@ def test_a_stopped_bench_leaves_nothing_in_memory(script: str, number: signal.Si
         assert next_line(process) == "ending"
         process.communicate("\n", timeout=LIMIT_S)
         assert process.returncode == 128 + number
+        assert not folder.exists()
+
+
+def test_a_signal_that_comes_just_before_it_waits_is_not_missed() -> None:
+    # As seen by the main thread: it has been noted, and interrupts no wait.
+    early = """
+import signal, threading, time
+def meet():
+    time.sleep(1)
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+threading.Thread(target=meet, daemon=True).start()
+"""
+    script = BENCH.replace("            subprocess.run(", f"{indent(early, ' ' * 12)}\n            subprocess.run(")
+    with started(script) as (process, folder):
+        assert next_line(process) == "ending"
+        process.communicate("\n", timeout=LIMIT_S)
+        assert process.returncode == 128 + signal.SIGTERM
         assert not folder.exists()
 
 
