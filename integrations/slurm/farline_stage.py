@@ -22,6 +22,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +31,8 @@ _DIRECTIVE = re.compile(r"#BB_LUA\s+(\S+)\s*(.*)")
 _PHASES = ("stage_in", "stage_out")
 _LOOK_S = 0.5
 """How often it is looked whether the job still wants its copy."""
+_GRACE_S = 3.0
+"""For a copy to end once it is asked to."""
 
 
 class StageError(Exception):
@@ -152,16 +155,38 @@ def paths(script: Path, file: Path) -> None:
 def teardown(job: str) -> None:
     """Ends what still runs; its logs stay until the next job of this number."""
     for running in STATE.glob(f"{job}.*.pid"):
-        try:
-            os.killpg(int(running.read_text()), signal.SIGTERM)
-        except (OSError, ValueError):
-            continue
+        # Slurm may have killed who waited for it. The second signal lets it stop at once.
+        for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
+            if not is_there(running, number) or is_gone(running):
+                break
+        running.unlink(missing_ok=True)
+
+
+def is_gone(running: Path) -> bool:
+    """Whether a copy has ended within a moment."""
+    until = time.monotonic() + _GRACE_S
+    while is_there(running):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def is_there(running: Path, number: int = 0) -> bool:
+    """Whether a copy runs; it is sent a signal."""
+    try:
+        os.killpg(int(running.read_text()), number)
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def status() -> str:
     """A line for each copy that runs."""
     lines = []
     for running in sorted(STATE.glob("*.pid")):
+        if not is_there(running):
+            continue
         job, phase, _ = running.name.split(".")
         lines.append(f"job {job} stage_{phase}: {last_line(running.with_suffix('.log'))}")
     return "\n".join(lines) or "farline: no copies run"

@@ -157,3 +157,8 @@ def test_a_cancelled_job_takes_its_copy_with_it(site: Site) -> None:
         assert time.monotonic() < until, site.state(job) + site.cluster.logs()
         time.sleep(0.1)
     assert not (site.folder / "staged/large").exists()
+    until = time.monotonic() + 10
+    while running.exists():
+        assert time.monotonic() < until, site.cluster.logs()
+        time.sleep(0.1)
+    assert "no copies run" in site.cluster.asked("scontrol", "show", "bbstat")

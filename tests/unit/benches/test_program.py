@@ -110,7 +110,8 @@ def meet():
     signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
 threading.Thread(target=meet, daemon=True).start()
 """
-    script = BENCH.replace("            subprocess.run(", f"{indent(early, ' ' * 12)}\n            subprocess.run(")
+    waits = " " * 12 + "subprocess.run("
+    script = BENCH.replace(waits, indent(early, " " * 12) + waits)
     with started(script) as (process, folder):
         assert next_line(process) == "ending"
         process.communicate("\n", timeout=LIMIT_S)
