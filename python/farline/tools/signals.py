@@ -11,6 +11,7 @@ from typing import Any
 
 _LOOK_S = 0.5
 
+
 @contextmanager
 def handled_by(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     """SIGINT, SIGTERM and, unless it was ignored, SIGHUP go to `handle` within the block."""
