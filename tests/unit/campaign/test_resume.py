@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,9 @@ from farline.errors import SpecError, SystemFailure, UsageError, VersionError
 from farline.store import Store
 from tests.support.draws import draws
 from tests.support.driving import FakeMeasure, drive, failing, make, make_plan, noisy, steady
+
+JOURNALS = sorted((Path(__file__).parents[2] / "data" / "campaign").glob("v*.json"))
+"""As a version wrote them: version 5 is of farline 0.2.0."""
 
 
 def troubled(cell: Cell) -> Outcome:
@@ -162,6 +166,28 @@ def test_the_journal_keeps_all_that_a_resumption_needs(tmp_path: Path) -> None:
     write_journal(store, journal, finished=True)
     with pytest.raises(UsageError, match="no unfinished campaign"):
         last_unfinished(store)
+
+
+@pytest.mark.parametrize("path", JOURNALS, ids=lambda path: path.stem)
+def test_a_campaign_of_an_earlier_version_goes_on_with_the_same_settings(
+    path: Path, tmp_path: Path
+) -> None:
+    store = Store(tmp_path)
+    written = json.loads(path.read_text(encoding="utf-8"))
+    (store.layout.campaigns / f"{written['id']}.json").write_bytes(path.read_bytes())
+    journal = last_unfinished(store)
+    again = {setting.key for setting in make(make_plan(reference={"streams": 8})).settings}
+    assert [setting.key for setting in journal.campaign.settings] == [
+        setting["key"] for setting in written["settings"]
+    ]
+    assert {setting.key for setting in journal.campaign.settings} == again, (
+        "runs of the campaign would not be found as its own"
+    )
+    assert journal.target == written["target"] and journal.campaign.seed == written["seed"]
+    _, end = drive(Machine(journal.campaign), steady)
+    assert end is not None
+    write_journal(store, journal)
+    assert read_journal(store, journal.campaign.id) == journal
 
 
 def test_journals_that_cannot_be_used_say_why(tmp_path: Path) -> None:
