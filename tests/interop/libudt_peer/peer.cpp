@@ -297,8 +297,11 @@ bool bind_to(UDTSOCKET socket, const Options& options, const std::string& host, 
 void run_sender(Connection& connection, const Options& options)
 {
     connection.send_all(options.seed + connection.number());
-    if (options.receive_back)
+    if (options.receive_back) {
         connection.receive_all();
+        // What was received last is acknowledged by a timer of 10 ms, and not when it closes.
+        usleep(100'000);
+    }
     connection.close();
 }
 
