@@ -9,6 +9,7 @@ import pty
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -305,6 +306,28 @@ def test_a_stopped_copy_goes_on_where_it_was(tmp_path: Path, start: Start) -> No
     record = copied(tmp_path, str(source), str(tmp_path / "b"), "--chunk", "256K")
     assert (tmp_path / "b").read_bytes() == source.read_bytes()
     assert record["copy"]["resumed_bytes"] >= 1 << 20
+
+
+def test_a_copy_that_is_held_to_a_low_rate_keeps_what_it_had_in_the_last_second(
+    tmp_path: Path, start: Start
+) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(os.urandom(4 << 20))
+    words = ["copy", str(source), str(tmp_path / "b"), "--bwlimit", "200k"]
+    first = start(tmp_path, *words, "--json-stream")
+    assert first.stdout is not None
+    for line in first.stdout:
+        event = json.loads(line)
+        if event["event"] == "progress" and event["data"]["moved_bytes"] > 700 << 10:
+            break
+    first.send_signal(2)
+    begun = time.monotonic()
+    first.stdout.read()
+    assert first.wait(30) == 130
+    assert time.monotonic() - begun < 8, "it waited for chunks that take long"
+    record = copied(tmp_path, str(source), str(tmp_path / "b"))
+    assert (tmp_path / "b").read_bytes() == source.read_bytes()
+    assert record["copy"]["resumed_bytes"] >= 256 << 10
 
 
 def test_a_server_that_was_killed_finds_the_copy_going_on(tmp_path: Path, start: Start) -> None:

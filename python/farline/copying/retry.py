@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farline.copying.session import Attempt, Sessions
+from farline.copying.slow_lines import with_smaller_chunks
 from farline.errors import FarlineError
 from farline.logs import Log
 from farline.tools import Stop, StopQuestion
@@ -82,10 +83,11 @@ class RepeatedSessions:
 
     def run(self, document: Mapping[str, Any], receipt: Path | None) -> Steps[Attempt]:
         """The last attempt."""
+        now = document
         while True:
             self._tried += 1
             _LOG.debug("attempt begins", attempt=self._tried)
-            attempt = yield from self._attempt(document, receipt)
+            attempt = yield from self._attempt(now, receipt)
             self._say(attempt)
             yield from self.ended(attempt)
             if attempt.error is None or self.should_stop() is not Stop.GO_ON:
@@ -99,6 +101,7 @@ class RepeatedSessions:
             yield RetryScheduled(attempt.error, wait_s)
             if not (yield from self._pause(wait_s)):
                 return attempt
+            now = with_smaller_chunks(document, attempt)
 
     def _say(self, attempt: Attempt) -> None:
         """What an attempt came to, in the log."""

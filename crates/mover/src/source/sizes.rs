@@ -15,6 +15,10 @@ use crate::pack::ITEM_HEADER_BYTES;
 const CACHED_CHUNK_BYTES: u64 = 512 * 1024;
 /// Chunk of files that nobody reads: a call each, and nothing to keep in a cache.
 const STRAIGHT_CHUNK_BYTES: u64 = 1 << 20;
+/// Time that a chunk takes at most where the rate is limited: what is proved is kept when the copy is cut off, and seen.
+const LONGEST_CHUNK_S: u64 = 1;
+/// Least chunk that is chosen.
+const LEAST_CHUNK_BYTES: u64 = 64 * 1024;
 /// Least size of packs of small files.
 const LEAST_PACK_BYTES: u64 = 256 * 1024;
 /// Memory of all frames of a sending end, at most, unless even one for each reader and stream takes more.
@@ -53,8 +57,8 @@ impl Sizes {
         let threads = spec.readers.map(|readers| readers.get());
         let choice = engine::choose(spec.read_engine, threads, device, setup.streams)?;
         let choice = choice.straight(setup.may_go_straight && device.is_memory);
-        let chunk_bytes = chunk_bytes(spec, choice.engine);
-        let pack_bytes = pack_bytes(spec);
+        let chunk_bytes = chunk_bytes(spec, choice.engine, setup.streams);
+        let pack_bytes = pack_bytes(spec, setup.streams);
         let frame_bytes = pack_bytes.max(chunk_bytes as usize);
         let helpers = helpers(spec, choice, setup.streams);
         let workers = workers(choice, setup.streams);
@@ -79,10 +83,11 @@ impl Sizes {
     }
 }
 
-fn pack_bytes(spec: &CopySpec) -> usize {
-    let bytes = spec.chunk_bytes.map_or(MOST_PACK_BYTES, |chunk| {
-        chunk.get().clamp(LEAST_PACK_BYTES, MOST_PACK_BYTES)
-    });
+fn pack_bytes(spec: &CopySpec, streams: u16) -> usize {
+    let bytes = match spec.chunk_bytes {
+        Some(chunk) => chunk.get().clamp(LEAST_PACK_BYTES, MOST_PACK_BYTES),
+        None => bytes_in_time(spec, streams).min(MOST_PACK_BYTES),
+    };
     bytes as usize
 }
 
@@ -100,15 +105,27 @@ fn workers(choice: Choice, streams: u16) -> usize {
     }
 }
 
-fn chunk_bytes(spec: &CopySpec, engine: FileEngine) -> u64 {
-    spec.chunk_bytes.map_or(
-        match engine {
-            FileEngine::Direct | FileEngine::Uring => MOST_CHOSEN_CHUNK_BYTES,
-            FileEngine::Sendfile => STRAIGHT_CHUNK_BYTES,
-            _ => CACHED_CHUNK_BYTES,
-        },
-        |chunk| chunk.get(),
-    )
+fn chunk_bytes(spec: &CopySpec, engine: FileEngine, streams: u16) -> u64 {
+    if let Some(said) = spec.chunk_bytes {
+        return said.get();
+    }
+    let most = match engine {
+        FileEngine::Direct | FileEngine::Uring => MOST_CHOSEN_CHUNK_BYTES,
+        FileEngine::Sendfile => STRAIGHT_CHUNK_BYTES,
+        _ => CACHED_CHUNK_BYTES,
+    };
+    most.min(bytes_in_time(spec, streams))
+}
+
+/// What a stream of a copy that is held to a rate sends in the time of a chunk, as a power of two; no limit without a rate.
+fn bytes_in_time(spec: &CopySpec, streams: u16) -> u64 {
+    match spec.total_rate_bps.map_or(0, |rate| rate.get()) {
+        0 => u64::MAX,
+        rate_bps => {
+            let bytes = rate_bps / 8 / u64::from(streams.max(1)) * LONGEST_CHUNK_S;
+            (1 << bytes.max(1).ilog2()).max(LEAST_CHUNK_BYTES)
+        }
+    }
 }
 
 /// Threads that read small files for streams which read for themselves: where there are processors without a stream.
@@ -187,19 +204,44 @@ mod tests {
         use FileEngine::{Buffered, Direct, Memory, Null, Sendfile, Uring};
         let spec = CopySpec::default();
         for engine in [Buffered, Null, Memory] {
-            assert_eq!(chunk_bytes(&spec, engine), 512 << 10);
+            assert_eq!(chunk_bytes(&spec, engine, 4), 512 << 10);
         }
-        assert_eq!(chunk_bytes(&spec, Sendfile), 1 << 20);
+        assert_eq!(chunk_bytes(&spec, Sendfile, 4), 1 << 20);
         let said = CopySpec {
             chunk_bytes: Some(farline_spec::unit::ChunkBytes::new(1 << 16).expect("a size")),
             ..spec.clone()
         };
         for engine in [Direct, Uring] {
-            assert_eq!(chunk_bytes(&spec, engine), 2 << 20);
-            assert_eq!(chunk_bytes(&said, engine), 1 << 16);
+            assert_eq!(chunk_bytes(&spec, engine, 4), 2 << 20);
+            assert_eq!(chunk_bytes(&said, engine, 4), 1 << 16);
         }
         // Receivers make room for the longest that may come unsaid.
-        assert_eq!(crate::most_frame_bytes(&spec) as u64, chunk_bytes(&spec, Uring));
+        assert_eq!(
+            crate::most_frame_bytes(&spec) as u64,
+            chunk_bytes(&spec, Uring, 4)
+        );
+    }
+
+    #[test]
+    fn where_the_rate_is_limited_a_chunk_takes_a_second_at_most_unless_its_size_was_said() {
+        let limited = |mbit: u64| CopySpec {
+            total_rate_bps: Some(farline_spec::unit::RateBps::new(mbit * 1_000_000).expect("a rate")),
+            ..CopySpec::default()
+        };
+        let chosen = |mbit, streams| chunk_bytes(&limited(mbit), FileEngine::Uring, streams);
+        assert_eq!(chosen(0, 4), 2 << 20);
+        assert_eq!(chosen(1, 2), 64 << 10);
+        assert_eq!(chosen(8, 2), 256 << 10);
+        assert_eq!(chosen(8, 0), 512 << 10);
+        assert_eq!(chosen(100, 4), 2 << 20);
+        assert_eq!(chosen(1_000_000, 1), 2 << 20);
+        let said = CopySpec {
+            chunk_bytes: Some(farline_spec::unit::ChunkBytes::new(1 << 20).expect("a size")),
+            ..limited(1)
+        };
+        assert_eq!(chunk_bytes(&said, FileEngine::Buffered, 8), 1 << 20);
+        assert_eq!(pack_bytes(&limited(1), 2), 64 << 10);
+        assert_eq!(pack_bytes(&limited(0), 2), 1 << 20);
     }
 
     #[test]
