@@ -53,6 +53,11 @@ def version() -> str:
     return str(manifest["workspace"]["package"]["version"])
 
 
+def debian_version(text: str) -> str:
+    """A version as dpkg sorts it: 1.0.0~rc1 comes before 1.0.0 (deb-version(7))."""
+    return text.replace("-", "~")
+
+
 def environment() -> dict[str, str]:
     """What makes builds the same everywhere."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH") or run("git", "log", "-1", "--format=%ct").strip()
@@ -132,7 +137,7 @@ def core_lock(text: str) -> str:
 def build_deb(wheel: Path, folder: Path, env: Mapping[str, str]) -> Path:
     """A Debian package of the core: an environment below /usr/lib/farline, pages, units."""
     machine = machine_of(wheel)
-    name = f"farline_{version()}_{ARCHITECTURES[machine]}.deb"
+    name = f"farline_{debian_version(version())}_{ARCHITECTURES[machine]}.deb"
     with tempfile.TemporaryDirectory(prefix="farline-deb-") as place:
         top = Path(place) / "root"
         fill_home(top, wheel)
@@ -264,7 +269,9 @@ def fill_control(top: Path, architecture: str) -> None:
     control.mkdir()
     kib = sum(path.lstat().st_size for path in top.rglob("*") if path.is_file()) // 1024
     text = (ROOT / "packaging" / "deb" / "control").read_text(encoding="utf-8")
-    text = text.format(version=version(), architecture=architecture, installed_kib=kib)
+    text = text.format(
+        version=debian_version(version()), architecture=architecture, installed_kib=kib
+    )
     (control / "control").write_text(text, encoding="utf-8")
     for script in ("postinst", "prerm"):
         shutil.copy(ROOT / "packaging" / "deb" / script, control / script)

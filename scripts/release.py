@@ -101,8 +101,9 @@ def packages(wanted: str) -> Iterator[str]:
     """`make dist` has been run, for both processors, with the programs for --bootstrap."""
     folder = ROOT / "python/farline/tools/carried"
     for machine, architecture in dist.ARCHITECTURES.items():
-        if not (dist.DIST / f"farline_{wanted}_{architecture}.deb").exists():
-            yield f"dist/farline_{wanted}_{architecture}.deb is missing: make dist"
+        package = f"farline_{dist.debian_version(wanted)}_{architecture}.deb"
+        if not (dist.DIST / package).exists():
+            yield f"dist/{package} is missing: make dist"
         if not (folder / f"linux-{machine}").exists():
             yield f"{folder.relative_to(ROOT)}/linux-{machine} is missing: make carried"
 
