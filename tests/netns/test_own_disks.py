@@ -18,6 +18,7 @@ from farline.testbeds import Testbed
 from farline.testbeds.fixture import MakeBed
 from tests.netns.conftest import FARLINE
 from tests.netns.test_nodes import processes_of, wait_for_data
+from tests.support.slurm import slurm_cluster
 
 pytestmark = [pytest.mark.netns, pytest.mark.timeout(300)]
 
@@ -274,6 +275,36 @@ def test_both_ends_may_have_disks_of_their_own(site: Site, source: Path, tmp_pat
     back = tmp_path / "back"
     copied("--own-disks", "source", f"other:{site.path}/", f"testbed:{site.bed.name}:sink-1{back}")
     assert_same(source, back)
+
+
+def test_nodes_that_slurm_gives_have_disks_of_their_own(
+    testbed: MakeBed, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bed = testbed("nodes", k=2, rtt_s="4ms", rate_bps="400Mbit")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    disks, back = tmp_path / "disks", tmp_path / "back"
+    for name in ("here", *SINKS[:2]):
+        (disks / name).mkdir(parents=True)
+    with slurm_cluster("own", [bed.hosts[name] for name in SINKS[:2]], disks=disks) as cluster:
+        pools = tmp_path / "config" / "farline" / "pools.toml"
+        pools.parent.mkdir(parents=True)
+        pools.write_text(
+            f'[site]\nslurm = "xfer"\ncount = 2\nvia = {json.dumps(cluster.via)}\n'
+            f'farline = "{FARLINE}"\n'
+        )
+        away = (f"testbed:{bed.name}:source-[1-2]{source}/", f"site:{disks}/here/data")
+        assert copied("--own-disks", "destination", *away)["copied"]["files"] == 41
+        assert not any((disks / "here").iterdir()), "a node wrote where all see it"
+        on = {name: names_of(disks / name / "data") for name in SINKS[:2]}
+        assert on[SINKS[0]] and on[SINKS[1]] and not on[SINKS[0]] & on[SINKS[1]]
+        assert on[SINKS[0]] | on[SINKS[1]] == names_of(source)
+        # Whichever nodes Slurm gives, in whichever order.
+        assert copied("--own-disks", "destination", *away)["copied"]["files"] == 0
+        home = (f"site:{disks}/here/data/", f"testbed:{bed.name}:source-1{back}")
+        assert copied("--own-disks", "source", *home)["copied"]["files"] == 41
+        assert_same(source, back)
+        cluster.wait_until_free(2)
 
 
 def test_what_cannot_be_is_refused_in_one_line_and_nothing_is_copied(

@@ -23,7 +23,7 @@ import pytest
 from farline.testbeds import Host
 
 NOTHING: Mapping[str, str] = {}
-_More = tuple[str, Mapping[str, str], Callable[[Path], Mapping[str, str]]]
+_More = tuple[str, Mapping[str, str], Callable[[Path], Mapping[str, str]], Path | None]
 PACKAGES = "slurmctld, slurmd, slurm-client and munge"
 
 _CONF = """\
@@ -116,22 +116,24 @@ def slurm_cluster(
     settings: str = "",
     beside: Mapping[str, str] = NOTHING,
     environment: Callable[[Path], Mapping[str, str]] = lambda _: NOTHING,
+    disks: Path | None = None,
 ) -> Iterator[SlurmCluster]:
     """A cluster of these hosts, its controller on the first, until the block ends.
 
-    More settings and files `beside` slurm.conf; the controller's environment by its folder.
+    More settings and files `beside` slurm.conf; the controller's environment by its folder. What
+    runs on a node sees `disks`/NODE at `disks`/here.
     Its folder has a short name: Slurm makes Unix sockets in it, whose paths have 107 bytes at most.
     """
     with (
         tempfile.TemporaryDirectory(prefix="slurm-", dir="/tmp") as folder,
-        _cluster(Path(folder), name, nodes, (settings, beside, environment)) as cluster,
+        _cluster(Path(folder), name, nodes, (settings, beside, environment, disks)) as cluster,
     ):
         yield cluster
 
 
 @contextmanager
 def _cluster(folder: Path, name: str, nodes: Sequence[Host], more: _More) -> Iterator[SlurmCluster]:
-    settings, beside, environment = more
+    settings, beside, environment, disks = more
     missing = [word for word in ("slurmctld", "slurmd", "salloc", "munged") if not _which(word)]
     if missing:
         pytest.skip(f"{', '.join(missing)} not found: install {PACKAGES}")
@@ -156,7 +158,7 @@ def _cluster(folder: Path, name: str, nodes: Sequence[Host], more: _More) -> Ite
         _munge(folder)
         _daemon(nodes[0], ["slurmctld", "-f", str(conf)], own)
         for host in nodes:
-            _daemon(host, ["slurmd", "-N", host.name, "-f", str(conf)])
+            _daemon(host, ["slurmd", "-N", host.name, "-f", str(conf)], disks=disks)
         cluster.wait_until_free(len(nodes))
         yield cluster
     finally:
@@ -179,8 +181,14 @@ def _munge(folder: Path) -> None:
     )  # fmt: skip
 
 
-def _daemon(host: Host, words: Sequence[str], environment: Sequence[str] = ()) -> None:
-    _run(host, ["env", *environment, str(_which(words[0])), *words[1:]])
+def _daemon(
+    host: Host, words: Sequence[str], environment: Sequence[str] = (), disks: Path | None = None
+) -> None:
+    own: list[str] = []
+    if disks is not None:
+        bind = f'mount --bind {disks}/{host.name} {disks}/here && exec "$@"'
+        own = ["unshare", "-m", "sh", "-c", bind, "sh"]
+    _run(host, [*own, "env", *environment, str(_which(words[0])), *words[1:]])
 
 
 def _end(folder: Path) -> None:
