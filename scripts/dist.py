@@ -72,8 +72,8 @@ def environment() -> dict[str, str]:
 
 
 def build_wheel(folder: Path, env: Mapping[str, str], machine: str) -> Path:
-    """The wheel for a processor; another than this machine's needs Rust's target for it."""
-    cross = [] if machine == platform.machine() else ["--target", f"{machine}-unknown-linux-gnu"]
+    """The wheel for a processor."""
+    cross = [] if machine == platform.machine() else ["--target", cross_target(machine)]
     with tempfile.TemporaryDirectory(prefix="farline-zig-") as place:
         tools = Path(place)
         run(
@@ -94,6 +94,17 @@ def build_wheel(folder: Path, env: Mapping[str, str], machine: str) -> Path:
     wheel = newest(folder, f"*{machine}.whl")
     forget_place(wheel)
     return wheel
+
+
+def cross_target(machine: str) -> str:
+    """Rust's target for another processor than this machine's, installed where it was missing."""
+    target = f"{machine}-unknown-linux-gnu"
+    library = Path(run("rustc", "--print", "target-libdir", "--target", target).strip())
+    if not library.exists():
+        if shutil.which("rustup") is None:
+            sys.exit(f"dist: Rust's library for {target} is missing, and so is rustup to add it")
+        run("rustup", "--quiet", "target", "add", target)
+    return target
 
 
 def forget_place(wheel: Path) -> None:
