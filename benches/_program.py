@@ -59,10 +59,11 @@ def _insist(seen: int, main: int) -> None:
     Python notes a signal and looks at it before its next step: one that comes just before the main
     thread begins to wait for a process would be looked at only when that has ended.
     """
-    (number,) = os.read(seen, 1)
-    while signal.getsignal(number) is _stop:
-        signal.pthread_kill(main, number)
-        time.sleep(_INSIST_S)
+    while True:
+        (number,) = os.read(seen, 1)
+        while signal.getsignal(number) is _stop:
+            signal.pthread_kill(main, number)
+            time.sleep(_INSIST_S)
 
 
 def _stop(number: int, _frame: FrameType | None) -> None:

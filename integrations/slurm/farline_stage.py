@@ -31,8 +31,8 @@ _DIRECTIVE = re.compile(r"#BB_LUA\s+(\S+)\s*(.*)")
 _PHASES = ("stage_in", "stage_out")
 _LOOK_S = 0.5
 """How often it is looked whether the job still wants its copy."""
-_GRACE_S = 3.0
-"""For a copy to end once it is asked to."""
+_GRACE_S = 5.0
+"""For a copy to end once it is asked to; three of them are less than Slurm's OtherTimeout."""
 
 
 class StageError(Exception):
@@ -120,7 +120,7 @@ def copy(phase: str, script: Path, job: str) -> None:
                     group=user.pw_gid if changes else None,
                     extra_groups=groups if changes else None,
                 )  # fmt: skip
-                running.write_text(str(child.pid))
+                note_copy(running, child.pid)
                 if code := ended(child):
                     raise StageError(f"stage_{phase}: {last_line(log)} (exit code {code})")
     finally:
@@ -152,14 +152,30 @@ def paths(script: Path, file: Path) -> None:
     file.write_text("".join(f"{line}\n" for line in lines), "utf-8", "surrogateescape")
 
 
+def note_copy(running: Path, number: int) -> None:
+    """Notes the process of a copy, with the time of its start: its number may be used again."""
+    temporary = running.with_suffix(".new")
+    temporary.write_text(f"{number} {started(number)}")
+    temporary.replace(running)
+
+
+def started(number: int) -> str:
+    """When a process started, in clock ticks since the host did; "" for one that has ended.
+
+    Fields 3 and 22 of proc_pid_stat(5).
+    """
+    fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
+    return "" if fields[0] in "ZX" else fields[19]
+
+
 def teardown(job: str) -> None:
     """Ends what still runs; its logs stay until the next job of this number."""
     for running in STATE.glob(f"{job}.*.pid"):
         # Slurm may have killed who waited for it. The second signal lets it stop at once.
         for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
             if not is_there(running, number) or is_gone(running):
+                running.unlink(missing_ok=True)
                 break
-        running.unlink(missing_ok=True)
 
 
 def is_gone(running: Path) -> bool:
@@ -175,7 +191,10 @@ def is_gone(running: Path) -> bool:
 def is_there(running: Path, number: int = 0) -> bool:
     """Whether a copy runs; it is sent a signal."""
     try:
-        os.killpg(int(running.read_text()), number)
+        process, start = running.read_text().split()
+        if started(int(process)) != start:
+            return False
+        os.killpg(int(process), number)
     except (OSError, ValueError):
         return False
     return True
