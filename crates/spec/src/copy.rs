@@ -257,7 +257,7 @@ pub struct CopySpec {
     /// Write each file to disk before it gets its name, so that it survives a power failure.
     #[schemars(extend("x-flags" = ["--fsync"]))]
     pub fsync: bool,
-    /// Send, hash and resume files in chunks of this size, a power of two (default 512 KiB; 2 MiB for direct I/O, 1 MiB for sendfile; less where the rate is limited: a second's worth at most).
+    /// Send, hash and resume files in chunks of this size, a power of two (default 512 KiB; 2 MiB for direct I/O, 1 MiB for sendfile; less where the rate is limited: what a stream sends in about a second).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-flags" = ["--chunk"]))]
     pub chunk_bytes: Option<ChunkBytes>,

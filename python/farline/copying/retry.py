@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farline.copying.session import Attempt, Sessions
-from farline.copying.slow_lines import with_smaller_chunks
+from farline.copying.slow_lines import SlowLine
 from farline.errors import FarlineError
 from farline.logs import Log
 from farline.tools import Stop, StopQuestion
@@ -78,6 +78,7 @@ class RepeatedSessions:
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     _tried: int = field(default=0, init=False)
+    _line: SlowLine = field(default_factory=SlowLine, init=False)
     _best: tuple[int, ...] = (0, 0, 0)
     """Most names and bytes settled, and bytes moved, in any session: less than that is no news."""
 
@@ -101,7 +102,8 @@ class RepeatedSessions:
             yield RetryScheduled(attempt.error, wait_s)
             if not (yield from self._pause(wait_s)):
                 return attempt
-            now = with_smaller_chunks(document, attempt)
+            streams = 1 if attempt.record is None else attempt.record["spec"].get("streams", 1)
+            now = self._line.next_document(document, streams)
 
     def _say(self, attempt: Attempt) -> None:
         """What an attempt came to, in the log."""
@@ -131,6 +133,7 @@ class RepeatedSessions:
 
     def _note(self, event: Progress) -> None:
         one = event.report
+        self._line.note(one, self.clock())
         now = (one["settled_files"], one["settled_bytes"], one["moved_bytes"])
         best = tuple(map(max, now, self._best))
         if best != self._best:
