@@ -330,6 +330,24 @@ def test_a_copy_that_is_held_to_a_low_rate_keeps_what_it_had_in_the_last_second(
     assert record["copy"]["resumed_bytes"] >= 256 << 10
 
 
+def test_a_copy_that_is_stopped_does_not_wait_for_chunks_that_take_long(
+    tmp_path: Path, start: Start
+) -> None:
+    (tmp_path / "source").write_bytes(os.urandom(4 << 20))
+    words = [str(tmp_path / "source"), str(tmp_path / "b"), "--bwlimit", "100k", "--chunk", "2M"]
+    first = start(tmp_path, "copy", *words, "--json-stream")
+    assert first.stdout is not None
+    for line in first.stdout:
+        event = json.loads(line)
+        if event["event"] == "progress" and event["data"]["moved_bytes"] > 0:
+            break
+    first.send_signal(2)
+    begun = time.monotonic()
+    first.stdout.read()
+    assert first.wait(30) == 130
+    assert time.monotonic() - begun < 8
+
+
 def test_a_server_that_was_killed_finds_the_copy_going_on(tmp_path: Path, start: Start) -> None:
     (tmp_path / "root").mkdir()
     (tmp_path / "source").write_bytes(os.urandom(8 << 20))

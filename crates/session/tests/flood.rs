@@ -46,6 +46,7 @@ const PATIENT: Timing = Timing {
     message: Duration::from_secs(30),
     own: Duration::from_secs(60),
     drain: Duration::from_secs(10),
+    stop: Duration::from_secs(10),
     request: Duration::from_secs(60),
     grace: Duration::from_secs(1),
     watchdog_slack: Duration::from_secs(10),

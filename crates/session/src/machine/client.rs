@@ -423,7 +423,7 @@ impl ClientMachine {
 
     fn on_peer_ended(&mut self, now: Duration, end: ProfilingEnd) {
         if self.state == ClientState::Collecting {
-            return self.collect(self.clock.timing.drain);
+            return self.collect(self.clock.drain());
         }
         if end.stopped {
             self.stop_run(now);
@@ -444,7 +444,7 @@ impl ClientMachine {
             // The other end is told once it listens.
             ClientState::Starting => self.early.push(input),
             ClientState::Ending => self.say_end(false),
-            ClientState::Collecting => self.collect(self.clock.timing.drain),
+            ClientState::Collecting => self.collect(self.clock.drain()),
             _ => {}
         }
     }

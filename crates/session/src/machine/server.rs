@@ -424,6 +424,7 @@ impl ServerMachine {
         let Some(spec) = &self.spec else {
             return self.fail(now, misplaced("start", self.state.name()));
         };
+        self.clock.timing = self.clock.timing.stopping(spec);
         let watchdog = self.clock.start_run(now, spec, End::Server, self.duration_limit);
         self.deadline = self.clock.deadline(self.state.wait(), now);
         self.actions.push_back(ServerAction::StartRun(watchdog));
@@ -450,7 +451,8 @@ impl ServerMachine {
     fn on_peer_ended(&mut self, now: Duration, before: ServerState, end: ProfilingEnd) {
         self.client_stopped |= end.stopped;
         if before == ServerState::Ending {
-            return self.collect(self.clock.timing.drain);
+            self.clock.note(|run| run.stopped |= end.stopped);
+            return self.collect(self.clock.drain());
         }
         if end.stopped && self.state == ServerState::Draining {
             self.actions.push_back(ServerAction::StopRun);
@@ -471,7 +473,7 @@ impl ServerMachine {
         }
         match self.state {
             ServerState::Ending => self.say_end(),
-            ServerState::Collecting => self.collect(self.clock.timing.drain),
+            ServerState::Collecting => self.collect(self.clock.drain()),
             _ => {}
         }
     }

@@ -29,6 +29,8 @@ pub struct Timing {
     pub own: Duration,
     /// For receivers to read what is still under way once the other end sends no more.
     pub drain: Duration,
+    /// The same where somebody stopped the run.
+    pub stop: Duration,
     /// For the other end to say what it knows about a failure of the run.
     pub grace: Duration,
     /// Between two requests about names.
@@ -46,6 +48,7 @@ impl Default for Timing {
             message: Duration::from_secs(30),
             own: Duration::from_secs(60),
             drain: Duration::from_secs(10),
+            stop: Duration::from_secs(10),
             grace: Duration::from_secs(1),
             request: Duration::from_secs(60),
             watchdog_slack: Duration::from_secs(10),
@@ -53,6 +56,8 @@ impl Default for Timing {
     }
 }
 
+/// For chunks that are under way when a copy is stopped: who stops it waits.
+const COPY_STOP: Duration = Duration::from_secs(3);
 /// Least time for a message of a copy, however short its time-out: what a busy host needs.
 const LEAST_COPY_MESSAGE: Duration = Duration::from_secs(2);
 
@@ -66,8 +71,18 @@ impl Timing {
         let stall = Duration::from_secs_f64(copy.stall_timeout_s.get()).max(LEAST_COPY_MESSAGE);
         Self {
             message: self.message.min(stall),
-            ..self
+            ..self.stopping(spec)
         }
+    }
+
+    /// The same for a run of `spec`: a copy that is stopped waits for little.
+    #[must_use]
+    pub fn stopping(self, spec: &RunSpec) -> Self {
+        let stop = match &spec.copy {
+            Some(_) => self.stop.min(COPY_STOP),
+            None => self.stop,
+        };
+        Self { stop, ..self }
     }
 }
 
@@ -166,7 +181,7 @@ impl Clock {
             Wait::Message | Wait::PeerEnd => timing.message,
             Wait::Connect => self.connect + timing.drain,
             Wait::Own => timing.own,
-            Wait::Drain => timing.drain,
+            Wait::Drain => self.drain(),
             Wait::Grace => timing.grace,
             Wait::Request => {
                 let soon = now + timing.request;
@@ -174,6 +189,15 @@ impl Clock {
             }
         };
         Some(now + within)
+    }
+
+    /// For receivers to read what is still under way.
+    pub fn drain(&self) -> Duration {
+        if self.stopped() {
+            self.timing.stop
+        } else {
+            self.timing.drain
+        }
     }
 
     fn watchdog(&self, now: Duration) -> Duration {
@@ -214,6 +238,27 @@ mod tests {
         assert_eq!(seconds(r#"{"total_bytes":125000}"#, None), 31.0);
         assert_eq!(seconds(r#"{"total_bytes":1000000000000}"#, Some(60.0)), 90.0);
         assert!(seconds(r#"{"total_bytes":1000000000000000}"#, None) < 760_000.0);
+    }
+
+    #[test]
+    fn a_copy_that_is_stopped_waits_for_little() {
+        let spec = |text| from_json::<RunSpec>(text).unwrap().resolved().unwrap();
+        let copy = spec(r#"{"copy":{"sources":["s"],"destination":"d"}}"#);
+        let usual = Timing::default();
+        let drain_s = |spec: &RunSpec, stopped| {
+            let mut clock = Clock {
+                timing: usual.of_copy(spec),
+                connect: Duration::ZERO,
+                run: None,
+                most: None,
+            };
+            clock.start_run(Duration::ZERO, spec, End::Client, None);
+            clock.note(|run| run.stopped = stopped);
+            clock.drain().as_secs()
+        };
+        assert_eq!((drain_s(&copy, false), drain_s(&copy, true)), (10, 3));
+        let probe = spec(r#"{"duration_s":10}"#);
+        assert_eq!((drain_s(&probe, false), drain_s(&probe, true)), (10, 10));
     }
 
     #[test]
