@@ -103,7 +103,7 @@ def packages(wanted: str) -> Iterator[str]:
     for machine, architecture in dist.ARCHITECTURES.items():
         package = f"farline_{dist.debian_version(wanted)}_{architecture}.deb"
         if not (dist.DIST / package).exists():
-            yield f"dist/{package} is missing: make dist"
+            yield f'dist/{package} is missing: make dist MACHINES="x86_64 aarch64"'
         if not (folder / f"linux-{machine}").exists():
             yield f"{folder.relative_to(ROOT)}/linux-{machine} is missing: make carried"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import re
 import shutil
 import stat
@@ -21,13 +22,15 @@ from tests.support.trees import make_tree, shape
 
 EPOCH = {"SOURCE_DATE_EPOCH": "1700000000"}
 PROJECT = tomllib.loads((dist.ROOT / "pyproject.toml").read_text())["project"]
+VERSION = dist.version().replace("-rc", "rc")
+"""As Python writes it (PEP 440)."""
 SITE = Path(next(path for path in sys.path if path.endswith("site-packages")))
 
 
 def make_wheel(folder: Path) -> Path:
     """A wheel of this checkout with the extension that is there."""
-    info = f"farline-{dist.version()}.dist-info"
-    wheel = folder / f"farline-{dist.version()}-cp311-abi3-linux_x86_64.whl"
+    info = f"farline-{VERSION}.dist-info"
+    wheel = folder / f"farline-{VERSION}-cp311-abi3-linux_x86_64.whl"
     native = folder / "_native.abi3.so"
     shutil.copy(dist.ROOT / "python" / "farline" / native.name, native)
     subprocess.run(["strip", native], check=True)
@@ -38,7 +41,7 @@ def make_wheel(folder: Path) -> Path:
         archive.write(native, f"farline/{native.name}")
         archive.writestr(
             f"{info}/METADATA",
-            f"Metadata-Version: 2.1\nName: farline\nVersion: {dist.version()}\n"
+            f"Metadata-Version: 2.1\nName: farline\nVersion: {VERSION}\n"
             + "".join(f"Requires-Dist: {one}\n" for one in PROJECT["dependencies"]),
         )
         scripts = "".join(f"{name} = {what}\n" for name, what in PROJECT["scripts"].items())
@@ -130,10 +133,16 @@ def test_dpkg_reads_what_it_is(packages: tuple[Path, Path]) -> None:
     said = subprocess.run(
         ["dpkg-deb", "--field", packages[0]], capture_output=True, text=True, check=True
     ).stdout
-    assert f"Version: {dist.version()}\n" in said
+    assert f"Version: {dist.debian_version(dist.version())}\n" in said
     assert "Architecture: amd64\n" in said
     size = re.search(r"Installed-Size: (\d+)", said)
     assert size is not None and int(size[1]) > 1000
+
+
+def test_a_candidate_comes_before_its_version_for_dpkg() -> None:
+    order = ["0.2.0", "1.0.0-rc1", "1.0.0-rc2", "1.0.0", "1.0.1-rc1"]
+    for older, newer in itertools.pairwise(map(dist.debian_version, order)):
+        subprocess.run(["dpkg", "--compare-versions", older, "lt", newer], check=True)
 
 
 def test_the_core_is_locked_by_hashes_and_listed_in_the_sbom() -> None:
@@ -160,7 +169,7 @@ def test_a_package_for_another_processor_has_its_extension_and_no_other(tmp_path
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dist, "install_core", copy_core)
         package = dist.build_deb(named, tmp_path, EPOCH)
-    assert package.name == f"farline_{dist.version()}_arm64.deb"
+    assert package.name == f"farline_{dist.debian_version(dist.version())}_arm64.deb"
     subprocess.run(["dpkg-deb", "--extract", package, tmp_path / "root"], check=True)
     (native,) = (tmp_path / "root").rglob("_native.abi3.so")
     assert int.from_bytes(native.read_bytes()[18:20], "little") == dist.ELF["aarch64"]

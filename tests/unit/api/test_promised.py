@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import farline
+from farline import errors
 
 PROMISED = Path(__file__).with_name("promised.txt")
 
@@ -51,6 +52,9 @@ def lines() -> Iterator[str]:
             yield f"{name}({arguments(found)})"
         else:
             yield name
+    for name, kind in inspect.getmembers(errors, inspect.isclass):
+        if issubclass(kind, errors.FarlineError):
+            yield f"farline.errors.{name} < {', '.join(base.__name__ for base in kind.__bases__)}"
 
 
 def test_nothing_is_taken_away_unannounced() -> None:
