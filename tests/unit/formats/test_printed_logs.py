@@ -150,6 +150,84 @@ def test_iperf3_tests_with_titles_may_alternate(tmp_path: Path) -> None:
     ]
 
 
+def test_iperf3_titles_may_stand_behind_a_clock(tmp_path: Path) -> None:
+    lines = IPERF3.format(1).splitlines()
+    for clock in (
+        "Sat Nov 28 05:27:{:02} 2026 ",
+        "2026-11-28T05:27:{:02}+0000 ",
+        "05:27:{:02} ",
+        "Sat 28 Nov 2026 05:27:{:02} AM UTC ",
+        "17958436{:02} ",
+    ):
+        text = "".join(f"{clock.format(at)}my run:  {line}\n" for at, line in enumerate(lines))
+        rows, _ = given(tmp_path, text, "iperf3-text")
+        assert [facts(row, "to_host", "rate_bps") for row in rows] == [("10.0.0.1", 1e9)]
+
+
+IPERF3_SERVER = (
+    "-----------------------------------------------------------\n"
+    "Server listening on 5201 (test #{0})\n"
+    "-----------------------------------------------------------\n"
+    "Accepted connection from 10.0.0.{0}, port 1\n"
+    "[  5] local 10.0.0.99 port 5201 connected to 10.0.0.{0} port 2\n"
+    "[ ID] Interval           Transfer     Bitrate\n"
+    "[  5]   0.00-1.00   sec  2.50 MBytes  20.9 Mbits/sec                  \n"
+    "[  5]   1.00-2.00   sec  2.50 MBytes  20.9 Mbits/sec                  \n"
+    "- - - - - - - - - - - - - - - - - - - - - - - - -\n"
+    "[ ID] Interval           Transfer     Bitrate\n"
+    "[  5]   0.00-2.00   sec  5.00 MBytes  20.9 Mbits/sec                  receiver\n"
+)
+IPERF3_LISTENS = IPERF3_SERVER[: IPERF3_SERVER.index("Accepted")]
+SERVER_GONE = "iperf3: interrupt - the server has terminated\n"
+
+
+def test_an_iperf3_server_that_is_interrupted_fails_the_test_it_was_in(tmp_path: Path) -> None:
+    one, two = (IPERF3_SERVER.format(number) for number in (1, 2))
+    idle = IPERF3_LISTENS.format(3)
+    for text, complete in (
+        # On a terminal: in a test, and between tests.
+        (one + two + SERVER_GONE, [True, False]),
+        (one + two + SERVER_GONE + one, [True, False, True]),
+        (one + two + idle + SERVER_GONE, [True, True]),
+        (one + two + idle + SERVER_GONE + one, [True, True, True]),
+        # In a file its message stands before what it had not written yet.
+        (one + SERVER_GONE + two, [True, False]),
+        (SERVER_GONE + one, [False]),
+        (one + two + SERVER_GONE + idle, [True, True]),
+        (one + two + SERVER_GONE + idle + one, [True, True, True]),
+        (one + SERVER_GONE + two + one, [True, False, True]),
+    ):
+        rows, _ = given(tmp_path, text, "iperf3-text")
+        assert [row["complete"] for row in rows] == complete, text
+
+
+def test_an_iperf3_test_that_the_other_end_interrupted_has_failed(tmp_path: Path) -> None:
+    message = "iperf3: the client has terminated\n"
+    last = "[  5]   1.00-2.00   sec  2.50 MBytes  20.9 Mbits/sec                  \n"
+    whole, cut = IPERF3_SERVER.format(1), IPERF3_SERVER.format(2).replace(last, 2 * last)
+    for text in (whole + message + cut, whole + cut + message):
+        rows, _ = given(tmp_path, text + IPERF3_LISTENS.format(3), "iperf3-text")
+        assert [facts(row, "complete", "code") for row in rows] == [
+            (True, None),
+            (False, "the other end has terminated"),
+        ]
+
+
+def test_an_iperf3_client_that_was_interrupted_has_failed(tmp_path: Path) -> None:
+    done = IPERF3.format(1)
+    cut = IPERF3.format(2).replace("iperf Done.\n", "")
+    message = "iperf3: interrupt - the client has terminated by signal Interrupt(2)\n"
+    for text, complete in (
+        # In a file the message comes first; it can be of a client that never connected, too.
+        (message + cut, [False]),
+        (done + message + cut + message + cut + done, [True, False, False, True]),
+        (done + cut + message + done, [True, False, True]),
+        (message + done, [True]),
+    ):
+        rows, _ = given(tmp_path, text, "iperf3-text")
+        assert [row["complete"] for row in rows] == complete, text
+
+
 def test_udp_of_old_iperf3_is_what_was_not_lost(tmp_path: Path) -> None:
     text = (
         "Connecting to host b, port 5201\n"
