@@ -96,6 +96,53 @@ def test_an_iperf2_output_that_was_cut_gives_no_figure(tmp_path: Path) -> None:
     assert facts(rows[0], "complete", "code") == (False, "no result of all streams")
 
 
+IPERF2_BOTH = (
+    "Server listening on TCP port 5403\n"
+    "Client connecting to 192.0.2.2, TCP port 5402\n"
+    "[  1] local 192.0.2.1 port 40379 connected with 192.0.2.2 port 5402\n"
+    "[  2] local 192.0.2.1 port 5403 connected with 192.0.2.2 port 45798\n"
+    "[  1] 0.0000-1.0000 sec  2.63 MBytes  20.7 Mbits/sec\n"
+    "[  2] 0.0000-1.0000 sec  2.50 MBytes  10.0 Mbits/sec\n"
+)
+IPERF2_OTHER_END = (
+    "Server listening on TCP port 5402\n"
+    "[  1] local 192.0.2.2 port 5402 connected with 192.0.2.1 port 40379\n"
+    "Client connecting to 192.0.2.1, TCP port 5403\n"
+    "[ *2] local 192.0.2.2 port 45798 connected with 192.0.2.1 port 5403 (reverse)\n"
+    "[  1] 0.0000-1.0000 sec  2.63 MBytes  20.7 Mbits/sec\n"
+    "[ *2] 0.0000-1.0000 sec  2.50 MBytes  10.0 Mbits/sec\n"
+)
+
+
+@pytest.mark.parametrize(
+    "text", [IPERF2_BOTH, IPERF2_OTHER_END, IPERF2_OTHER_END.replace("*", "").replace(" (r", "")]
+)
+def test_both_ends_of_iperf2_may_connect(tmp_path: Path, text: str) -> None:
+    rows, _ = given(tmp_path, text, "iperf2")
+    assert sorted(facts(row, "from_host", "to_host", "rate_bps", "streams") for row in rows) == [
+        ("192.0.2.1", "192.0.2.2", 20.7e6, 1),
+        ("192.0.2.2", "192.0.2.1", 10e6, 1),
+    ]
+    # With `-r` the one begins when the other has ended.
+    lines = text.splitlines(keepends=True)
+    if text == IPERF2_BOTH:
+        rows, _ = given(tmp_path, "".join(lines[at] for at in (0, 1, 2, 4, 3, 5)), "iperf2")
+        assert [facts(row, "from_host", "rate_bps") for row in rows] == [
+            ("192.0.2.1", 20.7e6),
+            ("192.0.2.2", 10e6),
+        ]
+
+
+def test_iperf2_tells_of_a_refusal_before_or_behind_its_header(tmp_path: Path) -> None:
+    refused = "tcp connect failed: Connection refused\n"
+    header = "Client connecting to 192.0.2.2, TCP port 5999\n"
+    stream = "[  1] local 0.0.0.0 port 0 connected with 192.0.2.2 port 5999\n"
+    for text in (refused + header + stream, header + refused):
+        rows, _ = given(tmp_path, text, "iperf2")
+        assert [facts(row, "complete", "code") for row in rows] == [(False, "Connection refused")]
+        assert len(given(tmp_path, 2 * text, "iperf2")[0]) == 2
+
+
 def test_an_old_iperf3_server_writes_zeros_for_the_other_end(tmp_path: Path) -> None:
     text = (
         "Accepted connection from 10.0.0.1, port 1\n"
