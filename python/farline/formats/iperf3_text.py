@@ -63,7 +63,8 @@ class _Summary:
     end: str
     seconds: float
     moved: float
-    rate_bps: float
+    rate_bps: float | None
+    """None where it was rounded more than bytes and seconds are, as `-f g` does."""
     retransmits: int | None
     arrived: float | None
 
@@ -124,7 +125,7 @@ class _Test:
             **row,
             "duration_s": best.seconds,
             "bytes": round(best.moved * arrived),
-            "rate_bps": best.rate_bps * arrived,
+            "rate_bps": None if best.rate_bps is None else best.rate_bps * arrived,
             "retransmits": None if self.udp or sender is None else sender.retransmits,
         }
 
@@ -280,6 +281,7 @@ def _take_figures(test: _Test, match: re.Match[str]) -> None:
         return
     in_bytes = match[9] == "Bytes"
     rate = scaled(match[7], match[8], 1024 if in_bytes else 1000) * (8 if in_bytes else 1)
+    is_rounded = len(re.sub(r"[.,]", "", match[7]).lstrip("0")) < 3
     retransmits = None if lost else _RETRANS.match(more)
     arrived = 1 - int(lost[1]) / int(lost[2]) if lost and int(lost[2]) else None
     test.udp = test.udp or lost is not None
@@ -291,7 +293,7 @@ def _take_figures(test: _Test, match: re.Match[str]) -> None:
             end,
             seconds,
             scaled(match[5], match[6], 1024),
-            rate,
+            None if is_rounded and seconds else rate,
             int(retransmits[1]) if retransmits else None,
             arrived,
         )

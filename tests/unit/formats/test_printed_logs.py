@@ -211,6 +211,13 @@ def test_iperf3_titles_may_stand_behind_a_clock(tmp_path: Path) -> None:
         assert [facts(row, "to_host", "rate_bps") for row in rows] == [("10.0.0.1", 1e9)]
 
 
+@pytest.mark.parametrize("rate", ["0.02 Gbits", "0.00 TBytes", "0.00 GBytes"])
+def test_an_iperf3_rate_in_a_unit_too_large_is_that_of_its_bytes(tmp_path: Path, rate: str) -> None:
+    text = IPERF3.format(1).replace("200 MBytes  1.00 Gbits", f"2.50 MBytes  {rate}")
+    rows, _ = given(tmp_path, text, "iperf3-text")
+    assert [row["rate_bps"] for row in rows] == [2.5 * 2**20 * 8]
+
+
 IPERF3_SERVER = (
     "-----------------------------------------------------------\n"
     "Server listening on 5201 (test #{0})\n"
