@@ -359,6 +359,49 @@ def test_an_rsync_that_moved_no_file_is_no_transfer(tmp_path: Path) -> None:
     assert rows == [] and tally.skipped["no data to move"] == 1
 
 
+@pytest.mark.parametrize(
+    ("listed", "total", "counts"),
+    [
+        ("", "6,900,002  speedup is 34,328.37", False),
+        ("./\nd/\n", "6,900,002  speedup is 34,328.37", False),
+        ("created directory dst\n./\n", "0  speedup is 0.00", False),
+        (
+            ".d..t...... ./\n.f...p..... f1\ncL+++++++++ ln -> f1\n",
+            "6,900  speedup is 34.37",
+            False,
+        ),
+        ("deleting f2\n", "6.900.002  speedup is 34.328,37", False),
+        ("", "6,900,002  speedup is 0.99", True),
+        ("f1\n", "6,900,002  speedup is 34,328.37", True),
+        (">f+++++++++ f1\n", "6,900,002  speedup is 34,328.37", True),
+    ],
+)
+def test_an_rsync_that_listed_nothing_to_move_is_no_transfer(
+    tmp_path: Path, listed: str, total: str, counts: bool
+) -> None:
+    text = (
+        f"sending incremental file list\n{listed}\n"
+        f"sent 188 bytes  received 13 bytes  402.00 bytes/sec\ntotal size is {total}\n"
+    )
+    rows, tally = given(tmp_path, text + text, "rsync")
+    assert len(rows) == 2 * counts and tally.skipped.get("no data to move", 0) == 2 * (not counts)
+
+
+def test_an_rsync_that_failed_is_one_run_though_all_its_processes_say_so(tmp_path: Path) -> None:
+    full = (
+        "sending incremental file list\nf1\n"
+        "rsync error: error in file IO (code 11) at receiver.c(374) [receiver=3.1.2]\n"
+        "rsync: [sender] write error: Broken pipe (32)\n"
+        "rsync error: error in rsync protocol data stream (code 12) at io.c(820) [sender=3.1.2]\n"
+    )
+    lost = "rsync error: unexplained error (code 255) at io.c(226) [Receiver=3.1.1]\n"
+    rows, _ = given(tmp_path, full + full + lost + lost, "rsync")
+    assert [row["code"] for row in rows] == ["code 11", "code 11", "code 255", "code 255"]
+    good = "sent 9 bytes  received 9 bytes  9.00 bytes/sec\ntotal size is 9  speedup is 1.00\n"
+    rows, _ = given(tmp_path, lost + good + lost.replace("Receiver", "sender"), "rsync")
+    assert [row["complete"] for row in rows] == [False, True, False]
+
+
 def test_rclone_is_what_it_told_last() -> None:
     rows, tally = sample("rclone-json.txt")
     assert facts(rows[0], "bytes", "files", "complete") == (21_000, 6, True)
