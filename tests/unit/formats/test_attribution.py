@@ -293,6 +293,18 @@ def test_only_what_went_on_in_between_is_one_run_of_fio(
     assert len(rows) == runs
 
 
+def test_a_job_of_fio_that_starts_later_is_of_the_same_run(tmp_path: Path) -> None:
+    first, second = (
+        json.loads(fio_run(1_772_359_200_000 + end_ms, end_ms, moved, job_start=1_772_359_200_000))
+        for end_ms, moved in ((5000, 1000), (10_000, 2000))
+    )
+    first["jobs"] += [{"jobname": "b", "groupid": 1, "error": 0, "job_start": 0}]
+    second["jobs"] += [{"jobname": "b", "groupid": 1, "error": 0, "job_start": 1_772_359_205_001}]
+    rows, tally = given(tmp_path, f"{json.dumps(first)}\n{json.dumps(second)}\n", "fio")
+    assert only(rows)["bytes"] == 2000
+    assert tally.skipped == {"interim status, not a final result": 1}
+
+
 def test_fio_says_how_many_jobs_one_entry_stands_for_and_which_block_was_written(
     tmp_path: Path,
 ) -> None:

@@ -305,6 +305,40 @@ def test_fio_in_text_is_its_groups_and_the_last_snapshot() -> None:
     assert tally.skipped["interim status, not a final result"] == 8
 
 
+FIO_JOB = "a: (groupid=0, jobs=1): err={0}: pid=7: Sat Nov 28 05:55:58 2026\n"
+FIO_GROUP = "\nRun status group 0 (all jobs):\n"
+FIO_LINE = (
+    "   {0}: bw=2000KiB/s (2048kB/s), 1MiB/s-1MiB/s (1MB/s-1MB/s), io=2000KiB (2048kB), "
+    "run=1000-1000msec\n"
+)
+
+
+def test_fio_that_failed_before_it_moved_anything_is_a_failed_transfer(tmp_path: Path) -> None:
+    full = FIO_JOB.format("28 (file:io_u.c:1876, func=io_u error, error=No space left on device)")
+    rows, _ = given(tmp_path, full + FIO_GROUP + "\nDisk stats (read/write):\n", "fio-text")
+    assert [facts(row, "complete", "code") for row in rows] == [(False, "error 28")]
+    rows, _ = given(tmp_path, full + FIO_GROUP + FIO_LINE.format("WRITE"), "fio-text")
+    assert [facts(row, "complete", "code") for row in rows] == [(False, "error 28")]
+
+
+def test_jobs_of_fio_that_begin_later_are_of_the_same_run(tmp_path: Path) -> None:
+    first, other = FIO_JOB.format(" 0"), FIO_JOB.format(" 0").replace("=0,", "=1,")
+    one = first + FIO_GROUP + FIO_LINE.format("WRITE") + FIO_GROUP.replace("0", "1")
+    later = FIO_GROUP.replace("0", "1") + FIO_LINE.format(" READ")
+    both = first + other.replace("pid=7", "pid=8") + FIO_GROUP + FIO_LINE.format("WRITE") + later
+    rows, tally = given(tmp_path, one + both, "fio-text")
+    assert [row["code"] for row in rows] == ["write", "read"]
+    assert tally.skipped["interim status, not a final result"] == 1
+
+
+def test_fio_counts_nothing_again_that_it_adds_up(tmp_path: Path) -> None:
+    read, write, mixed = (FIO_LINE.format(name) for name in (" READ", "WRITE", "MIXED"))
+    rows, _ = given(tmp_path, FIO_JOB.format(" 0") + FIO_GROUP + read + write + mixed, "fio-text")
+    assert [row["code"] for row in rows] == ["read", "write"]
+    rows, _ = given(tmp_path, FIO_JOB.format(" 0") + FIO_GROUP + mixed, "fio-text")
+    assert [row["code"] for row in rows] == ["mixed"]
+
+
 @pytest.mark.parametrize(
     ("line", "rate_bps", "moved"),
     [
