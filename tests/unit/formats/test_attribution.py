@@ -139,6 +139,56 @@ def test_other_operations_of_globus_url_copy_end_without_a_copy(tmp_path: Path) 
     assert (tally.malformed, tally.transfers, tally.failed) == (0, 1, 1)
 
 
+GLOBUS = (
+    "Source: ftp://{0}.example/\nDest:   file:///data/\n  f{0}  ->  g\n\n"
+    "   3758358528 bytes      1791.67 MB/sec avg      1791.67 MB/sec inst\n\n"
+)
+GLOBUS_ERROR = (
+    "\n{0}error: globus_ftp_client: the server responded with an error\n"
+    "500 500-Command failed. : globus_l_gfs_file_open failed.\n\n500 End.\n\n"
+)
+
+
+def test_an_error_of_globus_url_copy_is_of_the_copy_that_failed(tmp_path: Path) -> None:
+    one, two, three = (GLOBUS.format(name) for name in "abc")
+    short = "\n".join(GLOBUS.format("s").splitlines()[:3]) + "\n\n"
+    error, goes_on = GLOBUS_ERROR.format(""), GLOBUS_ERROR.format("continuing on ")
+    summary = "error: There was an error with 1 transfer.\n"
+    for text, failed in (
+        # In a file the error comes before what it is of.
+        (error + short, "s"),
+        (one + error + short + three, "s"),
+        (one + error + two + three, "b"),
+        (goes_on + summary + short + two, "s"),
+        # On a terminal it comes behind it.
+        (one + error, "a"),
+        (one + two + error + "$ globus-url-copy -vb x y\n" + three, "b"),
+        (one + goes_on + two + summary, "a"),
+        (one + two + "Cancelling copy...\n", "b"),
+    ):
+        rows, _ = given(tmp_path, text, "globus-url-copy")
+        assert [row["from_host"] for row in rows if not row["complete"]] == [f"{failed}.example"], (
+            text
+        )
+        assert len(rows) == sum(name in text for name in ("  fa", "  fb", "  fc")) + (failed == "s")
+    rows, _ = given(tmp_path, error, "globus-url-copy")
+    assert [row["complete"] for row in rows] == [False]
+
+
+def test_the_other_end_of_a_put_is_said_where_its_name_is(tmp_path: Path) -> None:
+    mark = "112-Perf Marker\n Timestamp:  {0}.0\n Stripe Index: 0\n"
+    mark += " Stripe Bytes Transferred: {1}\n Total Stripe Count: 1\n112 End.\n"
+    text = (
+        "debug: starting to put ftp://a.example/dev/null\n"
+        + mark.format(1795845697, 1000)
+        + "Source: file:///dev/\nDest:   ftp://a.example/dev/\n  zero  ->  null\n"
+        + mark.format(1795845698, 9000)
+        + "226 Transfer Complete.\ndebug: operation complete\n"
+    )
+    row = only(given(tmp_path, text, "globus-url-copy")[0])
+    assert (row["modality"], row["bytes"], row["to_host"]) == ("T", 8000, "a.example")
+
+
 def test_nuttcp_in_reverse_has_the_facts_of_its_own_test() -> None:
     rows, _ = sample("nuttcp-reverse.txt")
     assert [(row["rtt_ms"], row["to_host"], row["streams"]) for row in rows] == [
