@@ -298,7 +298,7 @@ class _Printed:
             yield Record(copy.line, copy.text, row)
 
 
-_DETECT = re.compile(r"^(?:Source: \S+\nDest: |debug: starting to )", re.MULTILINE)
+_DETECT = re.compile(r"^(?:Source: \S+\s+Dest: |debug: starting to )", re.MULTILINE)
 
 FORMAT = Format(
     "globus-url-copy",

@@ -35,7 +35,9 @@ _PLAIN = re.compile(rf"\s*{_NUMBER} MB /\s*{_NUMBER} sec =\s*{_NUMBER} Mbps\b(.*
 _PARSE = re.compile(r"\s*megabytes=.*")
 _SAID = re.compile(r"nuttcp-([tr])(?:-[^\s:][^:]{0,39})?: ?(.*)")
 # What `-I` puts before a plain line.
-_IDENTIFIER = re.compile(r"^(?!nuttcp-[tr])[^\s:][^:]{0,39}: +(?=[\d.]{1,16} MB /|megabytes=)")
+_IDENTIFIER = re.compile(
+    r"^(?!.{0,9}nuttcp-[tr])[^\s:][^:]{0,39}: +(?=[\d.]{1,16} MB /|megabytes=)"
+)
 _RESULT = re.compile(
     rf"\s*{_NUMBER} MB in {_NUMBER} real seconds = {_NUMBER} KB/sec = {_NUMBER} Mbps\s*", re.ASCII
 )
