@@ -450,7 +450,7 @@ def test_rclone_is_what_it_told_last() -> None:
 def rclone(moved: str, elapsed: str, more: str = "") -> str:
     """What rclone tells at one moment."""
     return (
-        f"Transferred:   \t   {moved} / 9 GiB, 1%, 0 B/s, ETA -\n{more}"
+        f"Transferred:   \t   {moved} / {moved}, 100%, 0 B/s, ETA -\n{more}"
         f"Transferred:            2 / 2, 100%\nElapsed time:         {elapsed}\n"
     )
 
@@ -647,3 +647,41 @@ def test_a_log_that_begins_late_or_ends_early_measured_nothing_else(
 
 SNAPSHOTS = ("fio-text.txt", "rclone-json.txt", "globus-url-copy-two.txt")
 """What was told last is another thing in a part of these."""
+
+
+def dd(blocks: str, moved: int, seconds: str) -> str:
+    """What dd prints of one copy."""
+    return (
+        f"{blocks} records in\n{blocks} records out\n"
+        f"{moved} bytes (19 GB, 18 GiB) copied, {seconds} s, 27.3 GB/s\n"
+    )
+
+
+def test_what_dd_tells_on_the_way_is_no_copy(tmp_path: Path) -> None:
+    signals = dd("292026+0", 19_138_215_936, "0.70") + dd("396111+0", 25_959_530_496, "1.01")
+    end = dd("496247+1", 32_522_047_488, "1.20")
+    rows, tally = given(tmp_path, signals + end, "dd")
+    assert [row["duration_s"] for row in rows] == [1.2] and tally.skipped["progress"] == 2
+    for text in (
+        # Copies of their own: with a line between, of sizes that were asked for, of files.
+        dd("292026+0", 19_138_215_936, "0.70") + "$ dd if=a of=b\n" + end,
+        dd("1000+0", 1000, "0.70") + end,
+        dd("1024+0", 1000, "0.70") + end,
+        dd("292026+1", 19_138_215_937, "0.70") + end,
+        dd("292026+0", 19_138_215_936, "1.70") + end,
+    ):
+        assert len(given(tmp_path, text, "dd")[0]) == 2
+
+
+def test_an_rclone_that_ended_before_all_was_moved_has_failed(tmp_path: Path) -> None:
+    text = (
+        "Transferred:   \t    2.082 MiB / 8.583 MiB, {0}, 0 B/s, ETA -\n"
+        "Transferred:            0 / 3, 0%\nElapsed time:         1.0s\n"
+    )
+    for percent, complete in (("24%", False), ("100%", True), ("-", True)):
+        rows, _ = given(tmp_path, text.format(percent), "rclone")
+        assert [row["complete"] for row in rows] == [complete]
+    line = '{{"level":"info","stats":{{"bytes":10,"totalBytes":{0},"elapsedTime":1.0}}}}\n'
+    for total, complete in ((20, False), (10, True)):
+        rows, _ = given(tmp_path, line.format(total), "rclone")
+        assert [row["complete"] for row in rows] == [complete]
