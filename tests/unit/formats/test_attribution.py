@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given as examples
 from hypothesis import strategies as st
 
+from farline.formats import detect
 from tests.support.draws import SAME_FOLDER, draws
 from tests.unit.formats.logs import Rows, bag, given, sample, text_of
 
@@ -385,6 +386,18 @@ def test_pscheduler_in_reverse_is_sent_by_the_destination(tmp_path: Path) -> Non
     document["task"]["test"]["spec"]["reverse"] = True
     row = only(given(tmp_path, json.dumps(document), "pscheduler")[0])
     assert (row["from_host"], row["to_host"]) == ("ps2.site-b.example", "ps1.site-a.example")
+
+
+def test_what_pscheduler_says_before_its_result_is_no_result(tmp_path: Path) -> None:
+    said = (
+        "Submitting task...\nTask URL:\nhttps://a.example/pscheduler/tasks/7\n"
+        "Running with tool 'iperf3'\nFetching first run...\n\nNext scheduled run:\n"
+        "Starts 2024-03-07T10:05:49-06:00 (~27 seconds)\nWaiting for result...\n\n"
+    )
+    text = said + text_of("pscheduler-result.json") + "\nNo further runs scheduled.\n"
+    rows, tally = given(tmp_path, text, "pscheduler")
+    assert detect(tmp_path / "given.log") == "pscheduler" and tally.malformed == 0
+    assert rows == [{**row, "source": "given.log"} for row in sample("pscheduler-result.json")[0]]
 
 
 def test_the_rate_of_nuttcp_in_pscheduler_has_its_losses_off_already(tmp_path: Path) -> None:
