@@ -296,6 +296,23 @@ def test_udp_of_old_iperf3_is_what_was_not_lost(tmp_path: Path) -> None:
     assert facts(rows[0], "rate_bps", "transport") == (750e3, "udp")
 
 
+def test_udp_of_a_server_that_says_0_is_what_its_intervals_say(tmp_path: Path) -> None:
+    text = (
+        "Accepted connection from 192.0.2.2, port 1\n"
+        "[  5] local 192.0.2.1 port 5201 connected to 192.0.2.2 port 2\n"
+        "[ ID] Interval           Transfer     Bandwidth       Jitter    Lost/Total Datagrams\n"
+        "[  5]   0.00-1.00   sec   100 KBytes   819 Kbits/sec  7.973 ms  0/100 (0%)\n"
+        "[  5]   1.00-2.00   sec   200 KBytes  1.64 Mbits/sec  8.045 ms  50/250 (20%)\n"
+        "- - - - - - - - - - - - - - - - - - - - - - - - -\n"
+        "[ ID] Interval           Transfer     Bandwidth       Jitter    Lost/Total Datagrams\n"
+        "[  5]   0.00-2.00   sec  0.00 Bytes  0.00 bits/sec  7.998 ms  50/350 (14%)\n"
+    )
+    rows, _ = given(tmp_path, text, "iperf3-text")
+    assert facts(rows[0], "complete", "bytes", "rate_bps") == (True, 307_200, 307_200 * 4)
+    rows, _ = given(tmp_path, text.replace("50/350 (14%)", "0/0 (0%)"), "iperf3-text")
+    assert facts(rows[0], "complete", "code") == (False, "nothing arrived")
+
+
 def test_fio_in_text_is_its_groups_and_the_last_snapshot() -> None:
     rows, tally = sample("fio-text.txt")
     assert [facts(row, "code", "concurrency", "duration_s") for row in rows] == [
