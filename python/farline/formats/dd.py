@@ -1,6 +1,8 @@
 """What dd prints at its end, of GNU, BSD, macOS and busybox: modality F.
 
 The last figures behind `records out` are the copy; those of `status=progress` before it are none.
+Neither are those that dd tells when it gets a signal (`kill -USR1`): figures follow at once that
+are larger, and theirs are of whole blocks in a number that nobody asks for.
 Seconds and bytes are exact; the rate is theirs. Nothing says whether it read or wrote a file
 system, so `code` is empty.
 """
@@ -29,7 +31,7 @@ _GNU_ANY = re.compile(
 )
 _BSD = re.compile(rf"(\d{{1,18}}) bytes transferred in {_SECONDS} secs? \(.*/sec\)\s*", re.ASCII)
 _FAILED = re.compile(r"(?:\S*/)?dd: (?:error (?:reading|writing) |.+: No space left on device$).*")
-_OUT = re.compile(r"\d+\+\d+ records out|\d+\+\d+ \S.*")
+_OUT = re.compile(r"(\d{1,18})\+(\d{1,18}) \S.*", re.ASCII)
 
 
 def _row(line: str) -> Row | None:
@@ -40,30 +42,52 @@ def _row(line: str) -> Row | None:
     return None
 
 
+def _is_interim(blocks: re.Match[str], earlier: Row, later: Row) -> bool:
+    """Whether dd told the earlier figures on the way to the later ones."""
+    whole_blocks = int(blocks[1])
+    is_asked_for = whole_blocks % 10 == 0 or whole_blocks & (whole_blocks - 1) == 0
+    grows = later["bytes"] > earlier["bytes"] and later["duration_s"] > earlier["duration_s"]
+    return grows and blocks[2] == "0" and not is_asked_for
+
+
 def _records(reading: Reading) -> Iterator[Record]:
-    ended = failed = False
+    failed = False
+    blocks: re.Match[str] | None = None
+    # The last copy, until what follows it says whether it had ended.
+    held: tuple[Record, re.Match[str]] | None = None
     for number, line in reading.lines():
-        if _OUT.fullmatch(line):
-            ended = True
+        if match := _OUT.fullmatch(line):
+            blocks = match
             reading.skip("message")
             continue
         row = _row(line)
-        if _FAILED.match(line):
-            # Its figures follow: what was moved until then.
-            failed = True
-            reading.skip("message")
-        elif row is None:
-            other_line(reading, number, line)
-        elif not ended:
-            reading.skip("progress")
-        elif failed:
-            failed = False
-            yield Record(number, line, {**row, "complete": False, "code": "failed"})
-        elif not row["bytes"]:
-            reading.skip("no data to move")
+        if row is None or blocks is None:
+            if held is not None and row is None:
+                yield held[0]
+                held = None
+            # The figures of a copy that failed follow: what was moved until then.
+            failed = failed or _FAILED.match(line) is not None
+            if row is None:
+                other_line(reading, number, line)
+            else:
+                reading.skip("progress")
         else:
-            yield Record(number, line, row)
-        ended = ended and row is None
+            if held is not None and _is_interim(held[1], held[0].row, row):
+                reading.skip("progress")
+            elif held is not None:
+                yield held[0]
+            held = None
+            if failed:
+                yield Record(number, line, {**row, "complete": False, "code": "failed"})
+            elif not row["bytes"]:
+                reading.skip("no data to move")
+            else:
+                held = Record(number, line, row), blocks
+            failed = False
+        if row is not None:
+            blocks = None
+    if held is not None:
+        yield held[0]
 
 
 _DETECT = re.compile(
@@ -71,4 +95,4 @@ _DETECT = re.compile(
     re.MULTILINE,
 )
 
-FORMAT = Format("dd", "output of dd", found_by(_DETECT), read_records("dd", _records), version=2)
+FORMAT = Format("dd", "output of dd", found_by(_DETECT), read_records("dd", _records), version=3)

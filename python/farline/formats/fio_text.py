@@ -1,7 +1,9 @@
 """Output of fio for people: rates of a file system, modality F.
 
 The status of a group says for reading and for writing what its jobs came to together: that is a
-row; who the jobs were stands before it. Of snapshots (`--status-interval`) the last counts: its
+row; who the jobs were stands before it. A group that failed before it moved anything has no such
+line, and is one failed transfer; a line of both directions together is none beside those of each.
+Of snapshots (`--status-interval`) the last counts: its
 jobs have the process ids of those before. fio 3 says each figure with prefixes of 1024 and of
 1000; fio 2 has prefixes of 1024 alone. Times of the day have no zone, and are not taken.
 """
@@ -42,6 +44,8 @@ class _Group:
 
     jobs: int = 0
     error: int = 0
+    failed: tuple[int, str] | None = None
+    """Where a job says that it failed."""
     pids: set[str] = field(default_factory=set)
 
 
@@ -97,7 +101,8 @@ class _Printed:
                 yield from self._told()
             group = self._run.groups.setdefault(match[1], _Group())
             group.jobs += int(match[2])
-            group.error = group.error or int(match[3])
+            if int(match[3]) and not group.error:
+                group.error, group.failed = int(match[3]), (number, line)
             group.pids.add(match[4])
             self._reading.skip("message")
         elif match := _GROUP.match(line):
@@ -106,7 +111,8 @@ class _Printed:
         elif self._run.group is not None and line.startswith(" "):
             group = self._run.groups.get(self._run.group, _Group())
             row = _row(line, group)
-            if row is None or row["code"] == "trim":
+            told = any(name == self._run.group for name, _ in self._run.rows)
+            if row is None or row["code"] == "trim" or (told and row["code"] == "mixed"):
                 other_line(self._reading, number, line)
             else:
                 self._run.rows.append((self._run.group, Record(number, line, row)))
@@ -118,7 +124,8 @@ class _Printed:
         last, self._last, self._run = self._last, self._run, _Run()
         if last is None:
             return
-        if last.pids() and last.pids() == self._last.pids():
+        # Jobs that begin later are told of later.
+        if last.pids() and last.pids() <= self._last.pids():
             self._reading.skip("interim status, not a final result", len(last.rows))
         else:
             yield from _ended(last)
@@ -132,6 +139,11 @@ class _Printed:
 
 def _ended(run: _Run) -> Iterator[Record]:
     yield from (record for _, record in run.rows)
+    told = {name for name, _ in run.rows}
+    for name, group in run.groups.items():
+        if group.failed is not None and name not in told:
+            row: Row = {"modality": "F", "complete": False, "code": f"error {group.error}"}
+            yield Record(*group.failed, row)
 
 
 _DETECT = re.compile(
@@ -143,4 +155,5 @@ FORMAT = Format(
     "output of fio for people (normal)",
     lambda start: '"fio version"' not in start and bool(_DETECT.search(start)),
     read_records("fio", line_by_line(_Printed)),
+    version=2,
 )

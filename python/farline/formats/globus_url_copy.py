@@ -9,6 +9,9 @@ A name stands alone where both ends have the same one, `A  ->  B` where not, bel
 a `Dest:` of its own. The two outputs may be mixed in one file, in any order: a copy that both
 tell of is one. Copies that go on at the same time (`-cc`) write lines that do not say whose they
 are: these copies are counted, and none of them is a transfer here.
+
+Errors go another way than names and rates, and into a file before these: an error that no copy
+stands before, or that the next copy follows at once, is of that one.
 """
 
 from __future__ import annotations
@@ -38,7 +41,11 @@ _STAMP = re.compile(r"\s*Timestamp:\s+(\d{1,10}(?:\.\d{1,6})?)\s*", re.ASCII)
 _STRIPE = re.compile(r"\s*Stripe Index: (\d{1,6})\s*", re.ASCII)
 _MOVED = re.compile(r"\s*Stripe Bytes Transferred: (\d{1,18})\s*", re.ASCII)
 _STRIPES = re.compile(r"\s*Total Stripe Count: (\d{1,6})\s*", re.ASCII)
-_ERROR = re.compile(r"(?:debug: fault on connection|error: )(.*)")
+_FAULT = re.compile(r"debug: fault on connection(.*)")
+_ERROR = re.compile(r"(continuing on )?error: (.*)")
+_SUM_OF_ERRORS = "There was an error with "
+_CANCELLED = "Cancelling copy..."
+_COMMAND = re.compile(r".*globus-url-copy .*|\S*[$#>] .*")
 _DONE = "debug: operation complete"
 _DEVICES = ("/dev/zero", "/dev/null")
 _NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1f\ufffd]")
@@ -150,6 +157,10 @@ class _Printed:
         # Operations that `-dbg` told of and that have not ended, and copies that it told of.
         self._running = 0
         self._told: Counter[tuple[str, str]] = Counter()
+        # Errors of copies that are to come, and whether the last one may be of the next copy.
+        self._early: list[tuple[int, str, str]] = []
+        self._latest: tuple[int, str, str] | None = None
+        self._fault_told = False
 
     def take(self, number: int, line: str) -> Iterator[Record]:
         """Takes a line in; gives the copy that ends by it."""
@@ -158,6 +169,8 @@ class _Printed:
             yield from self._side(match)
         elif named and (match := _NAMES.fullmatch(line)):
             self._name(number, line, match)
+        elif match := _ERROR.match(line):
+            self._error(number, line, match)
         elif match := _START.match(line):
             yield from self._start(number, line, match)
         elif line.startswith(_DONE):
@@ -167,11 +180,30 @@ class _Printed:
         elif _NO_TEXT.search(line):
             self._reading.malformed(number, line, "no text")
         else:
+            if _COMMAND.fullmatch(line):
+                self._latest = None
             self._reading.skip("message")
 
+    def _error(self, number: int, line: str, match: re.Match[str]) -> None:
+        told = number, line, excerpt(match[2]) or "error"
+        copy = self._copy
+        if self._fault_told or match[2].startswith(_SUM_OF_ERRORS):
+            self._fault_told = False
+        elif copy is None:
+            self._early.append(told)
+        elif copy.error is None:
+            copy.error = told[2]
+            self._latest = None if match[1] or copy.debug else told
+        self._reading.skip("message")
+
     def _side(self, match: re.Match[str]) -> Iterator[Record]:
+        latest, self._latest = self._latest, None
+        if latest is not None and self._copy is not None:
+            self._copy.error = None
         if self._copy is not None and not self._copy.debug:
-            yield from self.end()
+            yield from self._end()
+        if latest is not None:
+            self._early.append(latest)
         self._named = None
         self._sides[match[1]] = match[2]
         self._name_is_next = match[1] == "Dest"
@@ -182,6 +214,9 @@ class _Printed:
         source, dest = source + match[1], dest + (match[2] or match[1])
         if self._copy is not None:
             self._named = self._copy if self._copy.is_of(source, dest) else None
+            if self._named is not None:
+                # Of a get or a put `-dbg` names one end only.
+                self._named.source, self._named.dest = source, dest
         elif self._told[source, dest]:
             self._told[source, dest] -= 1
         elif not match[1].endswith("/"):
@@ -203,7 +238,7 @@ class _Printed:
         if copy is not None and not copy.debug and copy.is_of(source, dest):
             copy.debug, copy.mixed = True, not alone
             return
-        yield from self.end()
+        yield from self._end()
         self._copy = _Copy(number, line, source, dest, debug=True, mixed=not alone)
 
     def _done(self, number: int, line: str) -> Iterator[Record]:
@@ -214,7 +249,7 @@ class _Printed:
         if self._copy is not None and self._copy.debug:
             if self._named is None:
                 self._told[self._copy.source, self._copy.dest] += 1
-            yield from self.end()
+            yield from self._end()
         else:
             self._reading.skip("message")
 
@@ -229,8 +264,10 @@ class _Printed:
             return False
         elif match := _PARALLEL.match(line):
             copy.streams = int(match[1]) or None
-        elif match := _ERROR.match(line):
+        elif match := _FAULT.match(line):
             copy.error = excerpt(match[1]) or "error"
+        elif line.startswith(_CANCELLED):
+            copy.error = "cancelled"
         elif line.startswith("226 "):
             copy.complete = True
         else:
@@ -238,10 +275,20 @@ class _Printed:
         return True
 
     def end(self) -> Iterator[Record]:
+        """The end of the log."""
+        yield from self._end()
+        for number, line, why in self._early:
+            yield Record(number, line, {"modality": "E", "complete": False, "code": why})
+
+    def _end(self) -> Iterator[Record]:
         """The copy that was going on, which has ended or was cut."""
         copy, self._copy, self._named = self._copy, None, None
         if copy is None:
             return
+        self._latest = None
+        self._fault_told = copy.debug and copy.error is not None
+        if self._early and not copy.debug and copy.error is None:
+            copy.error = self._early.pop(0)[2]
         row = copy.row()
         if copy.mixed:
             self._reading.skip("copy among others at the same time")
@@ -251,12 +298,12 @@ class _Printed:
             yield Record(copy.line, copy.text, row)
 
 
-_DETECT = re.compile(r"^(?:Source: \S+\nDest: |debug: starting to )", re.MULTILINE)
+_DETECT = re.compile(r"^(?:Source: \S+\s+Dest: |debug: starting to )", re.MULTILINE)
 
 FORMAT = Format(
     "globus-url-copy",
     "output of globus-url-copy (-vb, -dbg)",
     found_by(_DETECT),
     read_records("globus-url-copy", line_by_line(_Printed)),
-    version=2,
+    version=3,
 )

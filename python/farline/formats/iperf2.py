@@ -2,10 +2,11 @@
 
 A test is the streams that connect before the first figure comes. Its result is the sum of their
 last figures from 0 s on: the `[SUM]` of a server adds up the streams of other clients too. Figures
-with a star, and those of connections marked `(reverse)`, are of data from the server. Of UDP only
-figures of the receiver count, which say what was lost; a client prints them as "Server Report".
-Bytes have prefixes of 1024, bits of 1000. iperf 2 ends with 0 where it could not connect, too: the
-message tells.
+with a star, and those of connections marked `(reverse)`, are of data from the server. With `-d`
+and `-r` each end connects to the other: the ports say which streams are whose. Of UDP only figures
+of the receiver count, which say what was lost; a client prints them as "Server Report". Bytes have
+prefixes of 1024, bits of 1000. iperf 2 ends with 0 where it could not connect, too: the message
+tells.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from farline.formats.reading import Reading
 from farline.formats.rows import Record, Row, address, line_by_line, moment_us, read_records
 from farline.formats.tally import excerpt
 
-_CONNECTS = re.compile(r"Client connecting to (\S+), (TCP|UDP) port \d+")
-_LISTENS = re.compile(r"Server listening on (TCP|UDP) port \d+")
+_CONNECTS = re.compile(r"Client connecting to (\S+), (TCP|UDP) port (\d+)")
+_LISTENS = re.compile(r"Server listening on (TCP|UDP) port (\d+)")
 _STREAM = re.compile(
-    r"\[ *(\*?)(\d+)\] local (\S+?)(?:%\S+)? port \d+ connected with (\S+?)(?:%\S+)? port \d+(.*)"
+    r"\[ *(\*?)(\d+)\] local (\S+?)(?:%\S+)? port (\d+)"
+    r" connected with (\S+?)(?:%\S+)? port (\d+)(.*)"
 )
 _FIGURES = re.compile(
     rf"\[ *(\*?)(\d+|SUM-\d+)\] +({NUMBER})- *({NUMBER}) +sec +({NUMBER}) ([KMGT]?)Bytes"
@@ -71,6 +73,8 @@ class _Test:
     """Streams, where only their sum is printed."""
     has_figures: bool = False
     error: str | None = None
+    awaits_header: bool = False
+    """Whether only an error was told of it, before any header."""
     facts: Row = field(default_factory=dict)
 
     def rows(self) -> Iterator[Row]:
@@ -92,7 +96,7 @@ class _Test:
             keys = [key for key in keys if not key[0].startswith("SUM")]
         results = [self.results[key] for key in keys]
         is_cut = any(self.latest[key] > self.results[key].seconds for key in keys)
-        if is_cut or (self.streams and len(keys) < self._expected(keys)):
+        if is_cut or (self.streams and len(keys) < self._expected(keys, way)):
             return {**self._known(way), "complete": False, "code": "no result of all streams"}
         moved, seconds = sum(one.moved for one in results), max(one.seconds for one in results)
         if not moved or not seconds:
@@ -106,9 +110,13 @@ class _Test:
             "retransmits": sum(retried) if len(retried) == len(results) else None,
         }
 
-    def _expected(self, keys: list[tuple[str, bool]]) -> int:
+    def _expected(self, keys: list[tuple[str, bool]], way: bool) -> int:
         only_sum = keys[0][0].startswith("SUM")
-        return 1 if only_sum else len(self.streams)
+        return 1 if only_sum else self._count(way)
+
+    def _count(self, way: bool) -> int:
+        """How many streams have a direction: its own, or all where they have both."""
+        return sum(one == way for one in self.streams.values()) or len(self.streams)
 
     def _known(self, way: bool) -> Row:
         here, there = (address(name) for name in self.hosts)
@@ -116,7 +124,7 @@ class _Test:
         return {
             "modality": "T",
             "transport": "udp" if self.is_udp else "tcp",
-            "streams": len(self.streams) or self.count or None,
+            "streams": self._count(way) or self.count or None,
             "from_host": here if sends else there,
             "to_host": there if sends else here,
             **self.facts,
@@ -132,6 +140,10 @@ class _Printed:
         self._of_stream: dict[str, _Test] = {}
         self._is_server = False
         self._is_udp = False
+        # Ports that it listened on and connected to.
+        self._listened: set[str] = set()
+        self._connected: set[str] = set()
+        self._has_header = False
         # What a header says of a test whose streams come after it.
         self._facts: Row = {}
 
@@ -144,6 +156,7 @@ class _Printed:
         elif match := _LISTENS.search(line):
             yield from self.end()
             self._is_server, self._is_udp, self._facts = True, match[1] == "UDP", {}
+            self._listened.add(match[2])
             self._reading.skip("message")
         elif match := _CONNECTS.search(line):
             yield from self._header(match)
@@ -155,16 +168,22 @@ class _Printed:
     def end(self) -> Iterator[Record]:
         """The tests that are open."""
         tests, self._tests, self._of_stream = self._tests, [], {}
+        self._has_header = False
         for test in tests:
             yield from self._records(test)
 
     def _header(self, match: re.Match[str]) -> Iterator[Record]:
         # A client's header may be printed after its first stream; a server's `-d` prints one, too.
         self._reading.skip("message")
+        self._connected.add(match[3])
         if self._is_server:
             return
-        if self._tests and (self._tests[-1].has_figures or self._tests[-1].error):
+        last = self._tests[-1] if self._tests else None
+        if last is not None and last.awaits_header:
+            last.awaits_header = False
+        elif last is not None and (last.has_figures or last.error):
             yield from self.end()
+        self._has_header = True
         self._is_udp = match[2] == "UDP"
         if self._tests:
             self._tests[-1].is_udp = self._is_udp
@@ -172,7 +191,7 @@ class _Printed:
             self._facts = {}
 
     def _stream(self, number: int, line: str, match: re.Match[str]) -> Iterator[Record]:
-        star, stream, local, remote, more = match.groups()
+        star, stream, local, local_port, remote, remote_port, more = match.groups()
         test = self._tests[-1] if self._tests else None
         if test is None or test.has_figures or (test.hosts[1] and test.hosts[1] != remote):
             if test is not None and not self._is_server:
@@ -186,7 +205,9 @@ class _Printed:
             self._reading.skip("message")
         if not test.error:
             test.hosts = test.hosts if test.hosts[0] else (local, remote)
-        test.streams[stream] = bool(star) or "(reverse)" in more
+        # What a server connects to is of a test in both directions, and so is a client's server.
+        back = remote_port in self._connected and local_port not in self._listened
+        test.streams[stream] = bool(star) or "(reverse)" in more or (test.is_server and back)
         self._of_stream[stream] = test
         if (rtt := _RTT.search(more)) and int(rtt[1]):
             test.facts["rtt_ms"] = min(int(rtt[1]) / 1000, test.facts.get("rtt_ms", float("inf")))
@@ -235,7 +256,10 @@ class _Printed:
         if self._is_server:
             return
         if not self._tests:
-            self._tests.append(_Test(number, line, False, self._is_udp, facts=dict(self._facts)))
+            # Into a file it is written before the header of its test.
+            test = _Test(number, line, False, self._is_udp, facts=dict(self._facts))
+            test.awaits_header = not self._has_header
+            self._tests.append(test)
         test = self._tests[-1]
         test.error = test.error or why
 
@@ -272,4 +296,5 @@ FORMAT = Format(
     "output of iperf 2",
     _detect,
     read_records("iperf2", line_by_line(_Printed)),
+    version=2,
 )

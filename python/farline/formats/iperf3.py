@@ -205,10 +205,13 @@ class _Stream:
         self._open: tuple[Found, Document] | None = None
         self._last_cookie: object = None
         self._told = False
+        # The error of a test that could not start: the whole may follow it.
+        self._last_error: object = None
 
     def take(self, found: Found) -> tuple[Found, Document] | None:
         """The document that an event completes, if it does, with where it started."""
         event, data = found.document["event"], found.document.get("data")
+        self._last_error = None if event != "end" else self._last_error
         if event == "start":
             self._open, self._told = (found, {"start": data, "intervals": []}), False
             return None
@@ -219,7 +222,7 @@ class _Stream:
         elif event == "error":
             document["error"] = data if isinstance(data, str) else "error"
             if self._open is None:
-                self._told = True
+                self._told, self._last_error = True, document["error"]
                 return place, document
         elif event == "end" and self._told and self._open is None and not data:
             # A test that could not start has its error, and then an end without anything.
@@ -238,7 +241,10 @@ class _Stream:
     def repeats(self, document: Document) -> bool:
         """Whether a document says again what its events said (`--json-stream-full-output`)."""
         cookie = part(document, "start").get("cookie")
-        return cookie is not None and cookie == self._last_cookie
+        error, self._last_error = self._last_error, None
+        if cookie is None:
+            return error is not None and document.get("error") == error
+        return bool(cookie == self._last_cookie)
 
 
 def _is_message(line: str) -> str | None:
@@ -263,7 +269,9 @@ def _records(reading: Reading) -> Iterator[Record]:
         elif stream.repeats(found.document):
             reading.skip("the complete document after its events")
             continue
-        if document is not None:
+        if document is not None and _is_idle(document):
+            reading.skip("message")
+        elif document is not None:
             for row in rows_of(document):
                 yield Record(place.line, place.text, row)
     yield from _unended(reading, stream)
@@ -282,6 +290,13 @@ def _unended(reading: Reading, stream: _Stream) -> Iterator[Record]:
         reading.malformed(place.line, place.text, "the events of this test have no end")
 
 
+def _is_idle(document: Document) -> bool:
+    """Whether a server says that it was interrupted when it had no test."""
+    error = word(document.get("error")) or ""
+    start = part(document, "start")
+    return error.startswith("interrupt - the server") and not items(start, "connected")
+
+
 _DETECT = re.compile(
     r'"version":\s*"iperf 3|^\{\s*"event"\s*:\s*"'
     r'|"(?:sum_sent|tcp_mss_default|accepted_connection)"|"start"\s*:\s*\{\s*"connected"\s*:',
@@ -293,5 +308,5 @@ FORMAT = Format(
     "JSON of iperf3 (--json, --json-stream)",
     found_by(_DETECT),
     read_records("iperf3", _records),
-    version=2,
+    version=3,
 )

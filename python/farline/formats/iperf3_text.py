@@ -5,6 +5,10 @@ header: lines for each stream, and `[SUM]` of several, of the sender and of the 
 is the receiver's; a server that sent knows only its own. Bytes have prefixes of 1024, bits of
 1000. `--title` and `--timestamps` put a text before each line; titles tell tests apart that ran at
 the same time. What `--get-server-output` adds is left out: it is the same test again.
+
+A test that was interrupted has a summary, too. That end says so, but into a file before what it
+had still to print: the message may be of the test behind it. The other end prints its last
+interval twice.
 """
 
 from __future__ import annotations
@@ -27,7 +31,14 @@ if TYPE_CHECKING:
 _TITLE = re.compile(r"(.{1,200}?):  (?=\[|Connecting|Accepted|Server|iperf|Reverse|- -|---)")
 _CONNECTS = re.compile(r"Connecting to host (\S+), port \d+")
 _ACCEPTS = re.compile(r"Accepted connection from (\S+), port \d+")
-_ENDS = re.compile(r"iperf Done\.|Server listening on \d+")
+_ENDS = re.compile(r"iperf Done\.|Server listening on \d+(?: \(test #(\d+)\))?")
+# What `--timestamps` puts before titles, as far as it is like what most people ask for.
+_CLOCK = re.compile(
+    r"\[?(?:[A-Z][a-z]{2},? )?(?:[A-Z][a-z]{2} {1,2}\d{1,2} |\d{1,2} [A-Z][a-z]{2} (?:\d{4} )?"
+    r"|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: [AP]M)?"
+    r"(?:Z| ?[+-]\d\d:?\d\d| [A-Z]{3,4})?(?: \d{4})?\]? +|\d{10}(?:\.\d{1,9})? +",
+    re.ASCII,
+)
 _LOCAL = re.compile(r"\[ *\d+\] local (\S+) port \d+ connected to (\S+) port \d+")
 _HEADER = re.compile(r"\[ ID\](?:\[Role\])? +Interval +Transfer +(?:Bitrate|Bandwidth)(.*)")
 _FIGURES = re.compile(
@@ -52,7 +63,8 @@ class _Summary:
     end: str
     seconds: float
     moved: float
-    rate_bps: float
+    rate_bps: float | None
+    """None where it was rounded more than bytes and seconds are, as `-f g` does."""
     retransmits: int | None
     arrived: float | None
 
@@ -71,14 +83,22 @@ class _Test:
     headers: int = 0
     udp: bool = False
     summaries: list[_Summary] = field(default_factory=list)
+    intervals: dict[str, str] = field(default_factory=dict)
+    """The latest of each stream and direction."""
+    moved: dict[str, float] = field(default_factory=dict)
+    """What the intervals of each stream and direction add up to."""
+    is_cut: bool = False
+    """Whether the other end terminated the test."""
     facts: Row = field(default_factory=dict)
     error: str | None = None
+    presumed: str | None = None
+    """A message that stood before the test and is of it, unless it ends as tests do."""
 
     def rows(self) -> list[Row]:
         """A row for each direction."""
         ways = list(dict.fromkeys(one.way for one in self.summaries))
-        if self.error is not None or not ways:
-            code = self.error or "no result"
+        if self.is_cut or self.error is not None or not ways:
+            code = self.error or ("the other end has terminated" if self.is_cut else "no result")
             return [{"modality": "T", "complete": False, "code": code, **self._hosts("", None)}]
         return [self._row(way, [one for one in self.summaries if one.way == way]) for way in ways]
 
@@ -99,6 +119,10 @@ class _Test:
             best = told.get("sender", best)
         if best is None:
             return {**row, "complete": False, "code": "no result of all streams at the receiver"}
+        summed = self.moved.get(f"{wanted} {way}") if self.is_server and best.arrived else None
+        if not best.moved and summed:
+            # Servers of 3.1 say of UDP how much was lost, and 0 of what they received.
+            return {**row, "duration_s": best.seconds, "bytes": round(summed)}
         if not best.moved:
             return {**row, "complete": False, "code": "nothing arrived"}
         arrived = 1.0 if best.arrived is None or best.end else best.arrived
@@ -107,7 +131,7 @@ class _Test:
             **row,
             "duration_s": best.seconds,
             "bytes": round(best.moved * arrived),
-            "rate_bps": best.rate_bps * arrived,
+            "rate_bps": None if best.rate_bps is None else best.rate_bps * arrived,
             "retransmits": None if self.udp or sender is None else sender.retransmits,
         }
 
@@ -134,11 +158,14 @@ class _Printed:
         # What stands before a test of it, and titles whose lines are the other end's.
         self._facts: dict[str, Row] = {}
         self._other_end: set[str] = set()
+        # What a message says of the next test, and how often a server has listened since.
+        self._presumed: str | None = None
+        self._listens = 0
 
     def take(self, number: int, line: str) -> Iterator[Record]:
         """Takes a line in; gives the tests that end by it."""
         titled = _TITLE.match(line)
-        title = titled[1] if titled else ""
+        title = _CLOCK.sub("", titled[1], count=1) if titled else ""
         connects = _CONNECTS.search(line)
         if title in self._other_end and not connects and "iperf Done." not in line:
             self._reading.skip("the other end's output")
@@ -146,12 +173,20 @@ class _Printed:
             yield from self._end(title)
             facts = self._facts.pop(title, {})
             self._tests[title] = _Test(
-                number, line, is_server=connects is None, peer=match[1], facts=facts
+                number,
+                line,
+                is_server=connects is None,
+                peer=match[1],
+                facts=facts,
+                presumed=self._presumed,
             )
-        elif _ENDS.search(line) or "Server output:" in line:
-            yield from self._end(title)
-            if "Server output:" in line:
-                self._other_end.add(title)
+            self._presumed, self._listens = None, 0
+        elif "Server output:" in line:
+            yield from self._end(title, is_over=True)
+            self._other_end.add(title)
+            self._reading.skip("message")
+        elif match := _ENDS.search(line):
+            yield from self._over(title, match)
             self._reading.skip("message")
         elif match := _FAILED.search(line):
             yield from self._failed(number, line, title, excerpt(match[1]) or "error")
@@ -161,20 +196,41 @@ class _Printed:
         elif (test := self._tests.get(title)) is None or not _take(test, line):
             other_line(self._reading, number, line)
 
+    def _over(self, title: str, match: re.Match[str]) -> Iterator[Record]:
+        """A client is done, or a server listens: again, or for the first time."""
+        test, again = self._tests.get(title), int(match[1] or 2) > 1
+        if "Server" in match[0]:
+            self._listens += 1
+            if self._listens > 1:
+                self._presumed = None
+        if test is not None and test.error and test.summaries and match[1] and again:
+            # A server that goes on was not ended in this test, but in the next one or after it.
+            self._presumed, test.error = test.error, None
+            self._listens = 1
+        yield from self._end(title, is_over=again)
+
     def _failed(self, number: int, line: str, title: str, why: str) -> Iterator[Record]:
+        title = next(iter(self._tests)) if not title and len(self._tests) == 1 else title
         test = self._tests.get(title)
-        if test is not None:
+        if test is not None and not test.error and not test.presumed:
             test.error = why
         elif "interrupt" in line:
-            # Its test may stand behind it; that has no result then.
+            # Its test may stand behind it. A server that listens in vain has none.
+            yield from self._end(title)
+            self._presumed = why if not self._listens or "client" in why else None
             self._reading.skip("message")
+        elif test is not None:
+            test.error = why
         else:
             yield Record(number, line, {"modality": "T", "complete": False, "code": why})
 
-    def _end(self, title: str) -> Iterator[Record]:
+    def _end(self, title: str, *, is_over: bool = False) -> Iterator[Record]:
+        """The test of a title has ended, or was cut unless it `is_over` as tests are."""
         test = self._tests.pop(title, None)
         self._other_end.discard(title)
         if test is not None:
+            if not is_over or not test.summaries:
+                test.error = test.error or test.presumed
             for row in test.rows():
                 yield Record(test.line, test.text, row)
 
@@ -222,10 +278,17 @@ def _take_figures(test: _Test, match: re.Match[str]) -> None:
     end = next((word for word in ("sender", "receiver") if more.rstrip().endswith(word)), "")
     lost = _LOST.search(more)
     # UDP before 3.6 has one line for each stream, behind the second header, and no word.
-    if "omitted" in more or not (end or (test.headers > 1 and lost)):
+    if "omitted" in more:
+        return
+    if not (end or (test.headers > 1 and lost)):
+        stream, interval = f"{match[1]} {match[2] or ''}", f"{match[3]}-{match[4]}"
+        test.is_cut = test.is_cut or test.intervals.get(stream) == interval
+        test.intervals[stream] = interval
+        test.moved[stream] = test.moved.get(stream, 0.0) + scaled(match[5], match[6], 1024)
         return
     in_bytes = match[9] == "Bytes"
     rate = scaled(match[7], match[8], 1024 if in_bytes else 1000) * (8 if in_bytes else 1)
+    is_rounded = len(re.sub(r"[.,]", "", match[7]).lstrip("0")) < 3
     retransmits = None if lost else _RETRANS.match(more)
     arrived = 1 - int(lost[1]) / int(lost[2]) if lost and int(lost[2]) else None
     test.udp = test.udp or lost is not None
@@ -237,7 +300,7 @@ def _take_figures(test: _Test, match: re.Match[str]) -> None:
             end,
             seconds,
             scaled(match[5], match[6], 1024),
-            rate,
+            None if is_rounded and seconds else rate,
             int(retransmits[1]) if retransmits else None,
             arrived,
         )
@@ -260,4 +323,5 @@ FORMAT = Format(
     "output of iperf3 without --json",
     _detect,
     read_records("iperf3", line_by_line(_Printed)),
+    version=2,
 )

@@ -1,5 +1,8 @@
 """Lines as journalctl and syslog print them: what stands before each is taken off.
 
+So is a time alone, as `ts` and containers' logs have it, a mark of quotation, and spaces that all
+lines begin with.
+
 Known are `short` (and what rsyslog writes), `short-precise`, `short-iso`, `short-iso-precise`,
 `short-full`, `short-unix`, `short-monotonic` and `json`. Lines of several processes may alternate:
 those of one process are put together, so that no line is taken for one of another's output.
@@ -28,6 +31,12 @@ _STAMP = (
     + rb"|\[ *\d{1,9}\.\d{6}\]"  # short-monotonic
 )  # fmt: skip
 _PREFIX = re.compile(rb"(?:" + _STAMP + rb") (\S+ [^\s:\[]+(?:\[\d+\])?): ?")
+# What ts prints, and what docker and Kubernetes do.
+_TIME = re.compile(
+    rb"(?:[A-Z][a-z]{2} [ \d]\d " + _CLOCK
+    + rb"|\d{4}-\d\d-\d\dT" + _CLOCK + rb"(?:Z|[+-]\d\d:\d\d)(?: std(?:out|err) [FP])?)(?: |$)"
+)  # fmt: skip
+_QUOTE = re.compile(rb">(?: |$)")
 _ADDED = re.compile(rb"-- .* --$|-- (?:Logs begin|Journal begins) at ")
 _JSON = re.compile(rb'\{(?=.*"__REALTIME_TIMESTAMP")(?=.*"MESSAGE")')
 _LOOKED_AT = 20
@@ -38,7 +47,35 @@ def without_journal(chunks: Iterator[bytes]) -> Iterator[bytes]:
     first = next(chunks, b"")
     rest = chain([first], chunks)
     kind = _kind(first)
-    return rest if kind is None else _grouped(rest, is_json=kind == "json")
+    if kind is None:
+        before = _before(first)
+        return rest if before is None else _without(before, rest)
+    return _grouped(rest, is_json=kind == "json")
+
+
+def _before(start: bytes) -> re.Pattern[bytes] | None:
+    """What every line begins with: a time, a mark of quotation, or spaces."""
+    lines = [line for line in start[:65536].split(b"\n")[:-1] if line.strip()]
+    if len(lines) < 2:
+        return None
+    for known in (_TIME, _QUOTE):
+        if all(known.match(line) for line in lines[:_LOOKED_AT]):
+            return known
+    spaces = min(len(line) - len(line.lstrip(b" ")) for line in lines)
+    return re.compile(rb" {1,%d}" % spaces) if spaces else None
+
+
+def _without(before: re.Pattern[bytes], chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The lines without what they begin with; one without it is left as it is."""
+    carry = b""
+    for chunk in chunks:
+        whole, end, carry = (carry + chunk).rpartition(b"\n")
+        carry = carry[:MOST_LINE_BYTES]
+        if end:
+            yield b"".join(before.sub(b"", line, count=1) + end
+                           for line in whole.split(end))  # fmt: skip
+    if carry:
+        yield before.sub(b"", carry, count=1)
 
 
 def _kind(start: bytes) -> str | None:

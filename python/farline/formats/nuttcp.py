@@ -33,7 +33,11 @@ if TYPE_CHECKING:
 _NUMBER = r"(\d{1,15}(?:\.\d{0,9})?)"
 _PLAIN = re.compile(rf"\s*{_NUMBER} MB /\s*{_NUMBER} sec =\s*{_NUMBER} Mbps\b(.*)", re.ASCII)
 _PARSE = re.compile(r"\s*megabytes=.*")
-_SAID = re.compile(r"nuttcp-([tr]): ?(.*)")
+_SAID = re.compile(r"nuttcp-([tr])(?:-[^\s:][^:]{0,39})?: ?(.*)")
+# What `-I` puts before a plain line.
+_IDENTIFIER = re.compile(
+    r"^(?!.{0,9}nuttcp-[tr])[^\s:][^:]{0,39}: +(?=[\d.]{1,16} MB /|megabytes=)"
+)
 _RESULT = re.compile(
     rf"\s*{_NUMBER} MB in {_NUMBER} real seconds = {_NUMBER} KB/sec = {_NUMBER} Mbps\s*", re.ASCII
 )
@@ -51,7 +55,10 @@ _WORDS = (
 _BEGINS = re.compile(r"v[\d.]+\w*: socket\b")
 # Both ends of one test say the same of these.
 _SHARED = ("buflen", "nstream", "port", "mode")
-_MESSAGE = re.compile(r"errno=|invalid |server aborted|datamss|Info: |Usage|warning", re.IGNORECASE)
+_MESSAGE = re.compile(
+    r"errno=|invalid |server aborted|datamss|Info: |Usage|warning|ignoring ", re.IGNORECASE
+)
+_INTERRUPTED = "*** transfer interrupted ***"
 _MEGABYTE = 1 << 20
 
 
@@ -116,12 +123,17 @@ class _Tests:
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self._test: _Test | None = None
+        # Whether the plain result that comes next is of a test that was interrupted.
+        self._is_cut = False
 
     def take(self, number: int, line: str) -> Iterator[Record]:
         """Takes a line in; gives the tests that end by it."""
+        line = _IDENTIFIER.sub("", line, count=1)
         error = _ERROR.search(line)
         if error and line.startswith(("nuttcp", "Error", "error", "bad hostname")):
             yield from self._failed(number, line, excerpt(error[1] or error[2] or "") or "error")
+        elif line.strip() == _INTERRUPTED:
+            self._interrupted(number, line)
         elif match := _SAID.match(line):
             yield from self._said(number, line, match[1], match[2])
         elif _PLAIN.fullmatch(line) or _PARSE.fullmatch(line):
@@ -146,7 +158,17 @@ class _Tests:
             self._reading.malformed(number, line, str(reason))
         else:
             yield from self.end()
-            yield Record(number, line, row)
+            cut = {"complete": False, "code": "interrupted"} if self._is_cut else {}
+            self._is_cut = False
+            yield Record(number, line, {**row, **cut})
+
+    def _interrupted(self, number: int, line: str) -> None:
+        """Its result, or the rest of it, stands behind this."""
+        self._reading.skip("message")
+        if self._test is None:
+            self._is_cut = True
+        else:
+            self._test.error = self._test.error or (number, line, "interrupted")
 
     def _said(self, number: int, line: str, end: str, text: str) -> Iterator[Record]:
         """A line of one end of a verbose test."""
@@ -172,6 +194,7 @@ class _Tests:
 
     def _failed(self, number: int, line: str, why: str) -> Iterator[Record]:
         test = self._test
+        self._is_cut = False
         if test is None or test.result is not None:
             yield from self.end()
             yield Record(number, line, {"modality": "T", "complete": False, "code": why})
@@ -232,7 +255,7 @@ def _plain_row(match: re.Match[str]) -> Row:
     more = match[4]
     if "%TX" not in more:
         raise NotATransfer("interval")
-    udp = "drop/pkt" in more
+    udp = "drop/pkt" in more or "%loss" in more
     retrans, rtt = _RETRANS.search(more), _RTT.search(more)
     return {
         "modality": "T",
@@ -268,7 +291,8 @@ def _count(value: float | None, least: int = 1) -> int | None:
 
 
 _DETECT = re.compile(
-    r"^(?:[ \t]*[\d.]+ MB /[ \t]*[\d.]+ sec =|(?:nuttcp-[tr]: )?[ \t]*megabytes=|nuttcp-[tr]: )",
+    r"^(?:[^\s:][^:\n]{0,50}: )?(?:[ \t]*[\d.]+ MB /[ \t]*[\d.]+ sec =|[ \t]*megabytes=)"
+    r"|^nuttcp-[tr](?:-[^\s:][^:\n]{0,39})?: ",
     re.MULTILINE,
 )
 
@@ -277,5 +301,5 @@ FORMAT = Format(
     "output of nuttcp, plain or -fparse",
     found_by(_DETECT),
     read_records("nuttcp", line_by_line(_Tests)),
-    version=2,
+    version=3,
 )

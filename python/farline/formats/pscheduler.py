@@ -156,16 +156,20 @@ def from_documents(reading: Reading, found: Found) -> Iterator[Record]:
 
 def read(reading: Reading) -> Iterator[pa.Table]:
     """Tables of a file with one or many results."""
-    records = (one for found in documents(reading) for one in from_documents(reading, found))
+    # `pscheduler task --format json` says first where and when the test runs.
+    found = documents(reading, lambda line: None if "\ufffd" in line else "message")
+    records = (one for document in found for one in from_documents(reading, document))
     return tables(reading, "pscheduler", records)
 
 
 _DETECT = re.compile(r'"(?:receiver-)?throughput-bits"|"result-merged"|pscheduler|"succeeded"\s*:')
 
+_BEGINS = re.compile(r"\A\s*[{\[]|\A\s*Submitting task\.\.\.$(?:.*\n)*?[{\[]", re.MULTILINE)
+
 FORMAT = Format(
     "pscheduler",
     "results of perfSONAR pScheduler throughput tests",
-    lambda start: start.lstrip()[:1] in ("{", "[") and bool(_DETECT.search(start)),
+    lambda start: bool(_BEGINS.search(start)) and bool(_DETECT.search(start)),
     read,
-    version=2,
+    version=3,
 )

@@ -2,7 +2,8 @@
 
 rclone tells again and again what was moved since it began: the last of a run is the transfer, all
 bytes over all its time. A run ends where less is told than before. Prefixes are of 1024 (`k` and
-`M` of versions before 1.57 too). Errors make a run a failed one.
+`M` of versions before 1.57 too). Errors make a run a failed one, and so does an end before all
+was moved: it was interrupted.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class _Status:
     errors: int = 0
     written_us: int | None = None
     is_dry: bool = False
+    is_whole: bool = True
+    """Whether all was moved that was to be, as far as it says so."""
 
     def row(self) -> Row:
         """The row of a run that ended so."""
@@ -45,6 +48,8 @@ class _Status:
             row["started_at"] = self.written_us - round(self.seconds * 1e6)
         if self.errors:
             return {**row, "complete": False, "code": f"errors {self.errors}"}
+        if not self.is_whole:
+            return {**row, "complete": False, "code": "not finished"}
         return {**row, "duration_s": self.seconds}
 
 
@@ -98,8 +103,10 @@ def _status_of(line_number: int, line: str, runs: _Runs) -> _Status | None:
         raise ValueError("statistics without bytes or elapsedTime")
     errors = whole(stats.get("errors")) or int(stats.get("fatalError") is True)
     written_us = time_us(entry.get("time"))
-    files = whole(stats.get("transfers"))
-    return _Status(line_number, line, moved, seconds, files, errors, written_us)
+    files, total = whole(stats.get("transfers")), number(stats.get("totalBytes"))
+    status = _Status(line_number, line, moved, seconds, files, errors, written_us)
+    status.is_whole = total is None or moved >= total
+    return status
 
 
 def _from_json(reading: Reading) -> Iterator[Record]:
@@ -124,7 +131,7 @@ def _from_json(reading: Reading) -> Iterator[Record]:
 
 _MOVED = re.compile(
     rf"(?:.*? INFO  : )?\s*Transferred:\s+({NUMBER}) ?([kKMGTPE]?)i?(?:B|Bytes?)? /"
-    r" \S+ ?[kKMGTPE]?i?(?:B|Bytes?)?,.*/s.*",
+    r" \S+ ?[kKMGTPE]?i?(?:B|Bytes?)?,(?: (\d{1,3})%,)?.*/s.*",
     re.ASCII,
 )
 _FILES = re.compile(r"Transferred:\s+(\d{1,12}) / \d+(?:, .*)?\s*", re.ASCII)
@@ -152,6 +159,7 @@ def _from_text(reading: Reading) -> Iterator[Record]:
         line = line[line.rfind("Transferred:") :] if line.startswith(" * ") else line
         if match := _MOVED.fullmatch(line):
             told = _Status(line_number, line, scaled(match[1], match[2], 1024))
+            told.is_whole = match[3] is None or int(match[3]) >= 100
         elif told is not None and (match := _FILES.fullmatch(line)):
             told.files = int(match[1])
         elif told is not None and (match := _ERRORS.fullmatch(line)):
@@ -206,4 +214,4 @@ def _detect(start: str) -> bool:
     )
 
 
-FORMAT = Format("rclone", "log of rclone, JSON or text, with statistics", _detect, read, version=2)
+FORMAT = Format("rclone", "log of rclone, JSON or text, with statistics", _detect, read, version=3)

@@ -3,7 +3,8 @@
 The rate is rsync's own: all bytes sent and received, over its whole seconds and a half. With
 `--stats` the files are known too. Prefixes are of 1000, as `-h` writes them; `-hh` writes the same
 letters for 1024, and nothing tells them apart. Digits may be grouped as any locale does. Progress
-lines are no transfers, nor are dry runs; a run that ends with an error is a failed one.
+lines are no transfers, nor are dry runs, nor runs that found nothing to move; a run that ends with
+an error is a failed one, though several of its processes may say so.
 """
 
 from __future__ import annotations
@@ -24,12 +25,19 @@ _FIGURE = r"([\d.,'\u00a0\u202f\u2019]{1,30})([KMGTP]?)"
 _SENT = re.compile(
     rf"sent {_FIGURE} bytes\s+received {_FIGURE} bytes\s+{_FIGURE} bytes/sec\s*", re.ASCII
 )
-_TOTAL = re.compile(r"total size is \S+\s+speedup is \S+( \((?:DRY RUN|BATCH ONLY)\))?\s*")
+_TOTAL = re.compile(
+    rf"total size is (\S+)\s+speedup is {_FIGURE}( \((?:DRY RUN|BATCH ONLY)\))?\s*", re.ASCII
+)
 _FILES = re.compile(rf"Number of (?:regular )?files transferred: {_FIGURE}\s*", re.ASCII)
-_ERROR = re.compile(r"rsync error: .*\(code (\d+)\)", re.ASCII)
+_ERROR = re.compile(r"rsync error: .*\(code (\d+)\)(?:.* \[(\w+)[=\]])?", re.ASCII)
 # With these rsync went on to the end: what it could not do is in them. After others it stopped.
 _AFTER_THE_SUMMARY = ("23", "24", "25")
 _BEGINS = re.compile(r"(?:sending|receiving) incremental file list|building file list|Number of f")
+_LIST = re.compile(r"(?:sending|receiving) incremental file list")
+# Below it: folders, links, what was deleted, and with `-i` what only has other attributes.
+_NO_DATA = re.compile(
+    r".*/$|.* (?:->|=>) |(?:\*?deleting|created directory|skipping \S+) |\.[fdLDS][.+?\w]{9} "
+)
 _PROGRESS = re.compile(r"\s+\S+\s+\d{1,3}%\s+\S+[kMGT]?B/s\s+\d+:\d\d:\d\d")
 
 
@@ -46,6 +54,8 @@ class _Run:
         self.row: tuple[int, str, Row] | None = None
         self.dry = False
         self.whole = False
+        # Whether it lists what it moves, and has listed anything.
+        self.lists = self.listed = False
 
     def take(self, number: int, line: str) -> bool:
         """Whether the line says something of the run."""
@@ -63,14 +73,23 @@ class _Run:
             }
             self.row = number, line, row
         elif match := _TOTAL.fullmatch(line):
-            self.dry, self.whole = match[1] is not None, True
+            self.dry, self.whole = match[4] is not None, True
+            # Of what it did not move again, and the list of it is short beside that.
+            is_much = match[1].strip("0.,") == "" or _figure(match[2], match[3]) > 2
+            if self.lists and not self.listed and self.files is None and is_much:
+                self.files = 0
         else:
+            self.lists = self.lists or _LIST.match(line) is not None
+            is_list = self.lists and not self.whole and not _BEGINS.match(line)
+            self.listed = self.listed or (is_list and not _NO_DATA.match(line))
             return False
         return True
 
 
 def _records(reading: Reading) -> Iterator[Record]:
     run = _Run()
+    # Processes that told of the error that a run has ended with.
+    failed: set[str] = set()
     for number, line in reading.lines():
         begins = bool(_BEGINS.match(line)) and (run.whole or run.row is not None)
         if begins or (run.whole and _SENT.fullmatch(line)):
@@ -82,8 +101,15 @@ def _records(reading: Reading) -> Iterator[Record]:
             reading.malformed(number, line, "a value in the summary is not a number")
             continue
         if taken:
+            failed = set()
             continue
         if match := _ERROR.search(line):
+            who = (match[2] or "").lower()
+            if failed and who not in failed and run.row is None and not run.lists:
+                failed.add(who)
+                reading.skip("message")
+                continue
+            failed = {who}
             if run.whole and match[1] not in _AFTER_THE_SUMMARY:
                 yield from _ended(reading, run, None)
                 run = _Run()
@@ -122,5 +148,9 @@ _DETECT = re.compile(
 )
 
 FORMAT = Format(
-    "rsync", "output of rsync (-v, --stats)", found_by(_DETECT), read_records("rsync", _records)
+    "rsync",
+    "output of rsync (-v, --stats)",
+    found_by(_DETECT),
+    read_records("rsync", _records),
+    version=2,
 )

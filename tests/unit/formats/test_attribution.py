@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given as examples
 from hypothesis import strategies as st
 
+from farline.formats import detect
 from tests.support.draws import SAME_FOLDER, draws
 from tests.unit.formats.logs import Rows, bag, given, sample, text_of
 
@@ -137,6 +138,56 @@ def test_other_operations_of_globus_url_copy_end_without_a_copy(tmp_path: Path) 
     text = "debug: starting to size ftp://a/x\ndebug: operation complete\n"
     _, tally = given(tmp_path, text + text_of("globus-url-copy-dbg.txt"), "globus-url-copy")
     assert (tally.malformed, tally.transfers, tally.failed) == (0, 1, 1)
+
+
+GLOBUS = (
+    "Source: ftp://{0}.example/\nDest:   file:///data/\n  f{0}  ->  g\n\n"
+    "   3758358528 bytes      1791.67 MB/sec avg      1791.67 MB/sec inst\n\n"
+)
+GLOBUS_ERROR = (
+    "\n{0}error: globus_ftp_client: the server responded with an error\n"
+    "500 500-Command failed. : globus_l_gfs_file_open failed.\n\n500 End.\n\n"
+)
+
+
+def test_an_error_of_globus_url_copy_is_of_the_copy_that_failed(tmp_path: Path) -> None:
+    one, two, three = (GLOBUS.format(name) for name in "abc")
+    short = "\n".join(GLOBUS.format("s").splitlines()[:3]) + "\n\n"
+    error, goes_on = GLOBUS_ERROR.format(""), GLOBUS_ERROR.format("continuing on ")
+    summary = "error: There was an error with 1 transfer.\n"
+    for text, failed in (
+        # In a file the error comes before what it is of.
+        (error + short, "s"),
+        (one + error + short + three, "s"),
+        (one + error + two + three, "b"),
+        (goes_on + summary + short + two, "s"),
+        # On a terminal it comes behind it.
+        (one + error, "a"),
+        (one + two + error + "$ globus-url-copy -vb x y\n" + three, "b"),
+        (one + goes_on + two + summary, "a"),
+        (one + two + "Cancelling copy...\n", "b"),
+    ):
+        rows, _ = given(tmp_path, text, "globus-url-copy")
+        assert [row["from_host"] for row in rows if not row["complete"]] == [f"{failed}.example"], (
+            text
+        )
+        assert len(rows) == sum(name in text for name in ("  fa", "  fb", "  fc")) + (failed == "s")
+    rows, _ = given(tmp_path, error, "globus-url-copy")
+    assert [row["complete"] for row in rows] == [False]
+
+
+def test_the_other_end_of_a_put_is_said_where_its_name_is(tmp_path: Path) -> None:
+    mark = "112-Perf Marker\n Timestamp:  {0}.0\n Stripe Index: 0\n"
+    mark += " Stripe Bytes Transferred: {1}\n Total Stripe Count: 1\n112 End.\n"
+    text = (
+        "debug: starting to put ftp://a.example/dev/null\n"
+        + mark.format(1795845697, 1000)
+        + "Source: file:///dev/\nDest:   ftp://a.example/dev/\n  zero  ->  null\n"
+        + mark.format(1795845698, 9000)
+        + "226 Transfer Complete.\ndebug: operation complete\n"
+    )
+    row = only(given(tmp_path, text, "globus-url-copy")[0])
+    assert (row["modality"], row["bytes"], row["to_host"]) == ("T", 8000, "a.example")
 
 
 def test_nuttcp_in_reverse_has_the_facts_of_its_own_test() -> None:
@@ -293,6 +344,18 @@ def test_only_what_went_on_in_between_is_one_run_of_fio(
     assert len(rows) == runs
 
 
+def test_a_job_of_fio_that_starts_later_is_of_the_same_run(tmp_path: Path) -> None:
+    first, second = (
+        json.loads(fio_run(1_772_359_200_000 + end_ms, end_ms, moved, job_start=1_772_359_200_000))
+        for end_ms, moved in ((5000, 1000), (10_000, 2000))
+    )
+    first["jobs"] += [{"jobname": "b", "groupid": 1, "error": 0, "job_start": 0}]
+    second["jobs"] += [{"jobname": "b", "groupid": 1, "error": 0, "job_start": 1_772_359_205_001}]
+    rows, tally = given(tmp_path, f"{json.dumps(first)}\n{json.dumps(second)}\n", "fio")
+    assert only(rows)["bytes"] == 2000
+    assert tally.skipped == {"interim status, not a final result": 1}
+
+
 def test_fio_says_how_many_jobs_one_entry_stands_for_and_which_block_was_written(
     tmp_path: Path,
 ) -> None:
@@ -323,6 +386,18 @@ def test_pscheduler_in_reverse_is_sent_by_the_destination(tmp_path: Path) -> Non
     document["task"]["test"]["spec"]["reverse"] = True
     row = only(given(tmp_path, json.dumps(document), "pscheduler")[0])
     assert (row["from_host"], row["to_host"]) == ("ps2.site-b.example", "ps1.site-a.example")
+
+
+def test_what_pscheduler_says_before_its_result_is_no_result(tmp_path: Path) -> None:
+    said = (
+        "Submitting task...\nTask URL:\nhttps://a.example/pscheduler/tasks/7\n"
+        "Running with tool 'iperf3'\nFetching first run...\n\nNext scheduled run:\n"
+        "Starts 2024-03-07T10:05:49-06:00 (~27 seconds)\nWaiting for result...\n\n"
+    )
+    text = said + text_of("pscheduler-result.json") + "\nNo further runs scheduled.\n"
+    rows, tally = given(tmp_path, text, "pscheduler")
+    assert detect(tmp_path / "given.log") == "pscheduler" and tally.malformed == 0
+    assert rows == [{**row, "source": "given.log"} for row in sample("pscheduler-result.json")[0]]
 
 
 def test_the_rate_of_nuttcp_in_pscheduler_has_its_losses_off_already(tmp_path: Path) -> None:

@@ -107,6 +107,28 @@ def test_a_test_that_could_not_start_is_one_failed_transfer(tmp_path: Path) -> N
     assert [row["code"] for row in rows] == 2 * ["unable to connect to server"]
 
 
+def test_the_whole_behind_an_error_in_events_is_no_second_failure(tmp_path: Path) -> None:
+    error = '{"event":"error","data":"refused"}\n{"event":"end","data":{}}\n'
+    whole = '{"start":{"connected":[]},"intervals":[],"end":{},"error":"refused"}\n'
+    rows, tally = given(tmp_path, 2 * (error + whole) + error, "iperf3")
+    assert [row["code"] for row in rows] == 3 * ["refused"]
+    assert tally.skipped["the complete document after its events"] == 2
+    assert len(given(tmp_path, error + 2 * whole, "iperf3")[0]) == 2
+
+
+def test_an_iperf3_server_that_was_interrupted_without_a_test_is_no_transfer(
+    tmp_path: Path,
+) -> None:
+    why = "interrupt - the server has terminated by signal Interrupt(2)"
+    whole = json.dumps({"start": {"connected": []}, "intervals": [], "end": {}, "error": why})
+    events = f'{{"event":"error","data":"{why}"}}\n{{"event":"end","data":{{}}}}\n'
+    for text in (whole, events):
+        rows, tally = given(tmp_path, text, "iperf3")
+        assert rows == [] and tally.skipped == {"message": 1}
+    in_a_test = whole.replace("[]", '[{"socket": 5}]', 1)
+    assert len(given(tmp_path, in_a_test, "iperf3")[0]) == 1
+
+
 def test_events_without_an_end_are_malformed(tmp_path: Path) -> None:
     lines = text_of("iperf3-stream.json").splitlines(keepends=True)
     rows, tally = given(tmp_path, "".join(lines[:2] + lines[:3]), "iperf3")

@@ -96,6 +96,53 @@ def test_an_iperf2_output_that_was_cut_gives_no_figure(tmp_path: Path) -> None:
     assert facts(rows[0], "complete", "code") == (False, "no result of all streams")
 
 
+IPERF2_BOTH = (
+    "Server listening on TCP port 5403\n"
+    "Client connecting to 192.0.2.2, TCP port 5402\n"
+    "[  1] local 192.0.2.1 port 40379 connected with 192.0.2.2 port 5402\n"
+    "[  2] local 192.0.2.1 port 5403 connected with 192.0.2.2 port 45798\n"
+    "[  1] 0.0000-1.0000 sec  2.63 MBytes  20.7 Mbits/sec\n"
+    "[  2] 0.0000-1.0000 sec  2.50 MBytes  10.0 Mbits/sec\n"
+)
+IPERF2_OTHER_END = (
+    "Server listening on TCP port 5402\n"
+    "[  1] local 192.0.2.2 port 5402 connected with 192.0.2.1 port 40379\n"
+    "Client connecting to 192.0.2.1, TCP port 5403\n"
+    "[ *2] local 192.0.2.2 port 45798 connected with 192.0.2.1 port 5403 (reverse)\n"
+    "[  1] 0.0000-1.0000 sec  2.63 MBytes  20.7 Mbits/sec\n"
+    "[ *2] 0.0000-1.0000 sec  2.50 MBytes  10.0 Mbits/sec\n"
+)
+
+
+@pytest.mark.parametrize(
+    "text", [IPERF2_BOTH, IPERF2_OTHER_END, IPERF2_OTHER_END.replace("*", "").replace(" (r", "")]
+)
+def test_both_ends_of_iperf2_may_connect(tmp_path: Path, text: str) -> None:
+    rows, _ = given(tmp_path, text, "iperf2")
+    assert sorted(facts(row, "from_host", "to_host", "rate_bps", "streams") for row in rows) == [
+        ("192.0.2.1", "192.0.2.2", 20.7e6, 1),
+        ("192.0.2.2", "192.0.2.1", 10e6, 1),
+    ]
+    # With `-r` the one begins when the other has ended.
+    lines = text.splitlines(keepends=True)
+    if text == IPERF2_BOTH:
+        rows, _ = given(tmp_path, "".join(lines[at] for at in (0, 1, 2, 4, 3, 5)), "iperf2")
+        assert [facts(row, "from_host", "rate_bps") for row in rows] == [
+            ("192.0.2.1", 20.7e6),
+            ("192.0.2.2", 10e6),
+        ]
+
+
+def test_iperf2_tells_of_a_refusal_before_or_behind_its_header(tmp_path: Path) -> None:
+    refused = "tcp connect failed: Connection refused\n"
+    header = "Client connecting to 192.0.2.2, TCP port 5999\n"
+    stream = "[  1] local 0.0.0.0 port 0 connected with 192.0.2.2 port 5999\n"
+    for text in (refused + header + stream, header + refused):
+        rows, _ = given(tmp_path, text, "iperf2")
+        assert [facts(row, "complete", "code") for row in rows] == [(False, "Connection refused")]
+        assert len(given(tmp_path, 2 * text, "iperf2")[0]) == 2
+
+
 def test_an_old_iperf3_server_writes_zeros_for_the_other_end(tmp_path: Path) -> None:
     text = (
         "Accepted connection from 10.0.0.1, port 1\n"
@@ -150,6 +197,91 @@ def test_iperf3_tests_with_titles_may_alternate(tmp_path: Path) -> None:
     ]
 
 
+def test_iperf3_titles_may_stand_behind_a_clock(tmp_path: Path) -> None:
+    lines = IPERF3.format(1).splitlines()
+    for clock in (
+        "Sat Nov 28 05:27:{:02} 2026 ",
+        "2026-11-28T05:27:{:02}+0000 ",
+        "05:27:{:02} ",
+        "Sat 28 Nov 2026 05:27:{:02} AM UTC ",
+        "17958436{:02} ",
+    ):
+        text = "".join(f"{clock.format(at)}my run:  {line}\n" for at, line in enumerate(lines))
+        rows, _ = given(tmp_path, text, "iperf3-text")
+        assert [facts(row, "to_host", "rate_bps") for row in rows] == [("10.0.0.1", 1e9)]
+
+
+@pytest.mark.parametrize("rate", ["0.02 Gbits", "0.00 TBytes", "0.00 GBytes"])
+def test_an_iperf3_rate_in_a_unit_too_large_is_that_of_its_bytes(tmp_path: Path, rate: str) -> None:
+    text = IPERF3.format(1).replace("200 MBytes  1.00 Gbits", f"2.50 MBytes  {rate}")
+    rows, _ = given(tmp_path, text, "iperf3-text")
+    assert [row["rate_bps"] for row in rows] == [2.5 * 2**20 * 8]
+
+
+IPERF3_SERVER = (
+    "-----------------------------------------------------------\n"
+    "Server listening on 5201 (test #{0})\n"
+    "-----------------------------------------------------------\n"
+    "Accepted connection from 10.0.0.{0}, port 1\n"
+    "[  5] local 10.0.0.99 port 5201 connected to 10.0.0.{0} port 2\n"
+    "[ ID] Interval           Transfer     Bitrate\n"
+    "[  5]   0.00-1.00   sec  2.50 MBytes  20.9 Mbits/sec                  \n"
+    "[  5]   1.00-2.00   sec  2.50 MBytes  20.9 Mbits/sec                  \n"
+    "- - - - - - - - - - - - - - - - - - - - - - - - -\n"
+    "[ ID] Interval           Transfer     Bitrate\n"
+    "[  5]   0.00-2.00   sec  5.00 MBytes  20.9 Mbits/sec                  receiver\n"
+)
+IPERF3_LISTENS = IPERF3_SERVER[: IPERF3_SERVER.index("Accepted")]
+SERVER_GONE = "iperf3: interrupt - the server has terminated\n"
+
+
+def test_an_iperf3_server_that_is_interrupted_fails_the_test_it_was_in(tmp_path: Path) -> None:
+    one, two = (IPERF3_SERVER.format(number) for number in (1, 2))
+    idle = IPERF3_LISTENS.format(3)
+    for text, complete in (
+        # On a terminal: in a test, and between tests.
+        (one + two + SERVER_GONE, [True, False]),
+        (one + two + SERVER_GONE + one, [True, False, True]),
+        (one + two + idle + SERVER_GONE, [True, True]),
+        (one + two + idle + SERVER_GONE + one, [True, True, True]),
+        # In a file its message stands before what it had not written yet.
+        (one + SERVER_GONE + two, [True, False]),
+        (SERVER_GONE + one, [False]),
+        (one + two + SERVER_GONE + idle, [True, True]),
+        (one + two + SERVER_GONE + idle + one, [True, True, True]),
+        (one + SERVER_GONE + two + one, [True, False, True]),
+    ):
+        rows, _ = given(tmp_path, text, "iperf3-text")
+        assert [row["complete"] for row in rows] == complete, text
+
+
+def test_an_iperf3_test_that_the_other_end_interrupted_has_failed(tmp_path: Path) -> None:
+    message = "iperf3: the client has terminated\n"
+    last = "[  5]   1.00-2.00   sec  2.50 MBytes  20.9 Mbits/sec                  \n"
+    whole, cut = IPERF3_SERVER.format(1), IPERF3_SERVER.format(2).replace(last, 2 * last)
+    for text in (whole + message + cut, whole + cut + message):
+        rows, _ = given(tmp_path, text + IPERF3_LISTENS.format(3), "iperf3-text")
+        assert [facts(row, "complete", "code") for row in rows] == [
+            (True, None),
+            (False, "the other end has terminated"),
+        ]
+
+
+def test_an_iperf3_client_that_was_interrupted_has_failed(tmp_path: Path) -> None:
+    done = IPERF3.format(1)
+    cut = IPERF3.format(2).replace("iperf Done.\n", "")
+    message = "iperf3: interrupt - the client has terminated by signal Interrupt(2)\n"
+    for text, complete in (
+        # In a file the message comes first; it can be of a client that never connected, too.
+        (message + cut, [False]),
+        (done + message + cut + message + cut + done, [True, False, False, True]),
+        (done + cut + message + done, [True, False, True]),
+        (message + done, [True]),
+    ):
+        rows, _ = given(tmp_path, text, "iperf3-text")
+        assert [row["complete"] for row in rows] == complete, text
+
+
 def test_udp_of_old_iperf3_is_what_was_not_lost(tmp_path: Path) -> None:
     text = (
         "Connecting to host b, port 5201\n"
@@ -164,6 +296,23 @@ def test_udp_of_old_iperf3_is_what_was_not_lost(tmp_path: Path) -> None:
     assert facts(rows[0], "rate_bps", "transport") == (750e3, "udp")
 
 
+def test_udp_of_a_server_that_says_0_is_what_its_intervals_say(tmp_path: Path) -> None:
+    text = (
+        "Accepted connection from 192.0.2.2, port 1\n"
+        "[  5] local 192.0.2.1 port 5201 connected to 192.0.2.2 port 2\n"
+        "[ ID] Interval           Transfer     Bandwidth       Jitter    Lost/Total Datagrams\n"
+        "[  5]   0.00-1.00   sec   100 KBytes   819 Kbits/sec  7.973 ms  0/100 (0%)\n"
+        "[  5]   1.00-2.00   sec   200 KBytes  1.64 Mbits/sec  8.045 ms  50/250 (20%)\n"
+        "- - - - - - - - - - - - - - - - - - - - - - - - -\n"
+        "[ ID] Interval           Transfer     Bandwidth       Jitter    Lost/Total Datagrams\n"
+        "[  5]   0.00-2.00   sec  0.00 Bytes  0.00 bits/sec  7.998 ms  50/350 (14%)\n"
+    )
+    rows, _ = given(tmp_path, text, "iperf3-text")
+    assert facts(rows[0], "complete", "bytes", "rate_bps") == (True, 307_200, 307_200 * 4)
+    rows, _ = given(tmp_path, text.replace("50/350 (14%)", "0/0 (0%)"), "iperf3-text")
+    assert facts(rows[0], "complete", "code") == (False, "nothing arrived")
+
+
 def test_fio_in_text_is_its_groups_and_the_last_snapshot() -> None:
     rows, tally = sample("fio-text.txt")
     assert [facts(row, "code", "concurrency", "duration_s") for row in rows] == [
@@ -171,6 +320,40 @@ def test_fio_in_text_is_its_groups_and_the_last_snapshot() -> None:
         ("write", 2, 2.007),
     ]
     assert tally.skipped["interim status, not a final result"] == 8
+
+
+FIO_JOB = "a: (groupid=0, jobs=1): err={0}: pid=7: Sat Nov 28 05:55:58 2026\n"
+FIO_GROUP = "\nRun status group 0 (all jobs):\n"
+FIO_LINE = (
+    "   {0}: bw=2000KiB/s (2048kB/s), 1MiB/s-1MiB/s (1MB/s-1MB/s), io=2000KiB (2048kB), "
+    "run=1000-1000msec\n"
+)
+
+
+def test_fio_that_failed_before_it_moved_anything_is_a_failed_transfer(tmp_path: Path) -> None:
+    full = FIO_JOB.format("28 (file:io_u.c:1876, func=io_u error, error=No space left on device)")
+    rows, _ = given(tmp_path, full + FIO_GROUP + "\nDisk stats (read/write):\n", "fio-text")
+    assert [facts(row, "complete", "code") for row in rows] == [(False, "error 28")]
+    rows, _ = given(tmp_path, full + FIO_GROUP + FIO_LINE.format("WRITE"), "fio-text")
+    assert [facts(row, "complete", "code") for row in rows] == [(False, "error 28")]
+
+
+def test_jobs_of_fio_that_begin_later_are_of_the_same_run(tmp_path: Path) -> None:
+    first, other = FIO_JOB.format(" 0"), FIO_JOB.format(" 0").replace("=0,", "=1,")
+    one = first + FIO_GROUP + FIO_LINE.format("WRITE") + FIO_GROUP.replace("0", "1")
+    later = FIO_GROUP.replace("0", "1") + FIO_LINE.format(" READ")
+    both = first + other.replace("pid=7", "pid=8") + FIO_GROUP + FIO_LINE.format("WRITE") + later
+    rows, tally = given(tmp_path, one + both, "fio-text")
+    assert [row["code"] for row in rows] == ["write", "read"]
+    assert tally.skipped["interim status, not a final result"] == 1
+
+
+def test_fio_counts_nothing_again_that_it_adds_up(tmp_path: Path) -> None:
+    read, write, mixed = (FIO_LINE.format(name) for name in (" READ", "WRITE", "MIXED"))
+    rows, _ = given(tmp_path, FIO_JOB.format(" 0") + FIO_GROUP + read + write + mixed, "fio-text")
+    assert [row["code"] for row in rows] == ["read", "write"]
+    rows, _ = given(tmp_path, FIO_JOB.format(" 0") + FIO_GROUP + mixed, "fio-text")
+    assert [row["code"] for row in rows] == ["mixed"]
 
 
 @pytest.mark.parametrize(
@@ -227,6 +410,49 @@ def test_an_rsync_that_moved_no_file_is_no_transfer(tmp_path: Path) -> None:
     assert rows == [] and tally.skipped["no data to move"] == 1
 
 
+@pytest.mark.parametrize(
+    ("listed", "total", "counts"),
+    [
+        ("", "6,900,002  speedup is 34,328.37", False),
+        ("./\nd/\n", "6,900,002  speedup is 34,328.37", False),
+        ("created directory dst\n./\n", "0  speedup is 0.00", False),
+        (
+            ".d..t...... ./\n.f...p..... f1\ncL+++++++++ ln -> f1\n",
+            "6,900  speedup is 34.37",
+            False,
+        ),
+        ("deleting f2\n", "6.900.002  speedup is 34.328,37", False),
+        ("", "6,900,002  speedup is 0.99", True),
+        ("f1\n", "6,900,002  speedup is 34,328.37", True),
+        (">f+++++++++ f1\n", "6,900,002  speedup is 34,328.37", True),
+    ],
+)
+def test_an_rsync_that_listed_nothing_to_move_is_no_transfer(
+    tmp_path: Path, listed: str, total: str, counts: bool
+) -> None:
+    text = (
+        f"sending incremental file list\n{listed}\n"
+        f"sent 188 bytes  received 13 bytes  402.00 bytes/sec\ntotal size is {total}\n"
+    )
+    rows, tally = given(tmp_path, text + text, "rsync")
+    assert len(rows) == 2 * counts and tally.skipped.get("no data to move", 0) == 2 * (not counts)
+
+
+def test_an_rsync_that_failed_is_one_run_though_all_its_processes_say_so(tmp_path: Path) -> None:
+    full = (
+        "sending incremental file list\nf1\n"
+        "rsync error: error in file IO (code 11) at receiver.c(374) [receiver=3.1.2]\n"
+        "rsync: [sender] write error: Broken pipe (32)\n"
+        "rsync error: error in rsync protocol data stream (code 12) at io.c(820) [sender=3.1.2]\n"
+    )
+    lost = "rsync error: unexplained error (code 255) at io.c(226) [Receiver=3.1.1]\n"
+    rows, _ = given(tmp_path, full + full + lost + lost, "rsync")
+    assert [row["code"] for row in rows] == ["code 11", "code 11", "code 255", "code 255"]
+    good = "sent 9 bytes  received 9 bytes  9.00 bytes/sec\ntotal size is 9  speedup is 1.00\n"
+    rows, _ = given(tmp_path, lost + good + lost.replace("Receiver", "sender"), "rsync")
+    assert [row["complete"] for row in rows] == [False, True, False]
+
+
 def test_rclone_is_what_it_told_last() -> None:
     rows, tally = sample("rclone-json.txt")
     assert facts(rows[0], "bytes", "files", "complete") == (21_000, 6, True)
@@ -241,7 +467,7 @@ def test_rclone_is_what_it_told_last() -> None:
 def rclone(moved: str, elapsed: str, more: str = "") -> str:
     """What rclone tells at one moment."""
     return (
-        f"Transferred:   \t   {moved} / 9 GiB, 1%, 0 B/s, ETA -\n{more}"
+        f"Transferred:   \t   {moved} / {moved}, 100%, 0 B/s, ETA -\n{more}"
         f"Transferred:            2 / 2, 100%\nElapsed time:         {elapsed}\n"
     )
 
@@ -438,3 +664,41 @@ def test_a_log_that_begins_late_or_ends_early_measured_nothing_else(
 
 SNAPSHOTS = ("fio-text.txt", "rclone-json.txt", "globus-url-copy-two.txt")
 """What was told last is another thing in a part of these."""
+
+
+def dd(blocks: str, moved: int, seconds: str) -> str:
+    """What dd prints of one copy."""
+    return (
+        f"{blocks} records in\n{blocks} records out\n"
+        f"{moved} bytes (19 GB, 18 GiB) copied, {seconds} s, 27.3 GB/s\n"
+    )
+
+
+def test_what_dd_tells_on_the_way_is_no_copy(tmp_path: Path) -> None:
+    signals = dd("292026+0", 19_138_215_936, "0.70") + dd("396111+0", 25_959_530_496, "1.01")
+    end = dd("496247+1", 32_522_047_488, "1.20")
+    rows, tally = given(tmp_path, signals + end, "dd")
+    assert [row["duration_s"] for row in rows] == [1.2] and tally.skipped["progress"] == 2
+    for text in (
+        # Copies of their own: with a line between, of sizes that were asked for, of files.
+        dd("292026+0", 19_138_215_936, "0.70") + "$ dd if=a of=b\n" + end,
+        dd("1000+0", 1000, "0.70") + end,
+        dd("1024+0", 1000, "0.70") + end,
+        dd("292026+1", 19_138_215_937, "0.70") + end,
+        dd("292026+0", 19_138_215_936, "1.70") + end,
+    ):
+        assert len(given(tmp_path, text, "dd")[0]) == 2
+
+
+def test_an_rclone_that_ended_before_all_was_moved_has_failed(tmp_path: Path) -> None:
+    text = (
+        "Transferred:   \t    2.082 MiB / 8.583 MiB, {0}, 0 B/s, ETA -\n"
+        "Transferred:            0 / 3, 0%\nElapsed time:         1.0s\n"
+    )
+    for percent, complete in (("24%", False), ("100%", True), ("-", True)):
+        rows, _ = given(tmp_path, text.format(percent), "rclone")
+        assert [row["complete"] for row in rows] == [complete]
+    line = '{{"level":"info","stats":{{"bytes":10,"totalBytes":{0},"elapsedTime":1.0}}}}\n'
+    for total, complete in ((20, False), (10, True)):
+        rows, _ = given(tmp_path, line.format(total), "rclone")
+        assert [row["complete"] for row in rows] == [complete]

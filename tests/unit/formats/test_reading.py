@@ -265,6 +265,32 @@ def test_a_journal_is_read_as_what_it_holds(tmp_path: Path, form: str, name: str
     assert rows == plain and tally.malformed == counts.malformed
 
 
+BEFORE_LINES = {
+    "ts": "Nov 28 05:59:09 ",
+    "docker": "2026-11-28T05:59:09.123456789Z ",
+    "kubernetes": "2026-11-28T05:59:09.123456789Z stdout F ",
+    "quoted": "> ",
+    "set in": "    ",
+}
+
+
+@pytest.mark.parametrize("before", BEFORE_LINES.values(), ids=BEFORE_LINES)
+@pytest.mark.parametrize("name", ["nuttcp-reverse.txt", "fio-text.txt", "rsync.txt", "dd.txt"])
+def test_what_all_lines_begin_with_is_left_out(tmp_path: Path, before: str, name: str) -> None:
+    plain, counts = given(tmp_path, text_of(name), KINDS[name])
+    lines = text_of(name).splitlines(keepends=True)
+    text = "".join((before if line.strip() else before.rstrip()) + line for line in lines)
+    rows, tally = given(tmp_path, text, detect_text(tmp_path, text))
+    assert rows == plain and tally.malformed == counts.malformed
+
+
+def test_spaces_that_keep_columns_together_stay(tmp_path: Path) -> None:
+    lines = text_of("iozone-3.492-auto.txt").splitlines(keepends=True)
+    plain, _ = given(tmp_path, "".join(lines), "iozone")
+    rows, tally = given(tmp_path, "".join("      " + line for line in lines), "iozone")
+    assert rows == plain and tally.malformed == 0
+
+
 @pytest.mark.parametrize("form", ["short", "json"])
 @draws(20, SAME_FOLDER)
 @examples(data=st.data())

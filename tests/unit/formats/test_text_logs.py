@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from farline.errors import SpecError
-from farline.formats import Malformed, Tally, read_log
+from farline.formats import Malformed, Tally, detect, read_log
 from tests.unit.formats.logs import MAPPING, SAMPLES, drained, given, sample, text_of
 
 
@@ -20,6 +21,44 @@ def test_nuttcp_results_are_transfers_and_intervals_are_none() -> None:
     assert tcp["bytes"] == round(119.5625 * 2**20)
     assert (udp["transport"], udp["retransmits"]) == ("udp", None)
     assert (failed["complete"], failed["code"]) == (False, "connect: Connection refused")
+
+
+def test_a_test_of_nuttcp_that_was_interrupted_has_failed(tmp_path: Path) -> None:
+    cut = "\n*** transfer interrupted ***\n"
+    plain = "    4.6250 MB /   1.96 sec =   19.8312 Mbps 48 %TX 0 %RX 0 retrans 0.07 msRTT\n"
+    parse = "megabytes=4.6250 real_seconds=1.94 rate_Mbps=20.0222 tx_cpu=58 rx_cpu=0 retrans=0\n"
+    interval = "    2.3750 MB /   1.00 sec =   19.8989 Mbps     0 retrans\n"
+    for line in (plain, parse):
+        rows, tally = given(tmp_path, line + interval + cut + interval + line + line, "nuttcp")
+        assert [row["complete"] for row in rows] == [True, False, True]
+        assert rows[1]["code"] == "interrupted" and tally.malformed == 0
+    verbose = text_of("nuttcp-verbose.txt")
+    lines = verbose.splitlines(keepends=True)
+    result = next(at for at, line in enumerate(lines) if "real seconds" in line)
+    before = sample("nuttcp-verbose.txt")[0]
+    rows, _ = given(tmp_path, "".join(lines[:result]) + cut + "".join(lines[result:]), "nuttcp")
+    assert [row["complete"] for row in rows] == [False, *(row["complete"] for row in before[1:])]
+
+
+def test_udp_of_nuttcp_is_told_by_its_losses(tmp_path: Path) -> None:
+    line = "    2.3828 MB /   1.00 sec =   19.9869 Mbps 45 %TX 0 %RX 0.00 %loss\n"
+    rows, _ = given(tmp_path, line, "nuttcp")
+    assert [row["transport"] for row in rows] == ["udp"]
+
+
+def test_lines_of_nuttcp_may_begin_with_an_identifier(tmp_path: Path) -> None:
+    for name, prefix in (("nuttcp.txt", "a run: "), ("nuttcp-parse.txt", "run: ")):
+        text = re.sub(r"^(?= *[\d.]+ MB|megabytes)", prefix, text_of(name), flags=re.MULTILINE)
+        given(tmp_path, text, "nuttcp")
+        assert detect(tmp_path / "given.log") == "nuttcp"
+        assert given(tmp_path, text, "nuttcp")[0] == [
+            {**row, "source": "given.log"} for row in sample(name)[0]
+        ]
+    text = text_of("nuttcp-verbose.txt").replace("nuttcp-t:", "nuttcp-t-run:")
+    text = text.replace("nuttcp-r:", "nuttcp-r-run:")
+    rows, tally = given(tmp_path, text, "nuttcp")
+    assert detect(tmp_path / "given.log") == "nuttcp" and tally.malformed == 0
+    assert rows == [{**row, "source": "given.log"} for row in sample("nuttcp-verbose.txt")[0]]
 
 
 def test_nuttcp_verbose_tells_once_and_with_what_was_said_before() -> None:
