@@ -1423,7 +1423,7 @@ OPTIONS: tuple[OptionRow, ...] = (
         "minimum": 65536,
         "maximum": 16777216,
         "default": None,
-        "help": "Send, hash and resume files in chunks of this size, a power of two (default 512 KiB; 2 MiB for direct I/O, 1 MiB for sendfile; less where the rate is limited: a second's worth at most).",
+        "help": "Send, hash and resume files in chunks of this size, a power of two (default 512 KiB; 2 MiB for direct I/O, 1 MiB for sendfile; less where the rate is limited: what a stream sends in about a second).",
         "sweep": True,
     },
     {

@@ -486,7 +486,8 @@ class CopySpec(TypedDict, total=False):
     # Write each file to disk before it gets its name, so that it survives a power failure.
     fsync: bool
     # Send, hash and resume files in chunks of this size, a power of two (default 512 KiB; 2 MiB for
-    # direct I/O, 1 MiB for sendfile; less where the rate is limited: a second's worth at most).
+    # direct I/O, 1 MiB for sendfile; less where the rate is limited: what a stream sends in about a
+    # second).
     chunk_bytes: int | None
     # Use this many reader threads at the sender; with 0 each stream reads (default: chosen by file
     # system).
