@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from farline.copying.adjusting import Adjusting
 from farline.copying.retry import RepeatedSessions, RetryPolicy
 from farline.copying.session import Attempt
 from farline.copying.slow_lines import SlowLine
@@ -81,10 +82,10 @@ def test_a_size_that_was_asked_for_stays() -> None:
 class Slow:
     """Sessions that are cut off after ten seconds each, the second before it began."""
 
-    adjusting = None
+    adjusting: Adjusting | None = None
     repeat = False
     is_known = False
-    far = None
+    far: str | None = None
 
     def __init__(self) -> None:
         self.chunks: list[int | None] = []

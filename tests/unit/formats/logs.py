@@ -57,3 +57,8 @@ def compact(name: str) -> str:
 def bag(rows: Rows) -> Counter[str]:
     """Rows without order."""
     return Counter(repr(sorted(row.items(), key=lambda item: item[0])) for row in rows)
+
+
+def facts(row: dict[str, Any], *names: str) -> tuple[Any, ...]:
+    """Some columns of a row."""
+    return tuple(row[name] for name in names)
