@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,6 +15,7 @@ import pytest
 from farline.copying import CopyRequest
 from farline.copying.connector import ServerConnector
 from farline.copying.locations import StandingServer
+from farline.copying.source_survey import are_many_and_small
 from farline.copying.stream_choice import StreamChoice
 from farline.store.paths.choices import StoredChoice, write_choice
 from farline.tools.native import Target
@@ -101,7 +103,12 @@ def test_no_more_streams_than_ports(tmp_path: Path) -> None:
     assert said.endswith("; 4, limited by the number of ports")
 
 
-def test_what_large_files_gave_is_not_taken_for_many_small_ones(tmp_path: Path) -> None:
+def test_what_large_files_gave_is_not_taken_for_many_small_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As long as the glance takes here.
+    patient = partial(are_many_and_small, limit_s=30.0)
+    monkeypatch.setattr("farline.copying.stream_choice.are_many_and_small", patient)
     keep(tmp_path, found(file_bytes=1e9))
     for number in range(300):
         (tmp_path / f"{number}").write_text("small")
