@@ -9,9 +9,11 @@ mod attributes;
 mod content;
 mod facts;
 mod names;
+mod walk;
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
 
 pub use attributes::{
     check_writable, get_xattrs, remove_xattr, set_both_times, set_both_times_at, set_mode, set_times,
@@ -88,10 +90,10 @@ pub fn open_at(
 }
 
 /// As [`open_at`], and the path may not lead out of `from`: not by `..`, not by a link, not as an absolute one
-/// (openat2 with RESOLVE_BENEATH and RESOLVE_NO_MAGICLINKS).
+/// (openat2 with RESOLVE_BENEATH and RESOLVE_NO_MAGICLINKS; walked a name at a time on a kernel without it).
 ///
 /// # Errors
-/// As [`open_at`]; `EXDEV` for a path that would leave; `ENOSYS` on a kernel without it.
+/// As [`open_at`]; `EXDEV` for a path that would leave.
 pub fn open_beneath(from: BorrowedFd<'_>, path: &[u8], flags: OpenFlags, mode: u32) -> io::Result<OwnedFd> {
     let resolve = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
     open_resolved(from, path, flags, mode, resolve)
@@ -123,6 +125,11 @@ fn open_resolved(
     // Unlike openat, openat2 refuses a mode where nothing can be made.
     let makes = flags.0.intersects(OFlags::CREATE) || flags.0.contains(OFlags::TMPFILE);
     let mode = if makes { bits(mode) } else { Mode::empty() };
+    if !kernel_resolves() {
+        let follows = !resolve.contains(ResolveFlags::NO_SYMLINKS);
+        let flags = flags.0.union(OFlags::CLOEXEC);
+        return again(|| walk::open(from, path, flags, mode, follows));
+    }
     let open = || rustix::fs::openat2(from, path, flags.0.union(OFlags::CLOEXEC), mode, resolve);
     for _ in 1..TRIES {
         match again(open) {
@@ -131,6 +138,16 @@ fn open_resolved(
         }
     }
     again(open)
+}
+
+/// Whether there is openat2. A filter of system calls that does not know it may say that it is not permitted.
+fn kernel_resolves() -> bool {
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    *KNOWN.get_or_init(|| {
+        let flags = OFlags::PATH.union(OFlags::CLOEXEC);
+        let tried = rustix::fs::openat2(CWD, c".", flags, Mode::empty(), ResolveFlags::BENEATH);
+        !matches!(tried, Err(Errno::NOSYS | Errno::PERM))
+    })
 }
 
 /// Opens once more what `file` has open, with other flags; what it may do is asked again.
