@@ -1,7 +1,8 @@
 """Paths of the emulator, drawn at random, and what is done on one: all settings, and two searches.
 
 Round-trip time 1 to 366 ms, 5 to 60 Mbit/s (what a small and busy machine emulates two of side by
-side), loss 0 to 1e-3, stated buffers around the bandwidth-delay product, flows of iperf3 beside.
+side), loss 0 to 1e-3, stated buffers around the bandwidth-delay product, flows of iperf3 under
+CUBIC beside.
 """
 
 from __future__ import annotations
@@ -9,13 +10,18 @@ from __future__ import annotations
 import json
 import os
 import random
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from farline.testbeds import Host
 
 INSIDE = "FARLINE_TESTBED"
 """Names the testbed to runs inside, which then ask whether it was accurate."""
@@ -108,8 +114,6 @@ class Outcome:
 
 def measure(number: int, path: EmulatedPath, program: Path) -> Outcome:
     """Brings the path up, and has `program` (`--worker`) try everything from its sending host."""
-    import subprocess
-
     from farline.testbeds import Testbed, load
     from farline.testbeds.serving import serving
 
@@ -119,17 +123,29 @@ def measure(number: int, path: EmulatedPath, program: Path) -> Outcome:
         sender, receiver = bed.hosts.values()
         _, ticket = stack.enter_context(serving(receiver, receiver.address))
         if path.others:
-            receiver.run(["iperf3", "-s", "-D"], check=True)
-            words = ["iperf3", "-c", receiver.address, "-P", str(path.others), "-t", "86400"]
-            beside = sender.popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            stack.callback(beside.wait)
-            stack.callback(beside.kill)
+            beside = stack.enter_context(competing(sender, receiver, path.others))
         asked = json.dumps({"number": number, "path": asdict(path)})
         done = sender.run(
             [sys.executable, program, "--worker", ticket, asked],
             check=True, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
+        if path.others and beside.poll() is not None:
+            raise RuntimeError("the competing flows ended before the path was measured")
     return Outcome.of_document(json.loads(done.stdout.splitlines()[-1]))
+
+
+@contextmanager
+def competing(sender: Host, receiver: Host, flows: int) -> Iterator[subprocess.Popen[str]]:
+    """CUBIC flows of iperf3 that last as long as the block."""
+    with ExitStack() as stack:
+        client = ["iperf3", "-c", receiver.address, "-P", str(flows), "-C", "cubic", "-t", "86400"]
+        words = {receiver: ["iperf3", "-s"], sender: client}
+        for host, command in words.items():
+            one = host.popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            stack.callback(one.wait)
+            stack.callback(one.kill)
+            time.sleep(1.0)
+        yield one
 
 
 def work(ticket: str, asked: str) -> Outcome:
@@ -171,13 +187,17 @@ class _Trial:
     def judge(self, rates: dict[int, list[float]]) -> None:
         """One run of every count, in an order that is drawn."""
         from farline.tools import never_stop
-        from farline.tuning.sampling import sample_seconds
+        from farline.tuning.sampling import NothingMoved, sample_seconds
         from farline.tuning.situation import Setting
 
         seconds = sample_seconds(self._situation)
         for count in self._draw.sample(self.counts, len(self.counts)):
             steps = self._sampler(None).sample(Setting(count), seconds, never_stop)
-            rates[count].append(_ended(steps).sample.rate_bps)
+            try:
+                rates[count].append(_ended(steps).sample.rate_bps)
+            except NothingMoved:
+                # Few streams among many others may get nothing at all.
+                rates[count].append(0.0)
 
     def search(self, folder: Path) -> tuple[int, int, str]:
         """A search as `farline tune` makes it, with what earlier ones have left in the store."""
