@@ -139,8 +139,7 @@ def competing(sender: Host, receiver: Host, flows: int) -> Iterator[subprocess.P
     """CUBIC flows of iperf3 that last as long as the block."""
     with ExitStack() as stack:
         client = ["iperf3", "-c", receiver.address, "-P", str(flows), "-C", "cubic", "-t", "86400"]
-        words = {receiver: ["iperf3", "-s"], sender: client}
-        for host, command in words.items():
+        for host, command in ((receiver, ["iperf3", "-s"]), (sender, client)):
             one = host.popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             stack.callback(one.wait)
             stack.callback(one.kill)
