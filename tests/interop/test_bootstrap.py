@@ -98,9 +98,32 @@ def test_files_go_to_and_from_a_host_without_farline(
     assert [one.name for one in bare.cache.iterdir()] == [f"farline-{version('farline')}-{digits}"]
 
 
-def test_a_shell_that_prints_much_is_understood(bare: Bare, program: Path, tmp_path: Path) -> None:
+NOISES = {
+    "to both": "echo Welcome; printf 'farline-{ no newline' >&2; set -x;",
+    "no newline": "printf 'Last login: today';",
+    "like a protocol": "printf '{%sevent%s: 1}' \\\" \\\"; echo SSH-2.0-OpenSSH_9.2; echo farline;",
+    "colours": "printf '\\033[31mwarning\\033[0m\\033]0;title\\007\\n';",
+    "a terminal is missed": "stty -echo; tput setaf 1;",
+    "no text": "head -c 3000 /dev/urandom;",
+    "line ends of DOS": "printf 'one\\r\\ntwo\\r\\n\\r\\n';",
+    "another encoding": "printf 'Gr\\374\\337e\\n';",
+    "much": "seq 1 20000;",
+    "much to the other": "seq 1 20000 >&2;",
+    "slow": "sleep 1; echo mounting your home;",
+    "for its owner alone": "umask 077;",
+    "keeps what is there": "set -C; echo;",
+    "another language": "export LANG=de_DE.UTF-8 LC_ALL=de_DE.UTF-8 LANGUAGE=de; echo Willkommen;",
+    "fails": "false; nosuchcommand; cat /nosuch;",
+}
+"""What start-up files of a host do before its shell runs a command."""
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_a_shell_that_prints_much_is_understood(
+    bare: Bare, program: Path, tmp_path: Path, noise: str
+) -> None:
     (tmp_path / "a").write_text("content")
-    options = bare.options(before="echo Welcome; printf 'farline-{ no newline' >&2; set -x;")
+    options = bare.options(before=NOISES[noise])
     done = copy(tmp_path, program, options, str(tmp_path / "a"), f"{bare.sshd.host}:b")
     assert done.returncode == 0, done.stderr
     assert (bare.home / "b").read_text() == "content"
