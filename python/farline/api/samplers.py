@@ -29,7 +29,7 @@ from farline.tools.kernel_limits import own_buffers
 from farline.tools.known_servers import KnownServers
 from farline.tools.native import find_right, make_contact, parse_target
 from farline.tuning.grids import STREAM_COUNTS
-from farline.tuning.sampling import NothingMoved, Surroundings, Taken, sample_of, spec_with
+from farline.tuning.sampling import Surroundings, Taken, sample_of, spec_with
 from farline.tuning.situation import Setting, Situation
 
 if TYPE_CHECKING:
@@ -294,7 +294,7 @@ def probed(
             measured = result.checked()
         record: Mapping[str, Any] = {**measured.record}
         taken = sample_of(record, setting, time.monotonic() - began)
-        if taken is None and not record["summary"]:
+        if taken is None:
             result.checked()
         reasons = late_reasons(record)
         if not reasons:
@@ -318,7 +318,7 @@ def new_name() -> str:
 
 def _checked(taken: Taken | None) -> Taken:
     if taken is None:
-        raise NothingMoved(
+        raise TimeoutFailure(
             "a sample moved nothing: the path may be too slow for it; allow more time with --budget"
         )
     return taken

@@ -74,14 +74,6 @@ class Grid:
         kept = [at for at, one in enumerate(self.settings) if not one.is_more_of(setting)]
         return Grid(tuple(self.settings[at] for at in kept), self.points[kept], self.axes)
 
-    def above(self, setting: Setting) -> Grid:
-        """The same without a setting, and without those that differ only by taking less of it."""
-        kept = [
-            at for at, one in enumerate(self.settings)
-            if one != setting and not one.takes_less(setting)
-        ]  # fmt: skip
-        return Grid(tuple(self.settings[at] for at in kept), self.points[kept], self.axes)
-
     def index(self, setting: Setting) -> int | None:
         """Where a setting is; None where it is not of the grid."""
         return self.settings.index(setting) if setting in self.settings else None

@@ -47,7 +47,7 @@ from farline.tuning.knobs import (
     wide_grid,
     wide_prior,
 )
-from farline.tuning.sampling import NothingMoved, Sampler, Surroundings, Taken, sample_seconds
+from farline.tuning.sampling import Sampler, Surroundings, Taken, sample_seconds
 from farline.tuning.search import (
     KNOB_LIMITS,
     KNOWN_KNOB_LIMITS,
@@ -81,7 +81,7 @@ SETTING_FAILURES = (LimitError, PathError, ProtocolError, SystemFailure)
 """What a setting may be to blame for: so many streams were refused, or found no memory or time."""
 MOST_FAILURES = 2
 """Samples that may fail: after more it is the path that fails, not the settings. What limits refuse
-has taken no time, and does not count; nor do streams that got nothing while more can be tried."""
+has taken no time, and does not count."""
 
 SEARCHED = 3
 """Past transfers of this kind on a path from which on it counts as one that was searched."""
@@ -279,16 +279,12 @@ class TuneJob(Job[TuneResult]):
     def _leave_out(self, search: Search, setting: Setting, error: FarlineError) -> None:
         """Goes on without a setting that failed, and those that take more of it.
 
-        Where nothing moved, those that take less are left out, as long as there are others.
-
         Raises:
             FarlineError: the failure itself, where it is not the setting's.
         """
         self._tried += 1
-        above = self._grid.above(setting)
-        is_starved = isinstance(error, NothingMoved) and bool(above.settings)
-        grid = above if is_starved else self._grid.without(setting)
-        self._failures += not (is_starved or isinstance(error, LimitError))
+        self._failures += not isinstance(error, LimitError)
+        grid = self._grid.without(setting)
         is_stopped = self.stop_wanted is not Stop.GO_ON
         if is_stopped or self._failures > MOST_FAILURES or not grid.settings:
             raise error
@@ -301,11 +297,11 @@ class TuneJob(Job[TuneResult]):
         self._known = None, self._known[1]
 
     def _default(self, around: Surroundings) -> Setting:
-        """The default; where it failed, the nearest that is left, with fewer streams if any is."""
+        """The default; where it failed, what is left of it with fewer streams."""
         if self._grid.index(around.default) is not None:
             return around.default
         fewer = [one for one in self._grid.settings if one.takes_less(around.default)]
-        return max(fewer) if fewer else min(self._grid.settings)
+        return max(fewer or self._grid.settings)
 
     def _path_known(self, around: Surroundings) -> PathKnown:
         now, evidence = self._known

@@ -6,7 +6,6 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from farline.errors import TimeoutFailure
 from farline.models.dedicated_channel import ramp_s
 from farline.models.stream_need import UNKNOWN_RATE_BPS
 from farline.store.paths.history import transfer_of
@@ -28,13 +27,6 @@ the ramp, which shorter ones would not show."""
 LONGEST_S = 30.0
 BUSY = 0.95
 """Share of all processors of a host that is all of them."""
-
-
-class NothingMoved(TimeoutFailure):
-    """A sample in whose time no byte arrived.
-
-    Streams that share a queue with many others may all be starved, where more of them are not.
-    """
 
 
 @dataclass(frozen=True, slots=True)

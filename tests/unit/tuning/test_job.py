@@ -16,7 +16,7 @@ from farline.tools import Stop, StopQuestion, never_stop
 from farline.tools.events import PathKnown, SampleBegun, SampleFailed, SampleTaken
 from farline.tuning.job import TuneJob, TuneRequest
 from farline.tuning.knobs import KnobValues
-from farline.tuning.sampling import NothingMoved, Surroundings, Taken, sample_seconds
+from farline.tuning.sampling import Surroundings, Taken, sample_seconds
 from farline.tuning.search import Sample
 from farline.tuning.situation import Setting, Situation
 from tests.unit.tuning.histories import FLAT, RISING, WAN, row
@@ -33,13 +33,9 @@ class PlayedPath:
     pushes = True
 
     def __init__(
-        self,
-        truth: Sequence[float],
-        fails_at: int | None = None,
-        most: int = 1024,
-        least: int = 1,
+        self, truth: Sequence[float], fails_at: int | None = None, most: int = 1024
     ) -> None:
-        self._truth, self._fails_at, self._most, self._least = truth, fails_at, most, least
+        self._truth, self._fails_at, self._most = truth, fails_at, most
         self.tried: list[int] = []
         self.is_closed = False
 
@@ -53,8 +49,6 @@ class PlayedPath:
             raise SystemFailure("no more")
         if setting.streams > self._most:
             raise LimitError(f"--streams: {setting.streams} requested, up to {self._most} allowed")
-        if setting.streams < self._least:
-            raise NothingMoved("a sample moved nothing")
         self.tried.append(setting.streams)
         mbps = self._truth[int(math.log2(setting.streams))]
         sample = Sample(setting, 1e6 * mbps, seconds, round(seconds * 1e6 * mbps / 8))
@@ -146,27 +140,6 @@ def test_a_path_that_fails_again_and_again_ends_the_search() -> None:
     job = TuneJob(TuneRequest(), path)
     assert sum(isinstance(event, SampleFailed) for event in job) == 2
     assert isinstance(job.wait().error, SystemFailure)
-
-
-@pytest.mark.parametrize("least", [1, 16, 32])
-def test_streams_that_are_starved_are_left_out_with_fewer_ones_and_the_search_goes_on(
-    least: int,
-) -> None:
-    """On a crowded path few streams may get nothing, where more get a share."""
-    path = PlayedPath(RISING, least=least)
-    job = TuneJob(TuneRequest(), path)
-    failed = [event for event in job if isinstance(event, SampleFailed)]
-    choice = job.wait().checked()
-    assert bool(failed) == (least > 8)
-    assert min(path.tried) >= least
-    assert choice.setting.streams >= least
-    assert choice.default == Setting(max(8, least))
-
-
-def test_a_path_over_which_nothing_moves_ends_the_search() -> None:
-    path = PlayedPath(RISING, least=64)
-    result = TuneJob(TuneRequest(), path).wait()
-    assert (path.tried, type(result.error)) == ([], NothingMoved)
 
 
 def test_a_bracket_ends_where_more_streams_are_refused() -> None:

@@ -311,6 +311,7 @@ impl Crew<'_> {
                 budget: budget.clone(),
                 block_bytes: spec.block_bytes.map_or(usize::MAX, |block| block.get() as usize),
                 watchdog,
+                delivery: timetable::delivery_time(spec).unwrap_or(watchdog).min(watchdog),
                 ends_when_stopped: spec.transport == Transport::Null,
                 notes: self.notes.clone(),
                 barrier: self.barrier.clone(),

@@ -17,7 +17,7 @@ use super::enforce::RateGuard;
 use super::files::{Files, LOOK_EVERY};
 use super::lane::Lane;
 use super::rows::Interval;
-use super::timetable::{Timetable, sending_time, take_due};
+use super::timetable::{Timetable, delivery_time, sending_time, take_due};
 use super::worker::{Note, Worker, WorkerEnd};
 use super::{End, MAX_ROWS, OpenStream, RunEvent, RunOutcome, RunTurn, spawn};
 use crate::copy::{GIVE_WAY_INTERVAL, ScavengerController, messages_bps};
@@ -105,6 +105,7 @@ impl Sampler {
         }
         let files = control.copy().map(|copy| Files::new(Arc::clone(copy), zero));
         times.look_at = files.as_ref().map(|_| zero + LOOK_EVERY);
+        times.deliver_by = delivery_time(&plan.spec).and_then(|delivery| zero.checked_add(delivery));
         times.yield_at = plan.give_way.as_ref().map(|_| zero);
         Self {
             plan,
@@ -208,6 +209,7 @@ impl Sampler {
             budget: None,
             block_bytes: usize::MAX,
             watchdog: self.plan.watchdog,
+            delivery: self.plan.watchdog,
             ends_when_stopped: false,
             notes: self.notes.clone(),
             barrier,
@@ -369,6 +371,9 @@ impl Sampler {
         if take_due(&mut self.times.look_at, now) {
             self.times.look_at = Some(now + LOOK_EVERY);
             self.look_at_copy(now);
+        }
+        if take_due(&mut self.times.deliver_by, now) {
+            self.lanes.iter().for_each(Lane::end_receiving);
         }
         if take_due(&mut self.times.watchdog_at, now) && !self.control.is_aborted() {
             let (open, limit_s) = (self.open_streams(), self.plan.watchdog.as_secs_f64());

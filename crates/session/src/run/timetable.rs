@@ -11,6 +11,17 @@ pub(super) fn sending_time(spec: &RunSpec) -> Option<Duration> {
     spec.sending_s().map(Duration::from_secs_f64)
 }
 
+/// Time after its start at which a run stops to wait for what is still under way: senders sent for as long as they should,
+/// and half of what the watchdog leaves to them has passed. What was measured by then stands. None where bytes end the
+/// run, of which each is to arrive, and for files.
+pub(super) fn delivery_time(spec: &RunSpec) -> Option<Duration> {
+    let sending = sending_time(spec).filter(|_| spec.copy.is_none())?;
+    Some(sending + (sending / 8).max(DELIVERY))
+}
+
+/// Least time for what is under way at the end of a run that lasts a stated time.
+const DELIVERY: Duration = Duration::from_secs(15);
+
 /// Moments at which something is due. What has been done is no longer in it.
 #[derive(Debug)]
 pub(super) struct Timetable {
@@ -26,6 +37,8 @@ pub(super) struct Timetable {
     pub(super) yield_at: Option<Instant>,
     /// Next look at the files of a copy.
     pub(super) look_at: Option<Instant>,
+    /// What is still under way is not waited for any longer.
+    pub(super) deliver_by: Option<Instant>,
     /// The run has taken longer than anything it may do.
     pub(super) watchdog_at: Option<Instant>,
     /// Streams that were aborted should have returned long ago.
@@ -48,6 +61,7 @@ impl Timetable {
             guard_at: None,
             yield_at: None,
             look_at: None,
+            deliver_by: None,
             watchdog_at: zero.checked_add(watchdog),
             give_up_at: None,
         }
@@ -64,6 +78,7 @@ impl Timetable {
             self.guard_at,
             self.yield_at,
             self.look_at,
+            self.deliver_by,
             self.watchdog_at,
             self.give_up_at,
         ];
@@ -102,6 +117,14 @@ mod tests {
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn what_is_under_way_at_the_end_has_half_of_what_the_watchdog_leaves() {
+        let delivery = |json| delivery_time(&farline_spec::from_json(json).unwrap());
+        assert_eq!(delivery(r#"{"duration_s":2,"omit_s":1}"#), Some(18_000 * MS));
+        assert_eq!(delivery(r#"{"duration_s":800}"#), Some(900_000 * MS));
+        assert_eq!(delivery(r#"{"total_bytes":1000}"#), None);
+    }
 
     #[test]
     fn what_is_omitted_comes_before_the_duration() {

@@ -58,6 +58,8 @@ pub(super) struct Worker {
     pub(super) budget: Option<Arc<Budget>>,
     pub(super) block_bytes: usize,
     pub(super) watchdog: Duration,
+    /// Time from its start in which what was sent is to arrive.
+    pub(super) delivery: Duration,
     /// Whether a receiver stops with the senders, because no end will ever come to it.
     pub(super) ends_when_stopped: bool,
     pub(super) notes: Sender<Note>,
@@ -134,7 +136,7 @@ impl Worker {
         match self.open.role {
             Role::Receiver => self.receive(last_byte),
             Role::Sender => {
-                let deadline = Instant::now() + self.watchdog;
+                let deadline = Instant::now() + self.delivery;
                 self.send(last_byte)?;
                 if self.control.is_aborted() {
                     return Ok(());
